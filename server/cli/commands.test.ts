@@ -61,12 +61,12 @@ async function refused(verb: string, params: Params): Promise<string> {
 }
 
 describe('organizations', () => {
-  test('an empty folder has the organization default, made by the system', async () => {
+  test('an empty folder gets the organization default, created by the system', async () => {
     expect((await call('org list'))['orgs']).toMatchObject([{ slug: 'default', name: 'Default' }])
     expect(await auditRows()).toMatchObject([{ orgId: 'org_system', actor: 'system', action: 'org.created' }])
   })
 
-  test('create makes a slug, and one row in the chain of the appliance', async () => {
+  test("create generates a slug and writes one row in the appliance's chain", async () => {
     const { answer, rows } = await changing('org create', { name: '  Ünïque Shop & Söhne ' })
     expect(answer).toMatchObject({ name: 'Ünïque Shop & Söhne', slug: 'unique-shop-sohne' })
     expect(rows).toMatchObject([
@@ -96,7 +96,7 @@ describe('organizations', () => {
 })
 
 describe('accounts', () => {
-  test('with a password: usable at once, the first owner is operator, the next is not', async () => {
+  test('with a password an account works at once; only the first owner is operator', async () => {
     const params = {
       email: ' Ann@Example.com',
       role: 'owner',
@@ -119,7 +119,7 @@ describe('accounts', () => {
     expect(await call('account create', second)).toMatchObject({ operator: false })
   })
 
-  test('without one: a link that sets it once', async () => {
+  test('without a password it returns a link that sets one once', async () => {
     const { answer, rows } = await changing('account create', {
       email: 'cy@example.com',
       role: 'viewer',
@@ -134,7 +134,7 @@ describe('accounts', () => {
     expect(await store.accounts.resetPassword({ ...use, auditId: newId('aud') })).toBe('link_invalid')
   })
 
-  test('reset-password: one row, a link that ends the one before', async () => {
+  test('reset-password writes one row; its link invalidates the previous one', async () => {
     const first = await changing('account reset-password', { email: 'ann@example.com' })
     expect(first.rows).toMatchObject([
       { action: 'account.reset_link_created', target: first.answer['accountId'] },
@@ -146,7 +146,7 @@ describe('accounts', () => {
     expect(await store.accounts.resetPassword(use)).toBe('link_invalid')
   })
 
-  test('list names each role with its organization and never a hash', async () => {
+  test('list has each role with its organization and no hashes', async () => {
     const answer = await call('account list')
     expect(answer['accounts']).toContainEqual(
       expect.objectContaining({
@@ -172,7 +172,7 @@ describe('accounts', () => {
 })
 
 describe('keys', () => {
-  test('create answers the key once, stores only its hash, writes one row without it', async () => {
+  test('create returns the key once, stores only its hash and writes one row without the key', async () => {
     const params = {
       kind: 'ingest',
       org: 'default',
@@ -199,7 +199,7 @@ describe('keys', () => {
     expect(await store.keys.findByHash(sha256Hex(String(answer['key'])))).toMatchObject({ id: answer['id'] })
   })
 
-  test('revoke needs only the id, in whatever organization; twice is done once', async () => {
+  test('revoke needs only the id, in any organization, and is idempotent', async () => {
     const org = await call('org create', { name: 'Other' })
     const params = { kind: 'secret', org: String(org['id']), label: 'export', scope: ['traces:read'] }
     const made = await call('key create', params)
@@ -234,7 +234,7 @@ describe('keys', () => {
 })
 
 describe('demo', () => {
-  test('fill and remove write one row each, and only the demo site goes', async () => {
+  test('fill and remove write one row each; remove deletes only the demo site', async () => {
     const begun = await changing('demo begin', { org: 'default', seed: 1, events: 100 })
     expect(begun.rows).toMatchObject([
       { action: 'demo.filled', target: 'demo-shop', metadata: { seed: 1, events: 100 } },
@@ -261,7 +261,7 @@ describe('demo', () => {
     expect(again).toEqual({ accepted: day!.length, deduped: 0, rejected: 0 })
     await call('demo remove', { org: 'default' })
   })
-  test('the site pushes its tools and its memory once, and remove takes them away', async () => {
+  test("fill pushes the site's tools and memory once; remove deletes them", async () => {
     const pushedNow = async (orgId: string) => {
       const of = { orgId, siteId: 'demo-shop' }
       const { tools } = await store.registry.tools({

@@ -61,7 +61,7 @@ describe('sources', () => {
     })
   })
 
-  test('each value remembers where it came from', () => {
+  test('each value has its source', () => {
     const { settings } = readInvocation(['config', '--listen=[::1]:0'], {
       SIGHTGLASS_DISK_FLOOR: '0',
       SIGHTGLASS_CONFIG: path,
@@ -75,7 +75,7 @@ describe('sources', () => {
     })
   })
 
-  test('flags stand anywhere, the last repeat wins, lists too', () => {
+  test('flags may be anywhere; the last repetition wins, also for lists', () => {
     const key = readInvocation(
       ['--kind', 'secret', 'key', '--label=a', 'create', '--kind', 'ingest', '--label', 'b'],
       {},
@@ -92,7 +92,7 @@ describe('sources', () => {
     expect(readInvocation(['org', 'list', '--json', '--json=false'], {}).values.json).toBe(false)
   })
 
-  test('a base path ends without a slash, a socket is a path, an appliance may live below one', () => {
+  test('reads base paths without a trailing slash and socket paths', () => {
     const paths = ['/', '/a/', '/a/b.c'].map((path) => serving(['--base-path', path]).basePath)
     expect(paths).toEqual(['', '/a', '/a/b.c'])
     const { listen } = serving(['--listen', 'unix:/run/sightglass/http.sock'])
@@ -101,7 +101,7 @@ describe('sources', () => {
     expect(url).toBe('https://a.example/sightglass')
   })
 
-  test('every option has its twin, and an empty variable counts as absent', () => {
+  test('every option has a variable, and an empty variable counts as absent', () => {
     expect(environmentTwin('data-dir')).toBe('SIGHTGLASS_DATA_DIR')
     expect(serving([], { SIGHTGLASS_LISTEN: '' }).listen.port).toBe(7400)
     for (const name of optionNames.filter((each) => !table.get(each)!.flagOnly && each !== 'config')) {
@@ -152,7 +152,7 @@ describe('sources', () => {
     expect(Object.keys(environment)).toEqual(['PATH'])
   })
 
-  test('a stray variable with our prefix is a warning; what an orchestrator injects is none', () => {
+  test('an unknown variable with our prefix is a warning, except those an orchestrator injects', () => {
     const environment = { SIGHTGLASS_LISTN: 'x', SIGHTGLASS_PORT: 'tcp://1', SIGHTGLASS_SERVICE_HOST: '1' }
     expect(readInvocation([], environment).warnings).toEqual([
       'unknown environment variable SIGHTGLASS_LISTN has no effect',
@@ -160,7 +160,7 @@ describe('sources', () => {
   })
 })
 
-describe('refusals are one clear line', () => {
+describe('errors are one clear line', () => {
   const wrongLines: [args: string, part: string][] = [
     ['--listen 7400', 'host:port'],
     ['--listen 127.0.0.1:70000', 'above 65535'],
@@ -215,7 +215,7 @@ describe('refusals are one clear line', () => {
     expect(message).not.toContain('\n')
   })
 
-  test('files: bad TOML, unknown keys, tables, what may not stand there', () => {
+  test('configuration files: invalid TOML, unknown keys, tables, options that are not allowed', () => {
     const wrong: [text: string, part: string][] = [
       ['listen = ', 'TOML'],
       ['lisen = "a:1"', 'unknown option'],
@@ -233,7 +233,7 @@ describe('refusals are one clear line', () => {
     )
   })
 
-  test('a typing error gets a suggestion', () => {
+  test('a misspelled name gets a suggestion', () => {
     expect(refusal(() => readInvocation(['verson'], {})).hint).toBe('did you mean "sightglass version"?')
     expect(refusal(() => readInvocation(['acount', 'list'], {})).hint).toBe(
       'did you mean "sightglass account list"?',
@@ -271,14 +271,14 @@ describe('refusals are one clear line', () => {
     expect(readInvocation(['-h'], {})).toMatchObject({ command: { name: 'help' } })
   })
 
-  test('half of the first owner is refused, and a secret never stands in a message', () => {
+  test('an incomplete first owner is rejected, and no message contains a secret', () => {
     expect(refusal(() => serving([], { SIGHTGLASS_ADMIN_EMAIL: 'a@b.c' })).message).toContain('set together')
     expect(refusal(() => serving([], { SIGHTGLASS_ADMIN_PASSWORD: 'hunter22' })).message).not.toContain(
       'hunter22',
     )
   })
 
-  test('no line of words, however odd, throws anything but a refusal', () => {
+  test('no command line throws anything but a usage error', () => {
     const word = fc.oneof(
       fc.string(),
       fc.constantFrom(

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { columns, oneLine } from './print.ts'
 
-test('columns line up for wide letters too, without blanks at the end', () => {
+test('columns align wide characters and have no trailing spaces', () => {
   expect(
     columns(
       ['A', 'NAME'],
@@ -17,11 +17,11 @@ test('columns line up for wide letters too, without blanks at the end', () => {
   expect(columns(['A', 'B'], [])).toBe('A  B')
 })
 
-test('escape sequences, line ends and direction marks become blanks', () => {
+test('escape sequences, line ends and direction marks become spaces', () => {
   expect(oneLine('a\u001b[31mred\r\nb\u202ec\u0085d')).toBe('a [31mred b c d')
 })
 
-test('a reader who leaves early ends nothing, and a slow one gets everything', async () => {
+test('a reader that closes early causes no failure; a slow one gets everything', async () => {
   const script = `
     import { print } from ${JSON.stringify(join(import.meta.dir, 'print.ts'))}
     print('x'.repeat(1_000_000)); print('last'); process.exit(7)`

@@ -18,7 +18,7 @@ const row = fc.record({
 })
 const sum = (rows: readonly { count: number }[]) => rows.reduce((total, { count }) => total + count, 0)
 
-test('every event is in one row, one outcome and, where there are steps, one step', () => {
+test('every event is in one row, one outcome and, with steps, one step', () => {
   fc.assert(
     fc.property(fc.array(row), fc.array(row), (now, before) => {
       const cut = makeCut({ rows: now }, { rows: before }, period, { stepped: true })
@@ -34,7 +34,7 @@ test('every event is in one row, one outcome and, where there are steps, one ste
   )
 })
 
-test('values beyond the rows are summed, not lost', () => {
+test('values beyond the maximum of rows are summed', () => {
   const rows = Array.from({ length: cutRowsMax + 7 }, (_, index) => ({
     value: `v${index}`,
     outcome: 'success',

@@ -22,7 +22,7 @@ test('the largest vendors keep their names, the others count as one with those p
   expect(sum(other)).toBe(5_000 + sum(rows.slice(cutRowsMax - 1, -1)))
 })
 
-test('a vendor of the name of a state is not that state', () => {
+test('a vendor with the name of a state is not that state', () => {
   const rows = [
     { class: named('dom'), vendor: named('other'), count: 2 },
     { class: named('dom'), vendor: 'missing' as const, count: 1 },

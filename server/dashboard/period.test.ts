@@ -12,7 +12,7 @@ const read = (search: string, nowMs: number) =>
 const now = Date.parse('2026-11-21T00:31:00Z')
 const iso = (ms: number) => new Date(ms).toISOString().slice(0, 16)
 
-test('the last 24 hours are 24 with the running one, compared with the same hours a day earlier', () => {
+test('the last 24 hours include the current one and are compared with the same hours a day earlier', () => {
   const period = read('?range=24h', now)
   expect([iso(period.sinceMs), iso(period.untilMs)]).toEqual(['2026-11-20T01:00', '2026-11-21T01:00'])
   expect([iso(period.before.sinceMs), iso(period.before.untilMs)]).toEqual([
@@ -22,7 +22,7 @@ test('the last 24 hours are 24 with the running one, compared with the same hour
   expect([period.step, stepCount(period)]).toEqual(['hour', 24])
 })
 
-test('every running range: whole UTC steps, the running hour counted, as much before', () => {
+test('every current range has whole UTC steps, the current hour and an equal previous period', () => {
   fc.assert(
     fc.property(
       fc.constantFrom('24h', '7d', '30d'),
@@ -43,7 +43,7 @@ test('every running range: whole UTC steps, the running hour counted, as much be
   )
 })
 
-test('a chosen range is widened to whole steps and keeps its sites', () => {
+test('a custom range is widened to whole steps and keeps its sites', () => {
   const period = read('?since=2026-11-01T01:30:00Z&until=2026-11-12&siteId=a&siteId=b&siteId=', now)
   expect([iso(period.sinceMs), iso(period.untilMs)]).toEqual(['2026-11-01T00:00', '2026-11-12T00:00'])
   expect([period.step, stepCount(period)]).toEqual(['sixHours', 44])
@@ -51,7 +51,7 @@ test('a chosen range is widened to whole steps and keeps its sites', () => {
   expect(iso(period.before.sinceMs)).toBe('2026-10-21T00:00')
 })
 
-test('what makes no range is refused by name', () => {
+test('rejects an invalid range and names the parameter', () => {
   for (const [search, path] of [
     ['?range=7w', 'range'],
     ['?range=constructor', 'range'],
@@ -82,7 +82,7 @@ const zones = [
   'America/New_York',
 ]
 
-test('in every zone the steps of every range lie end to end, and an hour is in exactly one', () => {
+test('in every zone the steps of a range are contiguous, and an hour is in exactly one', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...zones),
@@ -110,7 +110,7 @@ test('in every zone the steps of every range lie end to end, and an hour is in e
   )
 })
 
-test('days of Berlin: 23 and 25 hours where the clocks change, each from midnight to midnight', () => {
+test('days in Berlin have 23 and 25 hours at clock changes, from midnight to midnight', () => {
   const days = (search: string) => {
     const { edges, onTheHour } = read(search, now)
     expect(onTheHour).toBe(true)
@@ -124,13 +124,13 @@ test('days of Berlin: 23 and 25 hours where the clocks change, each from midnigh
   expect(autumn.indexOf(25)).toBe(24) // 25 October
 })
 
-test('in a zone of half an hour the steps are UTC hours, and the period says so', () => {
+test('in a zone with a half-hour offset the steps are UTC hours and `onTheHour` is false', () => {
   const { edges, onTheHour } = read('?range=90d&zone=Asia/Kolkata', now)
   expect(onTheHour).toBe(false)
   expect(edges.every((ms) => wallOf(ms, 'Asia/Kolkata') % dayMs === 23.5 * hourMs)).toBe(true)
 })
 
-test('all time begins with the first hour; where hours are no longer counted nothing is compared', () => {
+test('all time starts at the first hour; a period with expired hours has no comparison', () => {
   const firstMs = Date.parse('2019-05-05T05:00:00Z')
   const query = readQuery(new Request('http://x/?range=all'), periodParameters)
   const all = readPeriod(query, now, firstMs)

@@ -24,13 +24,13 @@ test('lists every option of serve and every command, and has a heading for each 
     expect(names).toContain(name)
 })
 
-test('the set-up file in it is valid', () => {
+test('its setup file is valid', () => {
   const file = /```toml\n([\s\S]*?)```/.exec(guide)?.[1] ?? ''
   const [org] = readSetupText(file, 'guide', () => '').organizations
   expect(org).toMatchObject({ sites: [{ restricted: true }], keys: [{ kind: 'ingest' }], endpoints: [{}] })
 })
 
-test('every command line in it parses', () => {
+test('every command line in the guide parses', () => {
   const lines = [...guide.matchAll(/^ {4}(?:sudo )?(?:\.\/)?sightglass (.*)$/gm)].map(
     ([, words = '']) => words,
   )
@@ -38,7 +38,7 @@ test('every command line in it parses', () => {
   for (const line of lines) expect(() => readArguments(line.split(' '), commands)).not.toThrow()
 })
 
-test('every message it explains is in the source', () => {
+test('every message the guide explains is in the source', () => {
   const root = join(import.meta.dir, '../..')
   const files = [...new Glob('{server,db}/**/*.ts').scanSync(root)].filter((path) => !path.includes('.test.'))
   const source = files
@@ -56,7 +56,7 @@ test('every message it explains is in the source', () => {
 })
 
 describe('the page', () => {
-  test('puts every link below the base path and has no dead anchors', () => {
+  test('prefixes every link with the base path and has no dead anchors', () => {
     const page = guidePage({ basePath: '/sightglass', links: [] }, commandReference(commands))
     expect(
       [...page.matchAll(/(?:href|src)="(\/[^"]*)"/g)].every(([, to]) => to!.startsWith('/sightglass/')),

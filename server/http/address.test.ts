@@ -12,7 +12,7 @@ function requestBy(secure: boolean): Request {
   return request
 }
 
-test('the scheme is that of the way the request came; a public address beats it', () => {
+test('the URL has the scheme of the request unless a public URL is set', () => {
   const own = { publicUrl: null, basePath: '' }
   expect(addressOf(requestBy(false), own)).toBe('http://traces.example:8443')
   expect(addressOf(requestBy(true), own)).toBe('https://traces.example:8443')
@@ -20,7 +20,7 @@ test('the scheme is that of the way the request came; a public address beats it'
   expect(addressOf(requestBy(false), shared)).toBe('https://tools.example/sightglass')
 })
 
-test('a host to open, where every address of the machine is listened on', () => {
+test('replaces a wildcard address by one that others can open', () => {
   const more = { netmask: '', mac: '', cidr: null }
   const inner = { address: '127.0.0.1', family: 'IPv4' as const, internal: true, ...more }
   const local = { address: 'fe80::1', family: 'IPv6' as const, internal: false, scopeid: 2, ...more }

@@ -76,19 +76,19 @@ const request = (body: BodyInit | null, headers: Record<string, string> = {}): R
   new Request('http://host/', { method: 'POST', body, headers })
 
 describe('over a socket', () => {
-  test('a body of declared length arrives whole, at the limit too', async () => {
+  test('reads a body of declared length completely, also at the limit', async () => {
     expect(await (await post({ body: 'x'.repeat(bytesMax) })).text()).toBe(String(bytesMax))
     expect(await (await post({ body: '' })).text()).toBe('0')
     expect(await (await post({})).text()).toBe('0')
   })
 
-  test('a declared length above the limit is 413 before a byte of it came', async () => {
+  test('a declared length above the limit is 413 before the body arrives', async () => {
     const { answer } = await talk([head('content-length: 100001')], 200)
     expect(answer).toStartWith('HTTP/1.1 413 ')
     expect(answer).toContain('payload_too_large')
   })
 
-  test('a client that sends all of a body that is too large gets its answer, and the connection stays', async () => {
+  test('a client that sends a too large body gets its response on a connection that stays open', async () => {
     const next = head('content-length: 2') + 'ok'
     const declared = [head('content-length: 300000'), 'x'.repeat(100_000), 50, 'x'.repeat(200_000), 50, next]
     const chunked = [
@@ -108,12 +108,12 @@ describe('over a socket', () => {
     }
   })
 
-  test('chunks arrive whole up to the limit', async () => {
+  test('reads a chunked body completely up to the limit', async () => {
     const pieces = [head('transfer-encoding: chunked'), chunk(50_000), 20, chunk(50_000), '0\r\n\r\n']
     expect((await talk(pieces, 200)).answer).toEndWith('100000')
   })
 
-  test('endless chunks get their answer as soon as they are too many', async () => {
+  test('an endless chunked body gets its response as soon as it exceeds the limit', async () => {
     const flood = Array.from({ length: 100 }, () => [chunk(20_000), 10]).flat()
     const pieces = [head('transfer-encoding: chunked'), ...flood]
     const { answer, sent } = await talk(pieces, 1_000, 'HTTP/1.1 413 ')
@@ -122,7 +122,7 @@ describe('over a socket', () => {
   })
 
   for (const header of ['content-length: 50', 'transfer-encoding: chunked']) {
-    test(`a client that stalls gets 503 and is hung up on (${header})`, async () => {
+    test(`a stalled client gets 503 and its connection is closed (${header})`, async () => {
       const start = header.startsWith('content') ? 'abc' : '3\r\nabc\r\n'
       const { answer, isClosed } = await talk([head(header), start], 5_000)
       expect(answer).toStartWith('HTTP/1.1 503 ')
@@ -132,7 +132,7 @@ describe('over a socket', () => {
     })
   }
 
-  test('a client that leaves halfway does no harm', async () => {
+  test('a client that disconnects halfway does no harm', async () => {
     await talk([head('content-length: 50'), 'abc'], 30)
     await talk([head('transfer-encoding: chunked'), '3\r\nabc\r\n'], 30)
     expect(await (await post({ body: 'still here' })).text()).toBe('10')
@@ -142,12 +142,12 @@ describe('over a socket', () => {
 describe('text', () => {
   const read = (body: BodyInit): Promise<string> => readBody(request(body), { bytesMax })
 
-  test('a byte order mark is taken off, everything else stays', async () => {
+  test('removes a byte order mark and nothing else', async () => {
     expect(await read(new Uint8Array([0xef, 0xbb, 0xbf, 0x61, 0xe2, 0x82, 0xac]))).toBe('a€')
     expect(await read('größe \u{1f600} \0')).toBe('größe \u{1f600} \0')
   })
 
-  test('bytes that are not UTF-8 are refused, and good ones after them are not', async () => {
+  test('rejects bytes that are not UTF-8, but not a valid body after them', async () => {
     const bad = [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80], [0xf4, 0x90, 0x80, 0x80]]
     for (const bytes of bad) {
       const error = await thrownBy(read(new Uint8Array([0x22, ...bytes, 0x22])))
@@ -170,7 +170,7 @@ describe('readJsonObject', () => {
     expect(await readJsonObject(request('{}', spelled))).toEqual({})
   })
 
-  test('an empty body is an object only where that is wanted', async () => {
+  test('an empty body is an object only with `emptyIsObject`', async () => {
     expect(await readJsonObject(request('', json), { bytesMax: 10 }, { emptyIsObject: true })).toEqual({})
     expect(await codeOf('')).toBe('invalid_json')
     expect(await codeOf(null)).toBe('invalid_json')
@@ -185,7 +185,7 @@ describe('readJsonObject', () => {
     )
   })
 
-  test('what is not an object is 400, and the body is not repeated', async () => {
+  test('anything but an object is 400, and the error does not echo the body', async () => {
     for (const text of ['[]', 'null', '"x"', '1', 'true']) expect(await codeOf(text)).toBe('invalid_body')
     for (const text of ['{', '{"secret-canary":}', 'secret-canary', '{}{}', "{'a':1}"]) {
       const error = await thrownBy(readJsonObject(request(text, json)))
@@ -194,7 +194,7 @@ describe('readJsonObject', () => {
     }
   })
 
-  test('nesting that would overflow the stack when written is refused', async () => {
+  test('rejects nesting that would overflow the stack when serialized', async () => {
     const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
     expect(Object.keys(await readJsonObject(request(nested(100), json)))).toEqual(['a'])
     expect(await codeOf(nested(101))).toBe('invalid_body')

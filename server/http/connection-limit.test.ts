@@ -9,7 +9,7 @@ const log = startLog({
   sink: { write() {}, takeDropped: () => 0, flush: async () => {} },
 })
 
-test('it pauses once near the limit and resumes once with room to spare', () => {
+test('pauses once near the limit and resumes once enough connections have ended', () => {
   const said: string[] = []
   let files = 10
   let isTaken = false

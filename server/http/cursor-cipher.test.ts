@@ -5,7 +5,7 @@ import { makeCursorCipher } from './cursor-cipher.ts'
 
 const cipher = makeCursorCipher('ab'.repeat(32))
 
-test('what was closed for a purpose opens for it alone, under the same secret alone', () => {
+test('decrypts only for the same purpose and with the same secret', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const text = cipher.encrypt('cursor', value)
@@ -18,11 +18,11 @@ test('what was closed for a purpose opens for it alone, under the same secret al
   )
 })
 
-test('the shortest value opens too', () => {
+test('decrypts the shortest value', () => {
   expect(cipher.decrypt('cursor', cipher.encrypt('cursor', 0))).toBe(0)
 })
 
-test('every altered or foreign text is refused, none throws', () => {
+test('rejects every altered or foreign text without throwing', () => {
   const text = cipher.encrypt('cursor', ['org_1', 5])
   for (let at = 0; at < text.length; at++) {
     const other = text[at] === 'A' ? 'B' : 'A'

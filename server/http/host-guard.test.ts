@@ -11,7 +11,7 @@ test('loopback names, literals, the public name and allowed hosts pass', () => {
   }
 })
 
-test('a name that merely resolves here does not', () => {
+test('a name that only resolves to this machine does not', () => {
   const bad = [
     'evil.example',
     'localhost.evil.example',
@@ -25,6 +25,6 @@ test('a name that merely resolves here does not', () => {
   }
 })
 
-test('the name loses port, brackets, case and a closing dot', () => {
+test('the name is read without port, brackets, case and trailing dot', () => {
   expect(['[::1]:7400', 'LocalHost.:1', 'a_b.c'].map(hostName)).toEqual(['::1', 'localhost', 'a_b.c'])
 })

@@ -39,14 +39,14 @@ async function outcome(encoding: Encoding, bytes: Uint8Array, within = limits): 
 const sizes = [2_000, 600_000]
 
 describe.each(packers)('%s', (_name, encoding, pack) => {
-  test('gives back what was packed', async () => {
+  test('decompresses to the original bytes', async () => {
     for (const size of sizes) {
       const bytes = sampleOf(size)
       expect(Buffer.from((await outcome(encoding, pack(bytes))) as Uint8Array).equals(bytes)).toBe(true)
     }
   })
 
-  test('holds the limit to the byte', async () => {
+  test('enforces the limit to the byte', async () => {
     for (const size of sizes) {
       const bytes = sampleOf(size)
       const exact = { ...limits, bytesMax: bytes.length }
@@ -57,7 +57,7 @@ describe.each(packers)('%s', (_name, encoding, pack) => {
     }
   })
 
-  test('a bomb is refused long before it is whole', async () => {
+  test('rejects a decompression bomb early', async () => {
     expect(await outcome(encoding, pack(new Uint8Array(300_000)))).toBe('payload_too_large')
     const bomb = pack(new Uint8Array(60_000_000))
     const whole = { bytesMax: 60_000_000, ratioMax: Infinity }
@@ -68,7 +68,7 @@ describe.each(packers)('%s', (_name, encoding, pack) => {
     expect(refusedMs).toBeLessThan(wholeMs / 2)
   })
 
-  test('cut short, at any byte, is corrupt', async () => {
+  test('a body truncated at any byte is corrupt', async () => {
     for (const size of sizes) {
       const packed = pack(sampleOf(size))
       for (const left of [1, 2, 5, packed.length >> 1, packed.length - 9, packed.length - 1]) {
@@ -77,7 +77,7 @@ describe.each(packers)('%s', (_name, encoding, pack) => {
     }
   })
 
-  test('followed by garbage or zeros is corrupt', async () => {
+  test('a body followed by garbage or zeros is corrupt', async () => {
     for (const size of sizes) {
       for (const tail of [Buffer.alloc(5), Buffer.from('garbage garbage')]) {
         expect(await outcome(encoding, Buffer.concat([pack(sampleOf(size)), tail]))).toBe('invalid_body')
@@ -85,7 +85,7 @@ describe.each(packers)('%s', (_name, encoding, pack) => {
     }
   })
 
-  test('random bytes never do anything else than fail', () => {
+  test('random bytes always fail', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 300 }), (bytes) => {
         try {
@@ -122,7 +122,7 @@ describe('several members', () => {
     expect(await outcome('zstd', packed.subarray(0, -1))).toBe('invalid_body')
   })
 
-  test('zstd that asks for a window of more than 8 MiB is refused', async () => {
+  test('rejects zstd with a window of more than 8 MiB', async () => {
     // Magic, no single segment, window descriptor 2^27; then one raw block with a byte.
     const header = [0x28, 0xb5, 0x2f, 0xfd, 0x00, (27 - 10) << 3]
     const block = [(1 << 3) | 1, 0, 0, 0x61]
@@ -132,7 +132,7 @@ describe('several members', () => {
   })
 })
 
-test('the header names one coding, in any case; lists and unknown ones are 415', () => {
+test('the header contains one encoding in any case; lists and unknown encodings are 415', () => {
   expect(contentEncoding(null)).toBe(null)
   expect(contentEncoding('identity')).toBe(null)
   expect(contentEncoding('')).toBe(null)
@@ -150,6 +150,6 @@ test('the header names one coding, in any case; lists and unknown ones are 415',
   }
 })
 
-test('an empty body has nothing to inflate', () => {
+test('an empty body stays empty', () => {
   expect(inflate('gzip', new Uint8Array(), limits)).toHaveLength(0)
 })

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { AppError } from '../errors.ts'
 import { parseQueryTime } from './query.ts'
 
-test('reads every form as UTC', () => {
+test('parses every form as UTC', () => {
   const noon = Date.UTC(2026, 5, 23, 12)
   for (const text of ['2026-06-23T12:00:00Z', '2026-06-23T14:00:00+02:00', '2026-06-23T14:00:00.000 02:00']) {
     expect(parseQueryTime('since', text)).toBe(noon)
@@ -11,7 +11,7 @@ test('reads every form as UTC', () => {
   expect(parseQueryTime('since', '2026-06-23')).toBe(Date.UTC(2026, 5, 23))
 })
 
-test('refuses the rest by name', () => {
+test('rejects everything else and names the parameter', () => {
   for (const text of [
     '',
     '2026',

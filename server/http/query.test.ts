@@ -25,7 +25,7 @@ test('reads single and repeated values', () => {
   expect(read('').many('type')).toBeUndefined()
 })
 
-test('names what it refuses', () => {
+test('names the parameter it rejects', () => {
   expect(refusal('?nope=1')).toEqual(['invalid_query', 'nope', 'unknown'])
   expect(refusal('?__proto__=1')).toEqual(['invalid_query', '__proto__', 'unknown'])
   expect(refusal('?limit=1&limit=2')).toEqual(['invalid_query', 'limit', 'repeated'])

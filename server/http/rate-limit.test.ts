@@ -22,7 +22,7 @@ test('a burst of n, then one every window/n', () => {
   expect(buckets.take('a').remaining).toBe(2)
 })
 
-test('never more than n + rate * time, never less for a sender who waits as told', () => {
+test('never allows more than n + rate * time, and never less to a sender that waits for Retry-After', () => {
   const step = fc.integer({ min: -2_000, max: 5_000 })
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 50 }), fc.array(step, { maxLength: 200 }), (count, steps) => {

@@ -5,12 +5,12 @@ import { addCommonHeaders } from './response.ts'
 
 const of = (response: Response) => Object.fromEntries(addCommonHeaders(response, 'req_1').headers)
 
-test('an answer made from JSON has the same headers as any other', () => {
+test('a JSON response has the same headers as any other', () => {
   const other = new Response('{}', { headers: { 'content-type': 'application/json' } })
   expect(of(json({}))).toEqual(of(other))
 })
 
-test('what a handler set stands, in this answer alone', () => {
+test('a header that a handler sets wins, in its own response only', () => {
   const headers = {
     'cache-control': 'private',
     'retry-after': '3',

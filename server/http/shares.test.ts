@@ -20,7 +20,7 @@ test('a holder gets a quarter, its organization half, two organizations a third 
   expect(shares.fits({ orgId: 'c', holderId: 'key' }, 70)).toBe(true)
 })
 
-test('what is released is there again, whatever was taken in which order', () => {
+test('released amounts are available again, in any order', () => {
   const owner = fc.record({
     orgId: fc.constantFrom('a', 'b', 'c'),
     holderId: fc.constantFrom('x', 'y'),

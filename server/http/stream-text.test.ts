@@ -7,7 +7,7 @@ function watched(parts: AsyncGenerator<string>, stallMs = 5_000) {
   return { ends, stream: streamText({ parts, stallMs, ended: (failed) => ends.push(failed) }) }
 }
 
-test('the parts in order, then the end, told once', async () => {
+test('sends the parts in order and reports the end once', async () => {
   const { ends, stream } = watched(
     (async function* () {
       yield 'a'
@@ -18,7 +18,7 @@ test('the parts in order, then the end, told once', async () => {
   expect(ends).toEqual([null])
 })
 
-test('nothing is made ahead of the reader', async () => {
+test('generates nothing ahead of the reader', async () => {
   let made = 0
   const { stream } = watched(
     (async function* () {
@@ -32,7 +32,7 @@ test('nothing is made ahead of the reader', async () => {
   await reader.cancel()
 })
 
-test('what the making throws, the reader sees', async () => {
+test('an error of the generator reaches the reader', async () => {
   const { ends, stream } = watched(
     (async function* () {
       yield 'a'
@@ -44,7 +44,7 @@ test('what the making throws, the reader sees', async () => {
   expect(ends.map(String)).toEqual(['Error: gone'])
 })
 
-test('a reader that leaves ends the making', async () => {
+test('a reader that disconnects ends the generator', async () => {
   let closed = false
   const { ends, stream } = watched(
     (async function* () {
@@ -61,7 +61,7 @@ test('a reader that leaves ends the making', async () => {
   expect([closed, ends]).toEqual([true, [null]])
 })
 
-test('a reader that takes nothing is cut off', async () => {
+test('a reader that stalls is disconnected', async () => {
   const { ends, stream } = watched(
     (async function* () {
       for (;;) yield 'x'

@@ -32,7 +32,7 @@ const right = {
   more: 1,
 }
 
-test('what is wrong is named by path and code', () => {
+test('reports problems with path and code', () => {
   expect(issuesOf(shape, right)).toEqual([])
   const cases: [object, string, string][] = [
     [{ name: undefined }, 'name', 'wrong_type'],
@@ -57,7 +57,7 @@ test('what is wrong is named by path and code', () => {
     expect(issuesOf(shape, value)).toEqual([['', 'wrong_type']])
 })
 
-test('no more issues than asked for, and hostile names are cut', () => {
+test('reports at most the given number of issues and truncates hostile names', () => {
   const many = Array.from({ length: 100 }, () => 'x')
   const issues: Issue[] = []
   checkSchema(t.Array(t.Number()), many, issues, { issuesMax: 7 })
@@ -66,7 +66,7 @@ test('no more issues than asked for, and hostile names are cut', () => {
   expect(issuesOf(strict, { ['n'.repeat(500)]: 1 })[0]![0].length).toBeLessThan(70)
 })
 
-test('agrees with TypeBox on tools and memory, right and mutated', () => {
+test('agrees with TypeBox on valid and mutated tools and site memory', () => {
   const leaf = fc.oneof(
     fc.string(),
     fc.double({ noNaN: true, noDefaultInfinity: true }),

@@ -31,8 +31,8 @@ function refusal(act: () => unknown): AppError {
   throw new Error('nothing was thrown')
 }
 
-describe('everything sent comes back equal', () => {
-  test('any JSON in any spelling, in a body and on a line', () => {
+describe('events are stored exactly as sent', () => {
+  test('any JSON in any spelling, in a JSON body and in NDJSON', () => {
     fc.assert(
       fc.property(jsonText, (value) => {
         const event = eventWith('metadata', `{"x":${value}}`)
@@ -46,7 +46,7 @@ describe('everything sent comes back equal', () => {
     )
   })
 
-  test('unknown members at the top, prototype names included', () => {
+  test('unknown top-level fields, prototype names included', () => {
     fc.assert(
       fc.property(
         jsonText,
@@ -62,7 +62,7 @@ describe('everything sent comes back equal', () => {
     expect(({} as { polluted?: unknown }).polluted).toBe(undefined)
   })
 
-  test('what JSON.stringify wrote is kept letter for letter', () => {
+  test('output of JSON.stringify is stored unchanged', () => {
     fc.assert(
       fc.property(fc.array(validEvent, { minLength: 1, maxLength: 5 }), (events) => {
         const { records, positions } = accept(JSON.stringify({ events }))
@@ -72,7 +72,7 @@ describe('everything sent comes back equal', () => {
     )
   })
 
-  test('numbers that a double cannot hold keep their digits', () => {
+  test('numbers that a double would round keep their digits', () => {
     for (const number of [
       '9007199254740993',
       '0.1000000000000000055',
@@ -86,7 +86,7 @@ describe('everything sent comes back equal', () => {
     }
   })
 
-  test('of duplicate members the last wins, in the body too', () => {
+  test('the last duplicate field wins, also in the body', () => {
     const event = eventWith('id', '"evt_2"')
     expect(accept(body(event)).records[0]?.id).toBe('evt_2')
     // The first list is spelled as JSON.stringify writes what the second one parses to: it must not be taken for it.
@@ -102,7 +102,7 @@ describe('everything sent comes back equal', () => {
     }
   })
 
-  test('other members of the body are ignored', () => {
+  test('other fields of the body are ignored', () => {
     const event = JSON.stringify(exampleEvent)
     for (const text of [
       `{"publishableKey":"agtx_pk_x","events":[${event}]}`,
@@ -114,10 +114,10 @@ describe('everything sent comes back equal', () => {
   })
 })
 
-describe('one bad event', () => {
+describe('one invalid event', () => {
   const good = JSON.stringify(exampleEvent)
 
-  test('is listed with index and id, and the others are taken', () => {
+  test('is reported with index and id; the others are accepted', () => {
     const bad = JSON.stringify({ ...exampleEvent, id: 'evt_bad', type: 7 })
     const accepted = accept(body(good, bad, '3', good))
     expect(accepted).toMatchObject({ sent: 4, positions: [0, 3] })
@@ -135,14 +135,14 @@ describe('one bad event', () => {
     ])
   })
 
-  test('has at most three issues, and a long id is cut', () => {
+  test('has at most three issues, and a long id is truncated', () => {
     const accepted = accept(body(JSON.stringify({ id: 'x'.repeat(5_000), agent: 1, policy: 2 })))
     expect(accepted.rejected[0]?.issues).toHaveLength(3)
     expect(accepted.rejected[0]?.issues[0]?.id).toBe('x'.repeat(200))
     expect(accepted.rejected[0]?.excerpt).toHaveLength(4_096)
   })
 
-  test('holding NUL or half a surrogate pair anywhere is refused; escaped backslashes and whole pairs are not', () => {
+  test('is rejected for NUL or an unpaired surrogate anywhere, not for escaped backslashes or whole pairs', () => {
     for (const bad of ['\\u0000', '\\ud800', '\\uDFFF', '\\udc00\\ud800', '\\\\\\u0000']) {
       expect(told(accept(body(eventWith('tool', `"a${bad}"`))))).toEqual(['0 tool wrong_format'])
       expect(told(accept(body(eventWith('x', `[{"a":["${bad}"]}]`))))).toEqual(['0 x wrong_format'])
@@ -160,7 +160,7 @@ describe('one bad event', () => {
     expect(nulId.rejected[0]?.issues[0]).not.toHaveProperty('id')
   })
 
-  test('may be 32 levels deep, not 33', () => {
+  test('may nest 32 levels deep, not 33', () => {
     const nested = (depth: number): string => eventWith('x', '['.repeat(depth - 1) + ']'.repeat(depth - 1))
     const objects = (depth: number): string =>
       eventWith('x', '{"a":'.repeat(depth - 1) + '1' + '}'.repeat(depth - 1))
@@ -174,7 +174,7 @@ describe('one bad event', () => {
     }
   })
 
-  test('may have 64 KiB as sent, spaces and escapes included, and not a byte more', () => {
+  test('may have at most 64 KiB as sent, whitespace and escapes included', () => {
     const sized = (bytes: number, filler: string): string => {
       const empty = Buffer.byteLength(eventWith('x', '""'))
       const count = Math.floor((bytes - empty) / Buffer.byteLength(filler))
@@ -197,24 +197,24 @@ describe('one bad event', () => {
   })
 })
 
-describe('a key for some sites', () => {
+describe('a key limited to sites', () => {
   const at = (siteId: string): string => JSON.stringify({ ...exampleEvent, siteId })
 
-  test('takes events of those and rejects others', () => {
+  test('accepts events of its sites and rejects others', () => {
     expect(told(accept(body(at('a'), at('b'), at('c')), ['a', 'c']))).toEqual(['1 siteId wrong_site'])
     expect(told(accept(body(at('a'), at('b')), []))).toEqual([])
   })
 
-  test('says what is wrong with the form first', () => {
+  test('reports invalid fields before the wrong site', () => {
     const bad = JSON.stringify({ ...exampleEvent, siteId: 'b', type: 1 })
     expect(told(accept(body(bad), ['a']))).toEqual(['0 type wrong_type'])
   })
 })
 
-describe('a body that is no list of events', () => {
+describe('a body that is not a list of events', () => {
   const codeOf = (text: string): string => refusal(() => accept(text)).code
 
-  test('is refused as a whole', () => {
+  test('is rejected as a whole', () => {
     for (const text of ['', ' ', '{', '{"events":[}', 'x', '{"events":[1,]}', '\ufeff{}', '{}x']) {
       expect(codeOf(text)).toBe('invalid_json')
     }
@@ -234,7 +234,7 @@ describe('a body that is no list of events', () => {
     expect(codeOf('{"__proto__":{"events":[1]}}')).toBe('invalid_body')
   })
 
-  test('may hold 1,000 events, not 1,001', () => {
+  test('may contain 1,000 events, not 1,001', () => {
     const many = (count: number): string[] =>
       Array.from({ length: count }, () => JSON.stringify(exampleEvent))
     expect(accept(body(...many(1_000))).records).toHaveLength(1_000)
@@ -244,7 +244,7 @@ describe('a body that is no list of events', () => {
     expect(codeOf(`{"events":[${'{},'.repeat(500_000)}{}]}`)).toBe('payload_too_large')
   })
 
-  test('nested 200,000 or 4 million deep is refused in time that grows as its length', async () => {
+  test('nested 200,000 or 4 million deep is rejected in linear time', async () => {
     const refuse = (depth: number) => () => {
       const deep = '['.repeat(depth) + ']'.repeat(depth)
       const objects = '{"a":'.repeat(depth >> 2)
@@ -259,7 +259,7 @@ describe('a body that is no list of events', () => {
     expect(await quickestMs(refuse(4_000_000), 3)).toBeLessThan(20 * 5 * shallowMs)
   })
 
-  test('keeps the good events beside one that is nested very deep', () => {
+  test('accepts valid events beside a deeply nested one', () => {
     const good = JSON.stringify(exampleEvent)
     const deep = eventWith('x', '{"a":'.repeat(200_000) + '1' + '}'.repeat(200_000))
     expect(told(accept(body(good, deep, good)))).toEqual(['1  too_deep'])
@@ -271,7 +271,7 @@ describe('a body that is no list of events', () => {
 describe('NDJSON', () => {
   const good = JSON.stringify(exampleEvent)
 
-  test('is one event a line; blank lines do not count', () => {
+  test('is one event per line; blank lines are skipped', () => {
     const accepted = acceptNdjson(`\n${good}\r\n\n \t\n{"id":\n${good}`)
     expect(accepted).toMatchObject({ sent: 3, positions: [0, 2] })
     expect(told(accepted)).toEqual(['1  wrong_format'])
@@ -279,7 +279,7 @@ describe('NDJSON', () => {
     expect(accepted.records.map((record) => record.json)).toEqual([good, good])
   })
 
-  test('without a line is refused', () => {
+  test('without events is rejected', () => {
     for (const text of ['', '\n', ' \r\n\t']) {
       const { code, details } = refusal(() => acceptNdjson(text))
       expect([code, details.hint]).toEqual(['invalid_body', 'Send 1 to 1000 events, one per line.'])

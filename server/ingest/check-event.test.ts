@@ -14,7 +14,7 @@ function problems(change: object): string[] {
 
 const smile = '\u{1f600}'
 
-describe('required members', () => {
+describe('required fields', () => {
   for (const name of ['id', 'siteId', 'sessionId']) {
     test(`${name} is text of 1 to 200 code points`, () => {
       expect(problems({ [name]: 'x'.repeat(200) })).toEqual([])
@@ -46,7 +46,7 @@ describe('required members', () => {
     expect(problems({ outcome: 'a'.repeat(33) })).toEqual(['outcome too_long'])
   })
 
-  test('occurredAt is a time', () => {
+  test('occurredAt is an RFC 3339 time', () => {
     expect(problems({ occurredAt: '2026-06-23T14:00:00+02:00' })).toEqual([])
     expect(problems({ occurredAt: '2026-02-30T00:00:00Z' })).toEqual(['occurredAt wrong_format'])
     expect(problems({ occurredAt: 1782216000000 })).toEqual(['occurredAt wrong_type'])
@@ -54,7 +54,7 @@ describe('required members', () => {
   })
 })
 
-describe('optional members', () => {
+describe('optional fields', () => {
   const texts: [string, number][] = [
     ['tool', 200],
     ['error', 2_000],
@@ -94,7 +94,7 @@ describe('optional members', () => {
     expect(problems({ agent: { confidence: 'high' } })).toEqual(['agent.confidence wrong_type'])
   })
 
-  test('agent, policy and metadata are objects or null; signals, a version number and unknown members are free', () => {
+  test('agent, policy and metadata are objects or null; signals, version and unknown fields may be anything', () => {
     for (const name of ['agent', 'policy', 'metadata']) {
       for (const value of [null, {}, { unknown: [1] }]) expect(problems({ [name]: value })).toEqual([])
       for (const value of [1, 'x', [], true])
@@ -109,7 +109,7 @@ describe('optional members', () => {
 describe('the record', () => {
   const recordOf = (change: object) => checkEvent({ ...exampleEvent, ...change }, [])
 
-  test('carries what the store filters by', () => {
+  test('contains the fields that the store filters by', () => {
     const agent = { ...exampleEvent.agent, name: 'GPTBot', purpose: 'training' }
     const metadata = { page: '/p', protocol: 'mtls', subject: 'me' }
     expect(recordOf({ durationMs: 3.5, agent, metadata })).toEqual({
@@ -136,7 +136,7 @@ describe('the record', () => {
     })
   })
 
-  test('has null for what is missing, null or empty', () => {
+  test('has null for missing, null and empty fields', () => {
     for (const agent of [undefined, null, {}, { class: null, vendor: '', trust: null }]) {
       expect(recordOf({ agent })).toMatchObject({ class: null, vendor: null, trust: null })
     }
@@ -144,7 +144,7 @@ describe('the record', () => {
     expect(Object.is(recordOf({ durationMs: -0 })?.durationMs, 0)).toBe(true)
   })
 
-  test('takes the decision from the policy, else from the outcome of an evaluation', () => {
+  test("has the policy's decision, otherwise the one implied by the outcome", () => {
     const decisionOf = (change: object): unknown => recordOf(change)?.decision
     expect(decisionOf({ policy: { decision: 'review' } })).toBe('review')
     for (const policy of [undefined, null, {}, { decision: null }, { decision: '' }]) {
@@ -156,7 +156,7 @@ describe('the record', () => {
   })
 })
 
-test('what is not an object is one issue; every wrong member is named', () => {
+test('anything but an object is one issue; every invalid field is reported', () => {
   for (const value of [null, undefined, 1, 'x', true, [], [exampleEvent]]) {
     const issues: Issue[] = []
     expect(checkEvent(value, issues)).toBe(null)

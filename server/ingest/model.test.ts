@@ -18,7 +18,7 @@ function failsOnlyByCalendar(event: unknown): boolean {
   return issues.length > 0 && issues.every((issue) => issue.path === 'occurredAt')
 }
 
-test('both take every valid event', () => {
+test('both accept every valid event', () => {
   fc.assert(
     fc.property(validEvent, (event) => {
       expect(isTaken(event)).toBe(true)
@@ -29,7 +29,7 @@ test('both take every valid event', () => {
   expect(schema.Check(exampleEvent)).toBe(true)
 })
 
-test('both refuse the same changed events', () => {
+test('both reject the same mutated events', () => {
   let refused = 0
   fc.assert(
     fc.property(changedEvent, (changed) => {
@@ -43,14 +43,14 @@ test('both refuse the same changed events', () => {
   expect(refused).toBeGreaterThan(400) // else the property above says little
 })
 
-test('both refuse what is not an object', () => {
+test('both reject anything but an object', () => {
   for (const event of [null, undefined, 1, 'x', true, [], [exampleEvent]]) {
     expect(isTaken(event)).toBe(false)
     expect(schema.Check(event)).toBe(false)
   }
 })
 
-test('both refuse numbers that are not finite', () => {
+test('both reject numbers that are not finite', () => {
   for (const event of [
     { ...exampleEvent, durationMs: Number.POSITIVE_INFINITY },
     { ...exampleEvent, agent: { confidence: Number.POSITIVE_INFINITY } },

@@ -30,7 +30,7 @@ test.each([
   expect(told(event)).toEqual(miss === null ? [] : [miss])
 })
 
-test('an event with the field under its own name, and fields of the sender, are no misses', () => {
+test("correctly named fields and the sender's own fields are not near misses", () => {
   expect(told({ ...exampleEvent, latencyMs: 3, timestamp: 'x', session: 'y', vendor: 'z' })).toEqual([])
   const own = { orderId: 1, customer: 'x', traceId: 'y', spanId: 'z', tags: [], cart: {}, locale: 'de' }
   expect(told({ ...plain, ...own, metadata: { ...own, pages: 3, path: undefined } })).toEqual([
@@ -40,7 +40,7 @@ test('an event with the field under its own name, and fields of the sender, are 
     expect(told(event)).toEqual([])
 })
 
-test('hostile names are bounded', () => {
+test('work on hostile names is bounded', () => {
   const names = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`n${n}`, n]))
   expect(told({ ...names, ['x'.repeat(100_000)]: 1, __proto__: null, constructor: 1 })).toEqual([])
   const spellings = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`site${'_'.repeat(n + 1)}`, n]))

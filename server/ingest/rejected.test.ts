@@ -7,7 +7,7 @@ import { allRejected, guardRailRejected } from './rejected.ts'
 const accept = (events: unknown[], siteIds: string[]) =>
   acceptEvents(JSON.stringify({ events }), 'application/json', siteIds)
 
-test('all for other sites is 403 with its reason', () => {
+test('a request whose events are all for other sites is 403 with its reason', () => {
   const error = allRejected(accept([exampleEvent, exampleEvent], ['other']).rejected)
   expect([error.status, error.code, error.details.reason]).toEqual([403, 'forbidden', 'wrong_site'])
   expect(error.details.issues?.map(({ index, id, code }) => `${index} ${id} ${code}`)).toEqual([
@@ -16,13 +16,13 @@ test('all for other sites is 403 with its reason', () => {
   ])
 })
 
-test('all bad for any other reason, or for several, is 400 with the list', () => {
+test('a request whose events are all invalid for other or mixed reasons is 400 with the issues', () => {
   const error = allRejected(accept([exampleEvent, { ...exampleEvent, id: 7 }], ['other']).rejected)
   expect([error.status, error.code, error.details.reason]).toEqual([400, 'invalid_body', undefined])
   expect(error.details.issues?.map((issue) => issue.code)).toEqual(['wrong_site', 'wrong_type'])
 })
 
-test('an event beyond a guard rail is told with its place, its id and what was sent', () => {
+test('an event beyond a guard rail is reported with its index, id and excerpt', () => {
   const [record] = accept([exampleEvent], []).records
   if (record === undefined) throw new Error('the example is accepted')
   for (const [member, max] of [

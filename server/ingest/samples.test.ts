@@ -8,7 +8,7 @@ import { eventSamples, requestSample } from './rejected.ts'
 
 const key = { id: 'key_1', orgId: 'org_1' }
 
-test('a rejected event becomes a sample with its first issue and what was sent', () => {
+test('a rejected event becomes a sample with its first issue and its excerpt', () => {
   const bad = JSON.stringify({ ...exampleEvent, type: 7, tool: 8 })
   const { rejected } = acceptEvents(`{"events":[${bad}]}`, 'application/json', [])
   expect(eventSamples(key, 5, rejected)).toEqual([
@@ -24,7 +24,7 @@ test('a rejected event becomes a sample with its first issue and what was sent',
   ])
 })
 
-test('a refused request becomes a sample with its code', () => {
+test('a rejected request becomes a sample with its code', () => {
   const error = new AppError('invalid_json', 'The body is not valid JSON.')
   expect(requestSample(key, 5, error, '{"events":[\0')).toEqual({
     orgId: 'org_1',
@@ -40,12 +40,12 @@ test('a refused request becomes a sample with its code', () => {
   expect(requestSample(key, 5, missing, '{}').path).toBe('events')
 })
 
-test('a sample of NULs is no longer than any other', () => {
+test('a sample of NULs is as short as any other', () => {
   const error = new AppError('invalid_json', 'The body is not valid JSON.')
   expect(requestSample(key, 5, error, '\0'.repeat(5_000)).excerpt).toBe('\u2400'.repeat(1_365))
 })
 
-test('no sample is longer than 4 KiB or holds half a character', () => {
+test('samples have at most 4 KiB of whole characters', () => {
   const error = new AppError('invalid_json', 'The body is not valid JSON.')
   const long = fc.tuple(
     fc.string({ unit: 'binary', minLength: 1, maxLength: 5 }),

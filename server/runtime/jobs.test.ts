@@ -46,7 +46,7 @@ function realJobs(): { id: string; schedule: string }[] {
   return jobTable(parts as unknown as Parameters<typeof jobTable>[0])
 }
 
-test('turns are told in UTC, wherever the machine stands', async () => {
+test('due times are in UTC in every time zone of the machine', async () => {
   const zone = process.env.TZ
   process.env.TZ = 'America/New_York'
   try {
@@ -63,7 +63,7 @@ test('turns are told in UTC, wherever the machine stands', async () => {
   }
 })
 
-test('24 hours of all jobs, on timers that fire up to 80 ms late', async () => {
+test('all jobs run on schedule for 24 hours with timers that fire up to 80 ms late', async () => {
   let turn = 0
   const clock = fastClock(midnight - 500, () => (turn = (turn * 31 + 17) % 81))
   const runs = new Map<string, { times: number; now: number; most: number; off: number }>()
@@ -94,7 +94,7 @@ test('24 hours of all jobs, on timers that fire up to 80 ms late', async () => {
   await stopping
 }, 30_000)
 
-test('a run longer than its turn loses those turns, and the others do not wait for it', async () => {
+test('a long run skips its own missed runs and does not delay other jobs', async () => {
   const clock = fastClock(midnight)
   const seen: { [job: string]: number[] } = { slow: [], quick: [] }
   const job = (id: string, schedule: string, takesMs: number): Job => ({
@@ -119,7 +119,7 @@ test('a run longer than its turn loses those turns, and the others do not wait f
   await stopping
 })
 
-test('a clock set forward runs what was due once; set back, nobody waits for the lost hour', async () => {
+test('a clock set forward runs due jobs once; set back, no job waits for the repeated hour', async () => {
   const clock = fastClock(midnight)
   const times = { hourly: 0, each: 0 }
   const jobs = startJobs(

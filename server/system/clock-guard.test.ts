@@ -46,7 +46,7 @@ function lookFor(guard: ClockGuard, ms: number): void {
 }
 
 for (const jumpMs of [hour, -hour, day, -day, 400 * day, -400 * day]) {
-  test(`a jump of ${jumpMs / hour} hours is held until the clock is back`, () => {
+  test(`a jump of ${jumpMs / hour} hours holds deletion until the clock is correct`, () => {
     const guard = guardOf()
     pass(hour)
     expect(guard.hold()).toBeNull()
@@ -59,7 +59,7 @@ for (const jumpMs of [hour, -hour, day, -day, 400 * day, -400 * day]) {
     expect(jumps).toEqual([jumpMs, -jumpMs])
   })
 
-  test(`a jump of ${jumpMs / hour} hours ends when it is confirmed, or after a steady day`, () => {
+  test(`a hold after a jump of ${jumpMs / hour} hours ends when confirmed, or after 24 steady hours`, () => {
     const guard = guardOf()
     wallMs += jumpMs
     expect(guard.confirm()).toMatchObject({ jumpMs })
@@ -71,7 +71,7 @@ for (const jumpMs of [hour, -hour, day, -day, 400 * day, -400 * day]) {
     expect(guard.hold()).toBeNull()
   })
 
-  test(`a jump of ${jumpMs / hour} hours between two processes of one boot is seen at the start`, () => {
+  test(`a jump of ${jumpMs / hour} hours between two processes of one boot is detected at start`, () => {
     const first = guardOf()
     first.run()
     pass(hour)
@@ -92,7 +92,7 @@ for (const jumpMs of [hour, -hour, day, -day, 400 * day, -400 * day]) {
   })
 }
 
-test('what is told goes on between two looks and jumps with the look that sees it', () => {
+test('the clock advances between two checks and jumps with the check that detects it', () => {
   const guard = guardOf(null)
   pass(500)
   expect(guard.clock.now()).toBe(start + 500)
@@ -102,7 +102,7 @@ test('what is told goes on between two looks and jumps with the look that sees i
   expect(guard.clock.now()).toBe(start + 500 - hour)
 })
 
-test('what arrives under a clock that was set back keeps its place behind what arrived before', () => {
+test('arrival times never decrease when the clock is set back', () => {
   const guard = guardOf(null)
   pass(1_000)
   wallMs -= 400 * day
@@ -119,7 +119,7 @@ test('what arrives under a clock that was set back keeps its place behind what a
   expect(guard.arrival()).toBe(wallMs)
 })
 
-test('drift and corrections are no jump, a clock that creeps away is', () => {
+test('drift and corrections are not jumps; a clock that keeps drifting is', () => {
   const guard = guardOf(null)
   for (let hours = 0; hours < 24 * 30; hours++) {
     pass(hour)
@@ -139,7 +139,7 @@ test('drift and corrections are no jump, a clock that creeps away is', () => {
   expect(unsteady.hold()).not.toBeNull()
 })
 
-test('after a start of the machine a day off is believed, a week or an earlier time is not', () => {
+test('after a reboot a day of downtime is plausible; a week or an earlier time is not', () => {
   const off = (ms: number) => {
     const before = guardOf()
     before.confirm()
@@ -155,7 +155,7 @@ test('after a start of the machine a day off is believed, a week or an earlier t
   expect(jumps).toEqual([-hour])
 })
 
-test('a folder of an earlier release is judged by its newest write; one without data by nothing', () => {
+test('a folder of an earlier release uses its newest write; one without data detects no jump', () => {
   expect(guardOf().hold()).toBeNull()
   writeFileSync(temp.join('sightglass.db'), 'x')
   utimesSync(temp.join('sightglass.db'), start / 1_000, start / 1_000)
@@ -167,7 +167,7 @@ test('a folder of an earlier release is judged by its newest write; one without 
   expect(guardOf().hold()).not.toBeNull()
 })
 
-test('a folder that is gone is not made again', () => {
+test('a deleted folder is not created again', () => {
   const guard = guardOf(temp.join('gone'))
   guard.run()
   guard.stop()

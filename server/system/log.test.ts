@@ -22,7 +22,7 @@ async function written(level: LogLevel, use: (log: ReturnType<typeof startLog>) 
   return readFileSync(path, 'utf8').split('\n').slice(0, -1)
 }
 
-test('one JSON object a line, in order, at and above the level', async () => {
+test('one JSON object per line, in order, at and above the level', async () => {
   const lines = await written('info', (log) => {
     log.debug('too_fine')
     log.info('first', { n: 1, text: 'two\nlines', list: ['a'], none: undefined, nothing: null })
@@ -42,7 +42,7 @@ test('one JSON object a line, in order, at and above the level', async () => {
   ])
 })
 
-test('a field cannot pass for the time, the level or the event', () => {
+test('a field cannot override the time, the level or the event', () => {
   expect(JSON.parse(logLine(0, 'info', 'real', { event: 'false', level: 'error', time: 'never' }))).toEqual({
     time: '1970-01-01T00:00:00.000Z',
     level: 'info',
@@ -50,7 +50,7 @@ test('a field cannot pass for the time, the level or the event', () => {
   })
 })
 
-test('keys, webhook secrets and tokens are blanked wherever they stand; ids stay', () => {
+test('keys, webhook secrets and tokens are redacted everywhere; ids are not', () => {
   const kinds = fc.constantFrom('ingest', 'secret', 'publishable').map((kind) => newApiKey(kind as 'ingest'))
   const secrets = fc.oneof(
     kinds,
@@ -75,7 +75,7 @@ test('keys, webhook secrets and tokens are blanked wherever they stand; ids stay
   expect(redact(kept)).toBe(kept)
 })
 
-test('a reader that never reads costs no time: lines are dropped, counted, and the count is told', async () => {
+test('a reader that never reads blocks nothing: lines are dropped, counted and reported', async () => {
   const script = `
     import { startLog } from ${JSON.stringify(join(import.meta.dir, '../log.ts'))}
     const log = startLog({ level: 'info', clock: { now: () => 0 } })
@@ -105,7 +105,7 @@ test('a reader that never reads costs no time: lines are dropped, counted, and t
   expect(readFileSync(`${out}.rc`, 'utf8').trim()).toBe('0')
 }, 15_000)
 
-test('dropped lines are told as soon as there is room again', async () => {
+test('dropped lines are reported as soon as the reader continues', async () => {
   const path = join(folder, 'room.log')
   const fd = openSync(path, 'w')
   const log = startLog({ level: 'info', clock, sink: openLogSink({ fd, bytesMax: 1_000 }) })
@@ -123,7 +123,7 @@ test('dropped lines are told as soon as there is room again', async () => {
   expect(kept.length).toBeLessThan(30)
 })
 
-test('a device that fails does not end the process', async () => {
+test('a failing device does not end the process', async () => {
   const fd = openSync('/dev/full', 'w') // stays open: the sink tries again
   const log = startLog({ level: 'info', clock, sink: openLogSink({ fd }) })
   for (let i = 0; i < 10; i++) log.info('into_nothing', { i })
@@ -132,7 +132,7 @@ test('a device that fails does not end the process', async () => {
   await log.close(50)
 })
 
-test('a full disk stops the log only until there is room: it continues, and the lost lines are counted', async () => {
+test('after a full disk the log continues and reports the dropped lines', async () => {
   const path = join(folder, 'full.log')
   const fd = openSync(path, 'w')
   let full = true
@@ -164,7 +164,7 @@ test('a full disk stops the log only until there is room: it continues, and the 
   ])
 })
 
-test('a rotated log file is opened again under its own name', async () => {
+test('a rotated log file is reopened under its name', async () => {
   const path = join(folder, 'rotated.log')
   const fd = openSync(path, 'a')
   const log = startLog({ level: 'info', clock, sink: openLogSink({ fd }) })

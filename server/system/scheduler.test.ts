@@ -14,7 +14,7 @@ const silent: Log = {
 }
 const everySecond = '* * * * * *'
 
-test('a run that takes longer than its turn keeps the next one from starting', async () => {
+test('a run that is still active skips the next run', async () => {
   let running = 0
   let most = 0
   let runs = 0
@@ -30,7 +30,7 @@ test('a run that takes longer than its turn keeps the next one from starting', a
   expect([most, running]).toEqual([1, 0])
 }, 15_000)
 
-test('a failing job is late until it succeeds, and does not stop the others', async () => {
+test('a failing job is reported until it succeeds and does not stop others', async () => {
   let healthy = false
   let others = 0
   const jobs = startJobs(
@@ -52,7 +52,7 @@ test('a failing job is late until it succeeds, and does not stop the others', as
   await jobs.stop()
 }, 15_000)
 
-test('a stop asks what runs to end, and a run that ends for it has not failed', async () => {
+test('a stop aborts running jobs, which is not a failure', async () => {
   let failures = 0
   let started = false
   let asked = false
@@ -71,7 +71,7 @@ test('a stop asks what runs to end, and a run that ends for it has not failed', 
   expect([asked, failures, jobs.report()[0]!.failures]).toEqual([true, 0, 0])
 }, 15_000)
 
-test('a job whose turns do not come is late, judged by the clock it was given', async () => {
+test('a job that misses its runs is reported, by the given clock', async () => {
   let now = Date.now()
   const jobs = startJobs(
     [{ id: 'hourly', schedule: '0 0 1 1 *', run: async () => {} }],

@@ -4,7 +4,7 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { tempDir } from '../../tests/support/temp-dir.ts'
 import { keyFileName, lazySecretBox, openSecretBox } from './secrets.ts'
 
-test('what was sealed opens after a restart, for its purpose only', () => {
+test('secrets decrypt after a restart, for their purpose only', () => {
   using folder = tempDir('secrets')
   const sealed = openSecretBox(folder.path).seal('endpoint:ep_1', 'whsec_geheim')
   const later = openSecretBox(folder.path)
@@ -14,13 +14,13 @@ test('what was sealed opens after a restart, for its purpose only', () => {
   expect(sealed).not.toContain('geheim')
 })
 
-test('the same secret is sealed differently each time', () => {
+test('the same secret encrypts differently each time', () => {
   using folder = tempDir('secrets')
   const box = openSecretBox(folder.path)
   expect(box.seal('p', 's')).not.toBe(box.seal('p', 's'))
 })
 
-test('the key file is for its owner alone, also after it was not', () => {
+test('the key file is accessible to its owner only, also after its mode was changed', () => {
   using folder = tempDir('secrets')
   const path = folder.join(keyFileName)
   openSecretBox(folder.path)
@@ -31,7 +31,7 @@ test('the key file is for its owner alone, also after it was not', () => {
   expect(statSync(path).mode & 0o777).toBe(0o600)
 })
 
-test('a lazy box makes its key file when it is first used, not before', () => {
+test('a lazy box creates its key file on first use', () => {
   using folder = tempDir('secrets')
   const box = lazySecretBox(folder.path)
   expect(existsSync(folder.join(keyFileName))).toBe(false)

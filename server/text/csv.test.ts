@@ -14,7 +14,7 @@ function readRow(line: string): string[] {
   return cells
 }
 
-test('every text comes back', () => {
+test('every text survives a round trip', () => {
   const text = fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(',', '"', '\r', '\n', '=', 'a') }))
   fc.assert(
     fc.property(fc.array(text, { minLength: 1, maxLength: 6 }), (cells) => {
@@ -23,7 +23,7 @@ test('every text comes back', () => {
   )
 })
 
-test('the guard puts an apostrophe before what a spreadsheet would run, and before nothing else', () => {
+test('the guard prefixes only cells that a spreadsheet would run', () => {
   const dangerous = ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '\rx', '\nx', '=HYPERLINK("http://x","y")']
   expect(readRow(csvRow(dangerous, true))).toEqual(dangerous.map((cell) => `'${cell}`))
   expect(readRow(csvRow(dangerous, false))).toEqual(dangerous)
@@ -31,7 +31,7 @@ test('the guard puts an apostrophe before what a spreadsheet would run, and befo
   expect(readRow(csvRow(harmless, true))).toEqual(harmless)
 })
 
-test('numbers and what is missing', () => {
+test('numbers and missing values', () => {
   expect(csvRow([1.5, null, 'a', 0, null], true)).toBe('1.5,,a,0,\n')
   expect(csvRow([-1], true)).toBe("'-1\n")
 })

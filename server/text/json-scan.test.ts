@@ -15,7 +15,7 @@ function depthOf(value: unknown): number {
 
 const json = fc.json({ maxDepth: 6, stringUnit: 'binary' })
 
-test('a value ends where it ends, spaced or not, and is as deep as it is', () => {
+test('finds the end and the depth of a value, with or without whitespace', () => {
   fc.assert(
     fc.property(
       json,
@@ -33,7 +33,7 @@ test('a value ends where it ends, spaced or not, and is as deep as it is', () =>
   )
 })
 
-test('no text makes it loop or end outside', () => {
+test('no text makes it loop or return a position outside the text', () => {
   const hostile = fc.string({
     unit: fc.constantFrom('"', '\\', '{', '}', '[', ']', ',', ':', '1', '-', 'e', ' ', 'n'),
   })
@@ -46,7 +46,7 @@ test('no text makes it loop or end outside', () => {
   )
 })
 
-test('numbers that a double changes are never called exact', () => {
+test('numbers that a double changes are never reported as exact', () => {
   const digits = fc.stringMatching(/^-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,24})?([eE][+-]?[0-9]{1,4})?$/)
   fc.assert(
     fc.property(digits, (number) => {
@@ -76,7 +76,7 @@ function decimal(text: string): string {
   return `${sign}${digits}e${Number(exponent) - fraction.length + (all.length - digits.length)}`
 }
 
-test('strings end at their quote, whatever is escaped', () => {
+test('strings end at their closing quote, whatever they escape', () => {
   for (const value of ['', 'a', '\\', '"', '\\"', '\\\\', 'a\\\\"', '{[']) {
     const text = JSON.stringify(value)
     expect(skipString(`${text}"x`, 0)).toBe(text.length)
@@ -84,7 +84,7 @@ test('strings end at their quote, whatever is escaped', () => {
   for (const open of ['"', '"a', '"\\"', '"\\\\\\"']) expect(skipString(open, 0)).toBe(-1)
 })
 
-test('opening brackets are counted up to the bound', () => {
+test('counts opening brackets up to the limit', () => {
   expect(hasMoreOpeners('[{[{', 4)).toBe(false)
   expect(hasMoreOpeners('[{[{', 3)).toBe(true)
   expect(hasMoreOpeners('', 0)).toBe(false)

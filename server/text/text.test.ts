@@ -12,7 +12,7 @@ test('length counts code points', () => {
   expect(isLongerThan('\u{1f600}'.repeat(201), 200)).toBe(true)
 })
 
-test('a cut keeps whole code points and as many as fit', () => {
+test('truncation keeps as many whole code points as fit', () => {
   fc.assert(
     fc.property(text, size, (value, max) => cutChars(value, max) === [...value].slice(0, max).join('')),
   )
@@ -29,7 +29,7 @@ test('a cut keeps whole code points and as many as fit', () => {
   )
 })
 
-test('NUL and half pairs cannot be kept', () => {
+test('NUL and unpaired surrogates cannot be stored', () => {
   expect(isStorable('größe \u{1f600}')).toBe(true)
   for (const bad of ['\0', 'a\0b', '\ud800', 'x\udfff', '\udc00\ud800']) expect(isStorable(bad)).toBe(false)
 })

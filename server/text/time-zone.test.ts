@@ -13,12 +13,12 @@ const moment = fc.integer({ min: Date.UTC(1970, 0, 3), max: Date.UTC(2200, 0) })
 const step = fc.constantFrom(...(Object.keys(steps) as Step[]))
 const text = (ms: number) => new Date(ms).toISOString().slice(0, 16)
 
-test('a zone is known by its name, and what is none is not', () => {
+test('recognizes names of time zones and nothing else', () => {
   for (const name of ['UTC', 'Europe/Berlin', 'Asia/Calcutta']) expect(isZone(name)).toBe(true)
   for (const name of ['', 'Europe/Atlantis', '../etc', 'x'.repeat(10_000)]) expect(isZone(name)).toBe(false)
 })
 
-test('what the clocks show leads back to the moment, or to the first of two', () => {
+test('a wall time converts back to its moment, or to the first of two', () => {
   fc.assert(
     fc.property(zone, moment, (name, ms) => {
       const back = momentOf(wallOf(ms, name), name)
@@ -30,7 +30,7 @@ test('what the clocks show leads back to the moment, or to the first of two', ()
   )
 })
 
-test('clocks that jump: the moment after the gap; clocks that go back: the first of the two', () => {
+test('a skipped wall time is the moment after the gap; a repeated one is the first of the two', () => {
   const of = (wall: string, name: string) => text(momentOf(Date.parse(`${wall}Z`), name))
   expect(of('2026-03-29T02:30', 'Europe/Berlin')).toBe('2026-03-29T01:30')
   expect(of('2026-10-25T02:30', 'Europe/Berlin')).toBe('2026-10-25T00:30')
@@ -39,7 +39,7 @@ test('clocks that jump: the moment after the gap; clocks that go back: the first
   expect(offsetAt(Date.UTC(2026, 6), 'Asia/Kathmandu')).toBe(5.75 * hourMs)
 })
 
-test('the steps of a time cover it without a hole and without overlap', () => {
+test('steps cover a range without gaps or overlaps', () => {
   fc.assert(
     fc.property(zone, moment, fc.integer({ min: 1, max: 60 }), step, (name, ms, days, of) => {
       const since = Math.floor(ms / hourMs) * hourMs
@@ -55,7 +55,7 @@ test('the steps of a time cover it without a hole and without overlap', () => {
   )
 })
 
-test('on the hour, every moment of a day step has the date of its beginning', () => {
+test('on the hour, every moment of a day step has the date of its start', () => {
   fc.assert(
     fc.property(zone, moment, fc.nat(1_000), (name, ms, part) => {
       const { edges, onTheHour } = edgesOf(ms, ms + 40 * dayMs, 'day', name)

@@ -48,7 +48,7 @@ test('numbers that a double cannot hold survive in payloads and lines', () => {
   expect(fieldText(exactJson(`{"url":"x","payload": ${event} }`), 'payload')).toBe(event)
 })
 
-test('a field is found by its name, wherever it is in the object', () => {
+test('finds a field by name anywhere in the object', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), (others, payload) => {
       const object = { ...others, payload }
@@ -57,13 +57,13 @@ test('a field is found by its name, wherever it is in the object', () => {
   )
 })
 
-test('another message is one line', () => {
+test('any other message is one line', () => {
   const alert = '{"type":"alert.opened","data":{}}'
   expect(messageLines(alert)).toEqual([alert])
 })
 
 describe('syslog', () => {
-  test('RFC 5424: priority by what happened, time of the event, ASCII only', () => {
+  test('RFC 5424: priority by outcome, time of the event, ASCII only', () => {
     const line =
       '{"type":"authz.evaluated","outcome":"blocked","occurredAt":"2026-06-23T12:00:00+02:00","x":"ü\u2028"}'
     expect(syslogMessage(line, 0, source)).toBe(
@@ -94,7 +94,7 @@ describe('syslog', () => {
     )
   })
 
-  test('an event too large for a datagram is named, messages in a stream carry their length', () => {
+  test('an event too large for a datagram is replaced by its id; messages in a stream have a length prefix', () => {
     const large = JSON.stringify({ id: 'evt_1', type: 'sdk.error', text: 'ü'.repeat(20_000) })
     expect(datagram(large, 0, source)).toEndWith(' {"id":"evt_1","type":"sdk.error","tooLargeForUdp":true}')
     expect(octetCounted(['abc', 'defg'])).toBe('3 abc4 defg')

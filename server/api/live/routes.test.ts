@@ -48,7 +48,7 @@ async function take(items: AsyncGenerator<LiveItem>, count: number): Promise<str
 const numbers = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, i) => String(from + i))
 
-test('yields what is there, then what commits bring, each once and in order', async () => {
+test('yields stored events, then newly committed ones, each once and in order', async () => {
   const log = memoryLog()
   log.commit(450)
   const { end, items } = open(log, 0)
@@ -63,7 +63,7 @@ test('yields what is there, then what commits bring, each once and in order', as
   expect(log.watching()).toBe(0)
 })
 
-test('a commit that falls into a read is not missed', async () => {
+test('a commit during a read is not missed', async () => {
   const log = memoryLog()
   const { end, items } = open(log, 0)
   const pending = take(items, 40)
@@ -75,7 +75,7 @@ test('a commit that falls into a read is not missed', async () => {
   end.abort()
 })
 
-test('tells when it was quiet, and another organization does not wake it', async () => {
+test('yields `quiet` when nothing arrives; other organizations do not wake it', async () => {
   const log = memoryLog()
   const { end, items } = open(log, 0, 20)
   expect(await items.next()).toEqual({ done: false, value: { kind: 'quiet', lastSeq: 0 } })

@@ -23,7 +23,7 @@ function apply(value: unknown, { path, change, after }: Difference): unknown {
   return copy
 }
 
-test('applied to the old value they give the new one', () => {
+test('the differences turn the old value into the new one', () => {
   const json = fc.jsonValue({ maxDepth: 3 })
   fc.assert(
     fc.property(json, json, (before, after) => {
@@ -37,7 +37,7 @@ test('applied to the old value they give the new one', () => {
   )
 })
 
-test('equal values have none, whatever the order of members; long values are not shown', () => {
+test('equal values have no differences in any field order; long values are omitted', () => {
   expect(differences({ a: 1, b: [{ c: 2 }] }, { b: [{ c: 2.0 }], a: 1 })).toEqual([])
   const long = 'x'.repeat(limits.differenceCharsMax)
   expect(differences({ a: long }, { a: 1 })).toEqual([{ path: '/a', change: 'changed', after: 1 }])

@@ -8,7 +8,7 @@ import { csvColumns, eventCells, eventRows } from './csv-columns.ts'
 const plain = (jsons: string[], guard: boolean): string =>
   jsons.map((json) => csvRow([...eventCells(json), json], guard)).join('')
 
-test('any events, guarded or not', () => {
+test('matches `csvRow` for any events, with and without the guard', () => {
   fc.assert(
     fc.property(fc.array(validEvent, { maxLength: 6 }), fc.boolean(), (events, guard) => {
       const jsons = events.map((event) => JSON.stringify(event))
@@ -17,7 +17,7 @@ test('any events, guarded or not', () => {
   )
 })
 
-test('the largest events beside small ones, quotes and wide characters throughout', () => {
+test('matches `csvRow` for the largest events, quotes and wide characters', () => {
   const long = (filler: string) => JSON.stringify({ ...exampleEvent, metadata: { x: filler.repeat(20_000) } })
   const jsons = [long('"'), JSON.stringify(exampleEvent), long('€'), long('\u{1f600}'), long('=')]
   expect(new TextDecoder().decode(eventRows(jsons, true))).toBe(plain(jsons, true))

@@ -6,7 +6,7 @@ import { spanOf } from './histogram.ts'
 const hourMs = 3_600_000
 const now = Date.parse('2026-11-21T01:20:30.400Z')
 
-test('the span covers what was asked for, in whole steps of a fit length, in every zone', () => {
+test('the steps cover the range in whole, round lengths in every zone', () => {
   const time = fc.integer({ min: 0, max: now })
   const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu')
   fc.assert(
@@ -20,7 +20,7 @@ test('the span covers what was asked for, in whole steps of a fit length, in eve
   )
 })
 
-test('without a time it is the last day, the running quarter of an hour included', () => {
+test('the default range is the last 24 hours including the current quarter of an hour', () => {
   const { edges, stepMs } = spanOf({}, now, 'UTC')
   const untilMs = edges.at(-1)!
   expect(untilMs - edges[0]!).toBeLessThanOrEqual(25 * hourMs)
@@ -29,7 +29,7 @@ test('without a time it is the last day, the running quarter of an hour included
   expect(spanOf({}, now, 'UTC', hourMs).stepMs).toBe(hourMs)
 })
 
-test('bars of days are days of the zone', () => {
+test('daily bars are days of the zone', () => {
   const span = { sinceMs: now - 90 * 24 * hourMs, untilMs: now }
   const starts = (zone: string) => spanOf(span, now, zone).edges.map((ms) => new Date(ms).getUTCHours())
   expect(new Set(starts('UTC'))).toEqual(new Set([0]))

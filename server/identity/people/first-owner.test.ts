@@ -25,7 +25,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('refused: password and e-mail by their rules, a link nobody made', async () => {
+test('rejects invalid passwords, invalid email addresses and unknown links', async () => {
   const wrong = [
     { ...good, password: 'short' },
     { ...good, password: 'ann@example.com' },
@@ -39,7 +39,7 @@ test('refused: password and e-mail by their rules, a link nobody made', async ()
   expect(await store.accounts.list()).toEqual([])
 })
 
-test('of thirty at once exactly one is made, operator and owner, with one row', async () => {
+test('of thirty concurrent requests exactly one creates the owner, with one audit row', async () => {
   const asked = Array.from({ length: 30 }, (_, at) =>
     createFirstOwner(store, { ...good, email: `a${at}@b.c` }, clock),
   )
@@ -55,7 +55,7 @@ test('of thirty at once exactly one is made, operator and owner, with one row', 
   expect(entries).toMatchObject([{ action: 'account.created', actor: 'system', target: accounts[0]!.id }])
 }, 30_000)
 
-test('with an owner there the rest is not even looked at, and no password is hashed', async () => {
+test('once an owner exists, requests are rejected before validation and hashing', async () => {
   const hashMs = await quickestMs(() => hashPassword(good.password))
   for (const password of ['', good.password]) {
     const askMs = await quickestMs(async () => {
@@ -66,7 +66,7 @@ test('with an owner there the rest is not even looked at, and no password is has
   }
 })
 
-test('e-mail: trimmed, in lower case, and plainly wrong forms refused', () => {
+test('email addresses are trimmed and lower-cased; malformed ones are rejected', () => {
   expect(readEmail('  Ann.O+x@Mail.Example ')).toBe('ann.o+x@mail.example')
   expect(readEmail('jörg@exämple.de')).toBe('jörg@exämple.de')
   for (const wrong of [

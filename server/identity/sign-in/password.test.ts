@@ -15,7 +15,7 @@ function problem(password: string, email = 'ann@example.com'): string | null {
   }
 }
 
-test('length in characters, not bytes', () => {
+test('length counts characters, not bytes', () => {
   expect(problem('sieben7')).toBe('too_short')
   expect(problem('achtung8!')).toBeNull()
   expect(problem('🐙🐙🐙🐙🐙🐙🐙')).toBe('too_short')
@@ -24,7 +24,7 @@ test('length in characters, not bytes', () => {
   expect(problem('a'.repeat(257))).toBe('too_long')
 })
 
-test('what attackers try first is refused, whatever its case', () => {
+test('common passwords are rejected in any case', () => {
   for (const guess of ['password1', 'Password1', '12345678', 'iloveyou', 'aaaaaaaaaaaa', 'SightGlass']) {
     expect([guess, problem(guess)]).toEqual([guess, 'too_guessable'])
   }
@@ -33,7 +33,7 @@ test('what attackers try first is refused, whatever its case', () => {
   expect(problem('correct horse battery')).toBeNull()
 })
 
-test('the list is the commonest 5,000 of the kept package that our length rule would let pass', () => {
+test('the list is the 5,000 most common passwords of the package that are long enough', () => {
   const all = dictionary['passwords-common'] as string[]
   const expected = all.filter((password) => [...password].length >= 8).slice(0, 5_000)
   expect(list).toBe(`${expected.join('\n')}\n`)
@@ -76,7 +76,7 @@ test('an unknown account costs about the time of a wrong password', async () => 
   expect(unknown).toBeLessThan(known * 3)
 })
 
-test('beyond three strangers at work and 32 waiting the rest are told to come back', async () => {
+test('with three unknown senders hashing and 32 waiting, others get 503', async () => {
   const outcomes = await Promise.allSettled(
     Array.from({ length: 40 }, () => verifyPassword('a guess of many', null)),
   )

@@ -23,7 +23,7 @@ test('Sec-Fetch-Site decides where the browser sends it', () => {
   expect(passes('GET', { host, 'sec-fetch-site': 'cross-site' })).toBe(true)
 })
 
-test('else Origin must be the Host asked', () => {
+test('otherwise Origin must match Host', () => {
   expect(passes('POST', { host, origin: `http://${host}` })).toBe(true)
   expect(passes('POST', { host })).toBe(true)
   for (const origin of [

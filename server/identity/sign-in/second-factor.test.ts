@@ -16,7 +16,7 @@ const vectors = [
 ] as const
 const factor: SecondFactor = { accountId: 'usr_a', sealedSeed: '', lastStep: 0, sinceMs: 0, recoveryLeft: 10 }
 
-test('the codes of RFC 6238 are taken in their step, the one before and the one after, and not beyond', () => {
+test('RFC 6238 codes are valid in their own step, the previous and the next, and no others', () => {
   for (const [seconds, code] of vectors) {
     const step = Math.floor(seconds / 30)
     for (const [shift, expected] of [
@@ -36,12 +36,12 @@ test('the codes of RFC 6238 are taken in their step, the one before and the one 
     expect(stepOf(seed, odd, 59_000)).toBeNull()
 })
 
-test('a step that was used proves nothing any more', () => {
+test('a used step is rejected', () => {
   expect(proofOf(factor, seed, '287 082', 59_000)).toEqual({ step: 1 })
   expect(proofOf({ ...factor, lastStep: 1 }, seed, '287082', 59_000)).toBeNull()
 })
 
-test('recovery codes are many, different, and read in any spelling', () => {
+test('recovery codes are unique and accepted in any spelling', () => {
   const { codes, hashes } = newRecoveryCodes()
   expect([codes.length, new Set(codes).size]).toEqual([10, 10])
   const [first = ''] = codes
@@ -52,7 +52,7 @@ test('recovery codes are many, different, and read in any spelling', () => {
   expect(proofOf(factor, seed, 'no code at all', 0)).toBeNull()
 })
 
-test('a new seed has 160 bits and an address that apps read', () => {
+test('a new seed has 160 bits and a URL for authenticator apps', () => {
   const { seed: made, uri } = newSeed('ann@example.com')
   expect(made).toMatch(/^[A-Z2-7]{32}$/)
   expect(uri).toBe(

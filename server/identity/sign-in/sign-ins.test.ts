@@ -15,7 +15,7 @@ test('over https the cookie is __Host- and Secure, over plain HTTP neither', () 
   )
 })
 
-test('is read back only under its own name and form', () => {
+test('the cookie is read only under its own name and format', () => {
   expect(readCookie(`x=1; sightglass=${token}`, plain)).toBe(token)
   expect(readCookie(`__Host-sightglass=${token}`, https)).toBe(token)
   expect(readCookie(`sightglass=${token}`, https)).toBeNull()
@@ -25,7 +25,7 @@ test('is read back only under its own name and form', () => {
   }
 })
 
-test('below a base path it is for that path alone, so that two appliances may share a host', () => {
+test('with a base path the cookie is limited to it, so two appliances can share a host', () => {
   const [a, b] = ['/a', '/b'].map((basePath) => cookieHeader(token, { secure: true, basePath }, 5_000))
   expect(a).toBe(`__Secure-sightglass=${token}; Path=/a; HttpOnly; SameSite=Lax; Max-Age=5; Secure`)
   expect(b).toContain('; Path=/b;')

@@ -32,7 +32,7 @@ test('three tries are free, then the wait doubles from a second to a quarter of 
   expect(throttle.waitMs('a')).toBe(0)
 })
 
-test('a wait follows the clock that nobody sets', async () => {
+test('waits use the monotonic clock', async () => {
   let wallMs = Date.UTC(2026, 5, 23)
   let nowMs = 0
   const throttle = makeThrottle({ now: () => wallMs, elapsed: () => nowMs })
@@ -45,7 +45,7 @@ test('a wait follows the clock that nobody sets', async () => {
   expect(throttle.waitMs('a')).toBe(0)
 })
 
-test('of a hundred wrong attempts at once three are checked; a hundred right ones all enter', async () => {
+test('of 100 concurrent wrong attempts three are checked; 100 correct ones all succeed', async () => {
   const throttle = makeThrottle({ now: () => 0 })
   let checked = 0
   const slowly = (answer: boolean) => async () => {
@@ -68,7 +68,7 @@ test('of a hundred wrong attempts at once three are checked; a hundred right one
   expect(new Set(await Promise.all(people))).toEqual(new Set(['right']))
 })
 
-test('an attempt that breaks counts for nothing, and lets the next one in', async () => {
+test('an attempt that throws is not counted and frees its slot', async () => {
   const throttle = makeThrottle({ now: () => 0 })
   for (let i = 0; i < 5; i++) {
     expect(await statusOf(throttle.attempt(['a'], () => Promise.reject(new Error('disk'))))).toBe('broken')
@@ -77,7 +77,7 @@ test('an attempt that breaks counts for nothing, and lets the next one in', asyn
   expect(throttle.waitMs('a')).toBe(0)
 })
 
-test('refused attempts are counted since the last failure', async () => {
+test('throttled attempts are counted since the last failure', async () => {
   let nowMs = 0
   const throttle = makeThrottle({ now: () => nowMs })
   for (let i = 0; i < 3; i++) expect((await throttle.attempt(['a'], wrong)).refusedBefore).toBe(0)
@@ -86,14 +86,14 @@ test('refused attempts are counted since the last failure', async () => {
   expect((await throttle.attempt(['a'], wrong)).refusedBefore).toBe(5)
 })
 
-test('a flood of names forgets the oldest first', async () => {
+test('a flood of names evicts the oldest first', async () => {
   const throttle = makeThrottle({ now: () => 0 })
   for (let i = 0; i < 3; i++) await throttle.attempt(['old'], wrong)
   for (let i = 0; i < 10_001; i++) await throttle.attempt([`name ${i}`], wrong)
   expect(throttle.waitMs('old')).toBe(0)
 })
 
-test('an IPv6 sender is its /64', () => {
+test('IPv6 senders are throttled by /64', () => {
   expect(senderName('203.0.113.9')).toBe('203.0.113.9')
   expect(senderName('::ffff:203.0.113.9')).toBe('203.0.113.9')
   expect(senderName('2001:db8:1:2:3:4:5:6')).toBe('2001:db8:1:2::/64')

@@ -21,7 +21,7 @@ const seal = (clear: Uint8Array, pieceBytes = 1_000) =>
 const open = (body: Uint8Array, pieceBytes = 1_000, by = key) =>
   whole(decrypted(inPieces(body, pieceBytes), by, encryption))
 
-test('any bytes come back, however they were cut into pieces', async () => {
+test('any bytes survive a round trip, however they are split', async () => {
   const pieceBytes = fc.integer({ min: 1, max: 200 })
   await fc.assert(
     fc.asyncProperty(
@@ -37,7 +37,7 @@ test('any bytes come back, however they were cut into pieces', async () => {
   )
 })
 
-test('one altered byte anywhere is noticed', async () => {
+test('detects one altered byte anywhere', async () => {
   const body = await seal(crypto.getRandomValues(new Uint8Array(300)))
   for (let at = 0; at < body.length; at++) {
     const altered = Buffer.from(body)
@@ -46,7 +46,7 @@ test('one altered byte anywhere is noticed', async () => {
   }
 })
 
-test('chunks cannot be left out, exchanged, repeated or cut off', async () => {
+test('chunks cannot be omitted, swapped, repeated or truncated', async () => {
   const chunk = 64 + 16
   const body = await seal(new Uint8Array(64 * 4))
   const part = (index: number) => body.subarray(index * chunk, (index + 1) * chunk)
@@ -61,7 +61,7 @@ test('chunks cannot be left out, exchanged, repeated or cut off', async () => {
   for (const parts of forgeries) expect(await refusal(open(Buffer.concat(parts)))).toMatch(/is corrupt/)
 })
 
-test('another passphrase or another salt opens nothing; composed and decomposed letters are the same', async () => {
+test('another passphrase or salt decrypts nothing; composed and decomposed letters are equal', async () => {
   const body = await seal(Buffer.from('secret'))
   for (const other of [
     await keyOf('Correct horse', encryption),

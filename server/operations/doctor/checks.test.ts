@@ -22,7 +22,7 @@ const well: Checkup = {
   keys: { live: 2, exposed: 0, endingSoon: 0, idle: 0 },
 }
 
-test('the database: damage, a long log, a clock that went back', () => {
+test('the database: corruption, a long log, a clock that was set back', () => {
   expect(checkIntegrity(well).status).toBe('ok')
   expect(checkIntegrity({ ...well, problems: ['page 7 is never used'] })).toMatchObject({ status: 'failure' })
   expect(checkIntegrity({ ...well, problems: null }).detail).toContain('too large for a quick check')
@@ -43,14 +43,14 @@ test('the schema: current, older, newer', () => {
   expect(checkSchema({ ...state, version: 6, newest: 5 })).toMatchObject({ status: 'failure' })
 })
 
-test('keys: leaked beats everything, ending and idle are warnings', () => {
+test('keys: leaked ones fail; expiring and unused ones are warnings', () => {
   expect(checkKeys(well).status).toBe('ok')
   expect(checkKeys({ ...well, keys: { ...well.keys, idle: 1 } })).toMatchObject({ status: 'warning' })
   const all = checkKeys({ ...well, keys: { live: 3, exposed: 1, endingSoon: 1, idle: 1 } })
   expect(all).toMatchObject({ status: 'failure', detail: expect.stringContaining('leaked') })
 })
 
-test('the forecast of the disk goes by the pace of the week', async () => {
+test('the disk forecast uses the rate of the last 7 days', async () => {
   using dir = tempDir('disk')
   expect((await checkDisk(dir.path, Number.MAX_SAFE_INTEGER, well)).status).toBe('failure')
   expect((await checkDisk(dir.path, 0, well)).detail).not.toContain('full in')
@@ -67,7 +67,7 @@ test('the forecast of the disk goes by the pace of the week', async () => {
   expect(rushing).toMatchObject({ status: 'warning', detail: expect.stringContaining('full in 0 days') })
 })
 
-test('the folder and its files are for their owner alone', () => {
+test('the folder and its files are accessible to their owner only', () => {
   using dir = tempDir('folder')
   writeFileSync(dir.join('secret.key'), 'x', { mode: 0o600 })
   expect([checkFolder(dir.path).status, checkFiles(dir.path).status]).toEqual(['ok', 'ok'])
@@ -80,7 +80,7 @@ test('the folder and its files are for their owner alone', () => {
   expect(checkFolder(dir.path)).toMatchObject({ status: 'failure', hint: `chmod 700 ${dir.path}` })
 })
 
-test('without TLS: fine on this machine or behind a trusted proxy, else a warning', () => {
+test('without TLS: ok on loopback or behind a trusted proxy, otherwise a warning', () => {
   const reach = (host: string, publicUrl: string | null, trustedProxies: string[] = [], hasTls = false) => {
     const reached = { listen: { host, port: 7400 }, publicUrl, trustedProxies }
     return [checkReach(reached, hasTls).status, checkProxies(reached, hasTls).status]
@@ -93,7 +93,7 @@ test('without TLS: fine on this machine or behind a trusted proxy, else a warnin
   expect(reach('127.0.0.1', null, ['::/0'])).toEqual(['ok', 'failure'])
 })
 
-test('backups: none, failed, failed and made good, damaged', async () => {
+test('backups: none, failed, repeated successfully, corrupt', async () => {
   using dir = tempDir('backups')
   const folder = dir.join('b')
   expect((await checkBackups(folder, now)).status).toBe('warning')

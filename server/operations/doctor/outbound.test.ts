@@ -5,7 +5,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { checkOutbound, outwardConnections } from './outbound.ts'
 
-test('a connection is seen from the side that made it alone', async () => {
+test('a connection is listed only on the side that opened it', async () => {
   const accepted = Promise.withResolvers<void>()
   const server = createServer(() => accepted.resolve())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -18,7 +18,7 @@ test('a connection is seen from the side that made it alone', async () => {
   server.close()
 })
 
-test('addresses of both families are read, foreign sockets and closed ones are not', () => {
+test('parses addresses of both families; ignores foreign and closed sockets', () => {
   using dir = tempDir('proc')
   mkdirSync(dir.join('fd'))
   mkdirSync(dir.join('net'))
@@ -44,7 +44,7 @@ test('addresses of both families are read, foreign sockets and closed ones are n
   expect(outwardConnections(dir.join('absent'))).toBeNull()
 })
 
-test('what was called explains what is open; anything else is a warning', () => {
+test('connections without a recorded call are a warning', () => {
   const hook = {
     what: 'webhook' as const,
     host: 'hooks.example',

@@ -6,7 +6,7 @@ import { probeFsync } from './disk.ts'
 
 const taken = (counts: number[]) => counts.reduce((sum, count) => sum + count, 0)
 
-test('each look is one write and fsync, in a file that has no name', async () => {
+test('each check is one write and fsync in an unlinked file', async () => {
   using dir = tempDir('probe')
   const probe = await probeFsync(dir.path)
   expect(taken(probe.times().counts)).toBe(0)
@@ -17,7 +17,7 @@ test('each look is one write and fsync, in a file that has no name', async () =>
   await probe.close()
 })
 
-test('where no file can be made nothing is counted', async () => {
+test('counts nothing where it cannot create a file', async () => {
   using dir = tempDir('probe')
   const probe = await probeFsync(dir.join('missing'))
   await probe.check()

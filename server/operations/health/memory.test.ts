@@ -26,7 +26,7 @@ function watched() {
   return { at, ends: () => ends }
 }
 
-test('reads wait from 70 %, everything from 85 %, and it heals', () => {
+test('refuses reads from 70 %, everything from 85 %, and recovers', () => {
   const { at, ends } = watched()
   expect([0.5, 0.69, 0.71, 0.84, 0.86, 0.72, 0.3].map(at)).toEqual([
     'none',
@@ -40,7 +40,7 @@ test('reads wait from 70 %, everything from 85 %, and it heals', () => {
   expect(ends()).toBe(0)
 })
 
-test('it ends only after three looks in a row, and once', () => {
+test('ends the process only after three checks in a row, and once', () => {
   const { at, ends } = watched()
   expect([0.96, 0.96, 0.8, 0.96, 0.96].map(at)).toEqual(['all', 'all', 'reads', 'all', 'all'])
   expect(ends()).toBe(0)
@@ -48,7 +48,7 @@ test('it ends only after three looks in a row, and once', () => {
   expect(ends()).toBe(1)
 })
 
-test('ingest, health and what explains it are the last to go', () => {
+test('ingest, health and diagnostics are refused last', () => {
   const shed = (pressure: 'reads' | 'all') =>
     [
       '/v1/sdk/events',
@@ -75,7 +75,7 @@ test('ingest, health and what explains it are the last to go', () => {
   ])
 })
 
-test('a limit is always found', () => {
+test('always finds a limit', () => {
   expect(memoryAllowed()).toBeGreaterThan(64 * 1024 * 1024)
   expect(Number.isFinite(memoryAllowed())).toBe(true)
 })

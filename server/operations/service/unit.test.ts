@@ -15,7 +15,7 @@ const wanted = {
 }
 const execStart = (flags: string[]) => /^ExecStart=(.*)$/m.exec(unitText({ ...wanted, flags }))![1]
 
-test('what systemd would expand or split stays as it was given', () => {
+test('arguments that systemd would expand or split are escaped', () => {
   expect(execStart(['--listen=[::1]:7400'])).toBe('/usr/local/bin/sightglass serve "--listen=[::1]:7400"')
   expect(execStart(['--data-dir=/srv/50% of $HOME'])).toBe(
     '/usr/local/bin/sightglass serve "--data-dir=/srv/50%% of $$HOME"',
@@ -23,14 +23,14 @@ test('what systemd would expand or split stays as it was given', () => {
   expect(execStart(['--label="a" \\ b'])).toBe('/usr/local/bin/sightglass serve "--label=\\"a\\" \\\\ b"')
 })
 
-test('only named folders are writable, only a low port gets a capability', () => {
+test('only the given folders are writable, and only a low port gets a capability', () => {
   expect(unitText(wanted)).not.toMatch(/ReadWritePaths|CAP_/)
   const unit = unitText({ ...wanted, lowPort: true, writableFolders: ['/mnt/nas', '/mnt/a b'] })
   expect(unit).toContain('ReadWritePaths=/mnt/nas\nReadWritePaths="/mnt/a b"\n')
   expect(unit.match(/CAP_\w+/g)).toEqual(['CAP_NET_BIND_SERVICE', 'CAP_NET_BIND_SERVICE'])
 })
 
-test('a folder for its sockets is made when one lies there, with room for the proxy in its group', () => {
+test("a runtime folder for sockets is created on request, accessible to the proxy's group", () => {
   expect(unitText(wanted)).not.toContain('RuntimeDirectory')
   const unit = unitText({ ...wanted, runtimeFolder: true })
   expect(unit).toContain('\nRuntimeDirectory=sightglass\nRuntimeDirectoryMode=0750\n')

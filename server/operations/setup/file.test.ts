@@ -41,7 +41,7 @@ secretFile = "hook.secret"
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const read = (text: string) => readSetupText(text, 'setup.toml', () => `${secret}\n`)
 
-test('a whole file, with what it leaves out', () => {
+test('a complete file, with defaults for omitted fields', () => {
   const [acme, globex] = read(whole).organizations
   expect(acme).toEqual({
     at: 'setup.toml:2: organizations[0]',
@@ -106,7 +106,7 @@ test.each(mistakes)('%s -> %s', (find, put, message) => {
   expect(() => read(wrong)).toThrow(UsageError)
 })
 
-test('a secret is read from beside the file, and its text is in no message', () => {
+test('reads a secret from its file, and no message contains it', () => {
   using temp = tempDir('setup')
   const path = temp.join('setup.toml')
   writeFileSync(path, whole)

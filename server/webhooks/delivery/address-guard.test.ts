@@ -35,7 +35,7 @@ test('every special range is refused, public addresses are not', () => {
     expect(closed.refusal(text)).not.toBeNull()
 })
 
-test('an opened range is open in every form of its addresses, and nothing beside it', () => {
+test('an allowed range is allowed in every form of its addresses, and nothing else is', () => {
   const guard = addressGuard(['127.0.0.0/8', 'fd12:3456::/32', '10.1.2.3'])
   for (const address of ['127.0.0.1', '127.9.9.9', '::ffff:127.0.0.1', 'fd12:3456::9', '10.1.2.3']) {
     expect([address, guard.refusal(address)]).toEqual([address, null])
@@ -45,7 +45,7 @@ test('an opened range is open in every form of its addresses, and nothing beside
   }
 })
 
-test('cloud metadata stays closed whatever is opened, also inside other addresses', () => {
+test('cloud metadata addresses stay refused whatever is allowed, also embedded in other addresses', () => {
   const guard = addressGuard(['0.0.0.0/0', '::/0'])
   const metadata = ['169.254.169.254', '169.254.170.2', '168.63.129.16', '100.100.100.200', 'fd00:ec2::254']
   const carriers = [
@@ -58,7 +58,7 @@ test('cloud metadata stays closed whatever is opened, also inside other addresse
   expect(guard.refusal('10.0.0.1')).toBeNull()
 })
 
-test('a wrong range is a mistake of the operator, found at start', () => {
+test('an invalid range is an error at start', () => {
   for (const range of ['10.0.0.0/33', 'ten', '::/129', '10.0.0.0/8/8', ''])
     expect(() => addressGuard([range])).toThrow()
 })
@@ -81,7 +81,7 @@ describe('literals in a URL', () => {
   ]
   const never = resolveWith(() => Promise.reject(new Error('no name is looked up here')), closed)
 
-  test.each(literals)('http://%s/ is refused without a look-up', async (host) => {
+  test.each(literals)('http://%s/ is refused without a lookup', async (host) => {
     for (const url of [
       `http://${host}/`,
       `https://${host}:8443/x?y`,

@@ -93,7 +93,7 @@ describe('files', () => {
     expect(() => targetOf('file:a.ndjson')).toThrow(/--sink-dir/)
   })
 
-  test('no text leads out of the folder', () => {
+  test('no path leaves the folder', () => {
     const piece = fc.constantFrom(
       '..',
       '.',

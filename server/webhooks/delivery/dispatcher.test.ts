@@ -150,7 +150,7 @@ test('a secret that cannot be decrypted is a local failure', async () => {
   await dispatcher.stop(0)
 })
 
-test('never two at a time, one more run for all who asked meanwhile', async () => {
+test('never two runs at a time; calls during a run share one more', async () => {
   let now = 0
   let most = 0
   let runs = 0
@@ -168,7 +168,7 @@ test('never two at a time, one more run for all who asked meanwhile', async () =
   expect([runs, most]).toEqual([4, 1])
 })
 
-test('who asks during a run waits for one that began later', async () => {
+test('a call during a run waits for a run that began after it', async () => {
   let value = 0
   const seen: number[] = []
   const ask = coalesce(async () => {

@@ -26,7 +26,7 @@ test('literals are not looked up', async () => {
   expect(await resolve('::1')).toMatchObject({ kind: 'refused' })
 })
 
-test('names of this machine are not looked up either, and reach only what is open', async () => {
+test('names of this machine are not looked up and reach only allowed ranges', async () => {
   const names = ['localhost', 'localhost.', 'x.localhost', 'A.B.LOCALHOST.', 'ip6-loopback']
   const asked: string[] = []
   const resolver = async (name: string) => (asked.push(name), ['1.1.1.1'])
@@ -40,7 +40,7 @@ test('names of this machine are not looked up either, and reach only what is ope
 })
 
 describe('name servers that do not answer', () => {
-  test('down for every name: our fault; for one name only: its owner’s', async () => {
+  test("unanswered for every name is a local failure; for one name only, the owner's", async () => {
     let isDown = false
     const resolve = resolveWith((name) => {
       return isDown || name === 'broken.test' ? failing('EAI_AGAIN') : Promise.resolve(['1.1.1.1'])
@@ -57,7 +57,7 @@ describe('name servers that do not answer', () => {
     expect(await resolveWith(() => failing('ENOTFOUND'), guard)('none.test')).toEqual({ kind: 'unknown' })
   })
 
-  test('one that hangs is given up after three seconds', async () => {
+  test('a name server that hangs is abandoned after 3 s', async () => {
     const startedMs = performance.now()
     const since = () => performance.now() - startedMs
     const resolution = resolveWith(() => new Promise(() => {}), guard)('slow.test')

@@ -32,7 +32,7 @@ describe('the standardwebhooks package', () => {
     expect(() => new Webhook(other).verify(message.body, headers)).toThrow()
   })
 
-  test('refuses another body, another id, and an attempt of ten minutes ago', () => {
+  test('rejects another body, another id and an attempt ten minutes old', () => {
     const secret = newSigningSecret()
     const headers = signedHeaders([secret], message, Date.now())
     const verify = (body: string, sent: Record<string, string>) => () =>
@@ -43,7 +43,7 @@ describe('the standardwebhooks package', () => {
   })
 })
 
-test('a known answer: the key, the text that is signed and the form of the signature', () => {
+test('matches a known key, signed text and signature', () => {
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
   const headers = signedHeaders(
     [secret],

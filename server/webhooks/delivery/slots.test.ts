@@ -8,7 +8,7 @@ const claim = (lane: string, id: string, isAhead = false, orgId = 'org_1') =>
 const quick = { durationMs: 249, isDelivered: true }
 const idsOf = (claims: Claim[]) => claims.map(({ delivery }) => delivery.id)
 
-test('two of a lane at a time, in order, and no more than there is room for', () => {
+test('at most two per lane, in order, and no more than there are slots', () => {
   const lanes = makeLanes(2)
   lanes.add([claim('a', 'a1'), claim('a', 'a2'), claim('a', 'a3'), claim('b', 'b1')], 0)
   const first = lanes.start(2, 0).start
@@ -19,7 +19,7 @@ test('two of a lane at a time, in order, and no more than there is room for', ()
   expect(idsOf(lanes.start(30, 0).start)).toEqual(['a3'])
 })
 
-test('quick answers are claimed ahead for, more and more; one that is not ends it', () => {
+test('claims ahead grow with quick responses; a slow one ends them', () => {
   const lanes = makeLanes(2)
   const a = claim('a', 'a')
   const answer = (attempt: typeof quick) => {
@@ -33,7 +33,7 @@ test('quick answers are claimed ahead for, more and more; one that is not ends i
   expect([{ durationMs: 1, isDelivered: false }, quick].map(answer)).toEqual([0, 2])
 })
 
-test('what waited ten seconds goes back, and so does all at the end', () => {
+test('claims are released after 10 s and at the end', () => {
   const lanes = makeLanes(2)
   lanes.add([claim('a', 'old')], 0)
   lanes.add([claim('a', 'new'), claim('a', 'third'), claim('a', 'fourth')], 5_000)
@@ -43,14 +43,14 @@ test('what waited ten seconds goes back, and so does all at the end', () => {
   expect(lanes.takeAll()).toEqual([])
 })
 
-test('what was claimed ahead leaves the slots for the first send of an organization alone', () => {
+test("claims ahead leave the slots reserved for an organization's first send free", () => {
   const lanes = makeLanes(2)
   lanes.add([claim('a', 'a1', true), claim('b', 'b1', false, 'org_2')], 0)
   expect(idsOf(lanes.start(12, 0).start)).toEqual(['b1'])
   expect(idsOf(lanes.start(13, 0).start)).toEqual(['a1'])
 })
 
-test('a receiver is slow as soon as an attempt runs for two seconds, and until one ends sooner', () => {
+test('a receiver is slow once an attempt takes 2 s, until a quicker one', () => {
   const lanes = makeLanes(2)
   const [a, b] = [claim('a', 'a1'), claim('b', 'b1', false, 'org_2')]
   lanes.add([a, b], 0)
@@ -67,7 +67,7 @@ test('a receiver is slow as soon as an attempt runs for two seconds, and until o
   expect(lanes.share(21_000).paces).toEqual({ a: 'quick', b: 'quick' })
 })
 
-test('an organization with four slow receivers hangs; a thousand lanes are remembered', () => {
+test('an organization with four slow receivers counts as slow; a thousand lanes are remembered', () => {
   const lanes = makeLanes(2)
   const send = (lane: string, durationMs: number, orgId: string) => {
     const made = claim(lane, lane, false, orgId)

@@ -10,7 +10,7 @@ const codeOf = (work: Promise<void>) =>
     (error: { code: string }) => error.code,
   )
 
-test('lines are appended, folders made, files private', async () => {
+test('appends lines, creates folders, and keeps files private', async () => {
   using sinks = tempDir('sinks')
   await appendLines(sinks.path, 'a/b/events.ndjson', ['{"n":1}', '{"n":2}'])
   await appendLines(sinks.path, 'a/b/events.ndjson', ['{"n":3}'])
@@ -18,14 +18,14 @@ test('lines are appended, folders made, files private', async () => {
   expect(statSync(sinks.join('a/b/events.ndjson')).mode & 0o777).toBe(0o600)
 })
 
-test('a line that a crash left half does not swallow the next one', async () => {
+test('an incomplete line after a crash does not corrupt the next one', async () => {
   using sinks = tempDir('sinks')
   appendFileSync(sinks.join('x.ndjson'), '{"n":1}\n{"n":')
   await appendLines(sinks.path, 'x.ndjson', ['{"n":2}'])
   expect(readFileSync(sinks.join('x.ndjson'), 'utf8')).toBe('{"n":1}\n{"n":\n{"n":2}\n')
 })
 
-test('links on the way are refused, and what they point to is left alone', async () => {
+test('symbolic links in the path are refused, and their targets stay unchanged', async () => {
   using sinks = tempDir('sinks')
   using outside = tempDir('outside')
   symlinkSync(outside.path, sinks.join('folder'))
@@ -37,7 +37,7 @@ test('links on the way are refused, and what they point to is left alone', async
   expect(await codeOf(appendLines(sinks.join('none'), 'x.ndjson', ['{}']))).toBe('ENOENT')
 })
 
-test('appends at the same time neither mix nor overtake each other', async () => {
+test('concurrent appends neither mix nor reorder', async () => {
   using sinks = tempDir('sinks')
   const lines = Array.from({ length: 8 }, (_, n) => JSON.stringify({ n, text: String(n).repeat(700_000) }))
   await Promise.all(lines.map((line) => appendLines(sinks.path, 'x.ndjson', [line])))
