@@ -41,7 +41,7 @@ export interface ErrorDetails {
   members?: Record<string, unknown> // extra fields of the response, such as the failing checks of /readyz
 }
 
-/** Thrown anywhere in the server; `http/response.ts` makes the answer. Clients read `message`: no internals in it. */
+/** Thrown anywhere in the server and sent by `http/response.ts`. Clients see `message`: no internals in it. */
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetails
@@ -82,7 +82,7 @@ export function errorBody(error: AppError, requestId: string): string {
   })
 }
 
-/** A `Retry-After` of 1 to 5 seconds, jittered so that refused senders do not come back together. */
+/** A `Retry-After` of 1 to 5 seconds, jittered so that refused senders do not retry together. */
 export function retryAfter(): Record<string, string> {
   return { 'retry-after': String(1 + Math.floor(Math.random() * 5)) }
 }

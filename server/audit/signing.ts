@@ -64,11 +64,11 @@ function signingKey(key: KeyObject): SigningKey {
 }
 
 /**
- * A signed head: what the end of an audit chain was at some time, in a form that cannot be made up afterwards; and a
- * signed trim: where a chain begins since retention took its oldest entries.
+ * A signed head proves the end of an audit chain at some time, because nobody can forge it afterwards. A signed trim
+ * proves where a chain begins since retention deleted its oldest entries.
  *
- * The signature is over JSON.stringify(['sightglass-audit-head-1', orgId, count, hash, at]), UTF-8. Of a trim it is
- * over the same with 'sightglass-audit-trim-1': or any checkpoint would pass for leave to delete what lies before it.
+ * The signature is over JSON.stringify(['sightglass-audit-head-1', orgId, count, hash, at]), UTF-8. The signature of a
+ * trim has 'sightglass-audit-trim-1' instead; otherwise any checkpoint would permit deleting the entries before it.
  */
 export interface SignedHead extends AuditHead {
   orgId: string

@@ -1,4 +1,4 @@
-/** The work of the verbs on a real store: what it answers, what it refuses, and one audit row for each change. */
+/** The work of the commands on a real store: results, errors, and one audit row per change. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Configuration: which source wins, and a clear refusal for every wrong form. */
+/** Configuration: which source wins, and a clear error for every invalid value. */
 import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

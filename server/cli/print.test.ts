@@ -1,4 +1,4 @@
-/** Printing: columns that line up, and text from elsewhere that cannot steer the terminal. */
+/** Printing: aligned columns, and foreign text that cannot control the terminal. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { columns, oneLine } from './print.ts'

@@ -12,10 +12,10 @@ export interface Asked {
   store: Pick<Store, 'events' | 'sites'>
   orgId: string
   period: Period
-  rowsMax?: number // of each cut
+  rowsMax?: number // of each breakdown
 }
 
-/** The tallies of a page and its cuts: from the hourly counts, or under filters from the events themselves. */
+/** The counts of a page and its breakdowns, from hourly counts, or under filters from the events. */
 async function counted<K extends string>(asked: Asked, queries: { [name in K]: CutQuery }) {
   const { store, orgId, period, rowsMax } = asked
   const names = Object.keys(queries) as K[]

@@ -1,4 +1,4 @@
-/** A cut sums steps and outcomes of each value, keeps the largest, and loses no event. */
+/** A breakdown sums the steps and outcomes of each value, returns the largest values, and loses no event. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { cutRowsMax, makeCut } from './cut.ts'

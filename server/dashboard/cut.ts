@@ -12,7 +12,7 @@ export interface CutQuery {
   by: CountedMember
   types?: string[]
   stepped?: boolean
-  rowsMax?: number // `cutRowsMax` unless said
+  rowsMax?: number // default: `cutRowsMax`
 }
 
 export async function cut(

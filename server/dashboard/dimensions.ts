@@ -6,7 +6,7 @@ import { isLongerThan } from '../text/text.ts'
 
 interface Dimension {
   field: EventFieldName
-  list: keyof FilterLists | null // null: only counts are filtered by it
+  list: keyof FilterLists | null // null: filters counts only
   charsMax: number
 }
 
@@ -27,7 +27,7 @@ export interface CountFilter {
   also: AlsoFilter[]
 }
 
-/** Null when hourly counts do not suffice: they know types and outcomes together with one other field. */
+/** Null when hourly counts do not suffice: they combine types and outcomes with one other field. */
 export function hourlyFilter({ filter, also }: CountFilter): Pick<EventFilter, 'types' | 'outcomes'> | null {
   const { types, outcomes, ...others } = filter
   if (also.length > 0 || Object.keys(others).length > 0) return null

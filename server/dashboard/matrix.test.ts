@@ -1,4 +1,4 @@
-/** Vendors beyond a page's count as one, and no detection is missing. */
+/** Vendors beyond a page's maximum count as one, and no detection is missing. */
 import { expect, test } from 'bun:test'
 import { cutRowsMax } from './cut.ts'
 import { largestVendors } from './matrix.ts'

@@ -66,7 +66,7 @@ const vendorFields = ['class', 'trust', 'page', 'tool', 'userAgent', 'subject'] 
 export async function vendorDetail(asked: Asked, vendor: string): Promise<VendorDetail> {
   const groups: Groups = [
     { by: ['sessionId'], max: 0 },
-    ...vendorFields.map((field) => ({ by: [field], max: namesMax + 1 })), // events without it may be one group
+    ...vendorFields.map((field) => ({ by: [field], max: namesMax + 1 })), // events without the field may be one
   ]
   const [top, { rows }] = await Promise.all([
     newest(asked, { vendors: [vendor] }, groups),

@@ -1,4 +1,4 @@
-/** Ranges end with the running hour, are whole steps long, and are compared with the same hours before. */
+/** Ranges end with the current hour, have whole steps, and are compared with the previous period. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../errors.ts'

@@ -1,4 +1,4 @@
-/** Addresses in links: the one of the request or the settings, and never 0.0.0.0. */
+/** Addresses in links come from the request or the settings and are never 0.0.0.0. */
 import { expect, test } from 'bun:test'
 import { addressOf, reachableHost } from './address.ts'
 import { setContext } from './request-context.ts'

@@ -1,4 +1,4 @@
-/** Bodies as they come over a real socket: limits, chunks, stalls, hang-ups, text and JSON. */
+/** Bodies over a real socket: limits, chunks, stalls, disconnects, text and JSON. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { AppError, errorBody } from '../errors.ts'

@@ -1,4 +1,4 @@
-/** Listeners close before the last open file is used, and open again when there is room. */
+/** Listeners close before the limit of open files is reached, and reopen below it. */
 import { expect, test } from 'bun:test'
 import { startLog } from '../log.ts'
 import { limitConnections } from './connection-limit.ts'

@@ -1,4 +1,4 @@
-/** Sealed positions: ours open, altered and foreign ones do not. */
+/** Encrypted positions: ours decrypt; altered and foreign ones do not. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { makeCursorCipher } from './cursor-cipher.ts'

@@ -1,4 +1,4 @@
-/** Inflating: every coding, small and large; what is corrupt, cut, too large or followed by garbage is refused. */
+/** Decompression in every encoding and size; corrupt, truncated, too large or extended bodies are rejected. */
 import { describe, expect, test } from 'bun:test'
 import zlib from 'node:zlib'
 import fc from 'fast-check'

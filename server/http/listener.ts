@@ -34,13 +34,13 @@ export interface ListenOptions {
 
 export interface Listener extends Acceptor {
   url: string // as printed: http://host:port, or unix:path
-  link: string // the URL others can open, unless a proxy gives it another
+  link: string // the URL for other machines, unless a proxy provides another
   /**
    * Uses another certificate from the next connection on. Reopens the port, because `Bun.serve` cannot replace a
    * certificate in place; connections are refused or reset for about 1 ms. Requests and streams in flight continue.
    */
   useCertificate(tls: TlsPair): void
-  /** Refuses new requests, waits for those in flight until the deadline, then cuts. */
+  /** Refuses new requests, waits for those in flight until the deadline, then closes their connections. */
   stop(deadlineMs: number): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** Content negotiation: what clients send for Accept, and what they get. */
+/** Content negotiation: the response type for each Accept header. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../errors.ts'
 import { acceptedType } from './media-type.ts'

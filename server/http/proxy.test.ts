@@ -1,4 +1,4 @@
-/** Who sent a request, with and without trusted proxies. */
+/** The client of a request, with and without trusted proxies. */
 import { expect, test } from 'bun:test'
 import { senderReader } from './proxy.ts'
 

@@ -1,4 +1,4 @@
-/** Times in a query string: every form of the contract, and what is refused. */
+/** Times in a query string: every form of the contract, and rejected ones. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../errors.ts'
 import { parseQueryTime } from './query.ts'

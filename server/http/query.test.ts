@@ -1,4 +1,4 @@
-/** The strict query rules: what is refused, and that the refusal names the parameter. */
+/** The strict query rules: rejected parameters, and errors that name them. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../errors.ts'
 import { readQuery } from './query.ts'

@@ -1,4 +1,4 @@
-/** Token buckets: a burst, then a steady rate, for each name alone, whatever the clock does. */
+/** Token buckets: a burst, then a steady rate per name, independent of clock changes. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { tokenBuckets } from './rate-limit.ts'

@@ -1,4 +1,4 @@
-/** Every answer has the common headers, its own request id, and what its handler set. */
+/** Every response has the common headers, its request id, and the headers its handler set. */
 import { expect, test } from 'bun:test'
 import { json } from './response.ts'
 import { addCommonHeaders } from './response.ts'

@@ -137,19 +137,18 @@ export function errorResponse(error: AppError, requestId: string): Response {
   })
 }
 
-/** Answers with text as it is made: the next part is only asked for when the receiver has taken the last one. */
 const encoder = new TextEncoder()
 
 interface StreamedText {
   parts: AsyncGenerator<string | Uint8Array>
-  stallMs: number // a receiver that takes nothing for so long is cut off
-  /** Called once, however it ends; `failed` is what the generator threw or the stall. */
+  stallMs: number // without progress of the reader, then the connection is closed
+  /** Called once when the stream ends; `failed` is the generator's error or the stall, otherwise null. */
   ended(failed: unknown): void
 }
 
 /**
- * The body of a streamed answer. When making it fails, the connection is cut without a proper end, so that no receiver
- * takes a part for the whole.
+ * The body of a streamed response: requests the next part only when the receiver has read the previous one. When
+ * generating fails, the connection is closed without a proper end, so that no receiver mistakes a part for the whole.
  */
 export function streamText({ parts, stallMs, ended }: StreamedText): ReadableStream<Uint8Array> {
   let stall: Timer | null = null

@@ -1,4 +1,4 @@
-/** Whoever takes all he can leaves room for others, whatever he does. */
+/** A client that uses as much as it can still leaves capacity for others. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { makeShares, type Owner, type Share } from './shares.ts'

@@ -1,4 +1,4 @@
-/** Streamed answers: made no faster than they are taken, cut when making them fails or nobody takes them. */
+/** Streamed responses: generated no faster than they are read, closed when generating fails or the reader stalls. */
 import { expect, test } from 'bun:test'
 import { streamText } from './response.ts'
 

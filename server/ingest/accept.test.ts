@@ -1,4 +1,4 @@
-/** Accepting requests: equal text back, one bad event beside good ones, sites, limits, bodies that are no list. */
+/** Accepting requests: unchanged text, one invalid event beside valid ones, sites, limits, malformed bodies. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { exampleEvent, validEvent } from '../../tests/fuzz/any-event.ts'

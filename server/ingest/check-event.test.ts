@@ -1,10 +1,10 @@
-/** Every member of an event: what it may be, what is said when it is something else, what the record takes from it. */
+/** Every field of an event: its valid values, the issues of invalid ones, and its place in the record. */
 import { describe, expect, test } from 'bun:test'
 import { exampleEvent } from '../../tests/fuzz/any-event.ts'
 import type { Issue } from '../errors.ts'
 import { checkEvent } from './check-event.ts'
 
-/** What is wrong with the example when members are changed: `path code` each. */
+/** The issues of the example with changed fields, each as `path code`. */
 function problems(change: object): string[] {
   const issues: Issue[] = []
   const record = checkEvent({ ...exampleEvent, ...change }, issues)

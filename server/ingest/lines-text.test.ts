@@ -1,4 +1,4 @@
-/** NDJSON that is not UTF-8 loses the lines concerned and no other; all other text comes as from the usual decoder. */
+/** Only the lines of NDJSON that are not UTF-8 are rejected; all other text decodes as usual. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { exampleEvent } from '../../tests/fuzz/any-event.ts'

@@ -1,4 +1,4 @@
-/** The schema that OpenAPI shows and the checks by hand agree on everything that the schema can say. */
+/** The published OpenAPI schema and the handwritten checks agree on everything that a schema can express. */
 import { expect, test } from 'bun:test'
 import { getSchemaValidator } from 'elysia'
 import fc from 'fast-check'

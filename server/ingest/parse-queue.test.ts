@@ -1,4 +1,4 @@
-/** The parse queue: first come, first served; small bodies do not wait; queued bytes are counted. */
+/** The parse queue is first in, first out; small bodies do not wait; queued bytes are counted. */
 import { expect, test } from 'bun:test'
 import { makeParseQueue } from './admission.ts'
 

@@ -1,4 +1,4 @@
-/** How rejected events are told: guard rails of the store, and requests of which nothing is stored. */
+/** How rejected events are reported: guard rails of the store, and requests that store nothing. */
 import { expect, test } from 'bun:test'
 import { exampleEvent } from '../../tests/fuzz/any-event.ts'
 import { acceptEvents } from './accept.ts'

@@ -1,4 +1,4 @@
-/** Samples of what was refused: told by the first issue, cut to 4 KiB between characters, kept as text. */
+/** Samples of rejected events: their first issue, and an excerpt of at most 4 KiB of whole characters. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { exampleEvent } from '../../tests/fuzz/any-event.ts'

@@ -56,7 +56,7 @@ export async function startControl(options: ControlOptions): Promise<{ stop(): P
   return { stop: () => server.stop() }
 }
 
-/** Work of the socket itself: it answers about the running server. */
+/** Work of the socket itself: reports on the running server. */
 const ownWork: WorkTable = new Map([
   ['server address', async ({ baseUrl, server }) => ({ baseUrl, ingestUrl: server?.ingestUrl ?? null })],
   ['server state', async ({ server }) => ((await server?.state()) ?? null) as unknown as Json],

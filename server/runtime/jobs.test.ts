@@ -1,4 +1,4 @@
-/** A day of every job under a fast clock: each as often as it should, at its second, never over itself. */
+/** A day of every job under a fast clock: each runs as often as scheduled, on time, and never overlaps itself. */
 import { expect, test } from 'bun:test'
 import { fastClock } from '../../tests/support/fast-clock.ts'
 import { startJobs, type Job } from '../system/scheduler.ts'
@@ -36,7 +36,7 @@ const timesADay: { [job: string]: number } = {
   'webhook-prune': 24,
 }
 
-/** The schedules of the real table; its parts are not asked for anything, since each run is replaced. */
+/** The schedules of the real table. Its services are never called, because every run is replaced. */
 function realJobs(): { id: string; schedule: string }[] {
   const nothing = new Proxy({}, { get: () => () => undefined })
   const crons = { dispatchCron: '* * * * *', backupCron: '17 3 * * *' }

@@ -1,4 +1,4 @@
-/** Opens the data folder for whoever holds it, server or verb; an empty one gets the organization `default`. */
+/** Opens the data folder for the server or a command; an empty folder gets the organization `default`. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError } from '../../db/contract/errors.ts'
@@ -11,7 +11,7 @@ import { newId } from '../ids.ts'
 import { keyFileName, openSecretBox } from '../system/secrets.ts'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 
-/** Data of an older schema is upgraded after a backup; without a word about that (`backup` null) it is refused. */
+/** Migrates data of an older schema after a backup; with `backup` null it refuses such data instead. */
 export async function openDataFolder(
   dataDir: string,
   clock: Clock,
@@ -47,7 +47,7 @@ export async function openDataFolder(
   }
 }
 
-/** A new key in the place of a lost one would make every sealed secret useless without a word. */
+/** Throws when a lost key would be replaced, because a new one silently makes every encrypted secret useless. */
 async function requireKeyFile(dataDir: string, store: Store): Promise<void> {
   if (existsSync(join(dataDir, keyFileName))) return
   const count = await store.sealedSecrets()
@@ -56,7 +56,7 @@ async function requireKeyFile(dataDir: string, store: Store): Promise<void> {
   throw new StoreError('incomplete', message)
 }
 
-/** For lists: changes nothing, takes no lock. Older data is refused with the way to upgrade it. */
+/** For commands that only read: changes nothing and takes no lock. Data of an older schema is an error with a hint. */
 export async function openToRead(dataDir: string, clock: Clock): Promise<Store> {
   try {
     return await openReadStore(dataDir)

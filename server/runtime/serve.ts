@@ -16,7 +16,7 @@ import type { WorkTable } from './work.ts'
 /** Runs the server until SIGTERM or SIGINT and returns the exit code. Rejects when it cannot start. */
 export async function serve(config: ServeConfig, work: WorkTable): Promise<number> {
   const log = startLog({ level: config.logLevel, clock: systemClock })
-  // Before the folder is opened: without a file of its own the guard goes by the folder's newest write.
+  // Before the folder is opened: without its own file the guard uses the folder's newest write.
   const clockGuard = startClockGuard({ time: systemTime(), dataDir: config.dataDir, log })
   const { clock } = clockGuard
   const setup = config.setupFile === null ? null : readSetupFile(config.setupFile)

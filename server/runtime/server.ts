@@ -14,7 +14,7 @@ import type { Webhooks } from '../webhooks/start.ts'
 
 export interface RunningServer {
   url: string
-  link: string // the URL others can open, unless a proxy gives it another
+  link: string // the URL for other machines, unless a proxy provides another
   ingestUrl: string | null
   ingestLink: string | null // null: on a socket, which only a proxy can reach
   metricsUrl: string | null
@@ -115,8 +115,8 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
 async function settle({ config, store, clock, log }: ServerOptions, made: MadeServices): Promise<void> {
   const { services, jobs, lastUses } = made
   await jobs.stop()
-  // A machine that never runs at the hour of the daily job has its checkpoints all the same. After a failure of the
-  // store the folder may be another one, which this process must not write into.
+  // A machine that is off at the hour of the daily job gets its checkpoints here. After a failure of the store the
+  // folder may have been replaced, so this process must not write into it.
   const trail = { store, key: services.auditKey, dataDir: config.dataDir, log }
   if (services.state.storeFailed === null)
     await writeCheckpoints(trail, clock.now()).catch((error: unknown) =>

@@ -30,7 +30,7 @@ export interface AccessOptions {
   access: 'read' | 'write' | 'create'
 }
 
-// A server that starts or stops holds the lock for a moment without answering. So does another command.
+// A server that starts or stops, or another command, holds the lock for a moment without answering.
 const lockWaitMs = 5_000
 const retryMs = 100
 

@@ -18,7 +18,7 @@ export interface WorkContext {
   server?: RunningServices
 }
 
-/** What only a running server can offer to work. */
+/** Data that only a running server has. */
 export interface RunningServices {
   ingestUrl: string | null // null: it listens on a Unix socket
   log: Pick<Log, 'setLevel'>

@@ -1,4 +1,4 @@
-/** Clocks that jump while the process runs, while it does not, and over a start of the machine. */
+/** Clock jumps while the process runs, between processes, and across a reboot. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tempDir, type TempDir } from '../../tests/support/temp-dir.ts'

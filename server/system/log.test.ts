@@ -1,4 +1,4 @@
-/** The log: its form, what it hides, and that a reader who never reads cannot hold anything up. */
+/** The log: its format, its redaction, and that a reader that never reads blocks nothing. */
 import { afterAll, expect, test } from 'bun:test'
 import { closeSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, write } from 'node:fs'
 import { tmpdir } from 'node:os'

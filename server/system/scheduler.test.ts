@@ -1,4 +1,4 @@
-/** Scheduled jobs: they run, never over themselves, and a failure is remembered until the next good run. */
+/** Scheduled jobs never overlap themselves, and a failure is reported until the next success. */
 import { expect, test } from 'bun:test'
 import { until } from '../../tests/support/until.ts'
 import { startJobs } from './scheduler.ts'

@@ -1,4 +1,4 @@
-/** The key file is made once, private and whole; what is sealed opens only for its purpose under its key. */
+/** The key file is created once, private and complete; secrets decrypt only for their purpose and with their key. */
 import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../../tests/support/temp-dir.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { csvRow } from './csv.ts'
 
-/** A reader by the letter of RFC 4180, written apart from the writer. */
+/** A reader that follows RFC 4180 literally, independent of the writer. */
 function readRow(line: string): string[] {
   const cells: string[] = []
   const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\n$)/gy

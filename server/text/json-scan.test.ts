@@ -1,4 +1,4 @@
-/** The walk over JSON text agrees with what parsing says: ends, depth, and which numbers survive a double. */
+/** The scan of JSON text agrees with parsing: ends, depth, and which numbers survive a double. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { hasMoreOpeners, type Scan, skipString, skipValue } from './json-scan.ts'

@@ -1,4 +1,4 @@
-/** Lengths and cuts in code points and in UTF-8 bytes, on any text. */
+/** Lengths and truncation in code points and in UTF-8 bytes, for any text. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { cutBytes, cutChars, isStorable, isLongerThan } from './text.ts'

@@ -1,4 +1,4 @@
-/** Zones of whole hours, halves and quarters, with and without summer time: moments and clocks, days and months. */
+/** Zones with whole, half and quarter hours, with and without summer time: moments, wall times, days, months. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { edgesOf, isZone, momentOf, moved, offsetAt, startOf, type Step, steps, wallOf } from './time-zone.ts'

@@ -1,4 +1,4 @@
-/** RFC 3339 times: against the platform's own reading where both agree on the form, and a table of what is refused. */
+/** RFC 3339 times: compared with the platform's parser where both accept the form, and a table of rejected ones. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { parseTime } from './time.ts'

@@ -1,4 +1,4 @@
-/** What is sent: batches within their limits, payloads to the last digit, lines for files and syslog, safe excerpts. */
+/** Messages: batches within limits, payloads with every digit, lines for files and syslog, safe excerpts. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { exactJson } from '../text/json-scan.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import type { EventTail, StoredEvent } from '../../../db/contract/store.ts'
 import { liveEvents, type LiveItem } from './routes.ts'
 
-/** An event log in memory that commits while streams read, as the store does. */
+/** An in-memory event log that commits while streams read, like the store. */
 function memoryLog() {
   const rows: StoredEvent[] = []
   const listeners = new Set<(orgIds: string[]) => void>()

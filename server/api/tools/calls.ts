@@ -8,7 +8,7 @@ import type { ToolCallRow, ToolCalls } from './call-shapes.ts'
 
 const types = ['tool.executed']
 
-/** A breakdown does not separate sites, so each site is queried on its own. */
+/** A breakdown does not separate sites, so each site has its own query. */
 export async function toolCalls(
   { store }: { store: Pick<Store, 'events' | 'sites'> },
   orgId: string,

@@ -1,10 +1,10 @@
-/** Differences lead from one value to the other, and say nothing where both are equal. */
+/** The differences turn one value into the other and are empty for equal values. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { limits } from '../../limits.ts'
 import { differences, type Difference } from './differences.ts'
 
-/** Does to `value` what a difference tells. */
+/** Applies a difference to `value`. */
 function apply(value: unknown, { path, change, after }: Difference): unknown {
   if (path === '') return after
   const [first = '', ...rest] = path

@@ -1,4 +1,4 @@
-/** Many rows as bytes are what the plain writer of CSV makes of the same cells, one after the other. */
+/** The fast row writer produces the same bytes as `csvRow`. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { exampleEvent, validEvent } from '../../../tests/fuzz/any-event.ts'

@@ -9,7 +9,7 @@ interface Column {
   csv: number
 }
 
-/** Columns of which the store has no field. */
+/** Columns without a field in the store. */
 const otherColumns: readonly Column[] = [
   { name: 'id', path: ['id'], csv: 0 },
   { name: 'occurredAt', path: ['occurredAt'], csv: 3 },

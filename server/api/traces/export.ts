@@ -106,8 +106,8 @@ async function* csvParts(
 const pieceEvents = 250
 
 /**
- * A page in pieces, because the HTTP thread makes the rows and other requests must get their turn, and because a slow
- * receiver must be able to read a piece before it counts as stalled.
+ * Splits a page into pieces. The HTTP thread makes the rows, and other requests run between two pieces. A slow receiver
+ * can read a piece before it counts as stalled.
  */
 function* pieces(texts: string[]): Generator<string[]> {
   for (let at = 0; at < texts.length; at += pieceEvents) yield texts.slice(at, at + pieceEvents)

@@ -1,4 +1,4 @@
-/** The histogram's steps hold every event of its span once, whichever way they are counted. */
+/** The histogram's steps contain every event of its range once, however they are counted. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { spanOf } from './histogram.ts'

@@ -55,7 +55,7 @@ export async function histogram(
 
 const hoursWorthCounting = 12
 
-/** Whether hourly counts suffice: they know type, outcome and site, in whole hours. */
+/** Whether hourly counts suffice: they have type, outcome and site, in whole hours. */
 function countsCanSay(filter: EventFilter, now: number): boolean {
   const { types: _types, outcomes: _outcomes, siteIds: _siteIds, sinceMs, untilMs, ...others } = filter
   const onTheHour = [sinceMs, untilMs].every((ms) => ms === undefined || ms % hourMs === 0)

@@ -1,4 +1,4 @@
-/** The first owner: one of many at once, with the rules of passwords and e-mail, and one audit row. */
+/** The first owner: one of many concurrent requests, validated password and email, and one audit row. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Passwords: the rules, hashes old and broken, the list, and the gate under a crowd. */
+/** Passwords: the rules, outdated and corrupt hashes, the list of common ones, and the limit under load. */
 import { expect, test } from 'bun:test'
 import { dictionary } from '@zxcvbn-ts/language-common'
 import { AppError } from '../../errors.ts'

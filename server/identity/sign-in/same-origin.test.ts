@@ -1,4 +1,4 @@
-/** Cross-site requests that would change something are refused; the dashboard's own and command lines pass. */
+/** Cross-site requests that change state are rejected; those of the dashboard and of scripts pass. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../../errors.ts'
 import { requireSameOrigin } from '../same-origin.ts'

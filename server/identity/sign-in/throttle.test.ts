@@ -1,4 +1,4 @@
-/** Password guessing slows down, never for ever, however parallel it is, and memory stays bounded. */
+/** Password guessing is throttled, also in parallel and never for ever, in bounded memory. */
 import { expect, test } from 'bun:test'
 import { senderName } from '../../http/proxy.ts'
 import { makeThrottle, type Throttle } from './throttle.ts'

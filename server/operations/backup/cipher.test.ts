@@ -1,4 +1,4 @@
-/** Encrypted bodies: what went in comes out, and nothing can be altered, moved, repeated or cut off unseen. */
+/** Encrypted bodies survive a round trip; alteration, reordering, repetition and truncation are detected. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { decrypted, encrypted, keyOf, newEncryption } from './cipher.ts'

@@ -1,4 +1,4 @@
-/** The doctor's judgements: where a warning begins, where a failure, and what each says. */
+/** The doctor's checks: the thresholds of warnings and failures, and their messages. */
 import { expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, statfsSync, writeFileSync } from 'node:fs'
 import type { Checkup } from '../../../db/contract/backup.ts'

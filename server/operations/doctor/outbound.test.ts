@@ -1,4 +1,4 @@
-/** The kernel's tables: what leads away from this process, and what only reaches it. */
+/** The kernel's connection tables: outgoing connections of this process, and incoming ones. */
 import { expect, test } from 'bun:test'
 import { connect, createServer } from 'node:net'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** The probe counts what it did, leaves no file behind, and a folder it cannot write to is no failure. */
+/** The probe counts its syncs, leaves no file behind, and tolerates a folder it cannot write to. */
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { tempDir } from '../../../tests/support/temp-dir.ts'

@@ -1,4 +1,4 @@
-/** Memory pressure: what is shed at which share, that it heals, and that the end comes once and not for a peak. */
+/** Memory pressure: requests refused at each share, recovery, and one exit that a single peak does not cause. */
 import { expect, test } from 'bun:test'
 import { startLog } from '../../log.ts'
 import { isShed, memoryAllowed, watchMemory } from './memory.ts'

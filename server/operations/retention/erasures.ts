@@ -15,8 +15,8 @@ export interface ErasuresJson {
 
 export interface Erasures {
   /**
-   * Resolves after the first step, when the audit entry is written, because an erasure can take longer than a request
-   * may. Throws `conflict` while another erasure of the organization runs, and any error of the first step.
+   * Resolves after the first step, when the audit entry is written, because an erasure can outlast the deadline
+   * of a request. Throws `conflict` while another erasure of the organization runs, and any error of the first step.
    */
   start(actor: Actor, erasure: Erasure): Promise<void>
   view(orgId: string): ErasuresJson

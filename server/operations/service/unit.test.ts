@@ -1,4 +1,4 @@
-/** The unit and the container file: arguments that systemd reads back as they were, and settings that are ours. */
+/** The unit and the container file: arguments that systemd reads back unchanged, and existing options. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -5,7 +5,7 @@ interface UnitOptions {
   flags: string[] // of serve, for ExecStart
   lowPort: boolean // whether it listens below port 1024
   writableFolders: string[] // besides the data folder, such as the one of backups
-  runtimeFolder: boolean // whether it has a socket in /run/sightglass
+  runtimeFolder: boolean // whether a listener has a socket in /run/sightglass
 }
 
 export const unitName = 'sightglass.service'

@@ -15,7 +15,7 @@ import type { ApiKey, Store } from '../../../db/contract/store.ts'
 import type { SetupEndpoint, SetupKey } from './form.ts'
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
 
-/** `left`: the file names something that people have ended since, such as a revoked key; `note` has the reason. */
+/** `left`: the file contains something that was ended since, such as a revoked key; `note` has the reason. */
 export interface Applied {
   did: 'created' | 'changed' | 'unchanged' | 'left'
   note: string | null
@@ -95,7 +95,7 @@ export async function applyEndpoint(
     throw new AppError('conflict', `${named.length} endpoints have this label; rename all but one.`)
   const [known] = named
   readFilters(wanted)
-  // An unchanged URL was checked when it was added. Other rules since then must not prevent a start.
+  // An unchanged URL was checked when it was added. Stricter rules since then must not prevent a start.
   const url = known?.url === wanted.url ? wanted.url : readUrl(services, wanted.url)
   if (known === undefined) {
     if (orgId === null || dryRun) return { did: 'created', note: null }

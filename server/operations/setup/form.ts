@@ -52,7 +52,7 @@ export interface SetupEndpoint {
   classes: string[]
   sites: string[]
   batchSize: number
-  retryWaits: number[] | null // seconds; null: the waits of the server
+  retryWaits: number[] | null // seconds; null: the server's default
   secret: string | null // null: random
 }
 
@@ -135,7 +135,7 @@ function readKey(key: TableReader): SetupKey {
   return read
 }
 
-/** A day is its first moment, UTC. */
+/** A date without a time is midnight UTC. */
 function readDay(text: string): number | null {
   return parseTime(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text)
 }

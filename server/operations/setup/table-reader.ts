@@ -1,4 +1,4 @@
-/** Reads the fields of one TOML table by name and type. A field that no reader asked for is an error. */
+/** Reads the fields of one TOML table by name and type. A field that no reader reads is an error. */
 import { UsageError } from '../../errors.ts'
 import { nearest } from '../../text/text.ts'
 
@@ -17,7 +17,7 @@ export interface TableReader {
   wholeNumber(name: string, min: number, max: number): number // max by default
   time(name: string, read: (text: string) => number | null): number | null
   tables(name: string): TableReader[]
-  /** Throws for a field that no reader asked for. */
+  /** Throws for a field that no reader has read. */
   done(): void
 }
 

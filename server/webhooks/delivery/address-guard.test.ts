@@ -1,4 +1,4 @@
-/** No notation of a forbidden address passes; public ones do; what the operator opens opens, cloud metadata never. */
+/** Forbidden addresses are refused in every notation; public and allowed ones pass, cloud metadata never does. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { addressGuard, readIp } from './address-guard.ts'

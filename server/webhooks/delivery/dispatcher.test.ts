@@ -1,4 +1,4 @@
-/** The dispatcher over a store that fails: outcomes are kept until they can be recorded, retries stay untouched. */
+/** The dispatcher over a failing store: outcomes wait until they can be recorded, and retries are unaffected. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { type Claim, type Outcome, type WebhookStore } from '../../../db/contract/webhooks.ts'

@@ -1,4 +1,4 @@
-/** One forbidden address refuses the whole name; a dead name server is told from an unknown name. */
+/** One forbidden address refuses the whole name; a failing name server is distinguished from an unknown name. */
 import { describe, expect, test } from 'bun:test'
 import { addressGuard } from './address-guard.ts'
 import { resolveWith } from './resolve.ts'

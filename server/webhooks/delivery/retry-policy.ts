@@ -109,7 +109,7 @@ interface FailedAttempt {
 
 /**
  * The time of the next attempt in ms since 1970, or null when no retry is left: the configured wait plus up to 20 %
- * jitter, or later when the receiver asks for it with `Retry-After`.
+ * jitter, or later when the receiver sends `Retry-After`.
  */
 export function nextAttemptAt({
   attempts,

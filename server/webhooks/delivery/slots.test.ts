@@ -1,4 +1,4 @@
-/** Lanes: two at a time each, claims ahead only for the quick, and nothing starts on a lease that is nearly over. */
+/** Lanes: two sends at a time, claims ahead for quick receivers only, and no start on a lease that is nearly over. */
 import { expect, test } from 'bun:test'
 import type { Claim } from '../../../db/contract/webhooks.ts'
 import { makeLanes } from './slots.ts'

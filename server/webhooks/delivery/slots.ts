@@ -12,7 +12,7 @@ const waitMsMax = 10_000
 const slowMs = 2_000
 /** With this many slow lanes an organization's untried receivers count as slow too. */
 const hangingLanesMin = 4
-/** Lanes kept while they are idle, for their pace. */
+/** Idle lanes that are remembered for their speed. */
 const lanesMax = 1_000
 
 interface Lane {

@@ -1,4 +1,4 @@
-/** Every snippet that we hand out takes what we sign and refuses anything else, run by its own interpreter. */
+/** Every published snippet accepts our signatures and rejects everything else, run by its own interpreter. */
 import { describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { tempDir } from '../../../tests/support/temp-dir.ts'

@@ -1,4 +1,4 @@
-/** File sinks append whole lines, mend a torn one, and never follow a link out of their folder. */
+/** File sinks append whole lines, end an incomplete one, and never follow a link out of their folder. */
 import { expect, test } from 'bun:test'
 import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { tempDir } from '../../../tests/support/temp-dir.ts'

@@ -147,7 +147,7 @@ function proxyError(thrown: unknown): unknown {
 
 const excerptBytesMax = 16 * 1024
 
-/** The status decides alone: a body that ends early, or never, is cut. */
+/** Only the status decides, so a body that is incomplete or never ends is truncated. */
 async function readStart(response: Response): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let bytes = 0

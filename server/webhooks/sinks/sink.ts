@@ -7,9 +7,9 @@ import type { Resolve } from '../delivery/resolve.ts'
 export interface Sink<Target = unknown> {
   /** The schemes of its URLs, as `URL.protocol` writes them. */
   schemes: readonly string[]
-  /** Reads a URL; throws `RefusedUrl`. Asks no name server. */
+  /** Reads a URL without a name lookup; throws `RefusedUrl`. */
   parse(url: URL, text: string, options: SinkOptions): Target
-  /** Refuses destinations that are never allowed; returns the URL to store. Asks no name server. */
+  /** Refuses destinations that are never allowed; returns the URL to store. Makes no name lookup. */
   check(target: Target, text: string, options: SinkOptions): string
   /** Delivers one message; null when the destination sends no response. Rejects when the delivery failed. */
   send(target: Target, message: Message, options: SendOptions): Promise<SinkResponse | null>
