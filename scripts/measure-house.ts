@@ -1,7 +1,8 @@
 /**
- * `bun scripts/measure-house.ts`: measures the code. Prints the number of source files, their median length, small
- * files with a single importer, the top levels, and how many files one has to read to follow five paths through the
- * product. Part of `npm run check`; exits with 1 when a measure misses its goal without a written reason.
+ * `bun scripts/measure-house.ts`: measures the code. Prints the number of source files, their median length, small files
+ * with a single importer, the top levels, and how many files one has to read to follow five paths through the product.
+ * Part of `npm run check`: exits with 1 when a measure is beyond its goal, or, where the goal is not reached yet, beyond
+ * the best value so far.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,8 +15,8 @@ interface Measure {
   name: string
   value: number
   goal: number
-  /** Why the goal is not met. */
-  reason?: string
+  /** What was reached so far, where that is short of the goal. Lower it with every improvement. */
+  reached?: number
 }
 
 const sources = readSources()
@@ -55,10 +56,11 @@ function walk(starts: string[]): { files: number; lines: number } {
 }
 
 /** Where each path begins: the code that HTTP, a queue or a thread calls. Injected parts are starts of their own. */
-const walks: { name: string; goal: number; starts: string[]; reason?: string }[] = [
+const walks: { name: string; goal: number; starts: string[]; reached: number }[] = [
   {
     name: 'POST /v1/sdk/events, from the route to the disk',
     goal: 30,
+    reached: 47,
     starts: [
       'server/ingest/routes.ts',
       'db/sqlite/threads/append-queue.ts',
@@ -68,23 +70,26 @@ const walks: { name: string; goal: number; starts: string[]; reason?: string }[]
   {
     name: 'GET /v1/traces',
     goal: 22,
+    reached: 37,
     starts: ['server/api/traces/routes.ts', 'db/sqlite/events/read/page.ts'],
   },
   {
     name: 'live stream',
     goal: 16,
+    reached: 34,
     starts: ['server/api/live/routes.ts', 'db/sqlite/events/read/arrivals.ts'],
   },
   {
     name: 'one webhook delivery',
     goal: 15,
+    reached: 27,
     starts: [
       'server/webhooks/delivery/fan-out.ts',
       'server/webhooks/delivery/dispatcher.ts',
       'db/sqlite/webhooks/record-and-claim.ts',
     ],
   },
-  { name: 'Detect page in the browser', goal: 25, starts: ['web/pages/detect/page.tsx'] },
+  { name: 'Detect page in the browser', goal: 25, reached: 55, starts: ['web/pages/detect/page.tsx'] },
 ]
 
 const small = slivers(sources, edges)
@@ -93,30 +98,27 @@ const explained = small.filter(({ path }) =>
 )
 
 const measures: Measure[] = [
-  { name: 'source files', value: product.length, goal: 450 },
+  { name: 'source files', value: product.length, goal: 450, reached: 643 },
   { name: 'files under 60 lines with one importer', value: small.length - explained.length, goal: 0 },
   { name: 'longest file, lines', value: Math.max(...product.map(linesOf)), goal: 400 },
   { name: 'files directly in server/', value: topLevel('server'), goal: 10 },
   { name: 'files directly in db/', value: topLevel('db'), goal: 2 },
   { name: 'files directly in db/sqlite/', value: topLevel('db/sqlite'), goal: 4 },
   { name: 'files directly in web/', value: topLevel('web'), goal: 5 },
-  ...walks.map(({ name, goal, starts, reason }) => ({
+  ...walks.map(({ name, goal, reached, starts }) => ({
     name: `files to read: ${name}`,
     value: walk(starts).files,
     goal,
-    ...(reason === undefined ? {} : { reason }),
+    reached,
   })),
 ]
 
 process.stdout.write(`median length of a source file: ${median(product.map(linesOf))} lines\n`)
 let missed = 0
-for (const { name, value, goal, reason } of measures) {
-  const met = value <= goal
-  if (!met && reason === undefined) missed++
-  const verdict = met ? 'ok  ' : reason === undefined ? 'MISS' : 'why '
-  process.stdout.write(
-    `${verdict} ${name}: ${value} (goal: at most ${goal})${met || reason === undefined ? '' : `. ${reason}`}\n`,
-  )
+for (const { name, value, goal, reached = goal } of measures) {
+  if (value > reached) missed++
+  const verdict = value <= goal ? 'ok  ' : value <= reached ? 'not yet' : 'MISS'
+  process.stdout.write(`${verdict} ${name}: ${value} (goal: at most ${goal})\n`)
 }
 for (const { name, starts } of walks) {
   const { files, lines } = walk(starts)
