@@ -1,8 +1,8 @@
 /**
- * `bun scripts/measure-house.ts`: measures the code. Prints the number of source files, their median length, small files
- * with a single importer, the top levels, and how many files one has to read to follow five paths through the product.
- * Part of `npm run check`: exits with 1 when a measure is beyond its goal, or, where the goal is not reached yet, beyond
- * the best value so far.
+ * `bun scripts/measure-house.ts`: measures the code. Prints the number of source files, their median length, small
+ * files with a single importer, the top levels, and how many files one has to read to follow five paths.
+ * Part of `npm run check`: exits with 1 when a measure is beyond its goal, or, where the goal is not reached yet,
+ * beyond the best value so far.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

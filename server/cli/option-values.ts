@@ -223,7 +223,7 @@ export function cronPattern(text: string): string {
     // croner's message names its own syntax; ours says what would be right.
   }
   if (next === null)
-    throw new UsageError(`"${text}" is not a cron pattern like "* * * * *" that ever comes true`)
+    throw new UsageError(`"${text}" is not a cron pattern like "* * * * *" that ever matches a time`)
   return text
 }
 
@@ -246,7 +246,7 @@ export function sizeOrOff(text: string): number | null {
 export function retrySteps(text: string): number[] {
   const steps = splitList(text).map(waitMs)
   if (steps.length !== 3 || steps.some((ms) => !(ms <= 24 * 3_600_000))) {
-    throw new UsageError(`"${text}" is not three waits like 60s,300s,1800s, a day each at most`)
+    throw new UsageError(`"${text}" is not three waits like 60s,300s,1800s of at most 24h each`)
   }
   return steps
 }
