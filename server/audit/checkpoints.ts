@@ -29,7 +29,7 @@ import { auditEntry } from './entry.ts'
 import type { AuditAnchor, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
 
-interface CheckpointParts {
+interface CheckpointServices {
   store: Pick<Store, 'audit'>
   key: SigningKey
   dataDir: string
@@ -38,7 +38,7 @@ interface CheckpointParts {
 
 /** Signs the heads that changed since the last checkpoint of their chain and writes them to the file and the log. */
 export async function writeCheckpoints(
-  { store, key, dataDir, log }: CheckpointParts,
+  { store, key, dataDir, log }: CheckpointServices,
   now: number,
 ): Promise<number> {
   const path = join(dataDir, checkpointsFileName)
@@ -145,7 +145,7 @@ const dayMs = 24 * 3_600_000
 /** A pause between steps, so that other writes do not wait. */
 const pauseMs = 20
 
-interface TrimParts {
+interface TrimServices {
   store: Pick<Store, 'audit' | 'retention'>
   key: SigningKey
   dataDir: string
@@ -154,17 +154,17 @@ interface TrimParts {
 }
 
 /** Trims every chain, including those of the appliance and of deleted organizations. */
-export async function trimAll(parts: TrimParts, now: number, ending: AbortSignal): Promise<void> {
-  const { store, rule } = parts
+export async function trimAll(services: TrimServices, now: number, ending: AbortSignal): Promise<void> {
+  const { store, rule } = services
   for (const orgId of Object.keys(await store.audit.heads())) {
     const { auditDays } = await ruleOf(store, orgId, rule)
-    if (auditDays !== null) await trimChain(parts, orgId, now - auditDays * dayMs, now)
+    if (auditDays !== null) await trimChain(services, orgId, now - auditDays * dayMs, now)
     await sweep(store, orgId, ending) // continues a trim that an earlier process did not finish
   }
 }
 
 async function trimChain(
-  { store, key, dataDir, log }: TrimParts,
+  { store, key, dataDir, log }: TrimServices,
   orgId: string,
   beforeMs: number,
   now: number,

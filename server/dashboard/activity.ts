@@ -1,7 +1,7 @@
 /** The durations of tool calls and the active agents on the Analytics page. */
 import type { Durations } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
-import type { Asked } from './counts.ts'
+import type { CountScope } from './counts.ts'
 import { edgesOf, steps } from '../text/time-zone.ts'
 import { type Period, periodView, stepAt, stepCount } from './period.ts'
 import type { ActiveAgents, CallDurations } from './shapes.ts'
@@ -22,8 +22,8 @@ function stepsOf(period: Period): Period {
 }
 
 /** All tools together, over the whole period and per step. */
-export async function callDurations({ store, orgId, period: asked }: Asked): Promise<CallDurations> {
-  const period = stepsOf(asked)
+export async function callDurations({ store, orgId, period: scope }: CountScope): Promise<CallDurations> {
+  const period = stepsOf(scope)
   const { sinceMs, untilMs, edges, siteIds } = period
   const of = {
     orgId,
@@ -55,17 +55,17 @@ const monthsShown = 12
 const daysShown = 30
 
 /** A month is not the sum of its days: an agent active on several days counts once. */
-export async function activeAgents(asked: Asked): Promise<ActiveAgents> {
-  const { period } = asked
+export async function activeAgents(scope: CountScope): Promise<ActiveAgents> {
+  const { period } = scope
   const now = new Date(period.nowMs)
   const startOf = (back: number) => Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)
   const backs = Array.from({ length: monthsShown }, (_, index) => monthsShown - 1 - index)
   const today = Math.floor(period.nowMs / dayMs) * dayMs
   const firstDay = today - (daysShown - 1) * dayMs
   const [vendors, monthly, daily] = await Promise.all([
-    Promise.all(backs.map((back) => vendorsOf(asked, startOf(back), startOf(back - 1)))),
-    distinct(asked, startOf(monthsShown - 1), startOf(-1), 'month'),
-    distinct(asked, firstDay, today + dayMs, 'day'),
+    Promise.all(backs.map((back) => vendorsOf(scope, startOf(back), startOf(back - 1)))),
+    distinct(scope, startOf(monthsShown - 1), startOf(-1), 'month'),
+    distinct(scope, firstDay, today + dayMs, 'day'),
   ])
   return {
     months: backs.map((back, index) => ({
@@ -81,7 +81,7 @@ export async function activeAgents(asked: Asked): Promise<ActiveAgents> {
   }
 }
 
-async function vendorsOf({ store, orgId, period }: Asked, sinceMs: number, untilMs: number) {
+async function vendorsOf({ store, orgId, period }: CountScope, sinceMs: number, untilMs: number) {
   const of = { orgId, sinceMs, untilMs, ...(period.siteIds && { siteIds: period.siteIds }) }
   const [{ rows }, { byType }] = await Promise.all([
     store.events.breakdown({ ...of, by: 'vendor', types: ['agent.detected'], stepMs: null }),
@@ -94,7 +94,7 @@ async function vendorsOf({ store, orgId, period }: Asked, sinceMs: number, until
 }
 
 async function distinct(
-  { store, orgId, period: { siteIds } }: Asked,
+  { store, orgId, period: { siteIds } }: CountScope,
   sinceMs: number,
   untilMs: number,
   step: 'day' | 'month',

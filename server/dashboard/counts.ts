@@ -6,9 +6,9 @@ import { hourlyFilter } from './dimensions.ts'
 import { type Filtered, filteredCounts } from './filtered.ts'
 import { type Period, periodView } from './period.ts'
 import type { AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts, Totals } from './shapes.ts'
-import { noTally, totalsOf, typeCounts } from './type-counts.ts'
+import { emptyTally, totalsOf, typeCounts } from './type-counts.ts'
 
-export interface Asked {
+export interface CountScope {
   store: Pick<Store, 'events' | 'sites'>
   orgId: string
   period: Period
@@ -16,24 +16,24 @@ export interface Asked {
 }
 
 /** The counts of a page and its breakdowns, from hourly counts, or under filters from the events. */
-async function counted<K extends string>(asked: Asked, queries: { [name in K]: CutQuery }) {
-  const { store, orgId, period, rowsMax } = asked
+async function counted<K extends string>(scope: CountScope, queries: { [name in K]: CutQuery }) {
+  const { store, orgId, period, rowsMax } = scope
   const names = Object.keys(queries) as K[]
   const all = names.map((name): CutQuery => ({ ...queries[name], ...(rowsMax !== undefined && { rowsMax }) }))
   const [sites, { counts, cuts, ...limits }] = await Promise.all([
     store.sites.list(orgId),
-    fromHours(asked, all) ?? filteredCounts(store.events, orgId, period, period.filter!, all),
+    fromHours(scope, all) ?? filteredCounts(store.events, orgId, period, period.filter!, all),
   ])
   return {
     shared: { period: { ...periodView(period, sites), ...limits }, totals: totalsOf(counts) },
     counts,
-    tally: (type: string) => counts.types.get(type) ?? noTally(period),
+    tally: (type: string) => counts.types.get(type) ?? emptyTally(period),
     found: Object.fromEntries(names.map((name, index) => [name, cuts[index]])) as { [name in K]: Cut },
   }
 }
 
 /** Null where hourly counts do not suffice. They include events that retention deleted since. */
-function fromHours({ store, orgId, period }: Asked, queries: CutQuery[]): Promise<Filtered> | null {
+function fromHours({ store, orgId, period }: CountScope, queries: CutQuery[]): Promise<Filtered> | null {
   const only = period.filter === undefined ? {} : hourlyFilter(period.filter)
   if (only === null) return null
   return Promise.all([
@@ -43,7 +43,7 @@ function fromHours({ store, orgId, period }: Asked, queries: CutQuery[]): Promis
 }
 
 /** Events by type, as GET /v1/metrics counts them, for pages without counts of their own. */
-export async function periodTotals({ store, orgId, period }: Asked): Promise<Totals> {
+export async function periodTotals({ store, orgId, period }: CountScope): Promise<Totals> {
   const { sinceMs, untilMs, siteIds } = period
   const [sites, { byType }] = await Promise.all([
     store.sites.list(orgId),
@@ -52,25 +52,25 @@ export async function periodTotals({ store, orgId, period }: Asked): Promise<Tot
   return { period: periodView(period, sites), totals: byType }
 }
 
-export async function detectCounts(asked: Asked): Promise<DetectCounts> {
+export async function detectCounts(scope: CountScope): Promise<DetectCounts> {
   const types = ['agent.detected']
   const [{ shared, tally, found }, agents] = await Promise.all([
-    counted(asked, {
+    counted(scope, {
       classes: { by: 'class', types, stepped: true },
       vendors: { by: 'vendor', types, stepped: true },
       decided: { by: 'vendor', types: ['authz.evaluated'] },
       names: { by: 'name', types },
       purposes: { by: 'purpose', types },
     }),
-    agentRows(asked.store.events, asked),
+    agentRows(scope.store.events, scope),
   ])
   const detected = tally('agent.detected')
   return { ...shared, detected, missed: tally('agent.missed'), agents, ...found }
 }
 
-export async function authCounts(asked: Asked): Promise<AuthCounts> {
+export async function authCounts(scope: CountScope): Promise<AuthCounts> {
   const types = ['auth.identity_presented']
-  const { shared, tally, found } = await counted(asked, {
+  const { shared, tally, found } = await counted(scope, {
     protocols: { by: 'protocol', types, stepped: true },
     trusts: { by: 'trust', types, stepped: true },
     vendors: { by: 'vendor', types },
@@ -84,9 +84,9 @@ export async function authCounts(asked: Asked): Promise<AuthCounts> {
 }
 
 /** A denial is one `authz.evaluated`; the blocked tool call that follows does not count again. */
-export async function authzCounts(asked: Asked): Promise<AuthzCounts> {
+export async function authzCounts(scope: CountScope): Promise<AuthzCounts> {
   const types = ['authz.evaluated']
-  const { shared, tally, found } = await counted(asked, {
+  const { shared, tally, found } = await counted(scope, {
     decisions: { by: 'decision', types, stepped: true },
     tools: { by: 'tool', types },
     rules: { by: 'ruleId', types },
@@ -96,8 +96,8 @@ export async function authzCounts(asked: Asked): Promise<AuthzCounts> {
   return { ...shared, evaluated: tally('authz.evaluated'), ...found }
 }
 
-export async function analyticsCounts(asked: Asked): Promise<AnalyticsCounts> {
-  const { shared, counts, found } = await counted(asked, {
+export async function analyticsCounts(scope: CountScope): Promise<AnalyticsCounts> {
+  const { shared, counts, found } = await counted(scope, {
     classes: { by: 'class' },
     vendors: { by: 'vendor' },
     tools: { by: 'tool', types: ['tool.executed'] },

@@ -1,12 +1,12 @@
 /** Detections by class and vendor. */
 import type { ClassVendor, EventStore } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
-import type { Asked } from './counts.ts'
+import type { CountScope } from './counts.ts'
 import { cutRowsMax } from './cut.ts'
 import type { CountFilter } from './dimensions.ts'
 import type { DetectMatrix } from './shapes.ts'
 
-export async function detectMatrix({ store, orgId, period, rowsMax }: Asked): Promise<DetectMatrix> {
+export async function detectMatrix({ store, orgId, period, rowsMax }: CountScope): Promise<DetectMatrix> {
   const { sinceMs, untilMs, siteIds } = period
   const query = { orgId, sinceMs, untilMs, types: ['agent.detected'], ...(siteIds && { siteIds }) }
   const rows = period.filter
@@ -19,7 +19,7 @@ export async function detectMatrix({ store, orgId, period, rowsMax }: Asked): Pr
 async function filteredPairs(
   events: Pick<EventStore, 'tally'>,
   orgId: string,
-  { sinceMs, untilMs, siteIds }: Asked['period'],
+  { sinceMs, untilMs, siteIds }: CountScope['period'],
   { filter, also }: CountFilter,
 ): Promise<ClassVendor['rows']> {
   const { cuts } = await events.tally({

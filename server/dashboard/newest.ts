@@ -2,7 +2,7 @@
 import type { EventFilter, Top, TopField } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { limits } from '../limits.ts'
-import type { Asked } from './counts.ts'
+import type { CountScope } from './counts.ts'
 import type { CountFilter } from './dimensions.ts'
 import type { IdentityDetail, Named, VendorDetail } from './shapes.ts'
 
@@ -10,7 +10,7 @@ const newestMax = 1_000
 const namesMax = 20
 
 /** The intersection of the page's filter and the reader's. */
-function filterOf({ sinceMs, untilMs, siteIds, filter: chosen }: Asked['period'], only: EventFilter) {
+function filterOf({ sinceMs, untilMs, siteIds, filter: chosen }: CountScope['period'], only: EventFilter) {
   const both: EventFilter = { ...chosen?.filter, ...only }
   for (const list of ['types', 'outcomes', 'vendors'] as const) {
     const [mine, theirs] = [only[list], chosen?.filter[list]]
@@ -26,7 +26,12 @@ const noValue = '\0'
 
 type Groups = { by: TopField[]; max: number }[]
 
-function newest({ store, orgId, period }: Asked, filter: EventFilter, groups: Groups, eventsMax = newestMax) {
+function newest(
+  { store, orgId, period }: CountScope,
+  filter: EventFilter,
+  groups: Groups,
+  eventsMax = newestMax,
+) {
   const also = period.filter?.also ?? []
   return store.events.top({
     ...{ orgId, also, eventsMax, groups, budgetMs: limits.topMsMax },
@@ -43,7 +48,7 @@ function names({ rows }: Top['groups'][number]): Named[] {
 
 const timeOf = (ms: number | null): string | null => (ms === null ? null : isoTime(ms))
 
-function vendorsOf({ store, orgId, period: { sinceMs, untilMs, siteIds } }: Asked) {
+function vendorsOf({ store, orgId, period: { sinceMs, untilMs, siteIds } }: CountScope) {
   return store.events.breakdown({
     ...{ orgId, sinceMs, untilMs, by: 'vendor', stepMs: null },
     ...(siteIds && { siteIds }),
@@ -51,7 +56,7 @@ function vendorsOf({ store, orgId, period: { sinceMs, untilMs, siteIds } }: Aske
 }
 
 /** Without hours: when not all events are read, the first one is unknown. */
-async function filteredVendors({ store, orgId, period }: Asked, { filter, also }: CountFilter) {
+async function filteredVendors({ store, orgId, period }: CountScope, { filter, also }: CountFilter) {
   const { sinceMs, untilMs, siteIds } = period
   const { cuts } = await store.events.tally({
     ...{ orgId, also, edges: [sinceMs, untilMs], budgetMs: limits.filteredCountMsMax },
@@ -63,14 +68,14 @@ async function filteredVendors({ store, orgId, period }: Asked, { filter, also }
 
 const vendorFields = ['class', 'trust', 'page', 'tool', 'userAgent', 'subject'] as const
 
-export async function vendorDetail(asked: Asked, vendor: string): Promise<VendorDetail> {
+export async function vendorDetail(scope: CountScope, vendor: string): Promise<VendorDetail> {
   const groups: Groups = [
     { by: ['sessionId'], max: 0 },
     ...vendorFields.map((field) => ({ by: [field], max: namesMax + 1 })), // events without the field may be one
   ]
   const [top, { rows }] = await Promise.all([
-    newest(asked, { vendors: [vendor] }, groups),
-    asked.period.filter ? filteredVendors(asked, asked.period.filter) : vendorsOf(asked),
+    newest(scope, { vendors: [vendor] }, groups),
+    scope.period.filter ? filteredVendors(scope, scope.period.filter) : vendorsOf(scope),
   ])
   const mine = rows.filter((row) => row.value === vendor)
   const firstMs = Math.min(...mine.map((row) => row.firstMs))
@@ -103,16 +108,16 @@ const subjectGroup = (max: number) => [
 ]
 
 /** The newest events for the page; for a CSV (`rowsMax`) all events of the range, up to the maximum. */
-export async function identityDetail(asked: Asked): Promise<IdentityDetail> {
+export async function identityDetail(scope: CountScope): Promise<IdentityDetail> {
   const types = ['auth.identity_presented']
-  const isFile = asked.rowsMax !== undefined
+  const isFile = scope.rowsMax !== undefined
   const [all, successes] = await Promise.all([
-    newest(asked, { types }, [
+    newest(scope, { types }, [
       { by: ['outcome', 'reason', 'error'], max: failuresMax },
       { by: ['outcome', 'subject', 'protocol', 'trust', 'vendor'], max: newestMax },
     ]),
     isFile
-      ? newest(asked, { types, outcomes: ['success'] }, subjectGroup(fileSubjectsMax), fileEventsMax)
+      ? newest(scope, { types, outcomes: ['success'] }, subjectGroup(fileSubjectsMax), fileEventsMax)
       : null,
   ])
   const [outcomes, presented] = all.groups

@@ -4,7 +4,14 @@ import { AppError } from '../errors.ts'
 import { json } from '../http/response.ts'
 import { invalidQuery, readQuery, type ParameterKind, type Query } from '../http/query.ts'
 import { activeAgents, callDurations } from './activity.ts'
-import { analyticsCounts, authCounts, authzCounts, detectCounts, periodTotals, type Asked } from './counts.ts'
+import {
+  analyticsCounts,
+  authCounts,
+  authzCounts,
+  detectCounts,
+  periodTotals,
+  type CountScope,
+} from './counts.ts'
 import { readCountFilter } from './dimensions.ts'
 import { detectMatrix } from './matrix.ts'
 import { identityDetail, vendorDetail } from './newest.ts'
@@ -36,7 +43,7 @@ function readRows(query: Query): { rowsMax?: number } {
 export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRoutesServices) {
   const answer =
     (
-      find: (asked: Asked, query: Query) => Promise<unknown>,
+      find: (scope: CountScope, query: Query) => Promise<unknown>,
       parameters: Record<string, ParameterKind> = periodParameters,
     ) =>
     async ({ request }: { request: Request }) => {
@@ -59,7 +66,7 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
     .get('/api/detect/matrix', answer(detectMatrix, withRows))
     .get(
       '/api/detect/vendor',
-      answer((asked, query) => vendorDetail(asked, query.one('vendor') ?? ''), {
+      answer((scope, query) => vendorDetail(scope, query.one('vendor') ?? ''), {
         ...filtered,
         vendor: 'one',
       }),
@@ -73,7 +80,7 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
 }
 
 /** The trust that sessions with detections reached: an agent is detected first and verified later. */
-async function detectTrust({ store, orgId, period }: Asked): Promise<DetectTrust> {
+async function detectTrust({ store, orgId, period }: CountScope): Promise<DetectTrust> {
   const { sinceMs, untilMs, siteIds, filter } = period
   const found = await store.events.trustReached({
     ...{ orgId, sinceMs, untilMs, types: ['agent.detected'], deadlineMs: limits.trustReachedMs },

@@ -82,10 +82,14 @@ async function createView(
   }
   const metadata = { name: view.name, search: view.search }
   const audit = auditEntry(who, { action: 'view.created', target: view.id, metadata }, clock.now())
-  await told(view.name, store.views.create({ view, viewsMax: limits.viewsMax, audit }), async () => {
-    const all = await store.views.list(who.orgId)
-    return all.length >= limits.viewsMax && !all.some(({ name }) => name === view.name)
-  })
+  await explainConflict(
+    view.name,
+    store.views.create({ view, viewsMax: limits.viewsMax, audit }),
+    async () => {
+      const all = await store.views.list(who.orgId)
+      return all.length >= limits.viewsMax && !all.some(({ name }) => name === view.name)
+    },
+  )
   return view
 }
 
@@ -107,7 +111,7 @@ async function changeView(
   }
   const action = after.search === before.search ? 'view.renamed' : 'view.changed'
   const audit = auditEntry(who, { action, target: id, metadata }, clock.now())
-  await told(after.name, store.views.change({ orgId: who.orgId, id, ...after, audit }))
+  await explainConflict(after.name, store.views.change({ orgId: who.orgId, id, ...after, audit }))
   return { ...before, ...after }
 }
 
@@ -124,7 +128,7 @@ async function viewWith(store: Services['store'], orgId: string, id: string): Pr
 }
 
 /** The error for the rule that a conflict broke. */
-async function told(name: string, work: Promise<void>, isFull = async () => false): Promise<void> {
+async function explainConflict(name: string, work: Promise<void>, isFull = async () => false): Promise<void> {
   try {
     await work
   } catch (error) {

@@ -54,13 +54,13 @@ const noCount = (steps: number): OutcomeTally => ({
 })
 
 /** Zero counts, for a type without events. */
-export function noTally(period: Period): Tally {
+export function emptyTally(period: Period): Tally {
   return { ...noCount(stepCount(period)), outcomes: {} }
 }
 
 export function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCounts {
   const steps = stepCount(period)
-  const all = noTally(period)
+  const all = emptyTally(period)
   const types = new Map<string, Tally>()
   const outcomeOf = (tally: Tally, outcome: string): OutcomeTally => {
     // Own properties only: an outcome may have the name of a property that every object has.
@@ -70,7 +70,7 @@ export function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCou
   for (const { type, outcome, bucketStartMs, count } of rows) {
     // A current range leaves a few hours between the two periods uncounted.
     if (bucketStartMs >= period.before.untilMs && bucketStartMs < period.sinceMs) continue
-    const known = types.get(type) ?? noTally(period)
+    const known = types.get(type) ?? emptyTally(period)
     types.set(type, known)
     for (const tally of [all, outcomeOf(all, outcome), known, outcomeOf(known, outcome)]) {
       if (bucketStartMs < period.sinceMs) tally.before += count

@@ -18,7 +18,7 @@ const eventWith = (member: string, value: string): string =>
 const body = (...events: string[]): string => `{"events":[${events.join()}]}`
 
 /** `index path code` of every issue. */
-const told = ({ rejected }: Accepted): string[] =>
+const rejectedOf = ({ rejected }: Accepted): string[] =>
   rejected.flatMap(({ issues }) => issues.map(({ index, path, code }) => `${index} ${path} ${code}`))
 
 function refusal(act: () => unknown): AppError {
@@ -144,18 +144,18 @@ describe('one invalid event', () => {
 
   test('is rejected for NUL or an unpaired surrogate anywhere, not for escaped backslashes or whole pairs', () => {
     for (const bad of ['\\u0000', '\\ud800', '\\uDFFF', '\\udc00\\ud800', '\\\\\\u0000']) {
-      expect(told(accept(body(eventWith('tool', `"a${bad}"`))))).toEqual(['0 tool wrong_format'])
-      expect(told(accept(body(eventWith('x', `[{"a":["${bad}"]}]`))))).toEqual(['0 x wrong_format'])
-      expect(told(accept(body(eventWith('x', `{"${bad}":1}`))))).toEqual(['0 x wrong_format'])
-      expect(told(acceptNdjson(eventWith('x', `"${bad}"`)))).toEqual(['0 x wrong_format'])
+      expect(rejectedOf(accept(body(eventWith('tool', `"a${bad}"`))))).toEqual(['0 tool wrong_format'])
+      expect(rejectedOf(accept(body(eventWith('x', `[{"a":["${bad}"]}]`))))).toEqual(['0 x wrong_format'])
+      expect(rejectedOf(accept(body(eventWith('x', `{"${bad}":1}`))))).toEqual(['0 x wrong_format'])
+      expect(rejectedOf(acceptNdjson(eventWith('x', `"${bad}"`)))).toEqual(['0 x wrong_format'])
       const named = `${good.slice(0, -1)},"${bad}":1}`
-      expect(told(accept(body(named)))).toEqual(['0  wrong_format'])
+      expect(rejectedOf(accept(body(named)))).toEqual(['0  wrong_format'])
     }
     for (const fine of ['\\\\u0000', '\\\\ud800', '\\ud83d\\ude00', '\\u0001', 'ud800', '\\\\\\\\u0000']) {
-      expect(told(accept(body(eventWith('x', `"${fine}"`))))).toEqual([])
+      expect(rejectedOf(accept(body(eventWith('x', `"${fine}"`))))).toEqual([])
     }
     const hidden = `{"id":"a\\u0000",${good.slice(1)}` // overwritten by the second id
-    expect(told(accept(body(hidden)))).toEqual([])
+    expect(rejectedOf(accept(body(hidden)))).toEqual([])
     const nulId = accept(body(eventWith('id', '"a\\u0000"')))
     expect(nulId.rejected[0]?.issues[0]).not.toHaveProperty('id')
   })
@@ -165,11 +165,11 @@ describe('one invalid event', () => {
     const objects = (depth: number): string =>
       eventWith('x', '{"a":'.repeat(depth - 1) + '1' + '}'.repeat(depth - 1))
     for (const make of [nested, objects]) {
-      expect(told(accept(body(make(32))))).toEqual([])
-      expect(told(acceptNdjson(make(32)))).toEqual([])
+      expect(rejectedOf(accept(body(make(32))))).toEqual([])
+      expect(rejectedOf(acceptNdjson(make(32)))).toEqual([])
       for (const depth of [33, 1_000, 10_000]) {
-        expect(told(accept(body(good, make(depth), good)))).toEqual(['1  too_deep'])
-        expect(told(acceptNdjson(`${make(depth)}\n${good}`))).toEqual(['0  too_deep'])
+        expect(rejectedOf(accept(body(good, make(depth), good)))).toEqual(['1  too_deep'])
+        expect(rejectedOf(acceptNdjson(`${make(depth)}\n${good}`))).toEqual(['0  too_deep'])
       }
     }
   })
@@ -186,14 +186,14 @@ describe('one invalid event', () => {
       expect(Buffer.byteLength(exact)).toBe(65_536)
       const over = sized(65_537, filler)
       const spaced = exact.replace('{', '{ ')
-      expect(told(accept(body(good, exact, good)))).toEqual([])
-      expect(told(accept(body(good, over, good)))).toEqual(['1  too_large'])
-      expect(told(accept(body(good, spaced, good)))).toEqual(['1  too_large'])
-      expect(told(accept(`{ "events": [ ${exact} , ${over} ] }`))).toEqual(['1  too_large'])
-      expect(told(acceptNdjson(`${exact}\n  ${over}`))).toEqual(['1  too_large'])
+      expect(rejectedOf(accept(body(good, exact, good)))).toEqual([])
+      expect(rejectedOf(accept(body(good, over, good)))).toEqual(['1  too_large'])
+      expect(rejectedOf(accept(body(good, spaced, good)))).toEqual(['1  too_large'])
+      expect(rejectedOf(accept(`{ "events": [ ${exact} , ${over} ] }`))).toEqual(['1  too_large'])
+      expect(rejectedOf(acceptNdjson(`${exact}\n  ${over}`))).toEqual(['1  too_large'])
     }
     const dense = `[${'[],'.repeat(30_000)}1]`
-    expect(told(accept(body(good, eventWith('x', dense), good)))).toEqual(['1  too_large'])
+    expect(rejectedOf(accept(body(good, eventWith('x', dense), good)))).toEqual(['1  too_large'])
   })
 })
 
@@ -201,13 +201,13 @@ describe('a key limited to sites', () => {
   const at = (siteId: string): string => JSON.stringify({ ...exampleEvent, siteId })
 
   test('accepts events of its sites and rejects others', () => {
-    expect(told(accept(body(at('a'), at('b'), at('c')), ['a', 'c']))).toEqual(['1 siteId wrong_site'])
-    expect(told(accept(body(at('a'), at('b')), []))).toEqual([])
+    expect(rejectedOf(accept(body(at('a'), at('b'), at('c')), ['a', 'c']))).toEqual(['1 siteId wrong_site'])
+    expect(rejectedOf(accept(body(at('a'), at('b')), []))).toEqual([])
   })
 
   test('reports invalid fields before the wrong site', () => {
     const bad = JSON.stringify({ ...exampleEvent, siteId: 'b', type: 1 })
-    expect(told(accept(body(bad), ['a']))).toEqual(['0 type wrong_type'])
+    expect(rejectedOf(accept(body(bad), ['a']))).toEqual(['0 type wrong_type'])
   })
 })
 
@@ -253,7 +253,7 @@ describe('a body that is not a list of events', () => {
       expect(codeOf(objects)).toBe('invalid_json')
       expect(codeOf(`${objects}1${'}'.repeat(depth >> 2)}`)).toBe('invalid_body')
       // A list whose one element is a list.
-      expect(told(accept(`{"events":${deep}}`))).toEqual(['0  too_deep'])
+      expect(rejectedOf(accept(`{"events":${deep}}`))).toEqual(['0  too_deep'])
     }
     const shallowMs = await quickestMs(refuse(200_000), 3)
     expect(await quickestMs(refuse(4_000_000), 3)).toBeLessThan(20 * 5 * shallowMs)
@@ -262,7 +262,7 @@ describe('a body that is not a list of events', () => {
   test('accepts valid events beside a deeply nested one', () => {
     const good = JSON.stringify(exampleEvent)
     const deep = eventWith('x', '{"a":'.repeat(200_000) + '1' + '}'.repeat(200_000))
-    expect(told(accept(body(good, deep, good)))).toEqual(['1  too_deep'])
+    expect(rejectedOf(accept(body(good, deep, good)))).toEqual(['1  too_deep'])
     const elsewhere = `{"x":${'['.repeat(200_000)}${']'.repeat(200_000)},"events":[${good}]}`
     expect(accept(elsewhere).records).toHaveLength(1)
   })
@@ -274,7 +274,7 @@ describe('NDJSON', () => {
   test('is one event per line; blank lines are skipped', () => {
     const accepted = acceptNdjson(`\n${good}\r\n\n \t\n{"id":\n${good}`)
     expect(accepted).toMatchObject({ sent: 3, positions: [0, 2] })
-    expect(told(accepted)).toEqual(['1  wrong_format'])
+    expect(rejectedOf(accepted)).toEqual(['1  wrong_format'])
     expect(accepted.rejected[0]?.excerpt).toBe('{"id":')
     expect(accepted.records.map((record) => record.json)).toEqual([good, good])
   })

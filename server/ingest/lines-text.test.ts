@@ -31,8 +31,8 @@ test('an invalid line does not change the text of valid ones', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary', minLength: 1 }), { maxLength: 8 }), (texts) => {
       const lines = texts.map((text) => `x${text.replaceAll('\n', '').toWellFormed()}`)
-      const told = linesText(bytes(...lines, Buffer.from([0xff])))
-      expect(told.split('\n')).toEqual([...lines, '\ufffd\udfff'])
+      const text = linesText(bytes(...lines, Buffer.from([0xff])))
+      expect(text.split('\n')).toEqual([...lines, '\ufffd\udfff'])
     }),
   )
 })

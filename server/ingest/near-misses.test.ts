@@ -4,7 +4,7 @@ import { exampleEvent } from '../../tests/support/events.ts'
 import { nearMisses } from './near-misses.ts'
 
 const { durationMs: _, agent: __, policy: ___, ...plain } = exampleEvent
-const told = (event: unknown) => nearMisses(event).map(({ path, known }) => `${path} ${known}`)
+const missesOf = (event: unknown) => nearMisses(event).map(({ path, known }) => `${path} ${known}`)
 
 test.each([
   [{ ...plain, latencyMs: 3 }, 'latencyMs durationMs'],
@@ -27,22 +27,22 @@ test.each([
   [{ ...plain, metadata: { Page: '/x' } }, 'metadata.Page metadata.page'],
   [{ ...plain, vendor: 'OpenAI' }, 'vendor agent.vendor'],
 ])('%j', (event, miss) => {
-  expect(told(event)).toEqual(miss === null ? [] : [miss])
+  expect(missesOf(event)).toEqual(miss === null ? [] : [miss])
 })
 
 test("correctly named fields and the sender's own fields are not near misses", () => {
-  expect(told({ ...exampleEvent, latencyMs: 3, timestamp: 'x', session: 'y', vendor: 'z' })).toEqual([])
+  expect(missesOf({ ...exampleEvent, latencyMs: 3, timestamp: 'x', session: 'y', vendor: 'z' })).toEqual([])
   const own = { orderId: 1, customer: 'x', traceId: 'y', spanId: 'z', tags: [], cart: {}, locale: 'de' }
-  expect(told({ ...plain, ...own, metadata: { ...own, pages: 3, path: undefined } })).toEqual([
+  expect(missesOf({ ...plain, ...own, metadata: { ...own, pages: 3, path: undefined } })).toEqual([
     ...(['metadata.path metadata.page'] as string[]),
   ])
   for (const event of [null, 1, 'x', [], [exampleEvent], { agent: [], policy: 1, metadata: null }])
-    expect(told(event)).toEqual([])
+    expect(missesOf(event)).toEqual([])
 })
 
 test('work on hostile names is bounded', () => {
   const names = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`n${n}`, n]))
-  expect(told({ ...names, ['x'.repeat(100_000)]: 1, __proto__: null, constructor: 1 })).toEqual([])
+  expect(missesOf({ ...names, ['x'.repeat(100_000)]: 1, __proto__: null, constructor: 1 })).toEqual([])
   const spellings = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`site${'_'.repeat(n + 1)}`, n]))
-  expect(told(spellings).length).toBe(8)
+  expect(missesOf(spellings).length).toBe(8)
 })

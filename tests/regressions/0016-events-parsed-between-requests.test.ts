@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import type { Store } from '../../db/contract/store.ts'
 import { openStore } from '../../db/open.ts'
 import { histogram } from '../../server/api/traces/histogram.ts'
-import type { Asked } from '../../server/dashboard/counts.ts'
+import type { CountScope } from '../../server/dashboard/counts.ts'
 import { identityDetail, vendorDetail } from '../../server/dashboard/newest.ts'
 import { orgCounters } from '../../server/webhooks/alerts/counters.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../store/make.ts'
@@ -55,7 +55,7 @@ async function withoutParsing<T>(work: () => Promise<T>): Promise<T> {
 }
 
 const hourMs = 3_600_000
-const period = { sinceMs: noon - 24 * hourMs, untilMs: noon + hourMs } as Asked['period']
+const period = { sinceMs: noon - 24 * hourMs, untilMs: noon + hourMs } as CountScope['period']
 
 test('bars of Logs count every matching event, not only the newest 10,000', async () => {
   for (const filter of [{ types: ['tool.*', 'auth.*'] }, { text: 'only stored' }]) {
@@ -67,8 +67,8 @@ test('bars of Logs count every matching event, not only the newest 10,000', asyn
 })
 
 test('the detail of a vendor', async () => {
-  const asked: Asked = { store, orgId: org.id, period }
-  const detail = await withoutParsing(() => vendorDetail(asked, 'vendor 1'))
+  const scope: CountScope = { store, orgId: org.id, period }
+  const detail = await withoutParsing(() => vendorDetail(scope, 'vendor 1'))
   expect(detail).toMatchObject({ events: 4_000, looked: 1_000, complete: false, sessions: 1 })
   expect(detail.userAgents).toEqual([
     { name: 'agent 0', count: 500 },
@@ -78,10 +78,10 @@ test('the detail of a vendor', async () => {
 })
 
 test('the identities of a page and of its file', async () => {
-  const asked: Asked = { store, orgId: org.id, period }
-  const page = await withoutParsing(() => identityDetail(asked))
+  const scope: CountScope = { store, orgId: org.id, period }
+  const page = await withoutParsing(() => identityDetail(scope))
   expect([page.looked, page.subjects.length, page.failures]).toEqual([1_000, 5, []])
-  const file = await withoutParsing(() => identityDetail({ ...asked, rowsMax: 50_000 }))
+  const file = await withoutParsing(() => identityDetail({ ...scope, rowsMax: 50_000 }))
   expect([file.looked, file.complete]).toEqual([6_000, true])
   expect(file.subjects.map(({ count }) => count)).toEqual([1_200, 1_200, 1_200, 1_200, 1_200])
 })

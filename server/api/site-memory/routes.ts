@@ -11,7 +11,7 @@ import { limits } from '../../limits.ts'
 import { differences } from '../tools/differences.ts'
 import { memoryBodyModel } from './model.ts'
 import { memoryRecord, memoryView, versionView } from './record.ts'
-import { noTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
+import { emptyTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
 import type { ApiKey, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../../clock.ts'
@@ -173,7 +173,7 @@ async function knaphCounts(
   return {
     period: periodView(period, sites),
     totals: totalsOf(counts),
-    accessed: counts.types.get('memory.accessed') ?? noTally(period),
-    updated: counts.types.get('memory.updated') ?? noTally(period),
+    accessed: counts.types.get('memory.accessed') ?? emptyTally(period),
+    updated: counts.types.get('memory.updated') ?? emptyTally(period),
   }
 }

@@ -1,7 +1,7 @@
 /** Tool calls over a period, by site. Counted from events, so unregistered tools appear too. */
 import type { Breakdown, Durations, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
-import { noTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
+import { emptyTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
 import { type Period, periodView } from '../../dashboard/period.ts'
 import { limits } from '../../limits.ts'
 import type { ToolCallRow, ToolCalls } from './call-shapes.ts'
@@ -24,7 +24,7 @@ export async function toolCalls(
   return {
     period: periodView(period, sites),
     totals: totalsOf(counts),
-    executed: counts.types.get('tool.executed') ?? noTally(period),
+    executed: counts.types.get('tool.executed') ?? emptyTally(period),
     rows: rows.flat(),
     sitesLeftOut: wanted.length - asked.length,
   }

@@ -17,7 +17,7 @@ export interface TracePage extends EventPage {
 
 /** A page of `orgId`'s events, newest first; throws 400 `invalid_query` that names the wrong parameter. */
 export async function readPage(
-  parts: { events: Pick<EventStore, 'page'>; cursorCipher: CursorCipher },
+  services: { events: Pick<EventStore, 'page'>; cursorCipher: CursorCipher },
   orgId: string,
   query: Query,
 ): Promise<TracePage> {
@@ -27,13 +27,13 @@ export async function readPage(
   const walk =
     cursor === undefined
       ? { filter: asked, before: null, ceilingSeq: null }
-      : decodeCursor(parts.cursorCipher, cursor, orgId, asked)
+      : decodeCursor(services.cursorCipher, cursor, orgId, asked)
   const { filter, before, ceilingSeq } = walk
   const bytesMax = limits.pageBytesMax
-  const page = await parts.events.page({ orgId, filter, limit, bytesMax, before, ceilingSeq })
+  const page = await services.events.page({ orgId, filter, limit, bytesMax, before, ceilingSeq })
   const next = page.next
   const nextCursor =
-    next && encodeCursor(parts.cursorCipher, { orgId, filter, before: next, ceilingSeq: page.ceilingSeq })
+    next && encodeCursor(services.cursorCipher, { orgId, filter, before: next, ceilingSeq: page.ceilingSeq })
   return { ...page, nextCursor }
 }
 

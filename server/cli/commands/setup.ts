@@ -38,9 +38,9 @@ export const setup: Noun = {
         const rules = { allow: textsOf(params, 'allow'), sinkDir: textOrNull(params, 'sinkDir') }
         const services = { ...context.webhooks(rules), store: context.store }
         // The command has read the file, because it may open files that the server may not.
-        const wanted = params['setup'] as unknown as Setup
+        const setup = params['setup'] as unknown as Setup
         const dryRun = flagOf(params, 'dryRun')
-        const changes = await applySetup(services, wanted, { actor: 'cli', dryRun })
+        const changes = await applySetup(services, setup, { actor: 'cli', dryRun })
         return { dryRun, changes: changes.map((change) => ({ ...change })) }
       },
       print({ dryRun, changes }) {

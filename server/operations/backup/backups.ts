@@ -37,7 +37,7 @@ export interface Backups {
   settle(timeoutMs: number): Promise<void>
 }
 
-interface BackupsParts {
+interface BackupServices {
   config: BackupConfig
   dataDir: string
   store: Pick<Store, 'audit'>
@@ -46,8 +46,8 @@ interface BackupsParts {
   log: Log
 }
 
-export function makeBackups(parts: BackupsParts): Backups {
-  const { config, store, clock } = parts
+export function makeBackups(services: BackupServices): Backups {
+  const { config, store, clock } = services
   const { dir } = config
   let running: { startedAt: string; reason: BackupReason; work: Promise<void> } | null = null
   let lastRun: LastRun | null = null
@@ -56,7 +56,7 @@ export function makeBackups(parts: BackupsParts): Backups {
 
   function start(reason: BackupReason, actor: string): void {
     if (running !== null) throw new AppError('conflict', 'A backup is already running.')
-    const work = runOnce(parts, reason, actor)
+    const work = runOnce(services, reason, actor)
       .then((ended) => void (lastRun = ended))
       .finally(() => (running = null))
     running = { startedAt: isoTime(clock.now()), reason, work }
@@ -81,7 +81,7 @@ export function makeBackups(parts: BackupsParts): Backups {
     check(name) {
       const path = backupPath(dir, name)
       if (checking !== null) throw new AppError('conflict', 'Another verification is already running.')
-      const work = prove(parts, path)
+      const work = prove(services, path)
         .then((found) => void checked.set(name, found))
         .finally(() => (checking = null))
       checking = { name, work }
@@ -110,7 +110,7 @@ export function makeBackups(parts: BackupsParts): Backups {
 
 /** Never rejects: the result is stored beside the backups and logged. */
 async function runOnce(
-  { config, dataDir, store, clock, clockGuard, log }: BackupsParts,
+  { config, dataDir, store, clock, clockGuard, log }: BackupServices,
   reason: BackupReason,
   actor: string,
 ): Promise<LastRun> {
@@ -140,7 +140,7 @@ async function runOnce(
   }
 }
 
-async function prove({ config, clock }: BackupsParts, path: string): Promise<Checked> {
+async function prove({ config, clock }: BackupServices, path: string): Promise<Checked> {
   const at = isoTime(clock.now())
   try {
     const { ok, problems } = await checkBackup(path, config.passphrase)

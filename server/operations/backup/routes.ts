@@ -8,12 +8,12 @@ import { contextOf } from '../../http/request-context.ts'
 import { readQuery } from '../../http/query.ts'
 import type { Backups } from './backups.ts'
 
-interface BackupRouteParts {
+interface BackupRouteServices {
   backups: Backups
   signIns: SignIns
 }
 
-export function backupRoutes({ backups, signIns }: BackupRouteParts) {
+export function backupRoutes({ backups, signIns }: BackupRouteServices) {
   const operator = async (request: Request): Promise<string> => {
     const actor = await requireOperator(signIns, request)
     readQuery(request, {})

@@ -33,7 +33,7 @@ const truncateWaitMs = 100
 
 export interface EraseOptions {
   /** Called after each step with the totals so far; the audit entry exists after the first. */
-  told?: (sum: Taken) => void
+  onProgress?: (sum: Taken) => void
   /** When aborted, the next step throws its reason; erased data stays erased. */
   ending?: AbortSignal
 }
@@ -43,7 +43,7 @@ export async function eraseAll(
   { store, clock }: { store: Pick<Store, 'events' | 'retention' | 'secret'>; clock: Clock },
   actor: Actor,
   { kind, value }: Erasure,
-  { told, ending }: EraseOptions = {},
+  { onProgress, ending }: EraseOptions = {},
 ): Promise<Erased> {
   const command = {
     orgId: actor.orgId,
@@ -65,7 +65,7 @@ export async function eraseAll(
     sum.samples += step.samples
     cursor = step.next
     audit = null
-    told?.({ ...sum })
+    onProgress?.({ ...sum })
     if (cursor !== null) ending?.throwIfAborted()
   } while (cursor !== null)
   return { ...sum, logEmptied: await emptyLog(store) }

@@ -24,13 +24,13 @@ export interface Erasures {
   stop(): Promise<void>
 }
 
-interface ErasuresParts {
+interface ErasureServices {
   store: Pick<Store, 'events' | 'retention' | 'secret'>
   clock: Clock
   log: Log
 }
 
-export function makeErasures({ store, clock, log }: ErasuresParts): Erasures {
+export function makeErasures({ store, clock, log }: ErasureServices): Erasures {
   const running = new Map<string, { state: NonNullable<ErasuresJson['running']>; work: Promise<void> }>()
   const last = new Map<string, NonNullable<ErasuresJson['last']>>()
   const ending = new AbortController()
@@ -44,7 +44,7 @@ export function makeErasures({ store, clock, log }: ErasuresParts): Erasures {
   ): Promise<void> {
     const { orgId } = actor
     let isBegun = false
-    const told = (sum: Taken) => {
+    const onProgress = (sum: Taken) => {
       Object.assign(state, sum)
       isBegun = true
       begun.resolve()
@@ -52,7 +52,7 @@ export function makeErasures({ store, clock, log }: ErasuresParts): Erasures {
     const ended = (erased: Erased | null, problem: string | null) =>
       void last.set(orgId, { by: erasure.kind, endedAt: isoTime(clock.now()), erased, problem })
     try {
-      ended(await eraseAll({ store, clock }, actor, erasure, { told, ending: ending.signal }), null)
+      ended(await eraseAll({ store, clock }, actor, erasure, { onProgress, ending: ending.signal }), null)
     } catch (error) {
       if (!isBegun) return begun.reject(error)
       const message = error instanceof Error ? error.message : String(error)

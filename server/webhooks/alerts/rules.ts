@@ -10,7 +10,7 @@ import { limits } from '../../limits.ts'
 import { wrongField } from '../../http/body-fields.ts'
 import { ruleView } from '../view.ts'
 
-interface RuleParts {
+interface RuleServices {
   store: Pick<Store, 'webhooks'>
   clock: Clock
 }
@@ -41,7 +41,7 @@ const numbersOf: { readonly [kind in RuleKind]: (body: Body) => RuleNumbers } = 
 
 const kinds = Object.keys(numbersOf) as RuleKind[]
 
-export async function createRule({ store, clock }: RuleParts, who: Actor, body: Body): Promise<RuleJson> {
+export async function createRule({ store, clock }: RuleServices, who: Actor, body: Body): Promise<RuleJson> {
   const kind = kinds.find((each) => each === body['kind'])
   if (kind === undefined) throw wrongField('kind', `kind must be one of ${kinds.join(', ')}`)
   const { endpointId } = body
@@ -71,13 +71,13 @@ export async function createRule({ store, clock }: RuleParts, who: Actor, body: 
   return ruleView(rule)
 }
 
-export async function listRules({ store }: RuleParts, orgId: string): Promise<RuleJson[]> {
+export async function listRules({ store }: RuleServices, orgId: string): Promise<RuleJson[]> {
   return (await store.webhooks.rules(orgId)).map(ruleView)
 }
 
 /** Changes the settings in `body`. Open incidents stay open until the next evaluation. */
 export async function changeRule(
-  { store, clock }: RuleParts,
+  { store, clock }: RuleServices,
   who: Actor,
   ruleId: string,
   body: Body,
@@ -102,13 +102,13 @@ function missingSettings(own: string[]): string {
     : `at least one of ${own.join(', ')} is required`
 }
 
-async function findRule(store: RuleParts['store'], orgId: string, ruleId: string): Promise<Rule> {
+async function findRule(store: RuleServices['store'], orgId: string, ruleId: string): Promise<Rule> {
   const rule = (await store.webhooks.rules(orgId)).find(({ id }) => id === ruleId)
   if (rule === undefined) throw new AppError('not_found', 'This organization has no alert rule with this id.')
   return rule
 }
 
-export async function deleteRule({ store, clock }: RuleParts, who: Actor, ruleId: string): Promise<void> {
+export async function deleteRule({ store, clock }: RuleServices, who: Actor, ruleId: string): Promise<void> {
   const { kind, endpointId } = await findRule(store, who.orgId, ruleId)
   const audit = auditEntry(
     who,
@@ -120,7 +120,7 @@ export async function deleteRule({ store, clock }: RuleParts, who: Actor, ruleId
 
 /** Idempotent. */
 export async function acknowledgeIncident(
-  { store, clock }: RuleParts,
+  { store, clock }: RuleServices,
   who: Actor,
   id: string,
 ): Promise<Incident> {

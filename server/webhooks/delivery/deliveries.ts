@@ -15,15 +15,15 @@ export const deliveryStatuses: readonly DeliveryStatus[] = ['pending', 'delivere
 
 /** Schedules `payload` (JSON text); returns the delivery's id. */
 export async function scheduleDelivery(
-  parts: SecretServices & SinkOptions,
+  services: SecretServices & SinkOptions,
   who: Actor,
   wanted: { url: unknown; payload: string },
 ): Promise<string> {
-  const url = readUrl(parts, wanted.url, { httpOnly: true })
-  await orgSecret(parts, who) // creates the secret if there is none
+  const url = readUrl(services, wanted.url, { httpOnly: true })
+  await orgSecret(services, who) // creates the secret if there is none
   const id = newId('wh')
-  const now = parts.clock.now()
-  await parts.store.webhooks.schedule({
+  const now = services.clock.now()
+  await services.store.webhooks.schedule({
     delivery: {
       id,
       orgId: who.orgId,
@@ -38,13 +38,17 @@ export async function scheduleDelivery(
   return id
 }
 
-interface ReplayParts {
+interface ReplayServices {
   store: Pick<Store, 'webhooks'>
   clock: Clock
 }
 
 /** Sends a delivery again under the same id, attempts from 0. 409 when it is pending or its endpoint was deleted. */
-export async function replayDelivery({ store, clock }: ReplayParts, who: Actor, id: string): Promise<void> {
+export async function replayDelivery(
+  { store, clock }: ReplayServices,
+  who: Actor,
+  id: string,
+): Promise<void> {
   const now = clock.now()
   const { delivery } = await findDelivery(store, who.orgId, id)
   const metadata = { url: delivery.url, status: delivery.status }
@@ -65,7 +69,7 @@ export async function replayDelivery({ store, clock }: ReplayParts, who: Actor, 
 
 /** Replays every dead letter of one endpoint or of all; returns how many. */
 export async function replayDead(
-  { store, clock }: ReplayParts,
+  { store, clock }: ReplayServices,
   who: Actor,
   endpointId: string | null,
 ): Promise<number> {

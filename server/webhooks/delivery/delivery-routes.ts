@@ -121,7 +121,7 @@ const pageMax = 200
 
 /** A cursor alone continues with its own filters; with other filters or in another organization it is rejected. */
 async function readDeliveryPage(
-  parts: { store: Pick<Store, 'webhooks'>; cursorCipher: CursorCipher },
+  services: { store: Pick<Store, 'webhooks'>; cursorCipher: CursorCipher },
   orgId: string,
   request: Request,
 ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
@@ -132,8 +132,8 @@ async function readDeliveryPage(
   const walk =
     cursor === undefined
       ? { ...asked, beforeSeq: null }
-      : openCursor(parts.cursorCipher, cursor, orgId, asked)
-  const page = await parts.store.webhooks.list({
+      : openCursor(services.cursorCipher, cursor, orgId, asked)
+  const page = await services.store.webhooks.list({
     orgId,
     ...walk,
     limit,
@@ -141,7 +141,7 @@ async function readDeliveryPage(
   })
   const { status, endpointId } = walk
   const nextCursor =
-    page.next === null ? null : parts.cursorCipher.encrypt(purpose, [orgId, status, endpointId, page.next])
+    page.next === null ? null : services.cursorCipher.encrypt(purpose, [orgId, status, endpointId, page.next])
   return { deliveries: page.deliveries, nextCursor }
 }
 

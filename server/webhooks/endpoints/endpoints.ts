@@ -29,18 +29,18 @@ export type EndpointJson = ReturnType<typeof endpointView>
 type Body = { [member: string]: unknown }
 
 export async function createEndpoint(
-  parts: EndpointServices,
+  services: EndpointServices,
   who: Actor,
   body: Body,
   secret = newSigningSecret(),
 ): Promise<{ endpoint: EndpointJson; secret: string; warnings: Warning[] }> {
-  const { store, clock, box } = parts
+  const { store, clock, box } = services
   const { orgId } = who
   const filters = { types: [], outcomes: [], classes: [], siteIds: [], ...readFilters(body) }
   const label = readLabel(body['label']) ?? ''
   const batchSize = readBatchSize(body['batchSize']) ?? limits.webhookBatchEventsMax
   const retryWaitsMs = readRetryWaits(body['retryWaits']) ?? null
-  const url = readUrl(parts, body['url'])
+  const url = readUrl(services, body['url'])
   const existing = await store.webhooks.bareEndpoints(orgId)
   if (existing.length >= limits.webhookEndpointsPerOrgMax) {
     throw new AppError(
@@ -84,17 +84,17 @@ export async function createEndpoint(
     now,
   )
   await takenUrl(store.webhooks.createEndpoint({ endpoint, audit }))
-  const warnings = await warningsFor(parts, orgId, filters.types)
-  return { endpoint: await findEndpoint(parts, orgId, id), secret, warnings }
+  const warnings = await warningsFor(services, orgId, filters.types)
+  return { endpoint: await findEndpoint(services, orgId, id), secret, warnings }
 }
 
 /** Types are open, so a type that no event has is accepted with a warning. */
 async function warningsFor(
-  parts: EndpointServices,
+  services: EndpointServices,
   orgId: string,
   types: readonly string[],
 ): Promise<Warning[]> {
-  return warningsOf(types, await unknownTypes(parts.store, orgId, types))
+  return warningsOf(types, await unknownTypes(services.store, orgId, types))
 }
 
 /** Two organizations must not write to the same file. */
@@ -108,17 +108,17 @@ async function takenUrl<T>(work: Promise<T>): Promise<T> {
 }
 
 export async function findEndpoint(
-  parts: EndpointServices,
+  services: EndpointServices,
   orgId: string,
   id: string,
 ): Promise<EndpointJson> {
-  const found = await parts.store.webhooks.endpoint({ orgId, id })
+  const found = await services.store.webhooks.endpoint({ orgId, id })
   if (found === null) throw new AppError('not_found', 'This organization has no endpoint with this id.')
   return endpointView(found)
 }
 
-export async function listEndpoints(parts: EndpointServices, orgId: string): Promise<EndpointJson[]> {
-  return (await parts.store.webhooks.endpoints(orgId)).map(endpointView)
+export async function listEndpoints(services: EndpointServices, orgId: string): Promise<EndpointJson[]> {
+  return (await services.store.webhooks.endpoints(orgId)).map(endpointView)
 }
 
 const viewNames: { [name in keyof EndpointChange]?: keyof EndpointJson } = {
@@ -128,12 +128,12 @@ const viewNames: { [name in keyof EndpointChange]?: keyof EndpointJson } = {
 
 /** Changes the fields in `body`; the audit entry records them before and after. */
 export async function changeEndpoint(
-  parts: EndpointServices,
+  services: EndpointServices,
   who: Actor,
   id: string,
   body: Body,
 ): Promise<{ endpoint: EndpointJson; warnings: Warning[] }> {
-  const before = await findEndpoint(parts, who.orgId, id)
+  const before = await findEndpoint(services, who.orgId, id)
   const change: EndpointChange = { ...readFilters(body) }
   const label = readLabel(body['label'])
   if (label !== undefined) change.label = label
@@ -141,55 +141,63 @@ export async function changeEndpoint(
   if (batchSize !== undefined) change.batchSize = batchSize
   const retryWaitsMs = readRetryWaits(body['retryWaits'])
   if (retryWaitsMs !== undefined) change.retryWaitsMs = retryWaitsMs
-  if (body['url'] !== undefined) change.url = readUrl(parts, body['url'])
+  if (body['url'] !== undefined) change.url = readUrl(services, body['url'])
   const names = Object.keys(change) as (keyof EndpointChange)[]
   if (names.length === 0) throw wrongField('', 'at least one field to change is required', 'required')
   const old = names.map((name) => [name, before[viewNames[name] ?? (name as keyof EndpointJson)]])
   const named = { label: String(before.label || before.url) }
   const metadata = { ...named, before: Object.fromEntries(old), after: { ...change } }
-  const command = commandFor(parts, who, id, 'updated', metadata)
-  await takenUrl(parts.store.webhooks.changeEndpoint({ ...command, change }))
-  const warnings = await warningsFor(parts, who.orgId, change.types ?? [])
-  return { endpoint: await findEndpoint(parts, who.orgId, id), warnings }
+  const command = commandFor(services, who, id, 'updated', metadata)
+  await takenUrl(services.store.webhooks.changeEndpoint({ ...command, change }))
+  const warnings = await warningsFor(services, who.orgId, change.types ?? [])
+  return { endpoint: await findEndpoint(services, who.orgId, id), warnings }
 }
 
-function commandFor(parts: EndpointServices, who: Actor, id: string, did: string, metadata = {}) {
-  const now = parts.clock.now()
+function commandFor(services: EndpointServices, who: Actor, id: string, did: string, metadata = {}) {
+  const now = services.clock.now()
   const audit = auditEntry(who, { action: `webhook_endpoint.${did}`, target: id, metadata }, now)
   return { orgId: who.orgId, endpointId: id, now, audit }
 }
 
-export async function pauseEndpoint(parts: EndpointServices, who: Actor, id: string): Promise<EndpointJson> {
-  const { url } = await findEndpoint(parts, who.orgId, id)
-  const command = commandFor(parts, who, id, 'paused', { url, reason: 'asked' })
-  await parts.store.webhooks.pauseEndpoint(command)
-  return findEndpoint(parts, who.orgId, id)
+export async function pauseEndpoint(
+  services: EndpointServices,
+  who: Actor,
+  id: string,
+): Promise<EndpointJson> {
+  const { url } = await findEndpoint(services, who.orgId, id)
+  const command = commandFor(services, who, id, 'paused', { url, reason: 'asked' })
+  await services.store.webhooks.pauseEndpoint(command)
+  return findEndpoint(services, who.orgId, id)
 }
 
-export async function resumeEndpoint(parts: EndpointServices, who: Actor, id: string): Promise<EndpointJson> {
-  const { url } = await findEndpoint(parts, who.orgId, id)
-  await parts.store.webhooks.resumeEndpoint(commandFor(parts, who, id, 'resumed', { url }))
-  return findEndpoint(parts, who.orgId, id)
+export async function resumeEndpoint(
+  services: EndpointServices,
+  who: Actor,
+  id: string,
+): Promise<EndpointJson> {
+  const { url } = await findEndpoint(services, who.orgId, id)
+  await services.store.webhooks.resumeEndpoint(commandFor(services, who, id, 'resumed', { url }))
+  return findEndpoint(services, who.orgId, id)
 }
 
 /** Returns the new secret once; for a day the old one signs messages too. */
 export async function rotateEndpointSecret(
-  parts: EndpointServices,
+  services: EndpointServices,
   who: Actor,
   id: string,
   secret = newSigningSecret(),
 ): Promise<{ endpoint: EndpointJson; secret: string }> {
-  const { url } = await findEndpoint(parts, who.orgId, id)
-  const command = commandFor(parts, who, id, 'secret_rotated', { url })
-  await parts.store.webhooks.rotateEndpointSecret({
+  const { url } = await findEndpoint(services, who.orgId, id)
+  const command = commandFor(services, who, id, 'secret_rotated', { url })
+  await services.store.webhooks.rotateEndpointSecret({
     ...command,
-    sealedSecret: parts.box.seal(sealPurpose({ orgId: who.orgId, endpointId: id }), secret),
+    sealedSecret: services.box.seal(sealPurpose({ orgId: who.orgId, endpointId: id }), secret),
     previousUntilMs: command.now + limits.webhookOldSecretMs,
   })
-  return { endpoint: await findEndpoint(parts, who.orgId, id), secret }
+  return { endpoint: await findEndpoint(services, who.orgId, id), secret }
 }
 
-export async function deleteEndpoint(parts: EndpointServices, who: Actor, id: string): Promise<void> {
-  const { url, label } = await findEndpoint(parts, who.orgId, id)
-  await parts.store.webhooks.deleteEndpoint(commandFor(parts, who, id, 'deleted', { url, label }))
+export async function deleteEndpoint(services: EndpointServices, who: Actor, id: string): Promise<void> {
+  const { url, label } = await findEndpoint(services, who.orgId, id)
+  await services.store.webhooks.deleteEndpoint(commandFor(services, who, id, 'deleted', { url, label }))
 }

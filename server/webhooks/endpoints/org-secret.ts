@@ -34,8 +34,8 @@ export async function orgSecret({ store, clock, box }: SecretServices, who: Acto
 }
 
 /** Creates a new secret; for a day both sign messages. */
-export async function rotateOrgSecret(parts: SecretServices, who: Actor): Promise<ShownSecret> {
-  const { store, clock, box } = parts
+export async function rotateOrgSecret(services: SecretServices, who: Actor): Promise<ShownSecret> {
+  const { store, clock, box } = services
   const sealedSecret = box.seal(sealPurpose({ orgId: who.orgId, endpointId: null }), newSigningSecret())
   const now = clock.now()
   const previousUntilMs = now + limits.webhookOldSecretMs
@@ -47,5 +47,5 @@ export async function rotateOrgSecret(parts: SecretServices, who: Actor): Promis
   })
   const audit = auditEntry(who, { action: 'webhook_secret.rotated', target: who.orgId }, now)
   await store.webhooks.rotateOrgSecret({ orgId: who.orgId, sealedSecret, previousUntilMs, audit })
-  return orgSecret(parts, who)
+  return orgSecret(services, who)
 }

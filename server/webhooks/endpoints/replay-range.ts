@@ -11,13 +11,13 @@ import { positionBefore } from './position.ts'
  * including `until`, by default up to the endpoint's position. For times: from `from`, before `until`.
  */
 export async function replayEndpoint(
-  parts: EndpointServices,
+  services: EndpointServices,
   who: Actor,
   id: string,
   body: { [name: string]: unknown },
 ): Promise<EndpointJson> {
-  const endpoint = await findEndpoint(parts, who.orgId, id)
-  const { events } = parts.store
+  const endpoint = await findEndpoint(services, who.orgId, id)
+  const { events } = services.store
   const position = await readPosition(events, who.orgId, 'from', body['from'])
   if (position === null) throw wrongField('from', 'from is required: a position or a time', 'required')
   const until = await readPosition(events, who.orgId, 'until', body['until'])
@@ -26,11 +26,18 @@ export async function replayEndpoint(
     throw wrongField('from', `from must be at most ${reached}, the position of the endpoint`)
   if (until !== null && until < position) throw wrongField('until', 'until must not be before from')
   if (until === position) return endpoint // an empty range
-  const now = parts.clock.now()
+  const now = services.clock.now()
   const metadata = { label: String(endpoint.label || endpoint.url), before: reached, after: position, until }
   const audit = auditEntry(who, { action: 'webhook_endpoint.moved', target: id, metadata }, now)
-  await parts.store.webhooks.moveEndpoint({ orgId: who.orgId, endpointId: id, now, position, until, audit })
-  return findEndpoint(parts, who.orgId, id)
+  await services.store.webhooks.moveEndpoint({
+    orgId: who.orgId,
+    endpointId: id,
+    now,
+    position,
+    until,
+    audit,
+  })
+  return findEndpoint(services, who.orgId, id)
 }
 
 /** Null when missing. */

@@ -10,8 +10,12 @@ import type { EndpointServices } from './endpoints.ts'
  * Returns the delivery's id. Its `sequence` is 0 and the endpoint's own does not change, so that of real batches
  * starts at 1 without a gap.
  */
-export async function testEndpoint(parts: EndpointServices, who: Actor, endpointId: string): Promise<string> {
-  const { store, clock } = parts
+export async function testEndpoint(
+  services: EndpointServices,
+  who: Actor,
+  endpointId: string,
+): Promise<string> {
+  const { store, clock } = services
   const found = await store.webhooks.endpoint({ orgId: who.orgId, id: endpointId })
   if (found === null) throw new AppError('not_found', 'This organization has no endpoint with this id.')
   const { endpoint } = found
