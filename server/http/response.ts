@@ -173,7 +173,7 @@ export function streamText({ parts, stallMs, ended }: StreamedText): ReadableStr
           }
           controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
           stall = setTimeout(() => {
-            const error = new Error(`the receiver took nothing for ${stallMs} ms`)
+            const error = new Error(`the receiver read nothing for ${stallMs} ms`)
             finish(error)
             controller.error(error)
             void parts.return(undefined)

@@ -72,6 +72,6 @@ test('a reader that stalls is disconnected', async () => {
   await reader.read()
   await Bun.sleep(100)
   const read = await reader.read().catch((error: unknown) => String(error))
-  expect(read).toContain('took nothing for 30 ms')
+  expect(read).toContain('read nothing for 30 ms')
   expect(ends.length).toBe(1)
 })
