@@ -16,14 +16,14 @@ const mainEntry = 'server/main.ts'
 /**
  * Threads of the executable. Each is an entrypoint of its own. `root` below is the repository, so an entrypoint keeps
  * its path inside the executable: `db/sqlite/threads/writer.ts` becomes `/$bunfs/root/db/sqlite/threads/writer.js`.
- * The main module alone sits at `/$bunfs/root/sightglass`, so a file that names its neighbour must ask
+ * Only the main module is at `/$bunfs/root/sightglass`, so a file that names a neighbour must use
  *   Bun.isStandaloneExecutable
  *     ? new URL('./db/sqlite/threads/writer.js', import.meta.url)  // from the main bundle
  *     : new URL('./writer.ts', import.meta.url)                    // from the file itself
  */
 export const workerEntries = ['db/sqlite/threads/writer.ts', 'db/sqlite/threads/reader.ts'] as const
 
-/** What goes into the executable: a change to any of them makes it stale. */
+/** Sources of the executable. A change to any of them makes it stale. */
 const inputs = ['server', 'db', 'web', 'sdk', 'scripts', 'package.json', 'bun.lock', 'tsconfig.json'] as const
 
 /** Builds when any source is newer than the executable. Returns whether it built. */
@@ -34,7 +34,7 @@ export async function buildIfStale(): Promise<boolean> {
   return true
 }
 
-/** Throws an Error whose message a person can act on. Safe to run twice at once: each run works in its own folder. */
+/** Throws an Error with an actionable message. Safe to run twice at once: each run uses its own folder. */
 async function build(): Promise<void> {
   const startedAt = new Date()
   requireInputs()
@@ -44,7 +44,7 @@ async function build(): Promise<void> {
   try {
     const assets = await prepareAssets(work)
     await compile(join(work, 'sightglass'), Object.values(assets))
-    // Sources saved while we built must count as newer than what we built from.
+    // Sources saved during the build must count as newer than the build.
     utimesSync(join(work, 'sightglass'), startedAt, startedAt)
     swap(assets.web, join(root, 'dist', 'web'), work)
     swap(assets.clientPackage, join(root, 'dist', 'client-package'), work)
@@ -60,7 +60,7 @@ interface Assets {
   clientPackage: string
 }
 
-/** The folders that every executable carries, whatever machine it is for. */
+/** The folders embedded in every executable, for any target. */
 export async function prepareAssets(work: string): Promise<Assets> {
   const web = join(work, 'web')
   const clientPackage = join(work, 'client-package')
@@ -78,7 +78,7 @@ function requireInputs(): void {
   if (missing.length > 0) throw new Error(`build: missing ${missing.join(', ')}`)
 }
 
-/** What `sightglass licenses` prints, and what the release's list of components is made from. */
+/** The licences that `sightglass licenses` prints, and from which the bill of materials is made. */
 async function writeLicenses(folder: string): Promise<void> {
   const found = await components(root, { server: [mainEntry, ...workerEntries], web: ['web/index.html'] })
   mkdirSync(folder)
@@ -87,7 +87,7 @@ async function writeLicenses(folder: string): Promise<void> {
   writeFileSync(join(folder, 'components.json'), JSON.stringify({ components: list }))
 }
 
-/** Without a target it is for the machine that builds. The name of `outfile` is in the bytes, its folder is not. */
+/** Without a target it builds for this machine. The name of `outfile` is part of the bytes, its folder is not. */
 export async function compile(
   outfile: string,
   assets: string[],
@@ -114,7 +114,7 @@ export async function compile(
   if (!result.success) throw new Error(`build: ${result.logs.map(String).join('\n')}`)
 }
 
-/** Puts the folder `from` in the place of `to` with two renames, so that no reader sees half of it. */
+/** Replaces the folder `to` with `from` in two renames, so that no reader sees a partial folder. */
 function swap(from: string, to: string, work: string): void {
   if (existsSync(to)) renameSync(to, join(work, `previous-${basename(to)}`))
   renameSync(from, to)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 export interface BundleWeb {
   root: string
   outDir: string
-  /** Also the production build of preact; off while developing, for readable stacks. */
+  /** Minifies and uses the production build of Preact; off in development, for readable stack traces. */
   minify: boolean
 }
 
@@ -28,7 +28,7 @@ export async function bundleWeb({ root, outDir, minify }: BundleWeb): Promise<vo
       asset: 'assets/[name]-[hash].[ext]',
     },
   })
-  // One whole file at a fixed address, which `web/live/shared.ts` opens.
+  // A single file at a fixed address, which `web/live/shared.ts` opens.
   const worker = await Bun.build({
     ...common,
     entrypoints: [join(root, 'web/live/worker.ts')],

@@ -1,4 +1,4 @@
-/** Tests of the choice that `npm test -- --changed` makes. */
+/** The selection of test files by `npm test -- --changed`. */
 import { expect, test } from 'bun:test'
 import { distances, readGraph } from './changed.ts'
 import { nearestWithin } from './test-timings.ts'
@@ -26,7 +26,7 @@ test('a test that runs the executable depends on the sources of the server and o
   expect(of('tests/e2e/dashboard.test.ts').get('scripts/suites.test.ts')).toBeUndefined()
 })
 
-test('the nearest that fit into the time run, and in any case what changed itself', () => {
+test('the nearest files that fit into the time run, and changed test files always run', () => {
   const files = [
     { path: 'far', seconds: 1, load: 1 },
     { path: 'near and long', seconds: 9, load: 1 },

@@ -1,10 +1,10 @@
-/** Finds the test files that a change concerns, for `npm test -- --changed`: nearest in the import graph first. */
+/** Finds the test files that a change affects, for `npm test -- --changed`, nearest in the import graph first. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importsOf, referencesOf } from '../tests/tidy/imports.ts'
 import { root } from './build.ts'
 
-/** The executable contains these; a test that runs it imports them only by way of the build. */
+/** Entries of the executable. A test that runs it depends on them only through the build. */
 const builtBy = 'tests/support/binary.ts'
 const builtFrom = ['server/main.ts', 'web/main.tsx']
 
@@ -35,14 +35,14 @@ export function changedFiles(): string[] {
   ]
 }
 
-/** How many imports lie between each file and the nearest changed one; files out of their reach are left out. */
+/** The number of imports between each file and the nearest changed one. Unreachable files are omitted. */
 export function distances(graph: Graph, changed: string[]): Map<string, number> {
   const importers = new Map<string, string[]>()
   for (const [path, imports] of graph)
     for (const imported of imports) importers.set(imported, [...(importers.get(imported) ?? []), path])
   const found = new Map(changed.map((path) => [path, 0]))
   for (const [path, distance] of found)
-    // a Map yields entries that are added meanwhile
+    // a Map yields entries that are added during the iteration
     for (const importer of importers.get(path) ?? [])
       if (!found.has(importer)) found.set(importer, distance + 1)
   return found

@@ -25,7 +25,7 @@ export function runChecks(): Promise<Check[]> {
   )
 }
 
-/** One line for a check that passed, its whole output for one that failed. */
+/** One line for a check that passed, the whole output of one that failed. */
 export function describeCheck({ name, ok, output, durationMs }: Check): string {
   const line = `${ok ? 'ok  ' : 'FAIL'} ${name} (${Math.round(durationMs)} ms)\n`
   return ok ? line : `${output.trimEnd()}\n${line}`

@@ -1,10 +1,10 @@
-/** Makes sure there is a Chromium for browser tests: Debian's, installed with apt-get when it is missing. */
+/** Installs Chromium for browser tests: Debian's package, with apt-get, if it is missing. */
 import { existsSync } from 'node:fs'
 import { command } from './command.ts'
 
 const chromiumPath = process.env.CHROMIUM || '/usr/bin/chromium'
 
-/** Null when there is one, else a sentence that says what to do. */
+/** Null if Chromium is installed, else an error with advice. */
 export async function ensureChromium(): Promise<string | null> {
   if (existsSync(chromiumPath)) return null
   if (process.env.CHROMIUM) return `CHROMIUM names ${chromiumPath}, which does not exist.`

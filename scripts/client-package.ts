@@ -1,4 +1,4 @@
-/** Makes what the executable serves below `/sdk/`: the client package as npm installs it, and the module for pages. */
+/** Builds the files below `/sdk/`: the client package as npm installs it, and the module for pages. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildPackage } from '../sdk/build.ts'
@@ -25,7 +25,7 @@ export async function writeClientPackage(folder: string): Promise<void> {
   }
 }
 
-/** As `npm pack` does it: below `package/`. Our own writer, because `Bun.Archive` records the time of the build. */
+/** A tar file as from `npm pack`, below `package/`. Not `Bun.Archive`, because it records the time of the build. */
 function packed(packageDir: string): Uint8Array {
   const files = readdirSync(packageDir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -39,7 +39,7 @@ function packed(packageDir: string): Uint8Array {
   return Bun.gzipSync(Buffer.concat([...blocks, Buffer.alloc(1_024)]), { level: 9 })
 }
 
-/** A header of the ustar format (POSIX.1-1988): text fields, octal numbers, and a sum over itself. */
+/** A ustar header (POSIX.1-1988): text fields, octal numbers, and a checksum. */
 function tarHeader(name: string, size: number): Buffer {
   if (Buffer.byteLength(name) > 100) throw new Error(`client package: the path ${name} is too long for tar`)
   const header = Buffer.alloc(512)
@@ -51,9 +51,9 @@ function tarHeader(name: string, size: number): Buffer {
   octal(0, 108, 8) // owner
   octal(0, 116, 8) // group
   octal(size, 124, 12)
-  octal(0, 136, 12) // time of change: the same sources give the same bytes
-  header.write('        ', 148) // the sum counts itself as blanks
-  header.write('0', 156) // a plain file
+  octal(0, 136, 12) // modification time: the same sources give the same bytes
+  header.write('        ', 148) // the checksum counts itself as blanks
+  header.write('0', 156) // a regular file
   header.write('ustar\x0000', 257)
   octal(
     header.reduce((sum, byte) => sum + byte, 0),

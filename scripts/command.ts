@@ -1,13 +1,13 @@
-/** Runs a command in the repository and collects its output, with a deadline after which it and its children end. */
+/** Runs a command in the repository and collects its output. At the deadline the command and its children end. */
 import { root } from './build.ts'
 
 export interface CommandResult {
   code: number
-  /** Both streams, in the order they came. */
+  /** Both streams, in order of arrival. */
   output: string
   timedOut: boolean
   durationMs: number
-  /** Processor time of the command and of those of its children that it waited for. */
+  /** Processor time of the command and of the children that it waited for. */
   cpuMs: number
 }
 
@@ -40,7 +40,7 @@ export async function command(args: string[], options: CommandOptions): Promise<
   const code = await child.exited
   clearTimeout(deadline)
   clearTimeout(killer)
-  // A grandchild that outlived a killed command may hold the streams open for ever.
+  // A grandchild that outlived a killed command may keep the streams open.
   await Promise.race([collected, Bun.sleep(graceMs)])
   return {
     code,

@@ -1,4 +1,4 @@
-/** Tests of the development server: pages from source, everything else from the appliance, which may be absent. */
+/** The development server: pages from source, everything else from the appliance, which may be down. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { run, type Running } from '../tests/support/process.ts'
@@ -35,7 +35,7 @@ afterAll(async () => {
   await appliance.stop(true)
 })
 
-test('every address of the dashboard answers its one page, and the files it names are there', async () => {
+test('every path of the dashboard returns its page, and the files that it names exist', async () => {
   for (const path of ['/', '/settings/keys']) {
     const answer = await fetch(url + path)
     expect(answer.status).toBe(200)
@@ -46,7 +46,7 @@ test('every address of the dashboard answers its one page, and the files it name
   }
 })
 
-test('the appliance is asked as if it had been asked itself', async () => {
+test('requests reach the appliance as if they were sent to it directly', async () => {
   const headers = { origin: url, 'content-type': 'application/json' }
   const answer = await fetch(`${url}/api/sign-in?a=1`, { method: 'POST', headers, body: '{"b":2}' })
   const seen = {

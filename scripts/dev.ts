@@ -25,11 +25,11 @@ async function bundle(): Promise<void> {
     await bundleWeb({ root, outDir, minify: false })
     say(`bundled in ${Math.round(performance.now() - startMs)} ms`)
   } catch (error) {
-    say(error instanceof Error ? error.message : String(error)) // mended by the next save
+    say(error instanceof Error ? error.message : String(error)) // the next save may fix it
   }
 }
 
-/** Passes a request on, and its answer back as it streams in. The appliance checks Origin against its own address. */
+/** Forwards a request and streams the response. The appliance checks Origin against its own address. */
 async function proxy(request: Request): Promise<Response> {
   const url = new URL(request.url)
   const headers = new Headers(request.headers)
@@ -59,11 +59,11 @@ watch(join(root, 'web'), { recursive: true }, () => {
 const [hostname = '127.0.0.1', port = '7410'] = options.listen.split(':')
 const ofTheAppliance = /^\/(api|v1|healthz|readyz|openapi\.json)(\/|$)/
 const app = new Elysia({ handler: { standardHostname: false } })
-// Before routing: a GET for every path, which the files are, would win over a route for all methods.
+// Before routing, because a GET route of the files wins over a route for all methods.
 app.onRequest(({ request }) => {
   if (ofTheAppliance.test(new URL(request.url).pathname)) return proxy(request)
 })
-// Before the files too, or it would not see what they lack: a page's own address, such as /settings/keys.
+// Also before the files, which would not find the path of a page, such as /settings/keys.
 app.onError(({ code, set }) => {
   if (code !== 'NOT_FOUND') return
   set.status = 200

@@ -1,4 +1,4 @@
-/** `bun scripts/pictures.ts`: takes the README's pictures of the dashboard, in light and dark, from sample data. */
+/** `bun scripts/pictures.ts`: takes the README's screenshots of the dashboard, light and dark, with sample data. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { startAppliance } from '../tests/support/binary.ts'
@@ -38,7 +38,7 @@ try {
   await closeBrowser()
 }
 
-/** Resolves after a second without an answer. The live stream never ends, so Playwright's `networkidle` never comes. */
+/** Resolves after 1 s without a response. The live stream never ends, so Playwright never reaches `networkidle`. */
 async function quiet(page: Page): Promise<void> {
   let lastMs = performance.now()
   page.on('response', () => (lastMs = performance.now()))

@@ -1,4 +1,4 @@
-/** Tests of compression at build time: every copy inflates to the original, and only useful copies are kept. */
+/** Compression at build time: every copy decompresses to the original, and only smaller copies are written. */
 import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
@@ -7,7 +7,7 @@ import { precompress } from './precompress.ts'
 
 const inflate = { br: brotliDecompressSync, zstd: zstdDecompressSync, gzip: gunzipSync }
 
-test('text gets three copies that inflate to it, named by their encoding', async () => {
+test('text gets three copies that decompress to it, named by their encoding', async () => {
   using dir = tempDir()
   mkdirSync(dir.join('assets'))
   const text = 'const answer = 42;\n'.repeat(200)
@@ -23,7 +23,7 @@ test('text gets three copies that inflate to it, named by their encoding', async
   expect(JSON.parse(readFileSync(dir.join('manifest.json'), 'utf8'))).toEqual(manifest)
 })
 
-test('what does not shrink is served as it is', async () => {
+test('files that do not shrink are served uncompressed', async () => {
   using dir = tempDir()
   writeFileSync(dir.join('dot.png'), crypto.getRandomValues(new Uint8Array(1_000)))
   const manifest = await precompress(dir.path)
@@ -31,7 +31,7 @@ test('what does not shrink is served as it is', async () => {
   expect(existsSync(dir.join('dot.png.br'))).toBe(false)
 })
 
-test('the hash changes with the content and with nothing else', async () => {
+test('the hash depends only on the content', async () => {
   using dir = tempDir()
   writeFileSync(dir.join('index.html'), '<p>one')
   const first = (await precompress(dir.path))['/index.html']

@@ -1,21 +1,21 @@
-/** Compresses every file of the bundled dashboard once, at build time, and lists them in `manifest.json`. */
+/** Compresses every file of the bundled dashboard at build time, and lists the files in `manifest.json`. */
 import { readdirSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from 'node:zlib'
 
-/** One served file. A compressed copy lies beside it, named by its encoding: `/assets/main-x.js.br`. */
+/** One served file. A compressed copy is beside it, named by its encoding: `/assets/main-x.js.br`. */
 export interface ManifestEntry {
   type: string
-  /** Of the uncompressed bytes; with the encoding it makes the ETag. */
+  /** Hash of the uncompressed bytes. Hash and encoding make the ETag. */
   hash: string
-  /** Content codings there is a smaller copy for, best first. */
+  /** Content codings with a smaller copy, best first. */
   encodings: Encoding[]
-  /** Of `/index.html`: the addresses of the dashboard that it answers. */
+  /** Of `/index.html`: the paths for which it is returned. */
   paths?: DashboardPaths
 }
 
-/** `pages` own what lies below them, `exact` do not. */
+/** `pages` own the paths below them, `exact` do not. */
 export interface DashboardPaths {
   pages: string[]
   exact: string[]
@@ -34,7 +34,7 @@ const compressors = {
 
 export type Encoding = keyof typeof compressors
 
-/** A copy that saves less than a twentieth is not worth its bytes in the executable. */
+/** A copy that saves less than 5 % is not worth its bytes in the executable. */
 const worthRatio = 0.95
 
 export async function precompress(dir: string, paths?: DashboardPaths): Promise<Manifest> {
@@ -42,7 +42,7 @@ export async function precompress(dir: string, paths?: DashboardPaths): Promise<
   const names = readdirSync(dir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
-    .sort() // the same sources make the same executable
+    .sort() // the same sources build the same executable
   for (const file of names) {
     const bytes = await readFile(file)
     const encodings: Encoding[] = []

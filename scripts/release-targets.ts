@@ -1,4 +1,4 @@
-/** The machines a release is built for, and the runtime that the build fetches for each from the npm registry. */
+/** The platforms of a release, and the runtime that the build fetches for each from the npm registry. */
 
 export const targets = {
   'linux-x64': 'bun-linux-x64',
@@ -15,7 +15,7 @@ export type TargetName = keyof typeof targets
 
 export const targetNames = Object.keys(targets) as TargetName[]
 
-/** Throws for a name that is none. */
+/** Throws for an unknown name. */
 export function readTargets(list: string): TargetName[] {
   return list.split(',').map((name) => {
     const found = targetNames.find((each) => each === name)

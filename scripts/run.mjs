@@ -1,6 +1,6 @@
 /**
- * Runs one verb of the house on a machine that has only Node.js and npm, or only Bun: fetches the pinned Bun when it
- * is absent, installs the locked packages when they changed, then runs `scripts/<verb>.ts` with the other arguments.
+ * Runs a script of this repository on a machine with only Node.js and npm, or only Bun: fetches the pinned Bun if it
+ * is missing, installs the locked packages if they changed, then runs `scripts/<verb>.ts` with the other arguments.
  * Plain JavaScript without dependencies, because nothing is installed yet.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -25,14 +25,14 @@ function say(message) {
   process.stderr.write(`sightglass: ${message}\n`)
 }
 
-/** Runs a command to its end with its output kept; `null` when there is no such command. */
+/** Runs a command and captures its output; `null` if there is no such command. */
 function runQuietly(command, args, options = {}) {
   const result = spawnSync(command, args, { cwd: root, encoding: 'utf8', ...options })
   if (result.error?.code === 'ENOENT') return null
   return { code: result.status ?? 1, out: (result.stdout ?? '').trim(), err: (result.stderr ?? '').trim() }
 }
 
-/** Bun's package for this machine: it holds the bare executable, so no install script has to run. */
+/** Bun's package for this machine. It contains only the executable, so no install script has to run. */
 function platformPackage() {
   const systems = { linux: 'linux', darwin: 'darwin', win32: 'windows', freebsd: 'freebsd' }
   const processors = { x64: 'x64', arm64: 'aarch64' }

@@ -1,4 +1,4 @@
-/** Tests of run.mjs in a small house of its own: arguments, exit codes, signals, what it says when a step fails. */
+/** run.mjs in a small repository: arguments, exit codes, signals, and messages when a step fails. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import { tempDir, type TempDir } from '../tests/support/temp-dir.ts'
 
 let house: TempDir
 
-/** Answers with what it was given; `wait` makes it live until it is told to end, which it does with code 5. */
+/** Prints its arguments; with `wait` it runs until it is terminated and then exits with code 5. */
 const verb = `
 process.on('SIGTERM', () => process.exit(5))
 console.log(JSON.stringify({ pid: process.pid, args: process.argv.slice(2), leaked: process.env.LEAK ?? null }))
@@ -21,7 +21,7 @@ beforeAll(() => {
   copyFileSync(join(import.meta.dir, 'run.mjs'), house.join('scripts/run.mjs'))
   writeFileSync(house.join('scripts/check.ts'), verb)
   writeFileSync(house.join('.env'), 'LEAK=1\n')
-  // A package of its own folder makes a lock file without any network.
+  // A package in its own folder makes a lock file without a network.
   mkdirSync(house.join('part'))
   writeFileSync(house.join('part/package.json'), '{ "name": "part", "version": "1.0.0" }')
   writeManifest({ part: 'file:./part' })
@@ -38,27 +38,27 @@ const environment = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, HOME: 
 const start = (args: string[], env: Record<string, string> = environment): Running =>
   run([process.execPath, '--no-env-file', 'scripts/run.mjs', ...args], { cwd: house.path, env })
 
-test('arguments and exit code go through, the folder’s .env does not', async () => {
+test('arguments and exit code are passed through, the .env of the folder is not', async () => {
   const child = start(['check', '--listen', 'a b', '--'])
   expect(await child.exited).toBe(3)
   expect(JSON.parse(child.stdout())).toMatchObject({ args: ['--listen', 'a b', '--'], leaked: null })
   expect(existsSync(house.join('node_modules/.installed'))).toBe(true)
 })
 
-test('it is quiet when nothing is to do', async () => {
+test('prints nothing when there is nothing to do', async () => {
   await start(['check']).exited
   const child = start(['check'])
   await child.exited
   expect(child.stderr()).toBe('')
 })
 
-test('an unknown verb is refused with the verbs there are', async () => {
+test('an unknown verb is rejected with the list of verbs', async () => {
   const child = start(['fly'])
   expect(await child.exited).toBe(1)
   expect(child.stderr()).toContain('start|build|test|check|dev')
 })
 
-test('a lock file that does not fit is said, and nothing runs', async () => {
+test('a lock file that does not match is reported, and nothing runs', async () => {
   writeManifest({ part: 'file:./part', 'absent-package': '1.0.0' })
   const child = start(['check'])
   expect(await child.exited).toBe(1)
@@ -67,7 +67,7 @@ test('a lock file that does not fit is said, and nothing runs', async () => {
   writeManifest({ part: 'file:./part' })
 })
 
-test('SIGTERM reaches the verb, and its exit code comes back', async () => {
+test('SIGTERM reaches the verb, and its exit code is returned', async () => {
   const child = start(['check', 'wait'])
   await child.line((line) => (line.startsWith('{') ? line : null), 10_000)
   child.signal('SIGTERM')
@@ -83,6 +83,6 @@ test('below a package manager the verb ends with the shell that ran it', async (
   })
   const pid = await shell.line((line) => Number(/"pid":(\d+)/.exec(line)?.[1]) || null, 10_000)
   shell.signal('SIGKILL')
-  await shell.exited // its output ends when the last process that holds it does
+  await shell.exited // stdout closes when the last process that holds it exits
   expect(() => process.kill(pid, 0)).toThrow()
 })

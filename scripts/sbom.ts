@@ -1,7 +1,7 @@
-/** The bill of materials of a release in CycloneDX 1.6: what the executables hold, by package URL and licence. */
+/** The bill of materials of a release in CycloneDX 1.6: the components of the executables with URL and licence. */
 import type { Component } from './components.ts'
 
-/** The same components give the same bytes: no time, no random serial number. */
+/** The same components give the same bytes: no time and no random serial number. */
 export function cycloneDx(
   version: string,
   components: Pick<Component, 'name' | 'version' | 'license'>[],

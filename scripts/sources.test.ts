@@ -1,4 +1,4 @@
-/** Tests of staleness: a changed, added or deleted source shows, a changed test does not. */
+/** Staleness: a changed, added or deleted source makes the build stale, a changed test does not. */
 import { expect, test } from 'bun:test'
 import { mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../tests/support/temp-dir.ts'
@@ -14,7 +14,7 @@ test('the newest file below the given paths decides; missing paths count as neve
   utimesSync(dir.join('server'), 1_500, 1_500)
   const paths = [dir.join('server'), dir.join('absent')]
   expect(newestMtimeMs(paths)).toBe(2_000_000)
-  rmSync(dir.join('server/a.ts')) // touches the folder
+  rmSync(dir.join('server/a.ts')) // changes the modification time of the folder
   expect(newestMtimeMs(paths)).toBeGreaterThan(2_000_000)
   expect(newestMtimeMs([dir.join('absent')])).toBe(0)
 })

@@ -1,8 +1,8 @@
-/** When sources changed last, to know whether what was built from them is stale. */
+/** The last change of sources, to decide whether a build is stale. */
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Newest modification below `paths`, in milliseconds. Folders count too: that is how a deleted file shows. */
+/** Newest modification below `paths`, in milliseconds. Includes folders, which change when a file is deleted. */
 export function newestMtimeMs(paths: string[]): number {
   let newest = 0
   for (const path of paths) {

@@ -1,4 +1,4 @@
-/** `npm start`: builds the executable when sources are newer, then becomes it, with the arguments passed on. */
+/** `npm start`: builds the executable if sources are newer, then replaces this process with it and its arguments. */
 import { buildIfStale, executable } from './build.ts'
 
 try {
@@ -11,7 +11,7 @@ try {
 const args = process.argv.slice(2)
 
 if (process.execve !== undefined && process.platform !== 'win32') {
-  // The same process goes on as the executable: signals and exit code need no forwarding.
+  // The process becomes the executable, so signals and the exit code need no forwarding.
   process.execve(executable, [executable, ...args], { ...process.env } as Record<string, string>)
 }
 

@@ -1,4 +1,4 @@
-/** Tests that no test file is forgotten and that a run ends in time whatever hangs. */
+/** No test file is missing from the suites, and a run ends in time whatever hangs. */
 import { expect, test } from 'bun:test'
 import { root } from './build.ts'
 import { capMs, fileMsMax, filesOf, runMsMax, suites } from './suites.ts'
@@ -13,7 +13,7 @@ test('every test file belongs to exactly one suite', () => {
   expect(owned.toSorted()).toEqual(files.filter((file) => !file.includes('node_modules/')).toSorted())
 })
 
-test('no file gets more time than is left to it, its suite and the run', () => {
+test('no file gets more time than its limit, its suite and the run allow', () => {
   for (const suite of suites) {
     expect(capMs(suite, 0, 0)).toBe(Math.min(fileMsMax, suite.suiteTimeoutMs))
     expect(capMs(suite, suite.suiteTimeoutMs - 500, 0)).toBe(500)

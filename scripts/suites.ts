@@ -5,29 +5,29 @@ import { root } from './build.ts'
 
 export interface Suite {
   name: string
-  /** Files or folders; those that do not exist are left out. */
+  /** Files or folders; missing ones are skipped. */
   paths: string[]
   testTimeoutMs: number
-  /** Cap on the suite's share of the run's time; `runMsMax` caps the whole run. */
+  /** Limit of the suite's time; `runMsMax` limits the whole run. */
   suiteTimeoutMs: number
   needsBinary: boolean
   needsBrowser: boolean
 }
 
-/** Files that run while nothing else does, because they measure time; a page change is compared with its own floor. */
+/** Files that run alone, because they measure time. A page change is compared with a floor of the same run. */
 export function runsAlone(path: string): boolean {
   return path.startsWith('tests/bench/') && !path.includes('page-change')
 }
 
 const minuteMs = 60_000
 
-/** The whole run ends under 40 minutes, whatever hangs. */
+/** The whole run ends within 40 minutes, whatever hangs. */
 export const runMsMax = 38 * minuteMs
 
-/** The slowest file needs a tenth of it. */
+/** The slowest file needs a tenth of this. */
 export const fileMsMax = 5 * minuteMs
 
-/** Time limit of a file, given the time its suite has used and the time since the run began; 1 ms when none is left. */
+/** Time limit of a file, given the time used by its suite and by the run; 1 ms if none is left. */
 export function capMs(suite: Suite, usedMs: number, sinceStartMs: number): number {
   return Math.max(1, Math.min(fileMsMax, suite.suiteTimeoutMs - usedMs, runMsMax - sinceStartMs))
 }

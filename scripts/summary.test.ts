@@ -15,7 +15,7 @@ import {
 const junit = (attributes: string): string =>
   `<?xml version="1.0"?>\n<testsuites name="bun test" ${attributes}>\n`
 
-test('passed is what neither failed nor was skipped', () => {
+test('passed tests are those that neither failed nor were skipped', () => {
   const text = junit('tests="10" assertions="99" failures="2" skipped="3"')
   expect(countRun({ junit: text, code: 1 })).toEqual({ passed: 5, failed: 2, skipped: 3 })
 })
@@ -29,12 +29,12 @@ test('a bad exit code after only passing tests still counts as one failure', () 
   expect(countRun({ junit: text, code: 1 })).toEqual({ passed: 4, failed: 1, skipped: 0 })
 })
 
-test('a run that ended well but ran nothing is a failure, not a pass', () => {
+test('a successful run without tests is a failure', () => {
   expect(countRun({ junit: null, code: 0 }).failed).toBe(1)
   expect(countRun({ junit: junit('tests="0" failures="0" skipped="0"'), code: 0 }).failed).toBe(1)
 })
 
-test('the closing line names skipped tests only when there are some', () => {
+test('the last line names skipped tests only if there are any', () => {
   const some = { passed: 2, failed: 0, skipped: 0 }
   expect(closingLine(some)).toBe('2 passed, 0 failed')
   expect(closingLine(addCounts(some, { passed: 1, failed: 4, skipped: 1 }))).toBe(
@@ -42,7 +42,7 @@ test('the closing line names skipped tests only when there are some', () => {
   )
 })
 
-test('the pinned Bun writes the file that is read here', () => {
+test('the JUnit file of the pinned Bun is parsed', () => {
   using dir = tempDir()
   const inner = [
     "test('good <&>', () => {})",
@@ -64,14 +64,14 @@ test('the pinned Bun writes the file that is read here', () => {
   )
 })
 
-test('second attempts are named on one line, and there is none without them', () => {
+test('second attempts are named on one line, which is absent without them', () => {
   expect(secondAttemptsLine([])).toBeNull()
   expect(secondAttemptsLine(['a.test.ts', 'b.test.ts'])).toBe(
     'second attempts: 2 (a.test.ts, b.test.ts). A test that fails once is a bug to fix.',
   )
 })
 
-test('the table adds up the files of each suite', () => {
+test('the table sums the files of each suite', () => {
   const file = {
     ...{ path: 'a', suite: 'unit', counts: { passed: 2, failed: 1, skipped: 0 } },
     ...{ expects: 5, seconds: 1.2, cpuSeconds: 0.9, tests: [] },

@@ -1,4 +1,4 @@
-/** Counts what a run of `bun test` did, from the JUnit file it wrote, for the summary of `npm test`. */
+/** Counts the results of a `bun test` run from its JUnit file, for the summary of `npm test`. */
 
 export interface Counts {
   passed: number
@@ -13,11 +13,11 @@ export function addCounts(a: Counts, b: Counts): Counts {
 }
 
 export interface FileRun {
-  junit: string | null // text of the file, null when none was written
+  junit: string | null // text of the file; null if none was written
   code: number
 }
 
-/** A run with a bad exit code counts at least one failure: a crash must never count as a pass. */
+/** A run with a failing exit code counts at least one failure, so that a crash never passes. */
 export function countRun(run: FileRun): Counts {
   const counts = fromJunit(run.junit) ?? noCounts
   if (run.code !== 0 && counts.failed === 0) return { ...counts, failed: 1 }
@@ -33,7 +33,7 @@ function fromJunit(text: string | null): Counts | null {
   return { passed: attribute(root, 'tests') - failed - skipped, failed, skipped }
 }
 
-/** How many `expect` calls a run made. */
+/** The number of `expect` calls of a run. */
 export function countExpects(junit: string | null): number {
   return attribute(rootOf(junit) ?? '', 'assertions')
 }
@@ -57,7 +57,7 @@ export interface TestTime {
   seconds: number
 }
 
-/** Each test of a run with its duration. */
+/** The tests of a run with their durations. */
 export function testTimes(junit: string | null): TestTime[] {
   const cases = (junit ?? '').matchAll(/<testcase name="([^"]*)"[^>]*? time="([\d.]+)"/g)
   return [...cases].map(([, name, seconds]) => ({
@@ -85,13 +85,13 @@ export function closingLine({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`
 }
 
-/** The line before the last one; null when every file passed or failed for good at its first attempt. */
+/** The line before the last one; null if no file needed a second attempt. */
 export function secondAttemptsLine(paths: string[]): string | null {
   if (paths.length === 0) return null
   return `second attempts: ${paths.length} (${paths.join(', ')}). A test that fails once is a bug to fix.`
 }
 
-/** One line per suite: files, tests, `expect` calls, and the seconds of its files added up. */
+/** One line per suite: files, tests, `expect` calls, and the summed seconds of its files. */
 export function suiteTable(results: FileResult[]): string {
   const rows = [...Map.groupBy(results, ({ suite }) => suite)].map(([name, files]) => {
     const { passed, failed, skipped } = totalOf(files)

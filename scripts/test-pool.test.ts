@@ -1,4 +1,4 @@
-/** Tests of the order in which test files run, and of which run side by side. */
+/** The order in which test files run, and which run side by side. */
 import { expect, test } from 'bun:test'
 import { type Job, runPool } from './test-pool.ts'
 
@@ -6,7 +6,7 @@ const job = (path: string, seconds: number, load: number, alone = false): Job =>
   ...{ path, seconds, load, alone },
 })
 
-/** Runs jobs by hand: `running` lists those under way, `end` ends one. */
+/** Runs jobs by hand: `running` lists the active ones, `end` finishes one. */
 function stage(jobs: Job[], capacity: { load: number; jobs: number }) {
   const ends = new Map<string, () => void>()
   const whole = runPool(jobs, capacity, ({ path }) => {
@@ -25,7 +25,7 @@ function stage(jobs: Job[], capacity: { load: number; jobs: number }) {
   }
 }
 
-test('the longest start first, as many as the processors carry', async () => {
+test('the longest jobs start first, as many as the cores can run', async () => {
   const { running, end, whole } = stage(
     [job('short', 1, 0.5), job('long', 9, 1), job('middle', 5, 1), job('waits', 2, 0.1)],
     { load: 2, jobs: 9 },
@@ -37,7 +37,7 @@ test('the longest start first, as many as the processors carry', async () => {
   await whole
 })
 
-test('never more jobs than allowed, however little they load', async () => {
+test('never more jobs than allowed, however small their load', async () => {
   const { running, end, whole } = stage(
     ['a', 'b', 'c'].map((path) => job(path, 1, 0)),
     { load: 2, jobs: 2 },
@@ -49,7 +49,7 @@ test('never more jobs than allowed, however little they load', async () => {
   await whole
 })
 
-test('a job that loads more than there is still runs; jobs that run alone come last', async () => {
+test('a job with more load than the capacity still runs; jobs that run alone come last', async () => {
   const { running, end, whole } = stage(
     [job('bench', 99, 0.1, true), job('huge', 3, 5), job('other bench', 9, 0.1, true), job('small', 1, 0.1)],
     { load: 2, jobs: 9 },

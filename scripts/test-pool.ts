@@ -1,22 +1,22 @@
-/** Runs jobs side by side for `npm test`: the longest first, as many as the processors carry. */
+/** Runs jobs side by side for `npm test`: the longest first, as many as the cores can run. */
 
 export interface Job {
   path: string
-  /** How long it took when its timing was recorded. */
+  /** Recorded duration. */
   seconds: number
-  /** Processors it kept busy meanwhile: 0.1 for one that mostly waits, more than 1 for one with busy children. */
+  /** Cores in use: 0.1 for a job that mostly waits, more than 1 for a job with busy children. */
   load: number
-  /** Runs while nothing else does. */
+  /** Runs while no other job does. */
   alone: boolean
 }
 
 export interface Capacity {
-  /** Sum of the loads of the jobs that run at a time. */
+  /** Maximum sum of the loads of jobs that run at the same time. */
   load: number
   jobs: number
 }
 
-/** Resolves when all jobs have run. A job whose load exceeds the capacity runs beside none. */
+/** Resolves when all jobs have run. A job whose load exceeds the capacity runs alone. */
 export async function runPool<T extends Job>(
   jobs: T[],
   capacity: Capacity,

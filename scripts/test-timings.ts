@@ -3,12 +3,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './build.ts'
 
-/** Seconds by the clock and seconds of processor time, measured with one file running at a time. */
+/** Wall time and processor time in seconds, measured with one file running at a time. */
 export type Timings = Record<string, [seconds: number, cpuSeconds: number]>
 
 const timingsPath = join(root, 'tests/timings.json')
 
-/** Shorter files are all alike and are not recorded. */
+/** Shorter files are not recorded, because their order does not matter. */
 const recordedSecondsMin = 1
 const unrecorded: [number, number] = [0.5, 0.4]
 
@@ -21,7 +21,7 @@ export function timingOf(timings: Timings, path: string): { seconds: number; loa
   return { seconds, load: cpuSeconds / seconds }
 }
 
-/** Replaces the timings of the files that ran; those of files that are gone are dropped. */
+/** Replaces the timings of the files that ran and drops those of deleted files. */
 export function writeTimings(measured: (readonly [path: string, timing: Timings[string]])[]): void {
   const lines = Object.entries({ ...readTimings(), ...Object.fromEntries(measured) })
     .filter(([path, [seconds]]) => seconds >= recordedSecondsMin && existsSync(join(root, path)))
@@ -33,7 +33,7 @@ export function writeTimings(measured: (readonly [path: string, timing: Timings[
   writeFileSync(timingsPath, `{\n${lines.join(',\n')}\n}\n`)
 }
 
-/** The nearest test files that fit into so many seconds of processor time, and the number of the others. */
+/** The nearest test files that fit into `seconds` of processor time, and the number of the others. */
 export function nearestWithin<T extends { path: string; seconds: number; load: number }>(
   files: T[],
   distance: Map<string, number>,

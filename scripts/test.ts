@@ -33,7 +33,7 @@ suites: ${suites.map(({ name }) => name).join(', ')}
 
 const options = ['--changed', '--timings', '--record']
 
-/** More failed files than this are no accident of timing: they get no second attempt. */
+/** More failed files than this are not flaky, so they get no second attempt. */
 const secondAttemptsMax = 12
 
 const changedSecondsMax = 50
@@ -79,7 +79,7 @@ async function builds(): Promise<boolean> {
   }
 }
 
-/** Checks and builds; returns the suites that cannot run without what is missing, too. */
+/** Checks and builds. Also returns the suites that cannot run because a dependency is missing. */
 async function prepare(chosen: Suite[]): Promise<{ counts: Counts; unable: Suite[] }> {
   let counts = noCounts
   for (const check of await runChecks()) {
@@ -122,7 +122,7 @@ async function runFile({ path, suite }: FileJob, timeoutMs: number): Promise<Fil
   }
 }
 
-/** Runs all jobs, then those that failed once more, each alone. Returns the last result of each file. */
+/** Runs all jobs, then each failed one again, alone. Returns the last result of each file. */
 async function runAll(jobs: FileJob[], width: Capacity) {
   const startedMs = performance.now()
   const usedMs = new Map<Suite, number>()
@@ -132,7 +132,7 @@ async function runAll(jobs: FileJob[], width: Capacity) {
     const used = usedMs.get(job.suite) ?? 0
     running++
     const result = await runFile(job, capMs(job.suite, used, performance.now() - startedMs))
-    // Files that run side by side share the time.
+    // Files that run side by side share the remaining time.
     usedMs.set(job.suite, (usedMs.get(job.suite) ?? 0) + (result.seconds * 1_000) / running)
     running--
     results.set(job, result)

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { acceptBench, acceptTable } from './accept.bench.ts'
 
-test('accepting costs a small multiple of bare parsing and writing, in every form of the body', async () => {
+test('accepting costs a small multiple of parsing and serializing, in every form of the body', async () => {
   const result = await acceptBench({ rounds: 4, roundMs: 60 })
   console.log(acceptTable(result))
   // Measured on a quiet machine: 1.5, 1.7, 1.6 and 2.3. The bars leave room for one that is busy with other suites.

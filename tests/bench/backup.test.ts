@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { backupBench, backupTable } from './backup.bench.ts'
 
-test('a backup of 40,000 events holds up no commit, and its restore has what it held', async () => {
+test('a backup of 40,000 events delays no commit, and its restore is complete', async () => {
   const measured = await backupBench(40_000)
   const text = backupTable(measured)
   const { before, during } = measured

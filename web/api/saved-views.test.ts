@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { importable, readLocalViews, viewNameCharsMax } from './saved-views.ts'
 
-test('kept views survive any text in their place', () => {
+test('any stored text is read without an error', () => {
   expect(readLocalViews('[{"name":"a","search":"?type=x"},{"name":1},7,{"name":" ","search":""}]')).toEqual([
     { name: 'a', search: '?type=x' },
   ])
@@ -14,7 +14,7 @@ test('kept views survive any text in their place', () => {
   )
 })
 
-test('an import takes each view once, under a name that is free and fits', () => {
+test('an import adds each view once, under an unused name of valid length', () => {
   const shared = [{ name: 'a', search: '?type=x' }]
   const local = [
     { name: 'a', search: '?type=x' }, // is there

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { h, options } from 'preact'
 import { linkBelowBase, withoutBase } from './router.ts'
 
-test('the base comes off whole names only', () => {
+test('the base path is removed at whole path segments only', () => {
   expect(withoutBase('/sightglass/logs', '/sightglass')).toBe('/logs')
   expect(withoutBase('/sightglass', '/sightglass')).toBe('/')
   expect(withoutBase('/sightglassy/logs', '/sightglass')).toBe('/sightglassy/logs')
@@ -11,7 +11,7 @@ test('the base comes off whole names only', () => {
   expect(withoutBase('/logs', '')).toBe('/logs')
 })
 
-test('links of this dashboard begin with it, others and other elements do not', () => {
+test('only links of this dashboard get the base path', () => {
   const before = options.vnode
   linkBelowBase('/a')
   try {

@@ -4,12 +4,12 @@ import fc from 'fast-check'
 import { safeReturn, withQuery } from './router.ts'
 
 describe('withQuery', () => {
-  test('sets, repeats and removes members and keeps the others', () => {
+  test('sets, repeats and removes fields and keeps the others', () => {
     expect(withQuery('?type=a&event=e1', { type: ['authz.*', 'x'] })).toBe('?event=e1&type=authz.*&type=x')
     expect(withQuery('?type=a', { type: [] })).toBe('')
   })
 
-  test('gives back exactly the values that were set', () => {
+  test('law: returns exactly the values that were set', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'grapheme' })), (values) => {
         const search = withQuery('?keep=1', { type: values })
@@ -38,12 +38,12 @@ describe('safeReturn', () => {
     '/..\\/evil.example',
   ])('refuses %j', (to) => expect(safeReturn(to)).toBe('/'))
 
-  test('does not lead from sign-in to sign-in, nor on without an address', () => {
+  test('never returns to the sign-in page, and defaults to the start page', () => {
     expect(safeReturn('/sign-in?to=/logs')).toBe('/')
     expect(safeReturn(null)).toBe('/')
   })
 
-  test('whatever the text, the result resolves to our own origin', () => {
+  test('law: the result resolves to the own origin', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const back = new URL(safeReturn(`/${text}`), 'https://ours.example')

@@ -23,7 +23,7 @@ const row = (value: string | null, steps: number[] | null, count = total(steps ?
 })
 
 describe('series', () => {
-  test('the series of a cut sum up to the whole, step by step', () => {
+  test('law: the series of a breakdown add up to the total in each step', () => {
     fc.assert(
       fc.property(fc.array(counts, { maxLength: 5 }), counts, (values, without) => {
         const whole = [0, 1, 2].map((step) => total(values.map((one) => one[step]!)) + without[step]!)
@@ -36,7 +36,7 @@ describe('series', () => {
     )
   })
 
-  test('columns fall from the highest, are closed by the end, and give each count back', () => {
+  test('law: columns are stacked from the highest, end at the last step, and contain every count', () => {
     fc.assert(
       fc.property(fc.array(counts, { minLength: 1, maxLength: 5 }), (values) => {
         const series = values.map((steps, index) => ({
@@ -61,7 +61,7 @@ describe('series', () => {
     )
   })
 
-  test('the order of known words holds, and a point finds its area', () => {
+  test('known values keep their order, and a point finds its area', () => {
     const rows = [row('dom', [5]), row('crawler', [3]), row('new one', [1]), row(null, [9])]
     const series = breakdownSeries(rows, tally([18]), {
       order: ['crawler', 'webmcp', 'dom'],
@@ -88,7 +88,7 @@ describe('series', () => {
 })
 
 describe('axes', () => {
-  test('counts: from zero beyond the highest in a few whole, even steps', () => {
+  test('counts: from zero to above the maximum in a few whole, equal steps', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 1_000_000_000 }), (highest) => {
         const splits = countSplits(highest)
@@ -101,7 +101,7 @@ describe('axes', () => {
     )
   })
 
-  test('times: round in the zone, inside the range, not more than fit', () => {
+  test('times: round in the zone, inside the range, at most as many as fit', () => {
     const start = Date.parse('2026-11-14T03:00:00Z')
     fc.assert(
       fc.property(
@@ -147,7 +147,7 @@ describe('words', () => {
     expect(told(0, 0)).toBe('')
   })
 
-  test('shares never round to all or nothing, and points are those of the shown shares', () => {
+  test('shares never round to 0 % or 100 %, and points match the shown shares', () => {
     expect([percent(0), percent(1), percent(0.001), percent(0.999), percent(null)]).toEqual([
       '0 %',
       '100 %',
@@ -172,7 +172,7 @@ describe('cuts', () => {
     more: { values: 7, count: 4, before: 1 },
   }
 
-  test('bars leave out what did not come; the rest is what they do not show', () => {
+  test('bars omit zero counts, and the rest counts all values without a bar', () => {
     const bars = breakdownBars(cut, { by: 'vendor', href: (value) => `/${value}` })
     expect(bars.map((bar) => [bar.name, bar.count, bar.href])).toEqual([
       ['a', 5, '/a'],
@@ -181,20 +181,20 @@ describe('cuts', () => {
     expect(breakdownRest(cut, { count: 20 })).toEqual({ names: 7, count: 12 })
   })
 
-  test('distinct values now, before, and new', () => {
+  test('distinct values of this period, of the previous one, and new ones', () => {
     expect(distinct({ ...cut, more: null })).toEqual({ now: 2, before: 2, fresh: 1 })
   })
 })
 
 describe('tables', () => {
-  test('sorting keeps every row and puts missing values last either way', () => {
+  test('law: sorting keeps every row and puts missing values last in both directions', () => {
     const column = { name: 'n', value: (one: { n: number | null }) => one.n }
     const rows = [{ n: 2 }, { n: null }, { n: 10 }, { n: 1 }]
     expect(sorted(rows, column, true).map((one) => one.n)).toEqual([1, 2, 10, null])
     expect(sorted(rows, column, false).map((one) => one.n)).toEqual([10, 2, 1, null])
   })
 
-  test('CSV quotes what must be quoted and disarms formulas, but not numbers', () => {
+  test('CSV quotes where needed and escapes formulas, but not numbers', () => {
     expect(
       csvText(
         ['a', 'b,c'],
@@ -206,7 +206,7 @@ describe('tables', () => {
     ).toBe(`a,"b,c"\n'=1+1,-5\n"say ""hi""\n",'-x\n`)
   })
 
-  test('a file is named after page, table and the days of its range; without a range after today', () => {
+  test('the file name has the page, the table and the days of the range, or today without a range', () => {
     const week = { since: '2026-11-15T15:00:00.000Z', until: '2026-11-22T15:00:00.000Z' }
     const noon = Date.UTC(2026, 10, 22, 12)
     const detect = { page: 'detect', table: 'vendors' }
@@ -216,7 +216,7 @@ describe('tables', () => {
     expect(csvName({ page: 'sessions', table: 'list' }, noon)).toBe('sessions-list-2026-11-22.csv')
   })
 
-  test('cells are in the unit that the head says: percent, three digits of a sketch, and what the page writes', () => {
+  test('cells have the unit of the header: percent, three digits of a sketch, or the text of the page', () => {
     interface Row {
       name: string
       share: number | null
@@ -235,7 +235,7 @@ describe('tables', () => {
     expect([changeCell(3, 2), changeCell(1, 0), changeCell(0, 4)]).toEqual([50, null, -100])
   })
 
-  test('every row of a paged list, in the order of its pages, up to a limit', async () => {
+  test('reads every row of a paged list in order, up to a limit', async () => {
     const pages = new Map([
       ['', { rows: [1, 2], next: 'b' }],
       ['b', { rows: [3], next: 'c' }],
@@ -247,7 +247,7 @@ describe('tables', () => {
     expect(await everyRow(endless)).toHaveLength(csvRowsMax)
   })
 
-  test('rows of a cut and the rest sum up to the whole, outcome by outcome', () => {
+  test('law: rows of a breakdown and the rest add up to the total, for each outcome', () => {
     const row = (value: string | null, count: number, blocked: number) => ({
       value,
       count,
@@ -267,7 +267,7 @@ describe('tables', () => {
   })
 })
 
-test('labels of counts have room, however low the chart is', () => {
+test('labels of counts do not overlap in a low chart', () => {
   fc.assert(
     fc.property(fc.nat(1_000_000), fc.integer({ min: 20, max: 400 }), (highest, heightPx) => {
       const splits = countSplits(highest, partsIn(heightPx))

@@ -120,7 +120,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom('cut' as const, 'leave' as const, 'pause' as const) },
 )
 
-test('each tab sees each of its events once and in order, over one stream', async () => {
+test('each tab receives its events once and in order, over one stream', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.nat(5), async (steps, behind) => {
       const one = appliance()
@@ -144,7 +144,7 @@ test('each tab sees each of its events once and in order, over one stream', asyn
   )
 }, 30_000)
 
-test('a tab that comes back at once finds the stream still there; without tabs it ends', async () => {
+test('a tab that reconnects at once finds the stream open; without tabs the stream closes', async () => {
   const one = appliance()
   const hub = createHub(one.source)
   for (let time = 0; time < 5; time++) {
@@ -159,7 +159,7 @@ test('a tab that comes back at once finds the stream still there; without tabs i
   expect(one.streams()).toBe(0)
 })
 
-test('what the appliance refuses reaches the tab as it was said', async () => {
+test('an error response of the appliance reaches the tab unchanged', async () => {
   const one = appliance()
   const hub = createHub({ ...one.source, missed: async () => new Response('no', { status: 400 }) })
   const refused = Promise.withResolvers<Response>()

@@ -56,7 +56,7 @@ async function follow(open: (after: string, signal: AbortSignal) => Promise<Resp
   return { seen, states, forgotten }
 }
 
-test('events come once each, in order, however often and wherever the line breaks', async () => {
+test('law: events arrive once and in order, wherever the connection breaks', async () => {
   const whole = message(1).length
   for (const breaks of [[], [0], [5, 20], [9 + whole, 9 + whole - 1, 40], [whole, whole, whole, whole]]) {
     const server = brokenServer(6, [...breaks])
@@ -65,7 +65,7 @@ test('events come once each, in order, however often and wherever the line break
   }
 })
 
-test('a silent line is given up and opened again', async () => {
+test('a silent connection is closed and opened again', async () => {
   let opened = 0
   const twice = Promise.withResolvers<void>()
   const stop = new AbortController()
@@ -89,21 +89,21 @@ test('a silent line is given up and opened again', async () => {
   expect(opened).toBeGreaterThanOrEqual(2)
 })
 
-describe('answers that are not a stream', () => {
+describe('responses that are not a stream', () => {
   const failing = (status: number) => () => Promise.reject(new ApiError(status, 'invalid_query', 'no'))
 
-  test('a position the server does not know starts the page over', async () => {
+  test('an unknown position restarts the page', async () => {
     const { forgotten } = await follow(failing(400), new Promise(() => {}))
     expect(forgotten).toBe(1)
   })
 
-  test('an ended sign-in ends the following', async () => {
+  test('an ended sign-in stops the stream', async () => {
     const { forgotten, states } = await follow(failing(401), new Promise(() => {}))
     expect(forgotten).toBe(0)
     expect(states).toEqual(['connecting'])
   })
 
-  test('an overloaded server is asked again, and the reader is told meanwhile', async () => {
+  test('an overloaded server is retried, and the state shows it', async () => {
     let left = 3
     const server = brokenServer(1, [])
     const open = (after: string): Promise<Response> =>

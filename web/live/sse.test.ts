@@ -14,11 +14,11 @@ const expected = [
   { event: 'bye', id: null, data: 'last' },
 ]
 
-test('reads a whole stream', () => {
+test('parses a whole stream', () => {
   expect(messageReader()(stream)).toEqual(expected)
 })
 
-test('reads it the same in any pieces', () => {
+test('law: chunk boundaries do not change the result', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: stream.length - 1 })), (cuts) => {
       const read = messageReader()
@@ -29,7 +29,7 @@ test('reads it the same in any pieces', () => {
   )
 })
 
-test('holds back a message whose end has not come', () => {
+test('does not return an incomplete message', () => {
   const read = messageReader()
   expect(read('data: half')).toEqual([])
   expect(read('\n')).toEqual([])

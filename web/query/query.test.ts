@@ -20,7 +20,7 @@ function reader(account: string, org: string): Session {
   }
 }
 
-test('a cached answer is read under its own key only, and by nobody else in the same tab', () => {
+test('a cached response is read only under its key and only by the same person', () => {
   session.value = reader('ada', 'shop')
   writeCache('detect?range=7d', 'the week')
   expect([readCache<string>('detect?range=7d'), readCache<string>('detect?range=24h')]).toEqual([
@@ -35,7 +35,7 @@ test('a cached answer is read under its own key only, and by nobody else in the 
   expect(readCache<string>('detect?range=7d')).toBe('the week')
 })
 
-test('a prefetch runs once, and its answer is cached for the reader who started it', async () => {
+test('a prefetch runs once and is cached only for the person who started it', async () => {
   session.value = reader('ada', 'shop')
   const asked: string[] = []
   const week = (answer: Promise<string>) => ({
@@ -56,7 +56,7 @@ test('a prefetch runs once, and its answer is cached for the reader who started 
   expect(readCache<string>('auth?range=7d')).toBeNull()
 })
 
-test('the oldest answers leave the cache first', () => {
+test('the oldest responses leave the cache first', () => {
   session.value = reader('ada', 'shop')
   writeCache('first', 1)
   for (let n = 0; n < 63; n++) writeCache(`further ${n}`, n)

@@ -81,7 +81,7 @@ test('fetches once, follows from the position before the fetch, and fetches agai
   model.stop()
 })
 
-test('a new key marks old data as stale, and a late answer of the old key is not shown', async () => {
+test('a new key marks old data as stale, and a late response of the old key is not shown', async () => {
   const { source, query, asked } = fakeServer()
   const { model } = liveModel<string>(source)
   model.start(query('range=7d'))
@@ -100,7 +100,7 @@ test('a new key marks old data as stale, and a late answer of the old key is not
   model.stop()
 })
 
-test('cached data is shown at once, marked stale, until it was fetched again', async () => {
+test('cached data is shown at once, marked stale until it is fetched again', async () => {
   const { source, query, asked } = fakeServer()
   writeCache('range=7d', 'cached week')
   const { model } = liveModel<string>(source)
@@ -113,7 +113,7 @@ test('cached data is shown at once, marked stale, until it was fetched again', a
   model.stop()
 })
 
-test('equal data keeps its identity although the clock moved on, so nothing is drawn again', async () => {
+test('equal data keeps its identity when only the clock differs, so nothing renders again', async () => {
   interface Counted {
     now: string
     count: number

@@ -7,7 +7,7 @@ const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/St_Johns', 'Asia/K
 const iso = (range: ReturnType<typeof rangeOf>) =>
   typeof range === 'string' ? range : [range.sinceMs, range.untilMs].map((ms) => new Date(ms).toISOString())
 
-test('days are whole, also where clocks change; times are optional, each for itself', () => {
+test('days are whole even when clocks change, and each time is optional', () => {
   const days = { fromDay: '2026-10-25', fromTime: '', toDay: '2026-10-25', toTime: '' }
   expect(iso(rangeOf(days, 'Europe/Berlin'))).toEqual([
     '2026-10-24T22:00:00.000Z',
@@ -25,7 +25,7 @@ test('days are whole, also where clocks change; times are optional, each for its
   }
 })
 
-test('every range of whole minutes survives its fields, but for the hour that clocks show twice', () => {
+test('law: every range of whole minutes survives its fields, except in the repeated hour', () => {
   const minute = fc.integer({ min: 0, max: 60 * 24 * 365 * 60 })
   fc.assert(
     fc.property(zone, minute, fc.integer({ min: 1, max: 1_000_000 }), (name, start, length) => {

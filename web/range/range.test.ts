@@ -32,14 +32,14 @@ const period: PeriodView = {
   sites: [],
 }
 
-test('an address without a range means the last 7 days, every site, compared', () => {
+test('a URL without a range means the last 7 days, all sites, compared', () => {
   const choice = choiceOf(new URLSearchParams('type=x'))
   expect(choice).toEqual({ range: '7d', since: null, until: null, siteIds: [], compare: true })
   expect(`${rangeParams(choice)}`).toBe('range=7d')
   expect(choiceOf(new URLSearchParams('range=constructor')).range).toBe('7d')
 })
 
-test('every choice survives the address', () => {
+test('law: every choice survives the URL', () => {
   const time = fc.integer({ min: 0, max: 4e12 }).map((ms) => new Date(ms).toISOString())
   const site = fc.string({ minLength: 1, maxLength: 20, unit: 'grapheme' })
   const range = fc.oneof(
@@ -61,7 +61,7 @@ test('every choice survives the address', () => {
   )
 })
 
-test('steps and periods are named by the clocks of the zone', () => {
+test('labels of steps and periods are in the zone', () => {
   const nowMs = Date.parse(period.now)
   const named = (start: number, end: number, zone = 'UTC') => stepName(start, end, zone, nowMs)
   const midnight = Date.parse('2026-11-20T00:00:00Z')
@@ -92,7 +92,7 @@ test('steps and periods are named by the clocks of the zone', () => {
   )
 })
 
-test('the sentence says what the counts cannot: no comparison, no older hours, no half hours', () => {
+test('the sentence names the limits of the counts: no comparison, no older hours, no half hours', () => {
   const none = { since: period.since, until: period.since }
   const all: PeriodView = { ...period, range: 'all', since: '2025-05-01T00:00:00.000Z', before: none }
   expect(periodSentence(all, true)).toBe(
@@ -113,7 +113,7 @@ test('the sentence says what the counts cannot: no comparison, no older hours, n
   )
 })
 
-test('a range that holds nothing offers the next longer one and all time', () => {
+test('an empty range suggests the next longer one and all time', () => {
   const custom = { range: 'custom' as const, since: '2026-11-01T00:00:00Z', until: '2026-11-11T00:00:00Z' }
   expect(longerRanges({ ...custom, range: '24h' })).toEqual(['7d', 'all'])
   expect(longerRanges({ ...custom, range: '12m' })).toEqual(['all'])

@@ -66,12 +66,12 @@ describe.each(['light', 'dark'] as const)('%s', (theme) => {
   })
 })
 
-test('the measure itself knows black on white and a known grey', () => {
+test('the contrast function is correct for black on white and a known grey', () => {
   expect(contrast('#000000', '#ffffff')).toBeCloseTo(21, 5)
   expect(contrast('#767676', '#ffffff')).toBeCloseTo(4.54, 2)
 })
 
-test('no other sheet names a colour', async () => {
+test('no other sheet contains a colour', async () => {
   const named: string[] = []
   for await (const path of new Bun.Glob('**/*.css').scan(join(import.meta.dir, '..'))) {
     if (path.endsWith('tokens.css')) continue

@@ -23,7 +23,7 @@ const at = Date.parse('2026-06-23T12:00:01.482Z')
 const berlin = 'Europe/Berlin'
 
 describe('numbers', () => {
-  test('are grouped, compacted and put with their noun', () => {
+  test('are grouped, abbreviated and combined with their noun', () => {
     expect(count(1_234_567)).toBe('1,234,567')
     expect([compactCount(318), compactCount(12_418), compactCount(3_200_000)]).toEqual([
       '318',
@@ -39,19 +39,19 @@ describe('numbers', () => {
 })
 
 describe('times', () => {
-  test('of a list shorten with nearness', () => {
+  test('in a list are shorter when they are recent', () => {
     expect(eventTime(at, Date.parse('2026-06-23T20:00:00Z'), berlin)).toBe('14:00:01.482')
     expect(eventTime(at, Date.parse('2026-06-24T20:00:00Z'), berlin)).toBe('23 Jun 14:00:01')
     expect(eventTime(at, Date.parse('2027-06-24T20:00:00Z'), berlin)).toBe('23 Jun 2026 14:00')
   })
 
-  test('know that today depends on the zone', () => {
+  test('depend on the zone for the meaning of today', () => {
     const late = Date.parse('2026-06-23T23:30:00Z')
     expect(eventTime(late, Date.parse('2026-06-24T10:00:00Z'), berlin)).toBe('01:30:00.000')
     expect(eventTime(late, Date.parse('2026-06-24T10:00:00Z'), 'UTC')).toBe('23 Jun 23:30:00')
   })
 
-  test('in full name the zone; UTC is sortable in every month', () => {
+  test('in full name the zone; UTC times are sortable', () => {
     expect(fullTime(at, 'UTC')).toBe('Tue 23 Jun 2026, 12:00:01.482 UTC')
     for (let month = 1; month <= 12; month++) {
       const text = `2026-${`${month}`.padStart(2, '0')}-05`
@@ -59,7 +59,7 @@ describe('times', () => {
     }
   })
 
-  test('ago', () => {
+  test('relative', () => {
     const since = (ms: number): string => ago(at - ms, at, 'UTC')
     expect([since(-5_000), since(59_000), since(120_000), since(3 * 3_600_000), since(86_400_000)]).toEqual([
       'just now',
@@ -72,7 +72,7 @@ describe('times', () => {
   })
 })
 
-test('durations take the unit that suits them and never round up to a thousand of the smaller one', () => {
+test('durations have a readable unit and never round up to 1,000 of the smaller one', () => {
   const cases: [number, string][] = [
     [0, '0 ms'],
     [0.42, '0.4 ms'],
@@ -87,7 +87,7 @@ test('durations take the unit that suits them and never round up to a thousand o
   for (const [ms, text] of cases) expect(duration(ms)).toBe(text)
 })
 
-test('sizes in the unit that suits them', () => {
+test('sizes have a readable unit', () => {
   const texts = [0, 1, 1_000, 1_024, 1_536, 1_048_575, 1_048_576, 5 * 1_024 ** 4].map(bytesText)
   expect(texts).toEqual([
     '0 bytes',
@@ -101,12 +101,12 @@ test('sizes in the unit that suits them', () => {
   ])
 })
 
-test('short times leave out seconds that say nothing', () => {
+test('short times omit zero seconds', () => {
   expect(shortTime(at, 'UTC')).toBe('23 Jun 12:00:01')
   expect(shortTime(at - 1_482, 'UTC')).toBe('23 Jun 12:00')
 })
 
-test('files have the clock of the zone and its offset, which tells the two hours of autumn apart', () => {
+test('times in files have the offset of the zone, which distinguishes the repeated hour in autumn', () => {
   const of = (text: string, zone: string) => isoWithOffset(Date.parse(text), zone)
   expect(of('2026-10-25T00:30:00Z', berlin)).toBe('2026-10-25T02:30:00.000+02:00')
   expect(of('2026-10-25T01:30:00Z', berlin)).toBe('2026-10-25T02:30:00.000+01:00')
@@ -117,7 +117,7 @@ test('files have the clock of the zone and its offset, which tells the two hours
     expect(Date.parse(isoWithOffset(at, zone))).toBe(at)
 })
 
-test('hours, days and months name the zone, and the year where it is another', () => {
+test('hours, days and months name the zone, and the year unless it is the current one', () => {
   const nowMs = Date.parse('2026-11-22T00:00:00Z')
   expect(hourTime(at, berlin, nowMs)).toBe('Tue 23 Jun, 14:00')
   expect(dayName(at, berlin, Date.parse('2027-01-01T12:00:00Z'))).toBe('Tue 23 Jun 2026')
@@ -125,7 +125,7 @@ test('hours, days and months name the zone, and the year where it is another', (
   expect([monthName(at, 'UTC'), zoneMark(at, berlin)]).toEqual(['June 2026', 'CEST'])
 })
 
-test('no other file of the dashboard writes a time: everything stays in one zone', async () => {
+test('no other file of the dashboard formats times, so all are in one zone', async () => {
   const web = `${import.meta.dir}`
   const own = /^(clock|format|zone)\.ts$/
   const written =

@@ -22,7 +22,7 @@ function* scan(json: string): Generator<string> {
 }
 
 /** The unchanged text of one field of a JSON object, or null. The last duplicate wins, as in JSON.parse. */
-export function memberText(json: string, name: string): string | null {
+export function fieldText(json: string, name: string): string | null {
   let depth = 0
   let key: string | null = null
   let value: string[] | null = null

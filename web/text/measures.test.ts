@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { measures, pageMeasures } from './measures.ts'
 import { routes } from '../routes.ts'
 
-test('the table in DESIGN.md has every word with its definition', async () => {
+test('the table in DESIGN.md lists every measure with its definition', async () => {
   const text = await Bun.file(join(import.meta.dir, '../DESIGN.md')).text()
   const table = text.slice(text.indexOf('## Numbers'), text.indexOf('## Decisions'))
   const cells = table
@@ -15,14 +15,14 @@ test('the table in DESIGN.md has every word with its definition', async () => {
   expect(rows).toEqual(Object.values(measures).map(({ name, definition }) => [name, definition]))
 })
 
-test('no word stands for two numbers, and no type is counted under two words', () => {
+test('no label has two meanings, and no event type has two labels', () => {
   const all = Object.values(measures)
   expect(new Set(all.map(({ name }) => name)).size).toBe(all.length)
   const types = all.flatMap(({ type }) => type ?? [])
   expect(new Set(types).size).toBe(types.length)
 })
 
-test('the navigation and the head of Analytics count the same types', () => {
+test('the navigation and the headlines of Analytics count the same types', () => {
   const inNavigation = routes.flatMap(({ counted }) => counted ?? [])
   expect(pageMeasures.map(({ type }) => type)).toEqual(inNavigation)
 })

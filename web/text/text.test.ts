@@ -6,20 +6,20 @@ import { escapeHidden, hiddenName, middleCut, segments, visibleText } from './te
 const unicode = fc.string({ unit: 'binary' })
 
 describe('segments', () => {
-  test('shows direction marks and controls, and leaves ordinary text whole', () => {
+  test('shows direction marks and controls, and leaves ordinary text unchanged', () => {
     expect(visibleText('pay\u202Elap')).toBe('pay[U+202E]lap')
     expect(visibleText('a\u0000b\u001b[31mc\r\nd')).toBe('a[U+0000]b[U+001B][31mc[U+000D][U+000A]d')
     expect(segments('Grüße, 世界, שלום')).toEqual([{ text: 'Grüße, 世界, שלום', hidden: false }])
     expect(hiddenName('U+202E')).toBe('Hidden character: right-to-left override')
   })
 
-  test('keeps joiners where writing needs them, shows them where they only hide', () => {
+  test('keeps joiners that a script needs and shows the others', () => {
     expect(visibleText('👩‍💻 می‌خواهم')).toBe('👩‍💻 می‌خواهم')
     expect(visibleText('pay\u200dpal')).toBe('pay[U+200D]pal')
     expect(visibleText('\u200cx')).toBe('[U+200C]x')
   })
 
-  test('never lets a bidi control or control character through, whatever the text', () => {
+  test('law: no bidi control or control character remains invisible', () => {
     fc.assert(
       fc.property(unicode, (text) => {
         const shown = visibleText(text)
@@ -31,7 +31,7 @@ describe('segments', () => {
   })
 })
 
-test('escapeHidden gives JSON of equal value with nothing hidden in it', () => {
+test('escapeHidden returns JSON of equal value without hidden characters', () => {
   fc.assert(
     fc.property(fc.jsonValue(), unicode, (value, extra) => {
       const json = JSON.stringify({ value, extra, [extra]: 1 })
@@ -43,16 +43,16 @@ test('escapeHidden gives JSON of equal value with nothing hidden in it', () => {
 })
 
 describe('middleCut', () => {
-  test('keeps short names and cuts long ones in the middle', () => {
+  test('keeps short names and truncates long ones in the middle', () => {
     expect(middleCut('checkout.pay', 20)).toBe('checkout.pay')
     expect(middleCut('abcdefghijklmnopqrstuvwxyz', 11)).toBe('abcdef…wxyz')
   })
 
-  test('does not split a sign made of several code points', () => {
+  test('does not split a character of several code points', () => {
     expect(middleCut('👩‍💻'.repeat(10), 5)).toBe('👩‍💻👩‍💻👩‍💻…👩‍💻')
   })
 
-  test('is bounded, in signs and in stacked marks', () => {
+  test('limits characters and combining marks', () => {
     const stacked = `a${'\u0301'.repeat(500)}`
     expect(middleCut(stacked, 20).length).toBeLessThanOrEqual(16)
     fc.assert(

@@ -13,7 +13,7 @@ const event = (more: Partial<TraceEvent>): TraceEvent => ({
   ...more,
 })
 
-test('refused is what was decided; without a decision, what was blocked; a blocked call is not another refusal', () => {
+test('a denial is a decision or, without one, a blocked event; a blocked call is not another denial', () => {
   expect(isRefusal(event({ policy: { decision: 'deny' } }))).toBe(true)
   expect(isRefusal(event({ outcome: 'blocked' }))).toBe(true)
   expect(isRefusal(event({ outcome: 'blocked', policy: { decision: 'review' } }))).toBe(false)
@@ -22,7 +22,7 @@ test('refused is what was decided; without a decision, what was blocked; a block
   expect(verdictOf(event({}))).toBe('Allowed')
 })
 
-test('attempts: refusals before, and those for the same tool', () => {
+test('attempts: earlier denials, and those for the same tool', () => {
   const before = [
     event({ outcome: 'blocked', tool: 'pay' }),
     event({ outcome: 'blocked', tool: 'pay', type: 'tool.executed' }),
@@ -34,7 +34,7 @@ test('attempts: refusals before, and those for the same tool', () => {
   expect(attempts(event({}), before)).toEqual({ refusals: 3, sameTool: 0 })
 })
 
-test('evidence, whatever form the signals have', () => {
+test('evidence from signals of any form', () => {
   const agent = { userAgent: 'x/1', confidence: 0.934, signals: { webdriver: true, score: 3 } }
   expect(evidenceOf(event({ agent } as Partial<TraceEvent>))).toEqual([
     { name: 'Confidence', text: '93 %' },
@@ -46,7 +46,7 @@ test('evidence, whatever form the signals have', () => {
   expect(evidenceOf(event({ agent: null }))).toEqual([])
 })
 
-test('an unknown type is called by its own name', () => {
+test('an unknown type is shown by its name', () => {
   expect(deedOf(event({ type: 'shop.opened' }))).toBe('shop.opened')
   expect(deedOf(event({ type: 'constructor' }))).toBe('constructor')
 })

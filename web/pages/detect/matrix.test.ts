@@ -4,7 +4,7 @@ import { matrixOf } from './matrix.tsx'
 
 const named = (name: string) => ({ name })
 
-test('known classes first, the largest others, the rest as one, then none', () => {
+test('columns: known classes, the largest others, the rest as one, then no class', () => {
   const strange = Array.from({ length: 10 }, (_, n) => ({
     class: named(`strange ${n}`),
     vendor: named('GPTBot'),
@@ -25,7 +25,7 @@ test('known classes first, the largest others, the rest as one, then none', () =
   for (const row of rows) expect([...row.byClass.values()].reduce((a, b) => a + b)).toBe(row.total)
 })
 
-test('columns without an event are left out', () => {
+test('columns without events are omitted', () => {
   const { columns } = matrixOf([{ class: named('dom'), vendor: named('A'), count: 1 }])
   expect(columns.map(({ of }) => of)).toEqual([named('dom')])
 })

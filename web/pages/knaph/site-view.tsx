@@ -9,7 +9,7 @@ import { Later } from '../../components/later.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { bytesText, counted } from '../../text/format.ts'
-import { memberText } from '../../text/json-text.ts'
+import { fieldText } from '../../text/json-text.ts'
 import { type MemoryHistory, registryApi } from '../../api/registry-api.ts'
 import { Moment } from '../../components/moment.tsx'
 import { History } from './history.tsx'
@@ -111,7 +111,7 @@ const laidOutBytesMax = 200_000
 function Snapshot({ memory, text }: Pick<Opened, 'memory' | 'text'>) {
   const open = useSignal(false)
   const others = otherMembers(memory.snapshot)
-  const json = (): string => memberText(memberText(text, 'memory') ?? '{}', 'snapshot') ?? '{}'
+  const json = (): string => fieldText(fieldText(text, 'memory') ?? '{}', 'snapshot') ?? '{}'
   const long = memory.bytes > laidOutBytesMax
   return (
     <section class="panel lead">

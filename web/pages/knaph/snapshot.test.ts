@@ -10,14 +10,14 @@ const drawn = (nodes: MapNode[], depth = 0): string[] =>
     ...drawn(node.children, depth + 1),
   ])
 
-test('pages stand below the path they belong to', () => {
+test('pages are below their parent path', () => {
   const pages = ['/', '/products', '/products/17', '/a/b', '/products'].map((path) => ({ path }))
   const map = siteMapOf({ siteMap: { pages: [...pages, { name: 'no path' }, 7] } })
   expect(drawn(map.roots)).toEqual(['/', '/products', '  /17', '  /products', '/a (no page)', '  /b'])
   expect([map.pages, map.odd, map.cut]).toEqual([5, 2, false])
 })
 
-test('policies of any kind become texts', () => {
+test('policies of any form become texts', () => {
   expect(policiesOf({ policies: { returns: '30 days', privacy: ['a', 'b'], odd: 7, none: null } })).toEqual([
     { name: 'returns', texts: ['30 days'] },
     { name: 'privacy', texts: ['a', 'b'] },
@@ -26,7 +26,7 @@ test('policies of any kind become texts', () => {
   ])
 })
 
-test('no page is lost and none is drawn twice, whatever the paths', () => {
+test('law: every page is in the tree exactly once', () => {
   const path = fc
     .array(fc.constantFrom('a', 'b', '..', '', 'x y', '<b>'), { maxLength: 20 })
     .map((all) => `/${all.join('/')}`)
@@ -41,7 +41,7 @@ test('no page is lost and none is drawn twice, whatever the paths', () => {
   )
 })
 
-test('any JSON is a snapshot that can be shown', () => {
+test('law: any JSON is a snapshot that can be shown', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const snapshot = { siteMap: value, policies: value } as unknown as { [member: string]: Json }

@@ -9,7 +9,7 @@ import { Chip, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { keyPlaceholder, sendCurl } from '../../api/curl.ts'
-import { memberText, prettyJson, prettyTokens } from '../../text/json-text.ts'
+import { fieldText, prettyJson, prettyTokens } from '../../text/json-text.ts'
 import { session } from '../../app/session.ts'
 import { Facts } from './facts.tsx'
 
@@ -21,7 +21,7 @@ interface Opened {
 
 function openedOf(text: string): Opened {
   const { receivedAt, event } = JSON.parse(text) as { receivedAt: string; event: TraceEvent }
-  return { event, receivedAtMs: Date.parse(receivedAt), json: memberText(text, 'event') ?? '{}' }
+  return { event, receivedAtMs: Date.parse(receivedAt), json: fieldText(text, 'event') ?? '{}' }
 }
 
 export function EventDrawer(props: { id: string; onClose: () => void }) {

@@ -19,7 +19,7 @@ function received(n: number): ReceivedEvent {
 
 const ids = (list: { entries: { id: string }[] }): string[] => list.entries.map((entry) => entry.id)
 
-test('arrivals go on top with the last first, history goes below', () => {
+test('new events are added on top, newest first, and history below', () => {
   let list = addOlder(emptyList, [received(3), received(2)])
   list = addArrivals(list, [received(4), received(5)])
   list = addOlder(list, [received(1)])
@@ -27,7 +27,7 @@ test('arrivals go on top with the last first, history goes below', () => {
   expect(list.entries.map((entry) => entry.alone)).toEqual([true, true, false, false, false])
 })
 
-test('whatever overlaps, no event is there twice and none is missing', () => {
+test('law: overlapping pages cause no duplicate and no gap', () => {
   const steps = fc.array(fc.record({ live: fc.boolean(), numbers: fc.array(fc.nat(40), { maxLength: 12 }) }))
   fc.assert(
     fc.property(steps, (all) => {
@@ -44,7 +44,7 @@ test('whatever overlaps, no event is there twice and none is missing', () => {
   )
 })
 
-test('trimming keeps the top and says from where history must be asked again', () => {
+test('trimming keeps the top and returns the time from which history must be fetched again', () => {
   const list = addOlder(emptyList, [received(9), received(8), received(7), received(6)])
   const { list: kept, latestGoneMs } = trim(list, 2)
   expect(ids(kept)).toEqual(['evt_9', 'evt_8'])
@@ -53,7 +53,7 @@ test('trimming keeps the top and says from where history must be asked again', (
   expect(trim(kept, 2).latestGoneMs).toBeNull()
 })
 
-test('lists are values: an older one does not change', () => {
+test('lists are immutable', () => {
   const before = addOlder(emptyList, [received(1)])
   addArrivals(before, [received(2)])
   expect(ids(before)).toEqual(['evt_1'])

@@ -15,7 +15,7 @@ import {
 } from './filter.ts'
 
 describe('filterOf', () => {
-  test('reads repeated members once each and leaves out empty ones', () => {
+  test('reads repeated values once and skips empty ones', () => {
     const filter = filterOf(
       new URLSearchParams('?type=authz.*&type=authz.*&type=&outcome=blocked&outcome=error'),
     )
@@ -36,7 +36,7 @@ describe('filterOf', () => {
 })
 
 describe('typeChoices', () => {
-  test('offers a prefix only where it covers more than one type, with the sum', () => {
+  test('offers a prefix only for several types, with their sum', () => {
     const byType = { 'authz.evaluated': 7, 'authz.policies_set': 1, 'agent.detected': 3, ping: 2 }
     expect(typeChoices(byType, ['tool.*', 'ping'])).toEqual([
       { value: 'agent.detected', count: 3 },
@@ -49,18 +49,18 @@ describe('typeChoices', () => {
   })
 })
 
-test('outcomeChoices starts with the known ones and has each once', () => {
+test('outcomeChoices lists the known outcomes first and each once', () => {
   const values = outcomeChoices(['timeout', 'success', 'aborted'], ['odd']).map((choice) => choice.value)
   expect(values).toEqual(['success', 'blocked', 'error', 'aborted', 'timeout', 'odd'])
 })
 
-test('isTypeFilter takes what the server takes', () => {
+test('isTypeFilter accepts the same filters as the server', () => {
   for (const good of ['agent.detected', 'authz.*', 'a', 'a-b_c.d.*']) expect(isTypeFilter(good)).toBe(true)
   for (const bad of ['', '*', 'A.b', 'a..b', 'a.', 'a*', 'a b', `a${'b'.repeat(70)}`])
     expect(isTypeFilter(bad)).toBe(false)
 })
 
-test('a view keeps the filters of an address and nothing else, and names the same events', () => {
+test('a view contains only the filters of a URL and selects the same events', () => {
   const text = fc.string({ minLength: 1, maxLength: 12, unit: 'grapheme' })
   fc.assert(
     fc.property(fc.array(text, { maxLength: 3 }), text, (vendors, q) => {
@@ -84,7 +84,7 @@ test('a view keeps the filters of an address and nothing else, and names the sam
   )
 })
 
-test('values to choose from are those of the rows, each once', () => {
+test('suggestions are the values of the rows, each once', () => {
   const rows = ['b', 'a', 'b', null].map(
     (vendor) => ({ agent: { vendor }, siteId: 's' }) as unknown as TraceEvent,
   )

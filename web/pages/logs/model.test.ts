@@ -67,7 +67,7 @@ async function started(server: ReturnType<typeof smallServer>): Promise<LogsMode
 
 const ids = (logs: LogsModel): string[] => logs.entries.value.map((entry) => entry.id)
 
-test('shows the newest page, arrivals on top, and history on demand to the end', async () => {
+test('shows the newest page, new events on top, and history to its end on demand', async () => {
   const server = smallServer(230)
   const logs = await started(server)
   expect(ids(logs)).toHaveLength(100)
@@ -80,7 +80,7 @@ test('shows the newest page, arrivals on top, and history on demand to the end',
   expect([...logs.outcomesSeen.value].sort()).toEqual(['odd', 'success'])
 })
 
-test('paused: rows stand still, arrivals are counted, resuming shows them', async () => {
+test('while paused, rows stay and new events are counted; resuming shows them', async () => {
   const server = smallServer(3)
   const logs = await started(server)
   logs.pause(true)
@@ -94,7 +94,7 @@ test('paused: rows stand still, arrivals are counted, resuming shows them', asyn
   expect(logs.waiting.value).toBe(0)
 })
 
-test('scrolled away and paused are two reasons: rows move when both are gone', async () => {
+test('rows move only when the list is neither paused nor scrolled away', async () => {
   const server = smallServer(1)
   const logs = await started(server)
   logs.hold(true)
@@ -107,7 +107,7 @@ test('scrolled away and paused are two reasons: rows move when both are gone', a
   expect(ids(logs)).toEqual(['e2', 'e1'])
 })
 
-test('a long stream keeps the newest 5,000 rows, and what went can be had again without gap or duplicate', async () => {
+test('a long stream keeps the newest 5,000 rows; removed ones load again without gap or duplicate', async () => {
   const server = smallServer(0)
   const logs = await started(server)
   for (let n = 1; n <= 5_300; n += 100) {
@@ -121,7 +121,7 @@ test('a long stream keeps the newest 5,000 rows, and what went can be had again 
   expect(ids(logs)).toEqual(Array.from({ length: 5_300 }, (_, i) => `e${5_300 - i}`))
 })
 
-test('rows let go while history is on its way leave no hole', async () => {
+test('rows removed while history loads leave no gap', async () => {
   const server = smallServer(5_100)
   const logs = await started(server)
   for (let n = 0; n < 48; n++) await logs.loadOlder()
@@ -133,7 +133,7 @@ test('rows let go while history is on its way leave no hole', async () => {
   expect(ids(logs)).toEqual(Array.from({ length: 5_400 }, (_, i) => `e${5_400 - i}`))
 })
 
-test('more than the table holds came while paused: resuming starts from the newest page', async () => {
+test('resuming after more events than the table holds starts from the newest page', async () => {
   const server = smallServer(2)
   const logs = await started(server)
   logs.pause(true)
@@ -145,7 +145,7 @@ test('more than the table holds came while paused: resuming starts from the newe
   expect(logs.hasOlder.value).toBe(true)
 })
 
-test('a first page that fails is told, and retried on demand', async () => {
+test('a failed first page is reported and retried on demand', async () => {
   const server = smallServer(1)
   let failing = true
   const source: LogsSource = {
@@ -161,7 +161,7 @@ test('a first page that fails is told, and retried on demand', async () => {
   await until(() => model?.error.value === null && model.entries.value.length === 1)
 })
 
-test('a change of filter drops what came for the old one', async () => {
+test('a changed filter discards the events of the previous one', async () => {
   const server = smallServer(2)
   const logs = await started(server)
   server.send(3)

@@ -13,7 +13,7 @@ const event = (type: string, seconds: number, more: object = {}): TraceEvent => 
 const sentence = (one: ReturnType<typeof steps>[number] | undefined): string =>
   [one?.sinceStart, one?.what, one?.subject, one?.how, one?.by, one?.detail].filter((part) => part).join(' ')
 
-test('a session reads from detection to the last call', () => {
+test('a session is listed from detection to the last call', () => {
   const told = steps([
     event('agent.detected', 0, {
       agent: { vendor: 'Google-Agent', trust: 'detected' },
@@ -50,7 +50,7 @@ test('offsets in seconds, then minutes', () => {
   ])
 })
 
-test('any event is a step', () => {
+test('law: any event is a step', () => {
   const odd = fc.oneof(fc.constant(null), fc.constant(undefined), fc.string(), fc.integer())
   fc.assert(
     fc.property(fc.string(), odd, odd, (type, page, protocol) => {

@@ -6,7 +6,7 @@ import { JsonView } from '../../components/json-view.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted, duration, fullTime, utcTime } from '../../text/format.ts'
-import { memberText } from '../../text/json-text.ts'
+import { fieldText } from '../../text/json-text.ts'
 import { logsHref } from '../../range/filters.ts'
 import { rangeWords } from '../../range/range.ts'
 import { registryApi, type ToolHistory, type ToolVersion } from '../../api/registry-api.ts'
@@ -75,7 +75,7 @@ export function ToolDetail({ siteId, name, row, period }: ToolDetailProps) {
 
 async function load(siteId: string, name: string, signal: AbortSignal): Promise<Opened> {
   const text = await registryApi.toolText(siteId, name, signal)
-  const json = memberText(memberText(text, 'tool') ?? '{}', 'tool') ?? '{}'
+  const json = fieldText(fieldText(text, 'tool') ?? '{}', 'tool') ?? '{}'
   return { ...(JSON.parse(text) as ToolHistory), json }
 }
 

@@ -32,7 +32,7 @@ const call = (name: string | null, count: number, outcomes = {}, siteId = 'shop'
   took: null,
 })
 
-test('calls go to the tool of their own site; names without a tool stand below', () => {
+test('calls belong to the tool of their site; unregistered names are listed below', () => {
   const rows = toolRows(
     [tool('a'), tool('b')],
     calls([
@@ -53,7 +53,7 @@ test('calls go to the tool of their own site; names without a tool stand below',
   ])
 })
 
-test('a page costs what its enabled tools cost', () => {
+test('the cost of a page is the sum of its enabled tools', () => {
   const rows = toolRows(
     [tool('a'), tool('b', { tokens: 50, tokensEstimated: true }), tool('off', { enabled: false })],
     calls([call('a', 1)]),
@@ -65,7 +65,7 @@ test('a page costs what its enabled tools cost', () => {
   })
 })
 
-test('pages add up to the whole, and every filter keeps a part of the rows', () => {
+test('law: pages add up to the total, and every filter returns a subset of the rows', () => {
   const tools = fc.uniqueArray(
     fc.record({ name: fc.string({ minLength: 1 }), tokens: fc.nat(9_999), page: fc.string() }),
     {

@@ -31,7 +31,7 @@ test('fields, nesting, arrays and limits become rows', () => {
   expect(rows[2]?.choices).toEqual(['price', 'name'])
 })
 
-test('names of unusual types', () => {
+test('labels of unusual types', () => {
   expect(typeOf({ type: 'constructor' })).toBe('constructor')
   expect(typeOf({ $ref: '#/definitions/Money' })).toBe('Money')
   expect(typeOf({ const: 3 })).toBe('constant 3')
@@ -52,7 +52,7 @@ test('every real tool has a row for each of its parameters', async () => {
   }
 })
 
-test('any JSON value is a schema that can be shown', () => {
+test('law: any JSON value is a schema that can be shown', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (value, inner) => {
       const { rows } = schemaTable({

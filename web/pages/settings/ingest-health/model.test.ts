@@ -8,7 +8,7 @@ const since = '2026-06-23T00:00:00.000Z'
 const sums = { requests: 1, refused: 0, accepted: 0, deduped: 0, rejected: 0 }
 const hourOf = (n: number) => new Date(Date.parse(since) + n * 3_600_000).toISOString()
 
-test('hours without requests are zero; hours of several keys are summed', () => {
+test('hours without requests are zero, and several keys are summed', () => {
   const hours = [
     { ...sums, hour: hourOf(0), keyId: 'a', accepted: 3 },
     { ...sums, hour: hourOf(2), keyId: 'a', accepted: 1, rejected: 2 },
@@ -23,7 +23,7 @@ test('hours without requests are zero; hours of several keys are summed', () => 
   ])
 })
 
-test('the columns sum up to the answer for any clock of the browser', () => {
+test('law: the columns add up to the response for any clock of the browser', () => {
   const hour = fc.record({ n: fc.nat(100), accepted: fc.nat(9), deduped: fc.nat(9), rejected: fc.nat(9) })
   fc.assert(
     fc.property(fc.array(hour), fc.integer({ min: -1e9, max: 1e9 }), (list, offMs) => {
