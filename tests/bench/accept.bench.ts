@@ -1,4 +1,4 @@
-/** What reading, checking and rewriting an event costs the HTTP thread, beside bare JSON.parse in the same run. */
+/** The cost of parsing, validating and rewriting an event on the HTTP thread, compared with JSON.parse. */
 import { acceptEvents } from '../../server/ingest/accept.ts'
 import { readBody } from '../../server/http/body.ts'
 import { exampleEvent } from '../fuzz/any-event.ts'
@@ -6,7 +6,7 @@ import { machine, recordTable, table } from './report.ts'
 
 const eventsPerBody = 100
 
-/** About 500 bytes, as a customer's backend sends them. */
+/** About 500 bytes, like the events of a customer's backend. */
 const events = Array.from({ length: eventsPerBody }, (_, index) => ({
   ...exampleEvent,
   id: `evt_${index}_${(index * 2_654_435_761).toString(36)}`,
@@ -23,7 +23,7 @@ const events = Array.from({ length: eventsPerBody }, (_, index) => ({
 }))
 
 const body = JSON.stringify({ events })
-const spaced = body.replaceAll('":', '": ').replaceAll(',"', ', "') // as Python's json.dumps writes it
+const spaced = body.replaceAll('":', '": ').replaceAll(',"', ', "') // like the output of Python's json.dumps
 const lines = events.map((event) => JSON.stringify(event)).join('\n')
 const oneBad = JSON.stringify({
   events: events.with(50, { ...exampleEvent, type: 'Not A Type', id: 'evt_bad' } as never),
@@ -43,7 +43,7 @@ const runs = {
   readBody: () => readBody(request(), { bytesMax: bytes.length }),
 } satisfies { [name: string]: () => unknown }
 
-/** µs an event. */
+/** µs per event. */
 export type AcceptBench = { [Name in keyof typeof runs]: number }
 
 const titles: { [Name in keyof AcceptBench]: string } = {
@@ -57,7 +57,7 @@ const titles: { [Name in keyof AcceptBench]: string } = {
   readBody: 'readBody',
 }
 
-/** The best of several rounds each, taken in turn: the machine is shared, so the best says most about the code. */
+/** The best of several alternating rounds. On a shared machine, the best round says most about the code. */
 export async function acceptBench({
   rounds,
   roundMs,

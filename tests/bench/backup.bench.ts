@@ -21,7 +21,7 @@ const fillBatch = 1_000
 const fillersAtOnce = 4
 const liveBatch = 100
 const senders = 4
-const pauseMs = 10 // between two posts of a sender, so that the disk has room for the backup too
+const pauseMs = 10 // between two posts of a sender, so that the disk has capacity for the backup
 const quietMs = 2_000
 
 export interface BackupMeasured {
@@ -31,7 +31,7 @@ export interface BackupMeasured {
   before: Waits
   during: Waits
   restoreMs: number
-  readyMs: number // opening what was restored
+  readyMs: number // opening the restored data
   restoredEvents: number
 }
 
@@ -89,7 +89,7 @@ async function fill(store: Store, orgId: string, source: EventSource, total: num
   await Promise.all(Array.from({ length: fillersAtOnce }, fillOn))
 }
 
-/** Senders that note how long each commit took; `take` gives the waits since the last time. */
+/** Senders that record how long each commit took. `take` returns the waits since the last call. */
 function startLoad(store: Store, orgId: string, source: EventSource, first: number) {
   let waits: number[] = []
   let next = first

@@ -1,4 +1,4 @@
-/** The bars of backups in short, generous enough for a machine that does other work too. */
+/** Backups stay within bounds that a busy machine meets. */
 import { expect, test } from 'bun:test'
 import { backupBench, backupTable } from './backup.bench.ts'
 
@@ -7,7 +7,7 @@ test('a backup of 40,000 events delays no commit, and its restore is complete', 
   const text = backupTable(measured)
   const { before, during } = measured
   expect([during.commits > 10, text]).toEqual([true, text])
-  // What commits wait for in any case does not count against the backup.
+  // Delays that commits have without a backup do not count.
   expect([during.maxMs < 4 * before.maxMs + 1_000, text]).toEqual([true, text])
   expect([measured.restoreMs + measured.readyMs < 20_000, text]).toEqual([true, text])
   expect(measured.restoredEvents).toBeGreaterThanOrEqual(40_000)

@@ -1,4 +1,4 @@
-/** The events of the engine's bench: like real ones in size and spread, with values that match once, rarely, often. */
+/** The events of the engine's bench: realistic in size, with values that match once, rarely and often. */
 import type { EventFilter, EventRecord } from '../../db/contract/store.ts'
 
 export const types = [
@@ -19,7 +19,7 @@ export const startMs = Date.UTC(2026, 5, 1)
 
 export interface EventSource {
   event(n: number): EventRecord
-  /** What is asked of the filled store: name, filter, and how many events match. */
+  /** Queries of the filled store: name, filter, and the number of matching events. */
   questions: { name: string; filter: EventFilter; matches: number }[]
 }
 
@@ -32,9 +32,9 @@ const bots = [
 
 const botOf = (n: number) => ({ trust: 'detected', ...(bots[(n >> 3) % bots.length] ?? bots[0]) })
 
-/** `total` events, 13,900 an hour, 20 of each session, about 40 sessions at a time; ids are random. */
+/** `total` events, 13,900 per hour, 20 per session, about 40 sessions at a time, with random ids. */
 export function eventSource(total: number): EventSource {
-  const stepMs = monthMs / 10_000_000 // the full run fills a month, the short one as many hours as it has events
+  const stepMs = monthMs / 10_000_000 // the full run fills a month, the short one a few hours at the same rate
   const thousandth = Math.max(1, Math.floor(total / 1_000))
 
   function event(n: number): EventRecord {

@@ -1,4 +1,4 @@
-/** What the engine's bench is compared with: every tenth batch is also written by those that do much less. */
+/** The floors of the engine's bench: simpler stores that also write every tenth batch. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { EventRecord } from '../../db/contract/store.ts'
@@ -7,14 +7,14 @@ import { bareSqlite } from './floors.ts'
 import { perSecond } from './report.ts'
 
 export interface EngineFloors {
-  /** Writes a batch with each of them, durably. */
+  /** Writes a batch durably with each floor. */
   take(events: EventRecord[]): void
-  /** Sentences with rates, and the ratios of an engine to them that spends so much on an event. */
+  /** Sentences with rates, and the ratios of the engine's time per event to theirs. */
   report(engineMsPerEvent: number): string[]
   close(): void
 }
 
-/** `path` begins the names of their files. */
+/** `path` is the prefix of their file names. */
 export function engineFloors(path: string): EngineFloors {
   const file = openSync(path, 'w')
   const sqlite = bareSqlite(`${path}.db`)
@@ -58,7 +58,7 @@ function msOf(work: () => unknown): number {
   return performance.now() - started
 }
 
-/** What another engine's program prints first. It is called with a count of events, the size of a batch, a path. */
+/** Runs the program of another engine, with a number of events, a batch size and a path, and returns its first line. */
 export function otherEngine(program: string, events: number, batchEvents: number): string {
   using dir = tempDir('bench')
   const words = [program, String(events), String(batchEvents), dir.join('other.db')]

@@ -19,7 +19,7 @@ import { perSecond, watchStolen } from './report.ts'
 
 const orgId = 'org_bench'
 const batchEvents = 1_000
-const floorEvery = 10 // one batch in so many is also written by each of the floors
+const floorEvery = 10 // 1 in 10 batches is also written by each floor
 const otherEventsMax = 1_000_000
 const resentBatches = 40
 const hourMs = 3_600_000
@@ -89,7 +89,7 @@ function commit(
   return result
 }
 
-/** Returns some of the events, from everywhere. */
+/** Returns a sample of all events. */
 function fill(
   db: Database,
   writer: EventWriter,
@@ -135,7 +135,7 @@ function fill(
   return old
 }
 
-/** Old ids from everywhere against fresh ones in the same batch size, by turns, so that both meet the same moments. */
+/** Alternates batches of old and of fresh ids, so that both see the same conditions. */
 function resend(
   db: Database,
   writer: EventWriter,
@@ -156,7 +156,7 @@ function resend(
     const again = old.filter((_, n) => n % turns === turn).slice(0, batchEvents)
     const fresh = Array.from({ length: batchEvents }, (_, n) => source.event(total + turn * batchEvents + n))
     const spentMs = commitMs(again, again.length)
-    if (turn > 0) oldMs += spentMs // the first finds code that is not compiled yet
+    if (turn > 0) oldMs += spentMs // the first round runs code that is not compiled yet
     freshMs += commitMs(fresh, 0)
   }
   const oldUs = oldMs / (turns - 1)

@@ -1,4 +1,4 @@
-/** Ingest requests of numbered events, cheap to make: a template whose ids, sessions and times are written over. */
+/** Cheap ingest requests of numbered events: a template whose ids, sessions and times are overwritten. */
 import { ingestRequest } from '../support/load.ts'
 import { classes, types, userAgent, vendors } from './engine-events.ts'
 
@@ -8,16 +8,16 @@ const idHole = 'I'.repeat(24)
 const sessionHole = 'S'.repeat(12)
 const timeHole = '2026-01-01T00:00:00.000Z'
 
-/** Event 0 of every hundredth batch is of this vendor: one in ten thousand. */
+/** Event 0 of every hundredth batch has this vendor: 1 in 10,000. */
 export const rareVendor = 'RareBot'
 const rareEvery = 100
 
 export interface Traffic {
-  /** The request with events `batch * 100` to `batch * 100 + 99`; the same number is the same events again. */
+  /** The request with events `batch * 100` to `batch * 100 + 99`. The same number returns the same events. */
   request(batch: number): Uint8Array
 }
 
-/** `total` events in order of time until now, 20 of each session; those after them are of the moment they are made. */
+/** `total` events in chronological order until now, 20 per session. Later events have the current time. */
 export function fixedTraffic(path: string, key: string, total: number, spanMs: number): Traffic {
   const common = template(path, key, false)
   const rare = template(path, key, true)
@@ -41,13 +41,13 @@ export function fixedTraffic(path: string, key: string, total: number, spanMs: n
 
 const digits = Buffer.from('0123456789abcdef')
 
-/** Digit by digit: making texts of them first takes as long as the server takes to parse the request. */
+/** Digit by digit, because building strings takes as long as the server needs to parse the request. */
 function writeHex(bytes: Uint8Array, at: number, n: number, width: number): void {
   for (let place = at + width - 1; place >= at; place--, n = Math.floor(n / 16))
     bytes[place] = digits[n % 16]!
 }
 
-/** Spread like a random id, and never the same for two numbers: multiplying by an odd number is one to one. */
+/** Spread like a random id and unique, because multiplication by an odd number is a bijection. */
 function writeId(bytes: Uint8Array, at: number, n: number): void {
   const one = Math.imul(n, 0x9e3779b1) >>> 0
   const two = Math.imul(one ^ (one >>> 15), 0x85ebca6b) >>> 0

@@ -1,9 +1,9 @@
-/** The floors: the least any server of this kind must do, measured in the same run as what is compared with them. */
+/** The floors: the least work that any such server must do, measured in the same run as the product. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { openWriterConnection } from '../../db/sqlite/file/connection.ts'
 import { deflateFrame } from '../../db/sqlite/events/blocks/frames.ts'
 
-/** A server that parses the JSON of every post, answers, and does nothing else; in a process of its own. */
+/** A server in a process of its own that parses the JSON of every post, responds, and does nothing else. */
 export async function startParseOnly(): Promise<{ url: string; stop(): Promise<void> }> {
   const child = Bun.spawn([process.execPath, import.meta.path], { stdout: 'pipe', stderr: 'inherit' })
   const { value } = await child.stdout.getReader().read()
@@ -16,7 +16,7 @@ export async function startParseOnly(): Promise<{ url: string; stop(): Promise<v
   }
 }
 
-/** Appends `text` to `path` and syncs, `rounds` times; returns rounds a second. What the disk allows anybody. */
+/** Appends `text` to `path` and syncs, `rounds` times. Returns rounds per second, the limit of the disk. */
 export function bareAppend(path: string, text: string, rounds: number): number {
   const bytes = Buffer.from(text)
   const file = openSync(path, 'a')
@@ -32,7 +32,7 @@ export function bareAppend(path: string, text: string, rounds: number): number {
 
 const textsPerRow = 256
 
-/** The least that a database of our settings does: packed texts in one table, without ids, filters or counts. */
+/** A minimal database with our settings: compressed texts in one table, without ids, filters or counts. */
 export function bareSqlite(path: string) {
   const db = openWriterConnection(path, () => {})
   db.run('CREATE TABLE body (place INTEGER PRIMARY KEY, texts BLOB NOT NULL)')

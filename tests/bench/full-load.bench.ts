@@ -1,4 +1,4 @@
-/** The executable at full load over a filled store: rate, memory, reads meanwhile, resends, overload, odd values. */
+/** The executable at full load over a filled store: rate, memory, reads, resends, overload, unusual values. */
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { ingestRequest, load, quantile, type LoadResult } from '../support/load.ts'
 import { batchEvents, fixedTraffic, rareVendor } from './fixed-traffic.ts'
@@ -12,7 +12,7 @@ export interface FullLoad {
   events: number
   fill: {
     perSecond: number[]
-    p99Ms: number // of the last tenth, as is memory
+    p99Ms: number // of the last tenth, like memory
     memory: Memory
     refused: number
   }
@@ -20,24 +20,24 @@ export interface FullLoad {
   resends: { freshPerSecond: number; oldPerSecond: number; freshP99Ms: number } // p99 beside old ones
   overload: Overload
   hostile: { events: number; refused: number; grewMiB: number; metricsKiB: number }
-  /** Of the cores' time in each phase, by the host: fill, reads, resends, overload. */
+  /** Steal time in percent in each phase: fill, reads, resends, overload. */
   stolenPercents: (number | null)[]
   acknowledged: number
   stored: number
 }
 
-/** A page as it comes when no limit is given (50), and of 200. */
+/** A page with the default limit (50) and one with 200 events. */
 interface Read {
   what: string
   page: { p50Ms: number; p99Ms: number }
-  page200: { p50Ms: number; p99Ms: number } | null // null: it is not a page
+  page200: { p50Ms: number; p99Ms: number } | null // null: not a page
 }
 
 interface Overload {
   offeredPerSecond: number
   takenPerSecond: number
   refused: number
-  probed: { events: number; refusedP99Ms: number } // by a process that does nothing else (refusal-probe.ts)
+  probed: { events: number; refusedP99Ms: number } // by a separate process (refusal-probe.ts)
   firstHalf: Memory
   secondHalf: Memory
 }
@@ -134,7 +134,7 @@ async function readsMeanwhile(
   return [...pages, { what: 'metrics of 30 days', page: quantiles('/v1/metrics'), page200: null }]
 }
 
-/** Batches from everywhere, in an order that has nothing to do with that of their first arrival. */
+/** Batches from the whole store, in an order unrelated to that of their first arrival. */
 function* scattered(batches: number, from: number): Generator<number> {
   for (let n = from; ; n++) yield (n * 7_919) % batches
 }
@@ -150,7 +150,7 @@ async function resent(run: Runner, events: number, seconds: number): Promise<Ful
   return { freshPerSecond: rate(fresh), oldPerSecond: rate(old), freshP99Ms: beside.p99Ms }
 }
 
-/** Five times the events that were taken before, from many connections; what is refused is sent again. */
+/** Sends five times the rate that was accepted before, on many connections, and resends rejected events. */
 async function overloaded(
   server: Appliance,
   key: string,
@@ -163,7 +163,7 @@ async function overloaded(
   const probed: Overload['probed'] = { events: 0, refusedP99Ms: 0 }
   for (let half = 0; half < 2; half++) {
     const watch = watchMemory(server.pid)
-    // Not while thousands of connections are made: that is another question.
+    // Not while thousands of connections open, which is not measured here.
     const probing = Bun.sleep(seconds * 250).then(() => probeRefusals(server.url, key, seconds * 0.75))
     const loads = [run.fresh(options), probing] as const
     const [result, probe] = await Promise.all(loads)
@@ -198,10 +198,10 @@ function eventsRequest(key: string, count: number, event: (n: number) => object)
   )
 }
 
-/** With more types an organization's events are refused, and would show nothing. */
+/** With more types, the organization's events are rejected and nothing is measured. */
 const typesTaken = 4_000
 
-/** Every vendor, site, session, tool and page is another one, and there are as many types as may be. */
+/** Every vendor, site, session, tool and page is unique, with the maximum number of types. */
 async function hostileValues(
   server: Appliance,
   key: string,

@@ -1,4 +1,4 @@
-/** At full load and beyond: what was acknowledged is stored, memory comes back, hostile values stay bounded. */
+/** At full load and overload: acknowledged events are stored, memory recovers, hostile values stay bounded. */
 import { expect, test } from 'bun:test'
 import { fullLoadBench, fullLoadTables } from './full-load.bench.ts'
 
@@ -8,9 +8,9 @@ test('full load, resends, overload and odd values over 60,000 events', async () 
   console.log(text)
   expect([found.stored, text]).toEqual([found.acknowledged, text])
   expect([found.acknowledged > 60_000, text]).toEqual([true, text])
-  // 300,000 sites, types and the like would be tens of megabytes.
+  // 300,000 unbounded sites and types would need tens of megabytes.
   expect([found.hostile.metricsKiB < 5_000, text]).toEqual([true, text])
   expect([found.hostile.grewMiB < 200, text]).toEqual([true, text])
-  // Quiet: 0.4 over ten million; a store this small has its ids in memory.
+  // Idle machine: 0.4 over ten million events. The ids of a store this small fit into memory.
   expect([found.resends.oldPerSecond > found.resends.freshPerSecond / 10, text]).toEqual([true, text])
 }, 120_000)

@@ -1,4 +1,4 @@
-/** What the gateway of the executable does over a filled store: pages, sessions, metrics, exports, and their memory. */
+/** The gateway of the executable over a filled store: pages, sessions, metrics and exports, and their memory. */
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { machine, recordTable, residentMiB, table } from './report.ts'
 
@@ -6,7 +6,7 @@ export interface GatewayBench {
   events: number
   fillPerSecond: number
   asked: { what: string; p50Ms: number; p99Ms: number }[]
-  exports: { what: string; perSecond: number; grewMiB: number }[] // memory above what it was before
+  exports: { what: string; perSecond: number; grewMiB: number }[] // memory above the value before
 }
 
 const sitesMany = 40
@@ -14,7 +14,7 @@ const metricsToken = 'the-token-of-the-bench-0123456789'
 
 const dayMs = 86_400_000
 
-/** Events that fill the last day. */
+/** Events spread over the last day. */
 function body(from: number, count: number, { startMs, stepMs }: { startMs: number; stepMs: number }): string {
   const lines: string[] = []
   for (let n = from; n < from + count; n++) {
@@ -76,7 +76,7 @@ async function fill(server: Appliance, key: string, events: number): Promise<num
       if (from >= events) return
       next += 1_000
       const text = body(from, Math.min(1_000, events - from), times)
-      while ((await post(server, key, text)) === 503) await Bun.sleep(50) // more waited for the disk than may
+      while ((await post(server, key, text)) === 503) await Bun.sleep(50) // backpressure: the write queue is full
     }
   }
   await Promise.all([sender(), sender(), sender()])
@@ -133,7 +133,7 @@ async function times(server: Appliance, key: string, path: string, rounds: numbe
   return { p50Ms: at(0.5), p99Ms: at(0.99) }
 }
 
-/** Reads an export to its end (the slow receiver for two seconds); how fast, and how much memory it took. */
+/** Reads an export to its end (the slow receiver for 2 s). Returns its rate and memory growth. */
 async function drain(server: Appliance, key: string, accept: string, pauseMs: number) {
   const beforeMiB = residentMiB(server.pid)
   let mostMiB = beforeMiB

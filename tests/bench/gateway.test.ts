@@ -1,4 +1,4 @@
-/** The gateway's bars in short, generous enough for a machine that does other work too. */
+/** The gateway stays within bounds that a busy machine meets. */
 import { expect, test } from 'bun:test'
 import { gatewayBench, gatewayTables } from './gateway.bench.ts'
 

@@ -1,4 +1,4 @@
-/** One organization that is hostile in every way at once, as a process of its own; it ends by itself. */
+/** One organization that is hostile in every way at once, in a process of its own that exits by itself. */
 import { headOf, openStalled, postHead, type Stalled } from '../support/stalled.ts'
 
 export interface Hostility {
@@ -6,9 +6,9 @@ export interface Hostility {
   ingest: string
   secrets: string[]
   cookies: string[] // of its accounts
-  receiver: string // host and port of one that hangs, on every address of 127.0.0.0/8
+  receiver: string // host and port of a receiver that hangs, on every address of 127.0.0.0/8
   seconds: number
-  /** 1 for all of it, less for a part. */
+  /** 1 for the full load, less for a share of it */
   scale: number
 }
 
@@ -18,7 +18,7 @@ const nothing = `since=${since}&q=nothing%20says%20this`
 
 type Counts = { [what: string]: { [status: string]: number } }
 
-/** Repeats work on many connections until the time is up, and counts what it got. */
+/** Repeats work on many connections until the time is up, and counts the responses. */
 function repeater({ seconds, scale }: Hostility) {
   const endMs = performance.now() + seconds * 1_000
   const counts: Counts = {}
@@ -30,7 +30,7 @@ function repeater({ seconds, scale }: Hostility) {
   return {
     counts,
     many,
-    /** One request after the other on each connection. */
+    /** Sends one request after the other on each connection. */
     loop: (what: string, connections: number, work: (n: number) => Promise<number>) =>
       Array.from({ length: many(connections) }, async (_, n) => {
         while (performance.now() < endMs) {
@@ -39,7 +39,7 @@ function repeater({ seconds, scale }: Hostility) {
           if (status !== 200) await Bun.sleep(200)
         }
       }),
-    /** Connections that are held, and opened anew as soon as they are cut. */
+    /** Holds connections open and reopens each one that is closed. */
     held: (what: string, connections: number, open: (n: number) => Promise<Stalled>, drip = '') =>
       Array.from({ length: many(connections) }, async (_, n) => {
         while (performance.now() < endMs) {
@@ -90,7 +90,7 @@ async function hostile(all: Hostility): Promise<Counts> {
   return counts
 }
 
-/** To a hundred origins that never answer. */
+/** Sends to 100 origins that never respond. */
 function deliveries({ url, secrets, receiver }: Hostility, most: number): () => Promise<number> {
   const port = receiver.split(':')[1]
   let made = 0

@@ -1,4 +1,4 @@
-/** Loads of numbered events upon the executable, and how many it says are stored. */
+/** Loads of numbered events for the executable, and the number of stored events that it reports. */
 import type { Appliance } from '../support/binary.ts'
 import { load, type LoadResult } from '../support/load.ts'
 import { batchEvents, type Traffic } from './fixed-traffic.ts'
@@ -6,11 +6,11 @@ import { batchEvents, type Traffic } from './fixed-traffic.ts'
 export const path = '/v1/sdk/events'
 export const connections = 16
 
-/** Sends loads and keeps count of the events that were acknowledged for the first time. */
+/** Sends loads and counts the events that were acknowledged for the first time. */
 export interface Runner {
-  /** New events, those that were refused again first: as many batches as given at most, until the time is up. */
+  /** Sends new events, rejected ones first: at most the given number of batches, until the time is up. */
   fresh(options: FreshOptions): Promise<LoadResult>
-  /** Events that are stored already. */
+  /** Sends events that are stored already. */
   old(batches: Iterable<number>, seconds: number, connections: number): Promise<LoadResult>
   acknowledged(): number
 }
@@ -18,7 +18,7 @@ export interface Runner {
 interface FreshOptions {
   batches?: number
   seconds: number
-  /** Asked before each request; it ends when this says false. */
+  /** Called before each request; false ends the load. */
   going?(): boolean
   connections?: number
   requestsPerSecond?: number

@@ -1,4 +1,4 @@
-/** Two organizations in one appliance, one of them hostile in every way at once: what the other one notices of it. */
+/** Two organizations in one appliance, one of them hostile in every way at once: the effect on the other one. */
 import { join } from 'node:path'
 import { loadavg } from 'node:os'
 import { cli, startAppliance, type Appliance } from '../support/binary.ts'
@@ -15,9 +15,9 @@ export interface NeighboursBench {
   ingest: { posts: number; refused: number; p99Ms: number }
   deliveries: { made: number; arrived: number; longestMs: number }
   memory: Memory
-  /** How late a timer fires in a process that does nothing else: what the machine adds to everything. */
+  /** Timer delay in an idle process: the delay that the machine adds to every measurement. */
   timer: { p50Ms: number; p99Ms: number }
-  hostile: string // what its requests got
+  hostile: string // the responses to its requests
   stolenPercent: number | null
   load: number // of the machine, at the end
 }
@@ -65,7 +65,7 @@ export async function neighboursBench(
     const idle = run([process.execPath, '-e', timerScript(seconds)], {
       ...{ cwd: import.meta.dir, env: { PATH: process.env.PATH ?? '' } },
     })
-    await Bun.sleep(2_000) // until it is at its worst
+    await Bun.sleep(2_000) // until the load is at its highest
     const [beside, ingest, deliveries] = await Promise.all([
       pages(server, good.secrets[0]!, seconds - 1),
       posts(server, good.ingest, seconds - 1),
@@ -126,7 +126,7 @@ async function orgOf(server: Appliance, slug: string): Promise<Org> {
   return { ingest: await keyOf('ingest'), secrets: [await keyOf('secret'), await keyOf('secret')], cookies }
 }
 
-/** The hostile one has few long sessions, and some large events. */
+/** The hostile organization has few long sessions, and some large events. */
 async function fill(server: Appliance, key: string, events: number, isHostile: boolean): Promise<void> {
   const startMs = Date.now() - dayMs
   const lineOf = (n: number) =>
@@ -195,7 +195,7 @@ async function posts(server: Appliance, key: string, seconds: number): Promise<N
   return { posts: took.length, refused, p99Ms: quantile(took, 0.99) }
 }
 
-/** A delivery every second to a healthy receiver; how long each was on its way. */
+/** One delivery per second to a healthy receiver. Returns the duration of each. */
 async function delivered(
   server: Appliance,
   receiver: Receiver,

@@ -1,4 +1,4 @@
-/** Beside an organization that is hostile in every way at once, another one is served and never refused. */
+/** An organization is served and never rejected while another one is hostile in every way at once. */
 import { expect, test } from 'bun:test'
 import { neighboursBench, neighboursTable } from './neighbours.bench.ts'
 
@@ -9,11 +9,11 @@ test('ten seconds beside a hostile organization of 100,000 events', async () => 
   const { pages, ingest, deliveries, memory, hostile } = found
   expect([pages.beside.failed, ingest.refused, text]).toEqual([0, 0, text])
   expect([deliveries.arrived, text]).toEqual([deliveries.made, text])
-  // Quiet: pages p99 below 50 ms, deliveries within 5 s, below 500 MiB. The machine of the tests has other work.
+  // Idle machine: pages p99 below 50 ms, deliveries within 5 s, below 500 MiB. The test machine does other work.
   expect([pages.beside.p50Ms < 1_000, text]).toEqual([true, text])
   expect([deliveries.longestMs < 20_000, text]).toEqual([true, text])
   expect([memory.mostMiB < 550, text]).toEqual([true, text])
-  // It did what it was meant to.
+  // The hostile load was real.
   const got = JSON.parse(hostile) as { [what: string]: { [status: string]: number } }
   expect([got['stalled bodies']?.['503'], text]).toEqual([expect.any(Number), text])
 }, 120_000)

@@ -1,4 +1,4 @@
-/** How soon a page of the dashboard is painted after a click in the navigation, over a million events. */
+/** Measures the time from a click in the navigation to the painted page, over a million events. */
 import type { BrowserContext, Page } from 'playwright'
 import { ownerEnv, signIn } from '../e2e/dashboard-actions.ts'
 import { startAppliance } from '../support/binary.ts'
@@ -12,19 +12,19 @@ export interface PageChanges {
   pages: { name: string; first: Change[]; later: Change[]; floorMs: number[]; nodes: number }[]
 }
 
-/** `firsts` fresh profiles see every page for the first time; the last one then goes round `laters` times. */
+/** `firsts` fresh profiles open every page for the first time; the last one then visits all pages `laters` times. */
 async function measurePages(url: string, firsts: number, laters: number) {
   const rests = await learnRests(url)
   const measured = new Map(pageNames.map((name) => [name, { first: [], later: [], floorMs: [] } as Measured]))
   const go = async (page: Page, name: string): Promise<Change> => {
-    // With the hour the range moves on, and with it the numbers.
+    // The range and its numbers change with the hour.
     if (rests.hour !== hourNow()) Object.assign(rests, await learnRests(url))
     return change(page, name, rests.of.get(name) as Rest)
   }
   for (let round = 0; round < firsts; round++) {
     const context = await (await browser()).newContext({ storageState: rests.storageState, viewport })
     const page = await context.newPage()
-    // The last page of the round is the one that is open at first.
+    // The last page of the round is the start page.
     await page.goto(`${url}/settings`)
     await prepare(page)
     await waitForRest(page)
@@ -44,7 +44,7 @@ type Measured = Pick<PageChanges['pages'][number], 'first' | 'later' | 'floorMs'
 
 const hourNow = (): number => Math.floor(Date.now() / 3_600_000)
 
-/** What every page holds at rest, in this hour. */
+/** The complete content of every page, in this hour. */
 async function learnRests(url: string) {
   const { context, page } = await signedIn(url)
   const of = new Map<string, Rest>()
@@ -78,7 +78,7 @@ async function change(page: Page, name: string, rest: Rest): Promise<Change> {
   return found
 }
 
-/** The floor: the nodes of the page as it is now, put in by one line at a click, until they are painted. */
+/** The floor: inserts the nodes of the current page at a click with one statement, until they are painted. */
 async function bare(page: Page): Promise<number> {
   await page.evaluate(() => {
     const main = document.querySelector('main')

@@ -1,4 +1,4 @@
-/** Every page is there soon after a click, in short: bars are for a machine that does other work too. */
+/** Every page opens soon after a click, within bounds that a busy machine meets. */
 import { expect, test } from 'bun:test'
 import { pageChangeBench, pageChangeTable } from './page-change.bench.ts'
 
@@ -7,7 +7,7 @@ test('pages opened for the first time and again, over 5,000 events', async () =>
   const text = pageChangeTable(measured)
   console.log(text)
   for (const { name, first, later, floorMs, nodes } of measured.pages) {
-    // On a quiet machine both are under 100 ms, and what is put in at once by one line takes 15 to 60.
+    // On an idle machine both are under 100 ms, and inserting the nodes with one statement takes 15 to 60 ms.
     const soonMs = 600 + 10 * Math.max(...floorMs)
     for (const { shownMs, wholeMs } of [...first, ...later]) {
       expect([name, shownMs < soonMs, shownMs <= wholeMs]).toEqual([name, true, true])

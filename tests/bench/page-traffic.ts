@@ -1,17 +1,17 @@
-/** A store that makes every page of the dashboard full: a million events of all kinds, tools, site memory. */
+/** A store that fills every page of the dashboard: a million events of all kinds, tools, site memory. */
 import type { Appliance } from '../support/binary.ts'
 import { ingestKey } from '../e2e/dashboard-actions.ts'
 import { countedTypes as types, push } from '../e2e/pages-actions.ts'
 
 const sites = ['shop', 'blog', 'help', 'docs']
 const toolsOfASite = 50
-const spanMs = 14 * 86_400_000 // the range shown at first, and the one before it
+const spanMs = 14 * 86_400_000 // the default range, and the one before it
 
 const classes = ['crawler', 'dom', 'webmcp', 'screenshot']
 const trusts = ['detected', 'declared', 'verified', 'linked']
 const vendors = ['GPTBot', 'ClaudeBot', 'Operator', 'House Agent', 'PerplexityBot', 'Bytespider', 'Amazonbot']
 
-/** Strides without a common divisor, so that every value meets every other. */
+/** Strides without a common divisor, so that every value occurs with every other. */
 function line(n: number, atMs: number): string {
   const of = <T>(list: readonly T[], stride: number): T => list[Math.floor(n / stride) % list.length] as T
   const denied = n % 7 === 3
@@ -39,7 +39,7 @@ function line(n: number, atMs: number): string {
   })
 }
 
-/** Returns when the store holds them all. */
+/** Returns when all events are stored. */
 export async function fillPages(server: Appliance, events: number): Promise<void> {
   const key = await ingestKey(server)
   for (const siteId of sites) await pushSite(server.url, key, siteId)
@@ -57,7 +57,7 @@ export async function fillPages(server: Appliance, events: number): Promise<void
   await Promise.all([sender(), sender(), sender()])
 }
 
-/** False when more waits for the disk than may. */
+/** False under backpressure, when the write queue is full. */
 async function taken(url: string, key: string, body: string): Promise<boolean> {
   const answer = await fetch(`${url}/v1/sdk/events`, {
     method: 'POST',

@@ -1,32 +1,32 @@
-/** Watches a page of the dashboard from a click to the frame in which it is as full as it was at rest. */
+/** Watches a page of the dashboard from a click to the frame in which its content is complete. */
 import type { CDPSession, Page } from 'playwright'
 
-/** In the order of the navigation; the one that is opened first comes last. */
+/** In the order of the navigation. The start page comes last. */
 export const pageNames = [
   ...['Detect', 'Auth', 'Authz', 'WebMCP Tools', 'Knaph'],
   ...['Logs', 'Sessions', 'Analytics', 'Webhooks', 'Settings'],
 ]
 
-/** What a page holds when nothing moves any more. */
+/** The content of a page when it no longer changes. */
 export interface Rest {
   title: string
   headlines: string
-  inView: { [selector: string]: number } // of the first view
+  inView: { [selector: string]: number } // in the first view
   all: { [selector: string]: number }
   nodes: number
 }
 
 export interface Change {
-  shownMs: number // painted: heading, headline numbers, and what the first view holds
-  wholeMs: number // painted: all of it
-  workMs: number // what the main thread did until the page rested
+  shownMs: number // painted: heading, headline numbers and the content of the first view
+  wholeMs: number // painted: everything
+  workMs: number // work of the main thread until the page was idle
 }
 
 const counted = ['canvas', 'h2', '.bars li', 'tbody tr', '.event-row']
 
 const sessions = new WeakMap<Page, CDPSession>()
 
-/** Puts the watch into the page, and opens the line to the browser's own counters. */
+/** Installs the watcher in the page and connects to the browser's performance counters. */
 export async function prepare(page: Page): Promise<void> {
   const session = await page.context().newCDPSession(page)
   await session.send('Performance.enable')
@@ -39,7 +39,7 @@ export async function prepare(page: Page): Promise<void> {
   })
 }
 
-/** Nothing in the page changed for a while. */
+/** Resolves when the page has not changed for a while. */
 export async function waitForRest(page: Page): Promise<void> {
   await page.waitForFunction(() => (Reflect.get(window, 'quietMs') as () => number)() > 350, null, {
     polling: 50,
@@ -71,7 +71,7 @@ async function workedMs(page: Page): Promise<number> {
   return 1_000 * (metrics.find((one) => one.name === 'TaskDuration')?.value ?? 0)
 }
 
-/** From the click that `act` makes. The look at each frame is a count of elements, so it costs next to nothing. */
+/** Starts at the click made by `act`. Each frame only counts elements, which costs almost nothing. */
 export async function watched(page: Page, rest: Rest, act: () => Promise<void>): Promise<Change> {
   await page.evaluate((rest) => {
     const holds = (wanted: { [selector: string]: number }): boolean =>

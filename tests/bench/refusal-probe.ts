@@ -1,8 +1,8 @@
-/** Posts at a gentle pace beside an overload, from a process of its own: one that makes the overload is late itself. */
+/** Posts slowly beside an overload, in a process of its own, because the process that overloads is itself late. */
 import { load, type LoadResult } from '../support/load.ts'
 import { batchEvents, fixedTraffic } from './fixed-traffic.ts'
 
-/** Far from those of any other traffic. */
+/** Outside the numbers of all other traffic. */
 const firstBatch = 10_000_000
 
 const connections = 50
@@ -10,7 +10,7 @@ const requestsPerSecond = 250
 
 let probes = 0
 
-/** For so many seconds; its answers count like all others: what was accepted is acknowledged. */
+/** Runs for `seconds`. Accepted events count as acknowledged, like all others. */
 export async function probeRefusals(
   url: string,
   key: string,

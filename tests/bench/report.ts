@@ -1,4 +1,4 @@
-/** Prints measurements as Markdown tables and keeps them, dated and with the machine, in `results.md`. */
+/** Prints measurements as Markdown tables and appends them, with date and machine, to `results.md`. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ function cell(value: string | number): string {
   return typeof value === 'number' ? value.toLocaleString('en-US') : value
 }
 
-/** One line that says what measured: date, cores, memory, Bun. */
+/** One line with date, cores, memory and Bun version. */
 export function machine(): string {
   const cores = cpus()
   const memoryGiB = Math.round(totalmem() / 2 ** 30)
@@ -31,7 +31,7 @@ export function perSecond(events: number, ms: number): string {
   return `${Math.round((events / ms) * 1_000).toLocaleString('en')}/s`
 }
 
-/** What a process holds in memory now. */
+/** The current memory of a process. */
 export function residentMiB(pid: number): number {
   const kibibytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
   return Number(kibibytes) / 1_024
@@ -42,7 +42,7 @@ export interface Memory {
   mostMiB: number
 }
 
-/** Looks at a process' memory ten times a second until it is ended. */
+/** Samples the memory of a process 10 times per second until it is stopped. */
 export function watchMemory(pid: number): { end(): Memory } {
   const seen = [residentMiB(pid)]
   const timer = setInterval(() => seen.push(residentMiB(pid)), 100)
@@ -55,10 +55,10 @@ export function watchMemory(pid: number): { end(): Memory } {
   }
 }
 
-/** Cores' time since the machine started, in its ticks: all of it, and what the host gave to others instead. */
+/** CPU time since boot in ticks: the total, and the steal time. */
 function coresTime(): { all: number; stolen: number } | null {
   if (!existsSync('/proc/stat')) return null
-  // user nice system idle iowait irq softirq steal; what guests get is counted in user already
+  // user nice system idle iowait irq softirq steal; guest time is included in user
   const ticks = readFileSync('/proc/stat', 'utf8')
     .split('\n', 1)[0]!
     .trim()
@@ -68,7 +68,7 @@ function coresTime(): { all: number; stolen: number } | null {
   return { all: ticks.reduce((sum, one) => sum + one, 0), stolen: ticks[7] ?? 0 }
 }
 
-/** Which percentage of the cores' time the host gives to other machines until it is ended; null where none says so. */
+/** Measures the steal time of the host in percent until it is stopped; null if the kernel does not report it. */
 export function watchStolen(): { end(): number | null } {
   const from = coresTime()
   return {

@@ -1,5 +1,5 @@
 /**
- * A host program that measures what the client package costs it, under whatever runtime starts it.
+ * A host program that measures the cost of the client package in the runtime that starts it.
  * Arguments: the package's entry, address, ingest key, publishable key, events to send. Prints one line of JSON.
  */
 import { randomUUID } from 'node:crypto'
@@ -23,7 +23,7 @@ const event = (index) => ({
     args: { sku: `s${index % 100}`, quantity: 1 },
   },
 })
-/** What nobody can do without: an id, the time, and the event as text. */
+/** The least any client must do: an id, the time, and the event as text. */
 const floor = (each) =>
   JSON.stringify({
     id: `trc_${randomUUID()}`,
@@ -32,7 +32,7 @@ const floor = (each) =>
     ...each,
   })
 
-/** Microseconds of each call, with the turns of the event loop that a server has between requests. */
+/** Microseconds of each call, with event-loop ticks in between, as in a server. */
 async function measure(calls, act) {
   const times = []
   for (let index = 0; index < calls; index++) {
@@ -46,7 +46,7 @@ async function measure(calls, act) {
   return { p50: times[Math.floor(calls * 0.5)], p99: times[Math.floor(calls * 0.99)] }
 }
 
-/** Events a second from the first trace to the last acknowledgement. */
+/** Events per second from the first trace to the last acknowledgement. */
 async function sustained(events) {
   const startedMs = performance.now()
   for (let index = 0; index < events; index++) {
@@ -57,7 +57,7 @@ async function sustained(events) {
   return { eventsPerSecond: (events / (performance.now() - startedMs)) * 1_000, isSent, ...exporter.stats() }
 }
 
-/** The same number of events as bodies made beforehand, sent one after the other by bare fetch. */
+/** The same number of events as prepared bodies, sent one after the other with fetch. */
 async function bareFetch(events) {
   const bodies = Array.from({ length: Math.ceil(events / 1_000) }, () => {
     const texts = Array.from({ length: 1_000 }, (_, index) => floor({ ...event(index), sessionId: 's' }))
@@ -71,12 +71,12 @@ async function bareFetch(events) {
 }
 
 let length = 0
-await measure(5_000, (each) => client.trace(each)) // warm
+await measure(5_000, (each) => client.trace(each)) // warm-up
 const floorUs = await measure(20_000, (each) => (length += floor(each).length))
 const traceUs = await measure(20_000, (each) => client.trace(each))
 await client.flush()
 const events = Number(count)
-await bareFetch(Math.min(events, 10_000)) // warm
+await bareFetch(Math.min(events, 10_000)) // warm-up
 const bareEventsPerSecond = await bareFetch(events)
 const sent = await sustained(events)
 await client.close()

@@ -1,4 +1,4 @@
-/** What the client package costs its host and brings to the executable, each beside its floor in this run. */
+/** The cost of the client package for its host and its rate to the executable, each with its floor in this run. */
 import { join } from 'node:path'
 import { builtPackage, makeKeys } from '../e2e/sdk-appliance.ts'
 import { startAppliance } from '../support/binary.ts'
@@ -9,7 +9,7 @@ export interface SdkBench {
   runtime: string
   traceUs: { p50: number; p99: number }
   floorUs: { p50: number; p99: number } // an id, the time and the event as text
-  bareEventsPerSecond: number // bodies of 1,000 made beforehand, sent one after the other
+  bareEventsPerSecond: number // prepared bodies of 1,000 events, sent one after the other
   sent: { eventsPerSecond: number; isSent: boolean; accepted: number; dropped: number }
 }
 

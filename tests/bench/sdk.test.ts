@@ -1,4 +1,4 @@
-/** The client package stays near what any sender must do: writing the event as text, and posting bodies one by one. */
+/** The client package costs little more than any sender must: serializing events and posting bodies one by one. */
 import { expect, test } from 'bun:test'
 import { sdkBench, sdkTable } from './sdk.bench.ts'
 
@@ -6,7 +6,7 @@ test('tracing costs a small multiple of writing the event, sending a share of ba
   const results = await sdkBench(50_000)
   console.log(sdkTable(results))
   for (const { traceUs, floorUs, sent, bareEventsPerSecond } of results) {
-    // On a quiet machine 2.5 and 1.2, and 0.9 of bare posts. The bars leave room for other suites beside this one.
+    // On an idle machine: 2.5 and 1.2, and 0.9 of bare posts. The bounds allow for other suites beside this one.
     expect(traceUs.p50).toBeLessThan(4 * floorUs.p50)
     expect(sent.eventsPerSecond).toBeGreaterThan(0.25 * bareEventsPerSecond)
     expect(sent).toMatchObject({ isSent: true, accepted: 75_000, dropped: 0 })

@@ -1,4 +1,4 @@
-/** Bench of taking away: how long posts wait beside retention and erasures, and what `verify` says afterwards. */
+/** Bench of deletion: how long posts wait beside retention and erasures, and the result of `verify` afterwards. */
 import { cli, startAppliance, type Appliance } from '../support/binary.ts'
 import type { LoadResult } from '../support/load.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -19,7 +19,7 @@ const jobEveryMs = 600_000
 const quietSeconds = 15
 const erasures = 12
 const bytesKept = 100 * 2 ** 20
-const commonSubject = 'user-7' // of one event in a hundred: every block has some
+const commonSubject = 'user-7' // 1 event in 100, so every block has some
 
 interface Phase {
   load: LoadResult
@@ -65,7 +65,7 @@ async function takeAwayBench(filled: number): Promise<Found> {
   }
 }
 
-/** Full ingest for as long as `work` takes, which returns how many events it took away. */
+/** Ingests at full rate while `work` runs, which returns the number of events it deleted. */
 async function beside(run: Runner, work: () => Promise<number>): Promise<Phase> {
   let going = true
   const stolen = watchStolen()
@@ -83,7 +83,7 @@ async function retentionOf(server: Appliance): Promise<number> {
   return logged(server, 'retention_applied')!.events!
 }
 
-/** The fields of the first line of the log with that name, or null while there is none. */
+/** The fields of the first log line with that event, or null if there is none. */
 function logged(server: Appliance, name: string): Record<string, number> | null {
   const line = server
     .stderr()
@@ -92,7 +92,7 @@ function logged(server: Appliance, name: string): Record<string, number> | null 
   return line === undefined ? null : (JSON.parse(line) as Record<string, number>)
 }
 
-/** One after the other, each the newest there is. */
+/** One after the other, each for the newest event. */
 async function eraseSessions(server: Appliance, key: string): Promise<number> {
   const headers = { authorization: `Bearer ${key}` }
   let events = 0

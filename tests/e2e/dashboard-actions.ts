@@ -1,4 +1,4 @@
-/** What a person does on the dashboard, for the browser tests: signing in, sending events, reading a shown command. */
+/** Helpers of the browser tests: signing in, sending events, running a shown command. */
 import type { Page } from 'playwright'
 import type { Appliance } from '../support/binary.ts'
 
@@ -36,7 +36,7 @@ export async function ingestKey(appliance: Appliance): Promise<string> {
   return (JSON.parse(made.stdout) as { key: string }).key
 }
 
-/** Posts events; throws unless every one was taken or known. */
+/** Posts events; throws unless every one was accepted or deduplicated. */
 export async function send(url: string, key: string, events: unknown[]): Promise<void> {
   const answer = await fetch(`${url}/v1/sdk/events`, {
     method: 'POST',

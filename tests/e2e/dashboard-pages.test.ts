@@ -123,7 +123,7 @@ test('an open network is said on every page, and what to do about it', async () 
   })
 }, 90_000)
 
-/** The gap between two frames that nine of ten keep, over so long a time. */
+/** The frame interval that 90 % of frames stay within, over the given time. */
 function frameGapMs(page: Page, overMs: number): Promise<number> {
   return page.evaluate(
     (overMs) =>

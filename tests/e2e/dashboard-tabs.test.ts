@@ -1,4 +1,4 @@
-/** Several tabs of one browser share one stream; tabs come and go, and none misses or repeats an event. */
+/** Several tabs of one browser share one stream. No tab misses or repeats an event, whatever opens or closes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { BrowserContext, Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'

@@ -1,4 +1,4 @@
-/** A disk that fills up: ingest answers 507, reads go on, a restart works, and ingest comes back when there is room. */
+/** A full disk: ingest responds with 507, reads continue, a restart works, and ingest recovers when space is free. */
 import { expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'

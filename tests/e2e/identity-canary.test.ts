@@ -1,4 +1,4 @@
-/** Planted secrets: keys, passwords, tokens, seeds and codes stand in no file, no log line and no answer in clear. */
+/** Planted secrets (keys, passwords, tokens, seeds, codes) appear in no file, no log line and no response in clear. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(async () => void (await appliance.stop()))
 
-/** What was shown once, by name. Everything that came back afterwards is looked through for it. */
+/** Secrets that were shown once, by name. Every later response is searched for them. */
 const planted = new Map<string, string>([
   ['password', owner.password],
   ['provider secret', providerSecret],
@@ -30,14 +30,14 @@ async function call(path: string, body?: unknown, more: Record<string, string> =
   return fetch(appliance.url + path, init)
 }
 
-/** An answer in which a secret is meant to stand, this once. */
+/** A response that contains a secret on purpose, once. */
 async function shown<T>(answer: Promise<Response>): Promise<T> {
   const response = await answer
   expect([response.url, response.ok]).toEqual([response.url, true])
   return (await response.json()) as T
 }
 
-/** An answer in which none may stand. */
+/** A response that must not contain a secret. */
 async function quiet(answer: Promise<Response>): Promise<number> {
   const response = await answer
   answers.push(`${JSON.stringify([...response.headers])}\n${await response.text()}`)

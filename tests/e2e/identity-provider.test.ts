@@ -1,4 +1,4 @@
-/** Signing in through a real OpenID Connect provider in a real browser: who may come in, and who is told why not. */
+/** Sign-in through a real OpenID Connect provider in a real browser: who is admitted, and who is rejected and why. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'

@@ -1,4 +1,4 @@
-/** The executable near the end of its memory: sheds reads, then everything, then ends to be started afresh. */
+/** The executable near its memory limit: rejects reads, then everything, then exits to be restarted. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cli, startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
@@ -37,7 +37,7 @@ async function fillUntil(
     if (await holds()) return true
     const key = keys[open.length % keys.length]!
     open.push(await openStalled(appliance.url, postHead(key, part.length + 1), part))
-    await Bun.sleep(900) // the memory is looked at every second
+    await Bun.sleep(900) // the memory is checked once per second
     return false
   })
   return () => open.forEach((one) => one.end())

@@ -1,4 +1,4 @@
-/** Verbs that only look change nothing: alone, after a crash, beside a server and on a read-only mount. */
+/** Read-only verbs change nothing: alone, after a crash, beside a server and on a read-only mount. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'

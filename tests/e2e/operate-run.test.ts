@@ -1,4 +1,4 @@
-/** A running appliance: the doctor beside it, its log level changed, and many ends by SIGTERM that lose nothing. */
+/** A running appliance: doctor, a changed log level, and repeated SIGTERM without loss. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** TLS by PEM: everything is https, a renewed certificate is taken up while a stream goes on, a broken one is not. */
+/** TLS with PEM files: all is HTTPS, a renewed certificate is loaded beside open streams, a broken one is not. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync } from 'node:fs'
 import { connect } from 'node:tls'

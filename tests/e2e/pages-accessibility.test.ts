@@ -1,4 +1,4 @@
-/** Every page and section of Settings, filled, in both themes: axe-core finds nothing, and nothing is too wide. */
+/** Every page and section of Settings with data, in both themes: axe-core reports nothing, and nothing overflows. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'

@@ -1,4 +1,4 @@
-/** What the tests of the dashboard's pages share: pushing, a look by axe-core, the page in the other theme. */
+/** Helpers of the page tests: pushing, axe-core, and the page in the other theme. */
 import { expect } from 'bun:test'
 import axe from 'axe-core'
 import type { Page } from 'playwright'
@@ -14,7 +14,7 @@ export const countedTypes = [
   'memory.accessed',
 ]
 
-/** Pushes tools or memory; throws unless it was taken. */
+/** Pushes tools or memory; throws unless it was accepted. */
 export async function push(url: string, key: string, path: string, body: unknown): Promise<void> {
   const answer = await fetch(`${url}/v1/sdk/${path}`, {
     method: 'POST',
@@ -24,7 +24,7 @@ export async function push(url: string, key: string, path: string, body: unknown
   if (answer.status !== 202) throw new Error(`${answer.status} ${await answer.text()}`)
 }
 
-/** An event of this very hour, so that every range holds it. */
+/** An event of the current hour, which every range contains. */
 export function recent(id: string, more: Record<string, unknown>, agoMs = 1_000): Record<string, unknown> {
   return event(id, { occurredAt: new Date(Date.now() - agoMs).toISOString(), ...more })
 }
@@ -75,7 +75,7 @@ export async function expectNoSidewaysScroll(page: Page): Promise<void> {
   expect(sizes[0]).toBeLessThanOrEqual(sizes[1] ?? 0)
 }
 
-/** A shown number: "≈ 1,034" is 1034. */
+/** Parses a shown number: "≈ 1,034" is 1034. */
 export function numberIn(text: string | null): number {
   return Number((text ?? '').replace(/[^0-9]/g, ''))
 }

@@ -1,4 +1,4 @@
-/** Settings → Data → Erase: counted before, asked twice, watched while it goes; for owners alone. */
+/** Settings → Data → Erase: shows the count, confirms twice, shows progress; for owners only. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'

@@ -1,4 +1,4 @@
-/** The law of the dashboard's numbers: where two places carry the same word, they show the same number. */
+/** The law of the dashboard's numbers: the same label shows the same number everywhere. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright'
@@ -16,7 +16,7 @@ const vendors = 640 // more than a page has rows for
 const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
 const hourMs = 3_600_000
 
-/** Of every type, over 45 days, most of them lately; members are missing, strange, or many. */
+/** Events of every type, over 45 days, most of them recent. Fields are missing, unusual, or many. */
 function traffic(nowMs: number): TestEvent[] {
   const types = [
     ...pageMeasures.map(({ type }) => type),

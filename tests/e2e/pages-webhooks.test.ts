@@ -1,4 +1,4 @@
-/** Webhooks in a real browser, with a receiver that fails as it is told: every state, number and button is real. */
+/** Webhooks in a real browser, with a receiver that fails on demand: every state, number and button is real. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import type { Page } from 'playwright'

@@ -1,4 +1,4 @@
-/** The client package's other verbs against the executable: pushes, reads, audit, and a delivery that verifies. */
+/** The client package against the executable: pushes, reads, audit log, and a delivery that verifies. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createGateway,

@@ -1,4 +1,4 @@
-/** Deliveries go out within seconds and without the cron, also beside organizations whose receivers hang. */
+/** Deliveries are sent within seconds and without cron, also beside organizations whose receivers hang. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
@@ -6,7 +6,7 @@ import { startReceiver } from '../support/receiver.ts'
 
 setDefaultTimeout(120_000)
 
-/** A cron that comes true once in years: what goes out was woken. */
+/** A cron expression that matches once in years, so every delivery was triggered by a wake-up. */
 const args = [
   ...['--dispatch-cron', '0 0 29 2 *', '--webhook-backoff', '1s,1s,1s'],
   ...['--webhook-allow', '127.0.0.0/8', '--rate-limit-gateway', 'off'],

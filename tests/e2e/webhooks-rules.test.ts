@@ -1,4 +1,4 @@
-/** Rules and alerts in a real browser: added, changed and removed in Settings, told on every page while one is open. */
+/** Alert rules in a real browser: created, edited and deleted in Settings; open alerts are shown on every page. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'

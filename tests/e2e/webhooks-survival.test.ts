@@ -1,4 +1,4 @@
-/** Webhooks of the real executable through crashes and standstills, against a real receiver: nothing lost, ids kept. */
+/** Webhooks of the executable survive crashes and suspensions against a real receiver: nothing lost, ids unchanged. */
 import { expect, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { startReceiver, type Received } from '../support/receiver.ts'
