@@ -22,7 +22,7 @@ import { folderKeyId, readKeyFiles } from './key-files.ts'
 import { manifestBytes, readManifest, type BackupReason, type Manifest } from './manifest.ts'
 import { anchorsOf, differences, faultsOf } from './check.ts'
 
-export interface BackupWanted {
+export interface BackupOptions {
   dataDir: string
   dir: string // the folder of backups
   reason: BackupReason
@@ -43,20 +43,20 @@ const attemptsMax = 2 // deletions during a copy can make one verification fail
 /** One at a time: concurrent copies would only compete for the disk. */
 let last: Promise<unknown> = Promise.resolve()
 
-export function createBackup(wanted: BackupWanted): Promise<MadeBackup> {
+export function createBackup(options: BackupOptions): Promise<MadeBackup> {
   const made = last.then(
-    () => make(wanted),
-    () => make(wanted),
+    () => make(options),
+    () => make(options),
   )
   last = made
   return made
 }
 
-async function make(wanted: BackupWanted): Promise<MadeBackup> {
-  const { dataDir, dir, reason, clock } = wanted
+async function make(options: BackupOptions): Promise<MadeBackup> {
+  const { dataDir, dir, reason, clock } = options
   makeBackupFolder(dir)
   removeLeftovers(dir) // first, to free their space
-  await requireAdmission(wanted)
+  await requireAdmission(options)
   const name = freeName(dir, reason, clock.now())
   const partial = makePartial(dir, name)
   try {
@@ -65,7 +65,7 @@ async function make(wanted: BackupWanted): Promise<MadeBackup> {
     const draft = { name, path: join(dir, name), copy, partial: partial.path, facts }
     const sequence = 1 + (await newestSequence(dir))
     const made =
-      wanted.passphrase === null ? await sealPlain(wanted, draft) : await sealEncrypted(wanted, draft)
+      options.passphrase === null ? await sealPlain(options, draft) : await sealEncrypted(options, draft)
     writeProof(made.path, { sha256: made.sha256, provenAt: isoTime(clock.now()), sequence })
     return made
   } finally {
@@ -73,7 +73,7 @@ async function make(wanted: BackupWanted): Promise<MadeBackup> {
   }
 }
 
-async function requireAdmission({ dataDir, dir, passphrase }: BackupWanted): Promise<void> {
+async function requireAdmission({ dataDir, dir, passphrase }: BackupOptions): Promise<void> {
   let bytes = 0
   for (const name of ['sightglass.db', 'sightglass.db-wal']) {
     if (existsSync(join(dataDir, name))) bytes += (await stat(join(dataDir, name))).size
@@ -143,10 +143,10 @@ interface Draft {
 }
 
 /** Turns the copy into the backup: appends the manifest after its last page. */
-async function sealPlain(wanted: BackupWanted, draft: Draft): Promise<MadeBackup> {
+async function sealPlain(options: BackupOptions, draft: Draft): Promise<MadeBackup> {
   const { size } = await stat(draft.copy)
   const database = await digestOf(piecesOf(draft.copy, size))
-  const manifest = manifestOf(wanted, draft, { database, body: database, encryption: null })
+  const manifest = manifestOf(options, draft, { database, body: database, encryption: null })
   const file = await open(draft.copy, 'a')
   try {
     await file.write(manifestBytes(manifest))
@@ -154,15 +154,15 @@ async function sealPlain(wanted: BackupWanted, draft: Draft): Promise<MadeBackup
   } finally {
     await file.close()
   }
-  return finish(wanted, draft, draft.copy, manifest)
+  return finish(options, draft, draft.copy, manifest)
 }
 
-async function sealEncrypted(wanted: BackupWanted, draft: Draft): Promise<MadeBackup> {
+async function sealEncrypted(options: BackupOptions, draft: Draft): Promise<MadeBackup> {
   const { size } = await stat(draft.copy)
   const database = await digestOf(piecesOf(draft.copy, size))
   const encryption = newEncryption()
-  const key = await keyOf(wanted.passphrase ?? '', encryption)
-  const files = Buffer.from(`${JSON.stringify(readKeyFiles(wanted.dataDir))}\n`)
+  const key = await keyOf(options.passphrase ?? '', encryption)
+  const files = Buffer.from(`${JSON.stringify(readKeyFiles(options.dataDir))}\n`)
   const clear = async function* () {
     yield files
     yield* piecesOf(draft.copy, size)
@@ -171,17 +171,17 @@ async function sealEncrypted(wanted: BackupWanted, draft: Draft): Promise<MadeBa
   const file = await open(sealed, 'wx', 0o600)
   try {
     const body = await writePieces(file, encrypted(clear(), key, encryption))
-    const manifest = manifestOf(wanted, draft, { database, body, encryption })
+    const manifest = manifestOf(options, draft, { database, body, encryption })
     await file.write(manifestBytes(manifest))
     await file.sync()
-    return await finish(wanted, draft, sealed, manifest)
+    return await finish(options, draft, sealed, manifest)
   } finally {
     await file.close()
   }
 }
 
 function manifestOf(
-  { reason, clock, dataDir }: BackupWanted,
+  { reason, clock, dataDir }: BackupOptions,
   { facts }: Draft,
   { database, body, encryption }: { database: Digest; body: Digest; encryption: Manifest['encryption'] },
 ): Manifest {
@@ -202,7 +202,7 @@ function manifestOf(
 
 /** Reads the finished file back and renames it only when it is intact. */
 async function finish(
-  { dir }: BackupWanted,
+  { dir }: BackupOptions,
   draft: Draft,
   file: string,
   manifest: Manifest,

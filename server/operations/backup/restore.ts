@@ -18,7 +18,7 @@ import type { Clock } from '../../clock.ts'
 
 const spareBytes = 32 * 1024 * 1024
 
-export interface RestoreWanted {
+export interface RestoreOptions {
   dataDir: string
   path: string
   passphrase: string | null
@@ -39,25 +39,25 @@ export interface Restored {
 }
 
 /** The plan of a restore, verified like a restore; changes nothing. */
-export async function planRestore(wanted: Omit<RestoreWanted, 'overwrite'>): Promise<Restored> {
-  const manifest = await requireRestorable(wanted)
-  const { ok, opened, problems } = await checkBackup(wanted.path, wanted.passphrase)
+export async function planRestore(options: Omit<RestoreOptions, 'overwrite'>): Promise<Restored> {
+  const manifest = await requireRestorable(options)
+  const { ok, opened, problems } = await checkBackup(options.path, options.passphrase)
   if (!ok) throw unsound(problems)
   if (!opened)
     throw new AppError('conflict', 'This backup is encrypted. Provide its passphrase.', passphraseHint)
-  const keys = keysToInstall(wanted, manifest, manifest.encryption === null ? {} : null)
-  const present = await factsOf(wanted.dataDir)
-  const replaced = hasData(wanted.dataDir)
-    ? { path: join(wanted.dataDir, asideName(wanted.clock)), events: present?.events ?? null }
+  const keys = keysToInstall(options, manifest, manifest.encryption === null ? {} : null)
+  const present = await factsOf(options.dataDir)
+  const replaced = hasData(options.dataDir)
+    ? { path: join(options.dataDir, asideName(options.clock)), events: present?.events ?? null }
     : null
   return answer(manifest, replaced, keys.missing)
 }
 
-export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
-  const { dataDir, path, clock } = wanted
-  const manifest = await requireRestorable(wanted)
+export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
+  const { dataDir, path, clock } = options
+  const manifest = await requireRestorable(options)
   await settlePlacement(dataDir) // rolls back a restore that was interrupted
-  if (hasData(dataDir) && !wanted.overwrite) {
+  if (hasData(dataDir) && !options.overwrite) {
     throw new AppError('conflict', `${dataDir} already contains data.`, {
       hint: 'add --yes to replace it (it is moved aside; "sightglass restore --undo" brings it back), or set another --data-dir',
     })
@@ -68,10 +68,10 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
   await requireAdmission(dataDir, manifest)
   mkdirSync(staged, { mode: 0o700 })
   try {
-    const { database, keyFiles } = await unpackBackup(path, manifest, staged, wanted.passphrase)
+    const { database, keyFiles } = await unpackBackup(path, manifest, staged, options.passphrase)
     const problems = await contentProblems(database, manifest)
     if (problems.length > 0) throw unsound(problems)
-    const keys = keysToInstall(wanted, manifest, keyFiles)
+    const keys = keysToInstall(options, manifest, keyFiles)
     const before = await factsOf(dataDir)
     await recordIn(staged, clock, async (store) => {
       const paused = keys.missing ? await pauseEndpoints(store, clock) : 0
@@ -91,7 +91,7 @@ export async function restoreBackup(wanted: RestoreWanted): Promise<Restored> {
     for (const [name, text] of Object.entries(keys.files)) writeWhole(join(staged, name), text)
     // The old checkpoints belong to other chains; the file must exist, or it looks deleted.
     writeWhole(join(staged, 'audit-checkpoints'), '')
-    const replaced = await place('restore', wanted, staged, Object.keys(keys.files))
+    const replaced = await place('restore', options, staged, Object.keys(keys.files))
     const moved = replaced === null ? null : { path: replaced, events: before?.events ?? null }
     // Paused endpoints report it; the next start must not refuse the folder again for the same missing key.
     if (keys.missing) openSecretBox(dataDir)
@@ -137,7 +137,7 @@ async function requireRestorable({
   path,
   passphrase,
   allowPlain,
-}: Omit<RestoreWanted, 'overwrite'>): Promise<Manifest> {
+}: Omit<RestoreOptions, 'overwrite'>): Promise<Manifest> {
   const manifest = await readManifest(path)
   if (manifest.encryption === null && passphrase !== null && !allowPlain) {
     throw new AppError(
