@@ -1,7 +1,7 @@
 /**
  * Hashes an audit entry. Every entry carries the hash of the previous one of its organization.
  *
- *   hash = SHA-256, lower-case hex, of the UTF-8 text
+ * hash = SHA-256, lower-case hex, of the UTF-8 text
  *   JSON.stringify(['sightglass-audit-1', prevHash, position, id, orgId, actor, action, target, metadata, occurredAt])
  * with every value exactly as stored, all text. The first entry's prevHash is 64 zeros.
  */

@@ -47,38 +47,38 @@ import type {
 } from '../../contract/store.ts'
 import type { Sliced } from '../threads/slices.ts'
 
-/** One per writer. The writer opens and ends the transactions; the engine only says when its memory follows. */
+/** One per writer. The writer opens and ends the transactions and tells the engine how each ended. */
 export interface EventWriter {
-  /** Takes one batch inside the open transaction. When it throws, nothing of this batch was taken. */
+  /** Stages one batch inside the open transaction. When it throws, nothing of this batch is staged. */
   append(batch: EventBatch): AppendResult
-  /** Writes what was taken: the last call before the transaction commits. */
+  /** Writes the staged batches: the last call before the transaction commits. */
   flush(): void
-  /** Removes every event of a site inside the open transaction; returns how many. */
+  /** Deletes every event of a site inside the open transaction; returns how many. */
   removeSite(orgId: string, siteId: string): number
-  /** Removes everything of an organization inside the open transaction. */
+  /** Deletes everything of an organization inside the open transaction. */
   removeOrg(orgId: string): void
-  /** Takes the oldest events away inside the open transaction, in a step of bounded length (retention). */
+  /** Expires a bounded number of the oldest events inside the open transaction (retention). */
   expire(command: ExpireCommand): ExpireResult
-  /** Erases in a step of bounded length, first (null) from the first arrival on; `next` is what is left. */
+  /** Erases a bounded number of events, first (null) from the first arrival on; `next` is the rest. */
   erase(command: EraseCommand, range: EraseRange | null): { events: number; next: EraseRange | null }
-  /** Drops a bounded number of rollup rows of hours before a time that no event is left of. */
+  /** Drops a bounded number of rollup rows of hours before a time without a live event. */
   dropRollups(command: { orgId: string; beforeMs: number }): { rows: number; done: boolean }
   repair(command: { orgId: string; repairs: RollupRepair[] }): void
-  /** The transaction is on disk. */
+  /** The transaction was committed. */
   committed(): void
-  /** The transaction was undone: memory must say again what the tables say. */
+  /** The transaction was rolled back: memory must match the tables again. */
   rolledBack(): void
-  /** The writer has had nothing to do for a second: a chance for maintenance, outside any transaction. */
+  /** The writer was idle for a second: a chance for maintenance, outside any transaction. */
   idle(): void
   /** The last call, outside any transaction. */
   close(): void
 }
 
-/** One per reader's connection. What may run long runs in slices, all of one moment of the log but for `recount`. */
+/** One per reader's connection. Long queries run in slices, in one snapshot except for `recount`. */
 export interface EventReader {
   page(query: EventPageQuery): Sliced<EventPage>
   byId(query: { orgId: string; id: string }): StoredEvent | null
-  /** Stops after a while, at a row whose arrival number it returns. */
+  /** Stops after a while, at the row whose arrival number it returns. */
   count(query: EventCountQuery): Sliced<{ count: number; lastSeq: number }>
   tail(query: EventTailQuery): Sliced<EventTail>
   lastSeq(orgId: string): number

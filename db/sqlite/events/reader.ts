@@ -1,4 +1,4 @@
-/** The reading half of the event engine, on its own connection. Every call sees one snapshot of the log. */
+/** The reading half of the event engine, on its own connection. Every call reads one snapshot. */
 import type { Database } from 'bun:sqlite'
 import type { EventPageQuery, RollupRepair, StoredEvent, TrustReached } from '../../contract/store.ts'
 import type { SessionStory } from '../../contract/sessions.ts'
@@ -38,11 +38,11 @@ import { verifyEvents } from './verify/verify.ts'
 
 const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: false }
 
-/** `sharedWith` is the connection of the same thread whose memory of blocks this one shares. */
+/** `sharedWith` is another connection of the same thread, whose caches of blocks this one shares. */
 export function compactEventReader(db: Database, fingerprintBits = 53, sharedWith = db): EventReader {
   const seed = readSeed(db)
   const print = fingerprints(seed.ids, fingerprintBits)
-  // What blocks and sealed indexes hold is true whatever moment a connection sees; counts are true of one moment only.
+  // Blocks and sealed indexes are the same in every snapshot; counts differ.
   for (const keep of [cacheColumns, cacheIds, cacheMatches]) keep(db, sharedWith)
   if (sharedWith === db) for (const keep of [cacheHours, cacheSketches]) keep(db)
   const { inSlices, read } = snapshots(db)
@@ -94,7 +94,7 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
       for (;;) {
         const repairs = read<RollupRepair[] | null>(orgId, [], (org) => step(db, org))
         if (repairs !== null) return repairs
-        yield // each step has a transaction of its own: of a busy day they take long together
+        yield // each step has its own transaction, because all steps of a busy day take long
       }
     },
     eventBytes: (orgId) => inSlices(orgId, 0, (org) => eventBytes(db, org)),
@@ -133,11 +133,11 @@ function columnQueries(
   }
 }
 
-/** Read transactions of an organization, so that blocks, indexes and rollups belong together. */
+/** Read transactions of an organization, so that blocks, indexes and rollups are consistent. */
 function snapshots(db: Database) {
   const findOrg = db.query<{ num: number }, [string]>('SELECT num FROM event_org WHERE org_id = ?')
 
-  /** `none` when nothing was ever stored. */
+  /** `none` for an organization without events. */
   function* inSlices<T>(orgId: string, none: T, work: (org: number) => Sliced<T>): Sliced<T> {
     db.query('BEGIN').run()
     try {
@@ -148,7 +148,7 @@ function snapshots(db: Database) {
     }
   }
 
-  /** The same, for what never takes long. */
+  /** The same for short queries. */
   function read<T>(orgId: string, none: T, work: (org: number) => T): T {
     const whole = function* (org: number) {
       return work(org)

@@ -22,7 +22,7 @@ import { readSeed } from './dedupe/fingerprints.ts'
 import { storedIds } from './dedupe/stored-ids.ts'
 import { deletions } from './delete/delete.ts'
 
-/** Only tests ask for other sizes than the ones that were measured. */
+/** Only tests use other sizes than the measured ones. */
 export interface EventWriterOptions {
   fingerprintBits?: number
   idsPerRun?: number
@@ -30,7 +30,7 @@ export interface EventWriterOptions {
   deleteStep?: StepBounds
 }
 
-/** Steps of the filters' backfill while nobody writes, and commits between two while somebody does. */
+/** Steps of the filters' backfill when idle, and commits between two steps otherwise. */
 const backfillSteps = 16
 const backfillEvery = 32
 
@@ -106,13 +106,13 @@ function isUnsettled(org: OrgState, seal: Sealer): boolean {
   return org.foldedSeq < org.storedSeq || seal.isDue(org)
 }
 
-/** Does at once what commits do in steps. */
+/** Does all the due work of commits at once. */
 function settle(db: Database, org: OrgState, seal: Sealer): void {
   fold(db, org)
   seal.finish(org)
 }
 
-/** Writes the staged blocks of an organization; whether older ones were merged on the way. */
+/** Writes the staged blocks of an organization. Returns whether older ones were merged. */
 function writeStaged(db: Database, org: OrgState, appends: Appender): boolean {
   let merged = false
   for (const { firstSeq, content } of org.staged) {
@@ -126,7 +126,7 @@ function writeStaged(db: Database, org: OrgState, appends: Appender): boolean {
   return merged
 }
 
-/** The memory table again, from the ids of the blocks past the last run. */
+/** Rebuilds the memory table from the ids of the blocks after the last run. */
 function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) => number): void {
   known.load((flushedSeq, add) => {
     for (const { num } of db.query<{ num: number }, []>('SELECT num FROM event_org').all()) {

@@ -1,14 +1,14 @@
-/** Opens SQLite connections with the pragmas of a server. */
+/** Opens SQLite connections with the settings of a server. */
 import { constants, Database, SQLiteError } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
 
 export const pageBytes = 8_192
 const writerCacheKib = 8 * 1024
-/** While somebody writes, every snapshot begins with an empty one. */
+/** While events are written, every snapshot begins with an empty cache. */
 const readerCacheKib = 4 * 1024
 const walBytesKept = 64 * 1024 * 1024
-/** Of log, 16 MiB, before it is copied into the database. */
+/** Pages of log, 16 MiB, before a checkpoint copies it into the database. */
 export const checkpointPages = 2_000
 
 /** Versions before 3.51.3 can corrupt a database when two connections write and checkpoint at the same moment. */
@@ -36,7 +36,7 @@ export function openWriterConnection(
       db.run('PRAGMA auto_vacuum = INCREMENTAL') // on a database with tables this would write at every start
     }
     db.run('PRAGMA journal_mode = WAL')
-    db.run('PRAGMA synchronous = FULL') // an answer may only leave once the log is on the disk
+    db.run('PRAGMA synchronous = FULL') // an acknowledgement leaves only after the log is on disk
     db.run('PRAGMA foreign_keys = ON')
     db.run('PRAGMA secure_delete = ON')
     db.run('PRAGMA temp_store = MEMORY')
@@ -45,7 +45,7 @@ export function openWriterConnection(
     db.run(`PRAGMA wal_autocheckpoint = ${autocheckpointPages}`)
     return db
   } catch (error) {
-    // Refused: a log that was there stays.
+    // Rejected: the log that was found stays.
     if (!hadLog) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 0)
     db.close()
     throw error
@@ -53,9 +53,9 @@ export function openWriterConnection(
 }
 
 /**
- * Closes, and returns whether the log is settled: empty, and removed with the connection. One that is not empty stays,
- * because a connection with open statements outlives this call: the log would vanish after the lock was released, and
- * the next start could not tell that from an operator's mistake.
+ * Closes, and returns whether the log was emptied and removed with the connection. A log that is not empty stays,
+ * because a connection with open statements outlives this call: the log would be removed after the lock, and the next
+ * start could not tell that from an operator's mistake.
  */
 export function closeWriterConnection(db: Database, path: string): boolean {
   const isSettled = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
@@ -86,10 +86,10 @@ function setReader(db: Database): Database {
 }
 
 /**
- * A connection of whoever only looks: it changes no byte and no time of the folder, also on a read-only file system and
- * beside a running server. Shared memory exists while somebody has the database open, and after a crash; without it
- * and without a log the file alone is the whole database. Only shared memory that a crash left half written has to be
- * mended first: an ordinary reader does that.
+ * A connection for inspection: it changes no byte and no time of the folder, also on a read-only file system and beside
+ * a running server. Shared memory exists while a process has the database open, and after a crash. Without it and
+ * without a log the file alone is the whole database. Only shared memory that a crash left half written must be
+ * repaired first, which an ordinary reader does.
  */
 export function openLookConnection(path: string): Database {
   const hasLog = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0

@@ -1,4 +1,4 @@
-/** Turns errors of the driver and the file system into a `StoreError` of the right kind. */
+/** Maps errors of the driver and the file system to a `StoreError`. */
 import { SQLiteError } from 'bun:sqlite'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
@@ -18,9 +18,9 @@ const kindByPrimaryCode: { [code: number]: StoreErrorKind } = {
 const kindByExtendedCode: { [code: number]: StoreErrorKind } = {
   787: 'not_found', // CONSTRAINT_FOREIGNKEY: the organization or account named does not exist
   1555: 'conflict', // CONSTRAINT_PRIMARYKEY
-  1811: 'conflict', // CONSTRAINT_TRIGGER: an audit entry would take the place of another
+  1811: 'conflict', // CONSTRAINT_TRIGGER: an audit entry would replace another
   2067: 'conflict', // CONSTRAINT_UNIQUE
-  4874: 'storage_full', // IOERR_SHMSIZE: no room for the shared-memory file
+  4874: 'storage_full', // IOERR_SHMSIZE: no space for the shared-memory file
 }
 
 const kindByFileCode: { [code: string]: StoreErrorKind } = {
@@ -35,10 +35,10 @@ const kindByFileCode: { [code: string]: StoreErrorKind } = {
   EIO: 'io',
 }
 
-/** `doing` says in a few words what failed, for the operator's log. A StoreError passes through unchanged. */
+/** `doing` names the failed step, for the operator's log. A StoreError passes through unchanged. */
 export function storeError(error: unknown, doing: string): StoreError {
   if (error instanceof StoreError) return error
-  // drizzle's own error repeats the bound values, which may be secret; what it wraps does not.
+  // drizzle's own error repeats the bound values, which may be secret. The wrapped error does not.
   const cause = error instanceof DrizzleQueryError ? error.cause : error
   const message = cause instanceof Error ? cause.message : String(cause)
   return new StoreError(kindOf(cause), `${doing}: ${message}`, { cause })

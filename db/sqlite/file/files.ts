@@ -1,4 +1,4 @@
-/** The paths of the files in the data folder, and the checks before the database is opened. */
+/** Names the files in the data folder and checks it before the database is opened. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { StoreError } from '../../contract/errors.ts'
@@ -9,17 +9,17 @@ export function databasePath(folder: string): string {
   return `${folder}/sightglass.db`
 }
 
-/** There exactly while a restore is exchanging the database: whoever opens the folder then must not. */
+/** Exists exactly while a restore exchanges the database. The folder must not be opened then. */
 export function unfinishedRestorePath(folder: string): string {
   return `${folder}/restore-unfinished`
 }
 
-/** Links to the database's files while a restore begins; without its marker nothing was exchanged. */
+/** Links to the database's files while a restore begins. Without its marker nothing was exchanged. */
 export function settingAsidePath(folder: string): string {
   return `${folder}/.setting-aside`
 }
 
-/** Makes the data folder, for its owner only, when it is not there. */
+/** Creates a missing data folder with mode 0700. */
 export function makeFolder(folder: string): void {
   try {
     const made = mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -29,7 +29,7 @@ export function makeFolder(folder: string): void {
   }
 }
 
-/** For those who only look: a folder without a database is an answer, not a reason to make one. */
+/** For inspection: a folder without a database is reported, and none is created. */
 export function requireDatabase(folder: string): void {
   if (existsSync(databasePath(folder))) return
   throw new StoreError('not_found', 'there is no database in the data folder')

@@ -1,6 +1,6 @@
 /**
- * Notices that a file of an open database was removed or replaced under it. SQLite writes on into files without a name,
- * and whatever was acknowledged there would be gone at the end of the process.
+ * Detects that a file of an open database was deleted or replaced. SQLite would continue to write to files without a
+ * name, and acknowledged events would be lost at the end of the process.
  */
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
@@ -8,11 +8,11 @@ import { databasePath } from './files.ts'
 import { lockFileName } from './lock.ts'
 
 export interface FolderWatch {
-  /** Compares the database and its log, about 5 µs: called before every acknowledgement. */
+  /** Compares the database and its log, about 5 µs. Called before every acknowledgement. */
   requireDatabase(): void
   /** Compares every file that the store depends on. */
   requireAll(): void
-  /** After the database was closed: any descriptor of it that closes drops this process' locks on it. */
+  /** Call after the database is closed: closing any descriptor of it drops this process's locks on it. */
   end(): void
 }
 
@@ -40,7 +40,7 @@ export function watchFolder(folder: string): FolderWatch {
   }
 
   function databaseGone(): StoreError {
-    // A file without a name lives until the last process closes it: then this one holds the only copy.
+    // A file without a name exists until the last process closes it, so this process has the only copy.
     if (fstatSync(descriptor).nlink > 0) return displaced(database.name)
     return new StoreError(
       'deleted',
@@ -81,6 +81,6 @@ function idOf(path: string): string | null {
     const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
     return stat === undefined ? null : `${stat.dev}:${stat.ino}`
   } catch {
-    return unknown // no permission, say: this proves nothing
+    return unknown // for example no permission: this proves nothing
   }
 }

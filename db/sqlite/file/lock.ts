@@ -1,13 +1,13 @@
 /**
- * The data folder's lock, held for as long as the process lives. Two locks guard it:
+ * Locks the data folder for the life of the process, in two ways:
  *
  * - flock on the folder itself, because a lock file can be removed under a running server.
  * - a transaction held open on the tiny SQLite file `sightglass.lock`, which works everywhere and names the holder. Its
- *   user_version is the holder's process id; others can read it, because the transaction only reserves the right to
- *   write. Its application_id says whether the database's log is in use.
+ * user_version is the holder's process id, which others can read, because the transaction only reserves the right to
+ * write. Its application_id says whether the database's log is in use.
  *
- * The kernel frees both when the process dies, however it dies. The file is not named `*.db` (contract §10), and it is
- * never opened by other means: closing any descriptor of it would drop this process' locks on it.
+ * The kernel releases both when the process dies. The file is not named `*.db` (contract §10), and nothing else opens
+ * it: closing any descriptor of it would drop this process's locks on it.
  */
 import { Database, SQLiteError } from 'bun:sqlite'
 import { closeSync, openSync, readFileSync, realpathSync, statSync } from 'node:fs'
@@ -17,23 +17,23 @@ import { storeError } from './failure.ts'
 import { dlopen, read, type Pointer } from 'bun:ffi'
 
 export const lockFileName = 'sightglass.lock'
-const attemptsMax = 100 // each lost only to another process that is taking the same lock at this very moment
+const attemptsMax = 100 // each fails only when another process takes the same lock at the same moment
 const busyCode = 5
 
 export interface FolderLock {
   /**
-   * Whether the last holder left a write-ahead log behind that belongs to the database: it set this, and a crash kept
-   * it from clearing it.
+   * Whether the last holder left a write-ahead log that belongs to the database. The holder sets it, and a crash leaves
+   * it set.
    */
   leftLog: boolean
-  /** Whether that was since the machine started: its shared memory is then as the last holder left it. */
+  /** Whether that happened since the machine started: then the shared memory is as the last holder left it. */
   sameBoot: boolean
   /** Sets or clears `leftLog` for the next holder. */
   markLog(isInUse: boolean): void
   release(): void
 }
 
-/** Takes the lock or throws `locked` with the holder's process id. */
+/** Locks or throws `locked` with the holder's process id. */
 export function lockFolder(folder: string, pid: number): FolderLock {
   const inodes = lockInodes(folder)
   try {
@@ -54,7 +54,7 @@ export function lockFolder(folder: string, pid: number): FolderLock {
   }
 }
 
-/** The folder, and the one that the database lies in when `sightglass.db` is a symbolic link. */
+/** The folder, and the real folder of the database when `sightglass.db` is a symbolic link. */
 function lockInodes(folder: string): (() => void)[] {
   const home = realpathSync(folder)
   const folders = [home]
@@ -87,7 +87,7 @@ function lockFile(folder: string, pid: number): Database {
   try {
     db.run('PRAGMA busy_timeout = 0')
     db.run('PRAGMA page_size = 512') // one sector, which a power cut writes whole or not at all
-    // Without a journal file, naming the holder needs no room on a full disk. The page holds nothing else.
+    // Without a journal file, recording the holder needs no space on a full disk. The page has nothing else.
     db.run('PRAGMA journal_mode = MEMORY')
     reserve(db, pid)
     return db
@@ -99,20 +99,20 @@ function lockFile(folder: string, pid: number): Database {
   }
 }
 
-/** Ends with a transaction open and our process id committed before it, so that only a true holder is ever named. */
+/** Ends with a transaction open and our process id committed before it, so that only a real holder is named. */
 function reserve(db: Database, pid: number): void {
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     db.run('BEGIN IMMEDIATE')
     if (number(db, 'user_version') === pid) return
     if (!commitPragma(db, 'user_version', pid)) {
-      db.run('BEGIN IMMEDIATE') // held without a name: better than not starting on a full disk
+      db.run('BEGIN IMMEDIATE') // held without a name, which is better than not starting on a full disk
       return
     }
   }
   throw new StoreError('locked', 'the data folder is being opened by several processes at once')
 }
 
-/** The transaction ends for a moment: the lock on the folder keeps others out meanwhile. */
+/** Ends the transaction for a moment. The lock on the folder excludes others meanwhile. */
 function markLog(db: Database, isInUse: boolean): void {
   const mark = isInUse ? (bootMark() ?? 1) : 0
   if (number(db, 'application_id') === mark) return
@@ -120,7 +120,7 @@ function markLog(db: Database, isInUse: boolean): void {
   db.run('BEGIN IMMEDIATE')
 }
 
-/** A number for the time since the machine started, null where the kernel gives it no id. */
+/** Identifies the current boot of the machine; null where the kernel has no id for it. */
 function bootMark(): number | null {
   try {
     const id = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')
@@ -152,19 +152,19 @@ function lockedError(db: Database): StoreError {
   try {
     pid = number(db, 'user_version')
   } catch {
-    // The holder is writing its name just now; the lock itself is certain.
+    // The holder is writing its name at this moment. The lock itself is certain.
   }
   const who = pid === 0 ? 'another process' : `process ${pid}`
   return new StoreError('locked', `the data folder is in use by ${who}`)
 }
 
 /**
- * Locks a folder itself with flock(2). Removing or replacing a file in the folder does not release this lock, and the
- * kernel releases it when the process ends, also by kill -9.
+ * Locks a folder with flock(2). Deleting or replacing a file in the folder does not release this lock, and the kernel
+ * releases it when the process ends, also by kill -9.
  */
 interface System {
   flock(descriptor: number, operation: number): number
-  /** Why the last call of this thread failed. */
+  /** The error of this thread's last call. */
   errno(): number
 }
 
@@ -183,8 +183,8 @@ const libraries: readonly (readonly [file: string, errno: string])[] =
 let system: System | null | undefined
 
 /**
- * Returns the function that releases the lock. Throws `locked` while another process holds it. Null where the file
- * system or the C library offers no such lock: `sightglass.lock` is then the only one.
+ * Returns the function that unlocks. Throws `locked` while another process holds the lock. Null where the file system
+ * or the C library has no such lock: then `sightglass.lock` is the only one.
  */
 function lockInode(folder: string): (() => void) | null {
   system ??= loadSystem()
@@ -217,7 +217,7 @@ function loadSystem(): System | null {
   return null
 }
 
-/** The kernel's table of locks names the process, also when the lock file that would name it was removed. */
+/** The kernel's table of locks names the process, also when the lock file was deleted. */
 function holderText(folder: string): string {
   try {
     const inode = String(statSync(folder, { bigint: true }).ino)
@@ -226,7 +226,7 @@ function holderText(folder: string): string {
       if (kind === 'FLOCK' && file?.split(':')[2] === inode) return `process ${pid}`
     }
   } catch {
-    // No such table on this system.
+    // This system has no such table.
   }
   return 'another process'
 }

@@ -1,6 +1,6 @@
 /**
- * Finds evidence that a data folder held more than it holds now, before anything is written: a missing database, a
- * write-ahead log that was removed or cut, audit heads that know more entries. A new start would hide the loss.
+ * Finds evidence of lost data before anything is written: a missing database, a deleted or truncated write-ahead log,
+ * audit heads with more entries than the database. A new start would hide the loss.
  */
 import type { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
@@ -13,15 +13,17 @@ import type { FolderLock } from './lock.ts'
 import { schemaVersion } from '../migrations/migrate.ts'
 import { freeBytes } from './reserve.ts'
 
-const createBytesMin = 2 * 1024 * 1024 // room for an empty database, its log and its shared memory
-/** Whatever of these is there was made after the database. */
+const createBytesMin = 2 * 1024 * 1024 // space for an empty database, its log and its shared memory
+/** Each of these is created after the database. */
 const madeLater = ['audit-heads', 'audit-checkpoints', 'audit-signing.key']
-/** Files that describe the lost data. The signing key stays: what it signed must remain verifiable. */
+/** Files that describe the lost data. The signing key stays, because its signatures must remain verifiable. */
 const setAsideFiles = ['sightglass.db', 'sightglass.db-wal', 'sightglass.db-shm', ...madeLater.slice(0, 2)]
 
 export type Missing = { what: string; files: string[] } | null
 
-/** What is missing, judged by the files alone. Throws when a restore was interrupted or a new database has no room. */
+/**
+ * The loss shown by the files alone. Throws when a restore was interrupted or the disk has no space for a new database.
+ */
 export function missingFiles(folder: string, lock: Pick<FolderLock, 'leftLog' | 'sameBoot'>): Missing {
   if (existsSync(unfinishedRestorePath(folder))) {
     throw new StoreError(
@@ -42,7 +44,7 @@ export function missingFiles(folder: string, lock: Pick<FolderLock, 'leftLog' | 
   return null
 }
 
-/** A clean end removes the log after everything in it is in the database; a crash leaves it beside the database. */
+/** A clean stop removes the log after copying it into the database. A crash leaves it. */
 function missingLog(path: string, { leftLog, sameBoot }: Pick<FolderLock, 'leftLog' | 'sameBoot'>): Missing {
   const isThere = existsSync(`${path}-wal`)
   const known = sameBoot ? logInUse(`${path}-shm`) : null
@@ -59,8 +61,8 @@ function missingLog(path: string, { leftLog, sameBoot }: Pick<FolderLock, 'leftL
 }
 
 /**
- * What the shared memory says of the log (layout: "WAL-Index File Format" of SQLite). It is exact after kill -9, and
- * worth nothing after a power cut, because nobody syncs it.
+ * The size of the log according to the shared memory (layout: "WAL-Index File Format" of SQLite). It is exact after
+ * kill -9, and useless after a power cut, because nothing syncs it.
  */
 function logInUse(path: string): { bytes: number; isNeeded: boolean } | null {
   if (sizeOf(path) < 100) return null
@@ -72,7 +74,7 @@ function logInUse(path: string): { bytes: number; isNeeded: boolean } | null {
   return { bytes: 32 + frames * (24 + (pageSize === 1 ? 65_536 : pageSize)), isNeeded: frames > copied }
 }
 
-/** What is missing in a database that opens: everything, or audit entries that the file of their heads knows. */
+/** The loss shown by a database that opens: all of it, or audit entries that are in `audit-heads`. */
 export function missingEntries(db: Database, folder: string): Missing {
   const files = madeLater.slice(0, 2)
   const known = readAuditHeads(folder)
@@ -96,7 +98,7 @@ export function refuseMissing({ what }: NonNullable<Missing>): never {
   throw new StoreError('incomplete', what)
 }
 
-/** Moves the files into a folder of their own, for whoever investigates. Returns its name. */
+/** Moves the files into their own folder for an investigation. Returns its name. */
 export function setAside(folder: string, files: string[], now: number): string {
   const name = `set-aside-${new Date(now).toISOString().replaceAll(':', '')}`
   mkdirSync(`${folder}/${name}`, { mode: 0o700, recursive: true })

@@ -1,7 +1,7 @@
 /**
- * The reserve: 4 MiB beside the database that are given up on a full disk, in pieces or whole. A piece makes room for
- * opening the database (SQLite needs some for its shared memory) and for what people must be able to do then: sign in,
- * export, shorten retention. Retention takes all of it for the room in the log that it needs to make room.
+ * The reserve: 4 MiB beside the database, released on a full disk in pieces or whole. A piece makes space for opening
+ * the database (SQLite needs some for its shared memory) and for what people must be able to do then: sign in, export,
+ * shorten retention. Retention releases all of it, because its log needs space before it frees any.
  */
 import {
   closeSync,
@@ -19,8 +19,8 @@ import {
 import { StoreError } from '../../contract/errors.ts'
 
 const reserveBytes = 4 * 1024 * 1024
-const openBytesMin = 1024 * 1024 // below this much room, opening may fail
-const makeBytesMin = 4 * reserveBytes // make it only where it does not itself fill the disk
+const openBytesMin = 1024 * 1024 // with less free space, opening may fail
+const makeBytesMin = 4 * reserveBytes // create it only where it does not fill the disk itself
 
 const pieceBytes = 256 * 1024
 const chunkBytes = 64 * 1024
@@ -32,7 +32,7 @@ export function freeBytes(folder: string): number {
   return bavail * bsize
 }
 
-/** Gives the reserve up; false when there is none. */
+/** Releases the whole reserve; false when there is none. */
 export function dropReserve(folder: string): boolean {
   const path = `${folder}/${fileName}`
   if (!existsSync(path)) return false
@@ -40,7 +40,7 @@ export function dropReserve(folder: string): boolean {
   return true
 }
 
-/** Gives a piece of the reserve up; false when nothing is left of it. */
+/** Releases a piece of the reserve; false when none is left. */
 function lendReserve(folder: string): boolean {
   const path = `${folder}/${fileName}`
   const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0
@@ -49,7 +49,7 @@ function lendReserve(folder: string): boolean {
   return true
 }
 
-/** Takes back what was lent and is free again, before anything else on the disk does. */
+/** Reclaims released pieces that are free again, before other data on the disk uses them. */
 export function regainReserve(folder: string): void {
   const path = `${folder}/${fileName}`
   const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? reserveBytes
@@ -65,12 +65,12 @@ export function regainReserve(folder: string): void {
   }
 }
 
-/** Gives up as much of the reserve as opening the database needs. */
+/** Releases as much of the reserve as opening the database needs. */
 export function dropReserveWhenFull(folder: string): void {
   while (freeBytes(folder) < openBytesMin && lendReserve(folder));
 }
 
-/** Makes the reserve when it is missing and there is room. A failure leaves none: it is a comfort, not a need. */
+/** Creates a missing reserve when there is space. A failure leaves none, because the reserve is optional. */
 export function makeReserveWhenRoom(folder: string): void {
   const path = `${folder}/${fileName}`
   try {
@@ -88,7 +88,7 @@ export function makeReserveWhenRoom(folder: string): void {
   }
 }
 
-/** What people do, in a few kilobytes: on a full disk they must be able to look and to mend it. Traffic is refused. */
+/** People's verbs, each a few kilobytes: on a full disk they must be able to look and to repair. Ingest is rejected. */
 const byPeople = [
   /^(accounts|secondFactors|sites)\./,
   /^signIns\.(create|end|endById|endOthers|switchOrg)$/,
@@ -98,7 +98,7 @@ const byPeople = [
   /^(audit\.append|retention\.set)$/,
 ]
 
-/** Runs a verb of people again with a piece of the reserve for as long as there is no room for it. */
+/** Retries a person's verb with pieces of the reserve while the disk is full. */
 export function withReserve<T>(folder: string, verb: string, work: () => T): T {
   for (;;) {
     try {

@@ -3,10 +3,10 @@ import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../contract/errors.ts'
 import { diskBoundsMs, makeHistogram, observe } from '../../rules/histogram.ts'
 
-/** Of this thread's transactions that changed something: how long COMMIT took, fsync included. */
+/** Commit times of this thread's transactions that changed something, fsync included. */
 export const commitTimes = makeHistogram(diskBoundsMs)
 
-/** Runs `work` between BEGIN IMMEDIATE and COMMIT; whatever it throws undoes everything it did. */
+/** Runs `work` between BEGIN IMMEDIATE and COMMIT. Rolls back whatever it throws. */
 export function inTransaction<T>(db: Database, work: () => T): T {
   db.query('BEGIN IMMEDIATE').run()
   try {

@@ -7,31 +7,31 @@ const tickMs = 1_000
 const minuteTicks = 60
 
 export interface Housekeeping {
-  /** Something was written just now. */
+  /** Records a write. */
   busy(): void
-  /** After a commit: copies the log into the database when it has grown. Throws when the device fails. */
+  /** After a commit: copies a grown log into the database. Throws when the device fails. */
   copyGrown(): void
-  /** Copies the log into the database now and empties it; false while a reader is in the way. */
+  /** Copies the log into the database and empties it; false while a reader prevents that. */
   truncate(): boolean
-  /** Copies what it can of the log at once, and never throws: the log is about to be lost. */
+  /** Copies as much of the log as possible, and never throws, because the log is about to be lost. */
   saveLog(): void
-  /** Stops the ticks and truncates the log a last time. */
+  /** Stops the timer and truncates the log a last time. */
   end(): void
 }
 
 export interface Chores {
   idle(): void
   minute(): void
-  /** Runs a copy of the log; what it throws must end the writing, and goes no further. */
+  /** Runs a copy of the log. Its error ends writing and goes no further. */
   copy(work: () => void): void
 }
 
 export function housekeeping(db: Database, chores: Chores): Housekeeping {
   let writtenSinceTick = false
-  let unsettled = false // the log may hold pages that the database does not
+  let unsettled = false // the log may hold pages that the database lacks
   let ticks = 0
 
-  /** A full disk cannot be copied to; the log holds everything and a later try succeeds. */
+  /** A full disk cannot be copied to. The log has everything, and a later attempt succeeds. */
   function unlessFull(work: () => void): void {
     try {
       work()
@@ -41,7 +41,7 @@ export function housekeeping(db: Database, chores: Chores): Housekeeping {
     }
   }
 
-  /** Waits for no reader: with one in the way the log just stays until the next try. */
+  /** Waits for no reader: with one in the way the log stays until the next attempt. */
   function truncate(): void {
     chores.copy(() => {
       db.run('PRAGMA busy_timeout = 0')
@@ -61,7 +61,7 @@ export function housekeeping(db: Database, chores: Chores): Housekeeping {
     const idle = !writtenSinceTick
     writtenSinceTick = false
     if (ticks % minuteTicks === 0) chores.minute()
-    if (idle) chores.idle() // first: what it writes goes with the log
+    if (idle) chores.idle() // first: what it writes leaves with the log
     if (unsettled && (idle || ticks % minuteTicks === 0)) truncate()
   }
 
@@ -84,7 +84,7 @@ export function housekeeping(db: Database, chores: Chores): Housekeeping {
       try {
         db.query('PRAGMA wal_checkpoint(PASSIVE)').get()
       } catch {
-        // The caller already reports why nothing is acknowledged any more.
+        // The caller already reports why nothing is acknowledged.
       }
     },
     end() {

@@ -1,4 +1,4 @@
-/** Accounts and memberships in SQLite. An organization keeps one owner, and the appliance one operator. */
+/** Accounts and memberships in SQLite. An organization always has an owner, and the appliance an operator. */
 import { and, count, eq, gt, ne } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'
@@ -12,7 +12,7 @@ type Command<
 > = Parameters<AccountStore[K]>[0]
 type FirstOwnerResult = Awaited<ReturnType<AccountStore['createFirstOwner']>>
 
-/** One transaction on the only writer: of any number of claims at once exactly one finds no owner. */
+/** One transaction on the only writer: of any number of concurrent claims exactly one finds no owner. */
 export function createFirstOwner(
   { db, orm }: WriteContext,
   command: Command<'createFirstOwner'>,
@@ -57,7 +57,7 @@ export function setPassword({ db, orm }: WriteContext, command: Command<'setPass
   appendAudit(db, command.audit)
 }
 
-/** Ends every other sign-in of the account too: whoever held the old password is out. */
+/** Ends every other sign-in of the account too, which excludes anybody with the old password. */
 export function changePassword(
   orm: WriteContext['orm'],
   accountId: string,
@@ -91,7 +91,7 @@ export function findAccount(
   return { ...found, memberships: membershipsOf(orm, accountId) }
 }
 
-/** In the age of the organizations: the first is where an account is at home. */
+/** In order of creation: the first is the account's default. */
 export function membershipsOf(orm: WriteContext['orm'], accountId: string): Membership[] {
   return orm
     .select({ accountId: membership.accountId, orgId: membership.orgId, role: membership.role })
@@ -176,7 +176,7 @@ function ownersOf(orm: Orm, orgId: string): number {
   return orm.select({ n: count() }).from(membership).where(owners).get()?.n ?? 0
 }
 
-/** A sign-in in hand must not outlive the rights it was given for. */
+/** A sign-in must not outlive the rights that it was created with. */
 function endSignIns(orm: Orm, { orgId, accountId }: Who): void {
   orm
     .delete(signIn)

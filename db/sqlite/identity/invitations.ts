@@ -9,7 +9,7 @@ import { changePassword, membershipsOf } from './accounts.ts'
 import type { Account, AccountStore, Invitation, InvitationStore, OneTimeLink } from '../../contract/store.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
-/** The chain for acts that belong to no organization (contract §8). */
+/** The chain for actions that belong to no organization (contract §8). */
 
 export function createLink(
   { db, orm }: WriteContext,
@@ -33,7 +33,7 @@ export function findLink(
   return orm.select().from(oneTimeLink).where(live).get() ?? null
 }
 
-/** The audit entry is made here, because only this transaction knows whose link it was. */
+/** The audit entry is made here, because only this transaction knows the link's account. */
 export function resetPassword(
   { db, orm }: WriteContext,
   command: Parameters<AccountStore['resetPassword']>[0],
@@ -51,7 +51,7 @@ export function resetPassword(
     .all()[0]
   if (used === undefined || used.accountId === null) return 'link_invalid'
   const account = changePassword(orm, used.accountId, command.passwordHash)
-  // Whoever knew the old password may have signed in from anywhere; the holder of the link is the person.
+  // Anybody with the old password may have signed in from anywhere; the holder of the link is the person.
   orm.delete(accountNetwork).where(eq(accountNetwork.accountId, account.id)).run()
   if (command.network !== undefined) rememberNetwork(orm, account.id, command.network, command.now)
   const home = membershipsOf(orm, account.id)[0]
@@ -110,7 +110,7 @@ export function revokeInvitation({ db, orm }: WriteContext, command: Command<'re
   appendAudit(db, command.audit)
 }
 
-/** The audit entry is made here, because only this transaction knows whether the account is a new one. */
+/** The audit entry is made here, because only this transaction knows whether the account is new. */
 export function acceptInvitation(
   { db, orm }: WriteContext,
   command: Command<'accept'>,
@@ -125,7 +125,7 @@ export function acceptInvitation(
     return 'link_invalid'
   }
   const known = orm.select().from(account).where(eq(account.email, used.email)).get()
-  // The password was checked against, or hashed for, the account as the caller saw it.
+  // The password was checked against, or hashed for, the account as the caller read it.
   const seen = known === undefined || sameAccount(known, command.account)
   if (command.signIn !== undefined && !seen)
     throw new StoreError('conflict', `${used.email} changed meanwhile`)

@@ -1,8 +1,8 @@
-/** API keys and restricted sites in the calling thread's memory: ingest reads both at every request. */
+/** Caches API keys and restricted sites on the calling thread, because ingest reads both for every request. */
 import type { ApiKey, KeyStore, SiteStore } from '../../contract/store.ts'
 import type { Nouns } from '../threads/remote-verbs.ts'
 
-/** Every change goes to the writer first, and to memory once it is on disk. */
+/** Every change goes to the writer first, and to the cache when it is on disk. */
 export function cachedKeys(
   remote: Nouns['keys'],
   loaded: ApiKey[],
@@ -59,7 +59,7 @@ function keyMap(keys: ApiKey[]) {
   return {
     find(hash: string): ApiKey | null {
       const key = byHash.get(hash)
-      return key === undefined ? null : { ...key } // a copy, which the caller may change
+      return key === undefined ? null : { ...key } // a copy that the caller may change
     },
     put(key: ApiKey): void {
       const copy = structuredClone(key)

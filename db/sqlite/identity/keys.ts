@@ -24,7 +24,7 @@ export function listKeys(
     .all()
 }
 
-/** Every key of every organization: the calling side answers look-ups from memory. */
+/** Every key of every organization, for the calling thread's cache. */
 export function allKeys({ orm }: ReadContext): ApiKey[] {
   return orm.select().from(apiKey).all()
 }
@@ -82,7 +82,7 @@ export function markKeyExposed(
   return true
 }
 
-/** Uses may arrive out of order; the latest one stands. */
+/** Uses may arrive out of order; the latest is kept. */
 export function touchKeys({ db }: WriteContext, uses: Parameters<KeyStore['touch']>[0]): void {
   const statement = db.query(
     `UPDATE api_key SET last_used_at_ms = ?2, last_used_address = ?3

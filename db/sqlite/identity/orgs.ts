@@ -16,7 +16,7 @@ export function createOrg({ db, orm }: WriteContext, command: Parameters<OrgStor
   appendAudit(db, command.audit)
 }
 
-/** Creates the first organization while there is none; returns whether it did. */
+/** Creates the first organization while there is none. Returns whether it did. */
 export function bootstrapOrg(context: WriteContext, command: { org: Org; audit: AuditEntry }): boolean {
   if (context.orm.select({ id: org.id }).from(org).limit(1).get() !== undefined) return false
   createOrg(context, command)
@@ -27,7 +27,7 @@ export function listOrgs({ orm }: ReadContext): Org[] {
   return orm.select().from(org).orderBy(org.createdAtMs, org.id).all()
 }
 
-/** An id wins over an equal slug. */
+/** An id takes precedence over an equal slug. */
 export function findOrg({ orm }: ReadContext, idOrSlug: string): Org | null {
   const found = orm
     .select()
@@ -84,15 +84,15 @@ export function cancelOrgDeletion(
   appendAudit(db, command.audit)
 }
 
-/** The audit chain outlives its organization; the event engine keeps the number it gave, in memory too. */
+/** The audit chain outlives its organization. The event engine keeps its number, in memory too. */
 const keptTables = ['audit_head', 'audit_trim', 'event_org']
 
-/** Deliveries that one step takes: half a megabyte each at most. */
+/** Deliveries per step: at most half a megabyte each. */
 const deliveriesMax = 64
 
 /**
- * One step, as short as one of retention: of ten million events in one transaction, every other write would wait five
- * seconds and the log would hold 900 MB. A crash between two steps leaves an organization with fewer events.
+ * One step, as short as one of retention: with ten million events in one transaction every other write would wait five
+ * seconds and the log would grow to 900 MB. A crash between two steps leaves an organization with fewer events.
  */
 export function emptyOrg(
   context: WriteContext,
@@ -106,7 +106,7 @@ export function emptyOrg(
   return { events: expired.events, done }
 }
 
-/** What is left of an organization, which is little when it was emptied before. */
+/** Deletes the rest of an organization, which is little after it was emptied. */
 export function removeOrg(context: WriteContext, command: Parameters<OrgStore['remove']>[0]): void {
   const { db, orm } = context
   const { orgId, now, audit } = command
@@ -115,7 +115,7 @@ export function removeOrg(context: WriteContext, command: Parameters<OrgStore['r
   db.query(
     'DELETE FROM webhook_attempt WHERE delivery_seq IN (SELECT seq FROM webhook_delivery WHERE org_id = ?)',
   ).run(orgId)
-  // Tables of one noun refer to each other; what is asked is only that nothing is left over at the end.
+  // Tables of one noun refer to each other, so only the end of the transaction must be consistent.
   db.run('PRAGMA defer_foreign_keys = ON')
   for (const name of tablesWithOrg(context)) {
     if (!keptTables.includes(name)) db.query(`DELETE FROM "${name}" WHERE org_id = ?`).run(orgId)
@@ -130,7 +130,7 @@ function requireDue({ orm }: WriteContext, orgId: string, now: number): void {
     throw new StoreError('conflict', `the deletion of ${orgId} is not due yet`)
 }
 
-/** From the schema itself, so that a table of tomorrow is not forgotten. */
+/** From the schema itself, so that a future table is included. */
 function tablesWithOrg({ db }: WriteContext): string[] {
   return db
     .query<{ name: string }, []>(

@@ -1,4 +1,4 @@
-/** The identity tables for drizzle. The migrations create them; a test compares the two. */
+/** Declares the identity tables for drizzle. The migrations create them; a test compares the two. */
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { KeyKind, OneTimeLink, Role } from '../../contract/store.ts'
 

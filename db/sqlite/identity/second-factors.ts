@@ -1,4 +1,4 @@
-/** Second factors in SQLite: a sealed seed, the last step used, and hashes of the recovery codes. */
+/** Second factors in SQLite: an encrypted seed, the last step used, and hashes of the recovery codes. */
 import { and, count, eq, lt } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import type { Proof, SecondFactor, SecondFactorStore } from '../../contract/store.ts'
@@ -47,7 +47,7 @@ export function removeSecondFactor({ db, orm }: WriteContext, { accountId, audit
   appendAudit(db, audit)
 }
 
-/** Uses up a code for a sign-in; false when it was used before. */
+/** Consumes a code for a sign-in; false when it was used before. */
 export function useProof(orm: Orm, accountId: string, proof: Proof): boolean {
   if ('step' in proof) {
     const moved = orm

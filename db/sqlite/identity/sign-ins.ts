@@ -28,12 +28,12 @@ export function createSignIn(
   return 'done'
 }
 
-/** A password that was changed while the old one was being checked opens nothing. */
+/** A password that changed during the check signs nobody in. */
 function hasPassword(orm: WriteContext['orm'], accountId: string, passwordHash: string): boolean {
   return orm.select().from(account).where(eq(account.id, accountId)).get()?.passwordHash === passwordHash
 }
 
-/** The networks of an account are few: a person's places, not everybody who ever had its password. */
+/** An account has few networks: a person's own, not those of everybody who ever had its password. */
 const networksMax = 20
 
 export function rememberNetwork(
@@ -89,7 +89,7 @@ export function findExternal(
   return found?.account ?? null
 }
 
-/** The one last seen first. */
+/** Last used first. */
 export function listSignIns({ orm }: ReadContext, accountId: string): SignIn[] {
   return orm
     .select()
@@ -99,7 +99,7 @@ export function listSignIns({ orm }: ReadContext, accountId: string): SignIn[] {
     .all()
 }
 
-/** Null as well when the account is no longer a member of the organization the sign-in shows. */
+/** Also null when the account is no longer a member of the sign-in's organization. */
 export function findSignIn({ orm }: ReadContext, tokenHash: string): SignInView | null {
   const found = orm
     .select({
@@ -163,7 +163,7 @@ export function endOtherSignIns(
   return ended
 }
 
-/** A new token too: what the cookie of before could reach must not follow into another organization. */
+/** With a new token, so that the previous cookie cannot reach another organization. */
 export function switchSignInOrg(
   { db, orm }: WriteContext,
   { tokenHash, newTokenHash, orgId, audit }: Parameters<SignInStore['switchOrg']>[0],

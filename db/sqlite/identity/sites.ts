@@ -1,4 +1,4 @@
-/** Sites in SQLite: seen in events, with the settings people chose. */
+/** Sites in SQLite: named by events, with the settings that people chose. */
 import { eq } from 'drizzle-orm'
 import type { Site, SiteStore } from '../../contract/store.ts'
 import { appendAudit } from '../audit/append.ts'
@@ -6,7 +6,7 @@ import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { member } from '../events/blocks/fields.ts'
 import { site } from './schema.ts'
 
-/** In the order of their ids. */
+/** In order of their ids. */
 export function listSites({ db, orm }: ReadContext, orgId: string): Site[] {
   const seen = db
     .query<{ text: string }, [string, number]>(
@@ -24,7 +24,7 @@ export function listSites({ db, orm }: ReadContext, orgId: string): Site[] {
   return [...sites.values()].sort((a, b) => (a.siteId < b.siteId ? -1 : 1))
 }
 
-/** Of every organization: the calling side answers from memory. */
+/** Of every organization, for the calling thread's cache. */
 export function restrictedSites({ orm }: ReadContext): { orgId: string; siteId: string }[] {
   return orm
     .select({ orgId: site.orgId, siteId: site.siteId })

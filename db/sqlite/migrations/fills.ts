@@ -31,7 +31,7 @@ import { readSeed } from '../events/dedupe/fingerprints.ts'
 import { openTerms, type Terms } from '../events/write/org-state.ts'
 import type { Database } from 'bun:sqlite'
 
-/** Longer ones were never meant as names; interned, 4,096 of them would fill the memory of every start. */
+/** Longer texts were never meant as names, and 4,096 of them, interned, would fill memory at every start. */
 const internedCharsMax = 200
 
 interface Fill {
@@ -40,13 +40,13 @@ interface Fill {
   folded: number
   terms: Terms
   hashSeed: number
-  /** Hour -> site, type and outcome -> agent -> events, of what rollups count already. */
+  /** Hour -> site, type and outcome -> agent -> events, of what rollups already count. */
   agents: Map<number, Map<number, Map<number, number>>>
 }
 
 /**
- * Events of a clock far ahead get their time of arrival, blocks the names and purposes of their agents, sealed segments
- * an index of both. Rollups follow; they lack the agents of what retention deleted before.
+ * Gives events of a clock far ahead their time of arrival, blocks the names and purposes of their agents, and sealed
+ * segments an index of both. Rollups follow, without the agents of events that expired before.
  */
 export function fillFields(db: Database): void {
   const orgs = db.query<{ num: number; folded: number }, []>(
@@ -137,7 +137,7 @@ function readAgents({ terms, hashSeed }: Fill, content: BlockContent): AgentRow[
   return found
 }
 
-/** Cheap and never wrong when it says no. */
+/** A cheap check without false negatives. */
 function mayNameAgent(text: string): boolean {
   return text.includes('"name"') || text.includes('"purpose"') || text.includes('\\u')
 }
@@ -174,7 +174,7 @@ function addAgents({ db, org, agents }: Fill): void {
   }
 }
 
-/** Of a segment that retention has begun to delete, what is left of it. */
+/** The rest of a segment that retention has begun to delete. */
 function fillSegment(db: Database, org: number, segment: number): void {
   const first = segment * segmentEvents
   const zones = zonesBetween(db, org, first, first + segmentEvents)
@@ -201,7 +201,7 @@ function fillSegment(db: Database, org: number, segment: number): void {
   )
 }
 
-/** Events that retention has taken by then stay uncounted: nothing says any more which pair they had. */
+/** Events that expired before stay uncounted, because nothing tells which pair they had. */
 export function fillClassVendor(db: Database): void {
   const orgs = db.query<{ num: number; folded: number }, []>(
     'SELECT num, folded_seq AS folded FROM event_org',
@@ -218,7 +218,7 @@ function fillOrg(db: Database, org: number, folded: number): void {
     const [classes, vendors, times] = [member.class, member.vendor, extra.at].map(block.column)
     const end = Math.min(block.rows, folded + 1 - seqOf(zone.place))
     for (let row = 0; row < end; row++) {
-      if (types![row] === 0) continue // taken away
+      if (types![row] === 0) continue // deleted
       const group = (sites![row]! * typesSpan + types![row]!) * outcomesSpan + outcomes![row]!
       const pairs = childOf(childOf(byHour, Math.floor(times![row]! / hourMs)), group)
       const pair = pairCode(classes![row]!, vendors![row]!)

@@ -18,7 +18,7 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migration (
   applied_at_ms INTEGER NOT NULL
 ) STRICT`
 
-/** The highest migration the database has, 0 for an empty one; a database of another program is refused. */
+/** The highest migration of the database, 0 for an empty one. Rejects another program's database. */
 export function schemaVersion(db: Database): number {
   const tables = db.query<{ n: number }, []>('SELECT count(*) AS n FROM sqlite_schema').get()?.n ?? 0
   if (tables === 0) return 0
@@ -29,7 +29,7 @@ export function schemaVersion(db: Database): number {
   return db.query<{ v: number | null }, []>('SELECT max(version) AS v FROM schema_migration').get()?.v ?? 0
 }
 
-/** Throws when the database is another program's, a newer release's, or older and may not be; reads only. */
+/** Throws when the database is another program's, a newer release's, or older and must not be upgraded. Only reads. */
 export function requireKnownSchema(db: Database, known: readonly Migration[], mayBeOlder = true): void {
   const version = schemaVersion(db)
   const pending = pendingMigrations(version, known)
@@ -40,7 +40,7 @@ export function requireKnownSchema(db: Database, known: readonly Migration[], ma
   )
 }
 
-/** Applies what is pending and returns the versions that ran; running it again does nothing. */
+/** Applies pending migrations and returns their versions. Running it again does nothing. */
 export function migrate(db: Database, known: readonly SqliteMigration[], now: number): number[] {
   const pending = pendingMigrations(schemaVersion(db), known)
   if (pending.length === 0) return []

@@ -69,7 +69,7 @@ export function listIngestCounts(
     .map(({ hour, ...one }) => ({ ...one, hourStartMs: hour * countHourMs }))
 }
 
-/** Samples of what ingest refused: the newest 1,000 of each organization. */
+/** Samples of rejected requests: the newest 1,000 per organization. */
 const samplesPerOrgMax = 1_000
 
 export function addRejected({ db, orm }: WriteContext, samples: RejectedSample[]): void {

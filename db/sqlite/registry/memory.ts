@@ -1,4 +1,4 @@
-/** Site memory in SQLite: one row per site that points to its newest version, snapshots compressed. */
+/** Site memory in SQLite: one row per site that refers to its newest version, with compressed snapshots. */
 import type {
   MemoryPush,
   MemoryQuery,
@@ -50,7 +50,7 @@ function memoryOf({ snapshot, computed, ...memory }: Row): StoredMemory {
   return { ...memory, computed: computed === 1, json: decompressed(snapshot, memory.siteId) }
 }
 
-/** Snapshots are large, so how many fit is decided by their sizes before any is read. */
+/** Snapshots are large, so their sizes decide how many fit before any is read. */
 export function listMemories(
   context: ReadContext,
   { orgId, siteIds, after, limit, bytesMax }: MemoryQuery,

@@ -1,4 +1,4 @@
-/** What pushed tools and site memory share: compressed JSON columns, and the sites that have pushed. */
+/** Shared by pushed tools and site memory: compressed JSON columns, and the sites that pushed. */
 import { StoreError } from '../../contract/errors.ts'
 import type { Database } from 'bun:sqlite'
 
@@ -8,7 +8,7 @@ export function compressed(json: string): Uint8Array {
   return Bun.zstdCompressSync(json)
 }
 
-/** `what` names the thing in the error of a database that lost it. */
+/** `what` names the object in the error of a database that lost it. */
 export function decompressed(blob: Uint8Array | undefined, what: string): string {
   if (blob === undefined) throw new StoreError('corrupt', `the text of ${what} is missing`)
   try {
@@ -18,7 +18,7 @@ export function decompressed(blob: Uint8Array | undefined, what: string): string
   }
 }
 
-/** Whether the site is among those of the table, or there is room for one more. */
+/** Whether the table has the site, or one more is within the limit. */
 export function registerSite(
   db: Database,
   table: 'registry_tool' | 'memory_site',
@@ -38,7 +38,7 @@ export function registerSite(
 
 const tables = ['registry_tool', 'registry_tool_version', 'memory_site', 'memory_version']
 
-/** Takes away what a site pushed, all versions of it. */
+/** Deletes all versions of what a site pushed. */
 export function removePushed(db: Database, orgId: string, siteId: string): void {
   for (const table of tables)
     db.query(`DELETE FROM ${table} WHERE org_id = ? AND site_id = ?`).run(orgId, siteId)

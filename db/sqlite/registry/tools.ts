@@ -1,4 +1,4 @@
-/** Pushed tools in SQLite: one row per tool that points to its newest version, descriptors compressed. */
+/** Pushed tools in SQLite: one row per tool that refers to its newest version, with compressed descriptors. */
 import type { Database } from 'bun:sqlite'
 import type {
   StoredTool,
@@ -20,7 +20,7 @@ interface Known {
   removedAtMs: number | null
 }
 
-/** All or nothing: a limit is looked at before anything is written. */
+/** All or nothing: limits are checked before anything is written. */
 export function pushTools({ db }: WriteContext, push: ToolPush): ToolPushResult {
   const { orgId, siteId, tools, replace } = push
   const known = new Map(knownTools(db, orgId, siteId).map((tool) => [tool.name, tool]))

@@ -1,4 +1,4 @@
-/** Retention settings, re-count progress, freed pages, and erasing copies of events from deliveries and samples. */
+/** Retention settings, re-count progress, free pages, and erasing copies of events from deliveries and samples. */
 import { appendAudit } from '../audit/append.ts'
 import { pageBytes } from '../file/connection.ts'
 import { splitBatch } from '../../rules/batch-body.ts'
@@ -46,10 +46,10 @@ function noteRecount(
   ).run(orgId, throughMs, repaired)
 }
 
-/** Pages that one step moves: 2 MiB, a few milliseconds. */
+/** Pages per step: 2 MiB, a few milliseconds. */
 const stepPages = 256
 
-/** What is kept free: growing a file again costs more than reusing its pages. */
+/** Free pages to keep, because growing a file again costs more than reusing its pages. */
 const keptPages = 1_024
 
 function releasePages({ db }: WriteContext): { bytes: number; done: boolean } {
@@ -63,7 +63,7 @@ function releasePages({ db }: WriteContext): { bytes: number; done: boolean } {
   return { bytes: released * pageBytes, done: released === 0 || before - released <= keptPages }
 }
 
-/** The verbs of retention, re-counts and released room, by the names under which they travel. */
+/** The verbs of retention, re-counts and disk space, by name. */
 export const retentionWriteVerbs = {
   'retention.set': writeSetting,
   'retention.dropRollups': ({ events }: WriteContext, command: { orgId: string; beforeMs: number }) =>
@@ -82,11 +82,11 @@ export const retentionReadVerbs = {
 }
 
 /*
- * A delivery keeps its place and its other events, so that no receiver misses one; what a receiver answered may quote
- * the events and goes. A sample is cut off somewhere and need not be JSON: it goes when the value stands in it at all.
+ * A delivery keeps its sequence and its other events, so that no receiver misses one. Responses may quote the events
+ * and are deleted. A sample may be truncated JSON, so it is deleted when the value occurs in it at all.
  */
 
-/** Inside a transaction. One step looks at `rowsMax` deliveries; `afterSeq` is where the next one goes on. */
+/** Inside a transaction. Examines at most `rowsMax` deliveries; `afterSeq` is where the next step continues. */
 export function eraseFromDeliveries(
   db: Database,
   command: EraseCommand,
@@ -114,7 +114,7 @@ export function eraseFromDeliveries(
   return { erased, lastSeq: rows.length < rowsMax ? null : (rows.at(-1)?.seq ?? null) }
 }
 
-/** The same question that the event tables answer by their columns: any of the sessions and any of the subjects. */
+/** The same condition as for events: any of the sessions and any of the subjects. */
 function isErased(text: string, { sessionIds, subjects }: EraseCommand): boolean {
   const event = JSON.parse(text) as { sessionId?: unknown; metadata?: { subject?: unknown } | null }
   const among = (wanted: string[], value: unknown) =>

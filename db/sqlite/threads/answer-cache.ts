@@ -1,30 +1,29 @@
 /**
- * Answers of counting verbs, kept as long as nothing that they count has changed. Several tabs and the parts of one
- * page ask the same; in a quiet hour a page is there at once. An answer is never older than the last acknowledged
- * change.
+ * Caches results of counting verbs until what they count changes. Several tabs and the parts of one page send the same
+ * query. A result is never older than the last acknowledged change.
  */
 
 interface Entry {
   version: number
   answer: Promise<unknown>
-  rows: number // 0 until it is there
+  rows: number // 0 until the result is there
 }
 
 const answersMax = 64
-/** Of all answers together, some 100 bytes each; a single larger one is for an export. */
+/** Rows of all results together, some 100 bytes each. A single larger result belongs to an export. */
 const rowsMax = 150_000
 const rowsOfOneMax = 25_000
-const rowChars = 120 // of a row that is kept as JSON text
+const rowChars = 120 // per row of a result that is JSON text
 
 export interface AnswerCache {
-  /** The kept answer to the question, or the one that `ask` gives now. */
+  /** The cached result of the query, or the one that `ask` fetches. */
   of<T>(orgId: string, question: string, ask: () => Promise<T>): Promise<T>
-  /** Something was stored or taken away; null: of whatever organization. */
+  /** Events were stored or deleted; null: of any organization. */
   changed(orgId: string | null): void
 }
 
 export function answerCache(): AnswerCache {
-  const cache = new Map<string, Entry>() // the one asked for longest ago first
+  const cache = new Map<string, Entry>() // least recently used first
   const versions = new Map<string, number>()
   let ofAll = 0
   const versionOf = (orgId: string): number => ofAll + (versions.get(orgId) ?? 0)
@@ -35,7 +34,7 @@ export function answerCache(): AnswerCache {
       const version = versionOf(orgId)
       const known = cache.get(key)
       cache.delete(key)
-      // A question asked before a change may be answered from before it: whoever asks after it gets a new answer.
+      // A query sent before a change may be answered from before it, so a later caller gets a new result.
       const answer = known?.version === version ? (known.answer as ReturnType<typeof ask>) : ask()
       const rows = known?.answer === answer ? known.rows : 0
       const entry = { version, answer, rows }

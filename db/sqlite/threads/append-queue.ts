@@ -1,7 +1,6 @@
 /**
- * Group commit on the calling side: appends that wait while the disk works travel together in the next group.
- * Two groups may be outstanding when the second is worth it, so that the writer finds it ready when it has finished the
- * first.
+ * Group commit on the calling thread: appends that wait for the disk travel together in the next group. Two groups may
+ * be outstanding when the second is large enough, so that the writer has it when it finishes the first.
  */
 import { StoreError } from '../../contract/errors.ts'
 import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../../rules/histogram.ts'
@@ -10,7 +9,7 @@ import { packBatch, type AppendOutcome, type PackedBatch } from './protocol.ts'
 
 const groupsMax = 2
 
-/** Fewer events than this wait for the outstanding group: small groups cost the writer more than they save. */
+/** Fewer events wait for the outstanding group, because small groups cost the writer more than they save. */
 const secondGroupEventsMin = 256
 
 const groupEventsMax = 4_000
@@ -27,7 +26,7 @@ export interface AppendQueue {
   append(batch: EventBatch): Promise<AppendResult>
   pressure(): { queuedBytes: number; oldestMs: number }
   times(): Histogram
-  /** Fulfilled when nothing waits and nothing is outstanding. */
+  /** Fulfilled when nothing is queued or outstanding. */
   drained(): Promise<void>
 }
 
@@ -38,7 +37,7 @@ export function appendQueue(
   const waiting: Waiting[] = []
   const outstanding = new Set<Waiting[]>()
   const times = makeHistogram(diskBoundsMs)
-  let queuedChars = 0 // bytes, near enough, without encoding them
+  let queuedChars = 0 // roughly bytes, without encoding
   let waitingEvents = 0
   let scheduled = false
   let onDrained: (() => void)[] = []
@@ -53,7 +52,9 @@ export function appendQueue(
     }
   }
 
-  /** After what has arrived by now was read: a group of one costs the writer nearly as much as one of thirty. */
+  /**
+   * After the messages that have arrived were read: a group of one costs the writer nearly as much as one of thirty.
+   */
   function sendSoon(): void {
     if (scheduled) return
     scheduled = true
@@ -109,7 +110,7 @@ function isGroupDue(outstandingGroups: number, waitingEvents: number): boolean {
   return outstandingGroups === 0 || (outstandingGroups < groupsMax && waitingEvents >= secondGroupEventsMin)
 }
 
-/** How many of the waiting batches go in one group: at least one, then as many as the limits take. */
+/** How many of the waiting batches fit the limits of one group, at least one. */
 function groupLength(waiting: Waiting[]): number {
   let events = 0
   let chars = 0
@@ -121,7 +122,7 @@ function groupLength(waiting: Waiting[]): number {
   return end < 0 ? waiting.length : end
 }
 
-/** Settles every batch of a group; returns the organizations that got events. */
+/** Settles every batch of a group. Returns the organizations that got events. */
 function answer(group: Waiting[], outcomes: AppendOutcome[]): string[] {
   const touched = new Set<string>()
   group.forEach((one, index) => {

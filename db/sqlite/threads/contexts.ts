@@ -1,4 +1,4 @@
-/** What a verb gets from its thread. */
+/** What a thread passes to its verbs. */
 import type { Database } from 'bun:sqlite'
 import type { BunSQLiteDatabase } from 'drizzle-orm/bun-sqlite'
 import type { EventReader, EventWriter } from '../events/engine.ts'

@@ -1,17 +1,17 @@
-/** After a device has failed, rejects every later write, and makes the event engine reload its memory. */
+/** Rejects every write after a device failure, and makes the event engine reload its memory after a rollback. */
 import { endsWriting, type StoreError } from '../../contract/errors.ts'
 import type { EventWriter } from '../events/engine.ts'
 import { storeError } from '../file/failure.ts'
 
 export interface FailureLatch {
   /**
-   * Runs one piece of writing and throws a StoreError when it fails. Once a device has failed, what is in memory and
-   * what is on disk may differ: from then on nothing runs and nothing is acknowledged any more.
+   * Runs one write and throws a StoreError when it fails. After a device failure memory and disk may differ, so nothing
+   * runs and nothing is acknowledged any more.
    */
   run<T>(doing: string, work: () => T): T
-  /** The event engine, for work that has it take part: only then need its memory follow the transaction. */
+  /** The event engine, for writes that use it. Only then must its memory follow the transaction. */
   engine(): EventWriter
-  /** Tells the engine, when it took part, that the transaction is on disk. */
+  /** Tells the engine, when it was used, that the transaction was committed. */
   committed(): void
 }
 
@@ -23,7 +23,7 @@ export function failureLatch(events: EventWriter): FailureLatch {
     const failure = storeError(error, doing)
     if (endsWriting(failure)) broken = failure
     try {
-      if (engineUsed) events.rolledBack() // reads a good deal anew: not for every refused key
+      if (engineUsed) events.rolledBack() // reads much again, so not for every rejected key
     } catch (second) {
       broken ??= storeError(second, 'the memory of the event engine was lost')
     }

@@ -1,13 +1,13 @@
-/** Both ends of a worker: `openPort` sends requests and matches answers, `serve` answers them in order. */
+/** Both ends of a worker: `openPort` sends requests and matches responses, `serve` answers them in order. */
 import { StoreError } from '../../contract/errors.ts'
 import { failureOf, packAnswer, unpackAnswer, unpackRequest, type Answer } from './protocol.ts'
 import { storeError } from '../file/failure.ts'
 
 export interface Port {
   ask(verb: string, command: unknown): Promise<unknown>
-  /** Like `ask`, for a message that `pack` writes itself around the given id. */
+  /** Like `ask`, for a message that `pack` writes around the given id. */
   askPacked(pack: (id: number) => string): Promise<unknown>
-  /** Questions without an answer yet. */
+  /** Requests without a response. */
   open(): number
   /** Fulfilled when the worker has ended. */
   ended: Promise<void>
@@ -64,16 +64,16 @@ export function openPort(workerName: 'writer' | 'reader'): Port {
   }
 }
 
-/** Inside the executable every module says that it stands at the root, and workers keep their path below it. */
+/** In the executable every module claims to be at the root, and workers keep their path below it. */
 function workerUrl(name: string): string {
   const path = Bun.isStandaloneExecutable ? `./db/sqlite/threads/${name}.js` : `./${name}.ts`
   return new URL(path, import.meta.url).href
 }
 
-/** The worker's side of a port: every message is answered once, in the order of arrival. */
+/** The worker's side of a port. Every message is answered once, in order of arrival. */
 declare const self: Worker
 
-/** `handle` runs one request to its end before the next is looked at, unless it answers with a promise. */
+/** `handle` completes one request before the next, unless it returns a promise. */
 export function serve(handle: (verb: string, command: unknown, parts: string[]) => unknown): void {
   self.onmessage = ({ data }: MessageEvent<string>) => {
     const { request, parts } = unpackRequest(data)

@@ -1,13 +1,12 @@
 /**
- * What the calling thread and the workers say to each other: one string a message, because a string crosses threads
- * several times cheaper than the same data as an object.
+ * The messages between the calling thread and the workers: one string each, because a string crosses threads several
+ * times cheaper than the same data as an object.
  *
- * A request is a JSON list [id, verb, command]. Behind that of an append, whose command is how many parts follow, come
- * its batches, each part after a record separator: a JSON list of what stands beside the events' texts, then these as
- * they are, so that they need no second escaping; JSON text cannot contain that character.
- * An answer is the JSON list [id, result] or [id, null, failure]. Events travel back in the same way as they came: a
- * separator, [id, the result without them, their numbers], and their texts; rows of metrics without numbers, as one
- * text.
+ * A request is a JSON list [id, verb, command]. The command of an append is the number of its batches, which follow,
+ * each after a record separator: a JSON list of everything but the events' texts, then these unchanged, so that they
+ * are not escaped again; JSON text cannot contain that character.
+ * A response is the JSON list [id, result] or [id, null, failure]. Events return in the same format: a separator, [id,
+ * the result without them, their numbers], and their texts; rows of metrics without numbers, as one text.
  */
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
 import type { BatchCount } from '../../contract/ingest-counts.ts'
@@ -22,7 +21,7 @@ export interface Failure {
   message: string
 }
 
-/** What became of one batch of a group. */
+/** The outcome of one batch of a group. */
 export type AppendOutcome = AppendResult | Failure
 
 export type Request = [id: number, verb: string, command: unknown]
@@ -83,7 +82,7 @@ function countOf([rejected, aheadMaxMs, behindMinMs, keptSinceMs]: CountNumbers)
   return { rejected, aheadMaxMs, behindMinMs, keptSinceMs }
 }
 
-/** A batch as it waits and travels. As one text it costs the collector of garbage nothing, as records a visit each. */
+/** A waiting batch. One text costs the garbage collector nothing; records cost a visit each. */
 export interface PackedBatch {
   orgId: string
   events: number
@@ -103,7 +102,7 @@ export function packAppend(id: number, batches: readonly PackedBatch[]): string 
   return [JSON.stringify([id, 'append', parts]), ...batches.map(({ text }) => text)].join(separator)
 }
 
-/** The request of a message; for an append, `parts` are what follows it. */
+/** The request of a message. For an append, `parts` are the batches after it. */
 export function unpackRequest(message: string): { request: Request; parts: string[] } {
   const end = message.indexOf(separator)
   if (end < 0) return { request: JSON.parse(message) as Request, parts: [] }
@@ -111,7 +110,7 @@ export function unpackRequest(message: string): { request: Request; parts: strin
   return { request: JSON.parse(message.slice(0, end)) as Request, parts }
 }
 
-/** The batches of an append that says it has so many parts. */
+/** The batches of an append with this number of parts. */
 export function unpackBatches(count: unknown, parts: string[]): EventBatch[] {
   if (parts.length !== count) throw new StoreError('internal', 'an append is incomplete')
   const batches: EventBatch[] = []

@@ -1,13 +1,13 @@
-/** The calling side of the readers: sorts reads into lanes and sends each to the reader with the least to do. */
+/** The calling side of the readers: sorts reads into lanes and sends each to the least busy reader. */
 import { StoreError } from '../../contract/errors.ts'
 import type { Port } from './port.ts'
 
-/** Sorts the questions to the readers into lanes. Those of one lane wait for each other; lanes take turns. */
+/** The reads of a lane wait for each other. Lanes alternate. */
 export interface Lane {
   name: string
-  /** Runs long: only one of the lane at a time, on one reader, so that a processor is left for others. */
+  /** A long read: only one per lane at a time, on one reader, so that a processor stays free for others. */
   isLong: boolean
-  /** Asked by nobody who waits: it may take as long as it needs. */
+  /** For a background job: without a deadline. */
   isBackground: boolean
 }
 
@@ -26,7 +26,7 @@ const backgroundVerbs = new Set([
   ...['events.recount', 'events.verify', 'audit.verify', 'retention.eventBytes', 'retention.cutoff'],
 ])
 
-/** A larger page belongs to an export, which walks through all events. */
+/** A larger page belongs to an export, which reads all events. */
 const shortPageMax = 200
 
 export function laneOf(verb: string, command: unknown): Lane {
@@ -46,11 +46,11 @@ export function laneOf(verb: string, command: unknown): Lane {
   return { name: isLong ? `${name} long` : name, isLong, isBackground: false }
 }
 
-/** Questions of a lane at one reader: one that is answered, and the next, so that the reader need not wait for it. */
+/** Reads of a lane at one reader: one that runs and the next, so that the reader need not wait for it. */
 const perReaderMax = 2
-/** Further reads of the same lane are refused as overloaded. */
+/** Further reads of the same lane are rejected as overloaded. */
 const waitingMax = 1_000
-/** Whoever asked has been answered otherwise by now. */
+/** The caller has already received a timeout. */
 const waitMsMax = 30_000
 
 interface Question {
@@ -63,7 +63,7 @@ interface Question {
 
 interface OpenLane {
   waiting: Question[]
-  atReader: number[] // questions without an answer
+  atReader: number[] // reads without a response
 }
 
 export type AskReaders = (verb: string, query: unknown) => Promise<unknown>
@@ -73,8 +73,8 @@ export function readQueue(readers: Pick<Port, 'ask' | 'open'>[]): AskReaders {
   const longAt = readers.map(() => 0)
 
   /**
-   * The reader with the least to do that takes one more of this lane; -1 for none. Long questions go to the last one,
-   * which gives way to the other threads: page and post never compete with them for a processor.
+   * The least busy reader with a free slot for this lane; -1 for none. Long reads go to the last reader, whose thread
+   * has a lower priority, so that pages and ingest never compete with them for a processor.
    */
   function freest({ isLong }: Lane, { atReader }: OpenLane): number {
     if (isLong) return atReader.some((count) => count > 0) ? -1 : readers.length - 1

@@ -3,22 +3,22 @@ import { StoreError } from '../../contract/errors.ts'
 import { laneOf, type Lane } from './read-queue.ts'
 import { beginSlice, isSliced, type Sliced } from './slices.ts'
 
-/** How long the question of another organization waits at most, but for what no slice divides. */
+/** How long another organization's read waits at most, except for work that no slice divides. */
 const sliceMs = 8
 
 export interface ReadSlots {
-  /** Answers once; `run` may give a result or one in slices. */
+  /** Answers once. `run` may return a result or a generator of slices. */
   ask(verb: string, command: unknown, run: (connection: number) => unknown): Promise<unknown>
-  /** Ends what is not answered yet. */
+  /** Ends all unanswered reads. */
   end(error: StoreError): void
 }
 
 export interface SlotsOptions {
-  /** Of a question's own time, without that of others. */
+  /** Counts a read's own time, without that of others. */
   deadlineMs: number
-  /** A question keeps its connection until it is answered, because its transaction is one moment of the log. */
+  /** A read keeps its connection until it ends, because its transaction is one snapshot. */
   connectionsMax: number
-  /** Calls back when other messages have been looked at. */
+  /** Calls back after other messages were handled. */
   later?: (go: () => void) => void
 }
 
@@ -32,11 +32,11 @@ interface Question {
   usedMs: number
 }
 
-/** What became of a question's next slice: null when there are more. */
+/** The outcome of a read's next slice; null when there are more. */
 type Ended = { result: unknown } | { error: unknown } | null
 
 export function readSlots({ deadlineMs, connectionsMax, later = setImmediate }: SlotsOptions): ReadSlots {
-  const lanes = new Map<string, Question[]>() // the first of each has begun, or is ready to
+  const lanes = new Map<string, Question[]>() // the first read of each has started or is ready to
   const ready: Question[] = []
   const running: Question[] = []
   const connections = freeConnections(connectionsMax)
@@ -48,7 +48,7 @@ export function readSlots({ deadlineMs, connectionsMax, later = setImmediate }: 
     later(turn)
   }
 
-  /** One that is ready begins, and the one that has waited longest goes on. */
+  /** Starts a read that is ready, and continues the one that has waited longest. */
   function turn(): void {
     isDue = false
     const next = ready[0]
@@ -58,7 +58,7 @@ export function readSlots({ deadlineMs, connectionsMax, later = setImmediate }: 
     schedule()
   }
 
-  /** False when there is no connection for it yet. */
+  /** False while no connection is free. */
   function begin(question: Question): boolean {
     question.connection = connections.take(question.lane)
     if (question.connection < 0) return false
@@ -133,7 +133,7 @@ function nextSlice(question: Question, deadlineMs: number): Ended {
   }
 }
 
-/** Ends a question between two slices, and with it its transaction. */
+/** Ends a read between two slices, and with it its transaction. */
 function thrownInto(slices: Sliced<unknown> | null, error: StoreError): void {
   try {
     slices?.throw(error)
@@ -145,7 +145,7 @@ function thrownInto(slices: Sliced<unknown> | null, error: StoreError): void {
 function freeConnections(max: number) {
   const taken = new Set<number>()
   return {
-    /** Long questions leave the first one, which has counts in memory, to others while they can. -1: none is free. */
+    /** Long reads leave the first connection, which caches counts, to others when possible. -1: none is free. */
     take({ isLong }: Lane): number {
       for (let n = 0; n < max; n++) {
         const connection = isLong ? (n + 1) % max : n

@@ -1,4 +1,4 @@
-/** Every verb that only reads, by the name under which it reaches a reader. */
+/** Every reading verb, by the name under which a reader receives it. */
 import { searchPage } from '../events/read/search.ts'
 import { identityReadVerbs } from '../identity/verbs.ts'
 import { listRejected } from '../registry/ingest-counts.ts'
@@ -65,7 +65,7 @@ export const readVerbs = {
 
 export type ReadVerbs = typeof readVerbs
 
-/** What the store says of itself: schema, engine, sizes of its files. */
+/** The store's schema, engine and file sizes. */
 function health({ db, folder }: ReadContext): StoreHealth {
   const path = databasePath(folder)
   const walBytes = fileBytes(`${path}-wal`)
@@ -81,7 +81,7 @@ function fileBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
-/** Sealed secrets, in whatever table: they need the data folder's secret.key. */
+/** Encrypted secrets in any table, which need the data folder's secret.key. */
 function sealedSecrets({ db }: ReadContext): number {
   const columns = db
     .query<{ table: string; column: string }, []>(

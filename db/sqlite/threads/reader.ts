@@ -17,13 +17,13 @@ import { serve } from './port.ts'
 export interface ReaderOpening {
   folder: string
   deadlineMs: number
-  /** Of a folder that nobody here holds: changes nothing in it, and takes no older schema for this release's. */
+  /** For a folder that this process has not locked: changes nothing in it, and rejects an older schema. */
   looks: boolean
-  /** Whether its thread gives way to the others: the one that answers long questions. */
+  /** Lowers the priority of the thread: the one for long reads. */
   givesWay?: boolean
 }
 
-/** Each lets one more long question wait for its next slice, and takes up to 1 MiB. */
+/** Each lets one more long read wait for its next slice, and uses up to 1 MiB. */
 const connectionsMax = 24
 const spareCacheKib = 1024
 
@@ -44,7 +44,7 @@ serve((verb, command) => {
     reader?.turns.end(new StoreError('closed', 'the store is closed'))
     reader?.close()
     reader = null
-    setTimeout(() => process.exit(0)) // of this thread alone, after the answer has left
+    setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
     return null
   }
   const ofFiles = fileVerbs[verb as keyof typeof fileVerbs] as ((command: unknown) => unknown) | undefined
@@ -66,11 +66,11 @@ function openReader({ folder, deadlineMs, looks, givesWay = false }: ReaderOpeni
   return {
     turns: readSlots({ deadlineMs, connectionsMax }),
     context: (connection) => (contexts[connection] ??= openContext(folder, open, main)),
-    close: () => contexts.forEach(({ db }) => db.close()), // those that were never opened are holes
+    close: () => contexts.forEach(({ db }) => db.close()), // connections that were never opened are holes
   }
 }
 
-/** The first one keeps more in memory; the others share what it knows of blocks. */
+/** The first connection caches more. The others share its caches of blocks. */
 function openContext(folder: string, open: (path: string) => Database, first?: ReadContext): ReadContext {
   const db = open(databasePath(folder))
   try {

@@ -1,4 +1,4 @@
-/** Gives each verb of a noun as a method that runs it on its thread: `accounts.find` is `remote('accounts').find`. */
+/** Makes a method of each verb of a noun, which runs it on its thread: `accounts.find` is `remote('accounts').find`. */
 import type { ReadVerbs } from './read-verbs.ts'
 import type { Sliced } from './slices.ts'
 import type { WriteVerbs } from './write-verbs.ts'
@@ -22,16 +22,16 @@ export type Nouns = {
   [N in Noun]: { [V in Verb as V extends `${N}.${infer Name}` ? Name : never]: Remote<V> }
 }
 
-/** Runs a verb of the store, by the name under which its thread knows it. */
+/** Runs a verb of the store by name. */
 export type CallVerb = <V extends Verb>(verb: V, ...command: CommandOf<Verbs[V]>) => ReturnType<Remote<V>>
 
-/** The methods are own properties, so that an object with some of them replaced can be spread from it. */
+/** The methods are own properties, so that they survive a spread. */
 export function remote<N extends Noun>(call: CallVerb, verbs: readonly string[], noun: N): Nouns[N] {
   const method = (name: string) => (command?: unknown) =>
     (call as (verb: string, command?: unknown) => unknown)(`${noun}.${name}`, command)
   const names = verbs.filter((verb) => verb.startsWith(`${noun}.`)).map((verb) => verb.slice(noun.length + 1))
   const own = Object.fromEntries(names.map((name) => [name, method(name)]))
-  // Verbs that are not listed change something, in a folder that is only read: their thread says so.
+  // Verbs that are not listed write, which their thread rejects in a read-only folder.
   return new Proxy(own, {
     get: (known, name) => known[String(name)] ?? (typeof name === 'string' ? method(name) : undefined),
   }) as unknown as Nouns[N]

@@ -1,12 +1,12 @@
 /**
- * Long reads run in slices: a generator that yields whenever its slice is used up, so that the questions of other
- * organizations are answered in between. A read that ends within its slice never yields.
+ * Long reads run in slices: a generator yields when its slice is used up, so that reads of other organizations run in
+ * between. A read that ends within its slice never yields.
  */
 export type Sliced<T> = Generator<void, T>
 
 let endMs = -Infinity
 
-/** Whoever runs a generator begins each slice; without one, every chance to yield is taken. */
+/** The runner of a generator begins each slice. Without one, the generator yields at every chance. */
 export function beginSlice(ms: number): void {
   endMs = performance.now() + ms
 }
@@ -15,7 +15,7 @@ export function isSliceOver(): boolean {
   return performance.now() >= endMs
 }
 
-/** Runs all slices one after the other: for threads that have nothing else to answer. */
+/** Runs all slices in turn, for threads that have nothing else to answer. */
 export function atOnce<T>(work: Sliced<T>): T {
   for (;;) {
     const slice = work.next()

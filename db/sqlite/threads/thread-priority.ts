@@ -2,12 +2,12 @@
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
-/** Of 0 (as all others) to 19: with 3 a thread gets half of what another one gets while both want a processor. */
+/** From 0 (like all others) to 19: with 3 a thread gets half the time of another when both need a processor. */
 const niceness = 3
 
 /**
- * For the calling thread alone, which only Linux can name. Beside full ingest on two cores pages of events then took a
- * fifth less, at the same rate of ingest. Where it may not be done, all goes on as before.
+ * For the calling thread alone, which only Linux supports. Beside full ingest on two cores, pages of events then took a
+ * fifth less time, at the same rate of ingest. Without permission nothing changes.
  */
 export function giveWay(): void {
   if (process.platform !== 'linux') return

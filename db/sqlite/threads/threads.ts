@@ -1,4 +1,4 @@
-/** Opens the store's threads, one writer and some readers, and sends verbs to them. */
+/** Opens the store's threads, one writer and several readers, and sends verbs to them. */
 import { StoreError } from '../../contract/errors.ts'
 import type { Histogram } from '../../rules/histogram.ts'
 import { openPort, type Port } from './port.ts'
@@ -10,7 +10,7 @@ import type { CommandOf, ResultOf } from './remote-verbs.ts'
 import type { WriterOpening } from './writer.ts'
 
 export interface Threads {
-  /** The names of the verbs, as the threads gave them when they opened. */
+  /** The names of the verbs, as the threads reported them when they opened. */
   verbs: readonly string[]
   /** Whether a verb runs on the writer. */
   writes(verb: string): boolean
@@ -21,9 +21,9 @@ export interface Threads {
   /** Whether the log was copied into the database and emptied. */
   truncateLog(): Promise<boolean>
   dropReserve(): Promise<boolean>
-  /** Rejects with `displaced` or `deleted` when a file of the folder was removed or replaced. */
+  /** Rejects with `displaced` or `deleted` when a file of the folder was deleted or replaced. */
   requirePresent(): Promise<void>
-  /** Readers first, then the writer, which truncates the log and gives the folder back. */
+  /** Readers first, then the writer, which truncates the log and unlocks the folder. */
   close(): Promise<void>
 }
 
@@ -38,7 +38,7 @@ export interface ThreadsOpening {
 
 export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const writer = openPort('writer')
-  // Their threads start while the writer opens the database; they open it after the migrations ran.
+  // Their threads start while the writer opens the database. They open it after the migrations.
   const readers = Array.from({ length: opening.readers }, () => openPort('reader'))
   const { folder, now, mayMigrate, acceptLoss } = opening
   const opened: WriterOpening = { folder, now, mayMigrate, acceptLoss }
@@ -76,7 +76,7 @@ function openedThreads(writer: Port, readers: Port[], writing: string[], reading
   }
 }
 
-/** Threads that only read, of a folder that nobody here holds; whatever writes is refused. */
+/** Threads that only read, for a folder that this process has not locked. Rejects writes. */
 export async function openReadThreads(folder: string, readDeadlineMs: number): Promise<Threads> {
   const reader = openPort('reader')
   let verbs: string[] = []
@@ -102,7 +102,7 @@ export async function openReadThreads(folder: string, readDeadlineMs: number): P
   }
 }
 
-/** One question to a folder that nobody needs to hold, over a reader of its own. Creates and changes nothing. */
+/** Runs one file command on a reader of its own, without locking the folder. Creates and changes nothing. */
 export async function readOnce<K extends keyof ReadVerbs>(
   folder: string,
   verb: K,

@@ -1,4 +1,4 @@
-/** Every verb that writes, by the name under which it reaches the writer. Each runs in a transaction. */
+/** Every writing verb, by the name under which the writer receives it. Each runs in a transaction. */
 import { appendAudit } from '../audit/append.ts'
 import { identityWriteVerbs } from '../identity/verbs.ts'
 import { addRejected } from '../registry/ingest-counts.ts'
@@ -46,10 +46,10 @@ function removeSite(
   return removed
 }
 
-/** Deliveries that one step looks through: half a megabyte each at most. */
+/** Deliveries per step: at most half a megabyte each. */
 const deliveriesMax = 16
 
-/** Events first: a dispatcher that runs meanwhile makes no delivery of them after the deliveries were looked at. */
+/** Events first, so that a running dispatcher makes no new delivery of them after the deliveries were searched. */
 function erase(
   { db, events }: WriteContext,
   { audit, cursor, ...command }: Parameters<EventStore['erase']>[0],
@@ -67,7 +67,7 @@ function erase(
   return { events: step.events, deliveries: 0, samples: 0, next }
 }
 
-/** Secrets of this store, each made once and then always the same. */
+/** Secrets of this store, each made once and never changed. */
 const secretBytes = 32
 
 function secret({ orm }: WriteContext, name: string): string {

@@ -60,7 +60,7 @@ serve((verb, command, parts) => {
   if (verb === 'close') {
     writer?.close()
     writer = null
-    setTimeout(() => process.exit(0)) // of this thread alone, after the answer has left
+    setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
     return null
   }
   if (verb === 'times') return commitTimes
@@ -71,7 +71,7 @@ serve((verb, command, parts) => {
   return verb === 'append' ? writer.append(unpackBatches(command, parts)) : writer.write(verb, command)
 })
 
-/** Opens in an order in which a refusal leaves the folder as it was: lock, looks, database, migrations. */
+/** Opens in an order in which a rejection leaves the folder unchanged: lock, inspection, database, migrations. */
 function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Writer {
   makeFolder(folder)
   const lock = lockFolder(folder, process.pid)
@@ -110,12 +110,12 @@ function workOf(verb: string): (context: WriteContext, command: unknown) => unkn
   return run
 }
 
-/** For work that nobody waits for. */
+/** For background work. */
 function quietly(work: () => void): void {
   try {
     work()
   } catch {
-    // The next write reports what lasts, and what a full disk refuses is tried another time.
+    // The next write reports a lasting fault, and a later attempt may find space on the disk.
   }
 }
 
@@ -141,7 +141,7 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
     copy: (work) => quietly(() => guard.run('checkpoint', work)),
   })
 
-  /** Before an acknowledgement. A log without a name is first copied into the database, which may remain. */
+  /** Call before an acknowledgement. A log without a name is first copied into the database, which may remain. */
   function requirePresent(check: () => void): void {
     try {
       check()
@@ -201,7 +201,7 @@ function commitGroup(db: Database, events: EventWriter, batches: EventBatch[]): 
   return outcomes
 }
 
-/** In the same transaction: after a crash the counts of ingest say what the log holds. */
+/** In the same transaction, so that after a crash the counts of ingest match the events. */
 function countRequests(db: Database, batches: EventBatch[], outcomes: AppendOutcome[]): void {
   const counts = new Map<string, IngestCount>()
   let keptSinceMs = 0
@@ -220,7 +220,7 @@ function countRequests(db: Database, batches: EventBatch[], outcomes: AppendOutc
   if (counts.size > 0) addIngestCounts({ db }, { counts: [...counts.values()], keptSinceMs })
 }
 
-/** What ended the whole transaction (a full disk, a failed device) fails all of them. */
+/** A failure of the whole transaction (a full disk, a failed device) fails every batch. */
 function appendOne(db: Database, events: EventWriter, batch: EventBatch): AppendOutcome {
   try {
     return events.append(batch)

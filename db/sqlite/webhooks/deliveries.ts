@@ -14,7 +14,7 @@ import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { attemptTable, deliveryTable as table } from './schema.ts'
 
 type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]
-/** Of everything in a delivery that may be long. */
+/** Bytes of all long texts of a delivery. */
 const octets = sql<number>`octet_length(${table.body}) + octet_length(${table.url})
   + coalesce(octet_length(${table.lastError}), 0)`
 
@@ -49,7 +49,7 @@ function deliveryOf(row: Row): Delivery {
 
 type Found = { delivery: Delivery; attempts: Attempt[] }
 
-/** In one transaction: an outcome that is recorded meanwhile changes the delivery and its log together. */
+/** In one transaction, because an outcome recorded meanwhile changes the delivery and its log together. */
 export function findDelivery(context: ReadContext, query: { orgId: string; id: string }): Found | null {
   return context.db.transaction(() => readDelivery(context, query))()
 }
@@ -72,7 +72,7 @@ function readDelivery({ orm }: ReadContext, { orgId, id }: { orgId: string; id: 
 }
 
 export function listDeliveries({ orm }: ReadContext, query: DeliveryQuery): DeliveryPage {
-  // The size of a body is asked before the body itself, so that a page of large ones is never in memory at once.
+  // The size of a body is read before the body, so that a page of large ones is never in memory at once.
   const sizes = orm
     .select({ seq: table.seq, bytes: octets })
     .from(table)
@@ -102,7 +102,7 @@ function countFitting(sizes: { bytes: number }[], bytesMax: number): number {
   return over === -1 ? sizes.length : Math.max(over, 1)
 }
 
-/** Every way of making a delivery pending again goes through here. */
+/** Every way to make a delivery pending again goes through here. */
 const replayed = {
   status: 'pending',
   attempts: 0,
@@ -149,7 +149,7 @@ function endpointExists(db: WriteContext['db'], id: string): boolean {
   return db.query('SELECT 1 FROM webhook_endpoint WHERE id = ?').get(id) !== null
 }
 
-/** Deliveries that ended long enough ago, with their attempts, and incidents as old as the given time. */
+/** Ended deliveries and their attempts, and incidents, before the given time. */
 export function pruneDeliveries({ db }: WriteContext, command: Command<'prune'>): number {
   const seqs = db
     .query<{ seq: number }, [number, number, number]>(
@@ -170,7 +170,10 @@ function deleteDeliveries(db: WriteContext['db'], seqs: readonly { seq: number }
   }
 }
 
-/** Takes so many deliveries of an organization that is being removed, also pending ones; returns how many went. */
+/**
+ * Deletes a bounded number of deliveries of an organization that is being removed, pending ones included. Returns how
+ * many.
+ */
 export function takeDeliveries({ db }: WriteContext, orgId: string, limit: number): number {
   const seqs = db
     .query<{ seq: number }, [string, number]>('SELECT seq FROM webhook_delivery WHERE org_id = ? LIMIT ?')

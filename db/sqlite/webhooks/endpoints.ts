@@ -63,7 +63,7 @@ function countsOf(db: ReadContext['db'], endpointId: string): EndpointCounts {
   return { pending: count('pending'), delivered: count('delivered'), deadLetter: count('dead_letter') }
 }
 
-/** Only what waits is looked at: what was delivered stays for a week and may be a million rows. */
+/** Counts pending deliveries only: delivered ones stay for a week and may be a million rows. */
 function pendingOf(db: ReadContext['db'], endpointId: string): number {
   const row = db
     .query<{ n: number }, [string]>(
@@ -77,11 +77,11 @@ export function activeEndpoints({ orm }: ReadContext): Endpoint[] {
   return orm.select().from(table).where(eq(table.status, 'active')).orderBy(table.id).all()
 }
 
-/** Changes an endpoint of the organization and appends the audit row; `not_found` when it has none of this id. */
+/** Changes an endpoint of the organization and appends the audit entry; `not_found` when it has no such endpoint. */
 function change(
   { db, orm }: WriteContext,
   command: Command<'pauseEndpoint'>,
-  set: (before: Endpoint) => Change | null, // null: nothing to do, and nothing to tell of
+  set: (before: Endpoint) => Change | null, // null: no change and no audit entry
 ): Endpoint {
   const mine = and(eq(table.orgId, command.orgId), eq(table.id, command.endpointId))
   const before = orm.select().from(table).where(mine).get()
@@ -98,7 +98,7 @@ export function changeEndpoint(context: WriteContext, command: Command<'changeEn
   if (set.url !== undefined) requireOwnFile(context.orm, command.orgId, set.url)
   const endpoint = change(context, command, () => set)
   if (set.url !== undefined) {
-    // What waits goes where the endpoint is now: an address is changed because the old one is wrong.
+    // Pending deliveries go to the endpoint's new address: people change an address because the old one is wrong.
     context.orm
       .update(deliveryTable)
       .set({ url: set.url })
@@ -186,7 +186,7 @@ export function advanceEndpoint(
   return 'advanced'
 }
 
-/** The oldest delivery that waits behind the pause is the probe; without any, a message made for it. */
+/** The oldest pending delivery of the paused endpoint is the probe; without any, a new message. */
 export function startProbes({ db, orm }: WriteContext, command: Command<'startProbes'>): number {
   const { now, nextProbeAtMs, body, ids } = command
   const due = orm
@@ -212,7 +212,7 @@ export function startProbes({ db, orm }: WriteContext, command: Command<'startPr
   return due.length
 }
 
-/** Each organization has one signing secret, sealed. The previous one also signs until its overlap ends. */
+/** Each organization has one signing secret, encrypted. The previous one also signs until its overlap ends. */
 export function orgSecret({ db, orm }: WriteContext, command: Command<'orgSecret'>): OrgSecret {
   const { orgId, sealedIfNone, audit } = command
   const made = orm

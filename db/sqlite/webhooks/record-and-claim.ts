@@ -13,10 +13,10 @@ import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { shareSlots, type DueLane } from '../../rules/webhook-share.ts'
 import { endpointTable } from './schema.ts'
 
-/** Our own faults are logged too, but a long outage must not fill the log of a delivery. */
+/** Our own faults are logged too, but a long outage must not fill a delivery's log. */
 const uncountedKept = 20
 
-/** Databases that this thread has taken a turn on: leases from before are those of a process that ended. */
+/** Databases that this thread has claimed from. Earlier leases belong to a process that ended. */
 const turned = new WeakSet<WriteContext['db']>()
 
 export function recordAndClaim(
@@ -37,8 +37,8 @@ export function recordAndClaim(
   return claimDue(context, command.claim, command.now)
 }
 
-// Deliveries go through here by the thousand, so this file speaks SQL: a statement that drizzle builds anew for each
-// call costs several times as much as the work it does.
+// Deliveries pass here by the thousand, so this file uses SQL: a statement that drizzle builds for each call costs
+// several times as much as its work.
 
 function settle(context: WriteContext, outcome: Outcome, now: number): void {
   const { db } = context
@@ -47,7 +47,7 @@ function settle(context: WriteContext, outcome: Outcome, now: number): void {
       'SELECT seq, endpoint_id AS endpointId FROM webhook_delivery WHERE id = ? AND lease_id = ?',
     )
     .get(outcome.deliveryId, outcome.leaseId)
-  if (row === null) return // the lease was lost, and whoever has it now decides
+  if (row === null) return // the lease was lost, and its new holder decides
   const { attempt, next } = outcome
   logAttempt(db, row.seq, attempt)
   const isPending = next.status === 'pending'
@@ -123,7 +123,7 @@ function logAttempt(db: WriteContext['db'], seq: number, attempt: Attempt): void
   ).run(seq)
 }
 
-/** A lease that ran out: its holder ended or hung. The delivery is due again; the receiver is not blamed. */
+/** An expired lease: its holder ended or hung. The delivery is due again, and the receiver is not blamed. */
 function endLostLeases({ db }: WriteContext, request: ClaimRequest, now: number): void {
   const lost = db
     .query<LostLease, [number]>(
@@ -164,7 +164,7 @@ function endLostLeases({ db }: WriteContext, request: ClaimRequest, now: number)
   }
 }
 
-/** Whoever paused an endpoint for failing compares `failing_since_ms`: a judgement of before the jump finds another. */
+/** A pause for failing compares `failing_since_ms`: a decision from before the jump finds another value. */
 export function shiftTimes({ db }: WriteContext, { byMs }: { byMs: number }): void {
   const by = Math.round(byMs)
   db.query(
@@ -184,10 +184,10 @@ interface LostLease {
   attempts: number
   interruptions: number
   leasedAtMs: number
-  retries: number | null // null: as many as the request says
+  retries: number | null // null: the limit of the request
 }
 
-/** Lanes by how long their first delivery has been due; each gets its share of the free slots. */
+/** Lanes by the due time of their first delivery, each with its share of the free slots. */
 function claimDue({ db }: WriteContext, request: ClaimRequest, now: number): Claim[] {
   const lanes = openLanes(db, request)
   const isCrowded = lanes.length * request.perLaneMax > request.limit
@@ -292,7 +292,7 @@ function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now
 
 interface OpenLane extends DueLane {
   leased: number
-  probe: boolean // paused for failing: only its probe may go out
+  probe: boolean // paused for failing: only its probe may be sent
 }
 
 interface LaneRow {
@@ -307,7 +307,7 @@ interface LaneRow {
 }
 
 function openLanes(db: WriteContext['db'], { dueMs, perLaneMax, share }: ClaimRequest): OpenLane[] {
-  // Jumps from lane to lane along the index, so that thousands of deliveries waiting in one cost no more than one.
+  // Jumps from lane to lane along the index, so that thousands of pending deliveries in one cost no more than one.
   const rows = db
     .query<LaneRow, [number, number]>(
       `WITH RECURSIVE lanes (lane) AS (
@@ -345,7 +345,7 @@ function openLanes(db: WriteContext['db'], { dueMs, perLaneMax, share }: ClaimRe
     })
 }
 
-/** Along the same index: each lane that may be sent has its first delivery after this time looked at. */
+/** Along the same index: reads the first delivery after this time of each lane that may be sent. */
 export function nextDueAt({ db }: ReadContext, afterMs: number): number | null {
   const row = db
     .query<{ at: number | null }, [number]>(

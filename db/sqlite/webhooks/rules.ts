@@ -37,7 +37,7 @@ export function changeRule({ db, orm }: WriteContext, command: Command<'changeRu
   appendAudit(db, command.audit)
 }
 
-/** Its open incidents end with it, without a message: nobody asks any more. */
+/** Its open incidents end with it, without a message. */
 export function deleteRule({ db, orm }: WriteContext, command: Command<'deleteRule'>): void {
   const gone = orm
     .delete(rule)

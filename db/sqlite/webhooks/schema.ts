@@ -1,4 +1,4 @@
-/** The webhook tables as drizzle sees them; migrations 0003, 0009 and 0013 make them. */
+/** Declares the webhook tables for drizzle. Migrations 0003, 0009 and 0013 create them. */
 import { integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { Json } from '../../contract/audit.ts'
 import type { DeliveryStatus, Endpoint, PauseReason, RuleKind } from '../../contract/webhooks.ts'
@@ -50,7 +50,7 @@ export const deliveryTable = sqliteTable('webhook_delivery', {
   body: text('body').notNull(),
   status: text('status').$type<DeliveryStatus>().notNull(),
   attempts: integer('attempts').notNull(),
-  interruptions: integer('interruptions').notNull(), // leases that ran out in a row
+  interruptions: integer('interruptions').notNull(), // expired leases in a row
   probe: integer('probe', { mode: 'boolean' }).notNull(),
   nextAttemptAtMs: integer('next_attempt_at_ms'),
   leaseId: text('lease_id'),

@@ -1,18 +1,18 @@
-/** Translates the texts of an event filter into the codes that blocks and segment indexes hold. */
+/** Translates the texts of an event filter to the codes in blocks and segment indexes. */
 import type { Database } from 'bun:sqlite'
 import { filterableFields } from '../../../contract/event-fields.ts'
 import type { EventFilter } from '../../../contract/store.ts'
 import { extra } from '../blocks/block.ts'
 import { hashCode, member, fieldAt } from '../blocks/fields.ts'
 
-/** One member of the filter: its code must be among these, and a hash must then be confirmed. */
+/** One field of the filter: its code must be among these, and a hash must then be confirmed. */
 export interface Clause {
   member: number
   codes: ReadonlySet<number>
-  hashed: ReadonlyMap<number, ReadonlySet<string>> // hash -> the texts asked for that have it
+  hashed: ReadonlyMap<number, ReadonlySet<string>> // hash -> the texts of the filter that have it
 }
 
-/** The clauses of a filter, all of which must hold; one without codes means that nothing matches. */
+/** The clauses of a filter, all of which must match. One without codes means that nothing matches. */
 export function filterClauses(db: Database, org: number, hashSeed: number, filter: EventFilter): Clause[] {
   return filterableFields.flatMap(({ filter: list, number }) => {
     const wanted = filter[list]
@@ -21,7 +21,7 @@ export function filterClauses(db: Database, org: number, hashSeed: number, filte
   })
 }
 
-/** One field must have one of the texts; '' is a missing one. */
+/** The field must have one of the texts; '' matches a missing one. */
 export function fieldClause(
   db: Database,
   org: number,
@@ -44,7 +44,7 @@ export function fieldClause(
   return { member: index, codes, hashed }
 }
 
-/** The codes of ingest keys; none for a key that never sent anything. */
+/** The codes of ingest keys; none for a key that never sent an event. */
 export function keyCodes(db: Database, org: number, hashSeed: number, keys: readonly string[]): Set<number> {
   return new Set(keys.map((key) => termCode(db, org, extra.key, key) ?? hashCode(key, hashSeed)))
 }

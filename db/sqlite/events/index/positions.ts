@@ -2,13 +2,13 @@
 import { segmentEvents } from '../blocks/row-key.ts'
 
 /*
- * A list is the first position and then the distances, as varints (7 bits a byte, lowest first; high bit: more).
- * A stored set is one tag byte and its bytes: 0 list, 1 bitmap, 2 zstd of a list, 3 zstd of a bitmap.
+ * A list is the first position and then the distances, as varints (7 bits per byte, lowest first; high bit: more). A
+ * stored set is one tag byte and its bytes: 0 list, 1 bitmap, 2 zstd of a list, 3 zstd of a bitmap.
  */
 export type Bitmap = Uint32Array<ArrayBuffer>
 
 const bitmapBytes = segmentEvents / 8
-const listMax = 8_192 // from here on a bitmap is about as small, and faster
+const listMax = 8_192 // beyond it a bitmap is about as small, and faster
 const squeezeBytesMin = 256
 
 export function newBitmap(): Bitmap {
@@ -23,7 +23,7 @@ export function hasBit(bitmap: Bitmap, position: number): boolean {
   return (bitmap[position >>> 5]! & (1 << (position & 31))) !== 0
 }
 
-/** Whether any position from `first` on, `count` of them, is in the set. */
+/** Whether any of `count` positions from `first` on is in the set. */
 export function anyBit(bitmap: Bitmap, first: number, count: number): boolean {
   const last = first + count - 1
   const lastWord = last >>> 5

@@ -5,13 +5,13 @@ import { filteredFields, mayHold, writeFilter } from './value-filter.ts'
 
 /*
  * A value with at least `ownRowMin` positions in the segment has a row in event_posting, with a stored set
- * (positions.ts). The others of a member share rows of event_posting_rest, each with the codes from `first_code` up:
- *   u32 count, count * u32 code (ascending), count * u32 end, then the lists; end counts from the first list's start
+ * (positions.ts). The others of a field share rows of event_posting_rest, each with the codes from `first_code` up: u32
+ * count, count * u32 code (ascending), count * u32 end, then the lists; end counts from the first list's start.
  */
 const ownRowMin = 256
-const restBytesMax = 1_900 // of one shared row: what SQLite keeps in one piece
+const restBytesMax = 1_900 // per shared row: what SQLite stores without an overflow page
 
-/** Writes the index of one member; `codes[position]` is its code, of `events` positions. */
+/** Writes the index of one field. `codes[position]` is its code, of `events` positions. */
 export function writePostings(
   db: Database,
   at: { org: number; segment: number; member: number },
@@ -78,7 +78,7 @@ function packRest(entries: [code: number, positions: number[]][], lists: Uint8Ar
   return Buffer.concat([new Uint8Array(head.buffer), ...lists])
 }
 
-/** The codes of a member that a sealed segment holds. */
+/** The codes of a field in a sealed segment. */
 export function codesInSegment(db: Database, at: { org: number; segment: number; member: number }): number[] {
   const own = db
     .query<{ code: number }, [number, number, number]>(
@@ -99,11 +99,11 @@ function codesOfRest(entries: Uint8Array): number[] {
 }
 
 export interface PostingReader {
-  /** Adds the positions of a value in a segment to a bitmap; whether there were any. */
+  /** Adds the positions of a value in a segment to a bitmap. Returns whether there were any. */
   add(bitmap: Bitmap, org: number, segment: number, member: number, code: number): boolean
 }
 
-/** For one moment of the log: it remembers the filters that it met. */
+/** For one snapshot: it caches the filters that it read. */
 export function postingReader(db: Database): PostingReader {
   const own = db.query<{ positions: Uint8Array }, [number, number, number, number]>(
     'SELECT positions FROM event_posting WHERE org = ? AND member = ? AND code = ? AND segment = ?',

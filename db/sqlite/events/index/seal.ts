@@ -9,15 +9,15 @@ import { codesInSegment, writePostings } from './posting.ts'
 import { filteredFields, writeFilter } from './value-filter.ts'
 
 /*
- * A segment's row is written last, in the transaction that raises event_org.segments: readers use the index of a
- * segment only when both are there. Work that a crash cut short is done again and writes the same rows.
+ * A segment's row is written last, in the transaction that raises event_org.segments. Readers use the index of a
+ * segment only when both exist. Work that a crash interrupted is repeated and writes the same rows.
  */
 interface Sealing {
   org: OrgState
   segment: number
   zones: Zone[]
-  columns: Uint32Array[] // codes of the indexed members, over the positions of the segment
-  nextZone: number // whose columns are read next
+  columns: Uint32Array[] // codes of the indexed fields, by position in the segment
+  nextZone: number // the next one whose columns are read
   nextMember: number // index into `indexed`
 }
 
@@ -32,9 +32,9 @@ export interface Sealer {
   /** Inside the transaction that stores `events` new ones of the organization. */
   step(org: OrgState, events: number): void
   isDue(org: OrgState): boolean
-  /** Does everything that is due. */
+  /** Does all due work. */
   finish(org: OrgState): void
-  /** The organization whose segment is half done. */
+  /** The organization whose segment is half built. */
   current(): OrgState | null
   forget(): void
 }
@@ -46,7 +46,7 @@ export function sealer(db: Database): Sealer {
     return segmentOf(org.storedSeq + 1) > org.segments
   }
 
-  /** Whether there was something to do. */
+  /** Whether any work was due. */
   function once(org: OrgState): boolean {
     if (sealing === null) {
       if (!isDue(org)) return false
@@ -112,14 +112,14 @@ function end(db: Database, { org, segment, zones }: Sealing): void {
   org.segments = segment + 1
 }
 
-/** Filters that one step makes; a few milliseconds. */
+/** Filters per step; a few milliseconds. */
 const stepFilters = 4
 
 interface FilterBackfill {
   isDue(): boolean
-  /** Inside a transaction: makes the filters of a few segments that an earlier schema sealed without them. */
+  /** Inside a transaction: builds the filters of a few segments that an earlier schema sealed without them. */
   step(): void
-  /** A transaction was undone: what is missing is looked up anew. */
+  /** A transaction was rolled back, so missing filters are looked up again. */
   forget(): void
 }
 
@@ -132,7 +132,7 @@ export function filterBackfill(db: Database): FilterBackfill {
     step() {
       for (const at of lacking.splice(0, stepFilters)) {
         const codes = codesInSegment(db, at)
-        if (codes.length > 0) writeFilter(db, at, codes, codes.length) // none: retention was there first
+        if (codes.length > 0) writeFilter(db, at, codes, codes.length) // none: retention deleted the segment first
       }
     },
     forget() {

@@ -4,11 +4,11 @@ import { segmentEvents } from '../blocks/row-key.ts'
 import type { Database } from 'bun:sqlite'
 
 /*
- * A Bloom filter of the codes of one member in one segment, 10 to 20 bits a code and 5 probes: at most 1 % of the codes
- * that are not there seem to be. Its length is a power of two, because a page of sessions asks thousands of times. Only
- * members that are always hashed have one: of the others most values are in most segments, while a session lives in one
- * or two. A segment without a filter (of an earlier schema) may hold anything. Erasure leaves filters as they are: they
- * promise nothing about a value that they let pass.
+ * A Bloom filter of the codes of one field in one segment, 10 to 20 bits per code and 5 probes: at most 1 % false hits.
+ * Its length is a power of two, because a page of sessions probes it thousands of times. Only fields that are always
+ * hashed have one: most values of other fields are in most segments, while a session is in one or two. A segment
+ * without a filter (of an earlier schema) may hold anything. Erasure does not change filters, because a hit promises
+ * nothing.
  */
 const bitsPerCode = 10
 const bytesMin = 8
@@ -39,7 +39,10 @@ export function mayHold(bits: Uint8Array, code: number): boolean {
   return true
 }
 
-/** Codes are hashes themselves; two odd factors make two more of one, and the probes walk from one by the other. */
+/**
+ * Codes are hashes already. Two odd factors make two more of each, and the probes start at one and advance by the
+ * other.
+ */
 function start(code: number): number {
   const mixed = Math.imul(code, 0x9e3779b1)
   return mixed ^ (mixed >>> 15)

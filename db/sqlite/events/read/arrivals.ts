@@ -9,7 +9,7 @@ import type { Database } from 'bun:sqlite'
 import type { EventCountQuery, EventTail, EventTailQuery, StoredEvent } from '../../../contract/store.ts'
 import type { Clause } from '../index/filter-codes.ts'
 
-/** Events in arrival order: what the live stream and webhook positions read. */
+/** Events in arrival order, for the live stream and webhooks. */
 export function* readTail(
   db: Database,
   org: number,

@@ -65,21 +65,24 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
   return { rows: namedRows(db, org, member[query.by], sums) }
 }
 
-/** Where the rollups count a field, and the code of its value there; names and purposes count as agents. 0: missing. */
+/**
+ * The rollups' field that counts a field, and the code of its value there; names and purposes count as agents. 0:
+ * missing.
+ */
 function countedIn(db: Database, org: number, by: CountedMember) {
   if (by !== 'name' && by !== 'purpose') return { index: member[by], valueOf: (code: number) => code }
   const agents = agentsByCode(db, org)
   return { index: agentField, valueOf: (code: number) => agents.get(code)?.[by] ?? otherCode }
 }
 
-/** Events of one value and outcome, and the hours between which they lie. */
+/** Events of one value and outcome, and their first and last hour. */
 interface Sum {
   events: number
   firstHour: number
   lastHour: number
 }
 
-/** By time, then the most frequent first. */
+/** By time, then most frequent first. */
 function namedRows(
   db: Database,
   org: number,
@@ -100,7 +103,7 @@ function namedRows(
   return rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count)
 }
 
-/** Keeps the most frequent values of a step and counts the rest as one, outcome by outcome (contract §4). */
+/** Keeps the most frequent values of a step and sums the rest by outcome (contract §4). */
 function withOther(sums: Map<number, Sum>): Map<number, Sum> {
   const byCode = new Map<number, number>()
   for (const [key, { events }] of sums) {
@@ -125,7 +128,7 @@ function withOther(sums: Map<number, Sum>): Map<number, Sum> {
   return out
 }
 
-/** Counts by class and vendor together: which vendor came as what. */
+/** Counts by class and vendor together. */
 export function* readClassVendor(db: Database, org: number, query: ClassVendorQuery): Sliced<ClassVendor> {
   const range = hourRange(query.sinceMs, query.untilMs)
   const asked = {
@@ -149,7 +152,7 @@ export function* readClassVendor(db: Database, org: number, query: ClassVendorQu
   return { rows: pairRows(db, org, sums) }
 }
 
-/** The most frequent first. */
+/** Most frequent first. */
 function pairRows(db: Database, org: number, sums: ReadonlyMap<number, number>): ClassVendor['rows'] {
   const classes = termTexts(db, org, member.class)
   const vendors = termTexts(db, org, member.vendor)

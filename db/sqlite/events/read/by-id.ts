@@ -39,8 +39,8 @@ function eventWith(db: Database, zones: Zone[], id: string): StoredEvent | null 
 }
 
 /*
- * A block that was merged or emptied has another checksum, so what is kept of it is never taken for it. Four bytes an
- * id: 2 MiB hold more than what waits for a run.
+ * A merged or emptied block has another checksum, so an entry is never stale. Four bytes per id: 2 MiB hold more than
+ * the events without a run.
  */
 const idsMax = 2 ** 19
 
@@ -50,20 +50,20 @@ interface Kept {
 }
 
 interface KeptIds {
-  blocks: Map<number, Kept> // by place, the one that was read longest ago first
+  blocks: Map<number, Kept> // by block key, least recently used first
   ids: number
 }
 
 const caches = new WeakMap<Database, KeptIds>()
 
-/** From now on this connection keeps ids; a reader's, which is asked again and again. Another one may share them. */
+/** Enables the cache on a reader's connection. Other connections may share it. */
 export function cacheIds(db: Database, sharedWith = db): void {
   caches.set(db, caches.get(sharedWith) ?? { blocks: new Map(), ids: 0 })
 }
 
 /**
- * The names of a block that may hold an id, given as JSON text; null of one that does not. A hash says so of nearly all
- * that do not, without reading them.
+ * The names of a block that may hold an id, as JSON text; null when it does not. Hashes exclude nearly all other blocks
+ * without reading them.
  */
 export function namesThatMayHold(db: Database, zone: Zone, id: string): Uint8Array | null {
   const cache = caches.get(db)
@@ -94,7 +94,7 @@ function forget(cache: KeptIds, place: number): void {
   cache.blocks.delete(place)
 }
 
-/** FNV-1a of each id, straight from the bytes of its frame: to make texts of them first takes ten times as long. */
+/** FNV-1a of each id, straight from the bytes of its frame: decoding texts first takes ten times as long. */
 function hashesOf(names: Uint8Array, events: number): Uint32Array {
   const hashes = new Uint32Array(events)
   for (let row = 0; row < events; row += idsPerFrame) {

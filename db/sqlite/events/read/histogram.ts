@@ -23,8 +23,8 @@ interface Counting {
 }
 
 /**
- * Blocks are read newest first, so that what the budget leaves out is the oldest part. Without a text only columns are
- * read; with one, each event that the other filters match is parsed, here on the reader's thread.
+ * Blocks are read newest first, so the budget cuts off the oldest part. Without a text only columns are read. With one,
+ * each event that matches the other filters is parsed, on the reader thread.
  */
 export function* readHistogram(
   db: Database,
@@ -64,7 +64,7 @@ export function* readHistogram(
   return { rows, exactSinceMs }
 }
 
-/** False when the budget ended before the last row was counted. */
+/** False when the budget ended before the last row. */
 function* countZone(db: Database, part: Part, zone: Zone, counting: Counting): Sliced<boolean> {
   const { clauses, edges, sinceMs, untilMs, matchesText, endMs, counts } = counting
   if (performance.now() > endMs) return false

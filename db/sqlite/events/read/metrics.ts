@@ -63,7 +63,7 @@ function jsonOf(texts: Map<number, string>): (code: number) => string {
   return (code) => json.get(code) ?? '""'
 }
 
-/** The counts of a query's hours, ascending, in each by the order of their texts; and sums over all of them. */
+/** The counts of a query's hours, ascending, each sorted by its texts, and sums over all hours. */
 function* countsOf(db: Database, org: number, query: MetricsQuery) {
   const range = hourRange(query.sinceMs, query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
@@ -112,7 +112,7 @@ function ofSites(hours: HourCounts[], sites: ReadonlySet<number> | null): HourCo
   return some.filter(({ counts }) => counts.length > 0)
 }
 
-/** Hours with arrivals behind the watermark are made anew: the folded ones are shared. */
+/** Hours with unfolded arrivals are copied, because the folded ones are shared. */
 function* addUnfolded(
   db: Database,
   org: number,
@@ -148,7 +148,7 @@ function summed(folded: readonly Count[], fresh: readonly Count[]): Count[] {
   return [...byKey.values()]
 }
 
-/** Ascending by site, type, outcome: by their texts, whose places in the alphabet are one number together. */
+/** Ascending by site, type, outcome: by their texts, whose alphabetic ranks form one number. */
 function orderBy(texts: Texts): Order {
   const [site, type, outcome] = [ranksOf(texts.site), ranksOf(texts.type), ranksOf(texts.outcome)]
   const rank = ([, siteCode, typeCode, outcomeCode]: Count): number =>
@@ -160,7 +160,7 @@ function orderBy(texts: Texts): Order {
       .map(({ count }) => count)
 }
 
-/** From 1 on; what has no text comes first. */
+/** From 1 on. Codes without a text come first. */
 function ranksOf(texts: Map<number, string>): (code: number) => number {
   const sorted = [...texts].sort(([, a], [, b]) => compare(a, b))
   const ranks = new Map(sorted.map(([code], index) => [code, index + 1]))

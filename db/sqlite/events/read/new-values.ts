@@ -1,4 +1,4 @@
-/** Finds the values of a field that were first stored in a range of arrivals: the vendors of the rule `new_vendor`. */
+/** Finds the values of a field that were first stored in a range of arrivals, for the rule `new_vendor`. */
 import type { Database } from 'bun:sqlite'
 import type { NewValues, NewValuesQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
@@ -16,7 +16,7 @@ interface Log {
   hashSeed: number
 }
 
-/** Nearly every value occurs in the blocks right before the range; the index is read for the others only. */
+/** Nearly every value occurs in the blocks just before the range. The index is read for the others only. */
 const recentBlocks = 16
 
 /** Events of `exceptKeys` make no value new, but a value that they had before is not new either. */
@@ -29,7 +29,7 @@ export function* readNewValues(
   const { afterSeq, untilSeq } = arrivals
   const field = member[name]
   const values: NewValues['values'] = []
-  const known = new Set<number | string>() // codes, or the texts behind hashes
+  const known = new Set<number | string>() // codes, or the texts of hashes
   yield* collectRecent(log, field, afterSeq, known)
   const texts = termTexts(db, org, field)
   for (const zone of zonesBetween(db, org, afterSeq + 1, Math.min(untilSeq + 1, seqMax))) {
@@ -71,7 +71,7 @@ function* collectRecent(
   }
 }
 
-/** Whether an arrival up to `lastSeq` has the value, the newest looked at first. */
+/** Whether an arrival up to `lastSeq` has the value, searched newest first. */
 function* occursBefore(
   { db, org, hashSeed }: Log,
   field: number,

@@ -44,9 +44,9 @@ export interface NewestRows {
 }
 
 /**
- * Reads parts, and the blocks in each, newest first by (time, arrival). Once the page is full, the first one that ends
- * before its last event ends the search, also where millions of events have the same time. Rows must match `clauses`;
- * `indexed` are those of them that a segment index knows.
+ * Reads parts, and the blocks in each, newest first by (time, arrival). Once the page is full, the first block that
+ * ends before its last event ends the search, also when millions of events have the same time. Rows must match
+ * `clauses`; `indexed` are those of them that a segment index covers.
  */
 export function* newestRows(
   db: Database,
@@ -74,7 +74,7 @@ export function* newestRows(
   return { rows: found.slice(0, query.limit), next }
 }
 
-/** Opens the texts of the rows, until they are too long together: then the page ends before the first one too many. */
+/** Inflates the texts of the rows up to the byte limit. The page ends before the first one that exceeds it. */
 function* opened(
   rows: Found[],
   { next, ceilingSeq }: Pick<EventPage, 'next' | 'ceilingSeq'>,
@@ -103,7 +103,7 @@ export function boundsOf(
   return { sinceMs: filter.sinceMs ?? -Infinity, before: isEarlier ? before : until, ceilingSeq }
 }
 
-/** The times and arrivals between which a part or a block lies. */
+/** The first and last time and arrival of a part or a block. */
 export interface Span {
   minAt: number
   maxAt: number
@@ -158,7 +158,7 @@ function scanBlock(
   }
 }
 
-/** Keeps the newest `size` of what is added. */
+/** Keeps the newest `size` of the added events. */
 function newestOf(size: number) {
   let found: Found[] = []
   let oldest: EventPosition = { occurredAtMs: -Infinity, seq: 0 }

@@ -3,13 +3,13 @@ import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { EventPage, EventPageQuery, StoredEvent } from '../../../contract/store.ts'
 import type { EventReader } from '../engine.ts'
 
-/** One step looks at so many events at most, or for so long; what is not done is told by `next`. */
+/** Limits of one step: events and time. `next` continues after them. */
 const stepEventsMax = 50_000
 const stepMs = 250
 const pageEvents = 1_000
 const pageBytesMax = 1024 * 1024
 
-/** Like `page`, but the page may come back short, or empty with a `next`: the search goes on there. */
+/** Like `page`, but the page may be short, or empty with a `next` that continues the search. */
 export function* searchPage(
   events: Pick<EventReader, 'page'>,
   query: EventPageQuery,
@@ -52,14 +52,14 @@ function positionOf({ occurredAtMs, seq }: StoredEvent): { occurredAtMs: number;
 }
 
 /**
- * Both sides are compared in upper case: unlike lower case it does not depend on a letter's neighbours (the Greek
- * final sigma), so a part of a text stays a part of it.
+ * Compares in upper case: unlike lower case it does not depend on a letter's neighbours (the Greek final sigma), so a
+ * part of a text stays a part of it.
  */
 export function textMatcher(part: string): (json: string) => boolean {
   const wanted = part.toUpperCase()
   const escaped = JSON.stringify(part).slice(1, -1).toUpperCase()
   return (json) => {
-    // Cheap and never wrong when it says no; names of members and numbers may still be what it found.
+    // A cheap check without false negatives. Its hit may be in names of fields or in numbers.
     if (!json.toUpperCase().includes(escaped)) return false
     return holds(JSON.parse(json), wanted)
   }

@@ -53,14 +53,14 @@ export function* readDurations(db: Database, org: number, query: DurationsQuery)
   return { rows: namedRows(db, org, byStart) }
 }
 
-/** Whether every step is whole UTC days, of which there are rows. */
+/** Whether every step is whole UTC days, which have rows of their own. */
 function byWholeDays({ stepMs, edges }: DurationsQuery): boolean {
   const isDays = (ms: number) => ms % (dayHours * hourMs) === 0
-  // The outer edges may lie inside a day: what is left at both ends is read from the rows of hours.
+  // The outer edges may lie inside a day: both ends are read from the rows of hours.
   return edges !== undefined ? edges.slice(1, -1).every(isDays) : stepMs === null || isDays(stepMs)
 }
 
-/** Whole days are read from the rows of days, and what is left at both ends from those of hours. */
+/** Whole days are read from the rows of days, both ends from those of hours. */
 function spans({ from, until }: HourRange, wholeDays: boolean): (HourRange & { index: number })[] {
   const dayFrom = Math.ceil(from / dayHours) * dayHours
   const dayUntil = Math.floor(until / dayHours) * dayHours
@@ -73,7 +73,7 @@ function spans({ from, until }: HourRange, wholeDays: boolean): (HourRange & { i
   ]
 }
 
-/** By time, then the most called first. */
+/** By time, then most called first. */
 function namedRows(
   db: Database,
   org: number,
@@ -93,7 +93,7 @@ function namedRows(
   return rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count)
 }
 
-/** How many different sessions and verified subjects a day or month had, from sketches that can also forget. */
+/** Distinct sessions and verified subjects per day or month, from sketches that support subtraction. */
 export function* readDistinct(db: Database, org: number, query: DistinctQuery): Sliced<Distinct> {
   const from = dayOf(query.sinceMs)
   const until = query.untilMs === null ? Number.MAX_SAFE_INTEGER : dayOf(query.untilMs)
@@ -101,7 +101,7 @@ export function* readDistinct(db: Database, org: number, query: DistinctQuery): 
   const index = distinctMember[query.of]
   const byStart = new Map<number, Uint8Array>() // start -> the highest rank of each register
 
-  /** Null when it was not asked for. */
+  /** Null when it was not requested. */
   function ranksOf(hour: number, site: number): Uint8Array | null {
     if (hour < from || hour >= until || sites?.has(site) === false) return null
     const start = startOf(hour, query.step)

@@ -13,7 +13,7 @@ import { hourMs, otherCode, outcomesSpan } from '../rollups/counts.ts'
 import { termTexts } from '../blocks/fields.ts'
 import { partsOf, type Part } from './walk.ts'
 
-/** As in a breakdown by rollups: beyond it values count as one. */
+/** The limit of a breakdown by rollups: further values count as one. */
 const valuesMax = 1_000
 
 type Counts = Map<number, number> // by code, outcome and step
@@ -23,14 +23,14 @@ interface Counting {
   time: number // the column that `edges` divide
   arrivals: { afterSeq: number; untilSeq: number }
   exceptKeys: ReadonlySet<number>
-  clauses: readonly Clause[] // all of them; the index knows only some
+  clauses: readonly Clause[] // all of them; the index covers only some
   types: Counts
   cuts: { counts: Counts; first: number; second: number | null; types: ReadonlySet<number> | null }[]
 }
 
 /**
- * Rollups know one field at a time, so what two fields select together is counted event by event. `complete` is false
- * when the time was not enough: no count would be exact then, so none is returned.
+ * Rollups count one field at a time, so a filter on two fields counts events singly. `complete` is false after the
+ * budget, with no counts, because none would be exact.
  */
 export function* readTally(
   db: Database,
@@ -127,7 +127,7 @@ function countBlock(
   }
 }
 
-/** Hashed values count as one, as they do in rollups; interned ones are few (members.ts). */
+/** Hashed values count as one, as in rollups. Interned ones are few (blocks/fields.ts). */
 const other = 8_191
 const pairSpan = 8_192
 const valueOf = (code: number): number => (isHash(code) ? other : code)
@@ -136,7 +136,7 @@ function add(counts: Counts, key: number): void {
   counts.set(key, (counts.get(key) ?? 0) + 1)
 }
 
-/** The events of a block lie close together, so the step of one is mostly that of the next. */
+/** Events of a block have close times, so the next one is usually in the same step. */
 export function stepAt(edges: readonly number[], at: number, near: number): number {
   let step = edges[near]! <= at ? near : 0
   while (edges[step + 1]! <= at) step++
@@ -190,7 +190,7 @@ function cutRows(
   }))
 }
 
-/** Null: beyond the value limit; '' : the field is missing. */
+/** Null: beyond the value limit; '': the field is missing. */
 function namesOf(db: Database, org: number, by: TallyCut['by']): (code: number) => string | null {
   if (by === 'agent') {
     const agentOf = agentNames(db, org)
@@ -214,8 +214,8 @@ function withOther(cells: Cell[]): Cell[] {
 }
 
 /**
- * At most how many events of the time retention took that the filter may have taken: rollups still count them, by one
- * field at a time, so the field with the fewest says it. 0 means that what is stored is all there was.
+ * The most expired events of the time that may have matched. Rollups still count them, by one field at a time, so the
+ * field with the fewest gives the bound. 0 means that nothing has expired.
  */
 function expiredOf(
   db: Database,

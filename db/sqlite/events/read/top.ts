@@ -1,4 +1,4 @@
-/** Groups the newest matching events by their values, for the detail of a vendor and the identities on Auth. */
+/** Groups the newest matching events by their values, for a vendor's details and the identities on Auth. */
 import type { Database } from 'bun:sqlite'
 import type { EventPosition, Top, TopField, TopQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
@@ -9,7 +9,7 @@ import { fieldClause, filterClauses } from '../index/filter-codes.ts'
 import { storedLastSeq } from '../write/org-state.ts'
 import { newestRows, type NewestRows } from './page.ts'
 
-/** Rows found in one walk. More keeps more blocks open at a time. */
+/** Rows per walk. More would keep more blocks open at a time. */
 const rowsPerWalk = 1_000
 
 interface Group {
@@ -18,7 +18,7 @@ interface Group {
   lastMs: number
 }
 
-/** Values come from columns; only `userAgent` and `error`, which have none, parse the event, on the reader's thread. */
+/** Reads values from columns. Only `userAgent` and `error`, which have none, parse the event, on the reader thread. */
 export function* readTop(db: Database, org: number, hashSeed: number, query: TopQuery): Sliced<Top> {
   const { filter, also = [], eventsMax, groups, budgetMs } = query
   const endMs = performance.now() + budgetMs
@@ -53,7 +53,7 @@ export function* readTop(db: Database, org: number, hashSeed: number, query: Top
   return top
 }
 
-/** The answer for an organization without events. */
+/** The result for an organization without events. */
 export function noTop({ groups }: TopQuery): Top {
   const none = groups.map(() => ({ distinct: 0, rows: [] }))
   return { events: 0, complete: true, newestMs: null, oldestMs: null, groups: none }
@@ -63,7 +63,7 @@ function count(groups: Map<string, Group>, values: (string | null)[], at: number
   const key = values.length === 1 && values[0] !== null ? values[0]! : JSON.stringify(values)
   const known = groups.get(key)
   if (known === undefined) groups.set(key, { values, count: 1, lastMs: at })
-  else known.count++ // events come newest first
+  else known.count++ // events arrive newest first
 }
 
 function mostFrequentFirst(a: Group, b: Group): number {

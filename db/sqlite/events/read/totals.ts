@@ -1,4 +1,4 @@
-/** An organization's totals: events by type, bytes, and the arrival from which on they fit into a size. */
+/** An organization's totals: events by type, bytes, and the arrival from which on they fit a size. */
 import { readColumns } from '../blocks/block-table.ts'
 import { placeOf, seqOf } from '../blocks/row-key.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
@@ -6,7 +6,7 @@ import { countUnfolded } from '../rollups/fold.ts'
 import { member, termTexts } from '../blocks/fields.ts'
 import type { Database } from 'bun:sqlite'
 
-/** Whether an organization has events, and how many of each type: folded totals and the arrivals behind them. */
+/** Whether an organization has events, and how many of each type: folded totals and unfolded arrivals. */
 export function* readOverview(
   db: Database,
   org: number,
@@ -34,7 +34,7 @@ interface Block {
 /** Blocks measured at a time: about 5 ms. */
 const chunkBlocks = 2_048
 
-/** Visits the blocks of an organization, newest first, until `visit` says that it has seen enough. */
+/** Visits the blocks of an organization, newest first, until `visit` stops it. */
 function* eachSize(db: Database, org: number, visit: (block: Block) => boolean): Sliced<void> {
   const blocks = db.query<Block, [number, number]>(
     `SELECT place, length(columns) + length(ids) + length(bodies) AS bytes
@@ -60,7 +60,7 @@ export function* eventBytes(db: Database, org: number): Sliced<number> {
   return sum
 }
 
-/** The arrival number just past the newest block that no longer fits, or null when all do. */
+/** The arrival number just after the newest block that no longer fits, or null when all fit. */
 export function* cutoffForBytes(db: Database, org: number, bytesMax: number): Sliced<number | null> {
   let sum = 0
   let beyond: number | null = null

@@ -18,7 +18,7 @@ export interface Part {
   lastSeq: number
   /** The blocks that may hold a match, in arrival order. */
   zones(): Zone[]
-  /** Whether the index takes a row; without an index, every row. */
+  /** Whether a row matches in the index; without an index, every row. */
   mayMatch(zone: Zone, row: number): boolean
 }
 
@@ -45,7 +45,7 @@ interface Sealed {
   version: number
 }
 
-/** A segment's index knows only the fields of its version; what it does not know is asked of the rows themselves. */
+/** A segment's index covers the fields of its version. Other fields are read from the rows. */
 function sealedPart(
   db: Database,
   org: number,
@@ -79,7 +79,7 @@ function sealedPart(
   }
 }
 
-/** The positions of a segment that all clauses take, or null when there is none. */
+/** The positions of a segment that match all clauses, or null when none does. */
 function matchesIn(
   postings: PostingReader,
   org: number,
@@ -104,7 +104,7 @@ function intersect(into: Bitmap, other: Bitmap): boolean {
   return left !== 0
 }
 
-/** What no segment covers yet: at most one segment of arrivals and what waits to be sealed. */
+/** Arrivals outside any segment: at most one segment of them and those that wait to be sealed. */
 function openPart(db: Database, org: number, afterSeq: number): Part[] {
   const row = db
     .query<{ segments: number }, [number]>('SELECT segments FROM event_org WHERE num = ?')

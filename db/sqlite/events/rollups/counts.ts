@@ -7,12 +7,12 @@ import type { PackedColumns } from '../blocks/number-columns.ts'
 
 export const hourMs = 3_600_000
 
-/** Stands for every value that has no term of its own, so that hostile texts cannot make rollups grow. */
+/** The code of every value beyond its field's limit, so that hostile texts cannot make rollups grow. */
 export const otherCode = 2 ** 31
 
 /**
- * Durations are counted as if they were values of one more member: the code is the tool's and the bucket's together
- * (duration-buckets.ts). So they fold, expire, are erased, verified and counted again like all others.
+ * Durations are counted like values of one more field, whose code is the tool's and the bucket's (sketches.ts). So they
+ * fold, expire, are erased, verified and recounted like all others.
  */
 export const durationMember = 32
 
@@ -20,15 +20,15 @@ export const durationMember = 32
 export const dayDurationMember = 35
 
 /**
- * Sessions and subjects are sketched by day and site (distinct-sketch.ts). Rows of a day have its first hour and no
- * outcome, those of sketches no type either.
+ * Sessions and subjects are sketched by day and site (sketches.ts). Rows of a day have its first hour and no outcome,
+ * those of sketches no type either.
  */
 export const distinctMember = { session: 33, subject: 34 } as const
 export const dayHours = 24
 
 /**
- * Class and vendor together, as one more member (class-vendor.ts). A class past the first few and a vendor past its
- * terms have no code of their own in a pair, so that hostile texts cannot make pairs without bound.
+ * Class and vendor together, as one more field. A class past the first few and a vendor past its limit have no code of
+ * their own in a pair, so that hostile texts cannot make unlimited pairs.
  */
 export const classVendorField = 36
 export const pairSpan = 8_192
@@ -66,30 +66,30 @@ export function fieldAndCode(key: number): [member: number, code: number] {
   return [Math.floor(key / codesSpan), key % codesSpan]
 }
 
-/** Guard rails keep types and outcomes below these; a site's code may rise for ever and comes first. */
+/** The limits of types and outcomes keep them below these. A site's code is unbounded and comes first. */
 export const typesSpan = 4_096
 export const outcomesSpan = 512
 
-/** Values past their terms count as one. */
+/** Values beyond the limit count as one. */
 export function countedCode(code: number): number {
   return isHash(code) ? otherCode : code
 }
 
 export interface RollupCounts {
-  /** Adds the events of a block's rows from `first` to before `end`; removed ones are none. */
+  /** Adds the events of a block's rows from `first` to before `end`, without deleted ones. */
   add(block: Pick<PackedColumns, 'column'>, first: number, end: number): void
   groups(): Generator<RollupGroup>
   days(): Generator<DayGroup>
-  /** How many rollup rows it would touch. */
+  /** How many rollup rows it would change. */
   entries(): number
   /** How many events were added. */
   events(): number
 }
 
-/** Fields whose values have rollups, for the pages of the dashboard. Names and purposes count as agents. */
+/** Fields with counted values, for the dashboard's pages. Names and purposes count as agents. */
 const indexes = [...members.filter(({ counted }) => counted).map(({ number }) => number), agentField]
 
-/** Opens the columns that counting the wanted members needs, and no others. */
+/** Opens only the columns that the requested fields need. */
 function wantedColumns(wanted: readonly number[] | null) {
   const wants = (index: number): boolean => wanted === null || wanted.includes(index)
   const counted = indexes.filter(wants)
@@ -110,14 +110,14 @@ function wantedColumns(wanted: readonly number[] | null) {
   })
 }
 
-/** The map below a key of a map of maps, made when it is not there. */
+/** The inner map of a key, created when it is missing. */
 export function childOf<K, C>(parent: Map<number, Map<K, C>>, key: number): Map<K, C> {
   let child = parent.get(key)
   if (child === undefined) parent.set(key, (child = new Map()))
   return child
 }
 
-/** The groups and days counted so far, and how many values they hold together. */
+/** The groups and days counted so far, and their total number of values. */
 function countedGroups() {
   const byHour = new Map<number, Map<number, RollupGroup>>()
   const byDay = new Map<number, Map<number, DayGroup>>()
@@ -164,7 +164,7 @@ function countedGroups() {
   }
 }
 
-/** `wanted` are the members whose values are counted, null for all: a query asks for one, or for none. */
+/** `wanted` are the fields whose values are counted, null for all. A query needs one or none. */
 export function rollupCounts(wanted: readonly number[] | null = null): RollupCounts {
   const columnsOf = wantedColumns(wanted)
   const { groupOf, dayOf, addValue, entries, groups, days } = countedGroups()

@@ -6,36 +6,36 @@ import type { Sliced } from '../../threads/slices.ts'
 
 /*
  * event_org.folded_seq is the watermark: rollup rows count exactly the arrivals up to it. It moves in the transaction
- * that adds the counts, so nothing is ever counted twice or forgotten, and a crash leaves nothing to rebuild.
+ * that adds the counts, so nothing is counted twice or lost, and a crash leaves nothing to rebuild.
  *   rollup_metric      events by hour, site, type, outcome
- *   rollup_value       the same again for each value of each counted member (rollup-counts.ts)
- *   (sketches and durations of a day: the same with 0 for the outcome)
+ *   rollup_value       the same for each value of each counted field (counts.ts);
+ *                    sketches and durations of a day have 0 for the outcome
  *   event_type_total   events by type over all time
- * `live` are events that are still there, `expired` those that retention took; metrics are the sum of both.
+ * `live` counts stored events, `expired` those that retention deleted; metrics are the sum of both.
  */
 
-/** Arrivals behind the watermark that start a fold: reading as many costs a query 1 to 10 ms. */
+/** Unfolded arrivals that start a fold: reading as many costs a query 1 to 10 ms. */
 const behindMax = 16_384
 
-/** Rollup rows of one fold that start it sooner: even when each event has an hour of its own, no commit takes long. */
+/** Rollup rows that start a fold sooner: even when each event has its own hour, no commit takes long. */
 const entriesMax = 8_192
 
-/** Stands for the outcome in rows that count a whole day. */
+/** The outcome in rows that count a whole day. */
 const ofDay = 0
 
-/** What the writer keeps of an organization for its rollups. */
+/** The writer's memory of an organization's rollups. */
 export interface Folding {
   num: number
   foldedSeq: number
   storedSeq: number
-  unfolded: RollupCounts // of the arrivals behind the watermark
+  unfolded: RollupCounts // of the unfolded arrivals
 }
 
 export function isFoldDue({ foldedSeq, storedSeq, unfolded }: Folding): boolean {
   return storedSeq - foldedSeq >= behindMax || unfolded.entries() >= entriesMax
 }
 
-/** Inside a transaction: adds what is behind the watermark and moves it to the last stored arrival. */
+/** Inside a transaction: adds the unfolded counts and moves the watermark to the last stored arrival. */
 export function fold(db: Database, org: Folding): void {
   addToRollups(db, org.num, org.unfolded)
   db.query('UPDATE event_org SET folded_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
@@ -44,8 +44,8 @@ export function fold(db: Database, org: Folding): void {
 }
 
 /**
- * Counts what is behind the watermark from the blocks: a reader's way, and the writer's after a start. Only the values
- * of the `wanted` members, null for all: of 16,384 arrivals counting everything takes 10 ms, events alone 2.
+ * Counts the unfolded arrivals from the blocks, for readers, and for the writer after a start. Only the values of the
+ * `wanted` fields, null for all: of 16,384 arrivals counting everything takes 10 ms, events alone 2 ms.
  */
 export function* countUnfolded(
   db: Database,
@@ -78,7 +78,7 @@ export function addToRollups(db: Database, org: number, counts: RollupCounts): v
   for (const [type, events] of typeTotals(counts)) total.run(events, org, type)
 }
 
-/** Takes counts away; rows that come to nothing go, each looked at by itself: an organization may have millions. */
+/** Subtracts counts and deletes rows that reach zero, each singly, because an organization may have millions. */
 export function takeFromRollups(db: Database, org: number, counts: RollupCounts): void {
   const subtract = 'SET live = live - ?1'
   const ifNothing = 'AND live = 0 AND expired = 0'
@@ -99,7 +99,7 @@ export function takeFromRollups(db: Database, org: number, counts: RollupCounts)
   db.query('DELETE FROM event_type_total WHERE org = ? AND events = 0').run(org)
 }
 
-/** Moves counts from `live` to `expired`: metrics, their sum, stay as they are. */
+/** Moves counts from `live` to `expired`. Metrics, their sum, do not change. */
 export function expireInRollups(db: Database, org: number, counts: RollupCounts): void {
   const move = 'SET live = live - ?1, expired = expired + ?1'
   const metric = db.query(`UPDATE rollup_metric ${move} ${ofMetric}`)
@@ -107,12 +107,12 @@ export function expireInRollups(db: Database, org: number, counts: RollupCounts)
   changeRows(org, counts, [metric], [value])
 }
 
-/** The row that a count and its key mean, given in this order. */
+/** The row that a count and its key stand for, in this order. */
 const ofMetric = 'WHERE org = ?2 AND hour = ?3 AND site = ?4 AND type = ?5 AND outcome = ?6'
 const ofValue =
   'WHERE org = ?2 AND member = ?3 AND hour = ?4 AND site = ?5 AND type = ?6 AND outcome = ?7 AND code = ?8'
 
-/** Runs the statements for each row that the counts have: with the count first, then the row's key. */
+/** Runs the statements for each row of the counts: the count first, then the row's key. */
 function changeRows(org: number, counts: RollupCounts, metric: Statement[], value: Statement[]): void {
   for (const { hour, site, type, outcome, events, values } of counts.groups()) {
     for (const statement of metric) statement.run(events, org, hour, site, type, outcome)

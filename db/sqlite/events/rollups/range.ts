@@ -10,20 +10,20 @@ export interface HourRange {
   until: number // exclusive
 }
 
-/** Both ends are cut down to the hour (contract §7). */
+/** Both ends are rounded down to the hour (contract §7). */
 export function hourRange(sinceMs: number, untilMs: number | null): HourRange {
   const until = untilMs === null ? Number.MAX_SAFE_INTEGER : Math.floor(untilMs / hourMs)
   return { from: Math.floor(sinceMs / hourMs), until }
 }
 
-/** The hour with which the step of an hour begins. */
+/** The first hour of an hour's step. */
 export function stepStarts(
   { stepMs, edges }: { stepMs: number | null; edges?: number[] },
   range: HourRange,
 ): (hour: number) => number {
   if (edges !== undefined) {
     const starts = edges.map((ms) => Math.floor(ms / hourMs))
-    let last = 0 // hours come in order, mostly
+    let last = 0 // hours mostly come in order
     return (hour) => {
       if (!(starts[last]! <= hour)) last = 0
       while (last + 1 < starts.length && starts[last + 1]! <= hour) last++
@@ -35,7 +35,7 @@ export function stepStarts(
   return (hour) => hour - (hour % stepHours)
 }
 
-/** The codes of the sites asked for, or null for all. */
+/** The codes of the requested sites, or null for all. */
 export function siteCodes(
   db: Database,
   org: number,
@@ -44,7 +44,7 @@ export function siteCodes(
   return codesOf(db, org, member.siteId, siteIds, (text, wanted) => text === wanted)
 }
 
-/** A wanted type may end in `.*`. */
+/** A requested type may end in `.*`. */
 export function typeCodes(
   db: Database,
   org: number,
@@ -55,7 +55,7 @@ export function typeCodes(
   )
 }
 
-/** What a query asks of the folded rows of a member. */
+/** The conditions of a query on the folded rows of a field. */
 export interface FoldedRows {
   org: number
   index: number
@@ -64,8 +64,8 @@ export interface FoldedRows {
 }
 
 /**
- * Visits `columns` of the folded rows in a range. Filtered in SQL: making a row here costs five times as much as
- * passing over it there. Summed by the caller and not by GROUP BY, which would sort every row first.
+ * Visits `columns` of the folded rows in a range. Filters in SQL: making a row here costs five times as much as
+ * skipping it there. The caller sums, because GROUP BY would sort every row first.
  */
 export function* foldedRows(
   db: Database,
@@ -88,7 +88,7 @@ export function* foldedRows(
   yield* inChunks(db, ofValues, [org, index], range, (inChunk, key) => read(inChunk, key).forEach(visit))
 }
 
-/** A rollup table, and its key: first what every row of a read shares, then the columns that order its rows. */
+/** A rollup table and its key: first the columns that every row of a read shares, then those that order its rows. */
 interface RollupTable {
   name: string
   shared: string
@@ -106,7 +106,7 @@ export const ofMetrics = {
   ordered: ['hour', 'site', 'type', 'outcome'],
 }
 
-/** Rows passed over at a time, 2 to 6 ms: an hour of a hostile sender alone may have a million. */
+/** Rows per chunk, 2 to 6 ms: one hour of a hostile sender may have a million. */
 const chunkRows = 8_192
 
 /** Visits a range of a rollup table in chunks of its key, each as a condition and its values. */

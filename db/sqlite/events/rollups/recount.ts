@@ -1,4 +1,4 @@
-/** Recounts one hour from its events and returns each rollup row that is wrong (expected: none). */
+/** Recounts one hour from its events and returns each wrong rollup row (expected: none). */
 import { foldState, noteRewrite } from '../cache/hours.ts'
 import { dayHours, hourMs, rollupCounts, type RollupCounts } from './counts.ts'
 import { seqMax, seqOf } from '../blocks/row-key.ts'
@@ -10,29 +10,32 @@ import type { Database } from 'bun:sqlite'
 import type { RollupRepair } from '../../../contract/store.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 
-/** Blocks of one slice: about 8 ms. A day of ten million events takes 15 s, and its reader has others to answer. */
+/** Blocks per slice: about 8 ms. A day of ten million events takes 15 s, and its reader answers others meanwhile. */
 const sliceBlocks = 24
 
-/** Times that a count may begin anew; then it takes one long slice, or it might never end. */
+/** How often a count may start again. Then it takes one long slice, or it might never end. */
 const restartsMax = 20
 
 interface Wanted {
   fromMs: number
   untilMs: number // exclusive
-  /** The blocks that may hold events of that time, of those that reach past a seq, in order of arrival. */
+  /** The blocks that may hold events of that time and reach past a seq, in arrival order. */
   zonesAfter(db: Database, org: number, afterSeq: number): Iterable<Zone>
 }
 
 interface FoldedCount {
-  /** One slice, inside a read transaction of its own. Null while more is left; at the end all up to the watermark. */
+  /**
+   * One slice, inside its own read transaction. Null until the last slice, which returns all counts up to the
+   * watermark.
+   */
   step(db: Database, org: number): RollupCounts | null
-  /** In the transaction of the last step: what is behind the watermark too. */
+  /** In the transaction of the last step: also the unfolded arrivals. */
   rest(db: Database, org: number): RollupCounts
 }
 
 /**
- * Counts in order of arrival, so that what comes and is folded meanwhile is counted too when its turn comes. Whatever
- * else changes counts, as retention does, raises event_org.rewrites, and the count begins anew.
+ * Counts in arrival order, so that events folded meanwhile are counted too. Every other change of counts, such as
+ * retention, raises event_org.rewrites and starts the count again.
  */
 export function countFolded(wanted: Wanted, blocksMax = sliceBlocks): FoldedCount {
   let counts = rollupCounts()
@@ -73,7 +76,7 @@ export function countFolded(wanted: Wanted, blocksMax = sliceBlocks): FoldedCoun
   }
 }
 
-/** Run by run, as each call opens the columns anew. */
+/** Run by run, because each call opens the columns again. */
 function addRows(
   counts: RollupCounts,
   block: PackedColumns,
@@ -92,11 +95,11 @@ function addRows(
 }
 
 export interface Recounting {
-  /** One slice, as of `countFolded`; at the end what the rollups' `live` counts lack. */
+  /** One slice, as in `countFolded`. The last one returns the differences to the rollups' `live` counts. */
   step(db: Database, org: number): RollupRepair[] | null
 }
 
-/** The last hour of a day closes the day. */
+/** The last hour of a day completes the day. */
 export function recounting(hourStartMs: number, blocksMax?: number): Recounting {
   const hour = Math.floor(hourStartMs / hourMs)
   const closesDay = hour % dayHours === dayHours - 1
@@ -116,7 +119,7 @@ export function recounting(hourStartMs: number, blocksMax?: number): Recounting 
   }
 }
 
-/** By the segments, of which each says its times. */
+/** By the segments, whose rows contain their times. */
 function* indexedZones(
   db: Database,
   org: number,
@@ -142,7 +145,7 @@ function differencesOf(
   return Array.from(rowDifferences(stored, new Map(counted)), ([row, difference]) => ({ row, difference }))
 }
 
-/** Inside a transaction. Differences stay right whatever was folded or expired since they were found. */
+/** Inside a transaction. Differences stay valid whatever was folded or expired since they were found. */
 export function repairRollups(db: Database, org: number, repairs: readonly RollupRepair[]): void {
   for (const { row, difference } of repairs) addToRow(db, org, row, difference)
   noteRewrite(db, org)

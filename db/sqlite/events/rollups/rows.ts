@@ -1,4 +1,4 @@
-/** Rollup rows by key, as stored and as recounted, so that both can be compared. */
+/** Rollup rows by key, stored and recounted, so that both can be compared. */
 import type { Database } from 'bun:sqlite'
 import { agentField, fieldAt } from '../blocks/fields.ts'
 import {
@@ -11,7 +11,7 @@ import {
   type RollupCounts,
 } from './counts.ts'
 
-/** `hour site type outcome` names a row of rollup_metric; with `member code` behind it, one of rollup_value. */
+/** `hour site type outcome` is the key of a row of rollup_metric; followed by `field code`, of rollup_value. */
 export type RowKey = string
 
 export function countedRows(counts: RollupCounts): Map<RowKey, number> {
@@ -51,7 +51,7 @@ export function* storedRows(db: Database, org: number, hour: number | null): Gen
   }
 }
 
-/** Where stored and counted rows differ, by how much the stored one is too small. Empties `counted`. */
+/** The differences between stored and counted rows: how much the stored one is too small. Empties `counted`. */
 export function* rowDifferences(
   stored: Iterable<[RowKey, number]>,
   counted: Map<RowKey, number>,
@@ -64,7 +64,7 @@ export function* rowDifferences(
   yield* counted
 }
 
-/** Adds to a stored row, inside a transaction; a row that comes to nothing goes. */
+/** Adds to a stored row, inside a transaction, and deletes a row that reaches zero. */
 export function addToRow(db: Database, org: number, key: RowKey, difference: number): void {
   const table = key.split(' ').length === 4 ? 'rollup_metric' : 'rollup_value'
   const columns = ['org', 'hour', 'site', 'type', 'outcome', 'member', 'code']

@@ -1,8 +1,8 @@
 /** Sketches as counted values: durations in logarithmic buckets (within 2 %), and HyperLogLog registers. */
 
 /*
- * Bucket b > 0 holds durations in (least * growth^(b-2), least * growth^(b-1)], and its middle is off by at most
- * `relativeError` of any of them. Bucket 0 holds what is shorter than `leastMs`, as 0; the last is beyond 10^15 ms.
+ * Bucket b > 0 holds durations in (least * growth^(b-2), least * growth^(b-1)]. Its middle differs from each of them by
+ * at most `relativeError`. Bucket 0 holds durations below `leastMs`, as 0; the last is beyond 10^15 ms.
  */
 export const relativeError = 0.02
 export const leastMs = 0.01
@@ -20,7 +20,7 @@ function middleOf(bucket: number): number {
   return bucket === 0 ? 0 : (leastMs * 2 * growth ** (bucket - 1)) / (growth + 1)
 }
 
-/** The quantile of the nearest rank: the ⌈share · n⌉-th shortest. Zero when nothing was counted. */
+/** The quantile by nearest rank: the ⌈share · n⌉-th shortest. Zero without durations. */
 export function quantile(counts: ReadonlyMap<number, number>, share: number): number {
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
   let left = Math.max(1, Math.ceil(share * total))
@@ -32,10 +32,10 @@ export function quantile(counts: ReadonlyMap<number, number>, share: number): nu
 }
 
 /*
- * A hash picks one of 4,096 registers and has a rank, the place of its first 1 among the bits that are left; both
- * together are a code. How often each code was met is counted like any other value of a rollup, so that what is erased
- * can be taken away again, which registers alone cannot do. The highest rank of each register is what estimates need.
- * The standard error is 1.04 / sqrt(4,096) = 1.6 %; few values are counted almost exactly (linear counting).
+ * A hash picks one of 4,096 registers and has a rank, the position of its first 1 among the other bits. Both together
+ * are a code. Each code is counted like any other value of a rollup, so that erased events can be subtracted, which
+ * registers alone do not allow. Estimates need the highest rank per register. The standard error is 1.04 / sqrt(4,096)
+ * = 1.6 %; few values are counted almost exactly (linear counting).
  */
 const registerBits = 12
 export const registers = 2 ** registerBits
@@ -44,7 +44,7 @@ const ranksMax = 32
 
 export const standardError = 1.04 / Math.sqrt(registers)
 
-/** `hash` is the code of a member that is always hashed (members.ts). */
+/** `hash` is the code of a field that is always hashed (blocks/fields.ts). */
 export function sketchCode(hash: number): number {
   const bits = hash % 2 ** hashBits
   const rest = Math.floor(bits / registers)
@@ -57,7 +57,7 @@ export function registerAndRank(code: number): [register: number, rank: number] 
   return [Math.floor(code / ranksMax), code % ranksMax]
 }
 
-/** `ranks` has the highest rank of each register, 0 for one that met nothing. */
+/** `ranks` has the highest rank per register, 0 for an empty one. */
 export function estimate(ranks: Uint8Array): number {
   let empty = 0
   let sum = 0
@@ -68,7 +68,7 @@ export function estimate(ranks: Uint8Array): number {
   const bias = 0.7213 / (1 + 1.079 / registers)
   const raw = (bias * registers * registers) / sum
   const likely = raw <= 2.5 * registers && empty > 0 ? registers * Math.log(registers / empty) : raw
-  // Hashes of 31 bits meet each other: corrects for what that hides.
+  // Hashes of 31 bits collide. This corrects the estimate.
   const range = 2 ** hashBits
   return Math.round(-range * Math.log(1 - Math.min(likely / range, 0.999)))
 }

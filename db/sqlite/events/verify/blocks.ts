@@ -1,4 +1,4 @@
-/** Verifies each block by itself: checksum, columns, texts and ids. */
+/** Verifies each block alone: checksum, columns, texts and ids. */
 import { firstPlace, readWholeBlock, zonesFrom, type Zone } from '../blocks/block-table.ts'
 import {
   blockChecksum,
@@ -14,26 +14,26 @@ import { storedLastSeq } from '../write/org-state.ts'
 import { placeOf, segmentOf, seqOf } from '../blocks/row-key.ts'
 import type { Database } from 'bun:sqlite'
 
-/** What the checks of `verify.ts` share: the organization they look at and how they say what is wrong. */
+/** What the checks of `verify.ts` share: the organization, and how to report a fault. */
 export interface VerifiedOrg {
   num: number
   segments: number
-  /** The codes that have a term, by member. */
+  /** The codes with a term, by field. */
   codes: ReadonlySet<number>[]
 }
 
 export type Report = (place: string, problem: string) => void
 
 /**
- * A check that may take minutes: each yield stands between two read transactions, or the log behind a busy writer would
- * grow for as long. What was read before it may have changed after it.
+ * A check that may take minutes. It yields between read transactions, because one would make the log grow meanwhile.
+ * Data read before a yield may have changed after it.
  */
 export type Check<T = void> = Generator<void, T>
 
-/** Blocks that are checked in one read transaction: about half a second. */
+/** Blocks per read transaction: about half a second. */
 const sliceBlocks = 256
 
-/** Looks at what is stored when it begins. Returns the places of the blocks that cannot be read. */
+/** Verifies what is stored when it begins. Returns the keys of unreadable blocks. */
 export function* verifyBlocks(
   db: Database,
   org: VerifiedOrg,
@@ -59,7 +59,7 @@ export function* verifyBlocks(
       if (content === null) damaged.add(zone.place)
       else verifyRows(org, content, zone, isMerged ? nextSeq - first : 0, (problem) => report(where, problem))
       lastPlace = zone.place
-      nextSeq = Math.max(nextSeq, first + zone.events) // damage may say anything
+      nextSeq = Math.max(nextSeq, first + zone.events) // a damaged block may claim any number
     }
     if (zones.length < blocksMax) return damaged
     yield
@@ -70,7 +70,7 @@ export function blockName({ place, events }: Zone): string {
   return `arrivals ${seqOf(place)} to ${seqOf(place) + events - 1}`
 }
 
-/** The content of a block whose bytes are as they were written, or null. */
+/** The content of an undamaged block, or null. */
 function readVerified(db: Database, zone: Zone, report: (problem: string) => void): BlockContent | null {
   const blobs = readWholeBlock(db, zone.place)
   const row = db

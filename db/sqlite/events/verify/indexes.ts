@@ -12,10 +12,10 @@ import { openIds } from '../blocks/names.ts'
 import { blockName, type Check, type Report, type VerifiedOrg } from './blocks.ts'
 import type { Database } from 'bun:sqlite'
 
-/** Checks that dedupe would know every id again: each folded into a run can be found in it, filter first. */
+/** Checks that dedupe finds every id that was written to a run, filter first. */
 type Print = (org: number, id: string) => number
 
-/** The runs that are there when it begins, from the newest back; retention may take old ones meanwhile. */
+/** The runs that exist when it begins, newest first. Retention may delete old ones meanwhile. */
 export function* verifyIds(db: Database, org: number, print: Print, report: Report): Check {
   for (let before = Infinity; ;) {
     const span = spansOf(db, org).find(({ run }) => run < before)
@@ -98,7 +98,7 @@ function versionOf(db: Database, org: number, segment: number): number {
   return db.query<{ version: number }, [number, number]>(sql).get(org, segment)?.version ?? Infinity
 }
 
-/** A page looks at a block only when the segment says that it is there and reaches into the times asked for. */
+/** A page reads a block only when the segment lists it within the requested times. */
 function verifyZones(
   db: Database,
   { org, segment }: { org: number; segment: number },

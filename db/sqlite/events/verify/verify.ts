@@ -10,11 +10,11 @@ import { countedRows, rowDifferences, rowName, storedRows } from '../rollups/row
 import type { Database } from 'bun:sqlite'
 import type { EventFault, EventVerdict } from '../../../contract/store.ts'
 
-/** Faults listed of one organization; the first ones name the damage, and thousands would hide it. */
+/** Faults listed per organization. The first ones locate the damage, and thousands would hide it. */
 const faultsMax = 100
 const fileFaultsMax = 20
 
-/** Looks at one moment after the other: a writer that goes on meanwhile is neither held up nor taken for damage. */
+/** Reads several snapshots in turn, so that a running writer is not blocked and its changes are no faults. */
 export function verifyEvents(db: Database, fingerprintBits: number): EventVerdict {
   const check = verifyInSlices(db, fingerprintBits)
   for (;;) {
@@ -23,13 +23,13 @@ export function verifyEvents(db: Database, fingerprintBits: number): EventVerdic
   }
 }
 
-/** Only tests ask for other sizes than the ones that were measured. */
+/** Only tests use other sizes than the measured ones. */
 export interface SliceSizes {
   verifiedBlocks?: number
   countedBlocks?: number
 }
 
-/** The same; at each yield no transaction is open. */
+/** The same. No transaction is open at a yield. */
 export function* verifyInSlices(
   db: Database,
   fingerprintBits: number,
@@ -49,7 +49,7 @@ export function* verifyInSlices(
     try {
       yield* inSnapshots(db, verifyOrg(db, num, { print, report, counted, sizes }))
     } catch (error) {
-      // Damage that SQLite itself stumbles over: what it says is all that is known of the place.
+      // Damage that makes SQLite fail: its message is all that is known.
       report('the event tables', `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
     }
     verdict.faults.push(...faults)
@@ -58,7 +58,7 @@ export function* verifyInSlices(
   return verdict
 }
 
-/** Gives each slice of a check a read transaction. */
+/** Runs each slice of a check in a read transaction. */
 function* inSnapshots<T>(db: Database, check: Check<T>): Check<T> {
   for (;;) {
     db.query('BEGIN').run()
@@ -89,7 +89,7 @@ function* verifyOrg(db: Database, num: number, { print, report, counted, sizes }
   yield* verifySegments(db, org, report)
 }
 
-/** What holds the tables together: pages that are lost, used twice or out of order, whatever they belong to. */
+/** SQLite's structure: pages that are lost, used twice or out of order, in any table. */
 function fileFaults(db: Database): EventFault[] {
   try {
     return db
@@ -111,10 +111,10 @@ function readOrg(db: Database, num: number): VerifiedOrg {
   return { num, segments: row?.segments ?? 0, codes }
 }
 
-/** Compares the rollups with a recount of the rows they stand for. */
+/** Compares the rollups with a recount of their rows. */
 const zonesAtOnce = 64
 
-/** Returns how many events there are, at the moment of the comparison and but for those in damaged blocks. */
+/** Returns the number of events when they were compared, without those in damaged blocks. */
 function* verifyRollups(
   db: Database,
   org: number,
@@ -136,7 +136,7 @@ function* verifyRollups(
   }
 }
 
-/** As they lie, whatever an index says of them. */
+/** In storage order, ignoring the indexes. */
 function* wholeBlocks(
   db: Database,
   org: number,
@@ -151,7 +151,7 @@ function* wholeBlocks(
   }
 }
 
-/** Totals by type count what the rollups count, expired events included. */
+/** Totals by type count expired events too, like the rollups. */
 function verifyTotals(db: Database, org: number, report: Report): void {
   const wrong = db
     .query<{ type: number }, [number]>(

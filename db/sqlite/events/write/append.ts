@@ -12,7 +12,7 @@ import type { OrgState } from './org-state.ts'
 import { blockEventsMax, segmentOf } from '../blocks/row-key.ts'
 import type { Terms } from './org-state.ts'
 
-/** A session's id as JSON text and as a code, which is a hash and so the same in every organization. */
+/** A session's id as JSON text and as a code, a hash that is the same in every organization. */
 interface Session {
   text: string
   code: number
@@ -22,7 +22,7 @@ const sessionsMax = 4_096
 
 export interface Appender {
   append(org: OrgState, batch: EventBatch): AppendResult
-  /** Takes a written block back: making its arrays anew costs more than filling them. */
+  /** Reuses a written block, because new arrays cost more than filling them. */
   recycle(content: BlockContent): void
 }
 
@@ -35,13 +35,13 @@ export function appender(
 ): Appender {
   const sessions = new Map<string, Session>()
   const spares: BlockContent[] = []
-  // One closure for all events: what is asked for lies in these variables.
+  // One closure for all events, which reads these variables.
   let org: OrgState
   let id = ''
   const confirm = (seq: number) =>
     stagedId(org, seq) === id || (seq <= org.storedSeq && storedHas(org.num, seq, id))
 
-  /** Sessions come back soon, and their code and text cost as much as half the other members. */
+  /** Sessions repeat soon, and their code and text cost as much as half the other fields. */
   function sessionOf(sessionId: string): Session {
     const found = sessions.get(sessionId)
     if (found !== undefined) return found
@@ -53,7 +53,7 @@ export function appender(
 
   return {
     append(state, batch) {
-      batch.events.forEach(requireWhole) // before anything is staged: a batch fails alone and as a whole
+      batch.events.forEach(requireWhole) // before anything is staged: a batch fails alone and completely
       org = state
       const result: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
       const key = org.terms.code(extra.key, batch.keyId)
@@ -86,7 +86,7 @@ export function appender(
   }
 }
 
-/** Callers have checked events; what slips through must not end up half in a block. */
+/** Callers have validated events. An invalid one must not be half in a block. */
 function requireWhole(event: EventRecord): void {
   const { id, siteId, sessionId, type, outcome, json, occurredAtMs } = event
   const named = typeof id === 'string' && typeof siteId === 'string' && typeof sessionId === 'string'
@@ -95,12 +95,12 @@ function requireWhole(event: EventRecord): void {
   if (json.includes('\0')) throw new StoreError('internal', 'the text of an event contains a NUL')
 }
 
-/** Adds an event to a block, but for what it shares with its batch. */
+/** Adds an event to a block, except what it shares with its batch. */
 function stage(terms: Terms, content: BlockContent, event: EventRecord, id: string, session: Session): void {
   const row = content.events++
   const { columns } = content
   internFields(event, (field, text) => {
-    if (text === null) return // blocks begin all zero
+    if (text === null) return // blocks start with zeros
     const code = terms.code(field, text)
     columns[field]![row] = code
     if (isHash(code)) content.spilled.push([row, field, text])
@@ -133,7 +133,7 @@ function openBlockFor(org: OrgState, seq: number, spares: BlockContent[]): Block
   return block.content
 }
 
-/** The id of an event that no commit has written yet. */
+/** The id of an event that is not committed yet. */
 function stagedId(org: OrgState, seq: number): string | null {
   if (seq <= org.storedSeq) return null
   const block = org.staged.findLast(({ firstSeq }) => firstSeq <= seq)

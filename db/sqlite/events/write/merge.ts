@@ -9,7 +9,7 @@ import { blockEventsMax, endsSegment, seqOf } from '../blocks/row-key.ts'
 /** Small blocks that may wait; a page over them opens each one. */
 const smallBlocksMax = 64
 
-/** Notes a block that was just written, and merges what has become worth it. Returns whether any block changed. */
+/** Records a block that was just written and merges blocks when it pays. Returns whether any block changed. */
 export function mergeAfter(db: Database, org: OrgState, written: SmallBlock): boolean {
   const isSmall = written.events < smallBlockEvents
   let merged = false
@@ -23,7 +23,7 @@ export function mergeAfter(db: Database, org: OrgState, written: SmallBlock): bo
   return merged
 }
 
-/** Makes one block of as many as fit, two at least. */
+/** Merges as many blocks as fit into one, at least two. */
 function mergeFirst(db: Database, org: OrgState): boolean {
   let count = 0
   let events = 0

@@ -1,4 +1,7 @@
-/** The writer's memory of an organization between commits, and its dictionaries. The tables can rebuild all of it. */
+/**
+ * The writer's memory of an organization between commits, and its dictionaries. All of it can be rebuilt from the
+ * tables.
+ */
 import { StoreError } from '../../../contract/errors.ts'
 import { countUnfolded } from '../rollups/fold.ts'
 import { endsSegment, orgsMax, placeOf, segmentOf, seqOf } from '../blocks/row-key.ts'
@@ -29,13 +32,13 @@ export interface OrgState {
   small: SmallBlock[] // the small blocks at the end, consecutive and in one segment
 }
 
-/** Organizations kept in memory at most; the terms of a hostile one take about 5 MB. */
+/** Organizations in memory; the terms of a hostile one take about 5 MB. */
 const orgsLoadedMax = 32
 
 export interface Orgs {
   of(orgId: string): OrgState
   loaded(): Iterable<OrgState>
-  /** Between transactions: lets go of what has not been used for longest, but for one. */
+  /** Between transactions: evicts the least recently used organizations, except one. */
   trim(keep: OrgState | null): void
   forget(): void
 }
@@ -110,7 +113,7 @@ function lastSeqOf(block: SmallBlock | undefined): number {
   return block === undefined ? 0 : seqOf(block.place) + block.events - 1
 }
 
-/** The newest arrival number of an organization, as a reader sees it. */
+/** The newest arrival number of an organization in a reader's snapshot. */
 export function storedLastSeq(db: Database, org: number): number {
   const floor = db
     .query<{ last: number }, [number]>('SELECT last_seq AS last FROM event_org WHERE num = ?')
@@ -118,13 +121,13 @@ export function storedLastSeq(db: Database, org: number): number {
   return Math.max(floor?.last ?? 0, lastSeqOf(newestBlocks(db, org, 1)[0]))
 }
 
-/** The texts of an organization that have codes, kept in memory by the writer and in `event_term`. */
+/** The interned texts of an organization, in the writer's memory and in `event_term`. */
 const otherTermsMax = 4_096 // ingest keys, agents
 
 export interface Terms {
-  /** The code of a text; interns it, in the open transaction, while there is room, and hashes it afterwards. */
+  /** The code of a text. Interns it in the open transaction up to the limit, and hashes it beyond. */
   code(member: number, text: string): number
-  /** The first member of the event that would be one value too many, or null. */
+  /** The first field of the event that exceeds its limit of values, or null. */
   broken(event: EventRecord): GuardRail | null
 }
 

@@ -1,4 +1,4 @@
-/** Finds the sessions whose newest matching event comes next, newest first. */
+/** Finds the sessions with the newest matching events, newest first. */
 import { readBlock } from '../../blocks/open-block.ts'
 import { boundsOf, endsBefore, newestFirst, newestZones, overlaps, type Bounds, type Span } from '../page.ts'
 import { partsOf, type Part } from '../walk.ts'
@@ -9,7 +9,7 @@ import type { EventPosition } from '../../../../contract/store.ts'
 import type { Zone } from '../../blocks/block-table.ts'
 import type { Clause } from '../../index/filter-codes.ts'
 
-/** What reading sessions needs of one moment of an organization's log. */
+/** What a query of sessions needs of one snapshot of an organization's log. */
 export interface LogView {
   db: Database
   org: number
@@ -18,14 +18,14 @@ export interface LogView {
 
 export interface Candidate {
   id: string
-  newest: EventPosition // of its events that match and come after where the walk stands
-  before: EventPosition | null // where a walk stands that has yet to meet it
+  newest: EventPosition // its newest matching event after the walk's position
+  before: EventPosition | null // a position of the walk before it reaches the session
 }
 
 export interface Walk extends Pick<SessionPageQuery, 'filter'> {
   clauses: readonly Clause[]
   ceilingSeq: number
-  told: Set<string> // sessions that were candidates already, as JSON text
+  told: Set<string> // sessions that were candidates before, as JSON text
   endMs: number
 }
 
@@ -37,9 +37,9 @@ interface Scan extends Walk {
 }
 
 /**
- * Parts, and the blocks in each, are taken by the newest time they hold; what is older than the last of `count`
- * candidates ends the search. When time is up it ends where everything newer has been looked at, if need be without a
- * candidate. `next` is null when no event is left to look at.
+ * Visits parts, and the blocks in each, by their newest time. The search ends at what is older than the last of `count`
+ * candidates. When time is up it ends where everything newer was examined, possibly without a candidate. `next` is null
+ * when no event is left.
  */
 export function* nextCandidates(
   { db, org }: LogView,
@@ -64,7 +64,7 @@ export function* nextCandidates(
       const settled = settledAfter(scan.newest, left)
       if (settled.length < count && !isLate) continue
       const next = settled.length === count ? settled.at(-1)![1] : endOf(left)
-      if (settled.length === 0 && !isEarlier(next, bounds.before)) continue // the walk would not move
+      if (settled.length === 0 && !isEarlier(next, bounds.before)) continue // the walk would not advance
       return { candidates: candidatesOf(settled, before, walk.told), next }
     }
   }
@@ -74,7 +74,7 @@ export function* nextCandidates(
   return { candidates: candidatesOf(found, before, walk.told), next }
 }
 
-/** Sorts, and keeps the newest ones. One that goes and turns out to be newer comes again. */
+/** Sorts and keeps the newest ones. A dropped session that proves newer is added again. */
 function prune(scan: Scan, count: number): void {
   const sorted = [...scan.newest].sort(([, a], [, b]) => b.occurredAtMs - a.occurredAtMs || b.seq - a.seq)
   if (sorted.length > count) scan.isPruned = true
@@ -104,7 +104,7 @@ function scanZone({ db, bounds, clauses, told, newest }: Scan, part: Part, zone:
 
 type Found = [text: string, newest: EventPosition]
 
-/** Those that are newer than all that is left to look at. */
+/** The candidates newer than all that is left to examine. */
 function settledAfter(newest: ReadonlyMap<string, EventPosition>, left: Span): Found[] {
   const found = [...newest]
   const end = found.findIndex(([, position]) => !endsBefore(left, position))

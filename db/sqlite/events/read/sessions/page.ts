@@ -16,13 +16,13 @@ import type {
 } from '../../../../contract/sessions.ts'
 import type { StoredEvent } from '../../../../contract/store.ts'
 
-/** Comes back short when the budget is used up; the walk goes on at `next`. */
+/** Ends early when the budget is used up. The walk continues at `next`. */
 export function* listSessions(
   log: LogView,
   query: SessionPageQuery & { ceilingSeq: number },
 ): Sliced<SessionPage> {
   const { filter, limit, ceilingSeq, eventsMax, bytesMax = Infinity } = query
-  // Half of the time to find which sessions come next, half to sum them up.
+  // Half of the time finds the next sessions, half summarizes them.
   const budgetMs = query.budgetMs / 2
   const startMs = performance.now()
   const clauses = filterClauses(log.db, log.org, log.hashSeed, filter)
@@ -47,7 +47,7 @@ export function* listSessions(
     for (const candidate of candidates) {
       const own = told.get(candidate.id)
       if (own === undefined) return { sessions, next: candidate.before, ceilingSeq }
-      // A walk that goes on may meet a session of an earlier page again.
+      // A continued walk may meet a session of an earlier page again.
       if (own.newest?.seq !== candidate.newest.seq) continue
       bytes += Buffer.byteLength(JSON.stringify(own.session))
       if (sessions.length > 0 && bytes > bytesMax) return { sessions, next: candidate.before, ceilingSeq }
@@ -59,7 +59,7 @@ export function* listSessions(
   }
 }
 
-/** Only the events that are shown are opened. */
+/** Inflates only the events of the page. */
 export function* readStory(
   log: LogView,
   query: SessionStoryQuery & { ceilingSeq: number },

@@ -8,7 +8,7 @@ import { newestOf, type LogView } from './candidates.ts'
 import type { Zone } from '../../blocks/block-table.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
 
-/** An event's place and its members as codes (members.ts). */
+/** An event's position and its fields as codes (blocks/fields.ts). */
 export interface SessionRow {
   at: number
   seq: number
@@ -26,10 +26,10 @@ export interface Totals {
   events: number
   firstAt: number
   lastAt: number
-  sites: Map<number, EventPosition> // where each appeared first
-  types: Map<number, number> // events
+  sites: Map<number, EventPosition> // where each appears first
+  types: Map<number, number> // event counts
   outcomes: Map<number, number>
-  agent: (SessionRow & { height: number }) | null // the latest of the highest trust
+  agent: (SessionRow & { height: number }) | null // the latest with the highest trust
 }
 
 export function emptyTotals(): Totals {
@@ -44,7 +44,7 @@ export function emptyTotals(): Totals {
   }
 }
 
-/** `heightOf` tells trusts apart; the row may be used again by whoever gave it. */
+/** `heightOf` ranks trusts. The caller may reuse the row. */
 export function accumulate(tally: Totals, row: SessionRow, heightOf: (row: SessionRow) => number): void {
   const { at, seq } = row
   tally.events++
@@ -69,7 +69,7 @@ export function accumulate(tally: Totals, row: SessionRow, heightOf: (row: Sessi
 }
 
 export interface Visitor {
-  /** Whether events of the session that may lie in what is left are of use; after a no it is not asked again. */
+  /** Whether events of the session in the remaining parts are needed. After false it is not called again. */
   wants(id: string, left: Span): boolean
   /** All events of the session in one block. */
   visit(id: string, rows: SessionRow[], block: OpenBlock): void
@@ -77,7 +77,7 @@ export interface Visitor {
   block(): void
 }
 
-/** Visits blocks newest first; `visitor` hears of each whether it holds what was asked for or not. */
+/** Visits blocks newest first. `visitor` is called for every block, with or without matching sessions. */
 export function* visitSessions(
   log: LogView,
   ids: string[],
@@ -112,7 +112,7 @@ export function* visitSessions(
 interface Wanted {
   member: number
   codes: Set<number>
-  hashed: Map<number, Set<string>> // code -> the sessions that have it: hardly ever more than one
+  hashed: Map<number, Set<string>> // code -> the sessions that have it, hardly ever more than one
 }
 
 function codesOf(ids: string[], hashSeed: number): Wanted {
@@ -151,7 +151,7 @@ function visitBlock(
   const found = new Map<string, SessionRow[]>()
   for (let row = 0; row < block.rows; row++) {
     if (!codes.has(sessions[row]!) || types[row] === 0 || !takes(row)) continue
-    const id = idsByText.get(block.session(row)) // a code alone would not be sure
+    const id = idsByText.get(block.session(row)) // a code alone is ambiguous
     if (id === undefined) continue
     const one: SessionRow = {
       ...{ at: block.at(row), seq: block.firstSeq + row, zone, row },
@@ -168,11 +168,11 @@ function visitBlock(
 export const newestRowFirst = (a: SessionRow, b: SessionRow): number => b.at - a.at || b.seq - a.seq
 
 export interface NewestRows {
-  rows: SessionRow[] // newest first by (occurredAt, arrival), `eventsMax` at most
+  rows: SessionRow[] // newest first by (occurredAt, arrival), at most `eventsMax`
   isCut: boolean
 }
 
-/** The newest events of one session; what is older than all that are kept is not looked at. */
+/** The newest events of one session. Skips what is older than all collected events. */
 export function* newestOfSession(
   log: LogView,
   id: string,
@@ -180,7 +180,7 @@ export function* newestOfSession(
   eventsMax: number,
 ): Sliced<NewestRows> {
   let rows: SessionRow[] = []
-  let oldest: EventPosition | null = null // of those kept, once there are more than enough
+  let oldest: EventPosition | null = null // of the collected ones, once there are more than enough
 
   function cut(): void {
     rows.sort(newestRowFirst)

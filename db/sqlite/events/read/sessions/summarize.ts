@@ -22,28 +22,28 @@ export interface Asked {
   candidates: Candidate[]
   ceilingSeq: number
   eventsMax: number
-  /** Which events `newest` is of; each candidate has one. */
+  /** The filter of `newest`; each candidate has one. */
   matches(block: OpenBlock, row: number): boolean
   budgetMs: number
 }
 
 export interface Told {
   session: Session
-  newest: EventPosition | null // of its events that match
+  newest: EventPosition | null // its newest matching event
 }
 
 interface Telling {
   tally: Totals
   known: EventPosition
   newest: EventPosition | null
-  oldest: EventPosition | null // of those summed up
-  isCut: boolean // it has more events than are summed up
-  isDoubtful: boolean // one that was left out is newer than one that was summed up: times and arrivals disagree
+  oldest: EventPosition | null // of the summarized ones
+  isCut: boolean // more events exist than were summarized
+  isDoubtful: boolean // an omitted event is newer than a summarized one: times and arrivals disagree
 }
 
 /**
- * The longer it takes, the fewer sessions it goes on with: half of them after half of the budget, and only the first,
- * which is always told, when that is used up.
+ * Summarizes fewer sessions as time runs out: half of them after half of the budget, and only the first when it is used
+ * up.
  */
 export function* summarizeSessions(
   log: LogView,
@@ -83,7 +83,7 @@ function begun(known: EventPosition): Telling {
   return { tally: emptyTotals(), known, newest: null, oldest: null, isCut: false, isDoubtful: false }
 }
 
-/** Leaves out the later half each time half of what is left of the budget is used up. */
+/** Drops the later half of the sessions each time half of the remaining budget is used up. */
 function halver(tellings: Map<string, Telling>, budgetMs: number): () => boolean {
   let leftMs = budgetMs / 2
   let dueMs = performance.now() + leftMs
@@ -100,12 +100,12 @@ function mayHoldNewer(left: Span, than: EventPosition): boolean {
   return !endsBefore(left, than)
 }
 
-/** Whether nothing that is left can change what was summed up. */
+/** Whether no remaining event can change the summary. */
 function isComplete({ isCut, isDoubtful, oldest }: Telling, left: Span): boolean {
   return isDoubtful || (isCut && (oldest === null || endsBefore(left, oldest)))
 }
 
-/** Adds the newest of the rows, as many as there is room for. */
+/** Adds the newest of the rows up to the limit. */
 function sumUp(one: Telling, rows: SessionRow[], eventsMax: number, texts: SessionTexts): void {
   const room = one.isCut ? 0 : eventsMax - one.tally.events
   const taken = rows.length <= room ? rows : rows.sort(newestRowFirst).slice(0, room)
@@ -123,7 +123,7 @@ function positionOf({ at, seq }: SessionRow): EventPosition {
   return { occurredAtMs: at, seq }
 }
 
-/** A session as its tally says it, or as its newest events do. */
+/** A session from its summary, or from its newest events. */
 function summaryOf(id: string, tally: Totals, texts: SessionTexts, isCut = false): Session {
   const { agent } = tally
   const sites = [...tally.sites].sort(([, a], [, b]) => a.occurredAtMs - b.occurredAtMs || a.seq - b.seq)

@@ -1,4 +1,4 @@
-/** The texts behind the codes of sessions' events, cached for one read. */
+/** The texts of the codes in sessions' events, cached for one query. */
 import { isHash, member } from '../../blocks/fields.ts'
 import { readBlock } from '../../blocks/open-block.ts'
 import { termTexts } from '../../blocks/fields.ts'
@@ -7,15 +7,15 @@ import type { SessionRow } from './rows.ts'
 
 type Name = 'siteId' | 'type' | 'outcome' | 'class' | 'vendor' | 'trust'
 
-/** Known trusts, rising; any other counts as less. */
+/** Known trusts, ascending. Any other ranks below them. */
 export const ladder: readonly string[] = ['detected', 'declared', 'verified', 'linked']
 
 export interface SessionTexts {
-  /** Of a member that always has a term. */
+  /** Of a field that always has a term. */
   term(name: Name, code: number): string
-  /** Of a member of an event; null when it is missing. */
+  /** Of a field of an event; null when it is missing. */
   of(name: Name, row: SessionRow): string | null
-  /** How far up the ladder an event's trust is. */
+  /** The rank of an event's trust. */
   height(row: SessionRow): number
 }
 
@@ -41,7 +41,7 @@ export function sessionTexts({ db, org }: LogView): SessionTexts {
       const known = heights.get(row.trust)
       if (known !== undefined) return known
       const height = ladder.indexOf(of('trust', row) ?? '')
-      if (!isHash(row.trust)) heights.set(row.trust, height) // a hash may stand for two texts
+      if (!isHash(row.trust)) heights.set(row.trust, height) // two texts may share a hash
       return height
     },
   }

@@ -10,24 +10,24 @@ import type { LogView } from './candidates.ts'
 import type { SessionRow } from './rows.ts'
 import { ladder, sessionTexts } from './texts.ts'
 
-/** A session that lasts on before and after the range is looked at for so long; most end after half an hour. */
+/** How far a session is followed before and after the range; most end after half an hour. */
 const aroundMs = 24 * 3_600_000
-/** Sessions that are held at once: 200 bytes each. */
+/** Sessions in memory at once: 200 bytes each. */
 const sessionsMax = 200_000
 
 interface Known {
   events: number
-  height: number // on the ladder; -1: no known trust
+  height: number // rank of the trust; -1: no known trust
 }
 
 interface Reading {
   query: TrustReachedQuery
   sessions: Map<string, Known> // by session as JSON text
-  byCode: Map<number, Known[]> // a code alone would not be sure
+  byCode: Map<number, Known[]> // a code alone is ambiguous
   complete: boolean
 }
 
-/** Reads twice: which sessions the events belong to, then how high each of these came. Null when time is up. */
+/** Reads twice: the sessions of the events, then the highest trust of each. Null when time is up. */
 export function* readTrustReached(log: LogView, query: TrustReachedQuery): Sliced<TrustReached | null> {
   const endMs = performance.now() + query.deadlineMs
   const { db, org, hashSeed } = log
@@ -108,7 +108,7 @@ function raise(
     const sameCode = byCode.get(codes[row]!)
     if (sameCode === undefined || trusts[row] === 0 || types[row] === 0) continue
     const height = heightOf({ ...noRow, trust: trusts[row]!, zone, row })
-    // The name is read only where it can matter: at most once for each step up the ladder.
+    // Reads the name only where it can matter: at most once per trust level.
     if (sameCode.every((one) => one.height >= height)) continue
     const known = sessions.get(block.session(row))
     if (known !== undefined && height > known.height) known.height = height
@@ -117,7 +117,7 @@ function raise(
 
 const noRow = { at: 0, seq: 0, siteId: 0, type: 0, outcome: 0, class: 0, vendor: 0 }
 
-/** The highest trust first, sessions without a known one last. */
+/** Highest trust first, sessions without a known one last. */
 function counted({ sessions, complete }: Reading): TrustReached {
   const rows = [...ladder.toReversed(), null].map((trust) => ({ trust, events: 0, sessions: 0 }))
   for (const { events, height } of sessions.values()) {
