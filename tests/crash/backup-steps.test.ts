@@ -1,7 +1,7 @@
 /**
- * A backup, a restore and its undo, killed or failed at their steps with files. Oracle: the data is the old or the
- * restored one, whole; done again and undone, the original is back; a later backup works. SIGHTGLASS_EVERY_STEP=1 takes
- * every step; otherwise every so many of them, beginning at a random one.
+ * Kills or fails a backup, a restore and its undo at their file operations. Oracle: the data is either the old or the
+ * restored one, complete. Repeating and undoing gives the original, and a later backup works. SIGHTGLASS_EVERY_STEP=1
+ * tests every step; otherwise every n-th, beginning at a random one.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
@@ -34,7 +34,7 @@ let library: string
 let backup: string
 const data = () => temp.join('data')
 
-/** Two events in the backup, a third that came after it; a folder to begin each round with. */
+/** Two events in the backup, a third after it, and a folder from which each round begins. */
 beforeAll(async () => {
   temp = tempDir('backup-steps')
   if (missing === null) library = buildPreload('steps', temp.path)
@@ -60,7 +60,7 @@ const child = (args: string[], under: string, hit?: StepsWanted['hit']): StepsWa
   return hit === undefined ? wanted : { ...wanted, hit }
 }
 
-/** 3: the original; 2: restored. Rejects for a folder that cannot be opened or whose trail is not sound. */
+/** 3: the original; 2: restored. Rejects for a folder that cannot be opened or has a broken audit trail. */
 async function eventsIn(dataDir: string): Promise<number> {
   const store = await openStore({ folder: dataDir, now: clock.now() })
   const { total } = await store.events.overview((await store.orgs.find('default'))!.id)

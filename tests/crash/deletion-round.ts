@@ -1,6 +1,6 @@
 /**
- * One round of kill -9 amid retention, erasure and released room beside ingest. What retention keeps and was
- * acknowledged must be known, nothing may be there twice, and nothing may contradict anything.
+ * One round of kill -9 during retention, erasure and page release beside ingest. Acknowledged events within retention
+ * must be known and stored once, and `verify` must find no fault.
  */
 import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'
@@ -9,12 +9,12 @@ import { crashEvent, orgId } from './engine-events.ts'
 import { batchEvents, batchesKept, receivedAtMs } from './engine-deleted.ts'
 import { killAfter, startProgram, wholeLines, type Found, type Round } from './round.ts'
 
-/** `taken`: how many acknowledged events were gone by then, which must be many. */
+/** `taken`: the number of acknowledged events deleted by then, which must be large. */
 export async function takingRound(round: Round): Promise<Found & { taken: number }> {
   const { folder, number, killAfterMs } = round
   const child = startProgram('engine-deleter.ts', round, number)
   const hasBegun = (line: string) => (Number(line) >= batchEvents * batchesKept ? line : null)
-  await child.line(hasBegun, 150_000) // to take away, that is; slow at a low priority
+  await child.line(hasBegun, 150_000) // to delete; slow at a low priority
   await killAfter(child, killAfterMs)
   round.afterwards?.()
   const newest = Number(wholeLines(child).at(-1))
@@ -28,7 +28,7 @@ export async function takingRound(round: Round): Promise<Found & { taken: number
   const doubled = await doubles(store)
   let lost = 0
   let acknowledged = 0
-  // Half of what is kept: retention may have gone on a little after the last acknowledgement that was printed.
+  // Half of what remains: retention may have continued after the last printed acknowledgement.
   for (let first = newest - batchEvents * (batchesKept / 2); first <= newest; first += batchEvents) {
     const events = Array.from({ length: batchEvents }, (_, n) => crashEvent(number, first + n))
     const again = { ...makeBatch(orgId, events), receivedAtMs: receivedAtMs(number + 1) - 1 }

@@ -38,7 +38,7 @@ test.if(missing === null)(
     for (const file of files) {
       const path = join(folder, file)
       expect([file, existsSync(path)]).toEqual([file, true])
-      // Renamed or linked to its name, or made under it and then synced itself.
+      // Renamed or linked to its name, or created under it and then synced.
       const named = steps.findLastIndex((step) => [`rename ${path}`, `link ${path}`].includes(step))
       const made = named >= 0 ? named : steps.indexOf(`fsync ${path}`)
       expect([file, made >= 0]).toEqual([file, true])

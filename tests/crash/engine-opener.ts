@@ -4,5 +4,5 @@ import { noon } from '../store/make.ts'
 
 const [folder = ''] = Bun.argv.slice(2)
 const store = await openStore({ folder, now: noon })
-await Bun.sleep(1_500) // the writer does when idle what the upgrade left to it
+await Bun.sleep(1_500) // the writer does the rest of the upgrade when idle
 await store.close()

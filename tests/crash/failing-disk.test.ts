@@ -1,7 +1,6 @@
 /**
- * I/O errors from outside, wherever the store waits for the disk. Oracle: after the first failed sync nothing is
- * acknowledged, the process ends with an error so that a supervisor starts it anew, and what was acknowledged is there
- * once afterwards.
+ * I/O errors wherever the store waits for the disk. Oracle: after the first failed sync nothing is acknowledged, the
+ * process ends with an error so that a supervisor restarts it, and every acknowledged event is stored once.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'
@@ -57,7 +56,7 @@ async function post(appliance: Appliance, key: string, events: TestEvent[]): Pro
   }
 }
 
-/** Four senders until `until` or until the server is gone. `padChars` of noise, which no compression makes small. */
+/** Four senders until `until` or until the server ends. `padChars` of noise, which does not compress. */
 async function postAll(
   appliance: Appliance,
   key: string,
@@ -91,7 +90,7 @@ async function storedIds(url: string, key: string): Promise<string[]> {
   return lines.flatMap((line) => (JSON.parse(line) as { id?: string }).id ?? [])
 }
 
-/** Without the shim: each acknowledged event is there once, nothing is there twice, nothing contradicts anything. */
+/** Without the shim: each acknowledged event is stored once, and `verify` finds no fault. */
 async function expectWhole(dataDir: string, keys: Keys, sent: Sent[]): Promise<void> {
   const appliance = await startAppliance({ dataDir })
   const ids = await storedIds(appliance.url, keys.secret)
@@ -169,7 +168,7 @@ describe.if(missing === null)('a failing disk', () => {
       for (let waited = 0; disk.failedAtMs() === null && waited < 10_000; waited += 50) await Bun.sleep(50)
       sent.push(await post(appliance, keys.ingest, [event('second')]))
       expect(sent[0]?.status).toBe(202)
-      expect([503, null]).toContain(sent[1]?.status ?? null) // null: it had ended already
+      expect([503, null]).toContain(sent[1]?.status ?? null) // null: it had already ended
       expect((await appliance.stop()).code).toBe(1)
       await expectWhole(dataDir, keys, sent)
     })

@@ -13,14 +13,14 @@ export interface Fault {
 export const errno = { EIO: 5, ENOSPC: 28 } as const
 
 export interface FailingDisk {
-  /** Environment of a process whose disk it is. */
+  /** Environment of a process that uses this disk. */
   env: Record<string, string>
   fail(fault: Fault): void
   /** When the first call failed, or null. */
   failedAtMs(): number | null
 }
 
-/** A disk of its own for one process; `folder` takes its control file. */
+/** A separate disk for one process; `folder` holds its control file. */
 export function failingDisk(library: string, folder: string): FailingDisk {
   const control = join(folder, 'fault')
   const noted = `${control}.failed`

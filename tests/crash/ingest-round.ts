@@ -1,13 +1,13 @@
 /**
- * One round of kill -9 while a process appends as fast as it can, through id runs, merges, seals and folds. What was
- * acknowledged must be there once, what was not is there whole or not at all.
+ * One round of kill -9 while a process appends as fast as it can, through id runs, merges, seals and folds.
+ * Acknowledged batches must be stored once, others completely or not at all.
  */
 import { openStore, verifyEvents } from '../../db/open.ts'
 import { makeBatch, noon } from '../store/make.ts'
 import { crashEvent, orgId } from './engine-events.ts'
 import { killAfter, startProgram, wholeLines, type Found, type Round } from './round.ts'
 
-/** `storedBefore`: events that the folder holds of earlier rounds. */
+/** `storedBefore`: events that earlier rounds stored in the folder. */
 export async function ingestRound(
   round: Round,
   batchEvents: number,
@@ -20,7 +20,7 @@ export async function ingestRound(
   round.afterwards?.()
   const firsts = new Set(wholeLines(child).map((line) => Number(line.split(' ')[0])))
   const store = await openStore({ folder, now: noon })
-  const end = Math.max(...firsts) + batchEvents * 8 // what was in flight lies before it
+  const end = Math.max(...firsts) + batchEvents * 8 // batches in flight are before it
   const faults: string[] = []
   let stored = storedBefore
   let lost = 0

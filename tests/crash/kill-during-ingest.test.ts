@@ -1,6 +1,6 @@
 /**
- * kill -9 during ingest, round after round on one data folder. Oracle: every event the server acknowledged is there
- * after the restart, none is there twice, and whatever is sent again is counted as deduped exactly when it is stored.
+ * Repeats kill -9 during ingest on one data folder. Oracle: every acknowledged event is stored once after the restart,
+ * and a resent event counts as deduped exactly when it is stored.
  */
 import { expect, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'
@@ -15,7 +15,7 @@ const { below } = seeded(seed)
 
 interface Record {
   acknowledged: Set<string>
-  unanswered: TestEvent[][] // requests whose answer the kill cut off
+  unanswered: TestEvent[][] // requests whose response the kill prevented
 }
 
 async function postUntilKilled(
@@ -98,7 +98,7 @@ test(
     expect(ids.length).toBe(stored.size)
     const lost = [...record.acknowledged].filter((id) => !stored.has(id))
     expect(lost).toEqual([])
-    // A request is stored whole or not at all, and a sender that asks again learns which.
+    // A request is stored completely or not at all, and a sender that repeats it learns which.
     for (const events of record.unanswered) {
       const kept = events.filter((each) => stored.has(each.id)).length
       expect([0, events.length]).toContain(kept)

@@ -1,6 +1,6 @@
 /**
- * One round of kill -9 while the data of an earlier schema is opened and brought to this release's. Opening it again
- * must finish the work, and hold all that the earlier release had.
+ * One round of kill -9 while the data of an earlier schema is upgraded. Opening it again must complete the upgrade with
+ * all data of the earlier release.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
@@ -8,7 +8,7 @@ import { contentOf, type Content, type Fixture } from '../store/fixture.ts'
 import { noon } from '../store/make.ts'
 import { killAfter, startProgram, type Found } from './round.ts'
 
-/** Data of schema 5 has no sketches until the first re-count has made them. */
+/** Data of schema 5 has no sketches until the first re-count. */
 const unmade = /^the rollup by (duration|duration and day|session|subject) of /
 
 /** The delay counts from the start of the process, which takes most of it. */

@@ -27,12 +27,12 @@ async function mint(appliance: Appliance, kind: string): Promise<string> {
 
 interface Load {
   acknowledged: Set<string>
-  /** Status of the newest answer; 0 when there was none. */
+  /** Status of the newest response; 0 without one. */
   lastStatus(): number
   stop(): Promise<void>
 }
 
-/** Four senders that go on until they are stopped, whatever the answers are. */
+/** Four senders that continue until they are stopped, whatever the response. */
 function load(url: string, key: string, prefix: string): Load {
   const acknowledged = new Set<string>()
   let running = true
@@ -62,7 +62,7 @@ function load(url: string, key: string, prefix: string): Load {
   }
 }
 
-/** Page by page: an export would write an audit entry first. */
+/** In pages, because an export would write an audit entry first. */
 async function storedIds(url: string, key: string): Promise<Set<string>> {
   const ids = new Set<string>()
   for (let cursor: string | null = ''; cursor !== null;) {
@@ -86,7 +86,7 @@ interface Scene {
   load: Load
 }
 
-/** A server with some acknowledged events, and more coming in. */
+/** A server with some acknowledged events and running senders. */
 async function underLoad(dataDir: string): Promise<Scene> {
   const appliance = await startAppliance({ dataDir })
   const [ingest, secret] = [await mint(appliance, 'ingest'), await mint(appliance, 'secret')]
@@ -101,10 +101,10 @@ const reasonOf = (appliance: Appliance) =>
     .split('\n')
     .filter((line) => line.includes('store_failed_for_good'))
 
-/** The server must stop acknowledging at once, say so once, and exit with 1. */
+/** The server must stop acknowledging at once, log it once, and exit with 1. */
 async function requireExit(scene: Scene, startedMs: number): Promise<void> {
   await until(() => scene.load.lastStatus() !== 202)
-  expect(performance.now() - startedMs).toBeLessThan(5_000) // a second, and the machine's own
+  expect(performance.now() - startedMs).toBeLessThan(5_000) // one second, plus the machine's own delays
   await until(() => scene.load.lastStatus() === 0)
   await scene.load.stop()
   expect((await scene.appliance.stop()).code).toBe(1)
@@ -127,7 +127,7 @@ test('rm sightglass.lock and a second server: never two at once, and nothing ack
   const second = cli(['serve', '--listen', '127.0.0.1:0'], { dataDir: scene.dataDir, timeoutMs: 4_000 })
   await requireExit(scene, startedMs)
   const { code, stderr } = await second
-  // Refused, or started after the first had ended: then it ran until it was killed.
+  // Rejected, or started after the first had ended: then it ran until it was killed.
   if (code !== 137) expect(stderr).toContain(`the data folder is in use by process ${scene.appliance.pid}`)
   await requireNoLoss(scene)
 })
@@ -161,7 +161,7 @@ test('a folder that is moved away: the server stops, and everything acknowledged
   renameSync(scene.dataDir, dir.join('elsewhere'))
   mkdirSync(scene.dataDir)
   await requireExit(scene, performance.now())
-  // Nothing of this server lands in the folder that took its place; the socket of the command line is only a name.
+  // This server writes nothing into the new folder; the socket of the command line is only a name.
   expect(readdirSync(scene.dataDir)).toEqual([])
   await requireNoLoss({ ...scene, dataDir: dir.join('elsewhere') })
 })
@@ -215,7 +215,7 @@ async function requireRefusal(dataDir: string, text: string): Promise<void> {
   expect(readdirSync(dataDir).toSorted()).toEqual(before)
 }
 
-/** Only told twice does it continue, and the audit trail says so. */
+/** It continues only with both options, and records that in the audit trail. */
 async function acceptLoss(dataDir: string): Promise<void> {
   const asked = await cli(['accept-loss'], { dataDir })
   expect([asked.code, asked.stdout]).toEqual([1, ''])
@@ -287,7 +287,7 @@ test('a lost secret.key is refused while secrets are encrypted under it', async 
   const first = await startAppliance({ dataDir })
   await first.stop()
   rmSync(key)
-  const second = await startAppliance({ dataDir }) // nothing is encrypted yet: a new key loses nothing
+  const second = await startAppliance({ dataDir }) // nothing is encrypted yet, so a new key loses nothing
   expect((await second.cli('webhook', 'secret', '--org', 'default')).code).toBe(0)
   await second.stop()
   renameSync(key, dir.join('key'))

@@ -34,7 +34,7 @@ function write(folder: string, files: Files): void {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
 }
 
-/** Of the folder itself, but for the lock, which goes with no exchange. */
+/** Of the folder itself, except the lock, which no exchange moves. */
 function filesOf(folder: string): Files {
   const names = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile())
   const texts = names.map(({ name }): [string, string] => [name, readFileSync(join(folder, name), 'utf8')])
@@ -46,7 +46,7 @@ const foldersOf = (folder: string) =>
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name)
 
-/** A folder before the exchange. An undo brings in what an earlier restore had moved aside. */
+/** A folder before the exchange. An undo restores what an earlier restore moved aside. */
 function prepare(kind: 'restore' | 'undo'): { folder: string; staged: string } {
   const folder = temp.join('data')
   rmSync(folder, { recursive: true, force: true })
@@ -71,7 +71,7 @@ for (const kind of ['restore', 'undo'] as const) {
       const folder = temp.join('data')
       expect(filesOf(folder)).toEqual(newFiles)
       expect(filesOf(join(folder, 'replaced-2'))).toEqual(oldFiles)
-      // A kill before each step; of the failures, which run the same code, every other one.
+      // A kill before each step, and a failure at every other one, because both run the same code.
       for (let at = 0; at < whole.steps.length; at += how === 'kill' ? 1 : 2) {
         const stepped = await runSteps(wanted(kind, { at, how }))
         const step = `${at}: ${whole.steps[at]}`
@@ -79,7 +79,7 @@ for (const kind of ['restore', 'undo'] as const) {
         settlePlacement({ folder, holder: process.pid })
         const isNew = stepped.code === 0 || filesOf(folder)['sightglass.db'] === 'new'
         expect([step, filesOf(folder)]).toEqual([step, isNew ? newFiles : oldFiles])
-        // An interrupted restore is rolled back, so that doing it again sets the old files aside.
+        // An interrupted restore is rolled back, so repeating it sets the old files aside.
         if (kind === 'restore' && hadMarker) expect([step, isNew]).toEqual([step, false])
         const kept = isNew ? ['replaced-2'] : kind === 'undo' ? ['replaced-1'] : []
         expect([step, foldersOf(folder).filter((name) => name !== '.restoring')]).toEqual([step, kept])

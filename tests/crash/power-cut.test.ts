@@ -31,7 +31,7 @@ test.if(missing === null)(
     const taking = await takingRound(round(0, dir.join('taking')))
     expect(taking).toMatchObject({ lost: 0, doubled: 0, faults: [] })
     let stored = 0
-    // Until a cut came between a write and its sync, as most do.
+    // Until a cut falls between a write and its sync, as most do.
     for (let number = 0; number < 3 || (undone === 0 && number < 30); number++) {
       const batchEvents = [1_000, 1, 250][number % 3]!
       const found = await ingestRound(round(number, dir.join('ingest')), batchEvents, stored)

@@ -1,14 +1,14 @@
-/** Removes from a data folder what a power cut would: writes that were not synced (`unsynced.c`). */
+/** Removes the writes from a data folder that a power cut would lose: those that were not synced (`unsynced.c`). */
 import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
 interface Undo {
   offset: number
-  bytes: Uint8Array // what was there
-  size: number // of the file before
+  bytes: Uint8Array // the previous bytes
+  size: number // of the file before the write
 }
 
-/** A record that the kill cut off belongs to a write that was not made. */
+/** The kill cut off this record, so its write was not made. */
 function undosOf(notes: Buffer): Undo[] {
   const undos: Undo[] = []
   for (let at = 0; at + 24 <= notes.length;) {
@@ -21,8 +21,8 @@ function undosOf(notes: Buffer): Undo[] {
 }
 
 /**
- * Undoes the newest of the unsafe writes of each file; `below` chooses how many of them, but never all, had reached the
- * disk all the same. Returns how many were undone.
+ * Undoes the newest unsafe writes of each file. `below` chooses how many of them, but never all, reached the disk.
+ * Returns how many were undone.
  */
 function cutPower(folder: string, notesFolder: string, below: (count: number) => number): number {
   let undone = 0
@@ -41,11 +41,11 @@ function cutPower(folder: string, notesFolder: string, below: (count: number) =>
     closeSync(file)
     undone += lost.length
   }
-  rmSync(join(folder, 'sightglass.db-shm'), { force: true }) // lived in memory only
+  rmSync(join(folder, 'sightglass.db-shm'), { force: true }) // existed in memory only
   return undone
 }
 
-/** What a round needs for its kill to be a power cut; `undid` hears how many writes were undone. */
+/** Makes a round's kill a power cut. `undid` receives the number of undone writes. */
 export function powerCut(
   library: string,
   folder: string,

@@ -1,7 +1,7 @@
 /** Builds the libraries that tests preload between a process and its system calls. */
 import { join } from 'node:path'
 
-/** Why there can be none here; null when there can. */
+/** Why no library can be built here; null when one can. */
 export function whyNoPreload(): string | null {
   if (process.platform !== 'linux') return 'calls are replaced with LD_PRELOAD, which is of Linux'
   return Bun.which('gcc') === null
@@ -9,7 +9,7 @@ export function whyNoPreload(): string | null {
     : null
 }
 
-/** Compiles `name`.c of this folder into another one and returns where the library lies. */
+/** Compiles `name`.c of this folder into another folder and returns the library's path. */
 export function buildPreload(name: string, folder: string): string {
   const library = join(folder, `${name}.so`)
   const source = join(import.meta.dir, `${name}.c`)

@@ -1,17 +1,17 @@
-/** What all kill rounds share: the killed program, and the check afterwards. */
+/** Shared by all kill rounds: the killed program, and the check afterwards. */
 import { join } from 'node:path'
 import { run, type Running } from '../support/process.ts'
 
 export interface Round {
   folder: string
   number: number
-  killAfterMs: number // after the program has begun its work
+  killAfterMs: number // after the program has started its work
   env?: Record<string, string> // of the program
-  /** After the kill, before anything looks at the folder. */
+  /** Runs after the kill, before anything reads the folder. */
   afterwards?(): void
 }
 
-/** Expected of every round: nothing lost, nothing doubled, no fault. */
+/** Expected in every round: nothing lost, nothing duplicated, no fault. */
 export interface Found {
   acknowledged: number // events
   lost: number // of them
@@ -34,7 +34,7 @@ export async function killAfter(child: Running, delayMs: number): Promise<void> 
   await child.exited
 }
 
-/** Whole lines only: the last one may be cut. */
+/** Complete lines only: the last one may be cut off. */
 export function wholeLines(child: Running): string[] {
   return child.stdout().split('\n').slice(0, -1)
 }

@@ -1,4 +1,4 @@
-/** The manual command, once through its four kinds of rounds. */
+/** Runs the manual command once through its four kinds of rounds. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { run } from '../support/process.ts'

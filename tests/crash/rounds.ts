@@ -19,12 +19,12 @@ what no sync has made safe is gone too. Exit code 1 when anything was lost, doub
   --seed N    of an earlier run, to repeat its choices (the moments themselves depend on the machine)`
 
 const batchSizes = [1, 20, 250, 1_000, 1_000]
-const roundsPerFolder = 12 // a folder that grows without end would spend the time on verify
+const roundsPerFolder = 12 // in a growing folder `verify` would take most of the time
 
 interface Folders {
   ingest: { dir: TempDir; stored: number }
   taking: TempDir
-  notes: TempDir // of what a power cut takes
+  notes: TempDir // of the writes that a power cut undoes
 }
 
 function freshFolders(old?: Folders): Folders {

@@ -1,8 +1,8 @@
-/** Everything in the blobs of a database's blocks, inflated, to search it for erased data. */
+/** Inflates the blobs of a database's blocks, to search them for erased data. */
 import type { Database } from 'bun:sqlite'
 import { frameCount, inflateFrame } from '../../db/sqlite/events/blocks/frames.ts'
 
-/** One text a frame, of bodies, ids and sessions of all blocks. */
+/** One text per frame, of bodies, ids and sessions of all blocks. */
 export function blockTexts(db: Database): string[] {
   const rows = db
     .query<{ ids: Uint8Array; bodies: Uint8Array }, []>('SELECT ids, bodies FROM event_body')

@@ -113,7 +113,7 @@ test('hours are read anew when events come late for them, are erased, expire or 
     agreesInCounts(subject, 'org_a', held)
   }
   subject.sql('UPDATE rollup_metric SET live = live + 7 WHERE hour % 5 = 1')
-  subject.sql('UPDATE event_org SET rewrites = rewrites + 1') // so that the wrong counts are kept
+  subject.sql('UPDATE event_org SET rewrites = rewrites + 1') // so that the wrong counts are cached
   const everything = { orgId: 'org_a', sinceMs: 0, untilMs: null, rowsMax: 10 }
   expect(subject.reader.metrics(everything).total).toBeGreaterThan(held.length)
   for (let hour = 0; hour < 800; hour++) {
@@ -132,7 +132,7 @@ test('hours are read anew when events come late for them, are erased, expire or 
   const more = events.slice(0, 300).map((one) => ({ ...one, id: `more_${one.id}`, siteId: 'other' }))
   subject.group(() => subject.append('org_a', more, count))
   subject.idle()
-  subject.expire('org_a', 10 ** 9) // before anybody asked which hours the fold changed
+  subject.expire('org_a', 10 ** 9) // before a query reads which hours the fold changed
   agreesInCounts(subject, 'org_a', [...held, ...more])
   subject.removeOrg('org_a')
   agreesInCounts(subject, 'org_a', [])

@@ -43,13 +43,13 @@ export interface PageOfTable {
   table: string
   kind: 'leaf' | 'overflow'
   at: 'first' | 'last' // of the pages in the order of the table's key
-  /** Bytes behind it on the page: a row that goes on elsewhere ends with where. */
+  /** Bytes after it on the page: a row that continues elsewhere ends with the page number. */
   behind: number
 }
 
 /**
- * Flips a byte at the end of a page, as a failing disk would: it belongs to the first row that lies there. A zero is
- * passed over, because more ones in a filter only let more pass.
+ * Flips a byte at the end of a page, as a failing disk would: it belongs to the first row of the page. Skips zeros,
+ * because more ones in a filter only let more pass.
  */
 function flipByte(path: string, { table, kind, at, behind }: PageOfTable): void {
   const db = openReaderConnection(path)

@@ -51,7 +51,7 @@ test('a step takes few events when each of them has rollup rows of its own', () 
   const erased = { orgId: 'org_b', sessionIds: [], subjects: ['somebody'] }
   for (const steps of [subject.expireSteps('org_a'), subject.eraseSteps(erased)]) {
     expect(steps.reduce((all, one) => all + one, 0)).toBe(10_000)
-    // 4,096 rows, and what the last block adds to them.
+    // 4,096 rows, and those of the last block.
     expect((Math.max(...steps) - 256) * rowsPerEvent).toBeLessThan(4_096)
   }
   isSound(subject)
@@ -71,7 +71,7 @@ test('an erasure ends at what was stored when it began, however much more of its
   expect(steps.length).toBeGreaterThan(3)
   const erased = steps.reduce((all, one) => all + one, 0)
   expect(erased).toBeGreaterThanOrEqual(2_000)
-  expect(erased).toBeLessThan(2_000 + 256) // the block that was being filled goes whole
+  expect(erased).toBeLessThan(2_000 + 256) // the block that was being filled is deleted whole
   agrees(subject, 'org_a', events.slice(erased, next))
   isSound(subject)
   subject.close()

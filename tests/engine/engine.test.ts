@@ -7,7 +7,7 @@ import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
 import { cramped, engine, event, firstArrivalMs, type Engine } from './subject.ts'
 
 const orgIds = ['org_a', 'org_b'] as const
-const aheadMs = firstArrivalMs - noon + 300_000 // of an arrival in the first step; those of later steps are not ahead
+const aheadMs = firstArrivalMs - noon + 300_000 // of an arrival in the first step; later steps are not ahead
 const times = fc.constantFrom(
   ...[0, 1, 2, -86_400_000 * 400, 3_600_000],
   ...[aheadMs, aheadMs + 1, aheadMs + 3_000, 86_400_000 * 3_000],
@@ -16,7 +16,7 @@ const batch = fc.record({
   org: fc.constantFrom(...orgIds),
   first: fc.integer({ min: 0, max: 400 }), // ranges overlap: resends and duplicates are common
   count: fc.integer({ min: 1, max: 90 }),
-  step: fc.integer({ min: 0, max: 2 }), // 0: the same id again and again inside the batch
+  step: fc.integer({ min: 0, max: 2 }), // 0: the same id repeatedly in one batch
   time: times,
 })
 const step = fc.oneof(
@@ -68,19 +68,19 @@ function eventsOf({ first, count, step, time }: Batch): EventRecord[] {
   return Array.from({ length: count }, (_, n) => event(first + n * step, time))
 }
 
-/** The naive store of an organization, in order of arrival. */
+/** The naive store of an organization, in arrival order. */
 interface Model {
   stored: Map<string, { event: EventRecord; receivedMs: number }>
   expired: EventRecord[]
-  erased: Map<string, number> // id -> received; a resend is known
-  doubtful: Set<string> // erased and past retention: the block that remembers them may be gone or not
+  erased: Map<string, number> // id -> received; a resend is deduplicated
+  doubtful: Set<string> // erased and expired: the block with their marks may be deleted or not
 }
 
 function emptyModel(): Model {
   return { stored: new Map(), expired: [], erased: new Map(), doubtful: new Set() }
 }
 
-/** A clock more than five minutes ahead is not believed: such an event counts as of its arrival (contract §6). */
+/** A clock more than five minutes ahead is wrong: the event counts at its arrival (contract §6). */
 function asCounted(event: EventRecord, receivedAtMs: number): EventRecord {
   return event.occurredAtMs - receivedAtMs > 300_000 ? { ...event, occurredAtMs: receivedAtMs } : event
 }
@@ -99,7 +99,7 @@ function takes(
   return { accepted, deduped: events.length - accepted }
 }
 
-/** Whole blocks go, oldest first: what went was old, and hardly more than a block of what is old is left. */
+/** Deletes whole blocks, oldest first: only old events are deleted, and hardly more than a block of them is left. */
 function expires(
   { stored, expired, erased, doubtful }: Model,
   count: number,

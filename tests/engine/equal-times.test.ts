@@ -43,6 +43,6 @@ test('sessions of one equal time come in order, and the first page ends its sear
       ...{ eventsMax: 10_000, budgetMs: 60_000 },
     }),
   )
-  // Once through the log for the sums; before, as often again to find which sessions come first.
+  // Once through the log for the sums; before, as often again to find the first sessions.
   expect(opened).toBeLessThan(blocks * 1.2)
 }, 60_000)

@@ -17,7 +17,7 @@ const who = 'somebody-to-forget@example.com'
 const session = 'session-to-forget'
 const marks = [who, session, 'id-to-forget', 'note-to-forget']
 
-/** Every third is theirs; some of their session alone, some of their subject alone. */
+/** Every third event is theirs; some by session only, some by subject only. */
 function events(count: number) {
   return Array.from({ length: count }, (_, n) => {
     if (n % 3 !== 0) return event(`evt_${n}`, { sessionId: `ses_${n}`, metadata: { number: n } })
@@ -26,7 +26,7 @@ function events(count: number) {
   })
 }
 
-/** The marks that stand in a file of the folder as they are, or in a block once it is inflated. */
+/** The marks that occur in a file of the folder as they are, or in an inflated block. */
 function marksIn(folder: string): string[] {
   const found: string[] = []
   for (const name of readdirSync(folder, { recursive: true }) as string[]) {
@@ -42,7 +42,7 @@ function marksIn(folder: string): string[] {
   return found
 }
 
-/** Bytes that are not zero in pages that hold nothing any more, after the list of such pages itself. */
+/** Bytes that are not zero in free pages, after the list of free pages itself. */
 function dirtyFreeBytes(path: string): { pages: number; dirty: number } {
   const file = readFileSync(path)
   const pageBytes = file.readUInt16BE(16)
@@ -65,7 +65,7 @@ async function countOf(person: Person, what: object): Promise<unknown> {
   return answer.json()
 }
 
-/** What the owner is told once nothing is at work any more. */
+/** The owner's result when no erasure is running. */
 async function ended(person: Person): Promise<ErasuresJson> {
   for (const endMs = performance.now() + 30_000; ; await Bun.sleep(20)) {
     const state = (await (await person.call('/api/erase')).json()) as ErasuresJson

@@ -12,9 +12,9 @@ import { event } from './subject.ts'
 const clock = { now: () => noon }
 const actor = { orgId: 'org_a', actor: 'user:usr_1' }
 const theirs = { kind: 'subject', value: 'ann@example.com' } as const
-const events = 20_000 // of each second one: several steps
+const events = 20_000 // every second one is theirs: several steps
 
-/** A store with two organizations and the same events in both, whose erasures go on only when they are let. */
+/** A store with two organizations and the same events in both, whose erasures continue only when released. */
 async function gated(folder: string) {
   const store = await openStore({ folder, now: noon })
   for (const id of ['org_a', 'org_b']) {

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import type { PageOfTable } from './damage.ts'
 import { engine, event } from './subject.ts'
 
-const total = 66_000 // a sealed segment and a little more
+const total = 66_000 // a sealed segment and a few more
 
 const leaf = (table: string, at: 'first' | 'last' = 'first', behind = 0): PageOfTable => ({
   table,
@@ -22,7 +22,7 @@ const places: [page: PageOfTable, place: RegExp, problem: RegExp][] = [
   [leaf('event_segment', 'first', 4), /^the index of arrivals 0 to 65535$/, /another length or time/],
   [overflow('event_posting_filter'), /^the index of arrivals 0 to 65535$/, /by its (sessionId|subject)/],
   [leaf('rollup_metric'), /^the rollup of 20/, /too (few|many)/],
-  // Which rows the last page holds depends on the store's own hashes.
+  // The rows of the last page depend on the store's own hashes.
   [
     leaf('rollup_value', 'last'),
     /^the rollup by (session|subject|duration and day|class and vendor) of 20/,

@@ -14,7 +14,7 @@ import { unending } from '../support/unending.ts'
 const dayMs = 24 * 3_600_000
 const log = startLog({ level: 'error', clock: { now: () => noon } })
 
-/** Mounting needs root and the right to mount; without it there is no disk to fill. */
+/** Mounting needs root and the right to mount; without it no disk can be filled. */
 function mounts(folder: string, options: string): boolean {
   return Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', folder]).exitCode === 0
 }
@@ -49,7 +49,7 @@ probe.remove()
 
 const full = 60_000
 
-/** An organization with so many events that the disk, which others then fill, has no room for another write. */
+/** An organization with so many events that the disk, filled by others, has no space for another write. */
 async function onFullDisk(work: (store: Store, orgId: string) => Promise<void>): Promise<void> {
   using dir = tempDir('full-disk')
   expect(mounts(dir.path, 'size=64m,mode=700')).toBe(true)
@@ -62,7 +62,7 @@ async function onFullDisk(work: (store: Store, orgId: string) => Promise<void>):
     const asked = { orgId: org.id, askedAtMs: noon, dueAtMs: noon + dayMs }
     await store.orgs.requestDeletion({ ...asked, audit: makeAudit(org.id) })
     expect(existsSync(`${folder}/reserve`)).toBe(true)
-    // Ingest stops at the floor, and an idle writer empties its log; then others take what is left of the disk.
+    // Ingest stops at the floor, and an idle writer empties its log. Then others fill the rest of the disk.
     expect(await store.retention.truncateLog()).toBe(true)
     fill(dir.join('ballast'))
     expect((await failure(store.events.append(batch(org.id, full)))).kind).toBe('storage_full')

@@ -1,4 +1,4 @@
-/** The naive model of the event engine: events in arrival order, and every answer that readers must give. */
+/** The naive model of the event engine: events in arrival order, and every result that readers must return. */
 import { expect } from 'bun:test'
 import type {
   Breakdown,
@@ -146,8 +146,8 @@ function agreesInAgents(
 const dayOf = (event: EventRecord) => Math.floor(event.occurredAtMs / (24 * hourMs)) * 24 * hourMs
 
 /**
- * A handful of values a day: counted almost exactly. The hash is another one in every store, so some of them may meet
- * in a register; that more of 60 values do than this allows happens once in a hundred million stores.
+ * A handful of values per day is counted almost exactly. Every store hashes differently, so some values may collide in
+ * a register; more collisions of 60 values than this allows happen once in a hundred million stores.
  */
 function isSameAsText({ rows, ...sums }: Metrics, text: MetricsText, orgId: string): void {
   const { rowsJson, ...sumsOfText } = text
@@ -180,7 +180,7 @@ function agreesInDistinct({ reader }: Engine, orgId: string, counted: EventRecor
   }
 }
 
-/** Each row of the calls by tool and day names the first and the last hour that had one. */
+/** Each row of the calls by tool and day has the first and the last hour with a call. */
 function agreesInHours(
   { rows }: Breakdown,
   counted: EventRecord[],
@@ -235,7 +235,7 @@ function agreesInDurations({ reader }: Engine, orgId: string, counted: EventReco
   }
 }
 
-/** What is counted and grouped from columns, and which vendors and subjects were first stored in the second half. */
+/** Counts and groups from columns, and the vendors and subjects first stored in the second half. */
 function agreesInColumns({ reader }: Engine, orgId: string, events: EventRecord[]): void {
   const times = events.map(({ occurredAtMs }) => occurredAtMs)
   const first = Math.min(noon, ...times)
@@ -276,15 +276,12 @@ function agreesInColumns({ reader }: Engine, orgId: string, events: EventRecord[
   }
 }
 
-/** Nothing in the tables contradicts anything else. */
+/** `verify` finds no fault. */
 export function isSound({ reader }: Engine): void {
   expect(reader.verify().faults).toEqual([])
 }
 
-/**
- * Everything a reader can ask, against the events that must be there in their order of arrival. What retention took
- * still counts.
- */
+/** Compares every query with the events in arrival order. Expired events still count. */
 export function agrees(
   subject: Engine,
   orgId: string,

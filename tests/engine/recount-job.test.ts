@@ -14,7 +14,7 @@ import { event } from './subject.ts'
 const hourMs = 3_600_000
 const log = { ...startLog({ level: 'error', clock: { now: () => noon } }), error: () => undefined }
 
-/** A store whose recounts are written down. */
+/** A store that records its re-counts. */
 function watched(store: Store): { hours: number[]; store: Store } {
   const hours: number[] = []
   const recount: Store['events']['recount'] = (query) => {
@@ -44,7 +44,7 @@ test('counts each hour that ended, goes on where it stopped, and repairs', async
   expect(progress).toEqual({ throughMs: noon + 2 * hourMs, repaired: 0 })
   await store.close()
 
-  // What no code of ours does: a count that is wrong.
+  // No code of ours does this: a wrong count.
   const spoil = new Database(dir.join('sightglass.db'))
   spoil.run('UPDATE rollup_metric SET live = live + 3 WHERE hour = ?', [noon / hourMs + 3])
   spoil.close()
@@ -58,7 +58,7 @@ test('counts each hour that ended, goes on where it stopped, and repairs', async
   expect(next.repaired()).toBeGreaterThan(0)
   expect((await store.retention.recounted('org_a'))?.repaired).toBe(next.repaired())
 
-  // The clock jumps a month ahead and back: what was called over too early is counted again.
+  // The clock jumps a month ahead and back: hours counted too early are counted again.
   await next.run(noon + 30 * 24 * hourMs, unending)
   again.hours.length = 0
   await next.run(noon + 7 * hourMs, unending)
@@ -103,7 +103,7 @@ test('what arrives late for an hour and a day that were counted again counts at 
   for (const [at, some] of [late.slice(0, 100), late.slice(100)].entries()) {
     await store.events.append(makeBatch('org_a', some))
     const arrived = [...onTime, ...late.slice(0, at === 0 ? 100 : 300)]
-    expect(await totals()).toEqual(truth(arrived)) // behind the watermark
+    expect(await totals()).toEqual(truth(arrived)) // unfolded
     await fold()
     expect(await totals()).toEqual(truth(arrived)) // in the rollups
     for (let hour = 0; hour < 12; hour++)

@@ -38,7 +38,7 @@ const held = async (store: Store, orgId: string) => {
   return count
 }
 
-/** What the readers say, each of which is asked. */
+/** The results of the readers, each of which is queried. */
 async function totalsOf(store: Store, orgId: string): Promise<number[]> {
   const asked = Array.from({ length: 4 }, () => store.events.metrics({ orgId, ...everything }))
   return (await Promise.all(asked)).map(({ total }) => total)
@@ -72,7 +72,7 @@ test('by days: old events go, counts stay, an organization may have a rule of it
     unending,
   )
   expect([await held(store, 'org_short'), await held(store, 'org_long')]).toEqual([2_560, 0])
-  // Rollups of hours without an event left go after 400 days, and only those.
+  // Drops exactly the rollups of hours without a live event after 400 days.
   expect(await totalsOf(store, 'org_long')).toEqual([0, 0, 0, 0])
   expect((await store.events.metrics({ orgId: 'org_short', ...everything })).total).toBeGreaterThanOrEqual(
     2_560,
@@ -102,7 +102,7 @@ test('by bytes: what is left fits, the newest stay, and the file gives its room 
   expect(newest).not.toBeNull()
   expect(await store.events.byId({ orgId: 'org_a', id: 'evt_0' })).toBeNull()
   expect(await store.retention.truncateLog()).toBe(true)
-  // 8 MiB of pages stay free for what comes next.
+  // 8 MiB of pages stay free for new data.
   expect((await store.health()).bytes).toBeLessThan(fileBefore - (before - after) + 12 * 1024 * 1024)
   expect(await store.retention.cutoff({ orgId: 'org_a', bytesMax })).toBeNull()
   expect((await verifyEvents(dir.path)).faults).toEqual([])
@@ -110,14 +110,14 @@ test('by bytes: what is left fits, the newest stay, and the file gives its room 
   dir.remove()
 }, 90_000)
 
-/** How long an append of 100 events of the day that is kept takes, in milliseconds. */
+/** How long an append of 100 events within retention takes, in milliseconds. */
 async function timedFill(store: Store, from: number): Promise<number> {
   const startedMs = performance.now()
   await fill(store, 'org_a', from, 100, noon + 91 * dayMs)
   return performance.now() - startedMs
 }
 
-/** How long this thread takes to compute a little and to write 64 KiB that are on disk then, in milliseconds. */
+/** How long this thread takes to compute a little and to sync 64 KiB to disk, in milliseconds. */
 function timedSync(path: string): number {
   const startedMs = performance.now()
   const bytes = new Uint8Array(65_536)
@@ -134,13 +134,13 @@ test('retention that is told to end stops at its next step, and the next run tak
   await fill(store, 'org_a', 0, 40_000, noon)
   const rule = { days: 90, bytes: null, auditDays: null }
   const ending = new AbortController()
-  const taken: number[] = [] // by each step
+  const taken: number[] = [] // deleted by each step
   const counting = {
     ...store,
     events: {
       ...store.events,
       async expire(command: ExpireCommand) {
-        const part = await store.events.expire({ ...command, small: true }) // a block a step
+        const part = await store.events.expire({ ...command, small: true }) // one block per step
         if (taken.push(part.events) === 3) ending.abort()
         return part
       },
@@ -149,7 +149,7 @@ test('retention that is told to end stops at its next step, and the next run tak
   const run = expireAll({ store: counting, rule, log }, noon + 91 * dayMs, ending.signal)
   expect(await run.catch((error: Error) => error.name)).toBe('AbortError')
   expect(taken.length).toBe(3)
-  // A block has 256 events, more where the writer had an idle moment to merge it with its neighbours.
+  // A block has 256 events, or more where the idle writer merged it with its neighbours.
   for (const events of taken) expect(events).toBeWithin(256, 4_097)
   expect(await held(store, 'org_a')).toBe(40_000 - taken.reduce((sum, events) => sum + events))
   await expireAll({ store, rule, log }, noon + 91 * dayMs, unending)
@@ -180,7 +180,7 @@ test('retention beside ingest: no append waits long, and everything adds up', as
   }
   await expiring
   expect(waits.length).toBeGreaterThan(5)
-  // The promise is 250 ms. Where a bare write of as much takes over 5, the machine is slower by as much.
+  // The promise is 250 ms. It grows in proportion where a bare write of the same size takes over 5 ms.
   const late = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length * 0.9)]!
   expect(late(waits)).toBeLessThan(50 * Math.max(5, late(floors)))
   const kept = await held(store, 'org_a')
@@ -212,7 +212,7 @@ test('events that a clock 400 days ahead has stamped go with the first that came
     expireAll({ store, rule: { days: 30, bytes: null, auditDays: null }, log }, noon + day * dayMs, unending)
   await byDays(49)
   expect(await from()).toBe(1)
-  // The block of day 20 is old; how old the next two are, only the one of day 21 says.
+  // The block of day 20 is old. Only the block of day 21 tells how old the next two are.
   await byDays(50.5)
   expect(await from()).toBe(2)
   await byDays(52)

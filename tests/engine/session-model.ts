@@ -63,7 +63,7 @@ function sort(events: EventRecord[]): Sorted {
 
 type Matches = (event: EventRecord) => boolean
 
-/** By their newest matching event, newest first; counted are the newest `eventsMax` of all their events. */
+/** Ordered by their newest matching event, newest first, and counting the newest `eventsMax` of all their events. */
 function expectedOf(
   { newestFirst: sorted, bySession }: Sorted,
   matches: Matches,
@@ -111,7 +111,7 @@ const questions: [filter: EventFilter, matches: (event: EventRecord) => boolean]
   ],
 ]
 
-/** Pages and stories of sessions against the model. */
+/** Compares pages and events of sessions with the model. */
 export function agreesInSessions(subject: Engine, orgId: string, events: EventRecord[]): void {
   const sorted = sort(events)
   for (const [filter, matches] of questions) {

@@ -1,4 +1,4 @@
-/** Sessions among many and long ones, over a sealed segment and behind it, with and without its filters. */
+/** Sessions among many and long ones, in a sealed segment and after it, with and without its filters. */
 import { expect, test } from 'bun:test'
 import type { EventRecord } from '../../db/contract/store.ts'
 import { isSound } from './model.ts'
@@ -9,7 +9,7 @@ const orgId = 'org_a'
 const total = 70_000 // a sealed segment and a part of the next
 const week = 7 * 86_400_000
 
-/** Forty short sessions at a time, one that is always there, one that comes back after a long time. */
+/** Forty short sessions at a time, one that is always active, one that returns after a long time. */
 function make(n: number): EventRecord {
   const short = `short ${Math.floor(n / 800)} ${n % 40}`
   const sessionId =
@@ -38,7 +38,7 @@ test('pages of many sessions are those of the model, whichever segments have a f
   expect(sealed).toBe(2) // sessions and subjects
   expect(firstPages(100)).toEqual(expected.slice(0, 150))
 
-  // As an earlier schema left it: without filters the index is asked, and the writer makes them when idle.
+  // As an earlier schema left it: without filters the index is read, and the idle writer makes them.
   subject.sql('DELETE FROM event_posting_filter WHERE member = 3')
   expect(firstPages(100)).toEqual(expected.slice(0, 150))
   subject.reopen()

@@ -1,4 +1,4 @@
-/** The event engine on its own database, in this process. */
+/** Runs the event engine on its own database in this process. */
 import { expect } from 'bun:test'
 import type { Database } from 'bun:sqlite'
 import type {
@@ -24,7 +24,7 @@ import { tempDir } from '../support/temp-dir.ts'
 import { blockTexts } from './block-texts.ts'
 import { readDamaged, readFlipped, type PageOfTable } from './damage.ts'
 
-/** Clashing fingerprints and tiny runs, so that a few hundred events meet every path of dedupe. */
+/** Clashing fingerprints and tiny runs, so that a few hundred events use every path of dedupe. */
 export const cramped: EventWriterOptions = {
   fingerprintBits: 12,
   idsPerRun: 50,
@@ -32,12 +32,12 @@ export const cramped: EventWriterOptions = {
   deleteStep: { blocksMax: 2, rollupRowsMax: 20 },
 }
 
-/** Long after noon: most events are sent by clocks that were right. */
+/** Long after noon, so that most events come from correct clocks. */
 export const firstArrivalMs = noon + 400 * 86_400_000
 
 function connect(path: string): Database {
   const db = openWriterConnection(path, () => {})
-  db.run('PRAGMA synchronous = OFF') // what a power cut would do is not asked here, and waiting for it is slow
+  db.run('PRAGMA synchronous = OFF') // power cuts are not tested here, and waiting for the disk is slow
   return db
 }
 
@@ -123,7 +123,7 @@ function asked<T>(path: string, ask: (db: Database) => T): T {
   return ask(connection)
 }
 
-/** How often columns of a block are read. */
+/** How often columns of a block were read. */
 function opened(db: Database, work: () => void): number {
   let count = 0
   const query = db.query.bind(db)
@@ -177,23 +177,23 @@ export function engine(options: EventWriterOptions = {}) {
     erase: (orgId: string, sessionIds: string[], subjects: string[]) =>
       sum(eraseSteps(db, writer, { orgId, sessionIds, subjects })),
     eraseSteps: (command: EraseCommand, between?: () => void) => eraseSteps(db, writer, command, between),
-    /** A reader that has kept nothing yet. */
+    /** A reader with empty caches. */
     freshly: <T>(ask: (reader: ReaderAtOnce) => T): T => asked(path, (one) => ask(readerOn(one))),
-    /** How many blocks a reader opens that has kept nothing yet. */
+    /** How many blocks a reader with empty caches opens. */
     blocksOpened: (ask: (reader: ReaderAtOnce) => void) =>
       asked(path, (one) => opened(one, () => ask(readerOn(one)))),
     sql: (statement: string) => void db.run(statement),
-    /** Recounts an hour of the first organization in slices of so many blocks; `between` runs after each. */
+    /** Re-counts an hour of the first organization in slices of this many blocks; `between` runs after each. */
     recountInSlices: (hourStartMs: number, blocksMax: number, between: (slice: number) => void) =>
       recountSlices(readerDb, recounting(hourStartMs, blocksMax), between),
     verifyInSlices: (sizes: SliceSizes, between: () => void) =>
       verifySlices(verifyInSlices(readerDb, options.fingerprintBits ?? 53, sizes), between),
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),
-    /** Lets `look` read a copy of the database in which `sql` was run. */
+    /** Runs `look` on a copy of the database after `sql`. */
     damaged: (sql: string, look: (reader: ReaderAtOnce) => void) =>
       readDamaged(db, dir, sql, (copy) => look(readerOn(copy))),
-    /** Lets `look` read copies of the database, in each of which one byte of a page is another. */
+    /** Runs `look` on copies of the database, each with one byte of a page changed. */
     flipped: (pages: PageOfTable[], look: (reader: ReaderAtOnce, page: PageOfTable) => void) =>
       readFlipped(db, dir, pages, (copy, page) => look(readerOn(copy), page)),
     reopen(): void {
@@ -210,7 +210,7 @@ export type Engine = ReturnType<typeof engine>
 const purposes = ['training', 'search', null, 'user', 'odd']
 const trusts = ['detected', 'declared', 'verified', 'odd', null, 'detected', 'linked']
 
-/** The n-th event that could be sent; every value follows from n. */
+/** The n-th possible event. Every value follows from n. */
 export function event(n: number, time: number): EventRecord {
   const id = `evt_${n}`
   const sessionId = `ses_${n % 5}`

@@ -19,7 +19,7 @@ async function verdictOf(dataDir: string, ...words: string[]): Promise<Verdict &
   return { code, ...(JSON.parse(stdout) as Verdict) }
 }
 
-/** Flips the byte in the middle of where `bytes` stand in the database file, as a failing disk would. */
+/** Flips the byte in the middle of `bytes` in the database file, as a failing disk would. */
 function flip(folder: string, bytes: Uint8Array): void {
   const path = join(folder, 'sightglass.db')
   const file = readFileSync(path)

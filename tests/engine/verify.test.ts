@@ -7,7 +7,7 @@ import { engine, event } from './subject.ts'
 
 const total = 66_000 // one sealed segment, half of an id run, folded rollups
 
-/** Kinds of damage to a filled store, beside a flipped byte (flipped-byte.test.ts), and what must be said of them. */
+/** Kinds of damage to a filled store, beside a flipped byte (flipped-byte.test.ts), and the expected fault of each. */
 const damages: [name: string, sql: string, place: RegExp, problem: RegExp][] = [
   ['a missing body', 'DELETE FROM event_body WHERE place % 65536 = 257', /^arrivals 257 to 512$/, /missing/],
   ['a missing block', 'DELETE FROM event_block WHERE place % 65536 = 257', /^the rollup/, /too many/],
@@ -57,7 +57,7 @@ test('verify finds nothing wrong beside a writer that adds, folds, merges, seals
     const { below: random } = seeded(seed)
     let next = 0
     const add = (count: number) => {
-      const page = `/page/of-${next}` // a value that was not there before
+      const page = `/page/of-${next}` // a new value
       const batch = Array.from({ length: count }, (_, n) => ({
         ...event(next + n, (next + n) * 1_000),
         page,
@@ -106,7 +106,7 @@ test('verify looks at each arrival once, also of small blocks that are merged in
   subject.sql("DELETE FROM event_term WHERE text = '/unknown'")
   let slices = 0
   const { faults } = subject.verifyInSlices({ verifiedBlocks: 1 }, () => {
-    if (++slices === 5) add(240, '/known') // with these 20 there are enough for a block
+    if (++slices === 5) add(240, '/known') // these 20 complete a block
   })
   expect(subject.tables('event_block')).toBe(2)
   const problems = new Set(faults.map(({ problem }) => problem))
@@ -156,7 +156,7 @@ test('a recount in slices agrees with whatever comes, is folded, erased or expir
     2: add, // stays behind the watermark
     4: () => subject.idle(), // is folded
     5: () => subject.erase('org_a', ['ses_1'], []),
-    7: () => subject.expire('org_a', 1), // the first batch: what was counted begins anew
+    7: () => subject.expire('org_a', 1), // the first batch: the count begins again
     8: add,
     9: () => subject.idle(),
   }
@@ -192,11 +192,11 @@ test('a recount in slices agrees while small blocks are merged, in the midst of 
   let slices = 0
   const merging = (slice: number) => {
     slices = slice
-    if (slice === 5) add() // with these 20 there are enough for a block
+    if (slice === 5) add() // these 20 complete a block
   }
   expect(subject.recountInSlices(noon, 1, merging)).toEqual([])
   expect([slices, subject.tables('event_block')]).toEqual([5, 2])
-  for (let block = 0; block < 12; block++) add() // merged with the 20 above; nothing of it is folded
+  for (let block = 0; block < 12; block++) add() // merged with the 20 above; none of it is folded
   expect(subject.tables('event_block')).toBeLessThan(4)
   subject.idle()
   add()
@@ -213,7 +213,7 @@ test('a recount finds the rows of its hour that are wrong, and repairs them', as
   const events = Array.from({ length: 4_000 }, (_, n) => event(n, (n % 4) * hourMs + n))
   subject.group(() => subject.append('org_a', events.slice(0, 2_500)))
   subject.idle()
-  subject.group(() => subject.append('org_a', events.slice(2_500))) // behind the watermark: none of the recount's business
+  subject.group(() => subject.append('org_a', events.slice(2_500))) // unfolded, so the re-count ignores it
   const recount = (hour: number) =>
     subject.reader.recount({ orgId: 'org_a', hourStartMs: noon + hour * hourMs })
   for (const hour of [-1, 0, 1, 2, 3, 4]) expect(await recount(hour)).toEqual([])
@@ -231,7 +231,7 @@ test('a recount finds the rows of its hour that are wrong, and repairs them', as
   expect(subject.tables('rollup_value WHERE site > 90')).toBe(0)
   agrees(subject, 'org_a', events)
   isSound(subject)
-  subject.sql('DELETE FROM rollup_value WHERE member = 33') // sessions of the day, which its last hour closes
+  subject.sql('DELETE FROM rollup_value WHERE member = 33') // sessions of the day, which its last hour completes
   for (const hour of [10, 12]) expect(await recount(hour)).toEqual([])
   expect((await recount(11)).length).toBe(10)
   subject.repair('org_a', await recount(11))

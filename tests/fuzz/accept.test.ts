@@ -1,4 +1,4 @@
-/** Hostile ingest bodies: out comes a clean refusal or a full account of every event, and always in time. */
+/** Hostile ingest bodies: each is rejected cleanly or every event is accounted for, always in time. */
 import { describe, expect, test } from 'bun:test'
 import zlib from 'node:zlib'
 import fc from 'fast-check'
@@ -9,7 +9,7 @@ import { limits } from '../../server/limits.ts'
 import { changedEvent, exampleEvent, validEvent } from './any-event.ts'
 import { canonical, jsonText } from './json-text.ts'
 
-/** Far above what any body below takes alone (the worst is 0.3 s), so that a busy machine does not fail it. */
+/** Far above what any body below takes alone (at most 0.3 s), so that a busy machine does not fail it. */
 const budgetMs = 3_000
 
 const codes = new Set([
@@ -25,7 +25,7 @@ const codes = new Set([
   ],
 ])
 
-/** Reads and accepts a body as the route does. Anything thrown that a client may not see fails the test. */
+/** Reads and accepts a body as the route does. Throwing anything that a client must not see fails the test. */
 async function outcome(
   body: Uint8Array | string,
   headers: Record<string, string>,
@@ -44,7 +44,7 @@ async function outcome(
   }
 }
 
-/** Every event sent is accounted for once, in order, and what is said about bad ones is well formed. */
+/** Every event sent is accounted for once, in order, and the errors of invalid ones are well formed. */
 function checkAccount(result: Accepted | AppError): void {
   if (result instanceof AppError) {
     expect(result.status).toBeGreaterThanOrEqual(400)

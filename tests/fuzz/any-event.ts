@@ -1,4 +1,4 @@
-/** Events for tests: the contract's example, random valid ones, and ones that are wrong somewhere. */
+/** Events for tests: the contract's example, random valid ones, and invalid ones. */
 import fc from 'fast-check'
 
 export const exampleEvent = {
@@ -23,7 +23,7 @@ const maybe = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: nul
 const text = maybe(name)
 const when = fc.integer({ min: 0, max: Date.UTC(2201, 0, 1) - 1 }).map((ms) => new Date(ms).toISOString())
 
-/** Events that every check passes, with optional members present, null or missing. */
+/** Events that pass every check, with optional fields present, null or missing. */
 export const validEvent = fc.record(
   {
     id: name,
@@ -103,7 +103,7 @@ const suspicious = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
 )
 
-/** A valid event with up to three members replaced by whatever. */
+/** A valid event with up to three fields replaced by any value. */
 export const changedEvent = fc
   .tuple(validEvent, fc.array(fc.tuple(fc.constantFrom(...paths), suspicious), { maxLength: 3 }))
   .map(([event, changes]) => {

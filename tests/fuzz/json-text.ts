@@ -36,7 +36,7 @@ function spell(char: string, die: number): string {
   return units.map((hex) => `\\u${die === 1 ? hex.toUpperCase() : hex}`).join('')
 }
 
-/** Names that have bitten parsers, names that move (integers come first in JavaScript), and any other. */
+/** Names that have broken parsers, names that JavaScript reorders (integers come first), and any other. */
 const nameText = fc.oneof(
   fc.constantFrom('"__proto__"', '"constructor"', '"toJSON"', '"hasOwnProperty"', '"1"', '"0"', '""', '"a"'),
   stringText,
@@ -44,7 +44,7 @@ const nameText = fc.oneof(
 
 const gap = fc.constantFrom('', '', '', ' ', '\n', '\t ', '\r\n')
 
-/** Any JSON value as text, at most four levels deep, with spaces and duplicate members. */
+/** Any JSON value as text, at most four levels deep, with spaces and duplicate fields. */
 export const jsonText: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 4, depthSize: 'small' },
@@ -66,8 +66,8 @@ function objectOf(member: fc.Arbitrary<[string, string]>, space: fc.Arbitrary<st
 }
 
 /**
- * The value of a JSON text in one spelling, read without JSON.parse: members sorted, the last of duplicates, numbers
- * as exact decimals (the sign of zero included), strings as JSON.stringify writes them.
+ * A canonical spelling of a JSON text, parsed without JSON.parse: fields sorted, the last of duplicates, numbers as
+ * exact decimals (the sign of zero included), strings as JSON.stringify writes them.
  */
 export function canonical(text: string): string {
   let at = 0

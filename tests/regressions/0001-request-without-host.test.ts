@@ -1,4 +1,4 @@
-/** A request without a valid Host header is checked and routed by one and the same path. */
+/** A request without a valid Host header is checked and routed by the same path. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { event } from '../support/events.ts'
@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-/** Sends bytes as they are and returns the status of the answer. */
+/** Sends bytes unchanged and returns the status of the response. */
 function status(url: string, head: string, body = ''): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   const socket = connect(Number(new URL(url).port), '127.0.0.1', () => socket.write(`${head}\r\n\r\n${body}`))

@@ -1,4 +1,4 @@
-/** A page limit of any size means the largest page; a cursor with a character too many is not ours. */
+/** Any page limit above the maximum means the largest page. A cursor with an extra character is rejected. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'

@@ -1,4 +1,4 @@
-/** The checkpoint in the log is the signed head as it is in the file, its public key included, and can be checked. */
+/** The checkpoint in the log is the signed head of the file with its public key, and can be verified. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

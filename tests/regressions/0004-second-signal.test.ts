@@ -1,4 +1,4 @@
-/** A signal that comes twice, as Ctrl-C under npm does, ends the appliance as one does: orderly, with code 0. */
+/** A signal sent twice, as by Ctrl-C under npm, stops the appliance like one: orderly, with code 0. */
 import { expect, test } from 'bun:test'
 import { startAppliance } from '../support/binary.ts'
 

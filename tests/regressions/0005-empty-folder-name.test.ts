@@ -1,4 +1,6 @@
-/** An empty folder name, as an unset variable of a script gives it, is refused: it would mean the current folder. */
+/**
+ * An empty folder name, as from an unset variable of a script, is rejected, because it would mean the current folder.
+ */
 import { expect, test } from 'bun:test'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

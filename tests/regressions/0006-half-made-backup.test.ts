@@ -1,4 +1,4 @@
-/** A backup that is being made, or that a crash left half made, is no damaged backup to the list or to doctor. */
+/** A running backup, or one that a crash interrupted, is no damaged backup in the list or in doctor. */
 import { expect, test } from 'bun:test'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

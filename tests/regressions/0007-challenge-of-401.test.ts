@@ -1,4 +1,6 @@
-/** Every 401 says with WWW-Authenticate what would be right: a key for the public API, a session for the dashboard. */
+/**
+ * Every 401 names the expected credentials in WWW-Authenticate: a key for the public API, a session for the dashboard.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { allRoutes, nameOf } from '../support/routes.ts'
 import { testServer, type TestServer } from '../support/server.ts'

@@ -1,4 +1,4 @@
-/** An error whose one issue is its message, such as a password that is too short, is shown once. */
+/** An error whose only issue repeats its message, such as a password that is too short, is shown once. */
 import { expect, test } from 'bun:test'
 import { password, person } from '../support/people.ts'
 import { testServer } from '../support/server.ts'

@@ -1,4 +1,4 @@
-/** What an audit export refuses is said in a sentence: the member once, and what is wrong with it. */
+/** An audit export's error names the field once and says what is wrong with it. */
 import { expect, test } from 'bun:test'
 import { exportOfBody } from '../../server/audit/filter.ts'
 import { AppError } from '../../server/errors.ts'

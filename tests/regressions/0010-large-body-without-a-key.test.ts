@@ -1,4 +1,4 @@
-/** Who sends a large batch with a wrong key learns so: the connection takes the rest of the body and goes on. */
+/** A large batch with a wrong key gets its 401: the connection reads the rest of the body and stays usable. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { testServer, type TestServer } from '../support/server.ts'

@@ -1,4 +1,4 @@
-/** A batch is made as quickly behind a week of delivered ones as behind none: only what waits is counted. */
+/** Scheduling a batch takes as long after a week of deliveries as after none, because only pending ones are counted. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { openStore } from '../../db/open.ts'
@@ -36,6 +36,6 @@ test('100,000 delivered messages cost a new one nothing', async () => {
   db.close()
   const afterMs = await quickestMs(advance, 9)
   await store.close()
-  // To count them took 10 ms and more.
+  // Counting all took 10 ms and more.
   expect(afterMs).toBeLessThan(beforeMs + 5)
 }, 90_000)

@@ -1,4 +1,4 @@
-/** URLs that can never be a receiver were accepted, and an answer told which names of the inside network exist. */
+/** URLs that can never be a receiver were accepted, and a response revealed which names the internal network has. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { hostname } from 'node:os'
 import { startAppliance, type Appliance } from '../support/binary.ts'
@@ -50,7 +50,7 @@ test.each([
 })
 
 test('a name that leads inside and one that does not exist are both accepted', async () => {
-  // The hosts file knows the name of this machine, and its address is not public.
+  // The hosts file has the name of this machine, whose address is not public.
   const inside = `http://${hostname()}/in`
   const [known, unknown] = [
     await post('/v1/webhooks/endpoints', { url: inside }),

@@ -1,4 +1,4 @@
-/** Backups made while the clock was wrong push out no later ones, and what a killed backup left takes no room. */
+/** Backups dated by a wrong clock displace no later ones, and the remains of a killed backup are deleted. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -58,7 +58,7 @@ test('what a killed backup left goes before room is looked for; work of another 
   await working.stdout.getReader().read()
   mkdirSync(temp.join('data'))
   writeFileSync(temp.join('data', 'sightglass.db'), '')
-  truncateSync(temp.join('data', 'sightglass.db'), 2 ** 42) // no disk has room for it
+  truncateSync(temp.join('data', 'sightglass.db'), 2 ** 42) // no disk has space for it
   const wanted = { dataDir: temp.join('data'), dir, reason: 'manual', passphrase: null } as const
   const refused = await createBackup({ ...wanted, clock: { now: () => Date.now() } }).catch(String)
   expect(refused).toContain('bytes')

@@ -1,4 +1,6 @@
-/** The clock jumps by an hour, a day and 400 days, ahead and back: nothing goes, and no retry waits longer or less. */
+/**
+ * The clock jumps by an hour, a day and 400 days, ahead and back: nothing is deleted, and every retry waits as before.
+ */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +28,7 @@ const jumps = [hour, -hour, day, -day, 400 * day, -400 * day]
 const start = Date.UTC(2026, 10, 22, 12)
 const silent = { info() {}, warn() {}, error() {} }
 
-/** A wall clock that can be set, and time that passes. */
+/** A wall clock that can be set, and elapsed time. */
 function setTime() {
   const time = { wallMs: start, passedMs: 5 * day }
   const source = { now: () => time.wallMs, elapsed: () => time.passedMs }
@@ -63,7 +65,7 @@ function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, web
   })
 }
 
-/** Something of everything that has an age, all of it of this minute. */
+/** One of everything that has an age, all from this minute. */
 async function fill(store: Store): Promise<string> {
   const { id } = (await store.orgs.find('default'))!
   const events = Array.from({ length: 300 }, (_, n) => makeEvent(`evt_${n}`, { occurredAtMs: start }))
@@ -165,7 +167,7 @@ test('every job that deletes by age: nothing goes under a wrong clock, and all o
   await store.close()
 })
 
-/** Scheduled backups are made in the background. */
+/** Scheduled backups run in the background. */
 async function settled(dir: string): Promise<void> {
   for (let last = -1; ;) {
     await Bun.sleep(150)

@@ -42,7 +42,7 @@ function eventOf(n: number) {
   return makeEvent(`e${n}`, { ...fields, type, tool: 'pay', json, occurredAtMs: noon - n * 1_000 })
 }
 
-/** What `work` answers; fails when a text with the marker was parsed meanwhile. */
+/** The result of `work`. Fails when a text with the marker was parsed meanwhile. */
 async function withoutParsing<T>(work: () => Promise<T>): Promise<T> {
   const parse = spyOn(JSON, 'parse')
   try {

@@ -1,4 +1,4 @@
-/** What `sightglass demo` and `sightglass import` store happened before: no alert rule speaks of it. */
+/** Events of `sightglass demo` and `sightglass import` are history, so they raise no alert. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { commands } from '../../server/cli/run.ts'
 import { workTable } from '../../server/cli/data-command.ts'
@@ -86,7 +86,7 @@ test('neither while it is stored, nor after a restart, nor by the silence after 
   await look()
   expect(said()).toEqual([])
 
-  // A vendor that only history told of is known; a live one is not, and live events count as ever.
+  // A vendor known from history only is not new. Live events count as before.
   await hook.ingest([{ outcome: 'success', agent: { vendor: 'Past' } }])
   await look()
   expect(said()).toEqual([])

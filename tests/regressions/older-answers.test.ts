@@ -1,4 +1,4 @@
-/** Whatever a list was asked before, only the answer to what its filter says now is drawn, also when it comes first. */
+/** A list shows only the response to its current filter, also when an older response arrives later. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
@@ -18,7 +18,7 @@ afterAll(async () => {
   await appliance.stop()
 })
 
-/** Lets the answers to some questions take long. */
+/** Delays the responses to some requests. */
 const delay = (page: Page, isSlow: (url: URL) => boolean) =>
   page.route('**/api/**', async (route) => {
     if (isSlow(new URL(route.request().url()))) await Bun.sleep(slowMs)

@@ -32,7 +32,7 @@ const asked: fc.Arbitrary<Asked> = fc.record({
   types: fc.constantFrom<string[] | undefined>(undefined, ['agent.detected'], ['agent.*', 'tool.executed']),
 })
 
-/** What the store counts of some events is what counting them here comes to. */
+/** Compares the store's counts of some events with counts made here. */
 async function expectCounted(store: Store, made: { hour: number }[], { from, until, siteIds, types }: Asked) {
   const orgId = makeOrg().id
   const events = made.map(({ hour, ...more }, n) =>

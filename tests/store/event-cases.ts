@@ -264,7 +264,7 @@ export const guardRailCases: Cases = {
       const more = [
         makeEvent('known', { [member]: 'v1' }),
         makeEvent('beyond', { [member]: 'one-more' }),
-        makeEvent('beyond', { [member]: 'v2' }), // the refused one does not count as a first
+        makeEvent('beyond', { [member]: 'v2' }), // the rejected one does not count as a first
         makeEvent(`${member}1`, { [member]: 'one-more' }), // stored already: a resend
       ]
       const result = await store.events.append(makeBatch(orgId, more))

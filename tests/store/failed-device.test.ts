@@ -8,7 +8,7 @@ import { makeBatch, makeEvent, noon } from './make.ts'
 
 const program = join(import.meta.dir, 'append-until-failure.ts')
 
-/** A limit on file sizes fails a write as a broken device does: not for want of room, and for good. */
+/** A limit on file sizes fails a write like a broken device: permanently, and not because the disk is full. */
 const limited = 'trap "" XFSZ; ulimit -f 4096; exec "$@"'
 
 interface Report {

@@ -1,6 +1,6 @@
 /**
- * Databases of earlier schemas, kept in `fixtures/`: each was written by the release that had this schema, with what it
- * must still hold after every later upgrade. Save one before the schema changes: `bun tests/store/fixture.ts`, and one
+ * Databases of earlier schemas, stored in `fixtures/`: each was written by the release with this schema, with the facts
+ * that every later upgrade must preserve. Save one before the schema changes: `bun tests/store/fixture.ts`, and one
  * with two sealed index segments by `bun tests/store/fixture.ts sealed`.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,9 @@ import { makeEndpoint } from './webhook-make.ts'
 
 const fixturesFolder = join(import.meta.dir, 'fixtures')
 
-/** What people would miss if an upgrade lost it. Only ever gains members, for older fixtures lack the newer ones. */
+/**
+ * What people would miss if an upgrade lost it. Fields are only ever added, because older fixtures lack the newer ones.
+ */
 export interface Content {
   orgs: string[]
   accounts: string[]
@@ -58,7 +60,7 @@ export function fixtures(folder = fixturesFolder): Fixture[] {
   })
 }
 
-/** Makes a folder with something of everything (or with many events) and packs it. Returns the schema it has. */
+/** Makes a folder with one of everything (or with many events) and packs it. Returns its schema version. */
 export async function saveFixture(
   into: string,
   kind: 'everything' | 'sealed' = 'everything',

@@ -8,7 +8,7 @@ import { failure } from './subject.ts'
 
 setDefaultTimeout(90_000) // every store starts three threads, and other suites may be running
 
-/** Mounting needs root and the right to mount; without it there is no disk to fill. */
+/** Mounting needs root and the right to mount; without it no disk can be filled. */
 function canMount(): boolean {
   using dir = tempDir()
   const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir.path]).exitCode === 0
@@ -41,7 +41,7 @@ describe.if(mountable)('on a full disk', () => {
   })
   afterAll(() => dir.remove())
 
-  /** A fresh file system of `megabytes` for one test, gone afterwards. */
+  /** A new file system of `megabytes` for one test, removed afterwards. */
   async function withDisk(megabytes: number, use: (folder: string) => Promise<void>): Promise<void> {
     const mount = ['mount', '-t', 'tmpfs', '-o', `size=${megabytes}m,mode=700`, 'tmpfs', dir.path]
     expect(Bun.spawnSync(mount).exitCode).toBe(0)
@@ -61,13 +61,13 @@ describe.if(mountable)('on a full disk', () => {
         accepted: 1,
       })
       fill(`${mount}/ballast`)
-      await Bun.sleep(2_500) // the writer's own idle work meets the full disk too, and must not end the thread
+      await Bun.sleep(2_500) // the idle writer meets the full disk too, which must not end the thread
       const kinds = new Set<string>()
       for (let n = 0; n < 10; n++) {
         kinds.add((await failure(store.events.append(makeBatch(org.id, [bigEvent(`full${n}`)])))).kind)
       }
       expect([...kinds]).toEqual(['storage_full'])
-      // What people do goes on, with a piece of the reserve.
+      // People's verbs continue with a piece of the reserve.
       await store.keys.create({ key: makeKey(org.id), audit: makeAudit(org.id) })
       expect(statSync(`${mount}/data/reserve`).size).toBeLessThan(4 * 1024 * 1024)
       expect(await store.events.byId({ orgId: org.id, id: 'before' })).not.toBeNull()
@@ -93,7 +93,7 @@ describe.if(mountable)('on a full disk', () => {
       fill(`${mount}/ballast`)
       expect(statfsSync(mount).bavail).toBe(0)
       const full = await openStore({ folder, now: noon })
-      expect(statSync(`${folder}/reserve`).size).toBeWithin(1, 3 * 1024 * 1024 + 1) // the rest is for people
+      expect(statSync(`${folder}/reserve`).size).toBeWithin(1, 3 * 1024 * 1024 + 1) // the rest is for people's verbs
       expect(await full.events.byId({ orgId: 'org_a', id: 'kept' })).not.toBeNull()
       await full.close()
       rmSync(`${mount}/ballast`)

@@ -12,7 +12,7 @@ const program = join(import.meta.dir, 'append-without-end.ts')
 const rounds = 5
 const killedBySignal = 128 + 9
 
-/** Every stored event's id, by the tail, so that a double would show. */
+/** Every stored event's id, read by the tail, so that a duplicate would show. */
 async function storedIds(store: Store): Promise<string[]> {
   const ids: string[] = []
   let afterSeq = 0

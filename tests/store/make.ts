@@ -74,7 +74,7 @@ export function makeKey(orgId: string, more: Partial<ApiKey> = {}): ApiKey {
   }
 }
 
-/** `json` is made of the id unless given. */
+/** `json` is made from the id unless passed. */
 export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRecord {
   return {
     id,
@@ -101,7 +101,7 @@ export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRec
   }
 }
 
-/** It arrives just after noon, or with the newest of its events: none is ahead of its arrival unless a test says so. */
+/** Arrives just after noon, or with the newest of its events: none is ahead of its arrival by default. */
 export function makeBatch(orgId: string, events: EventRecord[]): EventBatch {
   const receivedAtMs = events.reduce((latest, { occurredAtMs }) => Math.max(latest, occurredAtMs), noon + 1)
   return { orgId, keyId: 'key_test', receivedAtMs, events }

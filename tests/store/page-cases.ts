@@ -29,7 +29,7 @@ async function walk(
   return texts
 }
 
-/** The texts of the events that match, newest first by (occurredAt, arrival), the slow and obvious way. */
+/** The texts of the matching events, newest first by (occurredAt, arrival), computed naively. */
 function model(events: EventRecord[], matches: (event: EventRecord) => boolean): string[] {
   return events
     .map((event, arrival) => ({ event, arrival }))
@@ -70,7 +70,7 @@ function modelMatches(filter: EventFilter, event: EventRecord): boolean {
 const types = ['authz.evaluated', 'authz.policies_set', 'authzx.other', 'auth.identity_presented', 'authz']
 const values = ['a', 'A', "o'b", 'x%', 'ü']
 
-/** Events in which every value of every member, and its absence, occurs with every time. */
+/** Events in which every value of every field, and its absence, occurs with every time. */
 function variety(count: number): EventRecord[] {
   return Array.from({ length: count }, (_, n) => {
     const pick = (step: number) => values[Math.floor(n / step) % values.length] ?? 'a'

@@ -23,7 +23,7 @@ interface Folder {
   backup: string
 }
 
-/** A folder with two events in the backup, and a third and an organization that came after it. */
+/** A folder with two events in the backup, and a third event and an organization added after it. */
 async function lived(temp: TempDir, passphrase: string | null = null): Promise<Folder> {
   const dataDir = temp.join('data')
   const store = await openDataFolder(dataDir, clock)
@@ -53,7 +53,7 @@ async function defaultOrg(store: Awaited<ReturnType<typeof openStore>>): Promise
   return (await store.orgs.find('default'))!.id
 }
 
-/** What people would see: events, organizations, and whether the trail holds. */
+/** What people would see: events, organizations, and whether the audit trail is valid. */
 async function seen(dataDir: string) {
   const store = await openStore({ folder: dataDir, now: clock.now() })
   const { total } = await store.events.overview(await defaultOrg(store))
@@ -79,7 +79,7 @@ const wanted = (dataDir: string, path: string, more: object = {}) => {
   }
 }
 
-/** Every file with its bytes, but for what opening a database for reading leaves behind. */
+/** Every file with its bytes, except those that opening a database for reading leaves. */
 function bytesOf(folder: string): { [name: string]: string } {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()
   const files = names.filter(
@@ -214,10 +214,10 @@ test('the key of the secrets: carried in encrypted ones only, given by hand, or 
   const key = readFileSync(join(dataDir, 'secret.key'), 'utf8')
   const missed = await restoreBackup(wanted(temp.join('missed'), backup))
   expect(missed.warnings.join(' ')).toContain('secret.key')
-  // A new key: the restore said what is lost, so the server starts.
+  // With a new key: the restore reported the loss, so the server starts.
   expect(readFileSync(temp.join('missed', 'secret.key'), 'utf8')).not.toBe(key)
   await (await openDataFolder(temp.join('missed'), clock)).close()
-  // Deliveries could not be signed any more, so none is tried.
+  // Deliveries cannot be signed any more, so none is attempted.
   expect(await endpointsOf(temp.join('missed'))).toEqual({
     status: 'paused',
     newest: 'webhook_endpoint.paused',

@@ -77,7 +77,7 @@ test('the order of scopes is no change; an end is; one that has passed is left',
 test('an endpoint keeps what it has; another secret is taken over and the old one signs on for a day', async () => {
   const before = resolved
   expect(await did(org('acme', endpoint()))).toEqual(['organization unchanged', 'endpoint unchanged'])
-  expect(resolved).toBe(before) // a start looks no names up
+  expect(resolved).toBe(before) // a start resolves no host names
   secret = newSigningSecret()
   expect(await did(org('acme', endpoint('types = ["authz.*"]')))).toContain('endpoint changed')
   const { id: orgId } = (await store.orgs.find('acme'))!

@@ -11,7 +11,7 @@ const dayMs = 24 * hourMs
 const call = (n: number, more: Partial<EventRecord>): EventRecord =>
   makeEvent(`call_${n}`, { type: 'tool.executed', tool: 'cart.pay', durationMs: 10, ...more })
 
-/** The value at a share of the sorted list, as the promise means it. */
+/** The value at a share of the sorted list, as the promise defines it. */
 function exactly(durations: number[], share: number): number {
   const sorted = durations.toSorted((a, b) => a - b)
   return sorted[Math.ceil(share * sorted.length) - 1]!
@@ -52,7 +52,7 @@ export const durationCases: Cases = {
       call(3, { occurredAtMs: noon + hourMs }),
       call(4, { occurredAtMs: noon + hourMs }),
       call(5, { occurredAtMs: noon + dayMs }),
-      call(6, { tool: null }), // what has no tool, or no duration, is in no row
+      call(6, { tool: null }), // calls without a tool or a duration are in no row
       call(7, { durationMs: null }),
     ]
     await store.events.append(makeBatch(orgId, events))
@@ -189,7 +189,7 @@ export const distinctCases: Cases = {
       [dayMs, 24],
     ]
     await counts({}, both)
-    await counts({ sinceMs: noon + dayMs }, both.slice(1)) // cut down to the day
+    await counts({ sinceMs: noon + dayMs }, both.slice(1)) // rounded down to the day
     await counts({ untilMs: noon + dayMs }, both.slice(0, 1))
     await counts({ siteIds: ['shop'], untilMs: noon + dayMs }, [[0, 12]])
     await counts({ step: 'month' }, [[0, 24]]) // not the sum of its days

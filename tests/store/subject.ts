@@ -1,4 +1,4 @@
-/** What a conformance case gets: an open store, its own organization, and a way to open other folders. */
+/** Passed to a conformance case: an open store, its own organization, and a way to open other folders. */
 import { expect } from 'bun:test'
 import { StoreError } from '../../db/contract/errors.ts'
 import type { AuditEntry, Store } from '../../db/contract/store.ts'
@@ -7,13 +7,13 @@ export type OpenFolder = (folder: string) => Promise<Store>
 
 export interface Subject {
   store: Store
-  orgId: string // fresh, so that cases do not meet
+  orgId: string // unique per case
   open: OpenFolder
 }
 
 export type Cases = { [name: string]: (subject: Subject) => Promise<void> }
 
-/** The StoreError that a promise ends with; anything else is a failed test. */
+/** The StoreError with which a promise rejects; anything else fails the test. */
 export async function failure(promise: Promise<unknown>): Promise<StoreError> {
   const ended = await promise.then(
     (result) => ({ result }),
@@ -39,7 +39,7 @@ export async function auditOf(store: Store, orgId: string): Promise<AuditEntry[]
   return entries
 }
 
-/** Runs `verb` and checks that it wrote exactly this one entry. */
+/** Runs `verb` and checks that it wrote exactly this entry. */
 export async function writesOnce<T>(store: Store, audit: AuditEntry, verb: () => Promise<T>): Promise<T> {
   const before = await auditOf(store, audit.orgId)
   const result = await verb()
@@ -49,7 +49,7 @@ export async function writesOnce<T>(store: Store, audit: AuditEntry, verb: () =>
   return result
 }
 
-/** Runs `verb`, which must fail or answer without changing anything, and checks that no entry was written. */
+/** Runs `verb`, which must fail or change nothing, and checks that no entry was written. */
 export async function writesNothing<T>(store: Store, orgId: string, verb: () => Promise<T>): Promise<T> {
   const before = await auditOf(store, orgId)
   const result = await verb()

@@ -26,7 +26,7 @@ afterAll(() => temp.remove())
 const unpacked = (fixture: Fixture, name: string): string => {
   const folder = temp.join(`${fixture.name}-${name}`)
   fixture.unpack(folder)
-  openSecretBox(folder) // the fixtures hold encrypted secrets, and no start goes without their key file
+  openSecretBox(folder) // the fixtures have encrypted secrets, and no start works without their key file
   return folder
 }
 const backupOf = (folder: string) => ({ dir: join(folder, 'backups'), passphrase: null })
@@ -101,7 +101,7 @@ function tally<K>(values: Iterable<K>): Map<K, number> {
   return counts
 }
 
-/** Names and purposes of what schema 12 sealed, against a recount of the fixture. */
+/** Names and purposes of events that schema 12 sealed, against a recount of the fixture. */
 async function expectAgents(store: Store): Promise<void> {
   const agents = Array.from({ length: sealedEvents }, (_, number) => sealedAgent(number))
   const rare = agents.flatMap(({ name }, number) => (name === 'Manus-User' ? [`evt_${number}`] : []))
@@ -196,7 +196,7 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
   })
 })
 
-/** A database that has only the first migrations, as a release of that time would have left it empty. */
+/** An empty database with only the first migrations, as a release of that time left it. */
 function early(schema: number): string {
   const folder = temp.join(`early-${schema}-${Math.random().toString(36).slice(2)}`)
   mkdirSync(folder)

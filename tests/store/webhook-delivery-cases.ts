@@ -35,7 +35,7 @@ export const claimCases: Cases = {
     expect(
       await store.webhooks.recordAndClaim({ now: 1_001, outcomes: [], released: [], claim: makeClaim('l2') }),
     ).toEqual([])
-    // One outcome frees one place, in the same turn.
+    // One outcome frees one slot, in the same call.
     const done: Outcome = {
       deliveryId: 'slow-1',
       leaseId: 'l1',
@@ -92,7 +92,7 @@ export const claimCases: Cases = {
     const ahead = { ahead: 3 }
     const crowded = await take('c1', 1_000, { ahead, limit: 3 })
     expect(crowded.map(({ delivery }) => delivery.id)).toEqual(['ahead-0', 'ahead-1', 'beside'])
-    // All three leases run out, and these deliveries are claimed one for each place only.
+    // All three leases expire, and these deliveries are claimed one per slot only.
     const again = await take('c2', 1_500, { ahead })
     expect(again.map(({ delivery }) => delivery.id)).toEqual([
       'ahead-0',

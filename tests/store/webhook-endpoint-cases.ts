@@ -66,12 +66,12 @@ export const endpointCases: Cases = {
     expect(await move(10, 20)).toMatchObject({ position: 10, replayUntil: 20, resumePosition: 50 })
     expect(await step(10, 3, 15)).toBe('advanced')
     expect(await state()).toEqual([15, 20, 50])
-    // Another range before the first is through: the endpoint still goes on where it was before both.
+    // A second range before the first is complete: the endpoint still continues where it was before both.
     await move(5, 12)
     expect(await state()).toEqual([5, 12, 50])
     expect(await step(5, 3, 12)).toBe('advanced')
     expect(await state()).toEqual([50, null, null])
-    await move(10, 50) // up to where it is: no range, it only moves back
+    await move(10, 50) // up to its position: no range, it only moves back
     expect(await state()).toEqual([10, null, null])
     await move(5, 8)
     await move(3, null)
@@ -127,7 +127,7 @@ export const endpointCases: Cases = {
         audit: makeAudit(orgId, { action: 'webhook_endpoint.paused' }),
       },
     }
-    // Somebody else saw it succeed meanwhile: what was failing then is not any more.
+    // Another sender saw it succeed meanwhile, so this failure no longer counts.
     const stale: Outcome = {
       ...failed,
       deliveryId: 'ep_p-2',

@@ -65,7 +65,7 @@ export const makeEndpoint = (orgId: string, id: string, more: Partial<Endpoint> 
   previousUntilMs: null,
   ...more,
 })
-/** Ends everything that is pending, so that tests do not meet each other's deliveries. */
+/** Ends all pending deliveries, so that tests do not see each other's. */
 export async function drain(store: Store): Promise<void> {
   for (let round = 0; round < 50; round++) {
     const leaseId = `drain-${++drains}`

@@ -1,4 +1,4 @@
-/** Makes one attempt at each URL of the command line and prints the failure of each: run where there is no network. */
+/** Makes one attempt at each URL of the command line and prints its failure. Runs where there is no network. */
 import { secretBox } from '../../server/system/secrets.ts'
 import { addressGuard } from '../../server/webhooks/delivery/address-guard.ts'
 import { attempt } from '../../server/webhooks/delivery/attempt.ts'

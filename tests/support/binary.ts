@@ -29,17 +29,17 @@ export interface Appliance extends AsyncDisposable {
   setupLink(): Promise<string>
   /** Runs a CLI verb on the same data folder: `cli('key', 'list', '--json')`. */
   cli(...args: string[]): Promise<Exit>
-  /** SIGTERM: the graceful end. Removes the data folder when `startAppliance` made it, unless `keepData`. */
+  /** SIGTERM: a graceful stop. Removes the data folder when `startAppliance` made it, unless `keepData`. */
   stop(): Promise<Exit>
   /** SIGKILL: the crash. Never removes data. */
   kill(): Promise<Exit>
 }
 
 export interface ApplianceOptions {
-  /** More flags for `serve`. */
+  /** More options for `serve`. */
   args?: string[]
   env?: Record<string, string>
-  /** An existing folder to serve; without it a fresh one is made and removed at the end. */
+  /** An existing folder to serve. Without it a new one is made and removed at the end. */
   dataDir?: string
   /** Folder the process starts in; the data folder's parent by default. */
   cwd?: string
@@ -47,7 +47,7 @@ export interface ApplianceOptions {
   stopTimeoutMs?: number
 }
 
-/** Starts `dist/sightglass` (built first when sources are newer) and waits until it says that it listens. */
+/** Starts `dist/sightglass` (built first when sources are newer) and waits for its listening line. */
 export async function startAppliance(options: ApplianceOptions = {}): Promise<Appliance> {
   await ensureBinary()
   const temp = options.dataDir === undefined ? tempDir('data') : null
@@ -143,7 +143,7 @@ export function parseSetupLink(line: string): string | null {
 
 let ready: Promise<void> | null = null
 
-/** Builds once a process. With SIGHTGLASS_TEST_BINARY=built the runner vouches that the executable is fresh. */
+/** Builds once per process. With SIGHTGLASS_TEST_BINARY=built the runner guarantees that the executable is current. */
 function ensureBinary(): Promise<void> {
   ready ??= (async () => {
     if (process.env.SIGHTGLASS_TEST_BINARY === 'built' && existsSync(binaryPath)) return

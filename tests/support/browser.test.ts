@@ -1,4 +1,4 @@
-/** Tests that a page with a hidden fault really fails, and a clean one does not. */
+/** Tests that a page with a hidden fault fails, and a clean one does not. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { closeBrowser, withPage } from './browser.ts'
@@ -61,7 +61,7 @@ test.each([
   async (path, problem) => {
     const failure = await visit(path).then(
       () => 'clean',
-      (error: unknown) => String(error), // not `rejects`: it turns the event loop by hand and takes seconds here
+      (error: unknown) => String(error), // not `rejects`, which polls and takes seconds here
     )
     expect(failure).toMatch(problem)
   },

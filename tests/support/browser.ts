@@ -12,7 +12,7 @@ export interface PageOptions {
   viewport?: { width: number; height: number }
   /** Problems that this test provokes on purpose, such as the console line of a 401. */
   allow?: RegExp[]
-  /** More of Playwright's own context options, such as `storageState` or `permissions`. */
+  /** More of Playwright's context options, such as `storageState` or `permissions`. */
   context?: BrowserContextOptions
 }
 
@@ -37,8 +37,8 @@ export async function closeBrowser(): Promise<void> {
 }
 
 /**
- * Opens `url` in an empty profile and hands the page to `visit`; rejects afterwards when anything went wrong that a
- * visitor would not see but must not happen. Returns what `visit` returns.
+ * Opens `url` in an empty profile and passes the page to `visit`. Rejects afterwards when something failed that a
+ * visitor would not see. Returns the result of `visit`.
  */
 export async function withPage<T>(
   url: string,
@@ -74,13 +74,13 @@ export async function withPage<T>(
 interface Profile {
   key: string
   context: BrowserContext
-  /** Those it may hold data of. */
+  /** Origins whose data it may have. */
   origins: Set<string>
 }
 
 /**
- * Profiles that no visit uses, by their options. Making one takes twice the processor time of opening a page, so the
- * next visit empties one of these instead. After a failed visit it is thrown away.
+ * Idle profiles, by their options. Creating one takes twice the processor time of opening a page, so the next visit
+ * empties one of these instead. A failed visit discards its profile.
  */
 const idle = new Map<string, Profile>()
 
@@ -96,7 +96,7 @@ async function takeProfile(options: BrowserContextOptions): Promise<Profile> {
 }
 
 async function giveBack(profile: Profile): Promise<void> {
-  // A second visit at the same time, as of another person, had a profile of its own.
+  // A second visit at the same time, as by another person, had its own profile.
   if (idle.has(profile.key) || launched === null) await profile.context.close()
   else idle.set(profile.key, profile)
 }

@@ -1,4 +1,4 @@
-/** Makes a self-signed certificate for one host name, for tests of TLS; nothing but node:crypto is needed. */
+/** Makes a self-signed certificate for one host name with node:crypto, for tests of TLS. */
 import { generateKeyPairSync, sign } from 'node:crypto'
 
 /** PEM texts. Valid from yesterday to tomorrow. */
@@ -28,11 +28,11 @@ export function selfSigned(host: string): { key: string; cert: string } {
   return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), cert: pem(cert) }
 }
 
-/** One value of DER: its tag, its length, its content. */
+/** One value of DER: tag, length, content. */
 function der(tag: number, ...contents: Uint8Array[]): Buffer {
   const content = Buffer.concat(contents)
   if (content.length < 0x80) return Buffer.concat([Buffer.from([tag, content.length]), content])
-  // The shortest form is the only one that strict readers take.
+  // Strict readers accept the shortest form only.
   const length =
     content.length < 0x100 ? [0x81, content.length] : [0x82, content.length >> 8, content.length & 0xff]
   return Buffer.concat([Buffer.from([tag, ...length]), content])

@@ -17,12 +17,12 @@ export const exampleEvent = {
 
 export type TestEvent = typeof exampleEvent & { [member: string]: unknown }
 
-/** The example with another id and whatever else is given. */
+/** The example with another id and other fields. */
 export function event(id: string, more: Record<string, unknown> = {}): TestEvent {
   return { ...exampleEvent, id, ...more }
 }
 
-/** `count` events with ids `<prefix>1…`, a second apart from `startMs` on. */
+/** `count` events with ids `<prefix>1…`, one second apart from `startMs` on. */
 export function eventsInOrder(count: number, prefix = 'evt_', startMs = Date.UTC(2026, 5, 1)): TestEvent[] {
   return Array.from({ length: count }, (_, index) =>
     event(`${prefix}${index + 1}`, { occurredAt: new Date(startMs + index * 1_000).toISOString() }),

@@ -1,16 +1,16 @@
-/** A clock that jumps from one awaited moment to the next, so that a day of waiting takes as long as its work. */
+/** A clock that jumps from one awaited moment to the next, so that a day of waiting takes only as long as its work. */
 import type { Waker } from '../../server/system/scheduler.ts'
 
 export interface FastClock {
   now(): number
-  /** What passed since the start, whatever the clock was set to. */
+  /** Time since the start, whatever the clock was set to. */
   elapsed(): number
   waker: Waker
-  /** Resolves when the clock has moved on by so much; for work that takes its time. */
+  /** Resolves when the clock has advanced by this much, for work that takes time. */
   passes(ms: number): Promise<void>
-  /** Sets the clock as a person or NTP would: what waits goes on waiting as long as before. */
+  /** Sets the clock as a person or NTP would. Waits last as long as before. */
   set(ms: number): void
-  /** Lets so much time pass. */
+  /** Lets this much time pass. */
   run(ms: number): Promise<void>
 }
 
@@ -43,7 +43,7 @@ export function fastClock(startMs: number, lateMs: () => number = () => 0): Fast
         waiting = waiting.filter((each) => each !== next)
         elapsedMs = Math.max(elapsedMs, next.atMs)
         next.wake()
-        // What was started comes as far as it can without time passing.
+        // Started work advances as far as it can without time passing.
         for (let turn = 0; turn < 8; turn++) await Promise.resolve()
       }
       elapsedMs = endMs

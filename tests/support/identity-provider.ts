@@ -1,13 +1,13 @@
-/** A certified OpenID Connect provider on loopback, whose sign-in page takes any name: the name is the subject. */
+/** A certified OpenID Connect provider on loopback, whose sign-in page accepts any name: the name is the subject. */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Provider from 'oidc-provider'
 
 export interface IdentityProvider {
   issuer: string
-  /** Once it is known where people come back to. */
+  /** Call when the redirect address is known. */
   knows(client: { id: string; secret: string; redirectUri: string }): void
-  /** Whose address the provider vouches for, by subject. */
+  /** Verified email addresses, by subject. */
   people: Map<string, { email: string; verified: boolean }>
   stop(): Promise<void>
 }

@@ -1,17 +1,17 @@
 /**
- * A load generator on raw sockets: keep-alive connections that each send the next request when the last is answered, or
- * at their own pace.
+ * A load generator on raw sockets: keep-alive connections that each send the next request after a response, or at their
+ * own pace.
  */
 
 export interface LoadOptions {
   url: string // of the server; its host and port are used
   connections: number
   seconds: number
-  /** Of all connections together: each then waits until its turn comes. As fast as they can when it is missing. */
+  /** Of all connections together: each waits for its time. Default: as fast as possible. */
   requestsPerSecond?: number
-  /** The bytes of the next whole HTTP request; null ends this connection's work. */
+  /** The bytes of the next complete HTTP request; null ends this connection's work. */
   next(): Uint8Array | null
-  /** Gets every request that was not answered 2xx, e.g. to send it again. */
+  /** Receives every request without a 2xx response, for example to send it again. */
   refused?(request: Uint8Array): void
 }
 
@@ -35,8 +35,8 @@ export function ingestRequest(path: string, key: string, body: string): Uint8Arr
 }
 
 /**
- * Runs until the time is up, which begins when all connections are open: opening thousands holds this process up for
- * most of a second, and that is no answer's fault. Rejects when a connection ends by itself.
+ * Runs for the given time, which begins when all connections are open, because opening thousands blocks this process
+ * for most of a second. Rejects when a connection closes by itself.
  */
 export async function load(options: LoadOptions): Promise<LoadResult> {
   const { hostname, port } = new URL(options.url)
@@ -65,7 +65,7 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   }
 }
 
-/** 0 when there are none. */
+/** 0 without responses. */
 export function quantile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
@@ -74,12 +74,12 @@ export function quantile(values: number[], share: number): number {
 interface ConnectionOptions {
   hostname: string
   port: number
-  paceMs: number // between two requests at least
+  paceMs: number // at least, between two requests
   next(): Uint8Array | null
   count(status: number, tookMs: number, request: Uint8Array): void
 }
 
-/** Sends from the first time given to the second, and is fulfilled when the last answer is there. */
+/** Sends from the first to the second time, and is fulfilled with the last response. */
 type Run = (firstMs: number, endMs: number) => Promise<void>
 
 async function openConnection({ hostname, port, paceMs, next, count }: ConnectionOptions): Promise<Run> {

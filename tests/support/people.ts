@@ -7,7 +7,7 @@ import type { CallOptions, TestServer } from './server.ts'
 
 export const password = 'a window in a vessel'
 
-// One hash for everybody: hashing is meant to be slow.
+// One hash for everybody, because hashing is slow on purpose.
 let hashed: Promise<string> | null = null
 
 export interface Person {
@@ -67,11 +67,11 @@ export async function makeOrg({ store, clock }: TestServer, slug: string): Promi
   return org
 }
 
-/** Every audit row but for those of the dispatcher, which runs when it likes: what one act adds is what it wrote. */
+/** Every audit entry except the dispatcher's, which runs at any time. New entries belong to the action under test. */
 export async function auditCount({ store }: TestServer): Promise<number> {
   const counts = Object.entries(await store.audit.heads()).map(async ([orgId, head]) => {
     let ofJobs = 0
-    let beforeSeq: number | null = head.count + 1 // a row that comes after the head was read is not counted
+    let beforeSeq: number | null = head.count + 1 // excludes an entry added after the head was read
     do {
       const query = {
         orgId,

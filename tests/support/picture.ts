@@ -1,4 +1,4 @@
-/** Keeps what a test sees as a picture in `out/pictures`, for somebody to look at. */
+/** Saves what a test sees as a picture in `out/pictures`, for a person to check. */
 import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { root } from '../../scripts/build.ts'

@@ -1,10 +1,10 @@
-/** A child process whose output is kept while it runs, and which never outlives the tests. */
+/** A child process whose output is recorded, and which never outlives the tests. */
 
 export interface Running {
   pid: number
   stdout(): string
   stderr(): string
-  /** Resolves with the first line of standard output that `pick` turns into something, or rejects when none comes. */
+  /** Resolves with the first line of standard output that `pick` accepts, or rejects when none comes. */
   line<T>(pick: (line: string) => T | null, timeoutMs: number): Promise<T>
   signal(name: NodeJS.Signals): void
   /** The exit code: 128 + n when signal n ended it. Resolves after all output was read. */

@@ -1,4 +1,4 @@
-/** The verifier of the documentation of audit proofs, run as its reader would run it. */
+/** Runs the documentation's verifier of audit proofs as its reader would. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tempDir } from './temp-dir.ts'

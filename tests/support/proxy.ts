@@ -1,4 +1,4 @@
-/** An HTTP proxy in a process of its own: leads every name to this machine, and tells each request it got. */
+/** An HTTP proxy in its own process: connects every name to this machine, and reports each request. */
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { run } from './process.ts'
@@ -6,11 +6,11 @@ import { report, reportFile } from './report-file.ts'
 
 export interface ProxyProcess extends AsyncDisposable {
   port: number
-  /** The head of every request so far, as it came. */
+  /** The head of every request so far, unchanged. */
   heads(): string[]
 }
 
-/** It connects to `httpPort` or `httpsPort`, whatever the name; `credentials` are the `user:password` it asks for. */
+/** Connects to `httpPort` or `httpsPort`, whatever the name; `credentials` are the required `user:password`. */
 export async function startProxy(to: {
   httpPort: number
   httpsPort: number
@@ -37,7 +37,7 @@ interface Told {
   body: Buffer
 }
 
-/** By the first word of the name that is asked for; every other is connected to. */
+/** Behavior by the first label of the requested name; every other name is connected to. */
 const behaviours: { [word: string]: (socket: Socket) => void } = {
   refused: (socket) => void socket.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n'),
   hang: () => {},

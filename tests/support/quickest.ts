@@ -1,6 +1,6 @@
-/** Time taken so that a busy machine does not count: it only ever adds to what work takes. */
+/** Measures time so that a busy machine does not matter: other load only adds to it. */
 
-/** Milliseconds of the quickest of some times that the work is done, one after the other. */
+/** Milliseconds of the quickest of several runs, one after the other. */
 export async function quickestMs(work: () => unknown, times = 5): Promise<number> {
   let quickest = Infinity
   for (let n = 0; n < times; n++) {

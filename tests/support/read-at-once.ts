@@ -1,4 +1,4 @@
-/** A reader of the event engine whose answers come at once, all slices in one go: for tests of what it says. */
+/** A reader of the event engine that runs all slices at once and returns results directly, for tests of the results. */
 import type { EventReader } from '../../db/sqlite/events/engine.ts'
 import { atOnce, isSliced, type Sliced } from '../../db/sqlite/threads/slices.ts'
 

@@ -1,4 +1,4 @@
-/** The receiver's report: what it has answered, it has told. */
+/** Tests the receiver's report: it contains every request that was answered. */
 import { expect, test } from 'bun:test'
 import { startReceiver } from './receiver.ts'
 

@@ -1,4 +1,4 @@
-/** A webhook receiver in a process of its own: behaves by path, well or badly, and reports every request it got. */
+/** A webhook receiver in its own process: behaves by path, well or badly, and reports every request. */
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { run } from './process.ts'
@@ -18,14 +18,14 @@ export interface Receiver extends AsyncDisposable {
   url: string
   /** Requests so far, of one path prefix or all. */
   received(prefix?: string): Received[]
-  /** Resolves with the requests below `prefix` once there are at least `count`. */
+  /** Resolves with the requests below `prefix` when there are at least `count`. */
   wait(prefix: string, count: number, timeoutMs?: number): Promise<Received[]>
   signal(name: NodeJS.Signals): void
 }
 
 /**
- * Starts the process; it ends with `await using` or with the tests. With `host` 0.0.0.0 each address of 127.0.0.0/8 is
- * an origin of its own.
+ * Starts the process. It ends with `await using` or with the tests. With `host` 0.0.0.0 each address of 127.0.0.0/8 is
+ * a separate origin.
  */
 export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
   const reports = reportFile()
@@ -80,7 +80,7 @@ const repeat = (socket: Socket, text: string, everyMs: number) => {
   socket.once('close', () => clearInterval(timer))
 }
 
-let bombBody: Uint8Array | null = null // made when first asked for, since it takes a second
+let bombBody: Uint8Array | null = null // made on first use, because it takes a second
 
 /** By the first part of the path; the second is the argument. */
 const behaviours: Record<string, Behaviour> = {
@@ -93,14 +93,14 @@ const behaviours: Record<string, Behaviour> = {
       [...query].map(([name, value]) => `${name}: ${value}`),
     )
   },
-  /** Fails the first n times a message comes, then takes it. */
+  /** Fails the first n attempts of a message, then accepts it. */
   flaky: (socket, { path, headers }, argument) => {
     const key = `${path} ${headers['webhook-id']}`
     const times = (seen.get(key) ?? 0) + 1
     seen.set(key, times)
     answer(socket, times <= Number(argument) ? 500 : 200)
   },
-  /** Hangs the first time a message comes, then takes it. */
+  /** Hangs on the first attempt of a message, then accepts it. */
   'flaky-hang': (socket, { headers }) => {
     const key = `flaky-hang ${headers['webhook-id']}`
     if (seen.has(key)) answer(socket, 200)

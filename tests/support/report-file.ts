@@ -1,10 +1,10 @@
-/** What a helper process has seen, told before it answers: whoever has the answer finds the report in the file. */
+/** A helper process's report, written before it answers, so that every answered request is in the file. */
 import { appendFileSync, closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { tempDir } from './temp-dir.ts'
 
 export interface ReportFile {
   path: string
-  /** Everything so far, one line each; a line that is still being written is left for the next time. */
+  /** Everything so far, one line each. A line that is still being written is left for the next call. */
   lines(): string[]
   remove(): void
 }
@@ -32,7 +32,7 @@ export function reportFile(): ReportFile {
   }
 }
 
-/** The helper's side. Through a pipe, a line may come after the answer to what it tells of. */
+/** The helper's side. Through a pipe, a line could arrive after the answer that it reports. */
 export function report(path: string, value: unknown): void {
   appendFileSync(path, `${JSON.stringify(value)}\n`)
 }

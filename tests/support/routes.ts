@@ -1,9 +1,9 @@
-/** The route table of the whole appliance, as data: what tests go through that must forget no route. */
+/** The route table of the whole appliance, as data, for tests that must cover every route. */
 import { createApp } from '../../server/app.ts'
 import type { Route } from '../../server/app.ts'
 import type { Services } from '../../server/services.ts'
 
-/** Putting the routes together touches the services of a server, but uses none of them. */
+/** Building the routes reads the services of a server, but uses none of them. */
 function untouchedServices(): Services {
   const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
   return anything as Services

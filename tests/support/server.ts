@@ -25,11 +25,11 @@ export interface TestServer extends AsyncDisposable {
     kind: KeyKind,
     more?: { label?: string; siteIds?: string[]; scopes?: string[]; expiresAtMs?: number },
   ): Promise<string>
-  /** Makes an account with this role in the default organization, signs it in, and returns its cookie header. */
+  /** Creates an account with this role in the default organization, signs it in, and returns its cookie header. */
   signIn(role: Role): Promise<string>
   /** `fetch` below `url`; with `key` as bearer, an object body as JSON. */
   call(path: string, options?: CallOptions): Promise<Response>
-  failed: Promise<void> // settles when the server said it failed for good
+  failed: Promise<void> // settles when the server reported a permanent failure
 }
 
 export interface CallOptions {
@@ -120,7 +120,7 @@ function caller(url: string): TestServer['call'] {
 
 const password = 'an open window'
 
-/** Returns the e-mail of a new account whose password is `password`. */
+/** Returns the email address of a new account whose password is `password`. */
 async function createAccount(store: Store, org: Org, role: Role): Promise<string> {
   const id = newId('usr')
   const email = `${id.slice(4).toLowerCase()}@example.com`

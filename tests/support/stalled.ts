@@ -1,15 +1,15 @@
-/** Connections that do what no polite client does: send a part of a request, read nothing, send a byte now and then. */
+/** Connections of impolite clients: send part of a request, read nothing, send a byte now and then. */
 
 export interface Stalled {
-  /** What has come back. */
+  /** The received bytes. */
   text(): string
   closed(): boolean
-  /** Sends more, as far as it is taken. */
+  /** Sends more, as far as it is accepted. */
   send(bytes: string | Uint8Array): void
   end(): void
 }
 
-/** Sends the head of a request and what is given of its body. With `reads` false nothing that comes back is read. */
+/** Sends the head of a request and part of its body. With `reads` false no response is read. */
 export async function openStalled(
   url: string,
   head: string[],
@@ -50,7 +50,7 @@ export function headOf(line: string, key: string, ...more: string[]): string[] {
   return [`${line} HTTP/1.1`, `authorization: Bearer ${key}`, ...more]
 }
 
-/** Of a post of events that declares so many bytes. */
+/** The head of a post of events that declares this many bytes. */
 export function postHead(key: string, bytes: number): string[] {
   return headOf('POST /v1/sdk/events', key, 'content-type: application/json', `content-length: ${bytes}`)
 }

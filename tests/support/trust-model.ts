@@ -1,4 +1,4 @@
-/** The naive model of the trust that sessions reached: counted one by one, for the engine's and the API's tests. */
+/** The naive model of the trust that sessions reached, counted one by one, for tests of the engine and the API. */
 
 export interface SeenEvent {
   sessionId: string

@@ -1,6 +1,6 @@
-/** Waiting for what happens on its own, as long as a busy machine may take for it. */
+/** Waits for a condition, as long as a busy machine may need. */
 
-/** Throws when it did not happen in time. */
+/** Throws when the condition was not met in time. */
 export async function until(holds: () => boolean, timeoutMs = 20_000): Promise<void> {
   for (const endMs = performance.now() + timeoutMs; !holds();) {
     if (performance.now() > endMs) throw new Error('it did not happen in time')

@@ -1,4 +1,4 @@
-/** A test server whose dispatcher runs when the test says so, with helpers to post events and read answers. */
+/** A test server whose dispatcher runs on demand, with helpers to post events and read responses. */
 import { expect } from 'bun:test'
 import { startLog } from '../../server/log.ts'
 import { startWebhooks, type Webhooks } from '../../server/webhooks/start.ts'
@@ -8,19 +8,19 @@ import { testServer, type TestServer } from './server.ts'
 export interface WebhookServer extends AsyncDisposable {
   server: TestServer
   key: string // secret, every scope
-  /** One run of the dispatcher, to its end and that of everything it sent. */
+  /** One run of the dispatcher, until everything it sent has ended. */
   run(): Promise<void>
-  /** Ends the dispatcher and starts another on the same store: what a restart of the process forgets, it forgets. */
+  /** Ends the dispatcher and starts another on the same store, without the old one's memory, as a restart would. */
   restart(): Promise<void>
-  /** Posts events with these members, ids counted on; expects them accepted. */
+  /** Posts events with these fields and numbered ids; expects them accepted. */
   ingest(events: Record<string, unknown>[]): Promise<void>
-  /** A call with the secret key that must answer `status`; returns its JSON. */
+  /** Calls with the secret key and expects `status`; returns the JSON. */
   api<T>(method: string, path: string, body?: unknown, status?: number): Promise<T>
 }
 
 export async function webhookServer(more: { sinkDir?: string } = {}): Promise<WebhookServer> {
   const config = { backoffMs: [1_000, 1_000, 1_000], allow: ['127.0.0.0/8'], caFile: null, proxy: null }
-  // A cron that comes true once in years: only `run` dispatches.
+  // A cron that is due once in years: only `run` dispatches.
   const webhooks = { ...config, cron: '0 0 29 2 *', sinkDir: more.sinkDir ?? null }
   const server = await testServer({ webhooks })
   const key = await server.key('secret')

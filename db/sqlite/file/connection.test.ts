@@ -19,7 +19,7 @@ test('a header of the shared memory that a crash left half written is no obstacl
   const other = run([process.execPath, '-e', program, path], { cwd: dir.path, env: {} })
   await other.line((line) => (line === 'open' ? true : null), 10_000)
   const memory = openSync(`${path}-shm`, 'r+')
-  writeSync(memory, Buffer.alloc(16, 0xff), 0, 16, 8) // the first copy of the header is another than the second
+  writeSync(memory, Buffer.alloc(16, 0xff), 0, 16, 8) // the first copy of the header differs from the second
   closeSync(memory)
   const look = openLookConnection(path)
   expect(look.query('SELECT n FROM kept').all()).toEqual([{ n: 7 }])

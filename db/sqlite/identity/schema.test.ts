@@ -39,7 +39,7 @@ for (const table of tables) {
       required: column.notNull,
     }))
     const described = inDatabase.map(({ name, type, notnull, pk }) => {
-      const rowNumber = pk > 0 && type === 'INTEGER' // never null, and SQLite does not say so
+      const rowNumber = pk > 0 && type === 'INTEGER' // never null, which SQLite does not report
       return { name, type, key: pk > 0, required: notnull === 1 || rowNumber }
     })
     expect(inDrizzle).toEqual(described)

@@ -27,7 +27,7 @@ function batch(orgId: string, events: number, chars = 10): EventBatch {
 const accept = ({ batches }: Sent): AppendOutcome[] =>
   batches.map(({ events }) => ({ accepted: events, deduped: 0, rejected: [], lastSeq: 1 }))
 
-/** The queue sends when everything that was read in the same turn has come; answers take a turn more. */
+/** The queue sends after all messages of one tick were read. Responses take another tick. */
 async function turn(): Promise<void> {
   for (let n = 0; n < 2; n++) await new Promise((resolve) => void setImmediate(resolve))
 }

@@ -52,9 +52,7 @@ export function appendQueue(
     }
   }
 
-  /**
-   * After the messages that have arrived were read: a group of one costs the writer nearly as much as one of thirty.
-   */
+  /** After the messages that arrived: a group of one costs the writer nearly as much as one of thirty. */
   function sendSoon(): void {
     if (scheduled) return
     scheduled = true

@@ -50,7 +50,7 @@ test('any group of batches arrives as it was sent', () => {
     fc.property(fc.array(batch, { minLength: 1, maxLength: 4 }), fc.nat(), (batches, id) => {
       const { request, parts } = unpackRequest(packAppend(id, batches.map(packBatch)))
       expect(request.slice(0, 2)).toEqual([id, 'append'])
-      // JSON has no negative zero, and a duration has no use for it.
+      // JSON has no negative zero, and a duration needs none.
       const plain = JSON.parse(JSON.stringify(batches)) as EventBatch[]
       expect(unpackBatches(request[2], parts)).toEqual(plain)
     }),
@@ -68,7 +68,7 @@ const stored = fc.record({
   seq: fc.nat(),
   occurredAtMs: fc.nat(),
   receivedAtMs: fc.nat(),
-  json: fc.json(), // never holds the separator: JSON escapes it
+  json: fc.json(), // never contains the separator, because JSON escapes it
 })
 
 test('a page of events arrives as it was answered, an empty one too, and any other result', () => {

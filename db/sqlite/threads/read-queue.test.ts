@@ -1,4 +1,4 @@
-/** Each lane has a few reads at the readers and one long read in all; the rest waits in the calling thread. */
+/** Tests the lanes: each has a few reads at the readers and one long read in all; others wait in the calling thread. */
 import { expect, test } from 'bun:test'
 import { readQueue } from './read-queue.ts'
 
@@ -38,7 +38,7 @@ test('one long question of an organization at a time, and its short ones pass it
   const sessions = [1, 2, 3].map(() => ask('sessions.page', { orgId: 'a', limit: 50 }))
   expect(asked.length).toBe(1)
   const search = ask('events.page', { orgId: 'b', limit: 50, filter: { text: 'x' } })
-  expect(asked.map(({ reader }) => reader)).toEqual([1, 1]) // the reader that gives way
+  expect(asked.map(({ reader }) => reader)).toEqual([1, 1]) // the reader with the lower priority
   const page = ask('events.page', { orgId: 'a', limit: 50 })
   expect(asked.map(({ reader }) => reader)).toEqual([1, 1, 0])
   for (let n = 0; n < 5; n++) await asked[n]!.answer()

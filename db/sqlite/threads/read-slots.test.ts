@@ -12,7 +12,7 @@ function turns({ deadlineMs = 10_000, connectionsMax = 8 } = {}) {
     end: subject.end,
     /** Runs what is due, once. */
     turn: () => due.splice(0).forEach((go) => go()),
-    /** A question that takes so many slices. */
+    /** A read of this many slices. */
     ask(name: string, verb: string, orgId: string, slices = 1): Promise<unknown> {
       const answer = subject.ask(verb, { orgId }, function* (connection) {
         for (let n = 1; n < slices; n++) {
@@ -33,7 +33,7 @@ test('a question begins when it comes, whatever long ones of others are under wa
   const long = [1, 2, 3].map((n) => ask(`long ${n}`, 'sessions.page', `hostile ${n}`, 3))
   expect(log).toEqual(['long 1 1', 'long 2 1', 'long 3 1'])
   expect(await ask('page', 'events.page', 'other')).toBe('page')
-  expect(log.at(-1)).toBe('page done on 0') // long ones leave it free
+  expect(log.at(-1)).toBe('page done on 0') // long reads leave it free
   for (let n = 0; n < 6; n++) turn()
   expect(log.slice(4)).toEqual([
     ...['long 1 2', 'long 2 2', 'long 3 2'],

@@ -17,7 +17,7 @@ function bitmap(count: number): Bitmap {
   return bits
 }
 
-/** Asks, and says whether the answer had to be found out. */
+/** Queries, and returns whether the positions had to be computed. */
 function isAsked(db: Database, clauses: Clause[], segment: number, answer: Bitmap | null, org = 1): boolean {
   let asked = false
   const got = recallMatches(

@@ -39,7 +39,7 @@ test('a chunk refuses what its entries cannot hold', () => {
 })
 
 test('the table finds every entry, through growth and after it was emptied, and gives each in its chunk', () => {
-  // Many of one key push each other on, those of the last chunk past the end of the slots.
+  // Equal keys displace each other, those of the last chunk beyond the end of the slots.
   const key = fc.oneof(print, fc.constantFrom(0, 2 ** 43 - 1, 2 ** 43, 2 ** 53 - 1))
   const entries = fc.array(fc.tuple(key, fc.integer({ min: 0, max: 2 ** 21 - 1 })), {
     maxLength: 2_000,

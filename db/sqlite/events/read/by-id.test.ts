@@ -10,7 +10,7 @@ function keeping() {
   db.run('CREATE TABLE event_body (place INTEGER PRIMARY KEY, ids BLOB NOT NULL)')
   cacheIds(db)
   const put = db.query('INSERT OR REPLACE INTO event_body (place, ids) VALUES (?, ?)')
-  /** Writes a block and returns where an id of it would be asked for. */
+  /** Writes a block and returns the key under which its ids are searched. */
   const write = (place: number, checksum: number, ids: string[]) => {
     put.run(
       place,

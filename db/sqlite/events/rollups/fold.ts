@@ -9,7 +9,7 @@ import type { Sliced } from '../../threads/slices.ts'
  * that adds the counts, so nothing is counted twice or lost, and a crash leaves nothing to rebuild.
  *   rollup_metric      events by hour, site, type, outcome
  *   rollup_value       the same for each value of each counted field (counts.ts);
- *                    sketches and durations of a day have 0 for the outcome
+ *                      sketches and durations of a day have 0 for the outcome
  *   event_type_total   events by type over all time
  * `live` counts stored events, `expired` those that retention deleted; metrics are the sum of both.
  */
