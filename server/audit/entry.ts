@@ -1,6 +1,6 @@
 /** Makes the audit entry of one action, with the sender's name and address from the current request. */
 import type { AuditEntry } from '../../db/contract/store.ts'
-import { runningContext } from '../http/request-context.ts'
+import { runningContext } from '../http/request.ts'
 import { newId } from '../ids.ts'
 
 export interface Actor {

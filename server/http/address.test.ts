@@ -1,7 +1,7 @@
 /** Addresses in links come from the request or the settings and are never 0.0.0.0. */
 import { expect, test } from 'bun:test'
 import { addressOf, reachableHost } from './address.ts'
-import { setContext } from './request-context.ts'
+import { setContext } from './request.ts'
 import { makeShares } from './shares.ts'
 
 function requestBy(secure: boolean): Request {

@@ -1,7 +1,7 @@
 /** Addresses: where a listener binds, and the URL under which clients reach this appliance. */
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { contextOf } from './request-context.ts'
+import { contextOf } from './request.ts'
 
 export interface Where {
   publicUrl: string | null // origin

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pageCsp } from './response.ts'
-import { pathOf } from './request-context.ts'
+import { pathOf } from './request.ts'
 
 /** One built file: media type, content hash, and the encodings that made it smaller. */
 interface ManifestEntry {

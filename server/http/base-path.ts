@@ -3,7 +3,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { AppError } from '../errors.ts'
 import type { Assets } from './assets.ts'
 import { errorResponse } from './response.ts'
-import { pathOf } from './request-context.ts'
+import { pathOf } from './request.ts'
 
 /** Supervisors request these from the process itself, not through the proxy. */
 const unprefixed = new Set(['/healthz', '/readyz', '/metrics'])

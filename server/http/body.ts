@@ -2,7 +2,7 @@
 import zlib from 'node:zlib'
 import { AppError, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
-import { contextIfAny, ownerOf } from './request-context.ts'
+import { contextIfAny, ownerOf } from './request.ts'
 import { isDeeperThan } from '../text/json-scan.ts'
 import { mediaType } from './media-type.ts'
 import type { Json } from '../../db/contract/store.ts'

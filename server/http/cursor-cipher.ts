@@ -1,5 +1,5 @@
 /** Encrypts positions into opaque cursors that only this store can read and nobody can alter. */
-import { decryptBytes, encryptBytes } from '../system/secrets.ts'
+import { decryptBytes, encryptBytes } from '../system/encryption.ts'
 
 export interface CursorCipher {
   encrypt(purpose: string, value: unknown): string

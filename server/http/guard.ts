@@ -4,7 +4,7 @@ import type { ApiKey, KeyKind, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId, sha256Hex } from '../ids.ts'
-import { contextOf } from './request-context.ts'
+import { contextOf } from './request.ts'
 
 export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:read' | 'webhooks:write'
 

@@ -1,7 +1,7 @@
 /** Rate limits per address and per key (contract §3), as token buckets: a burst of n, then n per window. */
 import { senderName } from './proxy.ts'
 import { AppError } from '../errors.ts'
-import { contextOf, pathOf, type BucketState } from './request-context.ts'
+import { contextOf, pathOf, type BucketState } from './request.ts'
 import { elapsedMs, type Clock } from '../clock.ts'
 import type { ApiKey } from '../../db/contract/store.ts'
 

@@ -1,7 +1,7 @@
 /** Makes every response: JSON, errors, streamed text, and the headers all of them carry. */
 import { AppError, errorBody, type ErrorCode, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
-import { ownerOf, type RequestContext } from './request-context.ts'
+import { ownerOf, type RequestContext } from './request.ts'
 import { StoreError, type StoreErrorKind } from '../../db/contract/errors.ts'
 import type { Log } from '../log.ts'
 

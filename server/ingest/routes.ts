@@ -4,7 +4,7 @@ import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract
 import { AppError } from '../errors.ts'
 import { json } from '../http/response.ts'
 import { decodeBody, readBytes } from '../http/body.ts'
-import { contextOf } from '../http/request-context.ts'
+import { contextOf } from '../http/request.ts'
 import { readQuery } from '../http/query.ts'
 import { limits } from '../limits.ts'
 import type { Clock } from '../clock.ts'

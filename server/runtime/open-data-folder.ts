@@ -8,7 +8,7 @@ import { missingEvidence, recordMissing } from '../audit/verify.ts'
 import { backUpBeforeUpgrade, type UpgradeBackup } from '../operations/backup/before-upgrade.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
-import { keyFileName, openSecretBox } from '../system/secrets.ts'
+import { keyFileName, openSecretBox } from '../system/encryption.ts'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 
 /** Migrates data of an older schema after a backup; with `backup` null it refuses such data instead. */

@@ -80,7 +80,7 @@ const attempted = (count: number) => (delivery: DeliveryJson) => delivery.attemp
 
 async function orgSecret(): Promise<string> {
   const { orgSecret: read } = await import('../../server/webhooks/endpoints/org-secret.ts')
-  const { openSecretBox } = await import('../../server/system/secrets.ts')
+  const { openSecretBox } = await import('../../server/system/encryption.ts')
   const box = openSecretBox(server.dataDir)
   return (
     await read({ store: server.store, clock: server.clock, box }, { orgId: server.org.id, actor: 'cli' })

@@ -1,6 +1,6 @@
 /** Deliveries through a real proxy process: what it is asked for, what it is never asked for, and whose fault it is. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { secretBox } from '../../server/system/secrets.ts'
+import { secretBox } from '../../server/system/encryption.ts'
 import { addressGuard } from '../../server/webhooks/delivery/address-guard.ts'
 import { attempt, type AttemptServices } from '../../server/webhooks/delivery/attempt.ts'
 import { resolveWith } from '../../server/webhooks/delivery/resolve.ts'

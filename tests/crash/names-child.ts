@@ -4,7 +4,7 @@ import { writeCheckpoints } from '../../server/audit/checkpoints.ts'
 import { writeLastRun, writeProof } from '../../server/operations/backup/backup-folder.ts'
 import { startClockGuard, testTime } from '../../server/system/clock-guard.ts'
 import { openOutput } from '../../server/cli/output.ts'
-import { openSecretBox } from '../../server/system/secrets.ts'
+import { openSecretBox } from '../../server/system/encryption.ts'
 import { appendLines } from '../../server/webhooks/sinks/file.ts'
 
 const folder = process.argv[2]!

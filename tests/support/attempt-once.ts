@@ -1,5 +1,5 @@
 /** Makes one attempt at each URL of the command line and prints its failure. Runs where there is no network. */
-import { secretBox } from '../../server/system/secrets.ts'
+import { secretBox } from '../../server/system/encryption.ts'
 import { addressGuard } from '../../server/webhooks/delivery/address-guard.ts'
 import { attempt } from '../../server/webhooks/delivery/attempt.ts'
 import { resolveWith, systemResolver } from '../../server/webhooks/delivery/resolve.ts'

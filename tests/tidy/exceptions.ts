@@ -19,7 +19,7 @@ export const exceptions: Exception[] = [
   },
   {
     rule: 'random',
-    path: 'server/system/secrets.ts',
+    path: 'server/system/encryption.ts',
     why: 'the key of the data folder and nonces under it, not ids',
   },
   {

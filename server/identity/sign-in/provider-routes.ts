@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { addressOf } from '../../http/address.ts'
-import { contextOf } from '../../http/request-context.ts'
+import { contextOf } from '../../http/request.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from './sign-ins.ts'
 import type { Clock } from '../../clock.ts'

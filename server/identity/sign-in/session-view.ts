@@ -1,7 +1,7 @@
 /** The session as the dashboard sees it. */
 import type { SignInView, Store } from '../../../db/contract/store.ts'
 import { addressOf } from '../../http/address.ts'
-import { contextOf } from '../../http/request-context.ts'
+import { contextOf } from '../../http/request.ts'
 import { sha256Hex } from '../../ids.ts'
 
 export interface SessionViewServices {

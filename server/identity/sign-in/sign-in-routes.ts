@@ -4,7 +4,7 @@ import { acceptInvitation, invitationOver, openInvitation } from '../people/invi
 import type { OpenInvitation } from '../people/invitations.ts'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
-import { contextOf } from '../../http/request-context.ts'
+import { contextOf } from '../../http/request.ts'
 import { readFields } from '../../http/body-fields.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Provider } from './provider.ts'

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { keyFileName } from '../../system/secrets.ts'
+import { keyFileName } from '../../system/encryption.ts'
 
 export const keyFileNames = [keyFileName, 'audit-signing.key'] as const
 

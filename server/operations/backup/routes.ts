@@ -4,7 +4,7 @@ import { Elysia } from 'elysia'
 import { requireOperator } from '../../identity/permissions.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import { json } from '../../http/response.ts'
-import { contextOf } from '../../http/request-context.ts'
+import { contextOf } from '../../http/request.ts'
 import { readQuery } from '../../http/query.ts'
 import type { Backups } from './backups.ts'
 

@@ -11,7 +11,7 @@ import {
   type SetupChange,
 } from './apply-item.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
-import { lazySecretBox } from '../../system/secrets.ts'
+import { lazySecretBox } from '../../system/encryption.ts'
 import { addressGuard } from '../../webhooks/delivery/address-guard.ts'
 import { resolveWith, systemResolver } from '../../webhooks/delivery/resolve.ts'
 import type { Org, Store } from '../../../db/contract/store.ts'

@@ -7,7 +7,7 @@ import { startLog } from '../../log.ts'
 import { addressGuard } from './address-guard.ts'
 import { makeDispatcher, type Dispatcher, coalesce } from './dispatcher.ts'
 import { resolveWith } from './resolve.ts'
-import { secretBox } from '../../system/secrets.ts'
+import { secretBox } from '../../system/encryption.ts'
 
 type RecordAndClaim = Parameters<WebhookStore['recordAndClaim']>[0]
 

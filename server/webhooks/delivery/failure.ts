@@ -1,5 +1,5 @@
 /** Gives every way a delivery attempt can fail a stable code, a sentence, and whether the failure is local. */
-import { SealedError } from '../../system/secrets.ts'
+import { SealedError } from '../../system/encryption.ts'
 
 export interface Failure {
   code: string

@@ -4,7 +4,7 @@ import { auditEntry, type Actor } from '../../audit/entry.ts'
 import type { Clock } from '../../clock.ts'
 import { newSigningSecret } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import type { SecretBox } from '../../system/secrets.ts'
+import type { SecretBox } from '../../system/encryption.ts'
 import { sealPurpose } from '../delivery/signing.ts'
 
 export interface SecretServices {

@@ -1,7 +1,7 @@
 /** What a kind of destination implements. Each kind is one file in this folder and one line in `table.ts`. */
 import type { Claim } from '../../../db/contract/webhooks.ts'
 import type { Clock } from '../../clock.ts'
-import type { SecretBox } from '../../system/secrets.ts'
+import type { SecretBox } from '../../system/encryption.ts'
 import type { Resolve } from '../delivery/resolve.ts'
 
 export interface Sink<Target = unknown> {

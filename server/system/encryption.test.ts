@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../../tests/support/temp-dir.ts'
-import { keyFileName, lazySecretBox, openSecretBox } from './secrets.ts'
+import { keyFileName, lazySecretBox, openSecretBox } from './encryption.ts'
 
 test('secrets decrypt after a restart, for their purpose only', () => {
   using folder = tempDir('secrets')
