@@ -39,7 +39,7 @@ import { webhookRoutes } from './webhooks/routes.ts'
 import type { Services } from './services.ts'
 
 export interface App {
-  /** Answers one request; never throws. The request must have a context (`http/request-context.ts`). */
+  /** Answers one request; never throws. The request must have a context (`http/request.ts`). */
   handle(request: Request): Promise<Response>
   routes: Route[]
 }

@@ -3,14 +3,12 @@ import type { AuditEntry, AuditFilter, Store } from '../../db/contract/store.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import { csvRow } from '../text/csv.ts'
 import type { Share, Shares } from '../http/shares.ts'
-import { streamText } from '../http/response.ts'
+import { acquireExport, streamText } from '../http/response.ts'
 import { limits } from '../limits.ts'
-import type { SigningKey } from './signing.ts'
+import { emptyHead, signHead, type SigningKey } from './signing.ts'
 import type { Log } from '../log.ts'
-import { acquireExport } from '../http/shares.ts'
 import { auditEntry, type Actor } from './entry.ts'
 import type { ExportBody } from './filter.ts'
-import { emptyHead, signHead } from './signing.ts'
 
 export interface AuditExportServices {
   store: Store

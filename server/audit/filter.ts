@@ -1,8 +1,7 @@
 /** Reads the filter of audit entries from a query string or a request body, by the same rules. */
 import type { AuditFilter } from '../../db/contract/store.ts'
 import { AppError } from '../errors.ts'
-import type { ParameterKind, Query } from '../http/query.ts'
-import { parseQueryTime } from '../http/query.ts'
+import { parseQueryTime, type ParameterKind, type Query } from '../http/request.ts'
 import { limits } from '../limits.ts'
 
 export const filterParameters = {

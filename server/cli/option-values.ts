@@ -6,7 +6,7 @@ import { resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
 import type { ListenAddress } from '../http/address.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
-import { waitMs } from '../text/time.ts'
+import { waitMs } from '../clock.ts'
 
 /** Linux takes 107 bytes for the path of a socket. */
 const socketPathBytesMax = 107

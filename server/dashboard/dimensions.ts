@@ -1,7 +1,7 @@
 /** The filters of the dashboard's counts: `filter=vendor:GPTBot`, repeatable; values of one name are alternatives. */
 import { eventFields, type EventFieldName, type FilterLists } from '../../db/contract/event-fields.ts'
 import type { AlsoFilter, CountedMember, EventFilter } from '../../db/contract/store.ts'
-import { invalidQuery, type Query } from '../http/query.ts'
+import { invalidQuery, type Query } from '../http/request.ts'
 import { isLongerThan } from '../text/text.ts'
 
 interface Dimension {

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../errors.ts'
-import { readQuery } from '../http/query.ts'
+import { readQuery } from '../http/request.ts'
 import { steps, wallOf } from '../text/time-zone.ts'
 import { periodParameters, readPeriod, stepAt, stepCount } from './period.ts'
 

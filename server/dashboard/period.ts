@@ -1,7 +1,6 @@
 /** The period of a dashboard page: its hours, its steps, and the previous period it is compared with. */
 import { isoTime } from '../clock.ts'
-import { invalidQuery, type ParameterKind, type Query } from '../http/query.ts'
-import { parseQueryTime } from '../http/query.ts'
+import { invalidQuery, parseQueryTime, type ParameterKind, type Query } from '../http/request.ts'
 import { edgesOf, isZone, momentOf, moved, type Step, steps, wallOf } from '../text/time-zone.ts'
 import type { CountFilter } from './dimensions.ts'
 import type { Store } from '../../db/contract/store.ts'

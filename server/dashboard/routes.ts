@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { AppError } from '../errors.ts'
 import { json } from '../http/response.ts'
-import { invalidQuery, readQuery, type ParameterKind, type Query } from '../http/query.ts'
+import { invalidQuery, readQuery, type ParameterKind, type Query } from '../http/request.ts'
 import { activeAgents, callDurations } from './activity.ts'
 import {
   analyticsCounts,

@@ -1,6 +1,6 @@
-/** Addresses in links come from the request or the settings and are never 0.0.0.0. */
+/** Addresses in links, the Host headers that open the dashboard, and the client behind trusted proxies. */
 import { expect, test } from 'bun:test'
-import { addressOf, reachableHost } from './address.ts'
+import { addressOf, hostAllowed, hostName, reachableHost, senderReader } from './address.ts'
 import { setContext } from './request.ts'
 import { makeShares } from './shares.ts'
 
@@ -31,4 +31,51 @@ test('replaces a wildcard address by one that others can open', () => {
   expect(reachableHost('::', { lo: [inner], eth0: [local, v6] })).toBe('2001:db8::7')
   expect(reachableHost('0.0.0.0', { lo: [inner], eth0: [local, v6] })).toBe('127.0.0.1')
   expect(reachableHost('::', { lo: [inner], eth0: [local] })).toBe('::1')
+})
+
+const rule = { listenHosts: ['10.1.2.3'], publicUrl: 'https://agents.example.com', allowedHosts: ['box.lan'] }
+
+test('loopback names, literals, the public name and allowed hosts pass', () => {
+  const good = ['localhost:7400', 'a.localhost', '127.0.0.1:7400', '[::1]:7400', '10.1.2.3', '192.168.7.9:80']
+  for (const host of [...good, 'AGENTS.example.com', 'agents.example.com.', 'box.lan:7400']) {
+    expect([host, hostAllowed(host, rule)]).toEqual([host, true])
+  }
+})
+
+test('a name that only resolves to this machine does not', () => {
+  const bad = [
+    'evil.example',
+    'localhost.evil.example',
+    'notlocalhost',
+    'agents.example.com.evil.example',
+    '',
+    'a b',
+  ]
+  for (const host of [...bad, null, 'localhost:7400:1', '[::1', 'user@localhost', 'localhost:port']) {
+    expect([host, hostAllowed(host, rule)]).toEqual([host, false])
+  }
+})
+
+test('the name is read without port, brackets, case and trailing dot', () => {
+  expect(['[::1]:7400', 'LocalHost.:1', 'a_b.c'].map(hostName)).toEqual(['::1', 'localhost', 'a_b.c'])
+})
+
+const forwarded = (value: string, proto = 'https') =>
+  new Headers({ 'x-forwarded-for': value, 'x-forwarded-proto': proto })
+
+test('without trusted proxies forwarding headers are ignored', () => {
+  const read = senderReader([])
+  expect(read('203.0.113.9', forwarded('1.2.3.4'))).toEqual({ address: '203.0.113.9', secure: false })
+})
+
+test('a trusted proxy identifies the client; an untrusted hop in front of it ends the chain', () => {
+  const read = senderReader(['10.0.0.0/8', '::1'])
+  expect(read('10.0.0.1', forwarded('198.51.100.7'))).toEqual({ address: '198.51.100.7', secure: true })
+  expect(read('10.0.0.1', forwarded('6.6.6.6, 198.51.100.7, 10.0.0.2'))).toEqual({
+    address: '198.51.100.7',
+    secure: true,
+  })
+  expect(read('::1', forwarded('198.51.100.7', 'http'))).toEqual({ address: '198.51.100.7', secure: false })
+  expect(read('::ffff:10.0.0.1', forwarded('garbage')).address).toBe('10.0.0.1')
+  expect(read('192.0.2.1', forwarded('198.51.100.7')).address).toBe('192.0.2.1')
 })

@@ -1,5 +1,8 @@
-/** Addresses: where a listener binds, and the URL under which clients reach this appliance. */
-import { isIP } from 'node:net'
+/**
+ * Addresses: where a listener binds, the URL and Host headers that clients use, and the client behind trusted
+ * proxies.
+ */
+import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { contextOf } from './request.ts'
 
@@ -34,4 +37,80 @@ export interface ListenAddress {
 export function listenText({ host, port, unix }: ListenAddress): string {
   if (unix !== undefined) return `unix:${unix}`
   return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+export interface HostRule {
+  listenHosts: string[] // hosts of the listeners, without port
+  publicUrl: string | null
+  allowedHosts: string[]
+}
+
+/** Whether a dashboard request may use this Host header (contract §1: loopback, listen address, IP literals, …). */
+export function hostAllowed(hostHeader: string | null, rule: HostRule): boolean {
+  if (!hostHeader) return false
+  const name = hostName(hostHeader)
+  if (name === null) return false
+  if (name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0) return true
+  const allowed = [...rule.listenHosts, ...rule.allowedHosts]
+  if (rule.publicUrl) allowed.push(new URL(rule.publicUrl).hostname)
+  return allowed.some((host) => host.toLowerCase() === name)
+}
+
+/** The host name in a Host header, lower case, without port and IPv6 brackets; null when malformed. */
+export function hostName(header: string): string | null {
+  const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?$/i.exec(header)
+  if (!match) return null
+  return (match[1] ?? match[2]!).toLowerCase().replace(/\.$/, '')
+}
+
+export interface Sender {
+  address: string
+  secure: boolean
+}
+
+/** Built once from the addresses and CIDR ranges of `--trusted-proxy`. */
+export function senderReader(trusted: string[]): (peer: string | null, headers: Headers) => Sender {
+  const list = new BlockList()
+  for (const entry of trusted) {
+    const [address = '', bits] = entry.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    if (bits === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, Number(bits), family)
+  }
+  const isTrusted = (address: string) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  return (peer, headers) => {
+    // Only the proxy of this machine can write to the socket, and it has no address.
+    const direct = peer === null ? '127.0.0.1' : plain(peer)
+    if (peer !== null && (trusted.length === 0 || !isTrusted(direct)))
+      return { address: direct, secure: false }
+    // From the nearest hop on, the first address that is not a trusted proxy is the client.
+    const hops = (headers.get('x-forwarded-for') ?? '').split(',').map((hop) => plain(hop.trim()))
+    let address = direct
+    for (const hop of hops.reverse()) {
+      if (isIP(hop) === 0) break
+      address = hop
+      if (!isTrusted(hop)) break
+    }
+    const proto = headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim()
+    return { address, secure: proto === 'https' }
+  }
+}
+
+function plain(address: string): string {
+  return address.startsWith('::ffff:') ? address.slice(7) : address
+}
+
+/** The name that limits count a sender by: its IPv4 address, or the /64 of its IPv6 address. */
+export function senderName(address: string): string {
+  const inside = /^(?:::ffff:|0:0:0:0:0:ffff:)(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
+  if (inside !== undefined && isIP(inside) === 4) return inside
+  if (isIP(address) !== 6) return address
+  const [head = '', tail = ''] = address.split('::')
+  const front = head.split(':').filter(Boolean)
+  const back = address.includes('::') ? tail.split(':').filter(Boolean) : []
+  const groups = [...front, ...Array<string>(Math.max(0, 8 - front.length - back.length)).fill('0'), ...back]
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
 }

@@ -1,6 +1,7 @@
 /** Serves the dashboard's files from memory, precompressed, with strong ETags; all pages share one HTML file. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { pageCsp } from './response.ts'
 import { pathOf } from './request.ts'
 
@@ -111,4 +112,36 @@ function chooseEncoding(header: string | null, asset: Asset): string {
   }
   const weightOf = (name: string) => taken.get(name) ?? taken.get('*') ?? 0
   return ['br', 'zstd', 'gzip'].find((each) => asset.bytes.has(each) && weightOf(each) > 0) ?? 'identity'
+}
+
+const rewritten = /^(?:text\/(?:html|css|javascript)|application\/javascript)/
+
+/** The built files reference each other from the root; with a base path they are rewritten once, at start. */
+export function underBasePath(assets: Assets, basePath: string): Assets {
+  if (basePath === '') return assets
+  const out: Assets = new Map()
+  for (const [path, asset] of assets) {
+    const before = rewritten.test(asset.type) ? new TextDecoder().decode(asset.bytes.get('identity')) : ''
+    const text = before
+      .replaceAll(/(["'`(])\/assets\//g, `$1${basePath}/assets/`)
+      .replace('<meta name="base-path" content=""', `<meta name="base-path" content="${basePath}"`)
+    if (text === before) out.set(path, asset)
+    else out.set(path, { ...asset, ...packed(text) })
+  }
+  return out
+}
+
+/** Lower than at build time: compresses the whole dashboard within 250 ms. */
+const brotliQuality = 5
+
+function packed(text: string) {
+  const identity = new TextEncoder().encode(text)
+  const br = brotliCompressSync(identity, { params: { [constants.BROTLI_PARAM_QUALITY]: brotliQuality } })
+  const bytes = new Map([
+    ['identity', identity],
+    ['br', new Uint8Array(br)],
+    ['gzip', new Uint8Array(gzipSync(identity))],
+  ])
+  const hash = new Bun.CryptoHasher('sha256').update(identity).digest('base64url').slice(0, 22)
+  return { hash, bytes, encodings: ['br', 'gzip'] }
 }

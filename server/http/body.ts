@@ -4,7 +4,6 @@ import { AppError, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { contextIfAny, ownerOf } from './request.ts'
 import { isDeeperThan } from '../text/json-scan.ts'
-import { mediaType } from './media-type.ts'
 import type { Json } from '../../db/contract/store.ts'
 import type { Share } from './shares.ts'
 
@@ -342,4 +341,31 @@ function zstdFrameEnd(view: DataView, at: number): number {
     next += 3 + (isRle ? 1 : header >> 3)
     if ((header & 1) === 1) return next + ((descriptor >> 2) & 1) * 4
   }
+}
+
+/** The media type of the body, one of `known`; without a header the first of them (contract §1). Throws 415. */
+export function mediaType<Known extends string>(
+  header: string | null,
+  known: readonly [Known, ...Known[]],
+): Known {
+  if (header === null) return known[0]
+  for (const type of known) if (header === type) return type
+  const [name = '', ...parameters] = header.split(';')
+  const lower = name.trim().toLowerCase()
+  if (lower === '' && parameters.length === 0) return known[0]
+  const found = known.find((type) => type === lower)
+  if (found === undefined) {
+    throw new AppError('unsupported_media_type', `The content-type must be ${known.join(' or ')}.`, {
+      hint: `Send the header "content-type: ${known[0]}".`,
+    })
+  }
+  for (const parameter of parameters) {
+    const [label = '', value = ''] = parameter.split('=')
+    if (label.trim().toLowerCase() !== 'charset') continue
+    const charset = value.trim().replace(/^"(.*)"$/, '$1')
+    if (!/^utf-?8$/i.test(charset)) {
+      throw new AppError('unsupported_media_type', 'The charset of the body must be utf-8.')
+    }
+  }
+  return found
 }

@@ -3,16 +3,21 @@ import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import { AppError, retryAfter } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
-import { listenText, reachableHost, type ListenAddress } from './address.ts'
+import {
+  hostAllowed,
+  hostName,
+  listenText,
+  reachableHost,
+  type HostRule,
+  type ListenAddress,
+  type Sender,
+} from './address.ts'
 import { addCommonHeaders, errorResponse, limitInFlight } from './response.ts'
-import { stripBasePath } from './base-path.ts'
 import { pathOf, setContext, withContext, withAbsoluteUrl, type RequestContext } from './request.ts'
-import { hostAllowed, hostName, type HostRule } from './host-guard.ts'
 import { connect } from 'node:net'
 import type { Server } from 'bun'
 import type { Log } from '../log.ts'
 import type { Acceptor } from './connection-limit.ts'
-import type { Sender } from './proxy.ts'
 import type { TlsPair } from './tls.ts'
 
 export interface ListenOptions {
@@ -294,4 +299,27 @@ function answers(path: string): Promise<boolean> {
     })
     socket.once('error', () => resolve(false))
   })
+}
+
+/** Supervisors request these from the process itself, not through the proxy. */
+const unprefixed = new Set(['/healthz', '/readyz', '/metrics'])
+
+/** Strips the base path from the request's URL. Returns a response when the path is not below it. */
+function stripBasePath(request: Request, basePath: string, requestId: string): Response | null {
+  if (basePath === '') return null
+  const path = pathOf(request)
+  if (unprefixed.has(path)) return null
+  if (path === basePath) {
+    const location = `${basePath}/${new URL(request.url).search}`
+    return new Response(null, { status: 308, headers: { location } })
+  }
+  if (!path.startsWith(`${basePath}/`)) {
+    const hint = `This appliance is served under ${basePath}/.`
+    return errorResponse(new AppError('not_found', 'No such page or endpoint.', { hint }), requestId)
+  }
+  const start = request.url.indexOf(basePath, request.url.indexOf('://') + 3)
+  const value = request.url.slice(0, start) + request.url.slice(start + basePath.length)
+  // The same object is reused because its body and signal are bound to the connection.
+  Object.defineProperty(request, 'url', { value })
+  return null
 }

@@ -1,5 +1,5 @@
 /** Rate limits per address and per key (contract §3), as token buckets: a burst of n, then n per window. */
-import { senderName } from './proxy.ts'
+import { senderName } from './address.ts'
 import { AppError } from '../errors.ts'
 import { contextOf, pathOf, type BucketState } from './request.ts'
 import { elapsedMs, type Clock } from '../clock.ts'

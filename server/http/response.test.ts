@@ -1,7 +1,7 @@
-/** Every response has the common headers, its request id, and the headers its handler set. */
+/** Responses: common headers, the media type for each Accept header, and streams that follow their reader. */
 import { expect, test } from 'bun:test'
-import { json } from './response.ts'
-import { addCommonHeaders } from './response.ts'
+import { acceptedType, addCommonHeaders, json, streamText } from './response.ts'
+import { AppError } from '../errors.ts'
 
 const of = (response: Response) => Object.fromEntries(addCommonHeaders(response, 'req_1').headers)
 
@@ -21,4 +21,107 @@ test('a header that a handler sets wins, in its own response only', () => {
   expect(next.headers.get('x-request-id')).toBeNull()
   expect(of(next)).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' })
   expect(next.headers.get('retry-after')).toBeNull()
+})
+
+function watched(parts: AsyncGenerator<string>, stallMs = 5_000) {
+  const ends: unknown[] = []
+  return { ends, stream: streamText({ parts, stallMs, ended: (failed) => ends.push(failed) }) }
+}
+
+test('sends the parts in order and reports the end once', async () => {
+  const { ends, stream } = watched(
+    (async function* () {
+      yield 'a'
+      yield 'ü'
+    })(),
+  )
+  expect(await new Response(stream).text()).toBe('aü')
+  expect(ends).toEqual([null])
+})
+
+test('generates nothing ahead of the reader', async () => {
+  let made = 0
+  const { stream } = watched(
+    (async function* () {
+      for (;;) yield `part ${made++}`
+    })(),
+  )
+  const reader = stream.getReader()
+  for (let n = 0; n < 3; n++) await reader.read()
+  await Bun.sleep(20)
+  expect(made).toBeLessThanOrEqual(4)
+  await reader.cancel()
+})
+
+test('an error of the generator reaches the reader', async () => {
+  const { ends, stream } = watched(
+    (async function* () {
+      yield 'a'
+      throw new Error('gone')
+    })(),
+  )
+  const seen = await new Response(stream).text().catch((error: unknown) => String(error))
+  expect(seen).toContain('gone')
+  expect(ends.map(String)).toEqual(['Error: gone'])
+})
+
+test('a reader that disconnects ends the generator', async () => {
+  let closed = false
+  const { ends, stream } = watched(
+    (async function* () {
+      try {
+        for (;;) yield 'x'
+      } finally {
+        closed = true
+      }
+    })(),
+  )
+  const reader = stream.getReader()
+  await reader.read()
+  await reader.cancel()
+  expect([closed, ends]).toEqual([true, [null]])
+})
+
+test('a reader that stalls is disconnected', async () => {
+  const { ends, stream } = watched(
+    (async function* () {
+      for (;;) yield 'x'
+    })(),
+    30,
+  )
+  const reader = stream.getReader()
+  await reader.read()
+  await Bun.sleep(100)
+  const read = await reader.read().catch((error: unknown) => String(error))
+  expect(read).toContain('read nothing for 30 ms')
+  expect(ends.length).toBe(1)
+})
+
+const offered = ['application/json', 'application/x-ndjson', 'text/csv'] as const
+
+test.each([
+  [null, 'application/json'],
+  ['', 'application/json'],
+  ['*/*', 'application/json'],
+  ['text/html,application/xhtml+xml,*/*;q=0.8', 'application/json'],
+  ['application/x-ndjson', 'application/x-ndjson'],
+  ['Text/CSV', 'text/csv'],
+  ['text/*', 'text/csv'],
+  ['application/json;q=0.5, text/csv', 'text/csv'],
+  ['text/csv;q=0.5, application/x-ndjson;q=0.6', 'application/x-ndjson'],
+  ['text/csv, application/x-ndjson', 'application/x-ndjson'],
+  ['*/*, application/json;q=0', 'application/x-ndjson'],
+] as const)('%p gets %p', (header, type) => {
+  expect(acceptedType(header, offered)).toBe(type)
+})
+
+test.each(['text/html', 'application/json;q=0', 'application/json;q=x', ';', ','])('%p is 406', (header) => {
+  let thrown: unknown = null
+  try {
+    acceptedType(header, offered)
+  } catch (error) {
+    thrown = error
+  }
+  expect(thrown).toBeInstanceOf(AppError)
+  expect((thrown as AppError).status).toBe(406)
 })

@@ -4,6 +4,7 @@ import { limits } from '../limits.ts'
 import { ownerOf, type RequestContext } from './request.ts'
 import { StoreError, type StoreErrorKind } from '../../db/contract/errors.ts'
 import type { Log } from '../log.ts'
+import type { Share, Shares } from './shares.ts'
 
 /** On every response. Pages have a stricter policy (field notes §3). */
 const always: Record<string, string> = {
@@ -190,4 +191,52 @@ export function streamText({ parts, stallMs, ended }: StreamedText): ReadableStr
     },
     { highWaterMark: 0 },
   )
+}
+
+/** Throws 503 when the organization or the actor is at its limit of concurrent exports. */
+export function acquireExport(shares: Shares, orgId: string, actor: string): Share {
+  const share = shares.acquire({ orgId, holderId: actor }, 1)
+  if (share !== null) return share
+  const message = 'You have reached your limit of concurrent exports. Try again when one has finished.'
+  throw new AppError('overloaded', message, { headers: retryAfter() })
+}
+
+/**
+ * The offered type that the `accept` header prefers; the first one on a tie or without a header. Throws 406 when the
+ * client accepts none of them.
+ */
+export function acceptedType<const Offered extends string>(
+  header: string | null,
+  offered: readonly [Offered, ...Offered[]],
+): Offered {
+  if (header === null || header.trim() === '') return offered[0]
+  const ranges = header.split(',').map(readRange)
+  let best: { type: Offered; quality: number } | null = null
+  for (const type of offered) {
+    const quality = qualityOf(type, ranges)
+    if (quality > 0 && (best === null || quality > best.quality)) best = { type, quality }
+  }
+  if (best === null) throw new AppError('not_acceptable', `Available media types: ${offered.join(', ')}.`)
+  return best.type
+}
+
+interface Range {
+  type: string
+  quality: number
+}
+
+function readRange(text: string): Range {
+  const [type = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase())
+  const given = parameters.find((parameter) => parameter.startsWith('q='))
+  const quality = given === undefined ? 1 : Number(given.slice(2))
+  return { type, quality: quality >= 0 && quality <= 1 ? quality : 0 }
+}
+
+/** Quality by the most specific range that matches; 0 when none does. */
+function qualityOf(type: string, ranges: Range[]): number {
+  for (const name of [type, `${type.split('/')[0]}/*`, '*/*']) {
+    const range = ranges.find((one) => one.type === name)
+    if (range !== undefined) return range.quality
+  }
+  return 0
 }

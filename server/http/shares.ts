@@ -3,8 +3,6 @@
  * accounts. Nobody gets more than what remains free: a single organization gets at most half of the total, two get a
  * third each. Within an organization, a single key or account gets at most half of its share.
  */
-import { AppError, retryAfter } from '../errors.ts'
-
 export interface Owner {
   orgId: string // '' before authentication
   holderId: string // key, account, or the client's address before authentication
@@ -69,12 +67,4 @@ function addTo(sums: Map<string, number>, key: string, amount: number): void {
   const sum = (sums.get(key) ?? 0) + amount
   if (sum === 0) sums.delete(key)
   else sums.set(key, sum)
-}
-
-/** Throws 503 when the organization or the actor is at its limit of concurrent exports. */
-export function acquireExport(shares: Shares, orgId: string, actor: string): Share {
-  const share = shares.acquire({ orgId, holderId: actor }, 1)
-  if (share !== null) return share
-  const message = 'You have reached your limit of concurrent exports. Try again when one has finished.'
-  throw new AppError('overloaded', message, { headers: retryAfter() })
 }

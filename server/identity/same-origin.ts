@@ -1,6 +1,6 @@
 /** Rejects state-changing requests from pages of other sites (OWASP CSRF cheat sheet, the rule of Go 1.25). */
 import { AppError } from '../errors.ts'
-import { hostName } from '../http/host-guard.ts'
+import { hostName } from '../http/address.ts'
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 

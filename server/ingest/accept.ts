@@ -1,11 +1,10 @@
 /** Parses the body of an ingest request into records to store and rejected events with their issues (contract §4). */
-import { mediaType } from '../http/media-type.ts'
+import { decodeBody, mediaType, parseJson } from '../http/body.ts'
 import { exactJson, hasMoreOpeners, isDeeperThan, skipSpace } from '../text/json-scan.ts'
 import { limits } from '../limits.ts'
 import { checkEvent } from './check-event.ts'
 import { overLimitIssue, rejected, type Accepted } from './rejected.ts'
 import { AppError, type Issue } from '../errors.ts'
-import { decodeBody, parseJson } from '../http/body.ts'
 import { outlineBody, sizeOver, sliceAt, type Outline } from './outline.ts'
 import { isUtf8 } from 'node:buffer'
 import type { EventRecord } from '../../db/contract/store.ts'

@@ -3,7 +3,7 @@ import type { EventRecord } from '../../db/contract/store.ts'
 import type { Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { isLongerThan } from '../text/text.ts'
-import { parseTime } from '../text/time.ts'
+import { parseTime } from '../clock.ts'
 
 type Fields = { [field: string]: unknown }
 

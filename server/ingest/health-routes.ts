@@ -1,7 +1,7 @@
 /** GET /api/ingest/health: counts by hour and key, rejected samples and sender problems, for the dashboard. */
 import { Elysia } from 'elysia'
 import { json } from '../http/response.ts'
-import { invalidQuery, parseQueryTime, readQuery } from '../http/query.ts'
+import { invalidQuery, parseQueryTime, readQuery } from '../http/request.ts'
 import { limits } from '../limits.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import type { ApiKey, RejectedSample, Store } from '../../db/contract/store.ts'

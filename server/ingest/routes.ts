@@ -4,25 +4,26 @@ import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract
 import { AppError } from '../errors.ts'
 import { json } from '../http/response.ts'
 import { decodeBody, readBytes } from '../http/body.ts'
-import { contextOf } from '../http/request.ts'
-import { readQuery } from '../http/query.ts'
-import { limits } from '../limits.ts'
+import { contextOf, readQuery } from '../http/request.ts'
+import { limits, publishedLimits } from '../limits.ts'
 import type { Clock } from '../clock.ts'
 import type { ClockGuard } from '../system/clock-guard.ts'
 import type { DiskWatch } from '../operations/health/disk.ts'
 import type { KeyGuard } from '../http/guard.ts'
 import type { RateLimits } from '../http/rate-limit.ts'
-import type { Rejections } from './rejected.ts'
-import type { ParseQueue } from './admission.ts'
-import { acceptEvents, eventsMediaType, type Accepted } from './accept.ts'
+import {
+  allRejected,
+  eventSamples,
+  guardRailRejected,
+  rejectRestricted,
+  requestSample,
+  type Rejected,
+  type Rejections,
+} from './rejected.ts'
+import { requireAdmission, writeOrExplain, type ParseQueue } from './admission.ts'
+import { acceptEvents, eventsMediaType, linesText, type Accepted } from './accept.ts'
 import { batchCount, type RequestCount, type IngestCounts } from './counts.ts'
-import { linesText } from './accept.ts'
 import { nearMisses } from './near-misses.ts'
-import { publishedLimits } from '../limits.ts'
-import { allRejected, guardRailRejected, type Rejected } from './rejected.ts'
-import { rejectRestricted } from './rejected.ts'
-import { requireAdmission, writeOrExplain } from './admission.ts'
-import { eventSamples, requestSample } from './rejected.ts'
 
 export interface IngestRoutesServices {
   store: Store

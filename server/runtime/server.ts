@@ -1,15 +1,13 @@
 /** Opens the listeners of a server; `stop` shuts everything down in a safe order. */
 import { createApp } from '../app.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
-import type { ServerState } from '../operations/doctor/server-checks.ts'
-import { serverState } from '../operations/doctor/server-checks.ts'
+import { serverState, type ServerState } from '../operations/doctor/server-checks.ts'
 import { isShed } from '../operations/health/memory.ts'
 import { watchCertificate } from '../http/tls.ts'
 import { limitConnections } from '../http/connection-limit.ts'
 import { type Listener, clearSocket, listen } from '../http/listener.ts'
-import { senderReader } from '../http/proxy.ts'
+import { senderReader, type ListenAddress } from '../http/address.ts'
 import { makeServices, type MadeServices, type ServerOptions } from './make-services.ts'
-import type { ListenAddress } from '../http/address.ts'
 import type { Webhooks } from '../webhooks/start.ts'
 
 export interface RunningServer {

@@ -1,4 +1,7 @@
-/** Encrypts secrets that the server needs in clear again (signing secrets), with a key file in the data folder. */
+/**
+ * AES-256-GCM: encrypts secrets that the server needs in clear again (signing secrets), and the cursors that clients
+ * get.
+ */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -92,4 +95,29 @@ function readKey(path: string): Buffer | null {
 /** Durable before first use: secrets encrypted with a key that a power cut removed would be lost for good. */
 function makeKey(path: string): Buffer {
   return Buffer.from(makeOnce(path, `${randomBytes(keyBytes).toString('hex')}\n`).trim(), 'hex')
+}
+
+export interface CursorCipher {
+  encrypt(purpose: string, value: unknown): string
+  /** The value encrypted for the same purpose, or null for any other text. */
+  decrypt(purpose: string, text: string): unknown
+}
+
+/** From the shortest value, one character of JSON, to more than any position needs. */
+const encryptedText = /^[A-Za-z0-9_-]{39,6000}$/
+
+/** `secretHex` is the store's 32-byte secret, so cursors outlive restarts. */
+export function makeCursorCipher(secretHex: string): CursorCipher {
+  const key = Buffer.from(secretHex, 'hex')
+  return {
+    encrypt: (purpose, value) =>
+      encryptBytes(key, purpose, Buffer.from(JSON.stringify(value))).toString('base64url'),
+    decrypt(purpose, text) {
+      if (!encryptedText.test(text)) return null
+      const bytes = Buffer.from(text, 'base64url')
+      if (bytes.toString('base64url') !== text) return null // decoding ignores a stray last character
+      const clear = decryptBytes(key, purpose, bytes)
+      return clear === null ? null : JSON.parse(clear.toString())
+    },
+  }
 }

@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { Secret, TOTP } from 'otpauth'
-import { makeCursorCipher } from '../../server/http/cursor-cipher.ts'
+import { makeCursorCipher } from '../../server/system/encryption.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 
 const email = 'owner@example.com'

@@ -33,11 +33,6 @@ export const exceptions: Exception[] = [
     why: 'data of others, kept word for word: a description uses the word as an example',
   },
   {
-    rule: 'class',
-    path: 'server/http/query.ts',
-    why: 'reads a query step by step and remembers what was asked for',
-  },
-  {
     rule: 'console',
     path: 'sdk/client/problem.ts',
     why: 'warns in the host program when it gave no onError',

@@ -1,7 +1,7 @@
 /** The counts of a range for GET /v1/metrics (contract §7). */
 import { isoTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
-import { parseQueryTime, type ParameterKind, type Query } from '../../http/query.ts'
+import { parseQueryTime, type ParameterKind, type Query } from '../../http/request.ts'
 import type { Store } from '../../../db/contract/store.ts'
 
 /** The hours to count: `since` and `until` rounded down to the hour, and `siteId`. */

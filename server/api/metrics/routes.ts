@@ -1,7 +1,7 @@
 /** GET /v1/metrics and its dashboard twin: exact counts by type, outcome and hour (contract §7). */
 import { Elysia } from 'elysia'
 import { json, jsonText } from '../../http/response.ts'
-import { invalidQuery, readQuery } from '../../http/query.ts'
+import { invalidQuery, readQuery } from '../../http/request.ts'
 import { metricsAnswer, rangeParameters, readRange } from './answer.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import type { Store } from '../../../db/contract/store.ts'

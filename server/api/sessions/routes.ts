@@ -2,14 +2,14 @@
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { jsonText } from '../../http/response.ts'
-import { encodeCursor, readCursor, readLimit, readQuery, type ParameterKind } from '../../http/query.ts'
+import { encodeCursor, readCursor, readLimit, readQuery, type ParameterKind } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
 import { isoTime } from '../../clock.ts'
 import type { EventFilter, EventPosition, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
-import type { CursorCipher } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../system/encryption.ts'
 import type { Session } from '../../../db/contract/sessions.ts'
 
 export interface SessionRoutesServices {

@@ -1,8 +1,7 @@
 /** Reads the filters of contract §6 from a query string into an `EventFilter`. */
 import { filterableFields, type FilterLists } from '../../../db/contract/event-fields.ts'
 import type { EventFilter } from '../../../db/contract/store.ts'
-import { invalidQuery, type ParameterKind, type Query } from '../../http/query.ts'
-import { parseQueryTime } from '../../http/query.ts'
+import { invalidQuery, parseQueryTime, type ParameterKind, type Query } from '../../http/request.ts'
 import { isLongerThan } from '../../text/text.ts'
 import { limits } from '../../limits.ts'
 

@@ -1,9 +1,9 @@
 /** Reads one page of events for a query string, with its cursors. */
-import { invalidQuery, readLimit, type ParameterKind, type Query } from '../../http/query.ts'
+import { invalidQuery, readLimit, type ParameterKind, type Query } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from './filter.ts'
 import type { EventFilter, EventPage, EventPosition, EventStore } from '../../../db/contract/store.ts'
-import type { CursorCipher } from '../../http/cursor-cipher.ts'
+import type { CursorCipher } from '../../system/encryption.ts'
 
 export const pageParameters: Record<string, ParameterKind> = {
   limit: 'one',

@@ -2,7 +2,7 @@
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { newApiKey, newId, sha256Hex } from '../../ids.ts'
 import { isoTime, type Clock } from '../../clock.ts'
-import { wrongField } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { AppError } from '../../errors.ts'
 import type { ApiKey, KeyKind, KeyTerms, Store } from '../../../db/contract/store.ts'

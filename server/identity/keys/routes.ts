@@ -2,15 +2,12 @@
 import { Elysia } from 'elysia'
 import type { ApiKey, KeyKind, Store } from '../../../db/contract/store.ts'
 import { rolesOf } from '../permissions.ts'
-import { isoTime, type Clock } from '../../clock.ts'
+import { isoTime, parseTime, type Clock } from '../../clock.ts'
 import { json } from '../../http/response.ts'
-import { readFields, wrongField } from '../../http/body-fields.ts'
-import { invalidQuery, readQuery } from '../../http/query.ts'
-import { parseTime } from '../../text/time.ts'
+import { readFields, wrongField } from '../../http/validate.ts'
+import { invalidQuery, readQuery } from '../../http/request.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
-import { changeKey, rotateKey } from './keys.ts'
-import { mintKey } from './keys.ts'
-import { revokeKey } from './keys.ts'
+import { changeKey, mintKey, revokeKey, rotateKey } from './keys.ts'
 
 export interface KeyRoutesServices {
   store: Store

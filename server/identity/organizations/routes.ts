@@ -5,8 +5,8 @@ import { rolesOf } from '../permissions.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
-import { readFields, wrongField } from '../../http/body-fields.ts'
-import { readQuery } from '../../http/query.ts'
+import { readFields, wrongField } from '../../http/validate.ts'
+import { readQuery } from '../../http/request.ts'
 import {
   askDeletion,
   changeSignInRule,

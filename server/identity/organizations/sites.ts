@@ -2,7 +2,7 @@
 import type { Site, Store } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import type { Clock } from '../../clock.ts'
-import { wrongField } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 
 interface Services {

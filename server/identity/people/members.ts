@@ -1,10 +1,9 @@
 /** Lists the members of an organization, changes their roles and removes them. */
 import type { Account, Role, Store } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
-import type { Clock } from '../../clock.ts'
-import { isoTime } from '../../clock.ts'
+import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
-import { wrongField } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/validate.ts'
 
 const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
 

@@ -1,11 +1,15 @@
 /** Routes of signing in: by password, then by code if the account has a second factor; or by invitation link. */
 import { Elysia } from 'elysia'
-import { acceptInvitation, invitationOver, openInvitation } from '../people/invitations.ts'
-import type { OpenInvitation } from '../people/invitations.ts'
+import {
+  acceptInvitation,
+  invitationOver,
+  openInvitation,
+  type OpenInvitation,
+} from '../people/invitations.ts'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { contextOf } from '../../http/request.ts'
-import { readFields } from '../../http/body-fields.ts'
+import { readFields } from '../../http/validate.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Provider } from './provider.ts'
 import type { Throttle } from './throttle.ts'

@@ -10,7 +10,7 @@ import { limits } from '../../limits.ts'
 import type { Clock } from '../../clock.ts'
 import type { Who } from './half-sign-ins.ts'
 import { hashPassword, needsRehash, verifyPassword, type HashLane } from './password.ts'
-import { senderName } from '../../http/proxy.ts'
+import { senderName } from '../../http/address.ts'
 import type { Throttle } from './throttle.ts'
 
 export interface SignInServices {

@@ -6,7 +6,7 @@ import { newId, newToken, sha256Hex } from '../../ids.ts'
 import { contextOf } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { requireSameOrigin } from '../same-origin.ts'
-import { senderName } from '../../http/proxy.ts'
+import { senderName } from '../../http/address.ts'
 import type { AuditEntry, Proof, Role, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 

@@ -1,6 +1,6 @@
 /** Password guessing is throttled, also in parallel and never for ever, in bounded memory. */
 import { expect, test } from 'bun:test'
-import { senderName } from '../../http/proxy.ts'
+import { senderName } from '../../http/address.ts'
 import { makeThrottle, type Throttle } from './throttle.ts'
 
 const wrong = () => Promise.resolve(false)

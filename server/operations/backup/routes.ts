@@ -4,8 +4,7 @@ import { Elysia } from 'elysia'
 import { requireOperator } from '../../identity/permissions.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import { json } from '../../http/response.ts'
-import { contextOf } from '../../http/request.ts'
-import { readQuery } from '../../http/query.ts'
+import { contextOf, readQuery } from '../../http/request.ts'
 import type { Backups } from './backups.ts'
 
 interface BackupRouteServices {

@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { requireOperator } from '../../identity/permissions.ts'
 import { json } from '../../http/response.ts'
-import { readQuery } from '../../http/query.ts'
+import { readQuery } from '../../http/request.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../../clock.ts'

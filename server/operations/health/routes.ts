@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
-import { readQuery } from '../../http/query.ts'
+import { readQuery } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { sizeText } from '../../text/text.ts'
 import { requireOperator } from '../../identity/permissions.ts'

@@ -1,6 +1,6 @@
 /** Validates a setup file: organizations with their sites, keys and endpoints. */
 import type { KeyKind } from '../../../db/contract/store.ts'
-import { parseTime } from '../../text/time.ts'
+import { parseTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
 import { UsageError } from '../../errors.ts'
 import { isSlug, nameProblem } from '../../identity/organizations/organizations.ts'

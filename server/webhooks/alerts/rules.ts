@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import { wrongField } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/validate.ts'
 import { ruleView } from '../view.ts'
 
 interface RuleServices {

@@ -1,9 +1,9 @@
 /** Reads the fields of an endpoint from a request body or a set-up file; throws 400 with the first invalid field. */
 import type { EndpointFilter } from '../../../db/contract/webhooks.ts'
 import { AppError } from '../../errors.ts'
-import { wrongField } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
-import { waitMs } from '../../text/time.ts'
+import { waitMs } from '../../clock.ts'
 import { isHttp, parseDestination } from '../delivery/destination.ts'
 import { RefusedUrl } from '../delivery/failure.ts'
 import type { SinkOptions } from '../sinks/sink.ts'

@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { json } from '../../http/response.ts'
 import { readJsonObject } from '../../http/body.ts'
-import { readQuery } from '../../http/query.ts'
+import { readQuery } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import type { Webhooks } from '../start.ts'
 import type { Access } from '../access.ts'

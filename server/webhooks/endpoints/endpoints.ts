@@ -7,7 +7,7 @@ import { AppError } from '../../errors.ts'
 import { newId, newSigningSecret } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import type { SinkOptions } from '../sinks/sink.ts'
-import { wrongField } from '../../http/body-fields.ts'
+import { wrongField } from '../../http/validate.ts'
 import {
   readUrl,
   urlNotAllowed,

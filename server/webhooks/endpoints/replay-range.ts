@@ -1,8 +1,8 @@
 /** Replays a range of the event log, or everything from a position, to an endpoint. */
 import type { EventStore } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
-import { parseTime } from '../../text/time.ts'
-import { wrongField } from '../../http/body-fields.ts'
+import { parseTime } from '../../clock.ts'
+import { wrongField } from '../../http/validate.ts'
 import { findEndpoint, type EndpointJson, type EndpointServices } from './endpoints.ts'
 import { positionBefore } from './position.ts'
 

@@ -1,7 +1,7 @@
-/** The strict query rules: rejected parameters, and errors that name them. */
+/** Query strings: rejected parameters, errors that name them, and every form of a time. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../errors.ts'
-import { readQuery } from './query.ts'
+import { parseQueryTime, readQuery } from './request.ts'
 
 const allowed = { limit: 'one', type: 'many' } as const
 const read = (query: string) => readQuery(new Request(`http://x/v1/traces${query}`), allowed)
@@ -32,4 +32,32 @@ test('names the parameter it rejects', () => {
   expect(refusal(`?type=${'a'.repeat(2_001)}`)).toEqual(['invalid_query', 'type', 'too_long'])
   expect(refusal(`?${'type=a&'.repeat(101)}`)).toEqual(['invalid_query', 'type', 'too_many'])
   expect(refusal(`?${'x'.repeat(500)}=1`)).toEqual(['invalid_query', `${'x'.repeat(60)}…`, 'unknown'])
+})
+
+test('parses every form as UTC', () => {
+  const noon = Date.UTC(2026, 5, 23, 12)
+  for (const text of ['2026-06-23T12:00:00Z', '2026-06-23T14:00:00+02:00', '2026-06-23T14:00:00.000 02:00']) {
+    expect(parseQueryTime('since', text)).toBe(noon)
+  }
+  expect(parseQueryTime('since', '2026-06-23')).toBe(Date.UTC(2026, 5, 23))
+})
+
+test('rejects everything else and names the parameter', () => {
+  for (const text of [
+    '',
+    '2026',
+    '2026-13-01',
+    '2026-02-29',
+    '12:00',
+    '1767225600',
+    '2026-06-23 12:00:00Z',
+  ]) {
+    try {
+      parseQueryTime('until', text)
+      expect(text).toBe('refused')
+    } catch (error) {
+      expect(error).toBeInstanceOf(AppError)
+      expect((error as AppError).details.issues?.[0]?.path).toBe('until')
+    }
+  }
 })

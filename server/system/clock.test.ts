@@ -1,7 +1,7 @@
 /** RFC 3339 times: compared with the platform's parser where both accept the form, and a table of rejected ones. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { parseTime } from './time.ts'
+import { parseTime } from '../clock.ts'
 
 const pad = (value: number, width = 2): string => String(value).padStart(width, '0')
 
