@@ -1,4 +1,4 @@
-/** Generates all ids, keys and tokens, from the system's random source. */
+/** Generates all ids, keys and tokens, from the system's random source, and names the two fixed key ids. */
 import { randomBytes } from 'node:crypto'
 
 export type IdPrefix =
@@ -46,3 +46,7 @@ export function newBase32(chars: number): string {
 export function sha256Hex(text: string): string {
   return Bun.SHA256.hash(text, 'hex')
 }
+
+/** The key ids of batches that the command line stores without an ingest key. */
+export const demoKeyId = 'demo'
+export const importKeyId = 'import'

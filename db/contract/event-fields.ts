@@ -278,3 +278,10 @@ export const filterableFields = eventFields.filter((field) => field.filter !== n
 
 /** The version of segments sealed by this release. */
 export const indexVersion = Math.max(...eventFields.map((field) => field.indexVersion))
+
+/** Contract §6: without `policy.decision` the outcome of an evaluation implies the decision. */
+export function impliedDecision(type: string, outcome: string): string | null {
+  if (type !== 'authz.evaluated') return null
+  if (outcome === 'blocked') return 'deny'
+  return outcome === 'success' ? 'allow' : null
+}

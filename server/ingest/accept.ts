@@ -1,11 +1,18 @@
 /** Parses the body of an ingest request into records to store and rejected events with their issues (contract §4). */
 import { decodeBody, mediaType, parseJson } from '../http/body.ts'
-import { exactJson, hasMoreOpeners, isDeeperThan, skipSpace } from '../text/json-scan.ts'
+import {
+  exactJson,
+  hasMoreOpeners,
+  isDeeperThan,
+  skipSpace,
+  skipString,
+  skipValue,
+  type Scan,
+} from '../text/json-scan.ts'
 import { limits } from '../limits.ts'
-import { checkEvent } from './check-event.ts'
-import { overLimitIssue, rejected, type Accepted } from './rejected.ts'
+import { mayContainUnstorable, validateEvent } from './check-event.ts'
+import { overLimitIssue, rejected, type Accepted, type OverLimit } from './rejected.ts'
 import { AppError, type Issue } from '../errors.ts'
-import { outlineBody, sizeOver, sliceAt, type Outline } from './outline.ts'
 import { isUtf8 } from 'node:buffer'
 import type { EventRecord } from '../../db/contract/store.ts'
 
@@ -24,58 +31,6 @@ export function eventsMediaType(header: string | null): EventsMediaType {
  */
 export function acceptEvents(text: string, type: EventsMediaType, siteIds: readonly string[]): Accepted {
   return type === 'application/x-ndjson' ? acceptLines(text, siteIds) : acceptBody(text, siteIds)
-}
-
-/** Without these escapes no value can contain NUL or an unpaired surrogate: UTF-8 cannot carry them unescaped. */
-const maybeUnstorable = /\\u(?:0000|[dD][89a-fA-F])/
-
-/** The same in the output of JSON.stringify, which escapes NUL and unpaired surrogates but never a whole pair. */
-const unstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/
-
-const plainName = /^[A-Za-z0-9_.-]{1,64}$/
-
-/** Whether events parsed from this text need the check for characters that cannot be stored. */
-function mayContainUnstorable(text: string): boolean {
-  return text.includes('\\u') && maybeUnstorable.test(text)
-}
-
-/**
- * The record of a valid event, or null with the problems in `issues`. Its `json` is the output of JSON.stringify; the
- * caller compares it with the text that was sent.
- */
-function validateEvent(
-  event: unknown,
-  siteIds: readonly string[],
-  checkCharacters: boolean,
-  issues: Issue[],
-): EventRecord | null {
-  const record = checkEvent(event, issues)
-  if (record === null) return null
-  if (isDeeperThan(event, limits.eventDepthMax)) {
-    issues.push(overLimitIssue('too_deep'))
-    return null
-  }
-  record.json = JSON.stringify(event)
-  if (checkCharacters && unstorable.test(record.json)) {
-    const message = 'must not contain NUL or an unpaired surrogate'
-    issues.push({ path: unstorableField(event), code: 'wrong_format', message })
-    return null
-  }
-  // Last, so that "all wrong_site" means nothing else was wrong.
-  if (siteIds.length > 0 && !siteIds.includes(record.siteId)) {
-    issues.push({ path: 'siteId', code: 'wrong_site', message: 'is not allowed for this ingest key' })
-    return null
-  }
-  return record
-}
-
-/** The first field with such a character, or '' when it is in a name: hostile names are not echoed. */
-function unstorableField(event: unknown): string {
-  for (const [name, value] of Object.entries(event as object)) {
-    if (unstorable.test(JSON.stringify(name))) return ''
-    if (unstorable.test(JSON.stringify(value))) return plainName.test(name) ? name : ''
-  }
-  return ''
 }
 
 /** The list of events of a JSON body, parsed so that deep nesting or one giant event cannot block the thread. */
@@ -314,4 +269,93 @@ function parseLine(line: string, issues: Issue[]): unknown {
 /** Restores numbers that parsing rounded; a line identical to the output of JSON.stringify lost none. */
 function restoreNumbers(record: EventRecord, line: string): void {
   if (record.json !== line && sliceAt(line, 0)?.isExact === false) record.json = exactJson(line)
+}
+
+/** One value in the text of a request, located for size limits, excerpts and numbers that parsing would round. */
+interface Slice {
+  start: number
+  end: number
+  isExact: boolean // false: parsing may change its numbers
+  over: OverLimit | null
+}
+
+interface Outline {
+  events: Slice[] // of the last field named `events`; at most one more than a request may contain
+  over: Slice[] // events and other values that exceed the limits of an event, in text order
+}
+
+/** The outline of a JSON request body, or null when its brackets show that it is not a JSON object. */
+function outlineBody(text: string): Outline | null {
+  const outline: Outline = { events: [], over: [] }
+  let at = skipSpace(text, 0)
+  if (text[at] !== '{') return null
+  at = skipSpace(text, at + 1)
+  while (text[at] === '"') {
+    const nameEnd = skipString(text, at)
+    const colon = nameEnd < 0 ? -1 : skipSpace(text, nameEnd)
+    if (text[colon] !== ':') return null
+    const isEvents = isNamedEvents(text.slice(at, nameEnd))
+    const start = skipSpace(text, colon + 1)
+    if (isEvents) outline.events = []
+    at =
+      isEvents && text[start] === '['
+        ? outlineEvents(text, start, outline)
+        : outlineOther(text, start, outline)
+    if (at < 0) return null
+    at = skipSpace(text, at)
+    if (text[at] === ',') at = skipSpace(text, at + 1)
+  }
+  return text[at] === '}' && skipSpace(text, at + 1) === text.length ? outline : null
+}
+
+/** The value at `start`, checked against the limits of one event; null when it is incomplete. */
+function sliceAt(text: string, start: number): Slice | null {
+  const scan: Scan = { depth: 0, isExact: true }
+  const end = skipValue(text, start, scan)
+  if (end < 0) return null
+  const isDeep = scan.depth > limits.eventDepthMax
+  return { start, end, isExact: scan.isExact, over: isDeep ? 'too_deep' : sizeOver(text, start, end) }
+}
+
+/** Whether the text from `start` to `end` has more UTF-8 bytes than an event may. */
+function sizeOver(text: string, start: number, end: number): OverLimit | null {
+  const units = end - start
+  if (units * 3 <= limits.eventBytesMax) return null // a UTF-16 unit is at most three bytes
+  const isLarge =
+    units > limits.eventBytesMax || Buffer.byteLength(text.slice(start, end)) > limits.eventBytesMax
+  return isLarge ? 'too_large' : null
+}
+
+/** The name may contain escapes. */
+function isNamedEvents(name: string): boolean {
+  if (!name.includes('\\')) return name === '"events"'
+  try {
+    return JSON.parse(name) === 'events'
+  } catch {
+    return false
+  }
+}
+
+function outlineEvents(text: string, open: number, outline: Outline): number {
+  let at = skipSpace(text, open + 1)
+  if (text[at] === ']') return at + 1
+  for (;;) {
+    const slice = sliceAt(text, at)
+    if (slice === null) return -1
+    if (outline.events.length <= limits.eventsPerRequestMax) {
+      outline.events.push(slice)
+      if (slice.over !== null) outline.over.push(slice)
+    }
+    at = skipSpace(text, slice.end)
+    if (text[at] === ']') return at + 1
+    if (text[at] !== ',') return -1
+    at = skipSpace(text, at + 1)
+  }
+}
+
+function outlineOther(text: string, start: number, outline: Outline): number {
+  const slice = sliceAt(text, start)
+  if (slice === null) return -1
+  if (slice.over !== null) outline.over.push(slice)
+  return slice.end
 }

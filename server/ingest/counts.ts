@@ -11,7 +11,7 @@ import type { Clock } from '../clock.ts'
 import type { ClockGuard } from '../system/clock-guard.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
-import type { NearMiss } from './near-misses.ts'
+import type { NearMiss } from './check-event.ts'
 
 /** The counts of one request, filled in by its handler. */
 export interface RequestCount {

@@ -11,7 +11,6 @@ import type {
   SiteStore,
   Store,
 } from '../../db/contract/store.ts'
-import type { OverLimit } from './outline.ts'
 import type { Log } from '../log.ts'
 
 export interface Accepted {
@@ -39,6 +38,8 @@ export function rejected(index: number, event: unknown, issues: Issue[], sent: s
     excerpt: cutBytes(sent, limits.rejectedExcerptBytesMax),
   }
 }
+
+export type OverLimit = 'too_deep' | 'too_large'
 
 export function overLimitIssue(code: OverLimit): Issue {
   const message =

@@ -1,16 +1,10 @@
 /** POST /v1/sdk/events (contract §4), acknowledged after the fsync, and GET /v1/limits. */
 import { Elysia } from 'elysia'
-import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract/store.ts'
 import { AppError } from '../errors.ts'
 import { json } from '../http/response.ts'
 import { decodeBody, readBytes } from '../http/body.ts'
 import { contextOf, readQuery } from '../http/request.ts'
 import { limits, publishedLimits } from '../limits.ts'
-import type { Clock } from '../clock.ts'
-import type { ClockGuard } from '../system/clock-guard.ts'
-import type { DiskWatch } from '../operations/health/disk.ts'
-import type { KeyGuard } from '../http/guard.ts'
-import type { RateLimits } from '../http/rate-limit.ts'
 import {
   allRejected,
   eventSamples,
@@ -22,8 +16,14 @@ import {
 } from './rejected.ts'
 import { requireAdmission, writeOrExplain, type ParseQueue } from './admission.ts'
 import { acceptEvents, eventsMediaType, linesText, type Accepted } from './accept.ts'
-import { batchCount, type RequestCount, type IngestCounts } from './counts.ts'
-import { nearMisses } from './near-misses.ts'
+import { batchCount, type IngestCounts, type RequestCount } from './counts.ts'
+import { nearMisses } from './check-event.ts'
+import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract/store.ts'
+import type { Clock } from '../clock.ts'
+import type { ClockGuard } from '../system/clock-guard.ts'
+import type { DiskWatch } from '../operations/health/disk.ts'
+import type { KeyGuard } from '../http/guard.ts'
+import type { RateLimits } from '../http/rate-limit.ts'
 
 export interface IngestRoutesServices {
   store: Store

@@ -78,13 +78,7 @@ const modules: Record<string, string[]> = {
   'server/api/sessions': ['model.ts'],
   'server/api/site-memory': ['model.ts', 'record.ts', 'use-shapes.ts'],
   'server/api/tools': ['call-shapes.ts', 'differences.ts', 'model.ts', 'records.ts', 'view.ts'],
-  'server/api/traces': [
-    'csv-columns.ts',
-    'dashboard-routes.ts',
-    'export.ts',
-    'filter.ts',
-    'histogram-shapes.ts',
-  ],
+  'server/api/traces': ['dashboard-routes.ts', 'export.ts', 'filter.ts', 'histogram.ts'],
   'server/audit': [
     'PROOF.md',
     'checkpoints.ts',
@@ -125,13 +119,11 @@ const modules: Record<string, string[]> = {
   'server/ingest': [
     'accept.ts',
     'admission.ts',
-    'check-event.ts',
     'counts.ts',
     'health-routes.ts',
     'model.ts',
     'push.ts',
     'rejected.ts',
-    'sender-ids.ts',
   ],
   'server/operations/backup': [
     'backup-folder.ts',

@@ -1,10 +1,9 @@
 /** Counts a filter's events by time and outcome: from hourly counts where they suffice, else from columns. */
-import type { EventFilter, EventStore } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { stepAt } from '../../dashboard/period.ts'
 import { limits } from '../../limits.ts'
 import { edgesOf, steps } from '../../text/time-zone.ts'
-import type { Histogram } from './histogram-shapes.ts'
+import type { EventFilter, EventStore } from '../../../db/contract/store.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -137,4 +136,16 @@ async function fromColumns(
   for (const row of rows) count.add(row.outcome, row.startMs, row.count)
   const complete = exactSinceMs <= (edges[0] ?? 0)
   return { ...count.done(), complete, lookedSince: isoTime(exactSinceMs) }
+}
+
+/** The response behind the chart above the Logs table; the dashboard imports this type. */
+export interface Histogram {
+  since: string // start of the first step
+  until: string // end of the last step
+  stepMs: number // approximate where days and months differ
+  edges: number[] // in milliseconds: the starts of the steps, and the end of the last
+  counts: { [outcome: string]: number[] } // by step
+  total: number
+  complete: boolean // false: steps before `lookedSince` contain events that were not counted
+  lookedSince: string
 }

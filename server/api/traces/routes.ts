@@ -11,7 +11,7 @@ import type { Shares } from '../../http/shares.ts'
 import type { Log } from '../../log.ts'
 import { traceExporter, type ExportType } from './export.ts'
 import { readFilter } from './filter.ts'
-import { pageParameters, readPage } from './page.ts'
+import { pageParameters, readPage } from './filter.ts'
 
 export interface TraceRoutesServices {
   store: Store

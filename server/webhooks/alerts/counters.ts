@@ -1,5 +1,5 @@
 /** Counts what the alert rules of one organization need, from new events only; after a start from the last hour. */
-import { demoKeyId, importKeyId } from '../../ingest/sender-ids.ts'
+import { demoKeyId, importKeyId } from '../../ids.ts'
 import { lastArrival, positionBefore, type Arrival } from '../endpoints/position.ts'
 import type { Arrivals, EventCountQuery, EventStore } from '../../../db/contract/store.ts'
 import type { RuleKind } from '../../../db/contract/webhooks.ts'

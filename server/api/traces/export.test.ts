@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { exampleEvent, validEvent } from '../../../tests/fuzz/any-event.ts'
 import { csvRow } from '../../text/csv.ts'
-import { csvColumns, eventCells, eventRows } from './csv-columns.ts'
+import { csvColumns, eventCells, eventRows } from './export.ts'
 
 const plain = (jsons: string[], guard: boolean): string =>
   jsons.map((json) => csvRow([...eventCells(json), json], guard)).join('')
