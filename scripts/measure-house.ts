@@ -60,7 +60,7 @@ const walks: { name: string; goal: number; starts: string[]; reached: number }[]
   {
     name: 'POST /v1/sdk/events, from the route to the disk',
     goal: 30,
-    reached: 45,
+    reached: 43,
     starts: [
       'server/ingest/routes.ts',
       'db/sqlite/threads/append-queue.ts',
@@ -70,7 +70,7 @@ const walks: { name: string; goal: number; starts: string[]; reached: number }[]
   {
     name: 'GET /v1/traces',
     goal: 22,
-    reached: 34,
+    reached: 31,
     starts: ['server/api/traces/routes.ts', 'db/sqlite/events/read/page.ts'],
   },
   {
@@ -98,7 +98,7 @@ const explained = small.filter(({ path }) =>
 )
 
 const measures: Measure[] = [
-  { name: 'source files', value: product.length, goal: 450, reached: 643 },
+  { name: 'source files', value: product.length, goal: 450, reached: 629 },
   { name: 'files under 60 lines with one importer', value: small.length - explained.length, goal: 0 },
   { name: 'longest file, lines', value: Math.max(...product.map(linesOf)), goal: 400 },
   { name: 'files directly in server/', value: topLevel('server'), goal: 10 },
