@@ -3,7 +3,7 @@ import type uPlot from 'uplot'
 import type { Options } from 'uplot'
 import { momentOf, wallOf } from '../../server/text/time-zone.ts'
 import { clockTime, compactCount, dayName } from '../text/format.ts'
-import type { Series } from './series.ts'
+import type { Series } from './chart-model.ts'
 
 export interface ChartInk {
   line: string

@@ -9,10 +9,10 @@ import { Text } from '../components/text.tsx'
 import { count } from '../text/format.ts'
 import { navigate } from '../app/router.ts'
 import { stepName } from '../range/range.ts'
-import { type ChosenFilter, filterOfPart } from '../range/filters.ts'
-import { type LogsFilter, logsHref } from '../range/filters.ts'
+import { type ChosenFilter, filterOfPart } from '../range/filters.tsx'
+import { type LogsFilter, logsHref } from '../range/filters.tsx'
 import { ValueLink } from '../range/value-link.tsx'
-import type { Series } from './series.ts'
+import type { Series } from './chart-model.ts'
 import { StackChart } from './stack-chart.tsx'
 
 export interface Division {

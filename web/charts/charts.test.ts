@@ -6,9 +6,9 @@ import { changeOf, percent, pointsOf } from './change.ts'
 import { countSplits, partsIn, timeLabels, timeSplits } from './chart-options.ts'
 import { changeCell, csvName, csvRowsMax, csvText, everyRow, sketchedCell } from './csv.ts'
 import { shareColumn, valueName, valueRows } from './breakdown-columns.tsx'
-import { breakdownBars, breakdownRest, distinct } from './bars.tsx'
+import { breakdownBars, breakdownRest, distinct } from './breakdown.tsx'
 import { type Column, sorted, tableCsv } from './data-table.tsx'
-import { breakdownSeries, outcomeSeries, seriesAt, stacked } from './series.ts'
+import { breakdownSeries, outcomeSeries, seriesAt, stacked } from './chart-model.ts'
 
 const hourMs = 3_600_000
 const counts = fc.array(fc.nat(50), { minLength: 3, maxLength: 3 })

@@ -1,6 +1,6 @@
 /** A block of code with a copy button. It scrolls instead of wrapping. */
 import './code-block.css'
-import { CopyButton } from './copy-button.tsx'
+import { CopyButton } from './copy.tsx'
 
 export function CodeBlock(props: { text: string; copyLabel: string; label: string }) {
   return (

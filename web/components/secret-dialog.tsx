@@ -1,7 +1,7 @@
 /** A dialog that shows a secret once, such as a new key, with a copy button. It closes only after a confirmation. */
 import './secret-dialog.css'
 import type { ComponentChildren } from 'preact'
-import { CopyButton } from './copy-button.tsx'
+import { CopyButton } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 
 interface SecretDialogProps {

@@ -2,7 +2,7 @@
 import './value-link.css'
 import type { ComponentChildren } from 'preact'
 import { visibleText } from '../text/text.ts'
-import { canFilter, type ChosenFilter, filterable, filterHref } from './filters.ts'
+import { canFilter, type ChosenFilter, filterable, filterHref } from './filters.tsx'
 
 interface ValueLinkProps {
   filter: ChosenFilter

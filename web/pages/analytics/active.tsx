@@ -10,7 +10,7 @@ import { measures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
 import { choiceOf, rangeParams } from '../../range/range.ts'
 import type { ActiveAgents, PeriodView } from '../../api/api.ts'
-import type { Series } from '../../charts/series.ts'
+import type { Series } from '../../charts/chart-model.ts'
 
 interface ActiveProps {
   period: PeriodView // of the page; only its sites are used

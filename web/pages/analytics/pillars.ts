@@ -1,6 +1,6 @@
 /** Pillars: groups of event types by their first segment, one per page. */
 import type { Tally } from '../../api/api.ts'
-import type { Series } from '../../charts/series.ts'
+import type { Series } from '../../charts/chart-model.ts'
 
 export interface Pillar {
   prefix: string

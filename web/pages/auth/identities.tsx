@@ -2,16 +2,16 @@
 import { useQuery } from '../../query/use-query.ts'
 import { countsQuery, fetchAllRows } from '../../query/counts.ts'
 import type { IdentityDetail, PeriodView } from '../../api/api.ts'
-import { Bars } from '../../charts/bars.tsx'
+import { Bars } from '../../charts/breakdown.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../app/clock.ts'
 import { Vial } from '../../components/marks.tsx'
-import { Later } from '../../components/later.tsx'
+import { Later } from '../../components/rendering.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { ago, counted, fullTime, utcTime } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
-import { logsHref } from '../../range/filters.ts'
+import { logsHref } from '../../range/filters.tsx'
 
 type Identity = IdentityDetail['subjects'][number]
 

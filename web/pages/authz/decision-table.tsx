@@ -6,7 +6,7 @@ import { DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
 import { measures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
-import { logsHref } from '../../range/filters.ts'
+import { logsHref } from '../../range/filters.tsx'
 import { ValueLink } from '../../range/value-link.tsx'
 import { choiceOf, compares } from '../../range/range.ts'
 

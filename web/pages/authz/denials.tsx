@@ -9,7 +9,7 @@ import { ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted, eventTime, fullTime, utcTime } from '../../text/format.ts'
-import { filterable } from '../../range/filters.ts'
+import { filterable } from '../../range/filters.tsx'
 
 interface DenialsProps {
   period: PeriodView

@@ -4,7 +4,7 @@ import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
 import { count } from '../../text/format.ts'
 import { decisionNames, measures } from '../../text/measures.ts'
-import { logsHref } from '../../range/filters.ts'
+import { logsHref } from '../../range/filters.tsx'
 
 export interface OutcomeRow {
   decision: string | null // null: another decision, or none

@@ -7,7 +7,7 @@ import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, duration, fullTime, utcTime } from '../../text/format.ts'
-import { logsHref } from '../../range/filters.ts'
+import { logsHref } from '../../range/filters.tsx'
 import { attempts, deedOf, evidenceOf, verdictOf } from './why-labels.ts'
 
 export function WhyDialog({ id, onClose }: { id: string; onClose: () => void }) {

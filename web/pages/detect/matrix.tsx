@@ -6,7 +6,7 @@ import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted } from '../../text/format.ts'
-import { type LogsFilter, logsHref } from '../../range/filters.ts'
+import { type LogsFilter, logsHref } from '../../range/filters.tsx'
 import { visibleText } from '../../text/text.ts'
 
 const order = ['crawler', 'webmcp', 'dom', 'screenshot']

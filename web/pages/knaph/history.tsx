@@ -7,7 +7,7 @@ import { Differences } from '../../components/differences.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { bytesText } from '../../text/format.ts'
 import { type Difference, type MemoryVersion, registryApi } from '../../api/registry-api.ts'
-import { Moment } from '../../components/moment.tsx'
+import { Moment } from '../../components/time.tsx'
 import { ScoreBar, scoreText } from './score.tsx'
 
 const shownMax = 20

@@ -1,7 +1,7 @@
 /** The active filters as chips, and the panel that adds more. */
 import { type ReadonlySignal, useSignal } from '@preact/signals'
 import type { EventFilter } from '../../api/api.ts'
-import { Disclosure } from '../../components/disclosure.tsx'
+import { Disclosure } from './disclosure.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, shortTime } from '../../text/format.ts'
 import { navigate, place, withQuery } from '../../app/router.ts'

@@ -2,7 +2,7 @@
 import './find-bar.css'
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { isoTime, now } from '../../app/clock.ts'
-import { Disclosure } from '../../components/disclosure.tsx'
+import { Disclosure } from './disclosure.tsx'
 import { ZoneChoice } from '../../components/zone-choice.tsx'
 import { RangeDialog } from '../../range/range-dialog.tsx'
 import { navigate, place, query, withQuery } from '../../app/router.ts'

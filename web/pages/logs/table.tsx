@@ -2,7 +2,7 @@
 import { now } from '../../app/clock.ts'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
-import { VirtualRows } from '../../components/virtual-rows.tsx'
+import { VirtualRows } from './virtual-rows.tsx'
 import { aheadMs } from '../../text/event-time.ts'
 import { counted, duration, eventTime, fullTime, utcTime } from '../../text/format.ts'
 import type { Entry } from './entries.ts'

@@ -1,7 +1,7 @@
 /** Saved views: named filters that all members of the organization see. */
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useId } from 'preact/hooks'
-import { Disclosure } from '../../components/disclosure.tsx'
+import { Disclosure } from './disclosure.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/task.ts'
 import { Text } from '../../components/text.tsx'

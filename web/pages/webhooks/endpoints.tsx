@@ -4,7 +4,7 @@ import { Text } from '../../components/text.tsx'
 import { ago, count, counted } from '../../text/format.ts'
 import { place, withQuery } from '../../app/router.ts'
 import type { Endpoint } from '../../api/webhook-api.ts'
-import { Moment } from '../../components/moment.tsx'
+import { Moment } from '../../components/time.tsx'
 import { healthOf } from './labels.ts'
 
 export type EndpointAction = 'pause' | 'resume' | 'replay-dead' | 'rotate' | 'range' | 'test'

@@ -8,7 +8,7 @@ import { identityApi, type OwnAccount, type OwnSignIn } from '../../../api/ident
 import { session, signOut } from '../../../app/session.ts'
 import { Field, textOf } from '../../../components/form-dialog.tsx'
 import { SecondFactor } from './second-factor.tsx'
-import { Moment } from '../../../components/moment.tsx'
+import { Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 
 export function Account() {

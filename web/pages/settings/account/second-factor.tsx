@@ -1,13 +1,13 @@
 /** Sets up, moves and turns off the second factor of your own account, and shows its recovery codes. */
 import { useSignal } from '@preact/signals'
-import { CopyButton } from '../../../components/copy-button.tsx'
+import { CopyButton } from '../../../components/copy.tsx'
 import { Dialog } from '../../../components/dialog.tsx'
 import { QrCode } from '../../../components/qr-code.tsx'
 import { Problem } from '../../../components/problem.tsx'
 import { useTask } from '../../../components/task.ts'
 import { identityApi, type OwnAccount } from '../../../api/identity-api.ts'
 import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
-import { Moment } from '../../../components/moment.tsx'
+import { Moment } from '../../../components/time.tsx'
 import { counted } from '../../../text/format.ts'
 
 interface SecondFactorProps {

@@ -13,7 +13,7 @@ import { fullTime } from '../../../text/format.ts'
 import { zone } from '../../../app/zone.ts'
 import { actionGroups, differences, facts, filterBody, filterParams, noFilter } from './model.ts'
 import { Choice, Field, textOf } from '../../../components/form-dialog.tsx'
-import { Instant } from '../../../components/moment.tsx'
+import { Instant } from '../../../components/time.tsx'
 import { RecordTable } from '../../../components/record-table.tsx'
 import { RoleNote } from '../role-note.tsx'
 

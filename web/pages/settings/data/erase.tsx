@@ -6,7 +6,7 @@ import { useTask } from '../../../components/task.ts'
 import { counted } from '../../../text/format.ts'
 import { operateApi, type Erasure, type Erasures } from '../../../api/operate-api.ts'
 import { refreshOverview, session } from '../../../app/session.ts'
-import { Moment } from '../../../components/moment.tsx'
+import { Moment } from '../../../components/time.tsx'
 import { Text } from '../../../components/text.tsx'
 import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
 

@@ -20,7 +20,7 @@ import { session } from '../../../app/session.ts'
 import { Choice } from '../../../components/form-dialog.tsx'
 import { keyIssues } from './model.ts'
 import { IngestHours } from './hours.tsx'
-import { Moment } from '../../../components/moment.tsx'
+import { Moment } from '../../../components/time.tsx'
 import { RejectedList } from './rejected-list.tsx'
 import { RoleNote } from '../role-note.tsx'
 

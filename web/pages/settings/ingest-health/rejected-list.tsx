@@ -1,7 +1,7 @@
 /** The newest rejected requests and events: time, key, reason and the start of the body as text. */
 import { Text } from '../../../components/text.tsx'
 import type { RejectedRequest } from '../../../api/ingest-api.ts'
-import { Moment } from '../../../components/moment.tsx'
+import { Moment } from '../../../components/time.tsx'
 import { RecordTable } from '../../../components/record-table.tsx'
 
 interface RejectedListProps {

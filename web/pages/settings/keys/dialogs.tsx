@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { useState } from 'preact/hooks'
 import { api, type Key, type KeyKind } from '../../../api/api.ts'
-import { sampleBody, sendCurl } from '../../../api/curl.ts'
+import { sampleBody, sendCurl } from '../../../components/curl.ts'
 import { identityApi } from '../../../api/identity-api.ts'
 import { ownAddress } from '../../../app/router.ts'
 import { now } from '../../../app/clock.ts'

@@ -9,7 +9,7 @@ import { now } from '../../../app/clock.ts'
 import { Text } from '../../../components/text.tsx'
 import { inOrder, keyState } from './model.ts'
 import { minuteTime } from '../../../text/format.ts'
-import { Moment } from '../../../components/moment.tsx'
+import { Moment } from '../../../components/time.tsx'
 import { type RecordColumn, RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { RoleNote } from '../role-note.tsx'
 

@@ -9,7 +9,7 @@ import { navigate } from '../../../app/router.ts'
 import { enter, mayManage, session } from '../../../app/session.ts'
 import { api, changingCookie, type Session } from '../../../api/api.ts'
 import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
-import { Day } from '../../../components/moment.tsx'
+import { Day } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { SignInRuleSection } from './sign-in-rule.tsx'
 

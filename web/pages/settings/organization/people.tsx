@@ -9,7 +9,7 @@ import { Text } from '../../../components/text.tsx'
 import { identityApi, type Invitation, type Member } from '../../../api/identity-api.ts'
 import { mayManage, session } from '../../../app/session.ts'
 import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
-import { Day, Moment } from '../../../components/moment.tsx'
+import { Day, Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { RoleNote } from '../role-note.tsx'
 

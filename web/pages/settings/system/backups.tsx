@@ -8,7 +8,7 @@ import { bytesText, count, minuteTime } from '../../../text/format.ts'
 import { type Backup, type Backups as List, operateApi } from '../../../api/operate-api.ts'
 import { session } from '../../../app/session.ts'
 import { FormDialog } from '../../../components/form-dialog.tsx'
-import { Moment } from '../../../components/moment.tsx'
+import { Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 
 /** A running backup or verification is polled because no stream reports it. */

@@ -9,7 +9,7 @@ import { count, counted } from '../../../text/format.ts'
 import { type Diagnosis, operateApi } from '../../../api/operate-api.ts'
 import { overview, session } from '../../../app/session.ts'
 import { ClockPanel } from './clock-panel.tsx'
-import { Moment } from '../../../components/moment.tsx'
+import { Moment } from '../../../components/time.tsx'
 import { RecordTable } from '../../../components/record-table.tsx'
 
 export function System() {

@@ -1,11 +1,11 @@
 /** The largest values of a field as bars, each a link to its events; the rest is summed in one row. */
-import './bars.css'
+import './breakdown.css'
 import { Text } from '../components/text.tsx'
 import { count } from '../text/format.ts'
 import { ValueLink } from '../range/value-link.tsx'
-import { colourOf } from './series.ts'
+import { colourOf } from './chart-model.ts'
 import type { ComponentChildren } from 'preact'
-import type { ChosenFilter } from '../range/filters.ts'
+import type { ChosenFilter } from '../range/filters.tsx'
 import type { Cut, Tally } from '../api/api.ts'
 
 export interface Bar {

@@ -1,5 +1,5 @@
 /** The bar above every page: title, the page's own controls, the menu button and the command palette. */
-import './page-bar.css'
+import './page-frame.css'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { menuOpen, paletteOpen } from '../app/shortcuts.ts'

@@ -1,7 +1,7 @@
 /** JSON as it was sent, formatted and coloured, with a copy button. */
-import './json-view.css'
+import './json.css'
 import { prettyJson, prettyTokens } from '../text/json-text.ts'
-import { CopyButton } from './copy-button.tsx'
+import { CopyButton } from './copy.tsx'
 
 /** `json` is text: numbers keep every digit that was sent. */
 export function JsonView({ json, title, label }: { json: string; title: string; label: string }) {

@@ -3,8 +3,8 @@ import './virtual-rows.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { printing } from '../app/theme.ts'
-import { useDeferred } from './later.tsx'
+import { printing } from '../../app/theme.ts'
+import { useDeferred } from '../../components/rendering.tsx'
 
 export interface VirtualRowsProps {
   label: string
