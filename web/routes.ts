@@ -8,7 +8,7 @@ export interface PageRoute {
   key: string // shortcut: g, then this key
   load: () => Promise<PageCode>
   counted?: string // event type whose count is shown beside the page in the navigation
-  counts?: true // the page counts a range and shares its totals with the navigation (range/totals.ts)
+  counts?: true // the page counts a range and shares its totals with the navigation (query/use-query.ts)
 }
 
 export interface PageCode {

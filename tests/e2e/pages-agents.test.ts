@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { operators, reportedName } from '../../sdk/agents/agent-list.ts'
 import { agentSources } from '../../sdk/agents/agent-sources.ts'
 import { detectAgent } from '../../sdk/agents/detect-agent.ts'
-import { sampleBody } from '../../web/components/curl.ts'
+import { sampleBody } from '../../web/components/copy.tsx'
 
 /** Neither may import the other, so the dashboard keeps the list as data. */
 const kept = join(import.meta.dir, '../../web/pages/detect/operators.json')

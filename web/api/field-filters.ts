@@ -1,4 +1,4 @@
-/** The fields that Logs, the live stream and saved views filter events by, from the server's table of fields. */
+/** What Logs, the live stream and saved views read from an event: filterable fields, and its time in lists. */
 import { filterableFields } from '../../db/contract/event-fields.ts'
 import type { TraceEvent } from './event-shapes.ts'
 
@@ -22,4 +22,17 @@ function valueAt(event: TraceEvent, path: readonly string[]): unknown {
   let value: unknown = event
   for (const name of path) value = (value as { [name: string]: unknown } | null | undefined)?.[name]
   return value
+}
+
+/** A client's clock may be ahead by this much. Beyond it, the time of receipt counts. */
+const aheadMaxMs = 5 * 60_000
+
+/** The time that orders an event in lists (contract §6). A test compares it with the server's. */
+export function eventTimeMs(occurredAtMs: number, receivedAtMs: number): number {
+  return aheadMs(occurredAtMs, receivedAtMs) > 0 ? receivedAtMs : occurredAtMs
+}
+
+/** How far the client's clock was ahead if that is too far, else 0. */
+export function aheadMs(occurredAtMs: number, receivedAtMs: number): number {
+  return occurredAtMs > receivedAtMs + aheadMaxMs ? occurredAtMs - receivedAtMs : 0
 }

@@ -1,4 +1,4 @@
-/** Keyboard shortcuts of the shell and of the open page, and what is open over the page. */
+/** Keyboard shortcuts of the shell and of the open page. */
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
@@ -36,8 +36,8 @@ export function listenForShortcuts(): void {
     if (onControl && (keys === 'Enter' || keys === ' ')) return
     const inSequence = performance.now() - leaderAtMs < sequenceMs
     leaderAtMs = keys === 'g' ? performance.now() : Number.NEGATIVE_INFINITY
-    const wanted = inSequence ? `g ${keys}` : keys
-    const found = shortcuts.peek().findLast((shortcut) => shortcut.keys.includes(wanted))
+    const sequence = inSequence ? `g ${keys}` : keys
+    const found = shortcuts.peek().findLast((shortcut) => shortcut.keys.includes(sequence))
     if (!found) return
     event.preventDefault()
     found.run()
@@ -52,8 +52,3 @@ export function useShortcuts(mine: Shortcut[]): void {
     // The shortcuts of the first render stay, because their actions read signals instead of values of the render.
   }, [])
 }
-
-/** The overlay over the page: the phone's menu, the palette, or the list of shortcuts. */
-export const menuOpen = signal(false)
-export const paletteOpen = signal(false)
-export const shortcutsOpen = signal(false)

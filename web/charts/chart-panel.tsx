@@ -11,7 +11,7 @@ import { navigate } from '../app/router.ts'
 import { stepName } from '../range/range.ts'
 import { type ChosenFilter, filterOfPart } from '../range/filters.tsx'
 import { type LogsFilter, logsHref } from '../range/filters.tsx'
-import { ValueLink } from '../range/value-link.tsx'
+import { ValueLink } from '../range/filters.tsx'
 import type { Series } from './chart-model.ts'
 import { StackChart } from './stack-chart.tsx'
 

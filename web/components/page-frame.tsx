@@ -1,11 +1,24 @@
-/** The bar above every page: title, the page's own controls, the menu button and the command palette. */
+/** The parts that pages share: the bar above every page, and the empty state of a page without events. */
 import './page-frame.css'
+import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
-import { menuOpen, paletteOpen } from '../app/shortcuts.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError, api } from '../api/api.ts'
+import { ownAddress } from '../app/router.ts'
+import { now } from '../app/clock.ts'
+import { CodeBlock, keyPlaceholder, sampleBody, sendCurl, type SampleKind } from './copy.tsx'
+import { followLive } from '../live/live.ts'
+import { mayManage, refreshOverview, session } from '../app/session.ts'
+import { Brand } from './marks.tsx'
+
+/** The overlay over the page: the phone's menu, the palette, or the list of shortcuts. */
+export const menuOpen = signal(false)
+export const paletteOpen = signal(false)
+export const shortcutsOpen = signal(false)
 
 let titlesShown = 0
 
+/** The page's title and controls, the menu button and the command palette. */
 export function PageBar(props: { title: string; children?: ComponentChildren }) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
@@ -39,4 +52,74 @@ export function PageBar(props: { title: string; children?: ComponentChildren }) 
       </button>
     </header>
   )
+}
+
+interface FirstEventProps {
+  title: string
+  lead: ComponentChildren // which data fills the page
+  kind: SampleKind
+  /** For pages filled by a push instead of events. */
+  push?: { path: string; body: string }
+  /** Follow the live stream until the first event. Logs follows it anyway. */
+  watch?: boolean
+  children?: ComponentChildren
+}
+
+/** The empty state of a page without events: the missing data, the command that sends the first event, and a key. */
+export function FirstEvent(props: FirstEventProps) {
+  const [body] = useState(() => sampleBody(props.kind, now()))
+  useEffect(() => (props.watch ? watchForEvents() : undefined), [props.watch])
+  const url = session.value?.ingestUrl ?? ownAddress()
+  const { push } = props
+  const task = push === undefined ? 'send the first event' : 'send the first push'
+  return (
+    <section class="panel first-event">
+      <Brand sizePx={40} empty />
+      <h2>{props.title}</h2>
+      {props.children}
+      <p class="muted">
+        {props.lead}{' '}
+        {mayManage(session.value)
+          ? 'Create an ingest key in Settings'
+          : 'Ask an owner or admin for an ingest key'}
+        , insert it below, and {task}:
+      </p>
+      <CodeBlock
+        text={
+          push === undefined
+            ? sendCurl(url, keyPlaceholder, body)
+            : sendCurl(url, keyPlaceholder, push.body, push.path)
+        }
+        label={push === undefined ? 'Command that sends a first event' : 'Command that sends a first push'}
+        copyLabel="Copy command"
+      />
+      {mayManage(session.value) && (
+        <a class="button primary" href="/settings/ingest-keys">
+          Create an ingest key
+        </a>
+      )}
+    </section>
+  )
+}
+
+/** Follows the live stream until the first event, then refreshes the counts, which replaces the empty state. */
+function watchForEvents(): () => void {
+  const stop = new AbortController()
+  const filter = { types: [], outcomes: [] }
+  const watch = async (): Promise<void> => {
+    const { live } = await api.events(filter, { limit: 1 }, stop.signal)
+    await followLive({
+      after: live,
+      open: (after, signal) => api.live(filter, after, signal),
+      onEvents: () => void refreshOverview(),
+      onState: () => {},
+      onForgotten: () => {},
+      signal: stop.signal,
+    })
+  }
+  watch().catch((error: unknown) => {
+    // The page works without the stream; reopening it shows new events.
+    if (!(error instanceof ApiError) && !stop.signal.aborted) throw error
+  })
+  return () => stop.abort()
 }

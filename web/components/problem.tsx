@@ -1,8 +1,11 @@
-/** The error of a failed request: what happened, what to do, and the request ID to quote. */
+/** The error of a failed request, and the task that runs a request for a user's action. */
 import './problem.css'
+import { useSignal, type Signal } from '@preact/signals'
+import { asApiError } from '../app/session.ts'
 import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api/api.ts'
 
+/** Shows what happened, what to do, and the request ID to quote. */
 export function Problem(props: { error: ApiError; onRetry?: () => void; children?: ComponentChildren }) {
   const { error, onRetry } = props
   return (
@@ -35,4 +38,35 @@ export function furtherIssues(error: { message: string; issues: { message: strin
     .map(({ message }) => message)
     .filter((message) => !seen.has(message) && seen.add(message))
     .join(' ')
+}
+
+/** One user action that calls the server: never twice at once, with its busy state and error. */
+interface Task {
+  busy: Signal<boolean>
+  problem: Signal<ApiError | null>
+  /** Does nothing while a call is running. Resolves to true if the work succeeded. */
+  run(work: () => Promise<void>): Promise<boolean>
+}
+
+export function useTask(): Task {
+  const busy = useSignal(false)
+  const problem = useSignal<ApiError | null>(null)
+  return {
+    busy,
+    problem,
+    async run(work) {
+      if (busy.value) return false
+      busy.value = true
+      problem.value = null
+      try {
+        await work()
+        return true
+      } catch (error) {
+        problem.value = asApiError(error)
+        return false
+      } finally {
+        busy.value = false
+      }
+    },
+  }
 }

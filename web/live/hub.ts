@@ -2,9 +2,9 @@
  * Shares one live stream between the tabs of a browser: reads it once and sends each tab the events of its filter. The
  * events between a tab's position and the stream's are fetched first, so a new tab has no gaps and no duplicates.
  */
-import { messageReader, type StreamMessage } from './sse.ts'
+import { messageReader, type StreamMessage } from './shared.ts'
 import { fieldFilters } from '../api/field-filters.ts'
-import { eventTimeMs } from '../text/event-time.ts'
+import { eventTimeMs } from '../api/field-filters.ts'
 import type { EventFilter, ReceivedEvent, TraceEvent } from '../api/event-shapes.ts'
 
 /** Receives the stream of one tab, as the text of a server-sent event stream. */

@@ -1,4 +1,4 @@
-/** A tab's side of the shared stream: a response like that of /api/live, read from the worker that all tabs share. */
+/** The live stream in a tab: a response from the shared worker, their messages, and the parser of the stream. */
 import type { EventFilter } from '../api/event-shapes.ts'
 
 /** The messages between tabs and the shared worker. `n` numbers the streams of a tab. */
@@ -76,7 +76,10 @@ function connect(base: string): Line | null {
   }
 }
 
-/** Rejects with an AbortError when `signal` aborts, and with a TypeError when the appliance does not respond. */
+/**
+ * A response like that of /api/live, read from the worker that all tabs share. Rejects with an AbortError when `signal`
+ * aborts, and with a TypeError when the appliance does not respond.
+ */
 export function sharedLive(ask: SharedAsk): Promise<Response> {
   if (line === undefined) line = connect(ask.base)
   const shared = line
@@ -122,4 +125,50 @@ export function sharedLive(ask: SharedAsk): Promise<Response> {
     signal.addEventListener('abort', onAbort)
     shared.send({ kind: 'open', n, base, reader, filter, after })
   })
+}
+
+/** A message of a server-sent event stream. */
+export interface StreamMessage {
+  event: string
+  id: string | null
+  data: string
+}
+
+/** A stateful parser: accepts text wherever the network splits it, and returns the complete messages. */
+export function messageReader(): (text: string) => StreamMessage[] {
+  let rest = ''
+  let lines: string[] = []
+  return (text) => {
+    const messages: StreamMessage[] = []
+    rest += text
+    // A carriage return at the end may be the first half of CRLF, so it waits for more text.
+    const whole = rest.split(/\r\n|\n|\r(?!$)/)
+    rest = whole.pop() ?? ''
+    for (const line of whole) {
+      if (line !== '') {
+        lines.push(line)
+        continue
+      }
+      const message = messageOf(lines)
+      if (message !== null) messages.push(message)
+      lines = []
+    }
+    return messages
+  }
+}
+
+function messageOf(lines: string[]): StreamMessage | null {
+  let event = 'message'
+  let id: string | null = null
+  const data: string[] = []
+  for (const line of lines) {
+    const colon = line.indexOf(':')
+    if (colon === 0) continue // a comment, sent as a heartbeat
+    const name = colon === -1 ? line : line.slice(0, colon)
+    const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
+    if (name === 'event') event = value
+    else if (name === 'id') id = value
+    else if (name === 'data') data.push(value)
+  }
+  return data.length === 0 ? null : { event, id, data: data.join('\n') }
 }

@@ -1,8 +1,24 @@
 /** Cached answers belong to one key and one reader, and their number is bounded. */
-import { prefetchQuery, readCache, writeCache } from './query.ts'
-import { afterEach, expect, test } from 'bun:test'
-import type { Session } from '../api/api.ts'
+import {
+  createInvalidation,
+  createQuery,
+  prefetchQuery,
+  readCache,
+  refreshOnEvents,
+  refreshOnInvalidate,
+  refreshPushed,
+  runQuery,
+  writeCache,
+  type LiveSource,
+  type Outcome,
+  type Pushed,
+  type Query,
+  type QueryModel,
+} from './query.ts'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { session } from '../app/session.ts'
+import { until } from '../../tests/support/until.ts'
+import { ApiError, type Session } from '../api/api.ts'
 
 afterEach(() => {
   session.value = null
@@ -66,3 +82,188 @@ test('the oldest responses leave the cache first', () => {
     [null, 0, 1],
   )
 })
+
+/** Queries follow their key, the stream and invalidations: old data stays until newer data is there. */
+let readers = 0
+
+/** Each test has a reader of its own, and so an empty cache. */
+beforeEach(() => {
+  readers += 1
+  session.value = { account: { id: `acc_${readers}` }, org: { id: 'org_1' } } as Session
+})
+
+const every = { types: [], outcomes: [] }
+
+/** A server whose answers wait until the test gives them, and whose streams the test wakes. */
+function fakeServer() {
+  const asked: { key: string; answer: (value: string) => void; fail: (error: Error) => void }[] = []
+  const streams: { after: string; arrive: () => void; ended: boolean }[] = []
+  let position = 0
+  const query = (key: string): Query<string> => ({
+    key,
+    fetch: () =>
+      new Promise((resolve, reject) => {
+        asked.push({ key, answer: resolve, fail: reject })
+      }),
+  })
+  const source: LiveSource = {
+    newest: () => Promise.resolve({ events: [], nextCursor: null, live: `at-${++position}` }),
+    live: (_, after, signal) => {
+      const body = new ReadableStream<Uint8Array>({
+        start(stream) {
+          const entry = { after, ended: false, arrive: () => {} }
+          const text = 'event: events\ndata: {"events":[]}\nid: next\n\n'
+          entry.arrive = () => stream.enqueue(new TextEncoder().encode(text))
+          signal.addEventListener('abort', () => {
+            entry.ended = true
+            stream.error(signal.reason)
+          })
+          streams.push(entry)
+        },
+      })
+      return Promise.resolve(new Response(body))
+    },
+  }
+  return { source, query, asked, streams }
+}
+
+function liveModel<T>(source: LiveSource) {
+  const policy = refreshOnEvents<T>(source, every)
+  const model: QueryModel<T> = createQuery(policy, { keepPrevious: true })
+  return { model, connection: policy.connection }
+}
+
+test('fetches once, follows from the position before the fetch, and fetches again when an event arrives', async () => {
+  const { source, query, asked, streams } = fakeServer()
+  const { model } = liveModel<string>(source)
+  model.start(query('range=7d'))
+  await until(() => asked.length === 1)
+  expect([asked[0]!.key, streams.length]).toEqual(['range=7d', 0])
+  asked[0]!.answer('first')
+  await until(() => streams.length === 1)
+  expect([model.data.value, streams[0]!.after, model.stale.value]).toEqual(['first', 'at-1', false])
+  const wokenAtMs = performance.now()
+  streams[0]!.arrive()
+  await until(() => asked.length === 2)
+  expect(performance.now() - wokenAtMs).toBeGreaterThan(900)
+  expect([streams[0]!.ended, model.data.value]).toEqual([true, 'first'])
+  asked[1]!.answer('second')
+  await until(() => model.data.value === 'second')
+  model.stop()
+})
+
+test('a new key marks old data as stale, and a late response of the old key is not shown', async () => {
+  const { source, query, asked } = fakeServer()
+  const { model } = liveModel<string>(source)
+  model.start(query('range=7d'))
+  await until(() => asked.length === 1)
+  asked[0]!.answer('week')
+  await until(() => model.data.value === 'week')
+  model.start(query('range=30d'))
+  model.start(query('range=24h'))
+  expect([model.stale.value, model.data.value]).toEqual([true, 'week'])
+  await until(() => asked.length >= 2 && asked.at(-1)!.key === 'range=24h')
+  asked.at(-1)!.answer('day')
+  await until(() => model.data.value === 'day')
+  for (const late of asked.slice(1, -1)) late.answer('month')
+  await Bun.sleep(20)
+  expect([model.data.value, model.stale.value]).toEqual(['day', false])
+  model.stop()
+})
+
+test('cached data is shown at once, marked stale until it is fetched again', async () => {
+  const { source, query, asked } = fakeServer()
+  writeCache('range=7d', 'cached week')
+  const { model } = liveModel<string>(source)
+  model.start(query('range=7d'))
+  expect([model.data.value, model.stale.value]).toEqual(['cached week', true])
+  await until(() => asked.length === 1)
+  asked[0]!.answer('week')
+  await until(() => model.data.value === 'week')
+  expect(model.stale.value).toBe(false)
+  model.stop()
+})
+
+test('equal data keeps its identity when only the clock differs, so nothing renders again', async () => {
+  interface Counted {
+    now: string
+    count: number
+  }
+  const answers: Counted[] = [
+    { now: '2026-11-21T10:01:00.000Z', count: 5 },
+    { now: '2026-11-21T10:02:00.000Z', count: 5 },
+    { now: '2026-11-21T10:03:00.000Z', count: 6 },
+    { now: '2026-11-21T10:13:00.000Z', count: 6 },
+  ]
+  const shown: (Counted | null)[] = []
+  const { source } = fakeServer()
+  for (const answer of answers) {
+    const { model } = liveModel<Counted>(source)
+    model.start({ key: 'range=7d', fetch: () => Promise.resolve(answer) })
+    await until(() => model.data.value !== null && !model.stale.value)
+    shown.push(model.data.value)
+    model.stop()
+  }
+  // The third has another number, the clock of the fourth moved on by ten minutes.
+  expect(shown.map((one) => answers.indexOf(one as Counted))).toEqual([0, 0, 2, 3])
+})
+
+test('a rejected query is not fetched again; an outage keeps the data and is retried', async () => {
+  const { source, query, asked } = fakeServer()
+  const { model, connection } = liveModel<string>(source)
+  model.start(query('range=never'))
+  await until(() => asked.length === 1)
+  asked[0]!.fail(new ApiError(400, 'invalid_query', 'range must be one of'))
+  await until(() => model.error.value !== null)
+  expect([model.error.value?.code, connection.value.state]).toEqual(['invalid_query', 'lost'])
+  model.start(query('range=7d'))
+  await until(() => asked.length === 2)
+  asked[1]!.fail(new ApiError(503, 'overloaded', 'busy'))
+  await until(() => model.error.value?.code === 'overloaded')
+  await until(() => asked.length === 3)
+  asked[2]!.answer('back')
+  await until(() => model.data.value === 'back')
+  expect(model.error.value).toBeNull()
+  model.stop()
+}, 20_000)
+
+test('a stopped query does not consume the invalidation of the next one', async () => {
+  const invalidation = createInvalidation()
+  const [old, next] = [new AbortController(), new AbortController()]
+  const published: (string | null)[] = []
+  const answers = { old: 0, next: 0 }
+  const query = (name: 'old' | 'next') => ({ key: name, fetch: async () => `${name} ${++answers[name]}` })
+  const publish = ({ data }: Outcome<string>): void => void published.push(data)
+  const restMs = 40
+  void runQuery(query('old'), refreshOnInvalidate<string>(invalidation, restMs), publish, old.signal)
+  await until(() => published.length === 1)
+  // Stopped while it rests; its rest would end after the next query already waits.
+  old.abort()
+  void runQuery(query('next'), refreshOnInvalidate<string>(invalidation, 0), publish, next.signal)
+  await Bun.sleep(2 * restMs)
+  invalidation.invalidate()
+  await until(() => published.length === 3)
+  expect(published).toEqual(['old 1', 'next 1', 'next 2'])
+  next.abort()
+})
+
+test('an empty pushed list is polled; a filled one is fetched again only when it is no longer fresh', async () => {
+  const invalidation = createInvalidation()
+  const stop = new AbortController()
+  const lists: string[][] = [[], ['a tool'], ['a tool', 'another']]
+  let fetched = 0
+  const query: Query<Pushed<string>> = {
+    key: 'tools',
+    fetch: async () => ({ list: lists[Math.min(fetched++, 2)] ?? [], hasMore: false }),
+  }
+  const freshMs = 100
+  void runQuery(query, refreshPushed<string>(invalidation, freshMs), () => {}, stop.signal)
+  await until(() => fetched === 2)
+  invalidation.invalidate()
+  await Bun.sleep(freshMs / 2)
+  expect(fetched).toBe(2)
+  await Bun.sleep(freshMs)
+  invalidation.invalidate()
+  await until(() => fetched === 3)
+  stop.abort()
+}, 20_000)

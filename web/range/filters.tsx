@@ -1,5 +1,8 @@
-/** Filters of a page of counts (`filter=vendor:GPTBot` in the address), and links to the same events in Logs. */
+/** Filters of a page of counts (`filter=vendor:GPTBot` in the URL): values that set them, and links to Logs. */
+import './filters.css'
 import { place, query, withQuery } from '../app/router.ts'
+import { visibleText } from '../components/text.tsx'
+import type { ComponentChildren } from 'preact'
 
 /** The parameters of GET /v1/traces in links to Logs. */
 export interface LogsFilter {
@@ -85,4 +88,28 @@ export function logsHref({ siteIds = [], ...fields }: LogsFilter): string {
   }
   for (const siteId of siteIds) params.append('siteId', siteId)
   return `/logs?${params.toString().replaceAll('%2A', '*')}`
+}
+
+interface ValueLinkProps {
+  filter: ChosenFilter
+  logs?: string | undefined // where Logs has this filter
+  children: ComponentChildren
+}
+
+const shownMax = 60
+
+/** A value that filters the page when clicked, with a link to its events in Logs. */
+export function ValueLink({ filter, logs, children }: ValueLinkProps) {
+  if (!canFilter()) return logs === undefined ? <>{children}</> : <a href={logs}>{children}</a>
+  const what = `${filterable[filter.name]?.word ?? filter.name} ${visibleText(filter.value).slice(0, shownMax)}`
+  return (
+    <span class="value-link">
+      <a href={filterHref(filter)} title={`Filter by ${what}`}>
+        {children}
+      </a>
+      {logs !== undefined && (
+        <a class="to-logs" href={logs} aria-label={`Open ${what} in Logs`} title="Open in Logs" />
+      )}
+    </span>
+  )
 }

@@ -1,9 +1,10 @@
-/** Range, site and comparison in the URL, and their labels. */
+/** Range, site and comparison in the URL: reading, changing and labelling them, and carrying them to the next page. */
 import { startOf, wallOf } from '../../server/text/time-zone.ts'
-import type { PeriodView } from '../api/api.ts'
-import { now } from '../app/clock.ts'
+import { isoTime, now } from '../app/clock.ts'
 import { clockTime, counted, dayName, hourTime, monthName, zoneMark } from '../text/format.ts'
-import { zone } from '../app/zone.ts'
+import { zone } from '../app/clock.ts'
+import { navigate, place, withQuery } from '../app/router.ts'
+import type { PeriodView } from '../api/api.ts'
 
 export const runningRanges = {
   '24h': 'Last 24 hours',
@@ -27,8 +28,8 @@ const rangeFields = ['range', 'since', 'until', 'siteId', 'compare'] as const
 
 export function choiceOf(query: URLSearchParams): RangeChoice {
   const since = query.get('since')
-  const wanted = query.get('range')
-  const range = wanted !== null && Object.hasOwn(runningRanges, wanted) ? (wanted as RunningRange) : '7d'
+  const name = query.get('range')
+  const range = name !== null && Object.hasOwn(runningRanges, name) ? (name as RunningRange) : '7d'
   return {
     range: since === null ? range : null,
     since,
@@ -39,7 +40,7 @@ export function choiceOf(query: URLSearchParams): RangeChoice {
 }
 
 /** The query of the URL for this choice, without defaults. */
-export function addressOf(choice: RangeChoice): { [member: string]: string[] } {
+export function addressOf(choice: RangeChoice): { [field: string]: string[] } {
   return {
     range: choice.range === null || choice.range === '7d' ? [] : [choice.range],
     since: choice.range === null && choice.since !== null ? [choice.since] : [],
@@ -178,4 +179,30 @@ function utcHours({ edges, zone: timeZone }: PeriodView): string {
   const minutes =
     edges.map((ms) => clockTime(ms, timeZone).slice(3)).find((minute) => minute !== '00') ?? '00'
   return `Counts use UTC hours: in ${timeZone}, hours start at :${minutes} and days at 23:${minutes}.`
+}
+
+/** Changes the range, the site or the comparison. Each change adds a history entry. */
+export function chooseRange(change: Partial<RangeChoice>): void {
+  const here = place.peek()
+  const choice = { ...choiceOf(new URLSearchParams(here.search)), ...change }
+  navigate(here.path + withQuery(here.search, addressOf(choice)))
+}
+
+/** Applies a range selected in a chart. */
+export function chooseTimes(sinceMs: number, untilMs: number): void {
+  chooseRange({ range: null, since: isoTime(sinceMs), until: isoTime(untilMs) })
+}
+
+let last = ''
+
+/** The range fields of the last page of counts. */
+export const lastRange = (): string => last
+
+export function rememberRange(part: string): void {
+  last = part
+}
+
+/** The parameters of a page opened by its plain link. */
+export function nextPageParams(): URLSearchParams {
+  return rangeParams(choiceOf(new URLSearchParams(last)))
 }

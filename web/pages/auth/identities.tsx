@@ -1,6 +1,6 @@
 /** Accepted subjects and failure reasons, read from the newest events because names are not counted by hour. */
 import { useQuery } from '../../query/use-query.ts'
-import { countsQuery, fetchAllRows } from '../../query/counts.ts'
+import { countsQuery, fetchAllRows } from '../../query/use-query.ts'
 import type { IdentityDetail, PeriodView } from '../../api/api.ts'
 import { Bars } from '../../charts/breakdown.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'

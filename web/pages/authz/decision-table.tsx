@@ -1,13 +1,13 @@
 /** Decisions by the values of one field: count, blocked, change. */
-import { fetchAllRows } from '../../query/counts.ts'
+import { fetchAllRows } from '../../query/use-query.ts'
 import type { AuthzCounts, Cut } from '../../api/api.ts'
-import { blockedColumns, changeColumns, valueName, valueRows } from '../../charts/breakdown-columns.tsx'
+import { blockedColumns, changeColumns, valueName, valueRows } from '../../charts/breakdown.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
 import { measures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
 import { logsHref } from '../../range/filters.tsx'
-import { ValueLink } from '../../range/value-link.tsx'
+import { ValueLink } from '../../range/filters.tsx'
 import { choiceOf, compares } from '../../range/range.ts'
 
 interface DecisionTableProps {

@@ -2,7 +2,7 @@
 import { useQuery } from '../../query/use-query.ts'
 import { prefetchQuery } from '../../query/query.ts'
 import { api, type PeriodView, type ReceivedEvent } from '../../api/api.ts'
-import { everyRow } from '../../charts/csv.ts'
+import { everyRow } from '../../charts/data-table.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../app/clock.ts'
 import { ClassMark, Vial } from '../../components/marks.tsx'

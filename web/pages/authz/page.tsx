@@ -1,8 +1,8 @@
 /** Authz: allowed, denied and reviewed decisions by tool, rule, reason and vendor. */
-import { prefetchCounts, useCounts } from '../../query/counts.ts'
+import { prefetchCounts, useCounts } from '../../query/use-query.ts'
 import './page.css'
 import type { AuthzCounts } from '../../api/api.ts'
-import { percent, shareOf } from '../../charts/change.ts'
+import { percent, shareOf } from '../../charts/headlines.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { Bars } from '../../charts/breakdown.tsx'
 import { countOf, breakdownBars, breakdownRest } from '../../charts/breakdown.tsx'

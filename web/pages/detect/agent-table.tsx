@@ -1,13 +1,7 @@
 /** The table of detected vendors and their agents: operator, purpose, counts, blocked, change. */
-import { fetchAllRows } from '../../query/counts.ts'
-import { shareOf } from '../../charts/change.ts'
-import {
-  changeColumns,
-  shareColumn,
-  valueName,
-  valueRows,
-  type ValueRow,
-} from '../../charts/breakdown-columns.tsx'
+import { fetchAllRows } from '../../query/use-query.ts'
+import { shareOf } from '../../charts/headlines.tsx'
+import { changeColumns, shareColumn, valueName, valueRows, type ValueRow } from '../../charts/breakdown.tsx'
 import { DataTable, type Column } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, counted, hourTime } from '../../text/format.ts'
@@ -15,8 +9,8 @@ import { measures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
 import { choiceOf, compares, lengthName, rangeWords } from '../../range/range.ts'
 import { logsHref } from '../../range/filters.tsx'
-import { ValueLink } from '../../range/value-link.tsx'
-import { knownAgent } from './known-agents.ts'
+import { ValueLink } from '../../range/filters.tsx'
+import { knownAgent } from './vendor-dialog.tsx'
 import type { CountedName, DetectCounts, PeriodView } from '../../api/api.ts'
 
 interface AgentRow extends ValueRow {

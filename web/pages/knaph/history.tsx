@@ -1,9 +1,9 @@
 /** Versions of a site's memory, their scores and changes. */
 import { useSignal } from '@preact/signals'
 import { ChangeMark } from '../../charts/headlines.tsx'
-import { pointsOf } from '../../charts/change.ts'
+import { pointsOf } from '../../charts/headlines.tsx'
 import { ApiError } from '../../api/api.ts'
-import { Differences } from '../../components/differences.tsx'
+import { Differences } from '../../components/json.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { bytesText } from '../../text/format.ts'
 import { type Difference, type MemoryVersion, registryApi } from '../../api/registry-api.ts'

@@ -1,5 +1,5 @@
 /** The quality score of a site's memory: its source, its parts, and how to raise it. */
-import { pointsOf } from '../../charts/change.ts'
+import { pointsOf } from '../../charts/headlines.tsx'
 import { ChangeMark } from '../../charts/headlines.tsx'
 import type { Memory, MemoryVersion } from '../../api/registry-api.ts'
 import { scoreParts, scoreWith } from './snapshot.ts'

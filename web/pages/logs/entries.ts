@@ -1,5 +1,5 @@
 /** The rows of Logs: new events on top, history below, no duplicates. */
-import { eventTimeMs } from '../../text/event-time.ts'
+import { eventTimeMs } from '../../api/field-filters.ts'
 import type { ReceivedEvent, TraceEvent } from '../../api/api.ts'
 
 export interface Entry {

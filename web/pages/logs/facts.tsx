@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import type { TraceEvent } from '../../api/api.ts'
 import { ClassMark, Vial } from '../../components/marks.tsx'
 import { Text } from '../../components/text.tsx'
-import { aheadMs } from '../../text/event-time.ts'
+import { aheadMs } from '../../api/field-filters.ts'
 import { duration, fullTime, utcTime } from '../../text/format.ts'
 
 function Fact(props: { name: string; children: ComponentChildren }) {

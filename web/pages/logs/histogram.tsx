@@ -9,7 +9,7 @@ import { isoTime } from '../../app/clock.ts'
 import { filterParams } from '../../api/event-shapes.ts'
 import { counted, duration, fullTime } from '../../text/format.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
-import { zone } from '../../app/zone.ts'
+import { zone } from '../../app/clock.ts'
 import type { Query } from '../../query/query.ts'
 import type { LogsModel } from './model.ts'
 

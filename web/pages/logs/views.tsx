@@ -3,7 +3,7 @@ import { signal, useSignal } from '@preact/signals'
 import { useEffect, useId } from 'preact/hooks'
 import { Disclosure } from './disclosure.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { useTask } from '../../components/task.ts'
+import { useTask } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { counted } from '../../text/format.ts'
 import { place } from '../../app/router.ts'
@@ -22,7 +22,7 @@ import {
   viewNameCharsMax,
 } from '../../api/saved-views.ts'
 import { session } from '../../app/session.ts'
-import { visibleText } from '../../text/text.ts'
+import { visibleText } from '../../components/text.tsx'
 import { viewSearch } from './filter.ts'
 
 export function Views() {

@@ -1,5 +1,5 @@
 /** One session as a timeline of its events. */
-import { createLiveQuery } from '../../query/counts.ts'
+import { createLiveQuery } from '../../query/use-query.ts'
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { ApiError, type TraceEvent } from '../../api/api.ts'

@@ -7,7 +7,7 @@ import { Problem } from '../../components/problem.tsx'
 import { navigate, place } from '../../app/router.ts'
 import { enter, entry, needsOwner, session, signInNotice } from '../../app/session.ts'
 import { AloneNote, CodeField, CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
-import { useTask } from '../../components/task.ts'
+import { useTask } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { identityApi } from '../../api/identity-api.ts'
 

@@ -1,6 +1,6 @@
 /** Findings in a tool's descriptor: its name, its description, hidden or injected text. */
 import type { Json, JsonObject } from '../../api/registry-api.ts'
-import { segments } from '../../text/text.ts'
+import { segments } from '../../components/text.tsx'
 
 export type FindingCode = 'name' | 'description' | 'instructions' | 'hidden' | 'read_only'
 

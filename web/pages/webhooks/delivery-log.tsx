@@ -2,7 +2,7 @@
 import { type Delivery, type DeliveryFilter, type DeliveryStatus, webhookApi } from '../../api/webhook-api.ts'
 import { now } from '../../app/clock.ts'
 import { navigate, place, withQuery } from '../../app/router.ts'
-import { everyRow } from '../../charts/csv.ts'
+import { everyRow } from '../../charts/data-table.tsx'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Text } from '../../components/text.tsx'
 import { counted, duration, eventTime, fullTime, utcTime } from '../../text/format.ts'

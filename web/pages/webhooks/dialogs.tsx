@@ -4,8 +4,8 @@ import { ApiError } from '../../api/api.ts'
 import { isoTime } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
 import { webhookApi, type Endpoint } from '../../api/webhook-api.ts'
-import { localMoment, zone } from '../../app/zone.ts'
-import { Field, FormDialog, textOf } from '../../components/form-dialog.tsx'
+import { localMoment, zone } from '../../app/clock.ts'
+import { Field, FormDialog, textOf } from '../../components/dialog.tsx'
 
 interface RangeDialogProps {
   endpoint: Endpoint

@@ -1,6 +1,6 @@
 /** The filters of the audit log, and how the fields of an entry are shown. */
 import { isoTime } from '../../../app/clock.ts'
-import { dayStart } from '../../../app/zone.ts'
+import { dayStart } from '../../../app/clock.ts'
 import type { Metadata } from '../../../api/identity-api.ts'
 
 export interface AuditFilter {

@@ -7,9 +7,9 @@ import { bytesText, count, counted } from '../../../text/format.ts'
 import { overview, refreshOverview, session } from '../../../app/session.ts'
 import { useSignal } from '@preact/signals'
 import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/task.ts'
+import { useTask } from '../../../components/problem.tsx'
 import { operateApi, type Retention } from '../../../api/operate-api.ts'
-import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
+import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { RoleNote } from '../role-note.tsx'
 
 const shownMax = 30

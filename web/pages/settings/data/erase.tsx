@@ -2,13 +2,13 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/task.ts'
+import { useTask } from '../../../components/problem.tsx'
 import { counted } from '../../../text/format.ts'
 import { operateApi, type Erasure, type Erasures } from '../../../api/operate-api.ts'
 import { refreshOverview, session } from '../../../app/session.ts'
 import { Moment } from '../../../components/time.tsx'
 import { Text } from '../../../components/text.tsx'
-import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
+import { Choice, Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 
 /** Progress is polled because no stream reports it. */
 const pollMs = 500

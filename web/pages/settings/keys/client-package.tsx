@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { get } from '../../../api/api.ts'
 import { ownAddress } from '../../../app/router.ts'
-import { CodeBlock } from '../../../components/code-block.tsx'
+import { CodeBlock } from '../../../components/copy.tsx'
 import { session } from '../../../app/session.ts'
 
 interface Manifest {

@@ -1,8 +1,8 @@
 /** The limits of a key as form fields: sites and proxy for ingest keys, scopes for secret keys, and an expiry. */
 import type { Key, KeyKind, KeyWanted } from '../../../api/api.ts'
 import { isoTime } from '../../../app/clock.ts'
-import { dayOf, dayStart, zone } from '../../../app/zone.ts'
-import { Field, textOf } from '../../../components/form-dialog.tsx'
+import { dayOf, dayStart, zone } from '../../../app/clock.ts'
+import { Field, textOf } from '../../../components/dialog.tsx'
 
 const scopes = ['traces:read', 'metrics:read', 'audit:read', 'webhooks:read', 'webhooks:write']
 

@@ -2,11 +2,11 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/task.ts'
+import { useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import { counted } from '../../../text/format.ts'
 import { identityApi, type SignInRule } from '../../../api/identity-api.ts'
-import { FormDialog } from '../../../components/form-dialog.tsx'
+import { FormDialog } from '../../../components/dialog.tsx'
 
 const namedMax = 10
 

@@ -2,11 +2,11 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/task.ts'
+import { useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import { identityApi, type Site } from '../../../api/identity-api.ts'
 import { mayManage, session } from '../../../app/session.ts'
-import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
+import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 
 export function Sites() {

@@ -8,7 +8,7 @@ import {
   type EndpointMembers,
   type UnknownType,
 } from '../../../api/webhook-api.ts'
-import { Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
+import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 
 interface EndpointDialogProps {
   endpoint: Endpoint | null // null: a new one

@@ -7,7 +7,7 @@ import {
   type RuleNumbers,
   webhookApi,
 } from '../../../api/webhook-api.ts'
-import { Choice, Field, FormDialog, textOf } from '../../../components/form-dialog.tsx'
+import { Choice, Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { isRuleKind, type NumberName, percent, ruleNames, ruleNumbers, shareOf } from './rule-labels.ts'
 
 interface RuleDialogProps {

@@ -1,7 +1,7 @@
 /** What the fields of a range say is the range, and the range says the same fields again. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { fieldsOf, rangeOf } from './range-dialog.tsx'
+import { fieldsOf, rangeOf } from './range-bar.tsx'
 
 const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu')
 const iso = (range: ReturnType<typeof rangeOf>) =>

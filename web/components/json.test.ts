@@ -1,7 +1,7 @@
 /** The pretty printer changes white space and nothing else. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { fieldText, prettyJson, prettyTokens } from './json-text.ts'
+import { fieldText, prettyJson, prettyTokens } from './json.tsx'
 
 test('formats every value like JSON.stringify with two spaces', () => {
   fc.assert(

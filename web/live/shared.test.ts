@@ -1,7 +1,7 @@
 /** However the bytes of a stream are cut, the same messages come out. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { messageReader } from './sse.ts'
+import { messageReader } from './shared.ts'
 
 const stream =
   ': heartbeat\n\nevent: events\nid: 41\ndata: {"events":[1]}\n\n' +

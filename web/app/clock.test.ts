@@ -1,7 +1,7 @@
 /** Date fields are read by the clocks of the zone, also on the days on which those change. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { dayOf, dayStart, localMoment } from './zone.ts'
+import { dayOf, dayStart, localMoment } from './clock.ts'
 
 const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu', 'America/Havana')
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString().slice(0, 16))

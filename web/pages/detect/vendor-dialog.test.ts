@@ -1,7 +1,7 @@
 /** Operators and agents are found by name, with a purpose and a source to read. */
 import { expect, test } from 'bun:test'
 import operators from './operators.json'
-import { knownAgent } from './known-agents.ts'
+import { knownAgent } from './vendor-dialog.tsx'
 
 test('agents and operators are found by their names', () => {
   expect(knownAgent('gptbot')).toMatchObject({ operator: 'OpenAI', purposes: ['training'], agents: [] })

@@ -1,7 +1,7 @@
 /** Hostile text: nothing hides, nothing is lost, nothing grows past its bound. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { escapeHidden, hiddenName, middleCut, segments, visibleText } from './text.ts'
+import { escapeHidden, hiddenName, middleCut, segments, visibleText } from './text.tsx'
 
 const unicode = fc.string({ unit: 'binary' })
 

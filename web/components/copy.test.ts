@@ -1,6 +1,6 @@
 /** The samples that the dashboard offers to paste are whole events of now. */
 import { expect, test } from 'bun:test'
-import { type SampleKind, sampleBody, sampleType } from './curl.ts'
+import { type SampleKind, sampleBody, sampleType } from './copy.tsx'
 
 interface Sample {
   events: [
