@@ -206,9 +206,10 @@ async function eventsOf(store: Store, orgId: string): Promise<{ total: number; t
     events.push(...page.events)
     before = page.next
   } while (before !== null)
-  events.sort((a, b) => sentAtMs(b.json) - sentAtMs(a.json) || b.seq - a.seq)
+  const sent = events.map(({ json, seq }) => ({ json, seq, atMs: sentAtMs(json) }))
+  sent.sort((a, b) => b.atMs - a.atMs || b.seq - a.seq)
   const hash = new Bun.CryptoHasher('sha256')
-  for (const { json } of events) hash.update(json)
+  for (const { json } of sent) hash.update(json)
   return { total: events.length, texts: hash.digest('hex') }
 }
 

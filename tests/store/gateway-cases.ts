@@ -3,18 +3,7 @@ import { expect } from 'bun:test'
 import fc from 'fast-check'
 import type { EventPosition, EventRecord, Store } from '../../db/contract/store.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
-import type { Cases } from './subject.ts'
-
-async function countAll(store: Store, orgId: string, filter: object, ceilingSeq: number): Promise<number> {
-  let total = 0
-  for (let afterSeq = 0; afterSeq < ceilingSeq;) {
-    const step = await store.events.count({ orgId, filter, afterSeq, ceilingSeq })
-    expect(step.lastSeq).toBeGreaterThan(afterSeq)
-    total += step.count
-    afterSeq = step.lastSeq
-  }
-  return total
-}
+import { countAll, type Cases } from './subject.ts'
 
 async function searchAll(store: Store, orgId: string, text: string, limit: number): Promise<string[]> {
   const found: string[] = []

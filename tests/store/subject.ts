@@ -1,7 +1,7 @@
 /** Passed to a conformance case: an open store, its own organization, and a way to open other folders. */
 import { expect } from 'bun:test'
 import { StoreError } from '../../db/contract/errors.ts'
-import type { AuditEntry, Store } from '../../db/contract/store.ts'
+import type { AuditEntry, EventFilter, Store } from '../../db/contract/store.ts'
 
 export type OpenFolder = (folder: string) => Promise<Store>
 
@@ -37,6 +37,23 @@ export async function auditOf(store: Store, orgId: string): Promise<AuditEntry[]
     beforeSeq = page.next
   } while (beforeSeq !== null)
   return entries
+}
+
+/** Counts to `ceilingSeq` in as many steps as it takes: each step ends after 100 ms. */
+export async function countAll(
+  store: Store,
+  orgId: string,
+  filter: EventFilter,
+  ceilingSeq: number,
+): Promise<number> {
+  let total = 0
+  for (let afterSeq = 0; afterSeq < ceilingSeq;) {
+    const step = await store.events.count({ orgId, filter, afterSeq, ceilingSeq })
+    expect(step.lastSeq).toBeGreaterThan(afterSeq)
+    total += step.count
+    afterSeq = step.lastSeq
+  }
+  return total
 }
 
 /** Runs `verb` and checks that it wrote exactly this entry. */

@@ -1,7 +1,7 @@
 /** Upgrades from every earlier schema: nothing lost, a backup first, all or nothing, newer data rejected. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newestSchema, readSchema } from '../../db/open.ts'
 import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
@@ -15,6 +15,7 @@ import { cli } from '../support/binary.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { contentOf, fixtures, saveFixture, sealedAgent, sealedEvents, type Fixture } from './fixture.ts'
 import { makeBatch, makeEvent, noon } from './make.ts'
+import { countAll } from './subject.ts'
 
 setDefaultTimeout(60_000)
 
@@ -30,6 +31,27 @@ const unpacked = (fixture: Fixture, name: string): string => {
   return folder
 }
 const backupOf = (folder: string) => ({ dir: join(folder, 'backups'), passphrase: null })
+
+const upgrades = new Map<string, Promise<string>>()
+
+/** The folder of a fixture after its upgrade, which runs once for all tests. They change only copies of it. */
+function upgraded(fixture: Fixture): Promise<string> {
+  const upgrade = async () => {
+    const folder = unpacked(fixture, 'upgraded')
+    await (await openDataFolder(folder, clock, backupOf(folder))).close()
+    return folder
+  }
+  const known = upgrades.get(fixture.name) ?? upgrade()
+  upgrades.set(fixture.name, known)
+  return known
+}
+
+async function copyOf(fixtureName: string, name: string): Promise<string> {
+  const fixture = fixtures().find((one) => one.name === fixtureName)
+  const folder = temp.join(`${fixtureName}-${name}`)
+  cpSync(await upgraded(fixture!), folder, { recursive: true })
+  return folder
+}
 
 async function expectWhole(folder: string, { content }: Fixture): Promise<void> {
   const store = await openStore({ folder, now: noon })
@@ -56,9 +78,7 @@ test('a fixture of any schema can be saved and read back; the newest one is that
 describe.each(fixtures().map((fixture) => [fixture.name, fixture] as const))('from %s', (_name, fixture) => {
   const { schema } = fixture
   test('everything is there, a sound backup was made before, and doing it again does nothing', async () => {
-    const folder = unpacked(fixture, 'whole')
-    const store = await openDataFolder(folder, clock, backupOf(folder))
-    await store.close()
+    const folder = await upgraded(fixture)
     await expectWhole(folder, fixture)
     const backups = existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : []
     const made = backups.filter((name) => name.endsWith('-upgrade.backup'))
@@ -77,8 +97,7 @@ const orgId = 'org_sealed'
 const allTime = { orgId, sinceMs: 0, untilMs: null }
 
 async function sealedStore(name: string): Promise<{ folder: string; store: Store }> {
-  const fixture = fixtures().find((one) => one.name === 'schema-0012-sealed')
-  const folder = unpacked(fixture!, name)
+  const folder = await copyOf('schema-0012-sealed', name)
   return { folder, store: await openStore({ folder, now: noon }) }
 }
 
@@ -109,10 +128,9 @@ async function expectAgents(store: Store): Promise<void> {
   expect((await idsOf(store, { names: ['Manus-User'] })).toSorted()).toEqual(rare)
   expect(await idsOf(store, { names: ['GPTBot'], purposes: ['user'] })).toEqual([])
   expect(await idsOf(store, { names: [''] })).toEqual([])
-  const { count } = await store.events.count({
-    ...{ orgId, filter: { purposes: ['search'] }, afterSeq: 0, ceilingSeq: sealedEvents },
-  })
-  expect(count).toBe(agents.filter(({ purpose }) => purpose === 'search').length)
+  expect(await countAll(store, orgId, { purposes: ['search'] }, sealedEvents)).toBe(
+    agents.filter(({ purpose }) => purpose === 'search').length,
+  )
   for (const by of ['name', 'purpose'] as const) {
     const { rows } = await store.events.breakdown({ ...allTime, by, stepMs: null })
     expect(new Map(rows.map(({ value, count }) => [value!, count]))).toEqual(
@@ -170,10 +188,7 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
     const untilMs = noon + 1_000
     expect((await idsOf(store, { untilMs })).length).toBe(times.filter(({ at }) => at < untilMs).length)
     await store.close()
-    const other = unpacked(
-      fixtures().find(({ name }) => name === 'schema-0012')!,
-      'hours',
-    )
+    const other = await copyOf('schema-0012', 'hours')
     const filled = await openStore({ folder: other, now: noon })
     const of = { orgId: 'org_first', sinceMs: 0, untilMs: null }
     const { events } = await filled.events.page({
