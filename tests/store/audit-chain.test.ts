@@ -1,25 +1,33 @@
 /** The audit chain against an attacker with the database file and SQL: every change is found and its row named. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { openStore, verifyAudit } from '../../db/open.ts'
-import type { AuditEntry, AuditFault } from '../../db/contract/store.ts'
-import { tempDir } from '../support/temp-dir.ts'
+import type { AuditFault } from '../../db/contract/store.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { makeAudit, noon } from './make.ts'
 
 setDefaultTimeout(90_000) // every store starts three threads, and other suites may be running
 
 const orgId = 'org_acme'
 
-/** A closed folder with a chain of five entries and a bystander's chain of two. */
-async function chain(folder: string): Promise<AuditEntry[]> {
-  const store = await openStore({ folder, now: noon })
-  const entries = Array.from({ length: 5 }, (_, n) => makeAudit(orgId, { target: `t${n}` }))
+let original: TempDir
+const entries = Array.from({ length: 5 }, (_, n) => makeAudit(orgId, { target: `t${n}` }))
+
+beforeAll(async () => {
+  original = tempDir('audit-chain')
+  const store = await openStore({ folder: original.path, now: noon })
   for (const entry of entries) await store.audit.append(entry)
   for (const target of ['a', 'b']) await store.audit.append(makeAudit('org_other', { target }))
   await store.close()
-  return entries
+  expect((await verifyAudit(original.path)).faults).toEqual([])
+})
+afterAll(() => original.remove())
+
+/** A closed folder with a chain of five entries and a second organization's chain of two. */
+function chain(folder: string): void {
+  cpSync(original.path, folder, { recursive: true })
 }
 
 function tamper(folder: string, sql: string): void {
@@ -33,20 +41,19 @@ function tamper(folder: string, sql: string): void {
 const position = (n: number) => `position = '${String(n).padStart(12, '0')}'`
 const ofOrg = `orgId = '${orgId}' AND`
 
-async function faultAfter(sql: string): Promise<{ fault: AuditFault | undefined; entries: AuditEntry[] }> {
+async function faultAfter(sql: string): Promise<AuditFault | undefined> {
   using dir = tempDir()
-  const entries = await chain(dir.path)
-  expect((await verifyAudit(dir.path)).faults).toEqual([])
+  chain(dir.path)
   tamper(dir.path, sql)
   const { faults, chains } = await verifyAudit(dir.path)
   expect(faults.length).toBe(1) // the other organization is sound
   expect(chains.find((one) => one.orgId === 'org_other')?.count).toBe(2)
-  return { fault: faults[0], entries }
+  return faults[0]
 }
 
 for (const column of ['id', 'actor', 'action', 'target', 'metadata', 'occurredAt']) {
   test(`an edited ${column} is found and its row named`, async () => {
-    const { fault, entries } = await faultAfter(
+    const fault = await faultAfter(
       `UPDATE audit_entry SET ${column} = ${column} || 'x' WHERE ${ofOrg} ${position(3)}`,
     )
     expect(fault).toMatchObject({ orgId, position: 3, kind: 'edited' })
@@ -55,12 +62,12 @@ for (const column of ['id', 'actor', 'action', 'target', 'metadata', 'occurredAt
 }
 
 test('a deleted entry is found where it is missing', async () => {
-  const { fault } = await faultAfter(`DELETE FROM audit_entry WHERE ${ofOrg} ${position(2)}`)
+  const fault = await faultAfter(`DELETE FROM audit_entry WHERE ${ofOrg} ${position(2)}`)
   expect(fault).toMatchObject({ orgId, position: 2, kind: 'missing', entryId: null })
 })
 
 test('entries whose positions were exchanged are found', async () => {
-  const { fault, entries } = await faultAfter(
+  const fault = await faultAfter(
     `UPDATE audit_entry SET position = 'x' WHERE ${ofOrg} ${position(2)};
      UPDATE audit_entry SET position = '000000000002' WHERE ${ofOrg} ${position(3)};
      UPDATE audit_entry SET position = '000000000003' WHERE position = 'x'`,
@@ -69,7 +76,7 @@ test('entries whose positions were exchanged are found', async () => {
 })
 
 test('entries that exchanged their places in the table are found', async () => {
-  const { fault, entries } = await faultAfter(
+  const fault = await faultAfter(
     `UPDATE audit_entry SET rowid = 100 WHERE ${ofOrg} ${position(2)};
      UPDATE audit_entry SET rowid = 2 WHERE ${ofOrg} ${position(3)};
      UPDATE audit_entry SET rowid = 3 WHERE rowid = 100`,
@@ -78,12 +85,12 @@ test('entries that exchanged their places in the table are found', async () => {
 })
 
 test('a cut tail is found by the head in the database', async () => {
-  const { fault } = await faultAfter(`DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003'`)
+  const fault = await faultAfter(`DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003'`)
   expect(fault).toMatchObject({ orgId, position: 4, kind: 'cut' })
 })
 
 test('a cut tail whose head was cut too is found by the file beside the database', async () => {
-  const { fault } = await faultAfter(
+  const fault = await faultAfter(
     `DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003';
      UPDATE audit_head SET count = 3, hash = (SELECT hash FROM audit_entry WHERE ${ofOrg} ${position(3)})
        WHERE org_id = '${orgId}'`,
@@ -92,7 +99,7 @@ test('a cut tail whose head was cut too is found by the file beside the database
 })
 
 test('a whole chain that was taken out is found', async () => {
-  const { fault } = await faultAfter(
+  const fault = await faultAfter(
     `DELETE FROM audit_entry WHERE orgId = '${orgId}'; DELETE FROM audit_head WHERE org_id = '${orgId}'`,
   )
   expect(fault).toMatchObject({ orgId, position: 1, kind: 'cut' })
@@ -122,7 +129,7 @@ function rehash(folder: string): void {
 
 test('the documented way to hash gives the hashes in the table', async () => {
   using dir = tempDir()
-  await chain(dir.path)
+  chain(dir.path)
   tamper(dir.path, 'SELECT 1')
   rehash(dir.path)
   expect((await verifyAudit(dir.path)).faults).toEqual([])
@@ -130,7 +137,7 @@ test('the documented way to hash gives the hashes in the table', async () => {
 
 test('a chain that was edited and hashed anew throughout is found by the file beside the database', async () => {
   using dir = tempDir()
-  const entries = await chain(dir.path)
+  chain(dir.path)
   tamper(dir.path, `UPDATE audit_entry SET actor = 'nobody' WHERE ${ofOrg} ${position(1)}`)
   rehash(dir.path)
   const { faults } = await verifyAudit(dir.path)
@@ -139,7 +146,7 @@ test('a chain that was edited and hashed anew throughout is found by the file be
 
 test('a row that was replaced and hashed anew alone does not lead to the next', async () => {
   using dir = tempDir()
-  await chain(dir.path)
+  chain(dir.path)
   tamper(dir.path, `UPDATE audit_entry SET actor = 'nobody' WHERE ${ofOrg} ${position(2)}`)
   const db = new Database(dir.join('sightglass.db'))
   const row = db
@@ -155,7 +162,7 @@ test('a row that was replaced and hashed anew alone does not lead to the next', 
 
 test('plain SQL cannot change or delete an entry', async () => {
   using dir = tempDir()
-  await chain(dir.path)
+  chain(dir.path)
   const db = new Database(dir.join('sightglass.db'))
   expect(() => db.run("UPDATE audit_entry SET actor = 'x'")).toThrow('audit entries are never changed')
   expect(() => db.run('DELETE FROM audit_entry')).toThrow('audit entries are never deleted')
@@ -178,7 +185,7 @@ test('plain SQL cannot change or delete an entry', async () => {
 
 test('a file that lags behind, as after a crash, is no fault, and the next verb brings it up to date', async () => {
   using dir = tempDir()
-  await chain(dir.path)
+  chain(dir.path)
   const old = dir.join('old-heads')
   cpSync(dir.join('audit-heads'), old)
   const store = await openStore({ folder: dir.path, now: noon })
@@ -206,7 +213,7 @@ const cutTail = `DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003
 
 test('a cut tail is no silent new beginning: the start is refused', async () => {
   using dir = tempDir()
-  await chain(dir.path)
+  chain(dir.path)
   tamper(dir.path, cutTail)
   const refusal = await openStore({ folder: dir.path, now: noon }).catch((error: unknown) => error)
   expect(refusal).toMatchObject({
@@ -217,7 +224,7 @@ test('a cut tail is no silent new beginning: the start is refused', async () => 
 
 test('what the file knows is not forgotten when a running store goes on after a cut tail', async () => {
   using dir = tempDir()
-  await chain(dir.path)
+  chain(dir.path)
   const store = await openStore({ folder: dir.path, now: noon })
   tamper(dir.path, cutTail)
   await store.audit.append(makeAudit(orgId))
@@ -236,7 +243,7 @@ test('what the file knows is not forgotten when a running store goes on after a 
 
 test('without the file the chain is still checked against itself', async () => {
   using dir = tempDir()
-  await chain(dir.path)
+  chain(dir.path)
   rmSync(dir.join('audit-heads'))
   expect((await verifyAudit(dir.path)).faults).toEqual([])
   expect(existsSync(dir.join('audit-heads'))).toBe(false)

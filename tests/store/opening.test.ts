@@ -1,9 +1,18 @@
 /** Opening a SQLite folder: what is created, what is rejected and left untouched, who holds the lock. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { openStore, verifyAudit } from '../../db/open.ts'
-import { tempDir } from '../support/temp-dir.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { auditOf, failure } from './subject.ts'
 
@@ -11,11 +20,22 @@ setDefaultTimeout(90_000) // every store starts three threads, and other suites 
 
 const open = (folder: string) => openStore({ folder, now: noon })
 
-/** Opens and closes once, so that the folder has a database. */
-async function used(folder: string): Promise<void> {
+async function openAndClose(folder: string): Promise<void> {
   const store = await open(folder)
   await store.audit.append(makeAudit('org_system'))
   await store.close()
+}
+
+let closed: TempDir
+beforeAll(async () => {
+  closed = tempDir('closed')
+  await openAndClose(closed.path)
+})
+afterAll(() => closed.remove())
+
+/** Gives the folder a copy of a database that was opened and closed once. */
+function used(folder: string): void {
+  cpSync(closed.path, folder, { recursive: true })
 }
 
 test('a new folder and every file in it are their owner’s alone', async () => {
@@ -41,7 +61,7 @@ test('a new folder and every file in it are their owner’s alone', async () => 
 
 test('the database has the settings that can only be given at its creation', async () => {
   using dir = tempDir()
-  await used(dir.path)
+  used(dir.path)
   const db = new Database(dir.join('sightglass.db'), { readonly: true })
   const pragma = (name: string) => Object.values(db.query(`PRAGMA ${name}`).get() as object)[0] as unknown
   expect([pragma('page_size'), pragma('auto_vacuum'), pragma('journal_mode')]).toEqual([8192, 2, 'wal'])
@@ -126,7 +146,7 @@ test('another program’s database is refused and left as it is', async () => {
 
 test('opening and closing again writes nothing', async () => {
   using dir = tempDir()
-  await used(dir.path)
+  used(dir.path)
   const before = readFileSync(dir.join('sightglass.db'))
   await (await open(dir.path)).close()
   expect(readFileSync(dir.join('sightglass.db')).equals(before)).toBe(true)
@@ -134,7 +154,7 @@ test('opening and closing again writes nothing', async () => {
 
 test('a database of a newer release is refused and left as it is', async () => {
   using dir = tempDir()
-  await used(dir.path)
+  used(dir.path)
   const db = new Database(dir.join('sightglass.db'))
   db.run("INSERT INTO schema_migration VALUES (999, '0999_future', 0)")
   db.run('CREATE TABLE future (x)')
@@ -150,7 +170,7 @@ test('a database of a newer release is refused and left as it is', async () => {
 
 test('a used folder whose database is gone or empty is refused, not begun anew', async () => {
   using dir = tempDir()
-  await used(dir.path)
+  used(dir.path)
   truncateSync(dir.join('sightglass.db'), 0)
   expect((await failure(open(dir.path))).kind).toBe('incomplete')
   rmSync(dir.join('sightglass.db'))
@@ -160,7 +180,7 @@ test('a used folder whose database is gone or empty is refused, not begun anew',
 
 test('a damaged file of audit heads is refused', async () => {
   using dir = tempDir()
-  await used(dir.path)
+  used(dir.path)
   writeFileSync(dir.join('audit-heads'), '{"format":')
   expect((await failure(open(dir.path))).kind).toBe('corrupt')
 })
@@ -172,7 +192,7 @@ test('a creation that was cut off is taken up again', async () => {
   half.run('PRAGMA auto_vacuum = INCREMENTAL')
   half.run('PRAGMA journal_mode = WAL')
   half.close()
-  await used(dir.path)
+  await openAndClose(dir.path)
   expect((await verifyAudit(dir.path)).chains).toHaveLength(1)
 })
 

@@ -1,7 +1,16 @@
 /** Restoring into an empty folder, over data, over damage; undo in one step; rejected without changes. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { openStore, verifyAudit } from '../../db/open.ts'
 import { createBackup } from '../../server/operations/backup/create.ts'
@@ -23,30 +32,40 @@ interface Folder {
   backup: string
 }
 
-/** A folder with two events in the backup, and a third event and an organization added after it. */
-async function lived(temp: TempDir, passphrase: string | null = null): Promise<Folder> {
-  const dataDir = temp.join('data')
+const secret = 'a long passphrase'
+let original: TempDir
+
+/** Two events in a plain and an encrypted backup, and a third event and an organization added after them. */
+beforeAll(async () => {
+  original = tempDir('restore')
+  const dataDir = original.join('data')
   const store = await openDataFolder(dataDir, clock)
   openSecretBox(dataDir)
-  await store.events.append(makeBatch(await defaultOrg(store), [makeEvent('a'), makeEvent('b')]))
   const org = await defaultOrg(store)
+  await store.events.append(makeBatch(org, [makeEvent('a'), makeEvent('b')]))
   const endpoint = makeEndpoint(org, 'ep_1')
   await store.webhooks.createEndpoint({
     endpoint,
     audit: makeAudit(org, { action: 'webhook_endpoint.created' }),
   })
-  const { path } = await createBackup({
-    dataDir,
-    dir: temp.join('backups'),
-    reason: 'manual',
-    passphrase,
-    clock,
-  })
-  await store.events.append(makeBatch(await defaultOrg(store), [makeEvent('c')]))
+  for (const passphrase of [null, secret]) {
+    const dir = original.join('backups')
+    const { path } = await createBackup({ dataDir, dir, reason: 'manual', passphrase, clock })
+    renameSync(path, original.join(passphrase === null ? 'plain.backup' : 'encrypted.backup'))
+  }
+  await store.events.append(makeBatch(org, [makeEvent('c')]))
   const later = makeOrg({ slug: 'later' })
   await store.orgs.create({ org: later, audit: makeAudit('org_system', { action: 'org.created' }) })
   await store.close()
-  return { dataDir, backup: path }
+})
+afterAll(() => original.remove())
+
+/** A copy of the folder and of one of its backups. */
+function lived(temp: TempDir, backupName: 'plain' | 'encrypted' = 'plain'): Folder {
+  const [dataDir, backup] = [temp.join('data'), temp.join('a.backup')]
+  cpSync(original.join('data'), dataDir, { recursive: true })
+  cpSync(original.join(`${backupName}.backup`), backup)
+  return { dataDir, backup }
 }
 
 async function defaultOrg(store: Awaited<ReturnType<typeof openStore>>): Promise<string> {
@@ -110,7 +129,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
 
 test('into an empty folder: the same events, a sound trail that tells of it', async () => {
   using temp = tempDir('restore')
-  const { backup } = await lived(temp)
+  const { backup } = lived(temp)
   const elsewhere = temp.join('elsewhere')
   const done = await restoreBackup(wanted(elsewhere, backup))
   expect(done).toMatchObject({ events: 2, replaced: null })
@@ -122,7 +141,7 @@ test('into an empty folder: the same events, a sound trail that tells of it', as
 
 test('over data: only when told, and undone in one step, and that undone too', async () => {
   using temp = tempDir('restore')
-  const { dataDir, backup } = await lived(temp)
+  const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)
   expect(await refusal(restoreBackup(wanted(dataDir, backup)))).toContain('already contains data')
   expect(bytesOf(dataDir)).toEqual(untouched)
@@ -137,7 +156,7 @@ test('over data: only when told, and undone in one step, and that undone too', a
 
 test('a dry run proves and tells, and changes nothing', async () => {
   using temp = tempDir('restore')
-  const { dataDir, backup } = await lived(temp)
+  const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)
   const plan = await planRestore(wanted(dataDir, backup))
   expect(plan).toMatchObject({ events: 2, replaced: { events: 3 } })
@@ -148,7 +167,7 @@ test('a dry run proves and tells, and changes nothing', async () => {
 
 test('over damage: the broken database moves aside whole and nothing of its log reaches the new one', async () => {
   using temp = tempDir('restore')
-  const { dataDir, backup } = await lived(temp)
+  const { dataDir, backup } = lived(temp)
   writeFileSync(join(dataDir, 'sightglass.db'), Buffer.alloc(65_536, 7))
   writeFileSync(join(dataDir, 'sightglass.db-wal'), Buffer.alloc(40_000, 9))
   const done = await restoreBackup(wanted(dataDir, backup, { overwrite: true }))
@@ -161,7 +180,7 @@ test('over damage: the broken database moves aside whole and nothing of its log 
 
 test('refused while somebody holds the folder', async () => {
   using temp = tempDir('restore')
-  const { dataDir, backup } = await lived(temp)
+  const { dataDir, backup } = lived(temp)
   const store = await openStore({ folder: dataDir, now: clock.now() })
   expect(await refusal(restoreBackup(wanted(dataDir, backup, { overwrite: true })))).toMatch(
     /in use by process/,
@@ -173,7 +192,7 @@ test('refused while somebody holds the folder', async () => {
 
 test('a damaged backup and one of a newer schema are refused, and the data stays as it was', async () => {
   using temp = tempDir('restore')
-  const { dataDir, backup } = await lived(temp)
+  const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)
   const bad = temp.join('bad.backup')
   const bytes = readFileSync(backup)
@@ -201,7 +220,7 @@ test('a damaged backup and one of a newer schema are refused, and the data stays
 
 test('a folder whose restore was interrupted opens only after another', async () => {
   using temp = tempDir('restore')
-  const { dataDir, backup } = await lived(temp)
+  const { dataDir, backup } = lived(temp)
   writeFileSync(join(dataDir, 'restore-unfinished'), 'replaced-x\n')
   expect(await refusal(openStore({ folder: dataDir, now: clock.now() }))).toContain('restore')
   await restoreBackup(wanted(dataDir, backup, { overwrite: true }))
@@ -210,7 +229,7 @@ test('a folder whose restore was interrupted opens only after another', async ()
 
 test('the key of the secrets: carried in encrypted ones only, given by hand, or missed loudly', async () => {
   using temp = tempDir('restore')
-  const { dataDir, backup } = await lived(temp)
+  const { dataDir, backup } = lived(temp)
   const key = readFileSync(join(dataDir, 'secret.key'), 'utf8')
   const missed = await restoreBackup(wanted(temp.join('missed'), backup))
   expect(missed.warnings.join(' ')).toContain('secret.key')
@@ -239,14 +258,14 @@ test('the key of the secrets: carried in encrypted ones only, given by hand, or 
 
 test('an encrypted backup restores with its passphrase alone, keys included', async () => {
   using temp = tempDir('restore')
-  const { dataDir, backup } = await lived(temp, 'a long passphrase')
+  const { dataDir, backup } = lived(temp, 'encrypted')
   const key = readFileSync(join(dataDir, 'secret.key'), 'utf8')
   rmSync(dataDir, { recursive: true })
   expect(await refusal(restoreBackup(wanted(dataDir, backup)))).toContain('passphrase')
   expect(await refusal(restoreBackup(wanted(dataDir, backup, { passphrase: 'wrong' })))).toContain(
     'passphrase',
   )
-  const done = await restoreBackup(wanted(dataDir, backup, { passphrase: 'a long passphrase' }))
+  const done = await restoreBackup(wanted(dataDir, backup, { passphrase: secret }))
   expect(done.warnings.join(' ')).not.toContain('secret.key')
   expect(readFileSync(join(dataDir, 'secret.key'), 'utf8')).toBe(key)
   expect(await seen(dataDir)).toEqual(restored)
@@ -254,9 +273,9 @@ test('an encrypted backup restores with its passphrase alone, keys included', as
 
 test('where a passphrase is configured, an unencrypted backup is refused until somebody allows it', async () => {
   using temp = tempDir('restore')
-  const { dataDir, backup } = await lived(temp)
+  const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)
-  const configured = { passphrase: 'a long passphrase', overwrite: true }
+  const configured = { passphrase: secret, overwrite: true }
   expect(await refusal(restoreBackup(wanted(dataDir, backup, configured)))).toContain('anyone could have')
   expect(await refusal(planRestore(wanted(dataDir, backup, configured)))).toContain('anyone could have')
   expect(bytesOf(dataDir)).toEqual(untouched)
