@@ -1,12 +1,12 @@
 /** Reads and validates the body of a push (tools, site memory), and preserves the exact spelling of its numbers. */
-import type { ApiKey, Store } from '../../db/contract/store.ts'
-import { AppError, type Issue } from '../errors.ts'
-import { mediaType, parseJson, readBody } from '../http/body.ts'
-import { checkSchema, type Schema } from '../http/validate.ts'
-import { limits } from '../limits.ts'
-import { parseExact, skipSpace, skipValue, type Scan } from '../text/json-scan.ts'
-import { isRestricted, restrictedIssue } from './rejected.ts'
-import { isStorable } from '../text/text.ts'
+import type { ApiKey, Store } from '../../../db/contract/store.ts'
+import { AppError, type Issue } from '../../errors.ts'
+import { mediaType, parseJson, readBody } from '../../http/body.ts'
+import { checkSchema, type Schema } from '../../http/validate.ts'
+import { limits } from '../../limits.ts'
+import { parseExact, skipSpace, skipValue, type Scan } from '../../text/json-scan.ts'
+import { isRestricted, restrictedIssue } from '../../ingest/rejected.ts'
+import { isStorable } from '../../text/text.ts'
 
 export interface Push {
   siteId: string

@@ -2,7 +2,7 @@
 import { canonicalText } from '../../text/json-scan.ts'
 import { sha256Hex } from '../../ids.ts'
 import { isoTime } from '../../clock.ts'
-import { withMember } from '../tools/view.ts'
+import { withMember } from './record.ts'
 import type { MemoryPush, MemoryVersion, StoredMemory } from '../../../db/contract/registry.ts'
 
 /** `json` is the snapshot with its numbers as they were spelled; a missing score is computed. */

@@ -2,7 +2,7 @@
 import { t } from 'elysia'
 import { integer, nullable, time } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
-import { differenceModel, siteIdModel } from '../tools/model.ts'
+import { differenceModel, siteIdModel } from './model.ts'
 
 const snapshotModel = t.Object(
   {},

@@ -2,7 +2,7 @@
 import type { ToolRecord } from '../../../db/contract/registry.ts'
 import { sha256Hex } from '../../ids.ts'
 import { canonicalText } from '../../text/json-scan.ts'
-import { invalidPush } from '../../ingest/push.ts'
+import { invalidPush } from './push.ts'
 import { limits } from '../../limits.ts'
 
 /** `tools` are validated; `exact` are the same with their numbers' spelling. The last of equal names wins. */
