@@ -1,8 +1,8 @@
 /** Pushes tools and site memory of the demo site, with versions in the past, unless they are already stored. */
 import registry from './tools.github.json'
 import { limits } from '../limits.ts'
-import { memoryRecord } from '../api/registry/memory-record.ts'
-import { toolRecords } from '../api/registry/records.ts'
+import { memoryRecord } from '../api/registry/record.ts'
+import { toolRecords } from '../api/registry/record.ts'
 import { demoSiteId } from './event.ts'
 import { demoMemory, type DemoPush } from './site-memory.ts'
 import { dayMs } from './rhythm.ts'

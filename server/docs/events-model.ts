@@ -2,12 +2,12 @@
 import { t } from 'elysia'
 import { filterableFields, type FilterableField } from '../../db/contract/event-fields.ts'
 import { eventModel, eventsBodyModel, ingestAnswerModel } from '../ingest/model.ts'
-import { memoryAnswerModel, memoryBodyModel } from '../api/registry/memory-model.ts'
+import { memoryAnswerModel, memoryBodyModel } from '../api/registry/model.ts'
 import { toolsAnswerModel, toolsBodyModel } from '../api/registry/model.ts'
 import { exampleEvent, exampleMemory, exampleTime, exampleTool } from './examples.ts'
 import { limits } from '../limits.ts'
 import { anyOf, cursor, limit, since, until } from './operation-model.ts'
-import { sessionPageModel, sessionStoryModel } from '../api/sessions/model.ts'
+import { sessionPageModel, sessionStoryModel } from '../api/sessions/routes.ts'
 import type { Operation, Parameter } from './operation-model.ts'
 
 export const ingestOperations: Operation[] = [

@@ -4,7 +4,7 @@ import { errorsOf, type Answer, type Operation, type Parameter } from './operati
 import { operations } from './operations.ts'
 import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
 import { eventModel } from '../ingest/model.ts'
-import { sessionModel } from '../api/sessions/model.ts'
+import { sessionModel } from '../api/sessions/routes.ts'
 import { toolModel, toolViewModel } from '../api/registry/model.ts'
 import { auditEntryModel } from './service-model.ts'
 import { delivery, endpoint } from './webhooks-model.ts'

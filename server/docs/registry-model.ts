@@ -1,7 +1,7 @@
 /** The reference of the read API for tools and site memory, with their versions. */
 import { t } from 'elysia'
 import { limits } from '../limits.ts'
-import { memoryHistoryModel, memoryPageModel, memoryVersionModel } from '../api/registry/memory-model.ts'
+import { memoryHistoryModel, memoryPageModel, memoryVersionModel } from '../api/registry/model.ts'
 import { toolHistoryModel, toolPageModel } from '../api/registry/model.ts'
 import { exampleMemory, exampleTime, exampleTool } from './examples.ts'
 import type { Operation } from './operation-model.ts'

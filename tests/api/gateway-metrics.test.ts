@@ -1,6 +1,6 @@
 /** GET /v1/metrics equals a recount of what was accepted, in the running hour and after resends and late events. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { MetricsAnswer } from '../../server/api/metrics/answer.ts'
+import type { MetricsAnswer } from '../../server/api/metrics/routes.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 

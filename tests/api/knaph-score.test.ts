@@ -1,7 +1,7 @@
 /** What the dashboard says would raise a score is true: its parts make the very score that the server computes. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { computedScore } from '../../server/api/registry/memory-record.ts'
+import { computedScore } from '../../server/api/registry/record.ts'
 import { scoreParts, scoreWith } from '../../web/pages/knaph/snapshot.ts'
 import type { JsonObject } from '../../web/api/registry-api.ts'
 

@@ -1,7 +1,9 @@
 /** The calls that read pushed tool registries and site memory. */
-import type { MemoryVersionView } from '../../server/api/registry/memory-record.ts'
-import type { Difference as DifferenceView } from '../../server/api/registry/differences.ts'
-import type { ToolFacts } from '../../server/api/registry/record.ts'
+import type {
+  Difference as DifferenceView,
+  MemoryVersionView,
+  ToolFacts,
+} from '../../server/api/registry/record.ts'
 import { exchange, get } from './api.ts'
 
 /** A JSON value as JSON.parse returns it. */

@@ -33,25 +33,6 @@ function hourOf(ms: number): number {
   return Math.floor(ms / hourMs) * hourMs
 }
 
-/** The parsed response. */
-export interface MetricsAnswer {
-  since: string
-  until: string | null
-  total: number
-  byType: { [type: string]: number }
-  byOutcome: { [outcome: string]: number }
-  byHour: { hour: string; count: number }[]
-  rows: {
-    orgId: string
-    siteId: string
-    bucketStart: string
-    type: string
-    outcome: string
-    count: number
-  }[]
-  truncated?: true
-}
-
 /** The JSON text of a `MetricsAnswer`; the store returns its thousands of rows as text, which is passed through. */
 export async function metricsAnswer(
   store: Pick<Store, 'events'>,

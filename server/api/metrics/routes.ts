@@ -1,9 +1,11 @@
-/** GET /v1/metrics and its dashboard twin: exact counts by type, outcome and hour (contract §7). */
-import { Elysia } from 'elysia'
+/** GET /v1/metrics and its dashboard twin, with their schema: exact counts by type, outcome and hour (contract §7). */
+import { Elysia, t } from 'elysia'
 import { json, jsonText } from '../../http/response.ts'
 import { invalidQuery, readQuery } from '../../http/request.ts'
 import { metricsAnswer, rangeParameters, readRange } from './answer.ts'
 import { isoTime, type Clock } from '../../clock.ts'
+import { integer, nullable, time } from '../../http/validate.ts'
+import { limits } from '../../limits.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
@@ -35,12 +37,6 @@ async function readMetrics({ store, clock }: MetricsRoutesServices, orgId: strin
   return metricsAnswer(store, orgId, readRange(readQuery(request, rangeParameters), clock.now()))
 }
 
-/** GET /api/breakdown: counts by one field, for the dashboard's charts and tables. */
-interface BreakdownServices {
-  store: Store
-  clock: Clock
-}
-
 const countedMembers = {
   class: true,
   vendor: true,
@@ -58,24 +54,27 @@ const countedMembers = {
 const hourMs = 3_600_000
 const stepHoursMax = 24 * 366
 
-/** `by` is the field, `step` the hours per row; without `step` one row covers the whole range. */
-async function readBreakdown({ store, clock }: BreakdownServices, orgId: string, request: Request) {
+/**
+ * GET /api/breakdown: counts by one field, for the dashboard's charts and tables. `by` is the field, `step` the hours
+ * per row; without `step` one row covers the whole range.
+ */
+async function readBreakdown({ store, clock }: MetricsRoutesServices, orgId: string, request: Request) {
   const query = readQuery(request, { ...rangeParameters, type: 'many', by: 'one', step: 'one' })
   const by = query.one('by') ?? ''
   if (!Object.hasOwn(countedMembers, by))
     throw invalidQuery('by', `by must be one of ${Object.keys(countedMembers).join(', ')}`)
   const types = query.many('type')
-  const asked: BreakdownQuery = {
+  const breakdown: BreakdownQuery = {
     orgId,
     ...readRange(query, clock.now()),
     by: by as CountedMember,
     stepMs: readStep(query.one('step')),
     ...(types === undefined ? {} : { types }),
   }
-  const { rows } = await store.events.breakdown(asked)
+  const { rows } = await store.events.breakdown(breakdown)
   return {
-    since: isoTime(asked.sinceMs),
-    until: asked.untilMs === null ? null : isoTime(asked.untilMs),
+    since: isoTime(breakdown.sinceMs),
+    until: breakdown.untilMs === null ? null : isoTime(breakdown.untilMs),
     rows: rows.map(({ value, outcome, startMs, count }) => ({
       value,
       outcome,
@@ -92,3 +91,32 @@ function readStep(text: string | undefined): number | null {
     throw invalidQuery('step', `step must be an integer number of hours from 1 to ${stepHoursMax}`)
   return hours * hourMs
 }
+
+/** The response schema of GET /v1/metrics. */
+const count = integer({ minimum: 0 })
+
+export const metricsModel = t.Object({
+  since: time('Inclusive, rounded down to the hour.'),
+  until: nullable(time('Exclusive, rounded down to the hour.')),
+  total: count,
+  byType: t.Record(t.String(), count),
+  byOutcome: t.Record(t.String(), count),
+  byHour: t.Array(t.Object({ hour: time('The start of the hour.'), count }), {
+    description: 'Ascending, without hours that have no events.',
+  }),
+  rows: t.Array(
+    t.Object({
+      orgId: t.String(),
+      siteId: t.String(),
+      bucketStart: time('The start of the hour.'),
+      type: t.String(),
+      outcome: t.String(),
+      count,
+    }),
+    { description: `Ascending, at most ${limits.metricsRowsMax}.` },
+  ),
+  truncated: t.Optional(t.Literal(true, { description: 'There are more rows. The totals include them.' })),
+})
+
+/** The parsed response. */
+export type MetricsAnswer = typeof metricsModel.static

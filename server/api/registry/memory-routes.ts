@@ -1,37 +1,23 @@
-/** POST /v1/sdk/memory (contract §5), and reading site memory through the gateway and the dashboard. */
+/** POST /v1/sdk/memory (contract §5), and the reads of site memory through the gateway and the dashboard. */
 import { Elysia } from 'elysia'
 import { periodOf, periodParameters, periodView, type Period } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
 import { encodeCursor, readCursor, readLimit, readQuery } from '../../http/request.ts'
-import { invalidPush, readPush } from './push.ts'
-import { requireAdmission, writeOrExplain, type ParseQueue } from '../../ingest/admission.ts'
-import { requestSample, type Rejections } from '../../ingest/rejected.ts'
+import { invalidPush, pushHandler, readPush, type PushServices, type SentPush } from './push.ts'
+import { writeOrExplain } from '../../ingest/admission.ts'
 import { limits } from '../../limits.ts'
-import { differences } from './differences.ts'
-import { memoryBodyModel } from './memory-model.ts'
-import { memoryRecord, memoryView, versionView } from './memory-record.ts'
+import { differences, memoryRecord, memoryView, versionView } from './record.ts'
+import { memoryBodyModel } from './model.ts'
 import { emptyTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
-import type { ApiKey, Store } from '../../../db/contract/store.ts'
+import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
-import type { Clock } from '../../clock.ts'
-import type { DiskWatch } from '../../operations/health/disk.ts'
-import type { KeyGuard } from '../../http/guard.ts'
 import type { CursorCipher } from '../../system/encryption.ts'
-import type { IngestCounts } from '../../ingest/counts.ts'
-import type { KnaphCounts } from './use-shapes.ts'
+import type { Tally, Totals } from '../../dashboard/shapes.ts'
 
-export interface MemoryRoutesServices {
-  store: Store
-  clock: Clock
-  guard: KeyGuard
+export interface MemoryRoutesServices extends PushServices {
   signIns: SignIns
   cursorCipher: CursorCipher
-  disk: DiskWatch
-  rejections: Rejections
-  ingestCounts: IngestCounts
-  parseQueue: ParseQueue
-  fail(reason: string, holdsOnlyCopy?: boolean): void
 }
 
 type Site = { siteId: string }
@@ -42,13 +28,7 @@ export function memoryRoutes(services: MemoryRoutesServices) {
   return new Elysia()
     .post(
       '/v1/sdk/memory',
-      async ({ request }) => {
-        const key = await services.guard.ingest(request)
-        return services.ingestCounts.request(key, async () => {
-          await requireAdmission(services, request)
-          return json({ ok: true, siteId: await push(services, request, key) }, 202)
-        })
-      },
+      pushHandler(services, (sent) => push(services, sent)),
       { parse: 'none' },
     )
     .get('/v1/memory', async ({ request }) => list(services, request, await gateway(request)))
@@ -73,44 +53,31 @@ export function memoryRoutes(services: MemoryRoutesServices) {
     )
 }
 
-async function push(services: MemoryRoutesServices, request: Request, key: ApiKey): Promise<string> {
-  let text = ''
-  try {
-    readQuery(request, {})
-    const { siteId, body, exact } = await readPush(
-      services.store,
-      request,
-      key,
-      memoryBodyModel,
-      (read) => (text = read),
-    )
-    const snapshot = body['snapshot'] as { [member: string]: unknown }
-    const sent = typeof body['score'] === 'number' ? body['score'] : null
-    const record = memoryRecord(snapshot, sent, JSON.stringify(exact['snapshot']))
-    const result = await writeOrExplain(
-      services,
-      services.store.registry.pushMemory({
-        orgId: key.orgId,
-        siteId,
-        ...record,
-        now: services.clock.now(),
-        sitesMax: limits.sitesPerOrgMax,
-        versionsMax: limits.memoryVersionsMax,
-      }),
-    )
-    if (result === 'over') {
-      const message = `exceeds the limit of ${limits.sitesPerOrgMax} sites per organization`
-      throw invalidPush([{ path: 'siteId', code: 'too_many', message }])
-    }
-    return siteId
-  } catch (thrown) {
-    if (thrown instanceof AppError)
-      services.rejections.add([requestSample(key, services.clock.now(), thrown, text)])
-    throw thrown
+async function push(services: MemoryRoutesServices, sent: SentPush): Promise<Site> {
+  readQuery(sent.request, {})
+  const { siteId, body, exact } = await readPush(services.store, sent, memoryBodyModel)
+  const snapshot = body['snapshot'] as { [name: string]: unknown }
+  const score = typeof body['score'] === 'number' ? body['score'] : null
+  const record = memoryRecord(snapshot, score, JSON.stringify(exact['snapshot']))
+  const result = await writeOrExplain(
+    services,
+    services.store.registry.pushMemory({
+      orgId: sent.key.orgId,
+      siteId,
+      ...record,
+      now: services.clock.now(),
+      sitesMax: limits.sitesPerOrgMax,
+      versionsMax: limits.memoryVersionsMax,
+    }),
+  )
+  if (result === 'over') {
+    const message = `exceeds the limit of ${limits.sitesPerOrgMax} sites per organization`
+    throw invalidPush([{ path: 'siteId', code: 'too_many', message }])
   }
+  return { siteId }
 }
 
-const cursorOf = 'memory-cursor'
+const cursorPurpose = 'memory-cursor'
 
 async function list(
   { store, cursorCipher }: MemoryRoutesServices,
@@ -120,15 +87,15 @@ async function list(
   const query = readQuery(request, { siteId: 'many', limit: 'one', cursor: 'one' })
   const limit = readLimit(query, limits.registryPageDefault, limits.registryPageMax)
   const given = query.many('siteId')
-  const asked = given === undefined ? null : [...new Set(given)].sort()
-  const cursor = readCursor<string[], string>(cursorCipher, cursorOf, orgId, query, asked)
-  const siteIds = cursor?.filters ?? asked ?? []
+  const filter = given === undefined ? null : [...new Set(given)].sort()
+  const cursor = readCursor<string[], string>(cursorCipher, cursorPurpose, orgId, query, filter)
+  const siteIds = cursor?.filters ?? filter ?? []
   const after = cursor?.position ?? null
   const bytesMax = limits.registryPageBytesMax
   const { memories, hasMore } = await store.registry.memories({ orgId, siteIds, after, limit, bytesMax })
   const last = memories.at(-1)?.siteId
   const next =
-    hasMore && last !== undefined ? encodeCursor(cursorCipher, cursorOf, orgId, siteIds, last) : null
+    hasMore && last !== undefined ? encodeCursor(cursorCipher, cursorPurpose, orgId, siteIds, last) : null
   return jsonText(`{"memory":[${memories.map(memoryView).join(',')}],"nextCursor":${JSON.stringify(next)}}`)
 }
 
@@ -152,12 +119,18 @@ async function version(
   { siteId, version: text }: Site & { version: string },
 ): Promise<Response> {
   readQuery(request, {})
-  const wanted = /^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : 0
-  const memory = await store.registry.memory({ orgId, siteId, version: wanted })
+  const number = /^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : 0
+  const memory = await store.registry.memory({ orgId, siteId, version: number })
   if (memory === null) throw new AppError('not_found', 'The memory of this site has no such version.')
-  const before = await store.registry.memory({ orgId, siteId, version: wanted - 1 })
+  const before = await store.registry.memory({ orgId, siteId, version: number - 1 })
   const changed = before === null ? [] : differences(JSON.parse(before.json), JSON.parse(memory.json))
   return jsonText(`{"memory":${memoryView(memory)},"differences":${JSON.stringify(changed)}}`)
+}
+
+/** The response behind the Knaph page's counts. */
+export interface KnaphCounts extends Totals {
+  accessed: Tally
+  updated: Tally
 }
 
 /** Reads and updates of site memory over a period, counted from events. */

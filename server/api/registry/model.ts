@@ -1,11 +1,11 @@
-/** The request and response schemas of tool registries. */
+/** The request and response schemas of tools and site memory. */
 import { t } from 'elysia'
 import { integer, nullable, optional, time } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 
 const anyObject = t.Object({}, { additionalProperties: true })
 
-export const siteIdModel = t.String({ minLength: 1, maxLength: limits.idCharsMax })
+const siteIdModel = t.String({ minLength: 1, maxLength: limits.idCharsMax })
 
 /** A tool descriptor. Unknown fields are stored and returned as they are. */
 export const toolModel = t.Object(
@@ -58,7 +58,7 @@ export const toolPageModel = t.Object({
 })
 
 /** One difference between a version and the previous one. */
-export const differenceModel = t.Object({
+const differenceModel = t.Object({
   path: t.String({ description: 'JSON Pointer into the descriptor.' }),
   change: t.Union([t.Literal('added'), t.Literal('removed'), t.Literal('changed')]),
   before: t.Optional(t.Unknown({ description: 'Missing when the field is new or the value too long.' })),
@@ -84,4 +84,59 @@ export const toolHistoryModel = t.Object({
     }),
     { description: `Newest first, at most ${limits.versionsShownMax}.` },
   ),
+})
+
+const snapshotModel = t.Object(
+  {},
+  {
+    additionalProperties: true,
+    description:
+      'The site memory. siteMap.pages, siteMap.navigation, workflows, policies, uiGuidance and pageContexts count for ' +
+      'the score.',
+  },
+)
+
+export const memoryBodyModel = t.Object(
+  {
+    siteId: siteIdModel,
+    snapshot: snapshotModel,
+    score: t.Optional(
+      t.Union([t.Number({ minimum: 0, maximum: 100, description: 'Computed by default.' }), t.Null()]),
+    ),
+  },
+  { additionalProperties: true },
+)
+
+export const memoryAnswerModel = t.Object({ ok: t.Literal(true), siteId: t.String() })
+
+const versionMembers = {
+  version: integer({ minimum: 1 }),
+  at: time(),
+  score: t.Number({ minimum: 0, maximum: 100 }),
+  scoreComputed: t.Boolean({ description: 'True when the server computed the score.' }),
+  bytes: integer({ minimum: 0, description: 'Size of the snapshot as JSON.' }),
+}
+
+const memoryViewModel = t.Object({
+  siteId: t.String(),
+  firstSeenAt: time(),
+  ...versionMembers,
+  snapshot: snapshotModel,
+})
+
+export const memoryPageModel = t.Object({
+  memory: t.Array(memoryViewModel),
+  nextCursor: nullable(t.String()),
+})
+
+export const memoryHistoryModel = t.Object({
+  memory: memoryViewModel,
+  versions: t.Array(t.Object(versionMembers), {
+    description: `Newest first, at most ${limits.memoryVersionsMax}.`,
+  }),
+})
+
+export const memoryVersionModel = t.Object({
+  memory: memoryViewModel,
+  differences: t.Array(differenceModel, { description: 'Differences from the previous version.' }),
 })

@@ -1,31 +1,73 @@
-/** Reads and validates the body of a push (tools, site memory), and preserves the exact spelling of its numbers. */
-import type { ApiKey, Store } from '../../../db/contract/store.ts'
+/** Handles a push of tools or site memory: admission, a validated body with its numbers as sent, and its errors. */
 import { AppError, type Issue } from '../../errors.ts'
 import { mediaType, parseJson, readBody } from '../../http/body.ts'
 import { checkSchema, type Schema } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { parseExact, skipSpace, skipValue, type Scan } from '../../text/json-scan.ts'
-import { isRestricted, restrictedIssue } from '../../ingest/rejected.ts'
+import { requireAdmission, type ParseQueue } from '../../ingest/admission.ts'
+import { isRestricted, requestSample, restrictedIssue, type Rejections } from '../../ingest/rejected.ts'
+import { json } from '../../http/response.ts'
 import { isStorable } from '../../text/text.ts'
+import type { ApiKey, Store } from '../../../db/contract/store.ts'
+import type { Clock } from '../../clock.ts'
+import type { KeyGuard } from '../../http/guard.ts'
+import type { DiskWatch } from '../../operations/health/disk.ts'
+import type { IngestCounts } from '../../ingest/counts.ts'
+
+export interface PushServices {
+  store: Store
+  clock: Clock
+  guard: KeyGuard
+  disk: DiskWatch
+  rejections: Rejections
+  ingestCounts: IngestCounts
+  parseQueue: ParseQueue
+  fail(reason: string, holdsOnlyCopy?: boolean): void
+}
+
+/** A push whose key is valid, before its query and body are read. */
+export interface SentPush {
+  request: Request
+  key: ApiKey
+  /** Called with the text of the body, for the sample of a rejected request. */
+  sawText(text: string): void
+}
+
+/** The handler of a push route: `store` stores all of it or throws, and returns the fields of the 202 response. */
+export function pushHandler(services: PushServices, store: (sent: SentPush) => Promise<object>) {
+  return async ({ request }: { request: Request }): Promise<Response> => {
+    const key = await services.guard.ingest(request)
+    return services.ingestCounts.request(key, async () => {
+      await requireAdmission(services, request)
+      let sentText = ''
+      const sawText = (text: string) => void (sentText = text)
+      try {
+        return json({ ok: true, ...(await store({ request, key, sawText })) }, 202)
+      } catch (thrown) {
+        if (thrown instanceof AppError)
+          services.rejections.add([requestSample(key, services.clock.now(), thrown, sentText)])
+        throw thrown
+      }
+    })
+  }
+}
 
 export interface Push {
   siteId: string
-  body: { [member: string]: unknown }
+  body: { [name: string]: unknown }
   /** The same with its numbers as they were spelled, for the stored JSON text. */
-  exact: { [member: string]: unknown }
+  exact: { [name: string]: unknown }
 }
 
-/** Throws 4xx in the order of the contract; calls `read` with the text, for the sample of a rejected request. */
+/** Throws 4xx in the order of the contract. */
 export async function readPush(
   store: Pick<Store, 'sites'>,
-  request: Request,
-  key: ApiKey,
+  { request, key, sawText }: SentPush,
   schema: Schema,
-  read: (text: string) => void,
 ): Promise<Push> {
   mediaType(request.headers.get('content-type'), ['application/json'])
   const text = await readBody(request, { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax })
-  read(text)
+  sawText(text)
   const scan: Scan = { depth: 0, isExact: true }
   skipValue(text, skipSpace(text, 0), scan)
   if (scan.depth > limits.jsonDepthMax) {

@@ -1,18 +1,42 @@
-/** A stored tool and its versions in responses: JSON text with the descriptor exactly as it was sent. */
+/**
+ * Tools and site memory: their records for the store, their views in responses, and the differences between versions.
+ * Views are JSON text in which the descriptor or snapshot is exactly as it was sent.
+ */
 import { isoTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
-import { differences } from './differences.ts'
-import type { StoredTool, ToolVersion } from '../../../db/contract/registry.ts'
+import { canonicalText } from '../../text/json-scan.ts'
+import { sha256Hex } from '../../ids.ts'
+import { invalidPush } from './push.ts'
+import type {
+  MemoryPush,
+  MemoryVersion,
+  StoredMemory,
+  StoredTool,
+  ToolRecord,
+  ToolVersion,
+} from '../../../db/contract/registry.ts'
 
-interface Descriptor {
-  [member: string]: unknown
+interface Fields {
+  [name: string]: unknown
+}
+
+/** `tools` are validated; `exact` are the same with their numbers' spelling. The last of equal names wins. */
+export function toolRecords(tools: readonly unknown[], exact: readonly unknown[]): ToolRecord[] {
+  const records = new Map<string, ToolRecord>()
+  tools.forEach((tool, index) => {
+    const { name } = tool as { name: string }
+    const json = JSON.stringify(exact[index])
+    if (Buffer.byteLength(json) > limits.toolBytesMax) {
+      const message = `must have at most ${limits.toolBytesMax} bytes`
+      throw invalidPush([{ path: `tools.${index}`, code: 'too_large', message, index }])
+    }
+    records.set(name, { name, digest: sha256Hex(canonicalText(tool)), json })
+  })
+  return [...records.values()]
 }
 
 /** The fields of a tool beside its descriptor, which is sent as JSON text. */
-function toolFacts(
-  { siteId, name, version, firstAtMs, changedAtMs, removedAtMs }: StoredTool,
-  tool: Descriptor,
-) {
+function toolFacts({ siteId, name, version, firstAtMs, changedAtMs, removedAtMs }: StoredTool, tool: Fields) {
   const { tokens, estimated } = tokenCost(tool)
   return {
     siteId,
@@ -30,8 +54,8 @@ function toolFacts(
 export type ToolFacts = ReturnType<typeof toolFacts>
 
 export function toolView(stored: StoredTool): string {
-  const facts = toolFacts(stored, JSON.parse(stored.json) as Descriptor)
-  return withMember(facts, 'tool', stored.json)
+  const facts = toolFacts(stored, JSON.parse(stored.json) as Fields)
+  return withField(facts, 'tool', stored.json)
 }
 
 /** `versions` may contain one more than is shown, so that the last one shown can be compared too. */
@@ -39,25 +63,96 @@ export function toolHistory({ tool, versions }: { tool: StoredTool; versions: To
   const shown = versions.slice(0, limits.versionsShownMax).map(({ version, atMs, change, json }, at) => {
     const before = versions[at + 1]
     const changed = before === undefined ? [] : differences(JSON.parse(before.json), JSON.parse(json))
-    return withMember({ version, at: isoTime(atMs), change, differences: changed }, 'tool', json)
+    return withField({ version, at: isoTime(atMs), change, differences: changed }, 'tool', json)
   })
   return `{"tool":${toolView(tool)},"versions":[${shown.join(',')}]}`
 }
 
 /** The JSON of `facts` with one more field whose value is already JSON text. */
-export function withMember(facts: { [member: string]: unknown }, name: string, json: string): string {
+function withField(facts: Fields, name: string, json: string): string {
   return `${JSON.stringify(facts).slice(0, -1)},${JSON.stringify(name)}:${json}}`
 }
 
 /** The tokens a model spends on a tool's descriptor: as the site declares, or estimated (contract §5). */
-interface TokenCost {
-  tokens: number
-  estimated: boolean
-}
-
-function tokenCost(tool: { [member: string]: unknown }): TokenCost {
+function tokenCost(tool: Fields): { tokens: number; estimated: boolean } {
   const { tokens, name, description, inputSchema, outputSchema } = tool
   if (typeof tokens === 'number') return { tokens, estimated: false }
   const chars = JSON.stringify({ name, description, inputSchema, outputSchema }).length
   return { tokens: Math.ceil(chars / 4), estimated: true }
+}
+
+/** `json` is the snapshot with its numbers as they were spelled; a missing score is computed. */
+export function memoryRecord(
+  snapshot: Fields,
+  sent: number | null,
+  json: string,
+): Pick<MemoryPush, 'digest' | 'json' | 'score' | 'computed'> {
+  const score = sent ?? computedScore(snapshot)
+  return { digest: sha256Hex(canonicalText([snapshot, score])), json, score, computed: sent === null }
+}
+
+/** The share of its six parts that are filled in (contract §5), 0 to 100, rounded. */
+export function computedScore(snapshot: Fields): number {
+  const { siteMap, workflows, policies, uiGuidance, pageContexts } = snapshot
+  const map = typeof siteMap === 'object' && siteMap !== null ? (siteMap as Fields) : {}
+  const parts = [map['pages'], map['navigation'], workflows, policies, uiGuidance, pageContexts]
+  return Math.round((100 * parts.filter(isFilled).length) / parts.length)
+}
+
+function isFilled(part: unknown): boolean {
+  if (typeof part === 'string') return part.trim() !== ''
+  if (typeof part === 'object' && part !== null) return Object.keys(part).length > 0
+  return typeof part === 'number' || part === true
+}
+
+/** JSON text; the snapshot in it is exactly as it was sent. */
+export function memoryView(memory: StoredMemory): string {
+  const { siteId, firstAtMs, json } = memory
+  return withField({ siteId, firstSeenAt: isoTime(firstAtMs), ...versionView(memory) }, 'snapshot', json)
+}
+
+export function versionView({ version, atMs, score, computed, bytes }: MemoryVersion) {
+  return { version, at: isoTime(atMs), score, scoreComputed: computed, bytes }
+}
+
+export type MemoryVersionView = ReturnType<typeof versionView>
+
+/** One difference between two JSON values, for people who compare versions. */
+export interface Difference {
+  path: string // JSON Pointer
+  change: 'added' | 'removed' | 'changed'
+  before?: unknown
+  after?: unknown
+}
+
+/** The differences field by field, sorted by name; values too long to show are omitted. */
+export function differences(before: unknown, after: unknown): Difference[] {
+  const found: Difference[] = []
+  compare(before, after, '', found)
+  return found
+}
+
+function compare(before: unknown, after: unknown, path: string, found: Difference[]): void {
+  if (found.length >= limits.differencesMax || canonicalText(before) === canonicalText(after)) return
+  const [old, now] = [fieldsOf(before), fieldsOf(after)]
+  if (old === null || now === null || Array.isArray(before) !== Array.isArray(after)) {
+    found.push({ path, change: 'changed', ...shown('before', before), ...shown('after', after) })
+    return
+  }
+  const names = [...new Set([...old.keys(), ...now.keys()])]
+  for (const name of Array.isArray(before) ? names : names.sort()) {
+    if (found.length >= limits.differencesMax) return
+    const inner = `${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+    if (!now.has(name)) found.push({ path: inner, change: 'removed', ...shown('before', old.get(name)) })
+    else if (!old.has(name)) found.push({ path: inner, change: 'added', ...shown('after', now.get(name)) })
+    else compare(old.get(name), now.get(name), inner, found)
+  }
+}
+
+function fieldsOf(value: unknown): Map<string, unknown> | null {
+  return typeof value === 'object' && value !== null ? new Map(Object.entries(value)) : null
+}
+
+function shown(side: 'before' | 'after', value: unknown): { before?: unknown; after?: unknown } {
+  return JSON.stringify(value).length > limits.differenceCharsMax ? {} : { [side]: value }
 }

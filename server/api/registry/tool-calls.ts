@@ -1,10 +1,27 @@
 /** Tool calls over a period, by site. Counted from events, so unregistered tools appear too. */
-import type { Breakdown, Durations, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { emptyTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
-import { type Period, periodView } from '../../dashboard/period.ts'
+import { periodView, type Period } from '../../dashboard/period.ts'
 import { limits } from '../../limits.ts'
-import type { ToolCallRow, ToolCalls } from './call-shapes.ts'
+import type { Breakdown, Durations, Store } from '../../../db/contract/store.ts'
+import type { Quantiles, Tally, Totals } from '../../dashboard/shapes.ts'
+
+/** Calls of one tool name at one site, registered or not. */
+export interface ToolCallRow {
+  siteId: string
+  name: string | null // null: all names beyond 1,000 per hour
+  count: number
+  before: number // in the previous period
+  outcomes: { [outcome: string]: number }
+  lastHour: string | null // the hour of the last call in the period
+  took: Quantiles | null // null: no call had a duration
+}
+
+export interface ToolCalls extends Totals {
+  executed: Tally
+  rows: ToolCallRow[]
+  sitesLeftOut: number // sites with tools that were not counted
+}
 
 const types = ['tool.executed']
 
@@ -15,18 +32,18 @@ export async function toolCalls(
   period: Period,
 ): Promise<ToolCalls> {
   const sites = await store.sites.list(orgId)
-  const wanted = period.siteIds ?? sites.map((site) => site.siteId)
-  const asked = wanted.slice(0, limits.toolSitesCountedMax)
+  const siteIds = period.siteIds ?? sites.map((site) => site.siteId)
+  const counted = siteIds.slice(0, limits.toolSitesCountedMax)
   const [counts, ...rows] = await Promise.all([
     typeCounts(store.events, orgId, period),
-    ...asked.map((siteId) => siteCalls(store.events, orgId, siteId, period)),
+    ...counted.map((siteId) => siteCalls(store.events, orgId, siteId, period)),
   ])
   return {
     period: periodView(period, sites),
     totals: totalsOf(counts),
     executed: counts.types.get('tool.executed') ?? emptyTally(period),
     rows: rows.flat(),
-    sitesLeftOut: wanted.length - asked.length,
+    sitesLeftOut: siteIds.length - counted.length,
   }
 }
 

@@ -1,36 +1,22 @@
-/** POST /v1/sdk/tools (contract §5), and reading the registry through the gateway and the dashboard. */
+/** POST /v1/sdk/tools (contract §5), and the reads of tools through the gateway and the dashboard. */
 import { Elysia } from 'elysia'
 import { periodOf, periodParameters } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
 import { json, jsonText } from '../../http/response.ts'
 import { encodeCursor, invalidQuery, readCursor, readLimit, readQuery } from '../../http/request.ts'
-import { invalidPush, readPush } from './push.ts'
-import { requireAdmission, writeOrExplain, type ParseQueue } from '../../ingest/admission.ts'
-import { requestSample, type Rejections } from '../../ingest/rejected.ts'
+import { invalidPush, pushHandler, readPush, type PushServices, type SentPush } from './push.ts'
+import { writeOrExplain } from '../../ingest/admission.ts'
 import { limits } from '../../limits.ts'
 import { toolCalls } from './tool-calls.ts'
 import { toolsBodyModel } from './model.ts'
-import { toolRecords } from './records.ts'
-import { toolHistory, toolView } from './record.ts'
-import type { ApiKey, Store } from '../../../db/contract/store.ts'
+import { toolHistory, toolRecords, toolView } from './record.ts'
+import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
-import type { Clock } from '../../clock.ts'
-import type { DiskWatch } from '../../operations/health/disk.ts'
-import type { KeyGuard } from '../../http/guard.ts'
 import type { CursorCipher } from '../../system/encryption.ts'
-import type { IngestCounts } from '../../ingest/counts.ts'
 
-export interface ToolRoutesServices {
-  store: Store
-  clock: Clock
-  guard: KeyGuard
+export interface ToolRoutesServices extends PushServices {
   signIns: SignIns
   cursorCipher: CursorCipher
-  disk: DiskWatch
-  rejections: Rejections
-  ingestCounts: IngestCounts
-  parseQueue: ParseQueue
-  fail(reason: string, holdsOnlyCopy?: boolean): void
 }
 
 export function toolRoutes(services: ToolRoutesServices) {
@@ -39,13 +25,7 @@ export function toolRoutes(services: ToolRoutesServices) {
   return new Elysia()
     .post(
       '/v1/sdk/tools',
-      async ({ request }) => {
-        const key = await services.guard.ingest(request)
-        return services.ingestCounts.request(key, async () => {
-          await requireAdmission(services, request)
-          return json({ ok: true, tools: await push(services, request, key) }, 202)
-        })
-      },
+      pushHandler(services, (sent) => push(services, sent)),
       { parse: 'none' },
     )
     .get('/v1/tools', async ({ request }) => list(services, request, await gateway(request)))
@@ -65,40 +45,26 @@ export function toolRoutes(services: ToolRoutesServices) {
 }
 
 /** Stores all tools of the body or none; returns the number received. */
-async function push(services: ToolRoutesServices, request: Request, key: ApiKey): Promise<number> {
-  let text = ''
-  try {
-    const mode = readQuery(request, { mode: 'one' }).one('mode')
-    if (mode !== undefined && mode !== 'replace')
-      throw invalidQuery('mode', 'mode must be replace or omitted')
-    const { siteId, body, exact } = await readPush(
-      services.store,
-      request,
-      key,
-      toolsBodyModel,
-      (read) => (text = read),
-    )
-    const sent = body['tools'] as unknown[]
-    const result = await writeOrExplain(
-      services,
-      services.store.registry.pushTools({
-        orgId: key.orgId,
-        siteId,
-        tools: toolRecords(sent, exact['tools'] as unknown[]),
-        replace: mode === 'replace',
-        now: services.clock.now(),
-        sitesMax: limits.sitesPerOrgMax,
-        toolsMax: limits.toolsPerSiteMax,
-        versionsMax: limits.toolVersionsMax,
-      }),
-    )
-    if ('over' in result) throw invalidPush([overIssue(result.over)])
-    return sent.length
-  } catch (thrown) {
-    if (thrown instanceof AppError)
-      services.rejections.add([requestSample(key, services.clock.now(), thrown, text)])
-    throw thrown
-  }
+async function push(services: ToolRoutesServices, sent: SentPush): Promise<{ tools: number }> {
+  const mode = readQuery(sent.request, { mode: 'one' }).one('mode')
+  if (mode !== undefined && mode !== 'replace') throw invalidQuery('mode', 'mode must be replace or omitted')
+  const { siteId, body, exact } = await readPush(services.store, sent, toolsBodyModel)
+  const tools = body['tools'] as unknown[]
+  const result = await writeOrExplain(
+    services,
+    services.store.registry.pushTools({
+      orgId: sent.key.orgId,
+      siteId,
+      tools: toolRecords(tools, exact['tools'] as unknown[]),
+      replace: mode === 'replace',
+      now: services.clock.now(),
+      sitesMax: limits.sitesPerOrgMax,
+      toolsMax: limits.toolsPerSiteMax,
+      versionsMax: limits.toolVersionsMax,
+    }),
+  )
+  if ('over' in result) throw invalidPush([overIssue(result.over)])
+  return { tools: tools.length }
 }
 
 function overIssue(over: 'sites' | 'tools') {
@@ -128,7 +94,7 @@ async function one(
   return jsonText(toolHistory(found))
 }
 
-interface Asked {
+interface ToolFilter {
   siteIds: string[]
   withRemoved: boolean
 }
@@ -149,19 +115,19 @@ async function readToolPage(
   const removed = query.one('removed')
   if (removed !== undefined && !['true', 'false'].includes(removed))
     throw invalidQuery('removed', 'removed must be true or false')
-  const isAsked = siteIds !== undefined || removed !== undefined
-  const given: Asked = { siteIds: [...new Set(siteIds)].sort(), withRemoved: removed === 'true' }
-  const cursor = readCursor<Asked, Position>(
+  const isFiltered = siteIds !== undefined || removed !== undefined
+  const given: ToolFilter = { siteIds: [...new Set(siteIds)].sort(), withRemoved: removed === 'true' }
+  const cursor = readCursor<ToolFilter, Position>(
     cursorCipher,
     cursorPurpose,
     orgId,
     query,
-    isAsked ? given : null,
+    isFiltered ? given : null,
   )
-  const asked = cursor?.filters ?? given
+  const filter = cursor?.filters ?? given
   const { tools, hasMore } = await store.registry.tools({
     orgId,
-    ...asked,
+    ...filter,
     after: cursor?.position ?? null,
     limit,
     bytesMax: limits.registryPageBytesMax,
@@ -169,7 +135,7 @@ async function readToolPage(
   const last = tools.at(-1)
   const nextCursor =
     hasMore && last !== undefined
-      ? encodeCursor(cursorCipher, cursorPurpose, orgId, asked, { siteId: last.siteId, name: last.name })
+      ? encodeCursor(cursorCipher, cursorPurpose, orgId, filter, { siteId: last.siteId, name: last.name })
       : null
   return { tools: tools.map(toolView), nextCursor }
 }

@@ -1,11 +1,13 @@
 /** GET /v1/sessions and GET /v1/sessions/{id}, and their dashboard twins: the events of one agent, summarized. */
-import { Elysia } from 'elysia'
+import { Elysia, t } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { jsonText } from '../../http/response.ts'
 import { encodeCursor, readCursor, readLimit, readQuery, type ParameterKind } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
 import { isoTime } from '../../clock.ts'
+import { integer, nullable, time } from '../../http/validate.ts'
+import { eventModel } from '../../ingest/model.ts'
 import type { EventFilter, EventPosition, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
@@ -46,16 +48,15 @@ async function list(
 ): Promise<Response> {
   const query = readQuery(request, listParameters)
   const limit = readLimit(query, limits.tracesPageDefault, limits.tracesPageMax)
-  const asked = readFilter(query)
-  const isAsked = Object.keys(asked).length > 0
+  const given = readFilter(query)
   const cursor = readCursor<EventFilter, Position>(
     cursorCipher,
     'sessions-cursor',
     orgId,
     query,
-    isAsked ? asked : null,
+    Object.keys(given).length > 0 ? given : null,
   )
-  const filter = cursor?.filters ?? asked
+  const filter = cursor?.filters ?? given
   const page = await store.sessions.page({
     orgId,
     filter,
@@ -94,8 +95,8 @@ async function story(
   const { session, events, next, ceilingSeq } = found
   const nextCursor = next && encodeCursor(cursorCipher, 'session-cursor', orgId, id, { ...next, ceilingSeq })
   const texts = events.map(({ json }) => json).join(',')
-  const told = JSON.stringify(sessionView(session))
-  return jsonText(`{"session":${told},"events":[${texts}],"nextCursor":${JSON.stringify(nextCursor)}}`)
+  const view = JSON.stringify(sessionView(session))
+  return jsonText(`{"session":${view},"events":[${texts}],"nextCursor":${JSON.stringify(nextCursor)}}`)
 }
 
 /** A session in responses. */
@@ -115,3 +116,36 @@ function sessionView(session: Session) {
 }
 
 export type SessionView = ReturnType<typeof sessionView>
+
+/** The wire schemas of sessions: the events of one agent from its first to its last. */
+const counts = t.Record(t.String(), integer({ minimum: 0 }))
+
+export const sessionModel = t.Object({
+  id: t.String(),
+  siteIds: t.Array(t.String()),
+  firstSeenAt: time(),
+  lastSeenAt: time(),
+  events: integer({ minimum: 1 }),
+  agent: t.Object(
+    { class: nullable(t.String()), vendor: nullable(t.String()), trust: nullable(t.String()) },
+    { description: 'The agent, with the highest trust it reached.' },
+  ),
+  byPillar: t.Record(t.String(), integer({ minimum: 0 }), {
+    description: 'Events per first word of the type.',
+  }),
+  byOutcome: counts,
+  truncated: t.Optional(
+    t.Literal(true, {
+      description: `The session has more events; only the newest ${limits.sessionEventsMax} were counted.`,
+    }),
+  ),
+})
+
+const nextCursor = nullable(t.String())
+
+export const sessionPageModel = t.Object({ sessions: t.Array(sessionModel), nextCursor })
+export const sessionStoryModel = t.Object({
+  session: sessionModel,
+  events: t.Array(eventModel, { description: 'Oldest first.' }),
+  nextCursor,
+})

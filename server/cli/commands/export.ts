@@ -1,6 +1,7 @@
 /** `sightglass export traces` and `export metrics`: the same events and counts as the API, written to a file. */
 import type { EventFilter, EventPosition, Json } from '../../../db/contract/store.ts'
-import { type MetricsAnswer, metricsAnswer, rangeParameters, readRange } from '../../api/metrics/answer.ts'
+import { metricsAnswer, rangeParameters, readRange } from '../../api/metrics/answer.ts'
+import type { MetricsAnswer } from '../../api/metrics/routes.ts'
 import { csvColumns, eventRows } from '../../api/traces/export.ts'
 import { filterParameters, readFilter } from '../../api/traces/filter.ts'
 import { walkPage } from '../../api/traces/export.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { limits } from '../../limits.ts'
-import { differences, type Difference } from './differences.ts'
+import { differences, type Difference } from './record.ts'
 
 /** Applies a difference to `value`. */
 function apply(value: unknown, { path, change, after }: Difference): unknown {
