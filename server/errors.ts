@@ -58,7 +58,7 @@ export class AppError extends Error {
   }
 }
 
-/** An invalid command line, configuration or set-up file: one line and a hint, exit code 2. */
+/** An invalid command line, configuration or setup file: one line and a hint, exit code 2. */
 export class UsageError extends Error {
   readonly hint: string | null
   constructor(message: string, hint: string | null = null) {

@@ -29,10 +29,10 @@ export const limits = {
   queueBytesMax: 32 * 1024 * 1024,
   queueAgeMsMax: 1_000,
   // bodies and large responses in flight: one organization gets at most half, one key a quarter
-  bodiesUnderWayBytesMax: 96 * 1024 * 1024,
-  answersUnderWayBytesMax: 64 * 1024 * 1024, // of large responses
-  answerCountedBytes: 256 * 1024, // responses from this size on count as in flight
-  answerStallMs: 30_000, // without progress of the reader
+  bodiesInFlightBytesMax: 96 * 1024 * 1024,
+  responsesInFlightBytesMax: 64 * 1024 * 1024, // of large responses
+  responseCountedBytes: 256 * 1024, // responses from this size on count as in flight
+  responseStallMs: 30_000, // without progress of the reader
   refusedBodiesMax: 8, // discarded concurrently: reading them costs time on this thread
   refusedBodyMs: 2_000, // to discard the body of a refused request before the connection is closed
   // tool registry and site memory (contract §5)
@@ -72,7 +72,7 @@ export const limits = {
   viewNameCharsMax: 80,
   viewSearchCharsMax: 2_000,
   trustReachedMs: 5_000, // of reading the sessions with detections, in slices
-  ingestCountsKeptMs: 400 * 24 * 3_600_000,
+  ingestCountsRetentionMs: 400 * 24 * 3_600_000,
   ingestHealthMs: 31 * 24 * 3_600_000, // shown at most
   rejectedShownMax: 100,
   exportsMax: 16, // concurrent, in total; at most half per organization, a quarter per key or account
@@ -89,7 +89,7 @@ export const limits = {
   signInIdleMs: 12 * 3_600_000,
   signInAbsoluteMs: 7 * 24 * 3_600_000,
   knownNetworkMs: 90 * 24 * 3_600_000, // an address that an account signed in from is remembered
-  linkTriesFree: 30, // unknown links before their sender is throttled
+  linkAttemptsFree: 30, // unknown links before their sender is throttled
   setupLinkMs: 30 * 60_000,
   invitationMs: 7 * 24 * 3_600_000,
   secondFactorMs: 5 * 60_000, // between password and code
@@ -103,8 +103,8 @@ export const limits = {
   webhookSlotsForQuick: 16, // reserved from slow and untried receivers
   webhookTimeoutMs: 15_000, // an attempt, name look-up included
   webhookLeaseMs: 30_000, // longer than an attempt and recording it
-  webhookWaitsMax: 8, // retries of an endpoint
-  webhookWaitsMsMax: 24 * 3_600_000, // all of them together
+  webhookRetriesMax: 8, // retries of an endpoint
+  webhookRetriesMsMax: 24 * 3_600_000, // all of them together
   webhookInterruptionsMax: 3, // consecutive lost leases that do not count as a retry
   webhookRetryAfterMsMax: 3_600_000, // of a receiver
   webhookBatchEventsMax: 100,
@@ -114,8 +114,8 @@ export const limits = {
   webhookPageBytesMax: 3 * 1024 * 1024, // of payloads: a whole page stays below 4 MiB
   webhookEndpointsPerOrgMax: 100,
   webhookRulesPerOrgMax: 100,
-  webhookDeliveredKeptMs: 7 * 24 * 3_600_000,
-  webhookDeadKeptMs: 90 * 24 * 3_600_000,
+  webhookDeliveredRetentionMs: 7 * 24 * 3_600_000,
+  webhookDeadRetentionMs: 90 * 24 * 3_600_000,
   webhookOldSecretMs: 24 * 3_600_000, // the previous secret is still valid
   webhookStopGraceMs: 5_000,
 } as const

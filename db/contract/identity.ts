@@ -111,7 +111,7 @@ export interface Membership {
 }
 
 export interface AccountStore {
-  /** Creates the first owner, atomically, only while no owner exists and the set-up link, if passed, is valid. */
+  /** Creates the first owner, atomically, only while no owner exists and the setup link, if passed, is valid. */
   createFirstOwner(command: {
     account: Account
     orgId: string
@@ -141,7 +141,7 @@ export interface AccountStore {
   list(): Promise<(Account & { memberships: Membership[] })[]>
   ownerExists(): Promise<boolean>
   /**
-   * Creates a one-time link and ends older ones of the same purpose and account. Only its SHA-256 is stored. The set-up
+   * Creates a one-time link and ends older ones of the same purpose and account. Only its SHA-256 is stored. The setup
    * link has no audit entry, because it belongs to no organization; using it has one.
    */
   createLink(command: { link: OneTimeLink; audit: AuditEntry | null }): Promise<void>

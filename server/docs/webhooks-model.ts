@@ -60,7 +60,7 @@ const batchSize = t.Optional(nullable(integer({ minimum: 1, maximum: limits.webh
 const retryWaits = t.Optional(
   nullable(
     t.Array(t.Union([integer({ minimum: 1 }), t.String()]), {
-      maxItems: limits.webhookWaitsMax,
+      maxItems: limits.webhookRetriesMax,
       description:
         'Waits before each retry, in seconds or as "5m"; 24 hours in total. null uses the waits of the server.',
     }),

@@ -48,7 +48,7 @@ const jsonHeaders = commonHeaders('application/json')
 const largeTexts = new WeakMap<Response, string>()
 
 export function jsonText(text: string, status = 200, headers: Record<string, string> = {}): Response {
-  const isLarge = text.length > limits.answerCountedBytes
+  const isLarge = text.length > limits.responseCountedBytes
   const response = new Response(isLarge ? null : text, { status, headers: jsonHeaders })
   if (isLarge) largeTexts.set(response, text)
   for (const name in headers) response.headers.set(name, headers[name]!)
@@ -67,7 +67,7 @@ export function limitInFlight(response: Response, context: RequestContext): Resp
     const message = 'Too many responses are waiting to be read. Read them, or request smaller pages.'
     return errorResponse(new AppError('overloaded', message, { headers: retryAfter() }), context.id)
   }
-  const body = streamText({ parts: pieces(text), stallMs: limits.answerStallMs, ended: share.release })
+  const body = streamText({ parts: pieces(text), stallMs: limits.responseStallMs, ended: share.release })
   return new Response(body, { status: response.status, headers: response.headers })
 }
 

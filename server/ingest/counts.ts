@@ -95,7 +95,7 @@ export function makeIngestCounts(
     const taken = waiting
     waiting = new Map()
     try {
-      const keptSinceMs = clockGuard.hold() === null ? clock.now() - limits.ingestCountsKeptMs : 0
+      const keptSinceMs = clockGuard.hold() === null ? clock.now() - limits.ingestCountsRetentionMs : 0
       await store.ingestCounts.add({
         counts: [...taken.values()],
         nearMisses: [...nearMisses.values()],
@@ -137,7 +137,7 @@ export function batchCount(rejected: number, newestMs: number | null, now: numbe
     rejected,
     aheadMaxMs: aheadOf(newestMs, now),
     behindMinMs: behindOf(newestMs, now),
-    keptSinceMs: now - limits.ingestCountsKeptMs,
+    keptSinceMs: now - limits.ingestCountsRetentionMs,
   }
 }
 

@@ -75,7 +75,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     rateLimits,
     signIns: makeSignIns(store, clock, config.basePath),
     throttle: makeThrottle(clock),
-    linkThrottle: makeThrottle(clock, limits.linkTriesFree),
+    linkThrottle: makeThrottle(clock, limits.linkAttemptsFree),
     halfSignIns: makeHalfSignIns(clock),
     provider: config.oidc === null ? null : makeProvider(config.oidc),
     cursorCipher: makeCursorCipher(await store.secret('cursor')),
@@ -93,8 +93,8 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     exportShares: makeShares(limits.exportsMax),
     inFlight: {
       // One organization gets at most half of it: a quarter of the memory limit when that is small.
-      bodies: makeShares(Math.min(limits.bodiesUnderWayBytesMax, shared.memory.limitBytes / 2)),
-      responses: makeShares(limits.answersUnderWayBytesMax),
+      bodies: makeShares(Math.min(limits.bodiesInFlightBytesMax, shared.memory.limitBytes / 2)),
+      responses: makeShares(limits.responsesInFlightBytesMax),
     },
     state: { stopping: false, storeFailed: null },
     fail(reason, holdsOnlyCopy = false) {

@@ -7,18 +7,18 @@ import { keyFileName, lazySecretBox, makeCursorCipher, openSecretBox } from './e
 
 test('secrets decrypt after a restart, for their purpose only', () => {
   using folder = tempDir('secrets')
-  const sealed = openSecretBox(folder.path).seal('endpoint:ep_1', 'whsec_geheim')
+  const encrypted = openSecretBox(folder.path).encrypt('endpoint:ep_1', 'whsec_geheim')
   const later = openSecretBox(folder.path)
-  expect(later.open('endpoint:ep_1', sealed)).toBe('whsec_geheim')
-  expect(() => later.open('endpoint:ep_2', sealed)).toThrow()
-  expect(() => later.open('endpoint:ep_1', `${sealed.slice(0, -2)}AA`)).toThrow()
-  expect(sealed).not.toContain('geheim')
+  expect(later.decrypt('endpoint:ep_1', encrypted)).toBe('whsec_geheim')
+  expect(() => later.decrypt('endpoint:ep_2', encrypted)).toThrow()
+  expect(() => later.decrypt('endpoint:ep_1', `${encrypted.slice(0, -2)}AA`)).toThrow()
+  expect(encrypted).not.toContain('geheim')
 })
 
 test('the same secret encrypts differently each time', () => {
   using folder = tempDir('secrets')
   const box = openSecretBox(folder.path)
-  expect(box.seal('p', 's')).not.toBe(box.seal('p', 's'))
+  expect(box.encrypt('p', 's')).not.toBe(box.encrypt('p', 's'))
 })
 
 test('the key file is accessible to its owner only, also after its mode was changed', () => {
@@ -36,14 +36,14 @@ test('a lazy box creates its key file on first use', () => {
   using folder = tempDir('secrets')
   const box = lazySecretBox(folder.path)
   expect(existsSync(folder.join(keyFileName))).toBe(false)
-  expect(openSecretBox(folder.path).open('p', box.seal('p', 's'))).toBe('s')
+  expect(openSecretBox(folder.path).decrypt('p', box.encrypt('p', 's'))).toBe('s')
 })
 
 test('another key and a corrupt key file have distinct errors', () => {
   using one = tempDir('secrets')
   using other = tempDir('secrets')
-  const sealed = openSecretBox(one.path).seal('p', 's')
-  expect(() => openSecretBox(other.path).open('p', sealed)).toThrow(/is encrypted with the key/)
+  const encrypted = openSecretBox(one.path).encrypt('p', 's')
+  expect(() => openSecretBox(other.path).decrypt('p', encrypted)).toThrow(/is encrypted with the key/)
   writeFileSync(one.join(keyFileName), 'abc')
   expect(() => openSecretBox(one.path)).toThrow(/is corrupt/)
 })

@@ -7,14 +7,14 @@ import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeOnce } from '../../db/rules/durable-files.ts'
 
-/** A secret that this box cannot decrypt. */
-export class SealedError extends Error {}
+/** Thrown when a secret was altered, or encrypted for another purpose or with another key. */
+export class DecryptionError extends Error {}
 
 export interface SecretBox {
-  /** Encrypts a secret for one purpose; `open` needs the same purpose. */
-  seal(purpose: string, secret: string): string
+  /** Encrypts a secret for one purpose; `decrypt` needs the same purpose. */
+  encrypt(purpose: string, secret: string): string
   /** Throws when the text was altered, or encrypted for another purpose or with another key file. */
-  open(purpose: string, sealed: string): string
+  decrypt(purpose: string, encrypted: string): string
 }
 
 export const keyFileName = 'secret.key'
@@ -33,26 +33,26 @@ export function lazySecretBox(folder: string): SecretBox {
   let box: SecretBox | null = null
   const opened = () => (box ??= openSecretBox(folder))
   return {
-    seal: (purpose, secret) => opened().seal(purpose, secret),
-    open: (purpose, sealed) => opened().open(purpose, sealed),
+    encrypt: (purpose, secret) => opened().encrypt(purpose, secret),
+    decrypt: (purpose, encrypted) => opened().decrypt(purpose, encrypted),
   }
 }
 
 export function secretBox(key: Buffer): SecretBox {
   const keyId = createHash('sha256').update(key).digest('hex').slice(0, 8)
   return {
-    seal: (purpose, secret) =>
+    encrypt: (purpose, secret) =>
       `v1.${keyId}.${encryptBytes(key, purpose, Buffer.from(secret)).toString('base64url')}`,
-    open(purpose, sealed) {
-      const [version, sealedBy, text] = sealed.split('.')
-      if (version !== 'v1' || sealedBy !== keyId) {
-        throw new SealedError(
-          `a secret is encrypted with the key ${sealedBy}, but ${keyFileName} contains ${keyId}`,
+    decrypt(purpose, encrypted) {
+      const [version, usedKeyId, text] = encrypted.split('.')
+      if (version !== 'v1' || usedKeyId !== keyId) {
+        throw new DecryptionError(
+          `a secret is encrypted with the key ${usedKeyId}, but ${keyFileName} contains ${keyId}`,
         )
       }
       const clear = decryptBytes(key, purpose, Buffer.from(text ?? '', 'base64url'))
       if (clear === null)
-        throw new SealedError('an encrypted secret was altered, or belongs to another purpose')
+        throw new DecryptionError('an encrypted secret was altered, or belongs to another purpose')
       return clear.toString()
     },
   }

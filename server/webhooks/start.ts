@@ -151,9 +151,9 @@ async function pruneDeliveries(store: Pick<Store, 'webhooks'>, now: number): Pro
   let total = 0
   for (;;) {
     const deleted = await store.webhooks.prune({
-      deliveredBeforeMs: now - limits.webhookDeliveredKeptMs,
-      deadBeforeMs: now - limits.webhookDeadKeptMs,
-      incidentsBeforeMs: now - limits.webhookDeadKeptMs,
+      deliveredBeforeMs: now - limits.webhookDeliveredRetentionMs,
+      deadBeforeMs: now - limits.webhookDeadRetentionMs,
+      incidentsBeforeMs: now - limits.webhookDeadRetentionMs,
       limit: prunedAtOnce,
     })
     total += deleted

@@ -1,4 +1,4 @@
-/** The set-up file: at start, by its verb, a second time, after people changed things, and when it is wrong. */
+/** The setup file: at start, by its verb, a second time, after people changed things, and when it is wrong. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { newApiKey, newSigningSecret, sha256Hex } from '../../server/ids.ts'

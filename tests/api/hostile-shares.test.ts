@@ -78,7 +78,7 @@ test('stalled bodies: those beyond the share get 503 and are cut, another organi
     ),
   )
   const refused = () => stalled.filter(({ text }) => text().startsWith('HTTP/1.1 503'))
-  const shares = makeShares(limits.bodiesUnderWayBytesMax)
+  const shares = makeShares(limits.bodiesInFlightBytesMax)
   const fitting = Array.from({ length: all }, () => shares.acquire({ orgId: 'org', holderId: 'key' }, bytes))
   const refusedMany = fitting.filter((share) => share === null).length
   expect(refusedMany).toBeGreaterThan(all / 2)

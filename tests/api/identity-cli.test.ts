@@ -108,7 +108,7 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
   'key change': async () => ({ id: await key(), label: 'y' }),
 }
 
-// Webhooks, backups, the clock and the set-up file prove theirs where they are at home.
+// Webhooks, backups, the clock and the setup file prove theirs where they are at home.
 const elsewhere = /^(?:webhook |backup |clock |setup$)/
 const changing = commands
   .filter(({ name, access }) => access !== undefined && access !== 'read' && !elsewhere.test(name))

@@ -37,7 +37,7 @@ async function actions(): Promise<string[]> {
   return entries.map((entry) => entry.action)
 }
 
-test('fifty claims of one set-up link make exactly one owner', async () => {
+test('fifty claims of one setup link make exactly one owner', async () => {
   expect(await (await server.call('/api/setup')).json()).toEqual({
     needsOwner: true,
     signedIn: false,

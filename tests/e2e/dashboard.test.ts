@@ -13,7 +13,7 @@ afterAll(async () => {
   await appliance.stop()
 })
 
-test('from the set-up link to the first event on Logs', async () => {
+test('from the setup link to the first event on Logs', async () => {
   const link = await appliance.setupLink()
   await withPage(
     link,
@@ -62,7 +62,7 @@ test('from the set-up link to the first event on Logs', async () => {
   )
 }, 90_000)
 
-test('a used set-up link says so and what to do', async () => {
+test('a used setup link says so and what to do', async () => {
   const link = await appliance.setupLink()
   await withPage(link, async (page) => {
     // Before anybody types a password into it.

@@ -28,7 +28,7 @@ function startProxy(upstream: string) {
   })
 }
 
-test('the dashboard in a browser: set-up, pages, reload, live events, links, download, docs, sign-out', async () => {
+test('the dashboard in a browser: setup, pages, reload, live events, links, download, docs, sign-out', async () => {
   await using appliance = await startAppliance({ args: ['--base-path', '/sightglass/'] })
   expect(appliance.url).toEndWith('/sightglass')
   await using proxy = startProxy(new URL(appliance.url).origin)

@@ -20,7 +20,7 @@ function expectOneLine({ code, stdout, stderr }: Exit, saying: RegExp): void {
   expect(stderr).not.toMatch(/\bat \/|\$bunfs|SQLITE_/)
 }
 
-test('a first start makes a private folder, prints the address and the set-up link, and ends clean', async () => {
+test('a first start makes a private folder, prints the address and the setup link, and ends clean', async () => {
   const dataDir = dir.join('fresh')
   const appliance = await startAppliance({ dataDir })
   const lines = appliance.stdout().split('\n')

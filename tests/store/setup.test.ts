@@ -1,4 +1,4 @@
-/** A set-up file against a store: what is created, what is left alone, what is rejected as a whole. */
+/** A setup file against a store: what is created, what is left alone, what is rejected as a whole. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Store } from '../../db/contract/store.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
@@ -6,7 +6,7 @@ import { newSigningSecret } from '../../server/ids.ts'
 import { lazySecretBox } from '../../server/system/encryption.ts'
 import { applySetup } from '../../server/operations/setup/apply.ts'
 import { readSetupText } from '../../server/operations/setup/file.ts'
-import { sealPurpose } from '../../server/webhooks/delivery/signing.ts'
+import { secretPurpose } from '../../server/webhooks/delivery/signing.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(90_000)
@@ -83,8 +83,11 @@ test('an endpoint keeps what it has; another secret is taken over and the old on
   const { id: orgId } = (await store.orgs.find('acme'))!
   const [kept] = await store.webhooks.endpoints(orgId)
   const { id, sealedSecret, previousSealedSecret, types } = kept!.endpoint
-  const opened = lazySecretBox(temp.join('data')).open(sealPurpose({ orgId, endpointId: id }), sealedSecret)
-  expect([opened === secret, previousSealedSecret !== null, types]).toEqual([true, true, ['authz.*']])
+  const clear = lazySecretBox(temp.join('data')).decrypt(
+    secretPurpose({ orgId, endpointId: id }),
+    sealedSecret,
+  )
+  expect([clear === secret, previousSealedSecret !== null, types]).toEqual([true, true, ['authz.*']])
 })
 
 test('an endpoint has its own waits, changes them and loses them; a wrong list is named with its place', async () => {

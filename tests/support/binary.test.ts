@@ -16,7 +16,7 @@ test('the ingest line gives its address without a trailing slash', () => {
   expect(parseIngestListening(listening)).toBeNull()
 })
 
-test('the set-up link is the address that is not a listener', () => {
+test('the setup link is the address that is not a listener', () => {
   expect(parseSetupLink(listening)).toBeNull()
   expect(parseSetupLink(ingest)).toBeNull()
   expect(parseSetupLink('set up the first owner: http://127.0.0.1:7400/setup#abc')).toBe(

@@ -12,7 +12,7 @@ import type { Log } from '../../log.ts'
 export interface FirstOwnerRequest {
   email: string
   password: string
-  linkHash: string | null // of the one-time set-up link; null for the environment and the command line
+  linkHash: string | null // of the one-time setup link; null for the environment and the command line
   /** Begins a sign-in of the new owner, stored in the same transaction under the same audit entry. */
   signIn?: (who: { accountId: string; orgId: string }) => { signIn: SignIn; network: string }
   actor: string
@@ -68,7 +68,7 @@ interface FirstRun {
 }
 
 /**
- * Returns the token of a new set-up link while there is no owner, otherwise null. An invalid password in the
+ * Returns the token of a new setup link while there is no owner, otherwise null. An invalid password in the
  * environment stops the start (contract §10). With a full disk the appliance starts without a link, because it cannot
  * store one.
  */

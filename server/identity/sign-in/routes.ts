@@ -1,4 +1,4 @@
-/** Routes of the first owner's set-up, password reset, the current session and sign-out. */
+/** Routes of the first owner's setup, password reset, the current session and sign-out. */
 import { Elysia } from 'elysia'
 import { createFirstOwner, type FirstOwnerRequest } from '../people/first-owner.ts'
 import { AppError } from '../../errors.ts'
@@ -55,7 +55,7 @@ export function authRoutes(services: AuthRoutesServices) {
         const made = await createFirstOwner(store, claim, clock)
         if (made.status === 'link_invalid') throw await linkRefused(services, request, linkInvalid())
         if (made.status === 'owner_exists')
-          throw new AppError('conflict', 'This set-up link was used. The appliance already has an owner.', {
+          throw new AppError('conflict', 'This setup link was used. The appliance already has an owner.', {
             hint: 'Sign in. If the password is lost, run “sightglass account reset-password” on the server.',
           })
         return json(await sessionOf(services, request, cookie), 201, { 'set-cookie': cookie })
@@ -135,6 +135,6 @@ function passwordLinkInvalid(): AppError {
 
 function linkInvalid(): AppError {
   return new AppError('forbidden', 'This link has been used or has expired.', {
-    hint: 'On the server, restart the appliance for a new set-up link, or run “sightglass account”.',
+    hint: 'On the server, restart the appliance for a new setup link, or run “sightglass account”.',
   })
 }

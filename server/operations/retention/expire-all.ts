@@ -14,7 +14,7 @@ export interface RetentionRule {
 const dayMs = 24 * 3_600_000
 
 /** Counts are stored much longer than their events, but not forever (contract §7). */
-const rollupsKeptMs = 400 * dayMs
+const rollupsRetentionMs = 400 * dayMs
 
 interface Services {
   store: Pick<Store, 'orgs' | 'events' | 'retention'>
@@ -38,7 +38,7 @@ export async function expireAll(
             (small) => store.events.expire({ orgId, ...limit, small }),
             (part) => part.events,
           )
-    const rollups = { orgId, beforeMs: now - rollupsKeptMs }
+    const rollups = { orgId, beforeMs: now - rollupsRetentionMs }
     const rows = await steps.untilDone(
       () => store.retention.dropRollups(rollups),
       (part) => part.rows,

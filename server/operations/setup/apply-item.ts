@@ -10,7 +10,7 @@ import {
   type EndpointServices,
 } from '../../webhooks/endpoints/endpoints.ts'
 import { readFilters, readUrl } from '../../webhooks/endpoints/endpoint-fields.ts'
-import { sealPurpose } from '../../webhooks/delivery/signing.ts'
+import { secretPurpose } from '../../webhooks/delivery/signing.ts'
 import type { ApiKey, Store } from '../../../db/contract/store.ts'
 import type { SetupEndpoint, SetupKey } from './form.ts'
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
@@ -127,7 +127,7 @@ function differing(
 /** Null when it was encrypted under another key file: then the secret of the setup file wins. */
 function decryptSecret({ box }: EndpointServices, { orgId, id, sealedSecret }: Endpoint): string | null {
   try {
-    return box.open(sealPurpose({ orgId, endpointId: id }), sealedSecret)
+    return box.decrypt(secretPurpose({ orgId, endpointId: id }), sealedSecret)
   } catch {
     return null
   }

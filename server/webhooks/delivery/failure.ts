@@ -1,5 +1,5 @@
 /** Gives every way a delivery attempt can fail a stable code, a sentence, and whether the failure is local. */
-import { SealedError } from '../../system/encryption.ts'
+import { DecryptionError } from '../../system/encryption.ts'
 
 export interface Failure {
   code: string
@@ -66,7 +66,7 @@ const byCode: { [code: string]: Failure } = {
 /** Classifies what an attempt threw. `stopping`: the appliance itself aborted the attempt. */
 export function classify(thrown: unknown, stopping: boolean): Failure {
   if (thrown instanceof SendError) return thrown.failure
-  if (thrown instanceof SealedError)
+  if (thrown instanceof DecryptionError)
     return local('secret_sealed', 'the signing secret cannot be decrypted; rotate it')
   if (stopping) return local('interrupted', 'the appliance stopped before the response arrived')
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))

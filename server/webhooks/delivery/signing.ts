@@ -38,7 +38,7 @@ export function signingKey(secret: string): Buffer {
 }
 
 /** The purpose a secret is encrypted for, so that it decrypts only for its endpoint or organization. */
-export function sealPurpose({ orgId, endpointId }: { orgId: string; endpointId: string | null }): string {
+export function secretPurpose({ orgId, endpointId }: { orgId: string; endpointId: string | null }): string {
   return endpointId === null ? `webhook-org:${orgId}` : `webhook-endpoint:${endpointId}`
 }
 

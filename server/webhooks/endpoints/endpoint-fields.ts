@@ -1,4 +1,4 @@
-/** Reads the fields of an endpoint from a request body or a set-up file; throws 400 with the first invalid field. */
+/** Reads the fields of an endpoint from a request body or a setup file; throws 400 with the first invalid field. */
 import type { EndpointFilter } from '../../../db/contract/webhooks.ts'
 import { AppError } from '../../errors.ts'
 import { wrongField } from '../../http/validate.ts'
@@ -77,7 +77,7 @@ export function readBatchSize(value: unknown): number | undefined {
  */
 export function readRetryWaits(value: unknown): number[] | null | undefined {
   if (value === undefined || value === null) return value
-  const { webhookWaitsMax: waitsMax, webhookWaitsMsMax: allMsMax } = limits
+  const { webhookRetriesMax: waitsMax, webhookRetriesMsMax: allMsMax } = limits
   if (!Array.isArray(value))
     throw wrongField('retryWaits', 'retryWaits must be a list of durations', 'wrong_type')
   if (value.length > waitsMax)

@@ -18,7 +18,7 @@ import {
 } from './endpoint-fields.ts'
 import { unknownTypes, warningsOf, type Warning } from './known-types.ts'
 import type { SecretServices } from './org-secret.ts'
-import { sealPurpose } from '../delivery/signing.ts'
+import { secretPurpose } from '../delivery/signing.ts'
 import { endpointView } from '../view.ts'
 
 export interface EndpointServices extends SecretServices, SinkOptions {
@@ -70,7 +70,7 @@ export async function createEndpoint(
     lastSuccessAtMs: null,
     failingSinceMs: null,
     nextProbeAtMs: null,
-    sealedSecret: box.seal(sealPurpose({ orgId, endpointId: id }), secret),
+    sealedSecret: box.encrypt(secretPurpose({ orgId, endpointId: id }), secret),
     previousSealedSecret: null,
     previousUntilMs: null,
   }
@@ -191,7 +191,7 @@ export async function rotateEndpointSecret(
   const command = commandFor(services, who, id, 'secret_rotated', { url })
   await services.store.webhooks.rotateEndpointSecret({
     ...command,
-    sealedSecret: services.box.seal(sealPurpose({ orgId: who.orgId, endpointId: id }), secret),
+    sealedSecret: services.box.encrypt(secretPurpose({ orgId: who.orgId, endpointId: id }), secret),
     previousUntilMs: command.now + limits.webhookOldSecretMs,
   })
   return { endpoint: await findEndpoint(services, who.orgId, id), secret }

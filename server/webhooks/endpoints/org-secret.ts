@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.ts'
 import { newSigningSecret } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import type { SecretBox } from '../../system/encryption.ts'
-import { sealPurpose } from '../delivery/signing.ts'
+import { secretPurpose } from '../delivery/signing.ts'
 
 export interface SecretServices {
   store: Pick<Store, 'webhooks'>
@@ -19,16 +19,16 @@ export interface ShownSecret {
 }
 
 export async function orgSecret({ store, clock, box }: SecretServices, who: Actor): Promise<ShownSecret> {
-  const purpose = sealPurpose({ orgId: who.orgId, endpointId: null })
+  const purpose = secretPurpose({ orgId: who.orgId, endpointId: null })
   const now = clock.now()
   const found = await store.webhooks.orgSecret({
     orgId: who.orgId,
-    sealedIfNone: box.seal(purpose, newSigningSecret()),
+    sealedIfNone: box.encrypt(purpose, newSigningSecret()),
     audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
   })
   const isOver = (found.previousUntilMs ?? 0) <= now
   return {
-    secret: box.open(purpose, found.sealedSecret),
+    secret: box.decrypt(purpose, found.sealedSecret),
     previousUntilMs: isOver ? null : found.previousUntilMs,
   }
 }
@@ -36,7 +36,7 @@ export async function orgSecret({ store, clock, box }: SecretServices, who: Acto
 /** Creates a new secret; for a day both sign messages. */
 export async function rotateOrgSecret(services: SecretServices, who: Actor): Promise<ShownSecret> {
   const { store, clock, box } = services
-  const sealedSecret = box.seal(sealPurpose({ orgId: who.orgId, endpointId: null }), newSigningSecret())
+  const sealedSecret = box.encrypt(secretPurpose({ orgId: who.orgId, endpointId: null }), newSigningSecret())
   const now = clock.now()
   const previousUntilMs = now + limits.webhookOldSecretMs
   // A rotation needs a secret to replace.

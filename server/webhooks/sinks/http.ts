@@ -5,7 +5,7 @@ import { noteCall } from '../../system/outbound.ts'
 import { cutBytes } from '../../text/text.ts'
 import { local, RefusedUrl, remote, SendError } from '../delivery/failure.ts'
 import { firstReached, isPrivateName, refuseForbidden, requireAddresses } from '../delivery/resolve.ts'
-import { sealPurpose, signedHeaders } from '../delivery/signing.ts'
+import { secretPurpose, signedHeaders } from '../delivery/signing.ts'
 import type { Message, SendOptions, Sink, SinkResponse } from './sink.ts'
 
 export interface HttpTarget {
@@ -87,7 +87,7 @@ export function requestHeaders(
   { delivery, sealedSecrets }: Message,
   atMs: number,
 ): Record<string, string> {
-  const secrets = sealedSecrets.map((sealed) => box.open(sealPurpose(delivery), sealed))
+  const secrets = sealedSecrets.map((sealed) => box.decrypt(secretPurpose(delivery), sealed))
   return {
     'content-type': 'application/json',
     'user-agent': `Sightglass/${version}`,
