@@ -1,7 +1,6 @@
 #!/usr/bin/env bun
 /** The entry point of the executable. */
-import './system/gc-options.ts'
-import './system/production.ts'
+import './system/environment.ts' // first: see there
 import { run } from './cli/run.ts'
 
 // Files are private to this user, whatever the umask of the shell.

@@ -1,7 +1,7 @@
 /** Runs one command line. Exit code 0: done, 1: refused or failed, 2: wrong usage. */
 import * as table from './nouns.ts'
 import { UsageError } from '../errors.ts'
-import { problemOf } from '../runtime/problem.ts'
+import { problemOf } from '../runtime/work.ts'
 import { takeEnvironment, type Environment } from '../system/environment.ts'
 import { readInvocation, secretVariables } from './config.ts'
 import { environmentTwin } from './option.ts'

@@ -2,7 +2,7 @@
 import { UsageError } from '../errors.ts'
 import { listenText } from '../http/address.ts'
 import { backupDirOf } from '../operations/backup/config.ts'
-import type { ServeConfig } from '../runtime/serve-config.ts'
+import type { ServeConfig } from '../runtime/make-services.ts'
 import type { Values } from './command.ts'
 import type { serveOptions } from './options.ts'
 

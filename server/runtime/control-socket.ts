@@ -6,8 +6,7 @@ import type { Json } from '../../db/contract/store.ts'
 import { AppError, UsageError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { version } from '../system/version.ts'
-import { problemOf } from './problem.ts'
-import type { Params, RunningServices, WorkContext, WorkTable } from './work.ts'
+import { problemOf, type Params, type RunningServices, type WorkContext, type WorkTable } from './work.ts'
 
 export interface ControlRequest {
   version: string

@@ -1,23 +1,20 @@
 /** Creates every service of a server from its configuration and store, and starts background work. */
-import type { Store } from '../../db/contract/store.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
 import { missingFiles } from '../audit/verify.ts'
 import { openSigningKey } from '../audit/signing.ts'
 import { makeHalfSignIns } from '../identity/sign-in/half-sign-ins.ts'
-import { makeProvider } from '../identity/sign-in/provider.ts'
+import { makeProvider, type OidcConfig } from '../identity/sign-in/provider.ts'
 import { makeSignIns } from '../identity/sign-in/sign-ins.ts'
 import { makeThrottle } from '../identity/sign-in/throttle.ts'
 import { makeBackups } from '../operations/backup/backups.ts'
-import type { Clock } from '../clock.ts'
 import { startClockGuard, testTime, type ClockGuard } from '../system/clock-guard.ts'
 import { startJobs, type Jobs } from '../system/scheduler.ts'
-import type { ServeConfig } from './serve-config.ts'
 import { diagnosedOf } from '../operations/doctor/options.ts'
 import { probeFsync, watchDisk } from '../operations/health/disk.ts'
 import { memoryAllowed, watchMemory } from '../operations/health/memory.ts'
 import { assetsFolder, loadAssets, underBasePath, type Assets } from '../http/assets.ts'
 import { keyGuard } from '../http/guard.ts'
-import { makeRateLimits } from '../http/rate-limit.ts'
+import { makeRateLimits, type RateLimit } from '../http/rate-limit.ts'
 import { makeCursorCipher } from '../system/encryption.ts'
 import { makeShares } from '../http/shares.ts'
 import { makeIngestCounts } from '../ingest/counts.ts'
@@ -27,13 +24,45 @@ import { makeParseQueue } from '../ingest/admission.ts'
 import { jobTable } from '../jobs.ts'
 import { makeLastUses, type LastUses } from '../identity/keys/last-use.ts'
 import { limits } from '../limits.ts'
-import type { Log } from '../log.ts'
-import type { Services } from '../services.ts'
 import { makeHttpTimes, makeWebhookOutcomes } from '../operations/metrics-endpoint/counters.ts'
 import { makeErasures } from '../operations/retention/erasures.ts'
 import { makeRecount } from '../operations/retention/recount.ts'
 import { version } from '../system/version.ts'
-import { startWebhooks } from '../webhooks/start.ts'
+import { startWebhooks, type WebhookConfig } from '../webhooks/start.ts'
+import type { Store } from '../../db/contract/store.ts'
+import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
+import type { Services } from '../services.ts'
+import type { ListenAddress } from '../http/address.ts'
+import type { TlsFiles } from '../http/tls.ts'
+import type { BackupConfig } from '../operations/backup/config.ts'
+import type { RetentionRule } from '../operations/retention/expire-all.ts'
+
+/** Everything `serve` starts with, made from the options of the command line. */
+export interface ServeConfig {
+  listen: ListenAddress
+  ingestListen: ListenAddress | null
+  metricsListen: ListenAddress | null
+  dataDir: string // absolute
+  publicUrl: string | null // origin, without a trailing slash
+  basePath: string // such as /sightglass, or empty
+  allowedHosts: string[]
+  metricsToken: string | null
+  trustedProxies: string[] // addresses and CIDR ranges
+  diskFloorBytes: number
+  memoryLimitBytes: number | null // null: the memory of the machine or container
+  rateLimits: { gateway: RateLimit | null; ingest: RateLimit | null } // null: off
+  tls: TlsFiles | null
+  retention: RetentionRule
+  backup: BackupConfig
+  webhooks: WebhookConfig
+  oidc: OidcConfig | null
+  logLevel: 'debug' | 'info' | 'warn' | 'error'
+  admin: { email: string; password: string } | null
+  setupFile: string | null // absolute
+  warnings: string[] // logged at start
+  commandReference(): string // options and commands as Markdown, for the operations guide
+}
 
 export interface ServerOptions {
   config: ServeConfig

@@ -2,16 +2,23 @@
 import { prepareFirstOwner } from '../identity/people/first-owner.ts'
 import { systemClock } from '../clock.ts'
 import { startClockGuard, systemTime } from '../system/clock-guard.ts'
-import type { ServeConfig } from './serve-config.ts'
 import { startControl } from './control-socket.ts'
-import { memoryAllowed, requireMemory } from '../operations/health/memory.ts'
+import { isShed, memoryAllowed, requireMemory } from '../operations/health/memory.ts'
 import { startLog } from '../log.ts'
 import { setUpAtStart } from '../operations/setup/apply.ts'
 import { readSetupFile } from '../operations/setup/file.ts'
-import { startServer } from './server.ts'
 import { version } from '../system/version.ts'
 import { openDataFolder } from './open-data-folder.ts'
+import { createApp } from '../app.ts'
+import { writeCheckpoints } from '../audit/checkpoints.ts'
+import { serverState, type ServerState } from '../operations/doctor/server-checks.ts'
+import { watchCertificate } from '../http/tls.ts'
+import { limitConnections } from '../http/connection-limit.ts'
+import { clearSocket, listen, type Listener } from '../http/listener.ts'
+import { senderReader, type ListenAddress } from '../http/address.ts'
+import { makeServices, type MadeServices, type ServeConfig, type ServerOptions } from './make-services.ts'
 import type { WorkTable } from './work.ts'
+import type { Webhooks } from '../webhooks/start.ts'
 
 /** Runs the server until SIGTERM or SIGINT and returns the exit code. Rejects when it cannot start. */
 export async function serve(config: ServeConfig, work: WorkTable): Promise<number> {
@@ -77,4 +84,125 @@ export async function serve(config: ServeConfig, work: WorkTable): Promise<numbe
     await store.close()
     await log.close()
   }
+}
+
+interface RunningServer {
+  url: string
+  link: string // the URL for other machines, unless a proxy provides another
+  ingestUrl: string | null
+  ingestLink: string | null // null: on a socket, which only a proxy can reach
+  metricsUrl: string | null
+  webhooks: Webhooks
+  /** The state that the doctor reports. */
+  state(): Promise<ServerState>
+  /** Whether the store failed permanently, even if the server stays up for reads. */
+  failed(): boolean
+  /** Reloads the TLS files. */
+  reload(): void
+  /** Stops accepting, ends live streams, finishes requests in flight, writes pending counts. */
+  stop(): Promise<void>
+}
+
+const drainMs = 20_000
+const backupStopMs = 3_000 // a backup that takes longer is aborted and repeated
+
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  for (const { unix } of addressesOf(options.config)) if (unix !== undefined) await clearSocket(unix)
+  const made = await makeServices(options)
+  const listeners = openListeners(options, made)
+  // Last: a server that cannot listen must not send webhooks.
+  if (options.wakesWebhooks !== false) made.services.webhooks.startWake()
+  const { main, ingest, metrics } = listeners
+  return {
+    url: main.url,
+    link: main.link,
+    ingestUrl: ingest?.url ?? null,
+    ingestLink: linkOf(ingest ?? main),
+    metricsUrl: metrics?.url ?? null,
+    webhooks: made.services.webhooks,
+    state: () => serverState(made.services, main.url),
+    failed: () => made.services.state.storeFailed !== null,
+    reload: listeners.reload,
+    async stop() {
+      made.services.state.stopping = true
+      await listeners.stop()
+      await settle(options, made)
+    },
+  }
+}
+
+function linkOf({ url, link }: Listener): string | null {
+  return url.startsWith('unix:') ? null : link
+}
+
+function addressesOf({
+  listen: main,
+  ingestListen,
+  metricsListen,
+}: ServerOptions['config']): ListenAddress[] {
+  return [main, ingestListen, metricsListen].filter((at) => at !== null)
+}
+
+function openListeners({ config, log }: ServerOptions, { services }: MadeServices) {
+  const { handle } = createApp(services)
+  const certificate = watchCertificate(config.tls, log)
+  const { listen: address, publicUrl, allowedHosts, basePath } = config
+  const hostRule = { listenHosts: [address.host], publicUrl, allowedHosts }
+  const open = (kind: 'main' | 'ingest' | 'metrics', at: ListenAddress): Listener =>
+    listen({
+      kind,
+      at,
+      // The other listeners have their own addresses, which are not served under a path.
+      basePath: kind === 'main' ? basePath : '',
+      handle,
+      observe: services.httpTimes.note,
+      hostRule,
+      sender: senderReader(config.trustedProxies),
+      stopping: () => services.state.stopping,
+      isShed: (path) => isShed(path, services.memory.pressure()),
+      inFlight: services.inFlight,
+      log,
+      tls: certificate.pair(),
+    })
+  const main = open('main', address)
+  const ingest = config.ingestListen && open('ingest', config.ingestListen)
+  const metrics = config.metricsListen && open('metrics', config.metricsListen)
+  if (metrics) log.info('metrics_listening', { url: metrics.url })
+  const all = [main, ingest, metrics].filter((listener) => listener !== null)
+  certificate.start((pair) => all.forEach((listener) => listener.useCertificate(pair)))
+  const connections = limitConnections({ acceptors: all, log })
+  return {
+    main,
+    ingest,
+    metrics,
+    reload: certificate.reload,
+    async stop() {
+      certificate.stop()
+      connections.stop()
+      for (const stream of services.streams) stream.abort()
+      await Promise.all(all.map((listener) => listener.stop(drainMs)))
+    },
+  }
+}
+
+/** After the last request: stops background work and writes pending counts. */
+async function settle({ config, store, clock, log }: ServerOptions, made: MadeServices): Promise<void> {
+  const { services, jobs, lastUses } = made
+  await jobs.stop()
+  // A machine that is off at the hour of the daily job gets its checkpoints here. After a failure of the store the
+  // folder may have been replaced, so this process must not write into it.
+  const trail = { store, key: services.auditKey, dataDir: config.dataDir, log }
+  if (services.state.storeFailed === null)
+    await writeCheckpoints(trail, clock.now()).catch((error: unknown) =>
+      log.warn('audit_checkpoint_not_written', { message: String(error) }),
+    )
+  await services.fsyncProbe.close()
+  await services.webhooks.stop()
+  await services.erasures.stop()
+  await services.backups.settle(backupStopMs)
+  await services.rejections.settled()
+  await services.ingestCounts.flush()
+  await lastUses
+    .flush()
+    .catch((error: unknown) => log.warn('last_use_not_written', { message: String(error) }))
 }

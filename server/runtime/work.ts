@@ -1,7 +1,8 @@
-/** The work behind a command: functions that run in the process that holds the data folder. */
+/** The work behind a command: functions that run in the process that holds the data folder, and their errors. */
+import { AppError, UsageError, type Issue } from '../errors.ts'
+import { StoreError } from '../../db/contract/errors.ts'
 import type { Json, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
-import { UsageError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { ServerState } from '../operations/doctor/server-checks.ts'
 import type { ClockGuard } from '../system/clock-guard.ts'
@@ -61,4 +62,38 @@ export function numberOf(params: Params, name: string): number {
   const value = params[name]
   if (typeof value === 'number') return value
   throw new UsageError(`${name} must be a number`)
+}
+
+/** An error as the command line prints it, in text and as `--json`: the same fields as an error of the API. */
+interface Problem {
+  error: string // a code of the API, a kind of the store, `wrong_usage` or `failed`
+  message: string
+  hint?: string
+  issues?: Issue[]
+}
+
+export function problemOf(error: unknown): Problem {
+  if (error instanceof UsageError) return withHint('wrong_usage', error.message, error.hint)
+  if (error instanceof AppError) {
+    const { hint, issues } = error.details
+    const problem = withHint(error.code, error.message, hint ?? null)
+    return issues === undefined ? problem : { ...problem, issues }
+  }
+  if (error instanceof StoreError) return withHint(error.kind, error.message, storeHints[error.kind] ?? null)
+  return withHint('failed', error instanceof Error ? error.message : String(error), null)
+}
+
+function withHint(error: string, message: string, hint: string | null): Problem {
+  return hint === null ? { error, message } : { error, message, hint }
+}
+
+const storeHints: { readonly [K in StoreError['kind']]?: string } = {
+  locked: 'stop the other process, or choose another folder with --data-dir',
+  newer_schema: 'use the release that wrote it or a newer one; nothing was changed',
+  incomplete:
+    'put the missing file back or restore a backup; "sightglass accept-loss" continues without it. Nothing was changed',
+  corrupt: 'nothing was changed; restore a backup into another folder and compare',
+  read_only: 'check the owner of the folder and whether its disk is mounted read-only',
+  storage_full:
+    'free disk space on the disk of the data folder, or shorten retention; ingest resumes by itself',
 }

@@ -1,4 +1,46 @@
-/** The only reader of the process environment. */
+/**
+ * The only reader of the process environment. `main.ts` imports it first: the server needs runtime options that take
+ * effect at process start, and NODE_ENV before any library reads it.
+ */
+import { totalmem } from 'node:os'
+
+/** JavaScriptCore collects garbage as if the machine had this much; by default the heap grows with memory. */
+const memoryBytes = 384 * 1024 * 1024
+
+/**
+ * Peak resident memory under full load over 14 million events, on a machine with 24 GiB: 340 MiB with the first option,
+ * 322 MiB with both; in an empty store 241 and 216 MiB. The second costs 3 % more CPU per event. Without the first,
+ * an earlier build peaked at 400 MiB after 10 million events. By default a heap doubles before garbage is collected; a
+ * growth factor of 1.5 gives 276 and 181 MiB and costs 20 % more time.
+ */
+const gcOptions = {
+  BUN_JSC_forceRAMSize: String(memoryBytes),
+  BUN_JSC_smallHeapGrowthFactor: '1.8',
+}
+
+/**
+ * Bun reads these only at process start, so the server re-executes itself with them: the same process, about 10 ms
+ * later, before anything is open. Values set by the operator win; machines with less memory need none.
+ */
+function restartWithOptions(): void {
+  const [verb = 'serve'] = process.argv.slice(2)
+  const serves = verb === 'serve' || verb.startsWith('--')
+  const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
+  if (!Bun.isStandaloneExecutable || !serves || machineBytes <= memoryBytes) return
+  const missing = Object.entries(gcOptions).filter(([name]) => process.env[name] === undefined)
+  if (missing.length === 0) return
+  for (const [name, value] of missing) process.env[name] = value
+  try {
+    process.execve?.(process.execPath, [process.argv0, ...process.argv.slice(2)])
+  } catch {
+    return // the executable may be gone: continue without the options
+  }
+}
+
+restartWithOptions()
+
+// Elysia echoes bodies in development.
+if (Bun.isStandaloneExecutable) Bun.env['NODE_ENV'] ??= 'production'
 
 export type Environment = Record<string, string | undefined>
 
@@ -19,11 +61,4 @@ export function takeEnvironment(
   }
   for (const name of secrets) delete environment[name]
   return copy
-}
-
-/** Sets a variable that the runtime reads when a process begins; false when it was set before. */
-export function setForRuntime(name: string, value: string, environment: Environment = process.env): boolean {
-  if (environment[name] !== undefined) return false
-  environment[name] = value
-  return true
 }

@@ -1,7 +1,7 @@
 /** One organization takes all it can of bodies, answers, exports and streams: another one is served all the same. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import type { ServeConfig } from '../../server/runtime/serve-config.ts'
+import type { ServeConfig } from '../../server/runtime/make-services.ts'
 import { newId } from '../../server/ids.ts'
 import { makeShares } from '../../server/http/shares.ts'
 import { mintKey } from '../../server/identity/keys/keys.ts'

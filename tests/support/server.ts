@@ -4,11 +4,11 @@ import { hashPassword } from '../../server/identity/sign-in/password.ts'
 import type { Clock } from '../../server/clock.ts'
 import { startClockGuard, testTime } from '../../server/system/clock-guard.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
-import type { ServeConfig } from '../../server/runtime/serve-config.ts'
+import type { ServeConfig } from '../../server/runtime/make-services.ts'
 import { newId } from '../../server/ids.ts'
 import { mintKey } from '../../server/identity/keys/keys.ts'
 import { startLog } from '../../server/log.ts'
-import { startServer } from '../../server/runtime/server.ts'
+import { startServer } from '../../server/runtime/serve.ts'
 import { tempDir } from './temp-dir.ts'
 
 export interface TestServer extends AsyncDisposable {

@@ -13,11 +13,6 @@ export const exceptions: Exception[] = [
     why: 'a table of the commands, read as a namespace: one line per noun',
   },
   {
-    rule: 'environment',
-    path: 'server/system/production.ts',
-    why: 'must set NODE_ENV before any library reads it, and does nothing else',
-  },
-  {
     rule: 'random',
     path: 'server/system/encryption.ts',
     why: 'the key of the data folder and nonces under it, not ids',
@@ -95,16 +90,6 @@ export const exceptions: Exception[] = [
     rule: 'sliver',
     path: 'server/cli/run.ts',
     why: 'main.ts prepares the process before anything else is imported',
-  },
-  {
-    rule: 'sliver',
-    path: 'server/system/gc-options.ts',
-    why: 'must run before the first library is imported',
-  },
-  {
-    rule: 'sliver',
-    path: 'server/system/production.ts',
-    why: 'must run before the first library is imported',
   },
   { rule: 'sliver', path: 'server/webhooks/sinks/table.ts', why: 'the table of sinks' },
   { rule: 'sliver', path: 'web/components/qr-code.tsx', why: 'draws; its path is tested without a page' },

@@ -133,14 +133,7 @@ const modules: Record<string, string[]> = {
   'server/operations/retention': ['erase-all.ts', 'erasures.ts', 'expire-all.ts', 'recount.ts', 'steps.ts'],
   'server/operations/service': ['install.ts', 'unit.ts'],
   'server/operations/setup': ['apply.ts', 'file.ts', 'form.ts'],
-  'server/runtime': [
-    'open-data-folder.ts',
-    'problem.ts',
-    'serve-config.ts',
-    'serve.ts',
-    'store-access.ts',
-    'work.ts',
-  ],
+  'server/runtime': ['make-services.ts', 'open-data-folder.ts', 'serve.ts', 'store-access.ts', 'work.ts'],
   'server/webhooks': ['start.ts', 'view.ts'],
   'server/webhooks/alerts': ['alerts.ts', 'evaluate.ts', 'rule-routes.ts'],
   'server/webhooks/delivery': [

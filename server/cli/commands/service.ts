@@ -9,7 +9,7 @@ import {
   unitName,
   unitText,
 } from '../../operations/service/unit.ts'
-import type { ServeConfig } from '../../runtime/serve-config.ts'
+import type { ServeConfig } from '../../runtime/make-services.ts'
 import { command, type Invocation, type Noun, type Setting } from '../command.ts'
 import { toggle } from '../option.ts'
 import { folderPath } from '../option-values.ts'
