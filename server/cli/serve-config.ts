@@ -1,7 +1,7 @@
 /** Makes the configuration of the server from the options of serve, and rejects options that contradict each other. */
 import { UsageError } from '../errors.ts'
 import { listenText } from '../http/address.ts'
-import { backupDirOf } from '../operations/backup/config.ts'
+import { backupDirOf } from '../operations/backup/backup-folder.ts'
 import type { ServeConfig } from '../runtime/make-services.ts'
 import type { Values } from './command.ts'
 import type { serveOptions } from './options.ts'

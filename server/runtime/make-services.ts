@@ -35,7 +35,7 @@ import type { Log } from '../log.ts'
 import type { Services } from '../services.ts'
 import type { ListenAddress } from '../http/address.ts'
 import type { TlsFiles } from '../http/tls.ts'
-import type { BackupConfig } from '../operations/backup/config.ts'
+import type { BackupConfig } from '../operations/backup/backup-folder.ts'
 import type { RetentionRule } from '../operations/retention/expire-all.ts'
 
 /** Everything `serve` starts with, made from the options of the command line. */

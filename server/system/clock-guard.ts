@@ -213,29 +213,32 @@ function begin(
   dataDir: string | null,
 ): { seen: Seen; jumpMs: number } {
   const now = { bootId, uptimeMs: uptime(), wallMs: source.now() }
-  const kept = dataDir === null ? null : readSeen(dataDir)
-  if (kept === null) {
+  const last = dataDir === null ? null : readSeen(dataDir)
+  if (last === null) {
     const lastMs = dataDir === null ? null : lastWriteMs(dataDir)
     const expectedMs = lastMs ?? now.wallMs
     return { seen: { ...now, expectedMs, slackMs: lastMs === null ? 0 : downtimeMs, hold: null }, jumpMs: 0 }
   }
-  if (bootId !== null && kept.bootId === bootId && now.uptimeMs >= kept.uptimeMs) {
+  if (bootId !== null && last.bootId === bootId && now.uptimeMs >= last.uptimeMs) {
     // Same boot: the first check detects the jump, because nobody listens yet.
-    const byMs = now.wallMs - kept.wallMs - (now.uptimeMs - kept.uptimeMs)
-    return { seen: kept, jumpMs: Math.abs(byMs) >= jumpMsMin ? byMs : 0 }
+    const byMs = now.wallMs - last.wallMs - (now.uptimeMs - last.uptimeMs)
+    return { seen: last, jumpMs: Math.abs(byMs) >= jumpMsMin ? byMs : 0 }
   }
-  const byMs = now.wallMs - kept.wallMs
+  const byMs = now.wallMs - last.wallMs
   const seen = {
     ...now,
-    expectedMs: kept.expectedMs,
-    slackMs: kept.slackMs + downtimeMs,
-    hold: keptHold(kept, now),
+    expectedMs: last.expectedMs,
+    slackMs: last.slackMs + downtimeMs,
+    hold: continuedHold(last, now),
   }
   return { seen, jumpMs: byMs <= -jumpMsMin ? byMs : 0 }
 }
 
-/** Continues a hold after a reboot: the offset is measured again, the steady time is kept. */
-function keptHold({ hold }: Seen, { wallMs, uptimeMs }: Pick<Seen, 'wallMs' | 'uptimeMs'>): Seen['hold'] {
+/** Continues a hold after a reboot: the offset is measured again, the steady time continues. */
+function continuedHold(
+  { hold }: Seen,
+  { wallMs, uptimeMs }: Pick<Seen, 'wallMs' | 'uptimeMs'>,
+): Seen['hold'] {
   return hold === null ? null : { ...hold, offsetMs: wallMs - uptimeMs }
 }
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { BackupsJson } from '../../server/operations/backup/view.ts'
+import type { BackupsJson } from '../../server/operations/backup/backups.ts'
 import type { Diagnosis } from '../../server/operations/doctor/check.ts'
 import { makeBatch, makeEvent } from '../store/make.ts'
 import { person, type Person } from '../support/people.ts'

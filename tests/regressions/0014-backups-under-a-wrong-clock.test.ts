@@ -10,7 +10,7 @@ import {
 } from '../../server/operations/backup/backup-folder.ts'
 import { createBackup } from '../../server/operations/backup/create.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
-import { checkBackups } from '../../server/operations/doctor/data-checks.ts'
+import { checkBackups } from '../../server/operations/doctor/folder-checks.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(60_000)

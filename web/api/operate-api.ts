@@ -1,5 +1,5 @@
 /** The calls of Settings for operators: backups and the checks of the doctor. */
-import type { BackupJson, BackupsJson } from '../../server/operations/backup/view.ts'
+import type { BackupJson, BackupsJson } from '../../server/operations/backup/backups.ts'
 import type { Diagnosis } from '../../server/operations/doctor/check.ts'
 import type { ClockView } from '../../server/operations/health/clock.ts'
 import type { ErasuresJson } from '../../server/operations/retention/erasures.ts'

@@ -1,7 +1,7 @@
 /** `sightglass erase`: erases the events of a session or a subject, and lists what it cannot reach. */
 import type { Json } from '../../../db/contract/store.ts'
 import { UsageError } from '../../errors.ts'
-import { beyondErasure, eraseAll, type Erasure } from '../../operations/retention/erase-all.ts'
+import { beyondErasure, eraseAll, type Erasure } from '../../operations/retention/erasures.ts'
 import { textOf } from '../../runtime/work.ts'
 import type { Noun } from '../command.ts'
 import { dataCommand } from '../data-command.ts'

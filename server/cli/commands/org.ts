@@ -64,7 +64,7 @@ export const org: Noun = {
       examples: ['sightglass org rename --org acme --name "Acme Group"'],
       options: { ...orgOption, name: { ...text('NAME', 'new name of the organization'), needed: true } },
       access: 'create',
-      params: ({ values: { org: asked, name } }) => ({ org: asked, name }),
+      params: ({ values: { org: idOrSlug, name } }) => ({ org: idOrSlug, name }),
       async work(context, params) {
         const found = await requireOrg(context.store, textOf(params, 'org'))
         const name = readName(params)
@@ -89,7 +89,7 @@ export const org: Noun = {
         },
       },
       access: 'create',
-      params: ({ values: { org: asked, confirm } }) => ({ org: asked, confirm }),
+      params: ({ values: { org: idOrSlug, confirm } }) => ({ org: idOrSlug, confirm }),
       async work(context, params) {
         const found = await requireOrg(context.store, textOf(params, 'org'))
         if (await deletionOf(context, found.id))
@@ -115,7 +115,7 @@ export const org: Noun = {
       examples: ['sightglass org keep --org acme'],
       options: orgOption,
       access: 'create',
-      params: ({ values: { org: asked } }) => ({ org: asked }),
+      params: ({ values: { org: idOrSlug } }) => ({ org: idOrSlug }),
       async work(context, params) {
         const found = await requireOrg(context.store, textOf(params, 'org'))
         if (!(await deletionOf(context, found.id)))

@@ -1,14 +1,16 @@
 /** `sightglass service`: installs the server as a systemd service, removes it, shows its state. */
 import { dirname } from 'node:path'
 import { AppError } from '../../errors.ts'
-import { installUnit, serviceState, uninstallUnit } from '../../operations/service/install.ts'
 import {
   environmentFile,
+  installUnit,
   runtimeFolderPath,
+  serviceState,
   stateFolder,
+  uninstallUnit,
   unitName,
   unitText,
-} from '../../operations/service/unit.ts'
+} from '../../operations/service/install.ts'
 import type { ServeConfig } from '../../runtime/make-services.ts'
 import { command, type Invocation, type Noun, type Setting } from '../command.ts'
 import { toggle } from '../option.ts'

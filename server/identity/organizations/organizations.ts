@@ -5,7 +5,7 @@ import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import { makeSteps } from '../../operations/retention/steps.ts'
+import { makeSteps } from '../../operations/retention/expire-all.ts'
 import type { Org, OrgDeletion, SignInRule, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
 

@@ -1,5 +1,5 @@
-/** The folder of backups: names, the facts about each, and the rotation of scheduled ones. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+/** The folder of backups: its settings, the names and facts of each backup, and the rotation of scheduled ones. */
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { holdFolder } from '../../../db/open.ts'
@@ -165,4 +165,15 @@ function readJson<T>(path: string): T | null {
 
 function writeJson(path: string, value: unknown): void {
   writeWhole(path, `${JSON.stringify(value)}\n`)
+}
+
+export function backupDirOf(dataDir: string, given: string | null): string {
+  return given ?? join(dataDir, 'backups')
+}
+
+export interface BackupConfig {
+  dir: string // absolute
+  cron: string | null // null: only on request
+  keep: number // scheduled backups
+  passphrase: string | null // encrypts when set
 }

@@ -1,11 +1,10 @@
-/** Backups of a running server: scheduled or on request, one at a time in the background. */
+/**
+ * Backups of a running server: scheduled or on request, one at a time in the background, and how responses show them.
+ */
 import { applianceOrgId } from '../../../db/contract/audit.ts'
-import type { Store } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
-import type { ClockGuard } from '../../system/clock-guard.ts'
 import { AppError } from '../../errors.ts'
-import type { Log } from '../../log.ts'
 import {
   backupPath,
   listBackups,
@@ -14,13 +13,17 @@ import {
   readLastRun,
   removeBackup,
   writeLastRun,
+  type BackupConfig,
+  type BackupView,
   type LastRun,
 } from './backup-folder.ts'
 import { checkBackup } from './check.ts'
-import type { BackupConfig } from './config.ts'
 import { createBackup, type MadeBackup } from './create.ts'
+import { Cron } from 'croner'
+import type { Store } from '../../../db/contract/store.ts'
+import type { ClockGuard } from '../../system/clock-guard.ts'
+import type { Log } from '../../log.ts'
 import type { BackupReason } from './manifest.ts'
-import { scheduleView, viewJson, type BackupsJson, type Checked } from './view.ts'
 
 export interface Backups {
   /** Starts a backup in the background; throws `conflict` while another runs. */
@@ -171,4 +174,58 @@ export async function recordBackup(
     await removeBackup(path) // only after its audit entry
     throw error
   }
+}
+
+interface Checked {
+  at: string
+  ok: boolean
+  problems: string[]
+}
+
+export interface BackupJson {
+  name: string
+  bytes: number
+  createdAt: string | null // null, like the fields below, when the file is corrupt
+  reason: string | null
+  version: string | null
+  schema: number | null
+  events: number | null
+  encrypted: boolean | null
+  problem: string | null
+  sha256: string | null // at creation
+  provenAt: string | null
+  checked: Checked | null // since the server started
+}
+
+export interface BackupsJson {
+  backups: BackupJson[]
+  schedule: { cron: string | null; keep: number; encrypted: boolean; nextAt: string | null }
+  running: { startedAt: string; reason: string } | null
+  checking: string | null
+  lastRun: LastRun | null
+}
+
+export function viewJson(
+  { name, bytes, manifest, problem, proof }: BackupView,
+  checked: Checked | null,
+): BackupJson {
+  return {
+    name,
+    bytes,
+    createdAt: manifest?.createdAt ?? null,
+    reason: manifest?.reason ?? null,
+    version: manifest?.version ?? null,
+    schema: manifest?.schema ?? null,
+    events: manifest?.events ?? null,
+    encrypted: manifest === null ? null : manifest.encryption !== null,
+    problem,
+    sha256: proof?.sha256 ?? null,
+    provenAt: proof?.provenAt ?? null,
+    checked,
+  }
+}
+
+function scheduleView({ cron, keep, passphrase }: BackupConfig): BackupsJson['schedule'] {
+  const next = cron === null ? null : new Cron(cron, { paused: true }).nextRun()
+  return { cron, keep, encrypted: passphrase !== null, nextAt: next?.toISOString() ?? null }
 }

@@ -1,9 +1,11 @@
-/** Creates a backup: a consistent copy beside the running writer, verified, with its manifest, durable. */
+/**
+ * Creates a backup: a consistent copy beside the running writer, verified, with its manifest, durable. Also before an
+ * upgrade.
+ */
 import { existsSync } from 'node:fs'
 import { open, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CopyReport, DatabaseFacts } from '../../../db/contract/backup.ts'
-import { copyDatabase, inspectDatabase } from '../../../db/open.ts'
+import { copyDatabase, inspectDatabase, readSchema, requireFreeFolder } from '../../../db/open.ts'
 import { syncFolder } from '../../../db/rules/durable-files.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
@@ -16,11 +18,26 @@ import {
   removeLeftovers,
   writeProof,
 } from './backup-folder.ts'
-import { digestFile, digestOf, piecesOf, writePieces, type Digest } from './body.ts'
-import { encrypted, keyOf, newEncryption } from './cipher.ts'
-import { folderKeyId, readKeyFiles } from './key-files.ts'
-import { manifestBytes, readManifest, type BackupReason, type Manifest } from './manifest.ts'
+import {
+  digestFile,
+  digestOf,
+  encrypted,
+  keyOf,
+  newEncryption,
+  piecesOf,
+  writePieces,
+  type Digest,
+} from './body.ts'
+import {
+  folderKeyId,
+  manifestBytes,
+  readKeyFiles,
+  readManifest,
+  type BackupReason,
+  type Manifest,
+} from './manifest.ts'
 import { anchorsOf, differences, faultsOf } from './check.ts'
+import type { CopyReport, DatabaseFacts } from '../../../db/contract/backup.ts'
 
 export interface BackupOptions {
   dataDir: string
@@ -215,4 +232,44 @@ async function finish(
   await rename(file, draft.path)
   syncFolder(dir)
   return { name: draft.name, path: draft.path, events: manifest.events, manifest, ...whole }
+}
+
+export interface UpgradeBackup {
+  dir: string
+  passphrase: string | null
+}
+
+/**
+ * Null when there is nothing to migrate. Throws when the backup cannot be created, or when `target` is null and the
+ * data is older than this release, because only a server start or `migrate up` upgrades. Nothing is changed then.
+ */
+export async function backUpBeforeUpgrade(
+  dataDir: string,
+  clock: Clock,
+  target: UpgradeBackup | null,
+): Promise<MadeBackup | null> {
+  if (!existsSync(join(dataDir, 'sightglass.db'))) return null
+  // Opening the database reports an unreadable file with a better message.
+  const schema = await readSchema(dataDir).catch(() => null)
+  if (schema === null || schema.version === 0 || schema.pending.length === 0) return null
+  const { version, newest } = schema
+  if (target === null) {
+    throw new AppError('conflict', `The data has schema ${version}; this release requires ${newest}.`, {
+      hint: 'run sightglass migrate up, or start the server: both create a backup and migrate the data',
+    })
+  }
+  await requireFreeFolder(dataDir)
+  const { dir, passphrase } = target
+  try {
+    return await createBackup({ dataDir, dir, passphrase, clock, reason: 'upgrade' })
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new AppError(
+      'conflict',
+      `Schema ${version} was not migrated to ${newest} because no backup could be created: ${why}`,
+      {
+        hint: 'nothing was changed; the previous release still works with this data',
+      },
+    )
+  }
 }

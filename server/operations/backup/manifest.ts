@@ -2,12 +2,16 @@
  * The format of a backup file: the database, a manifest as JSON, then a footer of 48 bytes: the manifest's SHA-256,
  * its length (8 bytes, big-endian) and the letters SGLSBK01.
  *
- * SQLite reads only the pages its header declares, so any SQLite tool can open an unencrypted backup.
+ * SQLite reads only the pages its header declares, so any SQLite tool can open an unencrypted backup. Encrypted backups
+ * contain the key files of the data folder; plain backups name the key they need.
  */
 import { createHash } from 'node:crypto'
 import { open, type FileHandle } from 'node:fs/promises'
-import type { AuditHead } from '../../../db/contract/store.ts'
 import { AppError } from '../../errors.ts'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { keyFileName } from '../../system/encryption.ts'
+import type { AuditHead } from '../../../db/contract/store.ts'
 
 const reasons = ['manual', 'scheduled', 'upgrade'] as const
 export type BackupReason = (typeof reasons)[number]
@@ -104,4 +108,28 @@ async function readAt(file: FileHandle, at: number, bytes: number): Promise<Buff
 
 function damaged(path: string): AppError {
   return new AppError('conflict', `The backup ${path} is corrupt: its manifest was altered.`)
+}
+
+export const keyFileNames = [keyFileName, 'audit-signing.key'] as const
+
+export type KeyFiles = { [name: string]: string }
+
+export function readKeyFiles(folder: string): KeyFiles {
+  const files: KeyFiles = {}
+  for (const name of keyFileNames) {
+    if (existsSync(join(folder, name))) files[name] = readFileSync(join(folder, name), 'utf8')
+  }
+  return files
+}
+
+/** The key id that `encryption.ts` derives from a key file's text; null when the text is not a key. */
+export function keyIdOf(text: string): string | null {
+  const key = Buffer.from(text.trim(), 'hex')
+  return key.length === 32 ? createHash('sha256').update(key).digest('hex').slice(0, 8) : null
+}
+
+/** The id of the folder's key, null when it has none. */
+export function folderKeyId(folder: string): string | null {
+  const path = join(folder, keyFileName)
+  return existsSync(path) ? keyIdOf(readFileSync(path, 'utf8')) : null
 }

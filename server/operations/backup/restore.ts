@@ -2,19 +2,27 @@
  * Replaces the database of a data folder with a backup. Everything is prepared and verified in a staging folder first;
  * the previous data is moved aside as a whole, and `--undo` brings it back.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { newestSchema, requireFreeFolder, settlePlacement } from '../../../db/open.ts'
+import {
+  newestSchema,
+  openStore,
+  placeDatabase,
+  readFacts,
+  requireFreeFolder,
+  settlePlacement,
+} from '../../../db/open.ts'
 import { writeWhole } from '../../../db/rules/durable-files.ts'
 import { AppError } from '../../errors.ts'
 import { keyFileName, openSecretBox } from '../../system/encryption.ts'
-import { checkBackup, contentProblems } from './check.ts'
-import { folderKeyId, keyFileNames, keyIdOf, type KeyFiles } from './key-files.ts'
-import { readManifest, type Manifest } from './manifest.ts'
-import { asideName, factsOf, headsJson, newestAside, pauseEndpoints, place, recordIn } from './stage.ts'
-import { unpackBackup } from './unpack.ts'
-import type { Clock } from '../../clock.ts'
+import { checkBackup, contentProblems, unpackBackup } from './check.ts'
+import { folderKeyId, keyFileNames, keyIdOf, readManifest, type KeyFiles, type Manifest } from './manifest.ts'
+import { applianceOrgId } from '../../../db/contract/audit.ts'
+import { auditEntry } from '../../audit/entry.ts'
+import { isoTime, type Clock } from '../../clock.ts'
+import type { DatabaseFacts, Placement } from '../../../db/contract/backup.ts'
+import type { AuditEntry, Store } from '../../../db/contract/store.ts'
 
 const spareBytes = 32 * 1024 * 1024
 
@@ -223,4 +231,90 @@ function readKeyFile(path: string, keyId: string | null): string {
     throw new AppError('conflict', `${path} is not the key that encrypts the secrets in this backup.`)
   }
   return text
+}
+
+const asidePrefix = 'replaced-'
+
+/** Opens the staged database once: migrates it and appends the restore to its audit log. */
+async function recordIn(
+  staged: string,
+  clock: Clock,
+  tell: (store: Store) => Promise<{ target: string; metadata: AuditEntry['metadata'] }>,
+): Promise<void> {
+  const now = clock.now()
+  const store = await openStore({ folder: staged, now })
+  try {
+    const { target, metadata } = await tell(store)
+    const who = { orgId: applianceOrgId, actor: 'cli' }
+    await store.audit.append(auditEntry(who, { action: 'appliance.restored', target, metadata }, now))
+  } finally {
+    await store.close()
+  }
+}
+
+async function pauseEndpoints(store: Store, clock: Clock): Promise<number> {
+  const endpoints = await store.webhooks.activeEndpoints()
+  for (const { id, orgId, url } of endpoints) {
+    const now = clock.now()
+    const metadata = { url, reason: 'the key file of its secret was not restored' }
+    const act = { action: 'webhook_endpoint.paused', target: id, metadata }
+    const audit = auditEntry({ orgId, actor: 'cli' }, act, now)
+    await store.webhooks.pauseEndpoint({ orgId, endpointId: id, now, audit })
+  }
+  return endpoints.length
+}
+
+async function place(
+  kind: Placement['kind'],
+  { dataDir, clock }: { dataDir: string; clock: Clock },
+  staged: string,
+  keys: readonly string[],
+): Promise<string | null> {
+  const aside = freeAside(dataDir, clock)
+  const { movedAside } = await placeDatabase({
+    folder: dataDir,
+    staged,
+    aside,
+    // Checkpoints describe the replaced chains; beside the restored chains they would look like tampering.
+    files: ['audit-checkpoints', ...keys],
+    holder: process.pid,
+    kind,
+  })
+  return movedAside.length === 0 ? null : join(dataDir, aside)
+}
+
+function asideName(clock: Clock): string {
+  return `${asidePrefix}${isoTime(clock.now()).replaceAll(':', '')}`
+}
+
+/** A name that sorts after all earlier ones, independent of the clock. */
+function freeAside(dataDir: string, clock: Clock): string {
+  const name = asideName(clock)
+  const [newest] = asideFolders(dataDir)
+  return newest === undefined || newest < name ? name : `${newest}+`
+}
+
+/** The folders that restores moved aside, newest first. */
+export function asideFolders(dataDir: string): string[] {
+  if (!existsSync(dataDir)) return []
+  return readdirSync(dataDir)
+    .filter((name) => name.startsWith(asidePrefix) && existsSync(join(dataDir, name, 'sightglass.db')))
+    .sort()
+    .reverse()
+}
+
+function newestAside(dataDir: string): string | null {
+  return asideFolders(dataDir)[0] ?? null
+}
+
+/** The contents of the folder, as far as they can be read: corruption may be the reason for the restore. */
+async function factsOf(dataDir: string): Promise<DatabaseFacts | null> {
+  return readFacts(dataDir).catch(() => null)
+}
+
+function headsJson(facts: DatabaseFacts | null): AuditEntry['metadata'][string] {
+  if (facts === null) return null
+  return Object.fromEntries(
+    Object.entries(facts.auditHeads).map(([orgId, { count, hash }]) => [orgId, { count, hash }]),
+  )
 }

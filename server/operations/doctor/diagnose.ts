@@ -5,14 +5,19 @@ import { checkUp, readSchema } from '../../../db/open.ts'
 import { isoTime } from '../../clock.ts'
 import { version } from '../../system/version.ts'
 import { failure, warning, type Check, type Diagnosis } from './check.ts'
-import { checkBackups, checkClock, checkIntegrity, checkKeys, checkLog, checkSchema } from './data-checks.ts'
 import {
   checkAside,
+  checkBackups,
+  checkClock,
   checkDisk,
-  checkFiles,
   checkFileSystem,
+  checkFiles,
   checkFolder,
+  checkIntegrity,
+  checkKeys,
   checkLimits,
+  checkLog,
+  checkSchema,
 } from './folder-checks.ts'
 import { type Diagnosed, checkOptions, checkProxies, checkReach } from './options.ts'
 

@@ -4,7 +4,7 @@ import { failure, ok, warning, type Check } from './check.ts'
 import { isIP } from 'node:net'
 import { listenText, type ListenAddress } from '../../http/address.ts'
 import type { TlsFiles } from '../../http/tls.ts'
-import type { BackupConfig } from '../backup/config.ts'
+import type { BackupConfig } from '../backup/backup-folder.ts'
 import type { RetentionRule } from '../retention/expire-all.ts'
 
 /** Options of the running server, or of the command without one. No secrets: they cross the control socket. */

@@ -1,9 +1,12 @@
-/** Reads the state of a running server for the doctor, and turns it into checks. */
+/**
+ * Checks of a running server: its state, and that each outgoing connection belongs to a webhook or an identity
+ * provider.
+ */
 import { holdSentence } from '../health/clock.ts'
 import { ok, warning, type Check } from './check.ts'
-import { checkOutbound, outwardConnections, type Outbound } from './outbound.ts'
 import { readiness, type Check as Ready } from '../health/routes.ts'
-import { outboundCalls } from '../../system/outbound.ts'
+import { outboundCalls, type OutboundCall } from '../../system/outbound.ts'
+import { readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import type { ClockGuard, ClockHold } from '../../system/clock-guard.ts'
 import type { Diagnosed } from './options.ts'
 import type { Store } from '../../../db/contract/store.ts'
@@ -59,4 +62,135 @@ export async function serverState(services: ServerStateServices, url: string): P
   const clock = services.clockGuard.hold()
   const outbound = { calls: outboundCalls(), open: outwardConnections() }
   return { ready, clock, outbound, options: services.diagnosed, url }
+}
+
+interface Connection {
+  address: string
+  port: number
+}
+
+const states = { established: '01', synSent: '02', listening: '0A' } as const
+
+/** Outgoing connections of this process as the kernel lists them; null where it does not. */
+export function outwardConnections(proc = '/proc/self'): Connection[] | null {
+  const own = ownSockets(proc)
+  if (own === null) return null
+  const rows = ['tcp', 'tcp6', 'udp', 'udp6'].flatMap((table) => tableRows(`${proc}/net/${table}`, table))
+  const ours = rows.filter(({ inode }) => own.has(inode))
+  const listening = new Set(
+    ours.filter(({ state }) => state === states.listening).map(({ localPort }) => localPort),
+  )
+  const isOutgoing = ({ state, localPort, port }: Row) =>
+    (state === states.established || state === states.synSent) && port !== 0 && !listening.has(localPort)
+  return ours.filter(isOutgoing).map(({ address, port }) => ({ address, port }))
+}
+
+function ownSockets(proc: string): Set<string> | null {
+  try {
+    const links = readdirSync(`${proc}/fd`).map((fd) => {
+      try {
+        return readlinkSync(`${proc}/fd/${fd}`)
+      } catch {
+        return '' // closed in the meantime
+      }
+    })
+    return new Set(
+      links.map((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1]).filter((inode) => inode !== undefined),
+    )
+  } catch {
+    return null
+  }
+}
+
+interface Row extends Connection {
+  state: string
+  localPort: number
+  inode: string
+}
+
+function tableRows(path: string, table: string): Row[] {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch {
+    return [] // a machine without IPv6
+  }
+  return text
+    .split('\n')
+    .slice(1)
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const cells = line.trim().split(/\s+/)
+      const [local = '', remote = '', state = ''] = cells.slice(1)
+      const [address = '', port = '0'] = remote.split(':')
+      return {
+        address: table.endsWith('6') ? ipv6(address) : ipv4(address),
+        port: Number.parseInt(port, 16),
+        localPort: Number.parseInt(local.split(':')[1] ?? '0', 16),
+        state,
+        inode: cells[9] ?? '',
+      }
+    })
+}
+
+/** Each 32-bit word has the byte order of the machine, and every supported machine is little-endian. */
+function bytesOf(hex: string): number[] {
+  const words = hex.match(/.{8}/g) ?? []
+  return words.flatMap((word) =>
+    (word.match(/../g) ?? []).toReversed().map((byte) => Number.parseInt(byte, 16)),
+  )
+}
+
+function ipv4(hex: string): string {
+  return bytesOf(hex).join('.')
+}
+
+function ipv6(hex: string): string {
+  const bytes = bytesOf(hex)
+  const mapped = bytes.slice(0, 10).every((byte) => byte === 0) && bytes[10] === 255 && bytes[11] === 255
+  if (mapped) return bytes.slice(12).join('.')
+  const groups = Array.from({ length: 8 }, (_, at) =>
+    ((bytes[at * 2]! << 8) | bytes[at * 2 + 1]!).toString(16),
+  )
+  // The shortest form, so that addresses compare equal.
+  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)
+}
+
+interface Outbound {
+  calls: OutboundCall[] // since the start
+  open: Connection[] | null // now; null where the kernel does not list them
+}
+
+const shownMax = 5
+
+/** DNS queries go to the name servers of the machine. */
+const dnsPort = 53
+
+export function checkOutbound({ calls, open }: Outbound): Check {
+  const unexplained = (open ?? []).filter(
+    (each) => each.port !== dnsPort && !calls.some((call) => explains(call, each)),
+  )
+  const [first] = unexplained
+  if (first !== undefined) {
+    const more = unexplained.length === 1 ? '' : ` and ${unexplained.length - 1} more`
+    return warning(
+      'outbound',
+      `The server is connected to ${first.address} port ${first.port}${more}, but no webhook or provider explains it.`,
+      'check whether code was loaded into the process: its environment, LD_PRELOAD, BUN_OPTIONS',
+    )
+  }
+  if (calls.length === 0) return ok('outbound', 'No outgoing connection since the server started.')
+  const names = calls.toReversed().map(({ what, host, address, port, times }) => {
+    const at = address === null || address === host ? '' : ` (${address})`
+    return `${what} ${host}${at} port ${port}, ${times} ${times === 1 ? 'time' : 'times'}`
+  })
+  const rest = names.length > shownMax ? `; and ${names.length - shownMax} more` : ''
+  return ok(
+    'outbound',
+    `Outgoing connections since the server started: ${names.slice(0, shownMax).join('; ')}${rest}.`,
+  )
+}
+
+function explains(call: OutboundCall, { address, port }: Connection): boolean {
+  return call.port === port && (call.address === null || call.address === address)
 }

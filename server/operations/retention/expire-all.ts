@@ -1,8 +1,8 @@
 /** Retention: deletes events above the age or size limit of every organization, in steps, so that ingest continues. */
-import type { ExpireCommand, Store } from '../../../db/contract/store.ts'
 import { clockToleranceMs } from '../../system/clock-guard.ts'
+import { StoreError } from '../../../db/contract/errors.ts'
+import type { ExpireCommand, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
-import { makeSteps } from './steps.ts'
 
 /** Null: no limit. */
 export interface RetentionRule {
@@ -80,5 +80,54 @@ async function limitOf(
     receivedBeforeMs: days === null ? 0 : now - days * dayMs,
     receivedUntilMs: now + clockToleranceMs,
     ...(beforeSeq === null ? {} : { beforeSeq }),
+  }
+}
+
+const pauseMs = 20
+
+interface Steps {
+  /** `small` requests a step that needs little space in the write-ahead log. */
+  once<T>(step: (small: boolean) => Promise<T>): Promise<T>
+  /** Returns the sum of `took` over all steps. Throws between two steps when it must end. */
+  untilDone<T extends { done: boolean }>(
+    step: (small: boolean) => Promise<T>,
+    took: (part: T) => number,
+  ): Promise<number>
+}
+
+/**
+ * Deleting events writes to the write-ahead log first. On a full disk the reserve is released once to make space for
+ * that; from then on steps are small and the log is truncated after each, which frees pages of the database.
+ */
+export function makeSteps({ retention }: Pick<Store, 'retention'>, ending: AbortSignal): Steps {
+  let tight = false
+
+  async function once<T>(step: (small: boolean) => Promise<T>): Promise<T> {
+    try {
+      const done = await step(tight)
+      if (tight) await retention.truncateLog()
+      return done
+    } catch (error) {
+      if (tight || !(error instanceof StoreError) || error.kind !== 'storage_full') throw error
+      tight = true
+      await retention.truncateLog()
+      await retention.dropReserve()
+      const done = await step(true)
+      await retention.truncateLog()
+      return done
+    }
+  }
+
+  return {
+    once,
+    async untilDone(step, took) {
+      for (let sum = 0; ;) {
+        const part = await once(step)
+        sum += took(part)
+        if (part.done) return sum
+        await Bun.sleep(pauseMs)
+        ending.throwIfAborted()
+      }
+    },
   }
 }

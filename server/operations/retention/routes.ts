@@ -9,9 +9,8 @@ import { readQuery } from '../../http/request.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../../clock.ts'
 import type { RetentionRule } from './expire-all.ts'
-import type { Erasures } from './erasures.ts'
+import type { Erasure, Erasures } from './erasures.ts'
 import { countEvents } from '../../api/traces/export.ts'
-import type { Erasure } from './erase-all.ts'
 
 export interface RetentionRoutesServices {
   store: Store

@@ -2,23 +2,25 @@
 import { AppError } from '../../errors.ts'
 import { makeOrg, renameOrg } from '../../identity/organizations/organizations.ts'
 import { changeSite } from '../../identity/organizations/sites.ts'
-import {
-  applyEndpoint,
-  applyKey,
-  unchanged,
-  type Acting,
-  type Applied,
-  type SetupChange,
-} from './apply-item.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { lazySecretBox } from '../../system/encryption.ts'
 import { addressGuard } from '../../webhooks/delivery/address-guard.ts'
 import { resolveWith, systemResolver } from '../../webhooks/delivery/resolve.ts'
-import type { Org, Store } from '../../../db/contract/store.ts'
-import type { EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
-import type { Setup, SetupOrg, SetupSite } from './form.ts'
-import type { Clock } from '../../clock.ts'
+import { auditEntry } from '../../audit/entry.ts'
+import { isoTime, type Clock } from '../../clock.ts'
+import { changeKey, newKey, settingsView, storeKey } from '../../identity/keys/keys.ts'
+import {
+  changeEndpoint,
+  createEndpoint,
+  rotateEndpointSecret,
+  type EndpointServices,
+} from '../../webhooks/endpoints/endpoints.ts'
+import { readFilters, readUrl } from '../../webhooks/endpoints/endpoint-fields.ts'
+import { secretPurpose } from '../../webhooks/delivery/signing.ts'
+import type { ApiKey, Org, Store } from '../../../db/contract/store.ts'
+import type { Setup, SetupEndpoint, SetupKey, SetupOrg, SetupSite } from './form.ts'
 import type { Log } from '../../log.ts'
+import type { Endpoint } from '../../../db/contract/webhooks.ts'
 
 export interface SetupServices extends EndpointServices {
   store: Store
@@ -42,20 +44,20 @@ type Way = Pick<Acting, 'actor' | 'dryRun'>
 
 async function walk(services: SetupServices, setup: Setup, way: Way): Promise<SetupChange[]> {
   const changes: SetupChange[] = []
-  for (const wanted of setup.organizations) {
-    const { org, ...applied } = await at(wanted.at, () => applyOrg(services, wanted, way))
+  for (const target of setup.organizations) {
+    const { org, ...applied } = await at(target.at, () => applyOrg(services, target, way))
     const who: Acting = { orgId: org?.id ?? null, ...way }
-    const slug = org?.slug ?? wanted.slug
-    changes.push({ kind: 'organization', org: slug, name: org?.name ?? wanted.name ?? slug, ...applied })
-    for (const site of wanted.sites) {
+    const slug = org?.slug ?? target.slug
+    changes.push({ kind: 'organization', org: slug, name: org?.name ?? target.name ?? slug, ...applied })
+    for (const site of target.sites) {
       const done = await at(site.at, () => applySite(services, site, who))
       changes.push({ kind: 'site', org: slug, name: site.siteId, ...done })
     }
-    for (const key of wanted.keys) {
+    for (const key of target.keys) {
       const done = await at(key.at, () => applyKey(services, key, who))
       changes.push({ kind: 'key', org: slug, name: key.label, ...done })
     }
-    for (const endpoint of wanted.endpoints) {
+    for (const endpoint of target.endpoints) {
       const done = await at(endpoint.at, () => applyEndpoint(services, endpoint, who))
       changes.push({ kind: 'endpoint', org: slug, name: endpoint.label, ...done })
     }
@@ -124,5 +126,123 @@ export async function setUpAtStart({ config, store, clock, log }: Start, setup: 
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'storage_full') throw error
     log.error('setup_not_applied', { message: error.message })
+  }
+}
+
+/** `left`: the file contains something that was ended since, such as a revoked key; `note` has the reason. */
+interface Applied {
+  did: 'created' | 'changed' | 'unchanged' | 'left'
+  note: string | null
+}
+
+interface SetupChange extends Applied {
+  kind: 'organization' | 'site' | 'key' | 'endpoint'
+  org: string // slug
+  name: string
+}
+
+/** Who applies an item, and where. In a dry run the organization may not exist yet. */
+interface Acting {
+  orgId: string | null // null: not created yet
+  actor: string
+  dryRun: boolean
+}
+
+const unchanged: Applied = { did: 'unchanged', note: null }
+
+interface Services {
+  store: Pick<Store, 'keys'>
+  clock: Clock
+}
+
+/** A key is identified by its hash. */
+async function applyKey(services: Services, target: SetupKey, who: Acting): Promise<Applied> {
+  const known = await services.store.keys.findByHash(target.hash)
+  if (known === null) return createKey(services, target, who)
+  if (known.orgId !== who.orgId || known.kind !== target.kind)
+    throw new AppError(
+      'conflict',
+      'A key with this hash exists in another organization or with another kind.',
+    )
+  if (known.revokedAtMs !== null) return left(`revoked on ${isoTime(known.revokedAtMs)}`)
+  if (isSame(known, target)) return { did: 'unchanged', note: null }
+  if (known.expiresAtMs !== null && known.expiresAtMs <= services.clock.now())
+    return left(`expired on ${isoTime(known.expiresAtMs)}`)
+  if (!who.dryRun) {
+    const { label, scopes, siteIds, behindProxy, expiresAtMs } = target
+    const change = { label, scopes, siteIds, behindProxy, expiresAtMs }
+    await changeKey(services, { orgId: known.orgId, actor: who.actor }, known.id, change)
+  }
+  return { did: 'changed', note: null }
+}
+
+async function createKey({ store, clock }: Services, target: SetupKey, who: Acting): Promise<Applied> {
+  const now = clock.now()
+  const { hash, prefix, expiresAtMs } = target
+  if (expiresAtMs !== null && expiresAtMs <= now) return left(`expired on ${isoTime(expiresAtMs)}`)
+  const request = { ...target, orgId: who.orgId ?? '', actor: who.actor }
+  // newKey validates the fields as for any key. Its random secret is discarded in favor of the hash in the file.
+  const key = { ...newKey(request, now).key, hash, prefix }
+  if (!who.dryRun) await storeKey(store, key, who.actor)
+  return { did: 'created', note: null }
+}
+
+function left(note: string): Applied {
+  return { did: 'left', note }
+}
+
+function isSame(known: ApiKey, target: SetupKey): boolean {
+  const sorted = ({ scopes, siteIds, ...settings }: ReturnType<typeof settingsView>) =>
+    JSON.stringify({ ...settings, scopes: scopes.toSorted(), siteIds: siteIds.toSorted() })
+  return sorted(settingsView(known)) === sorted(settingsView(target))
+}
+
+/** An endpoint is identified by its label in its organization. */
+async function applyEndpoint(
+  services: EndpointServices,
+  { at: _, secret, ...target }: SetupEndpoint,
+  { orgId, actor, dryRun }: Acting,
+): Promise<Applied> {
+  const all = orgId === null ? [] : await services.store.webhooks.endpoints(orgId)
+  const named = all.map(({ endpoint }) => endpoint).filter(({ label }) => label === target.label)
+  if (named.length > 1)
+    throw new AppError('conflict', `${named.length} endpoints have this label; rename all but one.`)
+  const [known] = named
+  readFilters(target)
+  // An unchanged URL was checked when it was added. Stricter rules since then must not prevent a start.
+  const url = known?.url === target.url ? target.url : readUrl(services, target.url)
+  if (known === undefined) {
+    if (orgId === null || dryRun) return { did: 'created', note: null }
+    const { warnings } = await createEndpoint(services, { orgId, actor }, target, secret ?? undefined)
+    return { did: 'created', note: warnings.map(({ message }) => message).join(' ') || null }
+  }
+  const who = { orgId: known.orgId, actor }
+  const changes = differing(known, { ...target, url })
+  const isNewSecret = secret !== null && decryptSecret(services, known) !== secret
+  if (!dryRun && Object.keys(changes).length > 0) await changeEndpoint(services, who, known.id, changes)
+  if (!dryRun && isNewSecret) await rotateEndpointSecret(services, who, known.id, secret)
+  return { did: Object.keys(changes).length > 0 || isNewSecret ? 'changed' : 'unchanged', note: null }
+}
+
+function differing(
+  known: Endpoint,
+  target: Omit<SetupEndpoint, 'at' | 'secret'>,
+): { [field: string]: unknown } {
+  const before: { [field: string]: unknown } = {
+    ...known,
+    sites: known.siteIds,
+    retryWaits: known.retryWaitsMs?.map((ms) => ms / 1_000) ?? null,
+  }
+  return Object.fromEntries(
+    Object.entries(target).filter(([name, value]) => JSON.stringify(before[name]) !== JSON.stringify(value)),
+  )
+}
+
+/** Null when it was encrypted under another key file: then the secret of the setup file wins. */
+function decryptSecret({ box }: EndpointServices, { orgId, id, sealedSecret }: Endpoint): string | null {
+  try {
+    return box.decrypt(secretPurpose({ orgId, endpointId: id }), sealedSecret)
+  } catch {
+    return null
   }
 }

@@ -55,7 +55,7 @@ function readText(path: string, setupPath: string): string {
  * parser reports no positions. Null for tables that are not written under `[[headers]]`.
  */
 function lineOf(text: string, path: string): number | null {
-  const wanted = path.split('.')
+  const target = path.split('.')
   const seen = new Map<string, number>() // tables so far, by path
   let here: string[] = []
   let nearest: number | null = null
@@ -64,7 +64,7 @@ function lineOf(text: string, path: string): number | null {
     const header = /^\s*\[\[\s*([\w.-]+)\s*\]\]/.exec(line)?.[1]
     if (header !== undefined) {
       here = tablePath(header.split('.'), seen)
-      if (isPrefix(here, wanted) && here.length > depth) {
+      if (isPrefix(here, target) && here.length > depth) {
         nearest = index + 1
         depth = here.length
       }

@@ -4,8 +4,17 @@ import { chmodSync, mkdirSync, statfsSync, writeFileSync } from 'node:fs'
 import type { Checkup } from '../../../db/contract/backup.ts'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { writeLastRun, writeProof } from '../backup/backup-folder.ts'
-import { checkBackups, checkClock, checkIntegrity, checkKeys, checkLog, checkSchema } from './data-checks.ts'
-import { checkDisk, checkFiles, checkFolder } from './folder-checks.ts'
+import {
+  checkBackups,
+  checkClock,
+  checkDisk,
+  checkFiles,
+  checkFolder,
+  checkIntegrity,
+  checkKeys,
+  checkLog,
+  checkSchema,
+} from './folder-checks.ts'
 import { checkProxies, checkReach } from './options.ts'
 
 const now = Date.UTC(2026, 5, 23, 12)

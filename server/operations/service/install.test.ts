@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { environmentTwin } from '../../cli/option.ts'
 import { commonOptions, serveOptions } from '../../cli/options.ts'
-import { unitText } from './unit.ts'
+import { unitText } from './install.ts'
 
 const wanted = {
   executable: '/usr/local/bin/sightglass',

@@ -1,7 +1,7 @@
 /** Encrypted bodies survive a round trip; alteration, reordering, repetition and truncation are detected. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { decrypted, encrypted, keyOf, newEncryption } from './cipher.ts'
+import { decrypted, encrypted, keyOf, newEncryption } from './body.ts'
 
 const encryption = { ...newEncryption(), cost: 2 ** 10, chunkBytes: 64 }
 const key = await keyOf('correct horse battery staple', encryption)

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { connect, createServer } from 'node:net'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
-import { checkOutbound, outwardConnections } from './outbound.ts'
+import { checkOutbound, outwardConnections } from './server-checks.ts'
 
 test('a connection is listed only on the side that opened it', async () => {
   const accepted = Promise.withResolvers<void>()
