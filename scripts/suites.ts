@@ -12,6 +12,8 @@ export interface Suite {
   suiteTimeoutMs: number
   needsBinary: boolean
   needsBrowser: boolean
+  /** Small files share a process. */
+  shares: boolean
 }
 
 /** Files that run alone, because they measure time. A page change is compared with a floor of the same run. */
@@ -40,6 +42,7 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
     suiteTimeoutMs: minutes * minuteMs,
     needsBinary: needs !== 'nothing',
     needsBrowser: needs === 'browser',
+    shares: ['unit', 'store', 'api', 'fuzz', 'regressions'].includes(name),
   }
 }
 

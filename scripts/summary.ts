@@ -33,6 +33,13 @@ function fromJunit(text: string | null): Counts | null {
   return { passed: attribute(root, 'tests') - failed - skipped, failed, skipped }
 }
 
+/** One file's part of the report on several files, as a report of its own; null if the report does not name it. */
+export function junitOf(junit: string | null, path: string): string | null {
+  const parts = (junit ?? '').split(/^ {2}(?=<testsuite )/m).slice(1)
+  const part = parts.find((text) => /^[^>]* file="([^"]*)"/.exec(text)?.[1] === path)
+  return part?.replace('<testsuite ', '<testsuites ') ?? null
+}
+
 /** The number of `expect` calls of a run. */
 export function countExpects(junit: string | null): number {
   return attribute(rootOf(junit) ?? '', 'assertions')

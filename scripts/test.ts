@@ -11,18 +11,17 @@ import {
   addCounts,
   closingLine,
   type Counts,
-  countExpects,
-  countRun,
   type FileResult,
   noCounts,
   secondAttemptsLine,
   slowestLines,
   suiteTable,
-  testTimes,
   totalOf,
 } from './summary.ts'
 import { capMs, filesOf, runsAlone, type Suite, suites } from './suites.ts'
+import { type Group, groupFiles, resultsOf } from './test-groups.ts'
 import { type Capacity, type Job, runPool } from './test-pool.ts'
+import { bundleThreads } from './test-threads.ts'
 import { nearestWithin, readTimings, timingOf, writeTimings } from './test-timings.ts'
 
 const usage = `npm test [-- [suite …] [option …]]
@@ -100,52 +99,68 @@ async function prepare(chosen: Suite[]): Promise<{ counts: Counts; unable: Suite
   return { counts, unable }
 }
 
-/** Runs one test file in a process of its own and prints its output in one piece. */
-async function runFile({ path, suite }: FileJob, timeoutMs: number): Promise<FileResult> {
+/** Runs the files of a group in one process and prints its output in one piece. */
+async function runGroup(
+  { path, files }: Group<FileJob>,
+  timeoutMs: number,
+  runnerArgs: string[],
+): Promise<FileResult[]> {
+  const { suite } = files[0]!
   const junit = join(junitDir, `${path.replaceAll('/', '-')}.xml`)
   rmSync(junit, { force: true })
-  const args = ['--no-orphans', 'test', `--timeout=${suite.testTimeoutMs}`]
-  args.push('--reporter=junit', `--reporter-outfile=${junit}`, `./${path}`)
+  const args = ['--no-orphans', 'test', ...runnerArgs, `--timeout=${suite.testTimeoutMs}`]
+  args.push('--reporter=junit', `--reporter-outfile=${junit}`, ...files.map((file) => `./${file.path}`))
   const result = await command([process.execPath, ...args], {
     timeoutMs,
     env: { SIGHTGLASS_TEST_BINARY: 'built' }, // files need not check for newer sources again
   })
-  const text = existsSync(junit) ? readFileSync(junit, 'utf8') : null
-  const counts = countRun({ junit: text, code: result.timedOut ? 1 : result.code })
+  const results = resultsOf({
+    ...{ paths: files.map((file) => file.path), suite: suite.name },
+    ...{
+      junit: existsSync(junit) ? readFileSync(junit, 'utf8') : null,
+      code: result.timedOut ? 1 : result.code,
+    },
+    ...{ seconds: result.durationMs / 1_000, cpuSeconds: result.cpuMs / 1_000 },
+  })
   const late = result.timedOut ? `\nended after ${(timeoutMs / 60_000).toFixed(1)} minutes` : ''
-  const seconds = result.durationMs / 1_000
   const output = result.output.replace(/^bun test v.*\n+/, '').replace(/\n \d+ pass\n[^]*?\nRan .*\n*$/, '')
-  say(`\n${output.trim()}${late}\n== ${path}: ${closingLine(counts)} in ${seconds.toFixed(1)} s`)
-  return {
-    ...{ path, suite: suite.name, counts, expects: countExpects(text) },
-    ...{ seconds, cpuSeconds: result.cpuMs / 1_000, tests: testTimes(text) },
-  }
+  const lines = results.map(
+    (file) => `== ${file.path}: ${closingLine(file.counts)} in ${file.seconds.toFixed(1)} s`,
+  )
+  say(`\n${output.trim()}${late}\n${lines.join('\n')}`)
+  return results
 }
 
-/** Runs all jobs, then each failed one again, alone. Returns the last result of each file. */
-async function runAll(jobs: FileJob[], width: Capacity) {
+/** Runs all groups, then each failed file again, alone. Returns the last result of each file. */
+async function runAll(groups: Group<FileJob>[], width: Capacity, runnerArgs: string[]) {
   const startedMs = performance.now()
   const usedMs = new Map<Suite, number>()
-  const results = new Map<FileJob, FileResult>()
+  const results = new Map<string, FileResult>()
   let running = 0
-  const run = async (job: FileJob): Promise<void> => {
-    const used = usedMs.get(job.suite) ?? 0
+  const run = async (group: Group<FileJob>): Promise<void> => {
+    const { suite } = group.files[0]!
+    const groupStartedMs = performance.now()
     running++
-    const result = await runFile(job, capMs(job.suite, used, performance.now() - startedMs))
-    // Files that run side by side share the remaining time.
-    usedMs.set(job.suite, (usedMs.get(job.suite) ?? 0) + (result.seconds * 1_000) / running)
+    const timeoutMs = capMs(suite, usedMs.get(suite) ?? 0, groupStartedMs - startedMs)
+    const ended = await runGroup(group, timeoutMs, runnerArgs)
+    // Groups that run side by side share the remaining time.
+    usedMs.set(suite, (usedMs.get(suite) ?? 0) + (performance.now() - groupStartedMs) / running)
     running--
-    results.set(job, result)
+    for (const result of ended) results.set(result.path, result)
   }
-  await runPool(jobs, width, run)
-  const failed = jobs.filter((job) => results.get(job)!.counts.failed > 0)
+  await runPool(groups, width, run)
+  const files = groups.flatMap((group) => group.files)
+  const failed = files.filter(({ path }) => results.get(path)!.counts.failed > 0)
   const again = failed.length > secondAttemptsMax ? [] : failed
-  for (const job of again) {
-    say(`\n== ${job.path}: second attempt`)
-    await run(job)
+  for (const file of again) {
+    say(`\n== ${file.path}: second attempt`)
+    await run({ ...file, files: [file] })
   }
-  const passedThen = again.filter((job) => results.get(job)!.counts.failed === 0)
-  return { results: jobs.map((job) => results.get(job)!), secondAttempts: passedThen.map(({ path }) => path) }
+  const passedThen = again.filter(({ path }) => results.get(path)!.counts.failed === 0)
+  return {
+    results: files.map(({ path }) => results.get(path)!),
+    secondAttempts: passedThen.map(({ path }) => path),
+  }
 }
 
 async function main(args: string[]): Promise<{ total: Counts; notes: string[] }> {
@@ -159,9 +174,12 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
   const chosen = suites.filter(({ name }) => names.length === 0 || names.includes(name))
   const jobs = jobsOf(chosen, args.includes('--changed'))
   const { counts, unable } = await prepare(chosen.filter((suite) => jobs.some((job) => job.suite === suite)))
+  const able = jobs.filter(({ suite }) => !unable.includes(suite))
+  const groups = groupFiles(able, ({ suite }) => (suite.shares && !records ? suite.name : null))
   const { results, secondAttempts } = await runAll(
-    jobs.filter(({ suite }) => !unable.includes(suite)),
+    groups,
     records ? oneAtATime : capacity,
+    await bundleThreads(),
   )
   if (records)
     writeTimings(results.map(({ path, seconds, cpuSeconds }) => [path, [seconds, cpuSeconds]] as const))

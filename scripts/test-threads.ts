@@ -1,0 +1,25 @@
+/** Bundles the store's threads once per run of `npm test`, for `tests/support/bundled-threads.ts`. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { root, workerEntries } from './build.ts'
+
+const folder = join(root, 'out', 'threads')
+const preload = './tests/support/bundled-threads.ts'
+
+/**
+ * Returns the arguments of `bun test` that make it use the bundle. Without one, threads start from their sources: each
+ * store that a test opens then costs twice the processor time, 260 ms instead of 120 ms.
+ */
+export async function bundleThreads(): Promise<string[]> {
+  rmSync(folder, { recursive: true, force: true })
+  const { success } = await Bun.build({
+    entrypoints: workerEntries.map((path) => join(root, path)),
+    outdir: folder,
+    target: 'bun',
+    format: 'cjs',
+    bytecode: true,
+    sourcemap: 'linked',
+    throw: false,
+  })
+  return success ? [`--preload=${preload}`] : []
+}
