@@ -1,14 +1,13 @@
 /** Exports audit entries as JSON or CSV (contract §8), page by page, including the entry of the export itself. */
-import type { AuditEntry, AuditFilter, Store } from '../../db/contract/store.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import { csvRow } from '../text/csv.ts'
-import type { Share, Shares } from '../http/shares.ts'
 import { acquireExport, streamText } from '../http/response.ts'
 import { limits } from '../limits.ts'
 import { emptyHead, signHead, type SigningKey } from './signing.ts'
-import type { Log } from '../log.ts'
 import { auditEntry, type Actor } from './entry.ts'
-import type { ExportBody } from './filter.ts'
+import type { AuditEntry, AuditFilter, Store } from '../../db/contract/store.ts'
+import type { Share, Shares } from '../http/shares.ts'
+import type { Log } from '../log.ts'
 
 export interface AuditExportServices {
   store: Store
@@ -16,6 +15,12 @@ export interface AuditExportServices {
   log: Log
   auditKey: SigningKey
   exportShares: Shares
+}
+
+export interface ExportBody {
+  format: 'json' | 'csv'
+  raw: boolean
+  filter: AuditFilter
 }
 
 export const auditColumns = ['id', 'orgId', 'actor', 'action', 'target', 'metadata', 'occurredAt']
@@ -26,11 +31,11 @@ const pageEntries = 500
 export async function exportAudit(
   services: AuditExportServices,
   who: Actor,
-  wanted: ExportBody,
+  body: ExportBody,
 ): Promise<Response> {
   const share = acquireExport(services.exportShares, who.orgId, who.actor)
   try {
-    return await begin(services, who, wanted, share)
+    return await begin(services, who, body, share)
   } catch (error) {
     share.release()
     throw error

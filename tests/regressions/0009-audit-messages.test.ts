@@ -1,6 +1,6 @@
 /** An audit export's error names the field once and says what is wrong with it. */
 import { expect, test } from 'bun:test'
-import { exportOfBody } from '../../server/audit/filter.ts'
+import { exportOfBody } from '../../server/audit/routes.ts'
 import { AppError } from '../../server/errors.ts'
 
 function refusal(body: { [member: string]: unknown }): string {

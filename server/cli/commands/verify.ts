@@ -3,8 +3,7 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { EventVerdict } from '../../../db/contract/store.ts'
 import { verifyEvents } from '../../../db/open.ts'
-import { verifyTrail, type TrailVerdict } from '../../audit/verify.ts'
-import type { ProofVerdict } from '../../audit/verify-proof.ts'
+import { verifyProof, verifyTrail, type ProofVerdict, type TrailVerdict } from '../../audit/verify.ts'
 import { UsageError } from '../../errors.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
 import { text } from '../option.ts'
@@ -70,7 +69,6 @@ async function verifyFile(path: string, trusted: string | null, asJson: boolean)
     throw new UsageError(`"${path}" is neither audit, events nor a file`, 'sightglass help verify')
   if (found === undefined) throw new Error(`${path}: no such file`)
   if (!found.isFile() && !found.isFIFO()) throw new Error(`${path} is not a file`)
-  const { verifyProof } = await import('../../audit/verify-proof.ts')
   const verdict = await verifyProof(path, trusted)
   print(asJson ? JSON.stringify({ file: resolve(path), ...verdict }) : proofLines(path, verdict).join('\n'))
   return verdict.ok ? 0 : 1
