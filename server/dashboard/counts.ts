@@ -1,12 +1,12 @@
 /** The counts of each page: its events, and the breakdowns by field. */
 import type { Store } from '../../db/contract/store.ts'
-import { agentRows } from './agents.ts'
+import { agentRows } from './detections.ts'
 import { cut, type CutQuery } from './cut.ts'
 import { hourlyFilter } from './dimensions.ts'
 import { type Filtered, filteredCounts } from './filtered.ts'
 import { type Period, periodView } from './period.ts'
 import type { AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts, Totals } from './shapes.ts'
-import { emptyTally, totalsOf, typeCounts } from './type-counts.ts'
+import { emptyTally, totalsOf, typeCounts } from './period-counts.ts'
 
 export interface CountScope {
   store: Pick<Store, 'events' | 'sites'>

@@ -5,7 +5,7 @@ import { type CutQuery, makeCut } from './cut.ts'
 import type { CountFilter } from './dimensions.ts'
 import type { Period } from './period.ts'
 import type { Cut } from './shapes.ts'
-import { tallyTypes, type TypeCounts } from './type-counts.ts'
+import { tallyTypes, type TypeCounts } from './period-counts.ts'
 
 export interface Filtered {
   counts: TypeCounts

@@ -14,7 +14,7 @@ import {
 } from './counts.ts'
 import { readCountFilter } from './dimensions.ts'
 import { detectMatrix } from './matrix.ts'
-import { identityDetail, vendorDetail } from './newest.ts'
+import { identityDetail, vendorDetail } from './details.ts'
 import { periodOf, periodParameters } from './period.ts'
 import { why } from './why.ts'
 import { limits } from '../limits.ts'

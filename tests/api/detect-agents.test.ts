@@ -1,6 +1,6 @@
 /** Detect lists agents by name and purpose under their vendors: exactly what came, in the range and the one before. */
 import { expect, test } from 'bun:test'
-import { agentRowsOf } from '../../server/dashboard/agents.ts'
+import { agentRowsOf } from '../../server/dashboard/detections.ts'
 import type { DetectCounts } from '../../server/dashboard/shapes.ts'
 import { event } from '../support/events.ts'
 import { person } from '../support/people.ts'

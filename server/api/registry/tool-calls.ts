@@ -1,6 +1,6 @@
 /** Tool calls over a period, by site. Counted from events, so unregistered tools appear too. */
 import { isoTime } from '../../clock.ts'
-import { emptyTally, totalsOf, typeCounts } from '../../dashboard/type-counts.ts'
+import { emptyTally, totalsOf, typeCounts } from '../../dashboard/period-counts.ts'
 import { periodView, type Period } from '../../dashboard/period.ts'
 import { limits } from '../../limits.ts'
 import type { Breakdown, Durations, Store } from '../../../db/contract/store.ts'
