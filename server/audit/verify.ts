@@ -100,7 +100,7 @@ export interface ProofVerdict {
   fault: { line: number; entryId: string | null; message: string } | null // the first fault
 }
 
-export const proofFormat = 'sightglass-audit-proof-1'
+const proofFormat = 'sightglass-audit-proof-1'
 const lineBytesMax = 8 * 1024 * 1024
 const headFields = ['orgId', 'count', 'hash', 'at', 'key', 'signature']
 const entryFields = [

@@ -1,19 +1,28 @@
-/** The counts of each page: its events, and the breakdowns by field. */
-import type { Store } from '../../db/contract/store.ts'
+/** The counts of each page: its events, the breakdowns by field, durations of tool calls and active agents. */
 import { agentRows } from './detections.ts'
-import { cut, type CutQuery } from './cut.ts'
-import { hourlyFilter } from './dimensions.ts'
-import { type Filtered, filteredCounts } from './filtered.ts'
-import { type Period, periodView } from './period.ts'
-import type { AnalyticsCounts, AuthCounts, AuthzCounts, Cut, DetectCounts, Totals } from './shapes.ts'
-import { emptyTally, totalsOf, typeCounts } from './period-counts.ts'
-
-export interface CountScope {
-  store: Pick<Store, 'events' | 'sites'>
-  orgId: string
-  period: Period
-  rowsMax?: number // of each breakdown
-}
+import {
+  cut,
+  emptyTally,
+  filteredCounts,
+  totalsOf,
+  typeCounts,
+  type CutQuery,
+  type Filtered,
+} from './period-counts.ts'
+import { hourlyFilter, periodView, stepAt, stepCount, type CountScope, type Period } from './period.ts'
+import { isoTime } from '../clock.ts'
+import { edgesOf, steps } from '../text/time-zone.ts'
+import type { Durations } from '../../db/contract/store.ts'
+import type {
+  ActiveAgents,
+  AnalyticsCounts,
+  AuthCounts,
+  AuthzCounts,
+  CallDurations,
+  Cut,
+  DetectCounts,
+  Totals,
+} from './shapes.ts'
 
 /** The counts of a page and its breakdowns, from hourly counts, or under filters from the events. */
 async function counted<K extends string>(scope: CountScope, queries: { [name in K]: CutQuery }) {
@@ -106,4 +115,110 @@ export async function analyticsCounts(scope: CountScope): Promise<AnalyticsCount
     rules: { by: 'ruleId', types: ['authz.evaluated'] },
   })
   return { ...shared, all: counts.all, types: Object.fromEntries(counts.types), ...found }
+}
+
+const dayMs = 86_400_000
+
+/**
+ * The store has sketches per UTC day beside those per hour, and reads a month of them thirty times as fast. Ranges that
+ * are long enough to need them use UTC steps in every time zone.
+ */
+function stepsOf(period: Period): Period {
+  const days = (period.untilMs - period.sinceMs) / dayMs
+  if (days <= 8) return period
+  const zone = days <= 42 ? period.zone : 'UTC'
+  const step = steps[period.step].hours > steps.day.hours ? period.step : 'day'
+  const { edges, onTheHour } = edgesOf(period.sinceMs, period.untilMs, step, zone)
+  return { ...period, zone, step, edges, onTheHour, sinceMs: edges[0] ?? period.sinceMs }
+}
+
+/** All tools together, over the whole period and per step. */
+export async function callDurations({ store, orgId, period: scope }: CountScope): Promise<CallDurations> {
+  const period = stepsOf(scope)
+  const { sinceMs, untilMs, edges, siteIds } = period
+  const of = {
+    orgId,
+    types: ['tool.executed'],
+    sinceMs,
+    untilMs,
+    together: true,
+    ...(siteIds && { siteIds }),
+  }
+  const [sites, whole, stepped] = await Promise.all([
+    store.sites.list(orgId),
+    store.events.durations({ ...of, stepMs: null }),
+    store.events.durations({ ...of, stepMs: null, edges }),
+  ])
+  const found = Array<CallDurations['whole']>(stepCount(period)).fill(null)
+  for (const row of stepped.rows) found[stepAt(period, row.startMs)] = quantiles(row)
+  return {
+    period: periodView(period, sites),
+    whole: whole.rows[0] ? quantiles(whole.rows[0]) : null,
+    steps: found,
+  }
+}
+
+function quantiles({ count, p50Ms, p95Ms, p99Ms }: Durations['rows'][number]) {
+  return { count, p50Ms, p95Ms, p99Ms }
+}
+
+const monthsShown = 12
+const daysShown = 30
+
+/** A month is not the sum of its days: an agent active on several days counts once. */
+export async function activeAgents(scope: CountScope): Promise<ActiveAgents> {
+  const { period } = scope
+  const now = new Date(period.nowMs)
+  const startOf = (back: number) => Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)
+  const backs = Array.from({ length: monthsShown }, (_, index) => monthsShown - 1 - index)
+  const today = Math.floor(period.nowMs / dayMs) * dayMs
+  const firstDay = today - (daysShown - 1) * dayMs
+  const [vendors, monthly, daily] = await Promise.all([
+    Promise.all(backs.map((back) => vendorsOf(scope, startOf(back), startOf(back - 1)))),
+    distinct(scope, startOf(monthsShown - 1), startOf(-1), 'month'),
+    distinct(scope, firstDay, today + dayMs, 'day'),
+  ])
+  return {
+    months: backs.map((back, index) => ({
+      month: isoTime(startOf(back)).slice(0, 7),
+      ...vendors[index]!,
+      ...monthly(startOf(back)),
+    })),
+    days: Array.from({ length: daysShown }, (_, index) => {
+      const startMs = firstDay + index * dayMs
+      return { day: isoTime(startMs).slice(0, 10), ...daily(startMs) }
+    }),
+    now: isoTime(period.nowMs),
+  }
+}
+
+async function vendorsOf({ store, orgId, period }: CountScope, sinceMs: number, untilMs: number) {
+  const of = { orgId, sinceMs, untilMs, ...(period.siteIds && { siteIds: period.siteIds }) }
+  const [{ rows }, { byType }] = await Promise.all([
+    store.events.breakdown({ ...of, by: 'vendor', types: ['agent.detected'], stepMs: null }),
+    store.events.metrics({ ...of, rowsMax: 1 }), // detections without a vendor are detections too
+  ])
+  return {
+    vendors: new Set(rows.filter((row) => row.value !== null).map((row) => row.value)).size,
+    detections: byType['agent.detected'] ?? 0,
+  }
+}
+
+async function distinct(
+  { store, orgId, period: { siteIds } }: CountScope,
+  sinceMs: number,
+  untilMs: number,
+  step: 'day' | 'month',
+) {
+  const of = { orgId, sinceMs, untilMs, step, ...(siteIds && { siteIds }) }
+  const [sessions, subjects] = await Promise.all([
+    store.events.distinct({ ...of, of: 'session' }),
+    store.events.distinct({ ...of, of: 'subject' }),
+  ])
+  const countAt = (rows: typeof sessions.rows, startMs: number) =>
+    rows.find((row) => row.startMs === startMs)?.count ?? 0
+  return (startMs: number) => ({
+    sessions: countAt(sessions.rows, startMs),
+    subjects: countAt(subjects.rows, startMs),
+  })
 }

@@ -1,10 +1,10 @@
-/** The newest events of a period, grouped by the store: vendor details, and the identities on Auth. */
-import type { EventFilter, Top, TopField } from '../../db/contract/store.ts'
+/** The details that pages open: of a vendor and of identities, from the newest events, and why an agent was blocked. */
 import { isoTime } from '../clock.ts'
 import { limits } from '../limits.ts'
-import type { CountScope } from './counts.ts'
-import type { CountFilter } from './dimensions.ts'
-import type { IdentityDetail, Named, VendorDetail } from './shapes.ts'
+import { AppError } from '../errors.ts'
+import type { EventFilter, Store, StoredEvent, Top, TopField } from '../../db/contract/store.ts'
+import type { CountFilter, CountScope } from './period.ts'
+import type { IdentityDetail, Named, VendorDetail, Why } from './shapes.ts'
 
 const newestMax = 1_000
 const namesMax = 20
@@ -165,4 +165,66 @@ function subjectsOf(rows: Top['groups'][number]['rows']): Subject[] {
   return [...subjects.values()]
     .sort((a, b) => b.count - a.count || b.lastMs - a.lastMs)
     .map(({ lastMs: _lastMs, ...subject }) => subject)
+}
+
+const earlierMax = 100
+const versionsMax = 100
+
+/**
+ * Why an agent was blocked: the decision, its session before it, and the tool's descriptor at the time. Throws 404 for
+ * an event that does not exist or is not a decision.
+ */
+export async function why(store: Pick<Store, 'events' | 'registry'>, orgId: string, id: string) {
+  const stored = await store.events.byId({ orgId, id })
+  const event = stored === null ? null : (JSON.parse(stored.json) as Decision)
+  if (stored === null || event === null || !event.type.startsWith('authz.')) {
+    throw new AppError('not_found', 'No decision has this id.')
+  }
+  const [session, tool] = await Promise.all([
+    store.events.page({
+      orgId,
+      filter: { siteIds: [event.siteId], sessionIds: [event.sessionId], untilMs: stored.occurredAtMs + 1 },
+      limit: earlierMax + 1,
+      before: null,
+      ceilingSeq: null,
+    }),
+    toolThen(store, orgId, event, stored.occurredAtMs),
+  ])
+  const earlier = session.events.filter((one) => one.seq !== stored.seq)
+  // An event in the same millisecond that arrived later came after the decision.
+  const before = earlier.filter((one) => one.occurredAtMs < stored.occurredAtMs || one.seq < stored.seq)
+  const found: Why = {
+    ...shown(stored),
+    earlier: before.slice(0, earlierMax).map(shown),
+    earlierComplete: session.next === null && before.length <= earlierMax,
+    tool,
+  }
+  return found
+}
+
+interface Decision {
+  type: string
+  siteId: string
+  sessionId: string
+  tool?: string | null
+}
+
+const shown = (event: StoredEvent) => ({
+  receivedAt: isoTime(event.receivedAtMs),
+  event: JSON.parse(event.json) as unknown,
+})
+
+/** The newest version pushed before the decision; null when none is stored. */
+async function toolThen(
+  store: Pick<Store, 'registry'>,
+  orgId: string,
+  { siteId, tool }: Decision,
+  atMs: number,
+): Promise<Why['tool']> {
+  if (tool == null) return null
+  const found = await store.registry.tool({ orgId, siteId, name: tool, limit: versionsMax })
+  const version = found?.versions.find((one) => one.atMs <= atMs)
+  if (version === undefined || version.change === 'removed') return null
+  const { description = null } = JSON.parse(version.json) as { description?: string | null }
+  return { version: version.version, since: isoTime(version.atMs), description }
 }

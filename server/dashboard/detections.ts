@@ -1,11 +1,9 @@
-/** The agents detected in a period and the previous one, by name and purpose, with how often each was blocked. */
-import type { AgentCounts, AgentNames, EventStore } from '../../db/contract/store.ts'
+/** The detections of a period: by agent with those blocked and before, by class and vendor, by trust. */
 import { limits } from '../limits.ts'
-import { cutRowsMax } from './cut.ts'
-import type { CountFilter } from './dimensions.ts'
-import { edgesFor } from './filtered.ts'
-import type { Period } from './period.ts'
-import type { AgentRow } from './shapes.ts'
+import { cutRowsMax, edgesFor } from './period-counts.ts'
+import type { AgentCounts, AgentNames, ClassVendor, EventStore } from '../../db/contract/store.ts'
+import type { CountFilter, CountScope, Period } from './period.ts'
+import type { AgentRow, DetectMatrix, DetectTrust } from './shapes.ts'
 
 export async function agentRows(
   events: Pick<EventStore, 'agents' | 'tally'>,
@@ -72,4 +70,70 @@ export function agentRowsOf(found: Found, rowsMax: number): AgentRow[] {
     if (!sorted.includes(others)) sorted.push(others)
   }
   return sorted
+}
+
+export async function detectMatrix({ store, orgId, period, rowsMax }: CountScope): Promise<DetectMatrix> {
+  const { sinceMs, untilMs, siteIds } = period
+  const query = { orgId, sinceMs, untilMs, types: ['agent.detected'], ...(siteIds && { siteIds }) }
+  const rows = period.filter
+    ? await filteredPairs(store.events, orgId, period, period.filter)
+    : (await store.events.classVendor(query)).rows
+  return { counted: rows.reduce((sum, { count }) => sum + count, 0), cells: largestVendors(rows, rowsMax) }
+}
+
+/** The same under filters, counted event by event. */
+async function filteredPairs(
+  events: Pick<EventStore, 'tally'>,
+  orgId: string,
+  { sinceMs, untilMs, siteIds }: CountScope['period'],
+  { filter, also }: CountFilter,
+): Promise<ClassVendor['rows']> {
+  const { cuts } = await events.tally({
+    ...{ orgId, also, edges: [sinceMs, untilMs], budgetMs: limits.filteredCountMsMax },
+    filter: { ...filter, ...(siteIds && { siteIds }) },
+    cuts: [{ by: 'class', and: 'vendor', types: ['agent.detected'] }],
+  })
+  const nameOf = (value: string | null) =>
+    value === null ? 'other' : value === '' ? 'missing' : { name: value }
+  const pairs = new Map<string, ClassVendor['rows'][number]>()
+  for (const { value, and, count } of cuts[0] ?? []) {
+    const key = JSON.stringify([value, and])
+    const row = pairs.get(key) ?? { class: nameOf(value), vendor: nameOf(and), count: 0 }
+    pairs.set(key, { ...row, count: row.count + count })
+  }
+  return [...pairs.values()].sort((a, b) => b.count - a.count)
+}
+
+/** As many vendors as a page can show; the rest as one row, so that the sums stay complete. */
+export function largestVendors(
+  rows: ClassVendor['rows'],
+  vendorsMax: number = cutRowsMax,
+): DetectMatrix['cells'] {
+  const totals = new Map<string, number>()
+  const keyOf = (value: unknown): string => JSON.stringify(value)
+  for (const { vendor, count } of rows) totals.set(keyOf(vendor), (totals.get(keyOf(vendor)) ?? 0) + count)
+  const sorted = [...totals].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))
+  const shown = new Set(sorted.slice(0, vendorsMax).map(([key]) => key))
+  const cells = new Map<string, DetectMatrix['cells'][number]>()
+  for (const row of rows) {
+    const vendor = shown.has(keyOf(row.vendor)) ? row.vendor : 'other'
+    const key = keyOf([row.class, vendor])
+    const cell = cells.get(key)
+    if (cell) cell.count += row.count
+    else cells.set(key, { ...row, vendor })
+  }
+  return [...cells.values()]
+}
+
+/** The trust that sessions with detections reached: an agent is detected first and verified later. */
+export async function detectTrust({ store, orgId, period }: CountScope): Promise<DetectTrust> {
+  const { sinceMs, untilMs, siteIds, filter } = period
+  const found = await store.events.trustReached({
+    ...{ orgId, sinceMs, untilMs, types: ['agent.detected'], deadlineMs: limits.trustReachedMs },
+    ...(siteIds && { siteIds }),
+    ...(filter && { filter: filter.filter, also: filter.also }),
+  })
+  if (found === null) return { rows: [], complete: false, isTooMuch: true }
+  const rows = found.rows.map(({ trust, events, sessions }) => ({ trust, count: events, sessions }))
+  return { rows, complete: found.complete, isTooMuch: false }
 }

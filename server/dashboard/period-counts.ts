@@ -1,9 +1,18 @@
-/** Events by type, outcome and step over a period and the previous one, from the exact hourly counts. */
-import type { EventFilter, EventStore, MetricsRow } from '../../db/contract/store.ts'
-import { sharedTypes } from './dimensions.ts'
+/**
+ * Events of a period and the previous one by type, outcome and step, and by the values of one field: from the exact
+ * hourly counts, or under filters from one scan of the stored events.
+ */
+import { sharedTypes, stepAt, stepCount, type CountFilter, type Period } from './period.ts'
 import { limits } from '../limits.ts'
-import { type Period, stepAt, stepCount } from './period.ts'
-import type { OutcomeTally, Tally, Totals } from './shapes.ts'
+import type {
+  Breakdown,
+  CountedMember,
+  EventFilter,
+  EventStore,
+  EventTally,
+  MetricsRow,
+} from '../../db/contract/store.ts'
+import type { Cut, CutRow, OutcomeTally, Tally, Totals } from './shapes.ts'
 
 export interface TypeCounts {
   all: Tally
@@ -26,11 +35,11 @@ export async function typeCounts(
   const { before, untilMs, siteIds } = period
   const time = { sinceMs: before.sinceMs, untilMs, ...(siteIds && { siteIds }) }
   const rows = await hourRows(events, orgId, time)
-  const taken = rows.filter(
+  const matching = rows.filter(
     ({ type, outcome }) =>
       sharedTypes([type], only.types)?.length !== 0 && only.outcomes?.includes(outcome) !== false,
   )
-  return tallyTypes(taken, period)
+  return tallyTypes(matching, period)
 }
 
 /** All rows of a range, queried in halves when one response cannot hold them. */
@@ -58,7 +67,7 @@ export function emptyTally(period: Period): Tally {
   return { ...noCount(stepCount(period)), outcomes: {} }
 }
 
-export function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCounts {
+function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCounts {
   const steps = stepCount(period)
   const all = emptyTally(period)
   const types = new Map<string, Tally>()
@@ -70,9 +79,9 @@ export function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCou
   for (const { type, outcome, bucketStartMs, count } of rows) {
     // A current range leaves a few hours between the two periods uncounted.
     if (bucketStartMs >= period.before.untilMs && bucketStartMs < period.sinceMs) continue
-    const known = types.get(type) ?? emptyTally(period)
-    types.set(type, known)
-    for (const tally of [all, outcomeOf(all, outcome), known, outcomeOf(known, outcome)]) {
+    const tallyOfType = types.get(type) ?? emptyTally(period)
+    types.set(type, tallyOfType)
+    for (const tally of [all, outcomeOf(all, outcome), tallyOfType, outcomeOf(tallyOfType, outcome)]) {
       if (bucketStartMs < period.sinceMs) tally.before += count
       else {
         const step = stepAt(period, bucketStartMs)
@@ -82,4 +91,124 @@ export function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCou
     }
   }
   return { all, types }
+}
+
+/** Rows per response: a thousand vendors per hour would otherwise grow without bound. */
+export const cutRowsMax = 500
+const steppedRowsMax = 8
+
+export interface CutQuery {
+  by: CountedMember
+  types?: string[]
+  stepped?: boolean
+  rowsMax?: number // default: `cutRowsMax`
+}
+
+export async function cut(
+  events: Pick<EventStore, 'breakdown'>,
+  orgId: string,
+  period: Period,
+  { by, types: queried, stepped = false, rowsMax = cutRowsMax }: CutQuery,
+  only: Pick<EventFilter, 'types' | 'outcomes'> = {},
+): Promise<Cut> {
+  const types = sharedTypes(queried, only.types)
+  if (types?.length === 0) return { rows: [], more: null }
+  const of = { orgId, by, ...(types && { types }), ...(period.siteIds && { siteIds: period.siteIds }) }
+  const { sinceMs, untilMs, edges } = period
+  const [now, before] = await Promise.all([
+    events.breakdown({ ...of, sinceMs, untilMs, stepMs: null, ...(stepped && { edges }) }),
+    events.breakdown({ ...of, ...period.before, stepMs: null }),
+  ])
+  const matching = ({ rows }: Breakdown) => ({
+    rows: rows.filter(({ outcome }) => only.outcomes?.includes(outcome) !== false),
+  })
+  return makeCut(matching(now), matching(before), period, { stepped, rowsMax })
+}
+
+export function makeCut(
+  now: Breakdown,
+  before: Breakdown,
+  period: Period,
+  { stepped = false, rowsMax = cutRowsMax }: Pick<CutQuery, 'stepped' | 'rowsMax'> = {},
+): Cut {
+  const rows = new Map<string | null, CutRow>()
+  const rowOf = (value: string | null): CutRow => {
+    const row = rows.get(value) ?? { value, count: 0, before: 0, outcomes: {}, steps: null }
+    rows.set(value, row)
+    return row
+  }
+  for (const { value, outcome, count } of now.rows) {
+    const row = rowOf(value)
+    row.count += count
+    row.outcomes[outcome] = (Object.hasOwn(row.outcomes, outcome) ? (row.outcomes[outcome] ?? 0) : 0) + count
+  }
+  for (const { value, count } of before.rows) rowOf(value).before += count
+  const sorted = [...rows.values()].sort(
+    (a, b) => b.count - a.count || b.before - a.before || compare(a.value ?? '', b.value ?? ''),
+  )
+  if (stepped) addSteps(sorted.slice(0, steppedRowsMax), now, period)
+  const left = sorted.slice(rowsMax)
+  if (left.length === 0) return { rows: sorted, more: null }
+  const sum = (of: 'count' | 'before') => left.reduce((total, row) => total + row[of], 0)
+  return {
+    rows: sorted.slice(0, rowsMax),
+    more: { values: left.length, count: sum('count'), before: sum('before') },
+  }
+}
+
+function addSteps(largest: CutRow[], { rows }: Breakdown, period: Period): void {
+  const byValue = new Map(largest.map((row) => [row.value, row]))
+  for (const row of largest) row.steps = Array<number>(stepCount(period)).fill(0)
+  for (const { value, startMs, count } of rows) {
+    const steps = byValue.get(value)?.steps
+    const step = stepAt(period, startMs)
+    if (steps) steps[step] = (steps[step] ?? 0) + count
+  }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+export interface Filtered {
+  counts: TypeCounts
+  cuts: Cut[]
+  /** Upper bound of the matching events that retention deleted. */
+  expired: number
+  complete: boolean
+}
+
+/** The bounds between which events are counted: the previous period, and the steps of this one. */
+export function edgesFor({ before, edges, untilMs }: Period): number[] {
+  const steps = [...edges.slice(0, -1), Math.min(untilMs, edges.at(-1) ?? untilMs)]
+  const first = before.sinceMs < before.untilMs ? [before.sinceMs, before.untilMs] : []
+  return [...new Set([...first, ...steps])]
+}
+
+export async function filteredCounts(
+  events: Pick<EventStore, 'tally'>,
+  orgId: string,
+  period: Period,
+  { filter, also }: CountFilter,
+  queries: CutQuery[],
+): Promise<Filtered> {
+  const tally = await events.tally({
+    ...{ orgId, also, edges: edgesFor(period), budgetMs: limits.filteredCountMsMax },
+    filter: { ...filter, ...(period.siteIds && { siteIds: period.siteIds }) },
+    cuts: queries.map(({ by, types }) => ({ by, ...(types && { types }) })),
+  })
+  const { rows, expired, complete } = tally
+  const counted = rows.map(({ startMs, ...row }) => ({ ...row, siteId: '', bucketStartMs: startMs }))
+  const cuts = queries.map((query, index) => cutOf(tally.cuts[index] ?? [], period, query))
+  return { counts: tallyTypes(counted, period), cuts, expired, complete }
+}
+
+function cutOf(rows: EventTally['cuts'][number], period: Period, query: CutQuery): Cut {
+  const of = rows.map(({ value, outcome, startMs, count }) => ({
+    ...{ value, outcome, startMs, count },
+    ...{ firstMs: startMs, lastMs: startMs },
+  }))
+  const now = of.filter(({ startMs }) => startMs >= period.sinceMs)
+  const before = of.filter(({ startMs }) => startMs < period.before.untilMs && startMs < period.sinceMs)
+  return makeCut({ rows: now }, { rows: before }, period, query)
 }

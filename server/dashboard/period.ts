@@ -1,9 +1,10 @@
-/** The period of a dashboard page: its hours, its steps, and the previous period it is compared with. */
+/** What a dashboard page counts, from its URL: the period with its steps, the previous period, sites and filters. */
 import { isoTime } from '../clock.ts'
 import { invalidQuery, parseQueryTime, type ParameterKind, type Query } from '../http/request.ts'
-import { edgesOf, isZone, momentOf, moved, type Step, steps, wallOf } from '../text/time-zone.ts'
-import type { CountFilter } from './dimensions.ts'
-import type { Store } from '../../db/contract/store.ts'
+import { edgesOf, isZone, momentOf, moved, steps, wallOf, type Step } from '../text/time-zone.ts'
+import { eventFields, type EventFieldName, type FilterLists } from '../../db/contract/event-fields.ts'
+import { isLongerThan } from '../text/text.ts'
+import type { AlsoFilter, CountedMember, EventFilter, Store } from '../../db/contract/store.ts'
 import type { PeriodView, RangeName } from './shapes.ts'
 
 export const periodParameters: Record<string, ParameterKind> = {
@@ -28,6 +29,13 @@ export interface Period {
   nowMs: number
   siteIds?: string[]
   filter?: CountFilter
+}
+
+export interface CountScope {
+  store: Pick<Store, 'events' | 'sites'>
+  orgId: string
+  period: Period
+  rowsMax?: number // of each breakdown
 }
 
 const hourMs = 3_600_000
@@ -175,4 +183,82 @@ export function stepAt({ edges }: Pick<Period, 'edges'>, ms: number): number {
     else high = middle
   }
   return low
+}
+
+interface Dimension {
+  field: EventFieldName
+  list: keyof FilterLists | null // null: filters counts only
+  charsMax: number
+}
+
+/** Fields with few values: not sites, which pages choose in another way, sessions or subjects. */
+const dimensions: { readonly [name: string]: Dimension } = Object.fromEntries(
+  eventFields
+    .filter(({ name, termsMax }) => termsMax > 0 && name !== 'siteId')
+    .map(({ name, filter, charsMax }) => {
+      const longest = name === 'type' ? charsMax + '.*'.length : charsMax
+      return [name === 'ruleId' ? 'rule' : name, { field: name, list: filter, charsMax: longest }]
+    }),
+)
+
+/** The filters of a URL, in the form of the store. */
+export interface CountFilter {
+  named: { name: string; value: string }[]
+  filter: EventFilter
+  also: AlsoFilter[]
+}
+
+/** Null when hourly counts do not suffice: they combine types and outcomes with one other field. */
+export function hourlyFilter({ filter, also }: CountFilter): Pick<EventFilter, 'types' | 'outcomes'> | null {
+  const { types, outcomes, ...others } = filter
+  if (also.length > 0 || Object.keys(others).length > 0) return null
+  return { ...(types && { types }), ...(outcomes && { outcomes }) }
+}
+
+/** The intersection of two type lists, where a trailing `.*` is a prefix; null means any type. */
+export function sharedTypes(a: string[] | undefined, b: string[] | undefined): string[] | null {
+  if (a === undefined || b === undefined) return a ?? b ?? null
+  return [...new Set(a.flatMap((one) => b.flatMap((other) => narrower(one, other))))]
+}
+
+function narrower(one: string, other: string): string[] {
+  if (one === other) return [one]
+  if (other.endsWith('.*') && one.startsWith(other.slice(0, -1))) return [one]
+  return one.endsWith('.*') && other.startsWith(one.slice(0, -1)) ? [other] : []
+}
+
+const filtersMax = 20
+
+/** `filter=vendor:GPTBot`, repeatable; values of one name are alternatives. Null without filters; throws 400. */
+export function readCountFilter(query: Query): CountFilter | null {
+  const given = [...new Set(query.many('filter') ?? [])]
+  if (given.length === 0) return null
+  if (given.length > filtersMax)
+    throw invalidQuery('filter', `at most ${filtersMax} filters are allowed`, 'too_many')
+  const found: CountFilter = { named: [], filter: {}, also: [] }
+  for (const text of given) addFilter(found, text)
+  return found
+}
+
+function addFilter({ named, filter, also }: CountFilter, text: string): void {
+  const colon = text.indexOf(':')
+  const [name, value] = [text.slice(0, Math.max(0, colon)), text.slice(colon + 1)]
+  const dimension = Object.hasOwn(dimensions, name) ? dimensions[name] : undefined
+  if (dimension === undefined)
+    throw invalidQuery(
+      'filter',
+      `filter must be NAME:VALUE with one of ${Object.keys(dimensions).join(', ')}`,
+    )
+  if (isLongerThan(value, dimension.charsMax))
+    throw invalidQuery('filter', `${name} must have at most ${dimension.charsMax} characters`, 'too_long')
+  named.push({ name, value })
+  const { field, list } = dimension
+  if (list !== null) {
+    filter[list] = [...(filter[list] ?? []), value]
+    return
+  }
+  const by = field as CountedMember
+  const known = also.find((one) => one.by === by)
+  if (known) known.values.push(value)
+  else also.push({ by, values: [value] })
 }

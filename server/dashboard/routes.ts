@@ -3,25 +3,21 @@ import { Elysia } from 'elysia'
 import { AppError } from '../errors.ts'
 import { json } from '../http/response.ts'
 import { invalidQuery, readQuery, type ParameterKind, type Query } from '../http/request.ts'
-import { activeAgents, callDurations } from './activity.ts'
 import {
+  activeAgents,
   analyticsCounts,
   authCounts,
   authzCounts,
+  callDurations,
   detectCounts,
   periodTotals,
-  type CountScope,
 } from './counts.ts'
-import { readCountFilter } from './dimensions.ts'
-import { detectMatrix } from './matrix.ts'
-import { identityDetail, vendorDetail } from './details.ts'
-import { periodOf, periodParameters } from './period.ts'
-import { why } from './why.ts'
-import { limits } from '../limits.ts'
+import { periodOf, periodParameters, readCountFilter, type CountScope } from './period.ts'
+import { detectMatrix, detectTrust } from './detections.ts'
+import { identityDetail, vendorDetail, why } from './details.ts'
 import type { Store } from '../../db/contract/store.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../clock.ts'
-import type { DetectTrust } from './shapes.ts'
 
 export interface DashboardCountRoutesServices {
   store: Store
@@ -77,17 +73,4 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
       if (!params.id) throw new AppError('not_found', 'No decision has this id.')
       return json(await why(store, org.id, params.id))
     })
-}
-
-/** The trust that sessions with detections reached: an agent is detected first and verified later. */
-async function detectTrust({ store, orgId, period }: CountScope): Promise<DetectTrust> {
-  const { sinceMs, untilMs, siteIds, filter } = period
-  const found = await store.events.trustReached({
-    ...{ orgId, sinceMs, untilMs, types: ['agent.detected'], deadlineMs: limits.trustReachedMs },
-    ...(siteIds && { siteIds }),
-    ...(filter && { filter: filter.filter, also: filter.also }),
-  })
-  if (found === null) return { rows: [], complete: false, isTooMuch: true }
-  const rows = found.rows.map(({ trust, events, sessions }) => ({ trust, count: events, sessions }))
-  return { rows, complete: found.complete, isTooMuch: false }
 }

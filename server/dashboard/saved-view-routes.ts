@@ -38,8 +38,8 @@ export function viewRoutes(services: ViewRoutesServices) {
       '/api/views',
       async ({ request }) => {
         const who = await manager(request)
-        const asked = await readFields(request, { name: 'text', search: 'text' })
-        return json({ view: viewOf(await createView(services, who, asked)) }, 201)
+        const fields = await readFields(request, { name: 'text', search: 'text' })
+        return json({ view: viewOf(await createView(services, who, fields)) }, 201)
       },
       unparsed,
     )
@@ -47,8 +47,8 @@ export function viewRoutes(services: ViewRoutesServices) {
       '/api/views/:id',
       async ({ request, params }) => {
         const who = await manager(request)
-        const asked = await readFields(request, { name: 'text?', search: 'text?' })
-        return json({ view: viewOf(await changeView(services, who, params.id, asked)) })
+        const fields = await readFields(request, { name: 'text?', search: 'text?' })
+        return json({ view: viewOf(await changeView(services, who, params.id, fields)) })
       },
       unparsed,
     )
@@ -74,10 +74,10 @@ const viewOf = ({ id, name, search, createdBy, createdAtMs }: SavedView) => ({
 async function createView(
   { store, clock }: Services,
   { accountId, ...who }: Actor & { accountId: string },
-  asked: { name: string; search: string },
+  fields: { name: string; search: string },
 ): Promise<SavedView> {
   const view: SavedView = {
-    ...{ id: newId('view'), orgId: who.orgId, name: nameOf(asked.name), search: searchOf(asked.search) },
+    ...{ id: newId('view'), orgId: who.orgId, name: nameOf(fields.name), search: searchOf(fields.search) },
     ...{ createdBy: accountId, createdAtMs: clock.now() },
   }
   const metadata = { name: view.name, search: view.search }
@@ -98,14 +98,14 @@ async function changeView(
   { store, clock }: Services,
   who: Actor,
   id: string,
-  asked: { name?: string | undefined; search?: string | undefined },
+  fields: { name?: string | undefined; search?: string | undefined },
 ): Promise<SavedView> {
   const before = await viewWith(store, who.orgId, id)
   const after = {
-    name: asked.name === undefined ? before.name : nameOf(asked.name),
-    search: asked.search === undefined ? before.search : searchOf(asked.search),
+    name: fields.name === undefined ? before.name : nameOf(fields.name),
+    search: fields.search === undefined ? before.search : searchOf(fields.search),
   }
-  const metadata: { [member: string]: Json } = {
+  const metadata: { [name: string]: Json } = {
     before: { name: before.name, search: before.search },
     after,
   }
@@ -148,8 +148,8 @@ async function explainConflict(name: string, work: Promise<void>, isFull = async
   }
 }
 
-function nameOf(asked: string): string {
-  const name = asked.trim()
+function nameOf(text: string): string {
+  const name = text.trim()
   const chars = [...name].length
   if (chars === 0 || chars > limits.viewNameCharsMax || /[\u0000-\u001f\u007f]/.test(name))
     throw wrongField(

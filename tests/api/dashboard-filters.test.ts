@@ -1,6 +1,6 @@
 /** Filters and retention: what hourly counts can say stays counted, what they cannot says how much may be missing. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { sharedTypes } from '../../server/dashboard/dimensions.ts'
+import { sharedTypes } from '../../server/dashboard/period.ts'
 import type { AnalyticsCounts } from '../../server/dashboard/shapes.ts'
 import { event } from '../support/events.ts'
 import { person, type Person } from '../support/people.ts'

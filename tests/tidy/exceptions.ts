@@ -34,7 +34,7 @@ export const exceptions: Exception[] = [
   },
   {
     rule: 'stored-json',
-    path: 'server/dashboard/why.ts',
+    path: 'server/dashboard/details.ts',
     why: 'one event shown whole, and the few before it in its session',
   },
   {

@@ -80,7 +80,7 @@ const modules: Record<string, string[]> = {
   'server/api/traces': ['dashboard-routes.ts', 'export.ts', 'filter.ts', 'histogram.ts'],
   'server/audit': ['PROOF.md', 'checkpoints.ts', 'entry.ts', 'export.ts', 'signing.ts', 'verify.ts'],
   'server/cli': ['run.ts'],
-  'server/dashboard': ['period.ts', 'saved-view-routes.ts', 'shapes.ts', 'period-counts.ts'],
+  'server/dashboard': ['period-counts.ts', 'period.ts', 'saved-view-routes.ts', 'shapes.ts'],
   'server/demo': ['event.ts', 'post.ts', 'push.ts', 'traffic.ts'],
   'server/docs': ['client-package-routes.ts', 'openapi.ts'],
   'server/guide': ['page.ts'],

@@ -1,7 +1,7 @@
 /** A breakdown sums the steps and outcomes of each value, returns the largest values, and loses no event. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { cutRowsMax, makeCut } from './cut.ts'
+import { cutRowsMax, makeCut } from './period-counts.ts'
 import type { Period } from './period.ts'
 
 const hourMs = 3_600_000

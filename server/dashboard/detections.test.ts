@@ -1,7 +1,7 @@
 /** Vendors beyond a page's maximum count as one, and no detection is missing. */
 import { expect, test } from 'bun:test'
-import { cutRowsMax } from './cut.ts'
-import { largestVendors } from './matrix.ts'
+import { cutRowsMax } from './period-counts.ts'
+import { largestVendors } from './detections.ts'
 
 const named = (name: string) => ({ name })
 
