@@ -3,9 +3,9 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ownerEnv, signIn } from './dashboard-actions.ts'
+import { ownerEnv, signIn, withOwner } from './dashboard-actions.ts'
 
 setDefaultTimeout(120_000)
 afterAll(closeBrowser)
@@ -21,8 +21,7 @@ test('an operator is told of the jump on every page, and confirms the clock', as
   const earlier = { wallMs: seen.wallMs - 400 * dayMs, expectedMs: seen.expectedMs - 400 * dayMs }
   writeFileSync(path, JSON.stringify({ ...seen, ...earlier }))
   await using appliance = await startAppliance({ dataDir, env: ownerEnv })
-  await withPage(appliance.url, async (page) => {
-    await signIn(page)
+  await withOwner(appliance.url, async (page) => {
     const bar = page.locator('.notice-bar')
     await bar.waitFor()
     expect(await bar.textContent()).toContain('400 days ahead of the elapsed time')

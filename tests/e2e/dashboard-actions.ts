@@ -1,12 +1,27 @@
 /** Helpers of the browser tests: signing in, sending events, running a shown command. */
 import type { Page } from 'playwright'
 import type { Appliance } from '../support/binary.ts'
+import { type PageOptions, withPage } from '../support/browser.ts'
 
 export const owner = { email: 'ada@example.com', password: 'correct horse battery' }
 
 /** Environment with which a server makes that owner by itself. */
 export const ownerEnv = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password }
 
+/** Opens `url` as the signed-in owner. */
+export function withOwner<T>(
+  url: string,
+  visit: (page: Page) => Promise<T>,
+  options: PageOptions = {},
+): Promise<T> {
+  const shown = async (page: Page): Promise<T> => {
+    await page.locator('.shell').waitFor()
+    return visit(page)
+  }
+  return withPage(url, shown, { ...options, as: owner })
+}
+
+/** Signs in through the form, for tests about signing in. */
 export async function signIn(page: Page): Promise<void> {
   await signInAs(page, owner.email, owner.password)
   await page.locator('.shell').waitFor()

@@ -4,7 +4,7 @@ import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { owner, ownerEnv, signIn } from './dashboard-actions.ts'
+import { owner, ownerEnv, withOwner } from './dashboard-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
@@ -61,8 +61,7 @@ test('a keyboard alone leads from sign-in to a new key', async () => {
 }, 90_000)
 
 test('revoking asks first, names the key, and holds', async () => {
-  await withPage(`${appliance.url}/settings/api-keys`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/settings/api-keys`, async (page) => {
     for (const [kind, label] of [
       ['secret', 'reports'],
       ['publishable', 'shop page'],
@@ -91,9 +90,7 @@ test('revoking asks first, names the key, and holds', async () => {
 }, 90_000)
 
 test('skip link, palette and the list of shortcuts', async () => {
-  await withPage(`${appliance.url}/logs`, async (page) => {
-    await signIn(page)
-    await page.reload()
+  await withOwner(`${appliance.url}/logs`, async (page) => {
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
     await tabTo(page, 'Skip to content')
     await page.keyboard.press('Enter')
@@ -130,12 +127,9 @@ const pages = [
 
 test('every page is in the navigation under its name, on a desk and behind Menu on a phone', async () => {
   for (const width of [1280, 390]) {
-    await withPage(
+    await withOwner(
       appliance.url,
       async (page) => {
-        await page.getByLabel('Email').fill(owner.email)
-        await page.getByLabel('Password').fill(owner.password)
-        await page.getByRole('button', { name: 'Sign in' }).click()
         await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
         for (const name of pages) {
           if (width < 700) await page.getByRole('button', { name: 'Menu' }).click()
@@ -151,8 +145,7 @@ test('every page is in the navigation under its name, on a desk and behind Menu 
 }, 90_000)
 
 test('the theme is chosen, kept over a reload, and follows the system again', async () => {
-  await withPage(`${appliance.url}/logs`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/logs`, async (page) => {
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
     const light = await ground()
     await page.getByRole('radio', { name: 'dark' }).check({ force: true })

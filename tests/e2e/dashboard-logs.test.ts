@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { event, exampleEvent } from '../support/events.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
-import { ingestKey, ownerEnv, rows, runCurl, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, rows, runCurl, send, withOwner } from './dashboard-actions.ts'
 
 let dir: TempDir
 let appliance: Appliance
@@ -26,12 +26,11 @@ function onLogs(
   visit: (page: Page) => Promise<void>,
   options: PageOptions = {},
 ): Promise<void> {
-  const signedIn = async (page: Page): Promise<void> => {
-    await signIn(page)
+  const onHeading = async (page: Page): Promise<void> => {
     await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
     await visit(page)
   }
-  return withPage(`${appliance.url}/logs${search}`, signedIn, options)
+  return withOwner(`${appliance.url}/logs${search}`, onHeading, options)
 }
 
 const row = (page: Page, text: string) => page.locator('.event-row').filter({ hasText: text })

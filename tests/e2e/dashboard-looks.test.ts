@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
 import { expectAccessibleInBothThemes } from './pages-actions.ts'
 
 let appliance: Appliance
@@ -25,10 +25,9 @@ afterAll(async () => {
 })
 
 const visit = (path: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
-  withPage(
+  withOwner(
     appliance.url + path,
     async (page) => {
-      await signIn(page)
       await page.getByRole('heading', { level: 1 }).waitFor()
       await look(page)
     },

@@ -4,7 +4,7 @@ import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, runCurl, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, runCurl, send, signIn, withOwner } from './dashboard-actions.ts'
 
 let appliance: Appliance
 let key: string
@@ -26,8 +26,7 @@ const pillars = [
 ] as const
 
 test('each page says what it waits for; its command works and changes the page by itself', async () => {
-  await withPage(`${appliance.url}/detect`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/detect`, async (page) => {
     for (const [name, type] of pillars) {
       await page.getByRole('link', { name, exact: true }).click()
       await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
@@ -50,9 +49,7 @@ test('each page says what it waits for; its command works and changes the page b
 }, 90_000)
 
 test('a first view is under 150 KB on the wire and asks each file once', async () => {
-  await withPage(`${appliance.url}/logs`, async (page) => {
-    await signIn(page)
-    await page.reload()
+  await withOwner(`${appliance.url}/logs`, async (page) => {
     await page.locator('.event-row').first().waitFor()
     const files = await page.evaluate(() =>
       [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map(
@@ -70,8 +67,7 @@ test('a first view is under 150 KB on the wire and asks each file once', async (
 }, 90_000)
 
 test('a page that was seen stands in the first frame after the click; no page waits for its code', async () => {
-  await withPage(`${appliance.url}/settings`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/settings`, async (page) => {
     const codes = () =>
       page.evaluate(
         () => performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js')).length,
@@ -146,8 +142,7 @@ function frameGapMs(page: Page, overMs: number): Promise<number> {
 
 test('a thousand events a second: every one is counted, few rows exist, frames go on', async () => {
   const type = `flood.test_${Date.now()}` // another one at a second try
-  await withPage(`${appliance.url}/logs?type=${type}`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/logs?type=${type}`, async (page) => {
     await page.getByText('Live', { exact: true }).waitFor()
     const calmMs = await frameGapMs(page, 1_000)
     const flooded = frameGapMs(page, 3_000)

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { BrowserContext, Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, rows, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, rows, send, withOwner } from './dashboard-actions.ts'
 
 const token = 'a-token-for-the-metrics'
 
@@ -55,7 +55,6 @@ async function expectTools(page: Page, tools: string[]): Promise<void> {
 
 test('four tabs, one stream; the first one closes while events come', async () => {
   const fourTabs = async (first: Page): Promise<void> => {
-    await signIn(first)
     await first.getByText('Live', { exact: true }).waitFor()
     const context = first.context()
     const all = await openTab(context, '/logs')
@@ -76,14 +75,13 @@ test('four tabs, one stream; the first one closes while events come', async () =
     expect(await streams()).toEqual({ open: 1, ever: 1 })
   }
   // So high that every row is drawn.
-  await withPage(`${appliance.url}/logs`, fourTabs, { viewport: { width: 1280, height: 2_000 } })
+  await withOwner(`${appliance.url}/logs`, fourTabs, { viewport: { width: 1280, height: 2_000 } })
 }, 90_000)
 
 test('without shared workers each tab follows by itself', async () => {
-  await withPage(`${appliance.url}/logs?siteId=alone`, async (page) => {
+  await withOwner(`${appliance.url}/logs?siteId=alone`, async (page) => {
     await page.addInitScript(() => Reflect.deleteProperty(window, 'SharedWorker'))
     await page.reload()
-    await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
     await expectTools(page, await post(3, 'alone'))
   })

@@ -6,7 +6,7 @@ import { Secret, TOTP } from 'otpauth'
 import type { Page, Route } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
-import { ingestKey, owner, ownerEnv, send, signIn, signInAs } from './dashboard-actions.ts'
+import { ingestKey, owner, ownerEnv, send, signIn, signInAs, withOwner } from './dashboard-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
@@ -18,8 +18,7 @@ afterAll(async () => {
 })
 
 test('an invitation link is created and accepted, and the new member sees what their role permits', async () => {
-  const link = await withPage(`${appliance.url}/settings/people`, async (page) => {
-    await signIn(page)
+  const link = await withOwner(`${appliance.url}/settings/people`, async (page) => {
     await page.getByRole('button', { name: 'Invite member' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Email').fill('vera@example.com')
@@ -134,8 +133,7 @@ async function createOrganization(page: Page, name: string): Promise<void> {
 }
 
 test('an organization is created, opened, renamed, scheduled for deletion and restored', async () => {
-  await withPage(`${appliance.url}/settings/organization`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/settings/organization`, async (page) => {
     await createOrganization(page, 'Branch Office')
     await page.getByRole('button', { name: 'Open Branch Office' }).click()
     await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
@@ -154,10 +152,9 @@ test('an organization is created, opened, renamed, scheduled for deletion and re
 }, 90_000)
 
 test('a request sent before a switch of organization is refused without ending the sign-in', async () => {
-  await withPage(
+  await withOwner(
     `${appliance.url}/settings/organization`,
     async (page) => {
-      await signIn(page)
       await createOrganization(page, 'Second Office')
       const isOpen = Promise.withResolvers<void>()
       const refused = page.waitForResponse((answer) => answer.status() === 401)
@@ -180,8 +177,7 @@ test('a request sent before a switch of organization is refused without ending t
 test('a key’s label, scopes, sites and expiry are edited, and the audit log shows before and after', async () => {
   const make = (kind: string) => appliance.cli('key', 'create', '--kind', kind, '--label', `my ${kind}`)
   await Promise.all([make('ingest'), make('secret')])
-  await withPage(`${appliance.url}/settings/ingest-keys`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/settings/ingest-keys`, async (page) => {
     await page.getByRole('button', { name: 'Edit my ingest' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Label').fill('the shop’s backend')
@@ -230,8 +226,7 @@ test('a site is named, a leaked key is rotated, and the audit log shows both wit
     body: '{}',
   })
   expect(leaked.status).toBe(403)
-  await withPage(`${appliance.url}/settings/sites`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/settings/sites`, async (page) => {
     await page.getByRole('button', { name: `Edit ${event.siteId}` }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('textbox', { name: 'Name' }).fill('The shop')

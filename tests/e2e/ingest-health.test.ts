@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ownerEnv, signIn } from './dashboard-actions.ts'
+import { ownerEnv, withOwner } from './dashboard-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
@@ -68,8 +68,7 @@ async function facts(page: Page): Promise<number[]> {
 
 test('empty at first, then equal to the requests sent, with rejected requests and senders that need attention', async () => {
   const [one, two] = await Promise.all([keyNamed('one'), keyNamed('two')])
-  await withPage(`${appliance.url}/settings/ingest-health`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/settings/ingest-health`, async (page) => {
     await page.getByText('No requests in this time range.').waitFor()
     expect(await page.getByText('No rejected requests or events.').isVisible()).toBe(true)
     expect(await page.getByLabel('Needs attention').innerText()).toContain('one: never used.')

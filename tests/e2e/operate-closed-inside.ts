@@ -8,7 +8,7 @@ import { startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { owner, signIn } from './dashboard-actions.ts'
+import { owner, withOwner } from './dashboard-actions.ts'
 
 /** Packets that left over anything but the loopback device. */
 function packetsOut(): number {
@@ -40,8 +40,7 @@ const backup = await appliance.cli('backup', 'create', '--json')
 const doctor = await appliance.cli('doctor', '--json')
 const packetsOfServer = packetsOut()
 // The browser's own attempts are not ours to count; `withPage` fails on any request of the page to another host.
-const shown = await withPage(appliance.url, async (page) => {
-  await signIn(page)
+const shown = await withOwner(appliance.url, async (page) => {
   await page.goto(`${appliance.url}/logs`)
   await page.getByText('authz.evaluated').first().waitFor({ timeout: 15_000 })
   return true

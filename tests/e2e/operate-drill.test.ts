@@ -3,11 +3,11 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { binaryPath, cli, parseListening, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
 import { expectAccessible } from './pages-actions.ts'
 
 setDefaultTimeout(60_000)
@@ -48,10 +48,9 @@ test('the restore drill of the README, followed to the letter, shows what was th
   const serve = [binaryPath, ...lines.at(-1)!.split(' ').slice(1), '--listen', '127.0.0.1:0']
   const child = run(serve, { cwd: drill, env: { PATH: process.env.PATH ?? '', HOME: dir.path } })
   const { url } = await child.line(parseListening, 15_000)
-  await withPage(
+  await withOwner(
     `${url}/logs`,
     async (page) => {
-      await signIn(page)
       await page.locator('.event-row').nth(1).waitFor()
     },
     { allow: [/401/] },
@@ -63,10 +62,9 @@ test('the restore drill of the README, followed to the letter, shows what was th
 test('the operations guide opens from Settings, in both themes and on a narrow screen', async () => {
   await using appliance = await startAppliance({ env: ownerEnv })
   for (const colorScheme of ['light', 'dark'] as const) {
-    await withPage(
+    await withOwner(
       `${appliance.url}/settings/system`,
       async (page) => {
-        await signIn(page)
         await page.getByRole('link', { name: 'Operations guide' }).click()
         await page.getByRole('heading', { name: 'Operations guide' }).waitFor()
         await page.getByRole('link', { name: 'Options of serve' }).click()

@@ -1,10 +1,10 @@
 /** The pages of counts for every reader: axe finds nothing in either theme, print leaves the frame out, phones fit. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { event, type TestEvent } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
 import { expectAccessibleInBothThemes } from './pages-actions.ts'
 import { pageTraffic } from './pages-traffic.ts'
 
@@ -49,8 +49,7 @@ afterAll(async () => {
 })
 
 test('axe finds nothing on any page, in light and dark', async () => {
-  await withPage(`${appliance.url}/detect`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/detect`, async (page) => {
     for (const path of [...pages, '/detect?vendor=Operator', '/authz?why=p1']) {
       await page.goto(appliance.url + path)
       await page.locator('.counts').waitFor()
@@ -62,8 +61,7 @@ test('axe finds nothing on any page, in light and dark', async () => {
 }, 60_000)
 
 test('on paper: the numbers and tables without the frame, nothing cut off', async () => {
-  await withPage(`${appliance.url}/detect`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/detect`, async (page) => {
     await page.locator('.counts').waitFor()
     await page.emulateMedia({ media: 'print' })
     expect(await page.locator('.navigation.wide').isVisible()).toBe(false)
@@ -81,10 +79,9 @@ test('on paper: the numbers and tables without the frame, nothing cut off', asyn
 test.each([390, 1440])(
   'hostile names stretch no page at %d pixels',
   async (width) => {
-    await withPage(
+    await withOwner(
       `${appliance.url}/detect`,
       async (page) => {
-        await signIn(page)
         for (const path of pages) {
           await page.goto(appliance.url + path)
           await page.locator('.counts .bars li').first().waitFor()

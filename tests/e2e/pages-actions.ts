@@ -3,7 +3,6 @@ import { expect } from 'bun:test'
 import axe from 'axe-core'
 import type { Page } from 'playwright'
 import { event } from '../support/events.ts'
-import { signIn } from './dashboard-actions.ts'
 
 /** One type for each page of counts. */
 export const countedTypes = [
@@ -29,9 +28,8 @@ export function recent(id: string, more: Record<string, unknown>, agoMs = 1_000)
   return event(id, { occurredAt: new Date(Date.now() - agoMs).toISOString(), ...more })
 }
 
-/** Signs in and waits for the page of this name. */
-export async function enter(page: Page, name: string): Promise<void> {
-  await signIn(page)
+/** Waits for the page of this name. */
+export async function waitForHeading(page: Page, name: string): Promise<void> {
   await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
 }
 

@@ -1,10 +1,10 @@
 /** Settings → Data → Erase: shows the count, confirms twice, shows progress; for owners only. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
+import { type Appliance, cli, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send, signIn, signInAs } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
 import { expectAccessibleInBothThemes, recent } from './pages-actions.ts'
 
 setDefaultTimeout(60_000)
@@ -36,11 +36,9 @@ async function ask(page: Page, kind: 'Identity' | 'Session', value: string): Pro
 }
 
 const onData = (visit: (page: Page) => Promise<void>, more = {}) =>
-  withPage(
+  withOwner(
     `${appliance.url}/settings/data`,
     async (page) => {
-      await signIn(page)
-      await page.goto(`${appliance.url}/settings/data`)
       await page.getByText('Stored events', { exact: true }).waitFor()
       await visit(page)
     },
@@ -88,17 +86,12 @@ test('erases a session on a phone', async () => {
 })
 
 test('only owners see the erase button', async () => {
-  const made = await appliance.cli('account', 'create', '--email=bo@example.com', '--role=admin', '--json')
-  const { link } = JSON.parse(made.stdout) as { link: string }
-  await withPage(link, async (page) => {
-    const password = 'another horse battery'
-    await page.getByLabel('New password').fill(password)
-    await page.getByRole('button', { name: 'Set password' }).click()
-    await page.getByText('Password changed').waitFor()
-    await signInAs(page, 'bo@example.com', password)
-    await page.locator('.shell').waitFor()
-    await page.goto(`${appliance.url}/settings/data`)
+  const admin = { email: 'bo@example.com', password: 'another horse battery' }
+  const args = ['account', 'create', '--email', admin.email, '--role', 'admin', '--password-stdin']
+  expect((await cli(args, { dataDir: appliance.dataDir, stdin: admin.password })).code).toBe(0)
+  const seesNoButton = async (page: Page): Promise<void> => {
     await page.getByText('Only owners can change limits').waitFor()
     expect(await page.getByRole('button', { name: 'Erase a session or an identity' }).count()).toBe(0)
-  })
+  }
+  await withPage(`${appliance.url}/settings/data`, seesNoButton, { as: admin })
 })

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
-import { ingestKey, ownerEnv, runCurl, send } from './dashboard-actions.ts'
+import { closeBrowser, type PageOptions } from '../support/browser.ts'
+import { ingestKey, ownerEnv, runCurl, send, withOwner } from './dashboard-actions.ts'
 import {
-  enter,
+  waitForHeading,
   expectAccessibleInBothThemes,
   expectNoSidewaysScroll,
   numberIn,
@@ -25,10 +25,10 @@ afterAll(async () => {
 })
 
 const visit = (search: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
-  withPage(
+  withOwner(
     `${appliance.url}/knaph${search}`,
     async (page) => {
-      await enter(page, 'Knaph')
+      await waitForHeading(page, 'Knaph')
       await look(page)
     },
     options,

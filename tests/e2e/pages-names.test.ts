@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
 
 const hourMs = 3_600_000
 const nowMs = Date.now()
@@ -60,10 +60,9 @@ async function open(
   [, scheme, width]: View = ['', 'light', 1440],
 ) {
   const viewport = { width, height: 900 }
-  await withPage(
+  await withOwner(
     `${appliance.url}${path}`,
     async (page) => {
-      await signIn(page)
       await visit(page)
     },
     { colorScheme: scheme, viewport },

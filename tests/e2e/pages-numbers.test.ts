@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright'
 import { pageMeasures } from '../../web/text/measures.ts'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { event, type TestEvent } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
 import { expectNoSidewaysScroll, numberIn } from './pages-actions.ts'
 
 let appliance: Appliance
@@ -151,8 +151,7 @@ const pages = [
 test.each(['?range=24h', '', '?range=30d&siteId=blog'])(
   'in %s the navigation, the head of each page, Analytics, CSV files and the gateway count the same',
   async (search) => {
-    await withPage(`${appliance.url}/analytics${search}`, async (page) => {
-      await signIn(page)
+    await withOwner(`${appliance.url}/analytics${search}`, async (page) => {
       await goTo(page, '/analytics', search)
       const metrics = await metricsOf(page, search)
       const analytics = await headlines(page)
@@ -179,8 +178,7 @@ test.each(['?range=24h', '', '?range=30d&siteId=blog'])(
 )
 
 test('a file has more rows than the page; decisions and outcomes sum up each for itself', async () => {
-  await withPage(`${appliance.url}/detect?range=30d`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/detect?range=30d`, async (page) => {
     await goTo(page, '/detect', '?range=30d')
     const agents = await csvOf(page, 'Agents')
     const named = new Set(agents.rows.map(({ Vendor }) => Vendor))
@@ -207,8 +205,7 @@ test('a file has more rows than the page; decisions and outcomes sum up each for
 }, 120_000)
 
 test('Detect shows the trust that sessions reached, as a share and as bars', async () => {
-  await withPage(`${appliance.url}/detect`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/detect`, async (page) => {
     await goTo(page, '/detect', '')
     const bars = page.locator('.bars').filter({ hasText: 'By highest trust in session' })
     await bars.waitFor()
@@ -219,8 +216,7 @@ test('Detect shows the trust that sessions reached, as a share and as bars', asy
 }, 60_000)
 
 test('the navigation names its range, and other pages keep it', async () => {
-  await withPage(`${appliance.url}/detect?range=24h`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/detect?range=24h`, async (page) => {
     await goTo(page, '/detect', '?range=24h')
     const navigation = page.locator('.navigation.wide')
     await navigation.getByText('24 hours').waitFor()
@@ -240,10 +236,9 @@ test('the navigation names its range, and other pages keep it', async () => {
 test.each([390, 320])(
   'on a phone of %d px every number is whole, in one or two columns',
   async (width) => {
-    await withPage(
+    await withOwner(
       `${appliance.url}/detect`,
       async (page) => {
-        await signIn(page)
         for (const path of ['/detect', '/auth', '/authz', '/analytics', '/tools', '/knaph']) {
           await goTo(page, path, '')
           // A billion events are not sent by a test: their digits are put in place of the page's own.

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
 import { push } from './pages-actions.ts'
 
 const vendors = 70 // more than a table shows on the screen
@@ -66,7 +66,6 @@ test.each(Object.entries(wholeTables))(
   '%s',
   async (path, tables) => {
     const look = async (page: Page): Promise<void> => {
-      await signIn(page)
       await page.locator('main .panel, .settings-section').first().waitFor()
       for (const [name] of tables) await page.getByRole('table', { name, exact: true }).waitFor()
       await page.emulateMedia({ media: 'print' })
@@ -82,14 +81,13 @@ test.each(Object.entries(wholeTables))(
       const pdf = await page.pdf()
       expect(pdf.toString('latin1').match(/\/Type \/Page\b/g)?.length).toBeGreaterThanOrEqual(1)
     }
-    await withPage(appliance.url + path, look, { colorScheme: 'dark' })
+    await withOwner(appliance.url + path, look, { colorScheme: 'dark' })
   },
   40_000,
 )
 
 test('Logs: every loaded event, on as many sheets as it takes', async () => {
-  await withPage(`${appliance.url}/logs`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/logs`, async (page) => {
     await page.locator('.event-row').nth(10).waitFor()
     const shown = await page.locator('.event-row').count()
     await page.emulateMedia({ media: 'print' })

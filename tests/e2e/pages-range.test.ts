@@ -2,10 +2,15 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import type { TestEvent } from '../support/events.ts'
-import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
-import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, numberIn } from './pages-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import {
+  waitForHeading,
+  expectAccessibleInBothThemes,
+  expectNoSidewaysScroll,
+  numberIn,
+} from './pages-actions.ts'
 import { pageTraffic } from './pages-traffic.ts'
 
 let appliance: Appliance
@@ -37,11 +42,11 @@ afterAll(async () => {
 })
 
 const visit = (path: string, name: string, look: (page: Page) => Promise<void>, width = 1280) =>
-  withPage(
+  withOwner(
     `${appliance.url}${path}`,
     async (page) => {
       page.setDefaultTimeout(12_000)
-      await enter(page, name)
+      await waitForHeading(page, name)
       await page.locator('.headlines strong').first().waitFor()
       await look(page)
     },

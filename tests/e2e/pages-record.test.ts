@@ -2,10 +2,15 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
-import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, recent } from './pages-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import {
+  waitForHeading,
+  expectAccessibleInBothThemes,
+  expectNoSidewaysScroll,
+  recent,
+} from './pages-actions.ts'
 
 let appliance: Appliance
 let key: string
@@ -70,10 +75,10 @@ afterAll(async () => {
 })
 
 const visit = (path: string, name: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
-  withPage(
+  withOwner(
     `${appliance.url}${path}`,
     async (page) => {
-      await enter(page, name)
+      await waitForHeading(page, name)
       await look(page)
     },
     options,

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, runCurl, send } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, runCurl, send, withOwner } from './dashboard-actions.ts'
 import {
-  enter,
+  waitForHeading,
   expectAccessibleInBothThemes,
   expectNoSidewaysScroll,
   numberIn,
@@ -37,10 +37,10 @@ afterAll(async () => {
 })
 
 const visit = (search: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
-  withPage(
+  withOwner(
     `${appliance.url}/tools${search}`,
     async (page) => {
-      await enter(page, 'WebMCP Tools')
+      await waitForHeading(page, 'WebMCP Tools')
       await look(page)
     },
     options,

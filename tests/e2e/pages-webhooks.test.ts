@@ -4,11 +4,16 @@ import { writeFileSync } from 'node:fs'
 import type { Page } from 'playwright'
 import { Webhook } from 'standardwebhooks'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, type PageOptions, withPage } from '../support/browser.ts'
+import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
-import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, recent } from './pages-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import {
+  waitForHeading,
+  expectAccessibleInBothThemes,
+  expectNoSidewaysScroll,
+  recent,
+} from './pages-actions.ts'
 
 let appliance: Appliance
 let receiver: Receiver
@@ -33,10 +38,10 @@ afterAll(async () => {
 })
 
 const visit = (path: string, name: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
-  withPage(
+  withOwner(
     `${appliance.url}${path}`,
     async (page) => {
-      await enter(page, name)
+      await waitForHeading(page, name)
       await look(page)
     },
     options,

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
-import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll } from './pages-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { waitForHeading, expectAccessibleInBothThemes, expectNoSidewaysScroll } from './pages-actions.ts'
 
 let appliance: Appliance
 const hourMs = 3_600_000
@@ -28,10 +28,10 @@ afterAll(async () => {
 })
 
 const visit = (timezoneId: string, path: string, name: string, look: (page: Page) => Promise<void>) =>
-  withPage(
+  withOwner(
     `${appliance.url}${path}`,
     async (page) => {
-      await enter(page, name)
+      await waitForHeading(page, name)
       page.setDefaultTimeout(10_000)
       await look(page)
     },
@@ -138,10 +138,10 @@ test('date fields are days of the zone: the end of a key, the days of the audit 
 }, 60_000)
 
 test('on a phone the zone is there too and nothing is stretched', async () => {
-  await withPage(
+  await withOwner(
     `${appliance.url}/detect`,
     async (page) => {
-      await enter(page, 'Detect')
+      await waitForHeading(page, 'Detect')
       await page.locator('.period-line').waitFor()
       expect(await page.locator('.period-line').innerText()).toContain('America/Catamarca') // its canonical name
       await page.getByRole('button', { name: 'Menu' }).click()

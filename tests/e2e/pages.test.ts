@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { event, type TestEvent } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, signIn } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
 import { earlier, matching, pageTraffic, runningRange, type Wanted } from './pages-traffic.ts'
 
 let appliance: Appliance
@@ -53,10 +53,9 @@ async function table(page: Page, name: string | RegExp): Promise<string[][]> {
 }
 
 async function open(path: string, visit: (page: Page) => Promise<void>, dark = false): Promise<void> {
-  await withPage(
+  await withOwner(
     `${appliance.url}${path}`,
     async (page) => {
-      await signIn(page)
       await page.locator('.counts').waitFor()
       await visit(page)
     },

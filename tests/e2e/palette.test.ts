@@ -4,10 +4,16 @@ import type { Page } from 'playwright'
 import { settingsSections } from '../../web/pages/settings/sections.ts'
 import { routes } from '../../web/routes.ts'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send } from './dashboard-actions.ts'
-import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, push, recent } from './pages-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import {
+  waitForHeading,
+  expectAccessibleInBothThemes,
+  expectNoSidewaysScroll,
+  push,
+  recent,
+} from './pages-actions.ts'
 
 let appliance: Appliance
 const hour = 3_600_000
@@ -53,8 +59,8 @@ async function choose(page: Page, text: string, option: string | RegExp): Promis
 }
 
 test('every page and every section of Settings is found by its name', async () => {
-  await withPage(`${appliance.url}/logs`, async (page) => {
-    await enter(page, 'Logs')
+  await withOwner(`${appliance.url}/logs`, async (page) => {
+    await waitForHeading(page, 'Logs')
     for (const { name, path } of routes) {
       await type(page, name)
       await page.keyboard.press('Enter')
@@ -69,8 +75,8 @@ test('every page and every section of Settings is found by its name', async () =
 }, 90_000)
 
 test('vendor, agent, tool, session and view lead to what they name; hostile names stay text', async () => {
-  await withPage(`${appliance.url}/logs`, async (page) => {
-    await enter(page, 'Logs')
+  await withOwner(`${appliance.url}/logs`, async (page) => {
+    await waitForHeading(page, 'Logs')
     await page.evaluate(async () => {
       const view = { name: 'Zebra view', search: '?vendor=Zebra' }
       const headers = { 'content-type': 'application/json' }
@@ -106,10 +112,10 @@ test('vendor, agent, tool, session and view lead to what they name; hostile name
 
 test('on a phone nothing is stretched', async () => {
   const options390 = { viewport: { width: 390, height: 844 }, colorScheme: 'dark' as const }
-  await withPage(
+  await withOwner(
     `${appliance.url}/logs`,
     async (page) => {
-      await enter(page, 'Logs')
+      await waitForHeading(page, 'Logs')
       await type(page, 'zebra')
       await options(page).filter({ hasText: 'Vendor' }).first().waitFor()
       await expectNoSidewaysScroll(page)

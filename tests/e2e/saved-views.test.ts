@@ -4,8 +4,13 @@ import type { Page } from 'playwright'
 import { type Appliance, cli, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send, signInAs } from './dashboard-actions.ts'
-import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, recent } from './pages-actions.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import {
+  waitForHeading,
+  expectAccessibleInBothThemes,
+  expectNoSidewaysScroll,
+  recent,
+} from './pages-actions.ts'
 
 let appliance: Appliance
 const viewer = { email: 'viewer@example.com', password: 'a window in a vessel' }
@@ -37,8 +42,8 @@ const hostile = 'Blocked <b>‮evil</b>'
 const link = (page: Page, name: string | RegExp) => page.locator('.view-list').getByRole('link', { name })
 
 test('saved by the owner, opened by a viewer elsewhere, who may only read', async () => {
-  await withPage(`${appliance.url}/logs?outcome=blocked`, async (page) => {
-    await enter(page, 'Logs')
+  await withOwner(`${appliance.url}/logs?outcome=blocked`, async (page) => {
+    await waitForHeading(page, 'Logs')
     await openViews(page)
     await page.getByText('No saved views yet. Save these filters under a name to share them.').waitFor()
     await page.getByLabel('Save these filters as').fill(hostile)
@@ -47,8 +52,7 @@ test('saved by the owner, opened by a viewer elsewhere, who may only read', asyn
     await picture(page, 'saved-views')
     await expectAccessibleInBothThemes(page)
   })
-  await withPage(`${appliance.url}/logs`, async (page) => {
-    await signInAs(page, viewer.email, viewer.password)
+  const asViewer = async (page: Page): Promise<void> => {
     await expectRows(page, 8)
     await openViews(page)
     await link(page, /^Blocked/).click()
@@ -57,14 +61,15 @@ test('saved by the owner, opened by a viewer elsewhere, who may only read', asyn
     if ((await link(page, /^Blocked/).count()) === 0) await openViews(page)
     expect(await page.getByRole('button', { name: /Delete view|Rename view|Save view/ }).count()).toBe(0)
     await expectAccessibleInBothThemes(page)
-  })
+  }
+  await withPage(`${appliance.url}/logs`, asViewer, { as: viewer })
 }, 90_000)
 
 test('renamed, replaced, deleted and brought back; on a phone nothing is stretched', async () => {
-  await withPage(
+  await withOwner(
     `${appliance.url}/logs?type=authz.*`,
     async (page) => {
-      await enter(page, 'Logs')
+      await waitForHeading(page, 'Logs')
       await openViews(page)
       await page.getByRole('button', { name: /^Rename view/ }).click()
       await page.getByLabel(/^New name for/).fill('Blocked')
@@ -86,8 +91,8 @@ test('renamed, replaced, deleted and brought back; on a phone nothing is stretch
 }, 90_000)
 
 test('views that an earlier version kept in the browser come along once', async () => {
-  await withPage(`${appliance.url}/logs`, async (page) => {
-    await enter(page, 'Logs')
+  await withOwner(`${appliance.url}/logs`, async (page) => {
+    await waitForHeading(page, 'Logs')
     await page.evaluate(async () => {
       const { org } = (await (await fetch('/api/session')).json()) as { org: { id: string } }
       const views = [

@@ -8,7 +8,7 @@ import type { Appliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ownerEnv, signIn } from './dashboard-actions.ts'
+import { ownerEnv, withOwner } from './dashboard-actions.ts'
 import { hostEnv, type Keys, startWithKeys, storedIds } from './sdk-appliance.ts'
 
 let appliance: Appliance
@@ -116,8 +116,7 @@ test('a page of another origin imports the module, under the integrity value of 
 }, 30_000)
 
 test('Settings shows the command and the script with this appliance’s address', async () => {
-  await withPage(`${appliance.url}/settings/ingest-keys`, async (page) => {
-    await signIn(page)
+  await withOwner(`${appliance.url}/settings/ingest-keys`, async (page) => {
     const command = page.getByLabel('Install command')
     expect(await command.textContent()).toBe(`npm install ${appliance.url}/sdk/sightglass-sdk.tgz`)
     const script = (await page.getByLabel('Browser script').textContent()) ?? ''

@@ -4,9 +4,9 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createContext, runInContext } from 'node:vm'
 import type { Appliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { run } from '../support/process.ts'
-import { ownerEnv, signIn } from './dashboard-actions.ts'
+import { ownerEnv, withOwner } from './dashboard-actions.ts'
 import {
   builtPackage,
   hostEnv,
@@ -89,8 +89,7 @@ test.each([
     const before = (await storedIds(appliance.url, keys.secretKey)).length
     await runProgram(`readme-${name.slice(0, 3)}.mjs`, command, snippets[0] ?? '')
     expect((await storedIds(appliance.url, keys.secretKey)).length).toBe(before + 1)
-    await withPage(`${appliance.url}/logs`, async (page) => {
-      await signIn(page)
+    await withOwner(`${appliance.url}/logs`, async (page) => {
       const rows = page
         .locator('.event-row')
         .filter({ hasText: 'agent.detected' })

@@ -5,7 +5,7 @@ import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { owner, ownerEnv, signIn, signInAs } from './dashboard-actions.ts'
+import { owner, ownerEnv, signInAs, withOwner } from './dashboard-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
@@ -39,10 +39,9 @@ test('the owner turns it on; a member without one sets it up and then sees the d
     await page.getByRole('button', { name: 'Set password' }).click()
     await page.getByText('Password changed').waitFor()
   })
-  await withPage(
+  await withOwner(
     `${appliance.url}/settings/organization`,
     async (page) => {
-      await signIn(page)
       await page.getByText('A second factor is optional. 2 members have none.').waitFor()
       await page.getByRole('button', { name: 'Require a second factor' }).click()
       const dialog = page.getByRole('dialog')

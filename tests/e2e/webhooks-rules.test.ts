@@ -2,10 +2,15 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { ingestKey, owner, ownerEnv, send } from './dashboard-actions.ts'
-import { enter, expectAccessibleInBothThemes, expectNoSidewaysScroll, recent } from './pages-actions.ts'
+import { ingestKey, owner, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import {
+  waitForHeading,
+  expectAccessibleInBothThemes,
+  expectNoSidewaysScroll,
+  recent,
+} from './pages-actions.ts'
 
 let appliance: Appliance
 let receiver: Receiver
@@ -47,8 +52,8 @@ async function acknowledge(page: Page): Promise<void> {
 }
 
 test('a rule is added and edited in Settings; its alert opens, is shown on every page, and resolves', async () => {
-  await withPage(`${appliance.url}/settings/webhooks`, async (page) => {
-    await enter(page, 'Settings')
+  await withOwner(`${appliance.url}/settings/webhooks`, async (page) => {
+    await waitForHeading(page, 'Settings')
     await page.getByText('Add an endpoint before you create an alert rule.').waitFor()
     await page.getByRole('button', { name: 'Add endpoint' }).first().click()
     await dialog(page).getByLabel('URL').fill(`${receiver.url}/ok/alerts`)
@@ -115,10 +120,10 @@ test('a rule is added and edited in Settings; its alert opens, is shown on every
 }, 120_000)
 
 test('deleting a rule asks for confirmation; the page fits a phone', async () => {
-  await withPage(
+  await withOwner(
     `${appliance.url}/settings/webhooks`,
     async (page) => {
-      await enter(page, 'Settings')
+      await waitForHeading(page, 'Settings')
       await row(page, /Silence/)
         .getByRole('button', { name: 'Delete' })
         .click()

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
-import { ingestKey, ownerEnv, send } from '../e2e/dashboard-actions.ts'
-import { enter, recent } from '../e2e/pages-actions.ts'
+import { closeBrowser } from '../support/browser.ts'
+import { ingestKey, ownerEnv, send, withOwner } from '../e2e/dashboard-actions.ts'
+import { waitForHeading, recent } from '../e2e/pages-actions.ts'
 
 let appliance: Appliance
 const slowMs = 1_500
@@ -26,8 +26,8 @@ const delay = (page: Page, isSlow: (url: URL) => boolean) =>
   })
 
 const visit = (path: string, look: (page: Page) => Promise<void>) =>
-  withPage(`${appliance.url}${path}`, async (page) => {
-    await enter(page, 'Settings')
+  withOwner(`${appliance.url}${path}`, async (page) => {
+    await waitForHeading(page, 'Settings')
     page.setDefaultTimeout(8_000)
     await look(page)
   })
