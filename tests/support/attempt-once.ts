@@ -2,7 +2,7 @@
 import { secretBox } from '../../server/system/encryption.ts'
 import { addressGuard } from '../../server/webhooks/delivery/address-guard.ts'
 import { attempt } from '../../server/webhooks/delivery/attempt.ts'
-import { resolveWith, systemResolver } from '../../server/webhooks/delivery/resolve.ts'
+import { resolveWith, systemResolver } from '../../server/webhooks/sinks/addresses.ts'
 
 for (const url of process.argv.slice(2)) {
   const parts = {

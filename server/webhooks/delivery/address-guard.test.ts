@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { addressGuard, readIp } from './address-guard.ts'
-import { resolveWith } from './resolve.ts'
-import { parseDestination } from './destination.ts'
+import { resolveWith } from '../sinks/addresses.ts'
+import { parseDestination } from '../sinks/destination.ts'
 
 const closed = addressGuard([])
 

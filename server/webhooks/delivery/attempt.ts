@@ -1,7 +1,7 @@
 /** Makes one attempt at one delivery and reports its result as a value. */
 import type { Claim } from '../../../db/contract/webhooks.ts'
 import type { SendOptions } from '../sinks/sink.ts'
-import { parseDestination } from './destination.ts'
+import { parseDestination } from '../sinks/destination.ts'
 import { classify, local, statusFailure, type Failure } from './failure.ts'
 
 export interface AttemptServices extends Omit<SendOptions, 'atMs' | 'signal'> {

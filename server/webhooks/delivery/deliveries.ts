@@ -9,7 +9,7 @@ import { newId } from '../../ids.ts'
 import { readUrl } from '../endpoints/endpoint-fields.ts'
 import type { SinkOptions } from '../sinks/sink.ts'
 import { orgSecret, type SecretServices } from '../endpoints/org-secret.ts'
-import { laneOf } from './destination.ts'
+import { laneOf } from '../sinks/destination.ts'
 
 export const deliveryStatuses: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead_letter']
 

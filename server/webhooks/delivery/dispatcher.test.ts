@@ -6,7 +6,7 @@ import { until } from '../../../tests/support/until.ts'
 import { startLog } from '../../log.ts'
 import { addressGuard } from './address-guard.ts'
 import { makeDispatcher, type Dispatcher, coalesce } from './dispatcher.ts'
-import { resolveWith } from './resolve.ts'
+import { resolveWith } from '../sinks/addresses.ts'
 import { secretBox } from '../../system/encryption.ts'
 
 type RecordAndClaim = Parameters<WebhookStore['recordAndClaim']>[0]

@@ -4,7 +4,7 @@ import { AppError } from '../../errors.ts'
 import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { waitMs } from '../../clock.ts'
-import { isHttp, parseDestination } from '../delivery/destination.ts'
+import { isHttp, parseDestination } from '../sinks/destination.ts'
 import { RefusedUrl } from '../delivery/failure.ts'
 import type { SinkOptions } from '../sinks/sink.ts'
 

@@ -4,7 +4,7 @@ import { limits } from '../../limits.ts'
 import { noteCall } from '../../system/outbound.ts'
 import { cutBytes } from '../../text/text.ts'
 import { local, RefusedUrl, remote, SendError } from '../delivery/failure.ts'
-import { firstReached, isPrivateName, refuseForbidden, requireAddresses } from '../delivery/resolve.ts'
+import { firstReached, isPrivateName, refuseForbidden, requireAddresses } from './addresses.ts'
 import { secretPurpose, signedHeaders } from '../delivery/signing.ts'
 import type { Message, SendOptions, Sink, SinkResponse } from './sink.ts'
 

@@ -2,7 +2,7 @@
 import type { Claim } from '../../../db/contract/webhooks.ts'
 import type { Clock } from '../../clock.ts'
 import type { SecretBox } from '../../system/encryption.ts'
-import type { Resolve } from '../delivery/resolve.ts'
+import type { Resolve } from './addresses.ts'
 
 export interface Sink<Target = unknown> {
   /** The schemes of its URLs, as `URL.protocol` writes them. */

@@ -6,7 +6,7 @@ import { messageLines } from '../../../db/rules/batch-body.ts'
 import { isoTime } from '../../clock.ts'
 import { noteCall } from '../../system/outbound.ts'
 import { RefusedUrl } from '../delivery/failure.ts'
-import { firstReached, refuseForbidden, requireAddresses } from '../delivery/resolve.ts'
+import { firstReached, refuseForbidden, requireAddresses } from './addresses.ts'
 import type { Sink } from './sink.ts'
 
 export interface SyslogTarget {

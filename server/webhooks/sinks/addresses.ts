@@ -1,8 +1,8 @@
 /** Resolves a host to the addresses a delivery may connect to: once per attempt, all or none of them allowed. */
 import { promises as dns } from 'node:dns'
 import { isIP } from 'node:net'
-import type { AddressGuard } from './address-guard.ts'
-import { local, RefusedUrl, remote, SendError } from './failure.ts'
+import type { AddressGuard } from '../delivery/address-guard.ts'
+import { local, RefusedUrl, remote, SendError } from '../delivery/failure.ts'
 
 /** Every address of a name; rejects with a `code` like node:dns. */
 export type Resolver = (name: string) => Promise<string[]>

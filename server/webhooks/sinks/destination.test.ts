@@ -1,10 +1,10 @@
 /** Which URLs are accepted: http and https, syslog receivers, files in the sink folder. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { addressGuard } from './address-guard.ts'
+import { addressGuard } from '../delivery/address-guard.ts'
 import { laneOf, parseDestination } from './destination.ts'
-import { RefusedUrl } from './failure.ts'
-import { resolveWith, systemResolver } from './resolve.ts'
+import { RefusedUrl } from '../delivery/failure.ts'
+import { resolveWith, systemResolver } from './addresses.ts'
 
 const sinks = '/var/sinks'
 const resolve = resolveWith(systemResolver, addressGuard([]))

@@ -1,7 +1,7 @@
 /** Reads the URL of a delivery and finds the kind of sink that serves it. */
-import type { Sink, SinkOptions } from '../sinks/sink.ts'
-import * as table from '../sinks/table.ts'
-import { RefusedUrl } from './failure.ts'
+import type { Sink, SinkOptions } from './sink.ts'
+import * as table from './table.ts'
+import { RefusedUrl } from '../delivery/failure.ts'
 
 export interface Destination {
   sink: Sink

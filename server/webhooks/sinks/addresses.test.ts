@@ -1,7 +1,7 @@
 /** One forbidden address refuses the whole name; a failing name server is distinguished from an unknown name. */
 import { describe, expect, test } from 'bun:test'
-import { addressGuard } from './address-guard.ts'
-import { resolveWith } from './resolve.ts'
+import { addressGuard } from '../delivery/address-guard.ts'
+import { resolveWith } from './addresses.ts'
 
 const guard = addressGuard([])
 const failing = (code: string) => Promise.reject(Object.assign(new Error(code), { code }))
