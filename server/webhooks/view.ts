@@ -1,4 +1,9 @@
-/** Deliveries, endpoints, alert rules and incidents as the API returns them (contract §9). */
+/**
+ * What all webhook routes share: who may call them, and deliveries, endpoints, alert rules and incidents as the API
+ * returns them (contract §9).
+ */
+import { isoTime } from '../clock.ts'
+import { incidentSentence, linkOf, severityOf } from './alerts/alerts.ts'
 import type {
   Attempt,
   Delivery,
@@ -7,8 +12,13 @@ import type {
   Incident,
   Rule,
 } from '../../db/contract/webhooks.ts'
-import { isoTime } from '../clock.ts'
-import { incidentSentence, linkOf, severityOf } from './alerts/alerts.ts'
+import type { Actor } from '../audit/entry.ts'
+
+/** Authorizes webhook requests: by secret key on the public API, by sign-in on the dashboard. */
+export interface Access {
+  read(request: Request): Promise<Actor>
+  write(request: Request): Promise<Actor>
+}
 
 const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
 

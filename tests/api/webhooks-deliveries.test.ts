@@ -79,7 +79,7 @@ const ended = ({ status }: DeliveryJson) => status !== 'pending'
 const attempted = (count: number) => (delivery: DeliveryJson) => delivery.attempts >= count || ended(delivery)
 
 async function orgSecret(): Promise<string> {
-  const { orgSecret: read } = await import('../../server/webhooks/endpoints/org-secret.ts')
+  const { orgSecret: read } = await import('../../server/webhooks/endpoints/endpoints.ts')
   const { openSecretBox } = await import('../../server/system/encryption.ts')
   const box = openSecretBox(server.dataDir)
   return (

@@ -7,8 +7,7 @@ import { newId } from '../../server/ids.ts'
 import { startLog } from '../../server/log.ts'
 import { startWebhooks, type Webhooks } from '../../server/webhooks/start.ts'
 import { scheduleDelivery } from '../../server/webhooks/delivery/deliveries.ts'
-import { createEndpoint, deleteEndpoint } from '../../server/webhooks/endpoints/endpoints.ts'
-import { orgSecret } from '../../server/webhooks/endpoints/org-secret.ts'
+import { createEndpoint, deleteEndpoint, orgSecret } from '../../server/webhooks/endpoints/endpoints.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -209,7 +208,7 @@ test('proxy variables of the environment are not obeyed', async () => {
 })
 
 test('a suspended process does not count a failure of the receiver', async () => {
-  const { attempt } = await import('../../server/webhooks/delivery/attempt.ts')
+  const { attempt } = await import('../../server/webhooks/delivery/dispatcher.ts')
   const parts = { ...webhooks, timeoutMs: 300, ca: null, proxy: null }
   const delivery = (
     await server.store.webhooks.list({

@@ -1,9 +1,8 @@
 /** Deliveries through a real proxy process: what it is asked for, what it is never asked for, and whose fault it is. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { secretBox } from '../../server/system/encryption.ts'
-import { addressGuard } from '../../server/webhooks/delivery/address-guard.ts'
-import { attempt, type AttemptServices } from '../../server/webhooks/delivery/attempt.ts'
-import { resolveWith } from '../../server/webhooks/sinks/addresses.ts'
+import { addressGuard, resolveWith } from '../../server/webhooks/sinks/addresses.ts'
+import { attempt, type AttemptServices } from '../../server/webhooks/delivery/dispatcher.ts'
 import { selfSigned } from '../support/certificate.ts'
 import { type ProxyProcess, startProxy } from '../support/proxy.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'

@@ -1,8 +1,7 @@
 /** Makes one attempt at each URL of the command line and prints its failure. Runs where there is no network. */
 import { secretBox } from '../../server/system/encryption.ts'
-import { addressGuard } from '../../server/webhooks/delivery/address-guard.ts'
-import { attempt } from '../../server/webhooks/delivery/attempt.ts'
-import { resolveWith, systemResolver } from '../../server/webhooks/sinks/addresses.ts'
+import { addressGuard, resolveWith, systemResolver } from '../../server/webhooks/sinks/addresses.ts'
+import { attempt } from '../../server/webhooks/delivery/dispatcher.ts'
 
 for (const url of process.argv.slice(2)) {
   const parts = {

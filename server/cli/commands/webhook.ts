@@ -12,9 +12,9 @@ import {
   scheduleDelivery,
 } from '../../webhooks/delivery/deliveries.ts'
 import type { EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
-import { orgSecret, rotateOrgSecret } from '../../webhooks/endpoints/org-secret.ts'
+import { orgSecret, rotateOrgSecret } from '../../webhooks/endpoints/endpoints.ts'
 import { replayEndpoint } from '../../webhooks/endpoints/replay-range.ts'
-import { testEndpoint } from '../../webhooks/endpoints/test-batch.ts'
+import { testEndpoint } from '../../webhooks/delivery/deliveries.ts'
 import { attemptView, deliveryText } from '../../webhooks/view.ts'
 import type { Noun } from '../command.ts'
 import { dataCommand } from '../data-command.ts'

@@ -1,7 +1,7 @@
 /** Counts what the alert rules of one organization need, from new events only; after a start from the last hour. */
 import { demoKeyId, importKeyId } from '../../ids.ts'
-import { lastArrival, positionBefore, type Arrival } from '../endpoints/position.ts'
-import type { Arrivals, EventCountQuery, EventStore } from '../../../db/contract/store.ts'
+import { positionBefore } from '../endpoints/replay-range.ts'
+import type { Arrivals, EventCountQuery, EventStore, StoredEvent } from '../../../db/contract/store.ts'
 import type { RuleKind } from '../../../db/contract/webhooks.ts'
 
 export interface Share {
@@ -179,4 +179,32 @@ async function countArrivals(events: EventStore, query: EventCountQuery): Promis
     afterSeq = lastSeq
   }
   return total
+}
+
+type Arrival = Pick<StoredEvent, 'seq' | 'receivedAtMs'>
+
+/** A search ends after this many arrivals, which takes 1 to 2 s. */
+const backMax = 2 ** 24
+
+/** The newest arrival after `afterSeq` that none of the keys sent; null when there is none. */
+async function lastArrival(
+  events: Pick<EventStore, 'tail' | 'lastSeq'>,
+  query: { orgId: string; afterSeq: number; exceptKeys: string[] },
+): Promise<Arrival | null> {
+  const firstAfter = async (afterSeq: number): Promise<Arrival | null> =>
+    (await events.tail({ ...query, filter: {}, afterSeq, limit: 1 })).events[0] ?? null
+  let none = await events.lastSeq(query.orgId) // there is none after it
+  let found: Arrival | null = null
+  for (let back = 1; found === null && none > query.afterSeq && back <= backMax; back *= 2) {
+    const from = Math.max(query.afterSeq, none - back)
+    found = await firstAfter(from)
+    if (found === null) none = from
+  }
+  while (found !== null && found.seq < none) {
+    const middle = Math.floor((found.seq + none) / 2)
+    const later = await firstAfter(middle)
+    if (later === null) none = middle
+    else found = later
+  }
+  return found
 }

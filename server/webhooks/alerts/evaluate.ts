@@ -2,11 +2,10 @@
 import { isoTime } from '../../clock.ts'
 import { newId } from '../../ids.ts'
 import { chatText, linkOf, severityOf } from './alerts.ts'
-import { newVendorMs, orgCounters, type OrgCounters } from './counters.ts'
+import { newVendorMs, orgCounters, type OrgCounters, type Share } from './counters.ts'
 import type { ApiKey, Json, Store } from '../../../db/contract/store.ts'
 import type { Endpoint, Incident, NewDelivery, Rule } from '../../../db/contract/webhooks.ts'
 import type { Log } from '../../log.ts'
-import type { Share } from './counters.ts'
 
 export interface EvaluateServices {
   store: Pick<Store, 'webhooks' | 'events' | 'keys'>

@@ -6,14 +6,13 @@ import { mediaType, parseJson, readBody, readJsonObject } from '../../http/body.
 import { invalidQuery, readLimit, readQuery, type ParameterKind } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { deliveryStatuses, findDelivery, replayDelivery, scheduleDelivery } from './deliveries.ts'
-import { attemptView, deliveryText } from '../view.ts'
-import { exactJson, isDeeperThan, skipString, skipValue } from '../../text/json-scan.ts'
+import { attemptView, deliveryText, type Access } from '../view.ts'
+import { isDeeperThan, parseExact } from '../../text/json-scan.ts'
 import { wrongField } from '../../http/validate.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { CursorCipher } from '../../system/encryption.ts'
 import type { Webhooks } from '../start.ts'
-import type { Access } from '../access.ts'
 import type { Delivery, DeliveryStatus } from '../../../db/contract/webhooks.ts'
 
 export interface DeliveryRoutesServices {
@@ -84,7 +83,7 @@ async function readTestBody(request: Request): Promise<{ url: unknown; payload: 
   const { url, payload } = value
   if (payload === undefined) return { url, payload: '{}' }
   if (!isObject(payload)) throw wrongField('payload', 'payload must be an object', 'wrong_type')
-  const exact = fieldText(exactJson(text), 'payload')
+  const exact = payloadText(text)
   if (Buffer.byteLength(exact) > limits.webhookPayloadBytesMax) {
     const message = `payload must be at most ${limits.webhookPayloadBytesMax} bytes`
     throw wrongField('payload', message, 'too_large')
@@ -96,16 +95,9 @@ function isObject(value: unknown): value is { [name: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The text of one field of an object that `exactJson` wrote: compact, each name once. */
-export function fieldText(object: string, name: string): string {
-  const wanted = JSON.stringify(name)
-  for (let at = 1; object[at] === '"';) {
-    const nameEnd = skipString(object, at)
-    const end = skipValue(object, nameEnd + 1, { depth: 0, isExact: true })
-    if (object.slice(at, nameEnd) === wanted) return object.slice(nameEnd + 1, end)
-    at = end + 1
-  }
-  throw new Error(`invariant: the object has the field ${name}`)
+/** The payload of a test as compact JSON, with every number spelled as it was sent. */
+export function payloadText(text: string): string {
+  return JSON.stringify((parseExact(text) as { payload: unknown }).payload)
 }
 
 const parameters: Record<string, ParameterKind> = {
@@ -125,13 +117,13 @@ async function readDeliveryPage(
   request: Request,
 ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
   const query = readQuery(request, parameters)
-  const asked = { status: readStatus(query.one('status')), endpointId: query.one('endpointId') ?? null }
+  const filters = { status: readStatus(query.one('status')), endpointId: query.one('endpointId') ?? null }
   const limit = readLimit(query, pageDefault, pageMax)
   const cursor = query.one('cursor')
   const walk =
     cursor === undefined
-      ? { ...asked, beforeSeq: null }
-      : openCursor(services.cursorCipher, cursor, orgId, asked)
+      ? { ...filters, beforeSeq: null }
+      : decryptCursor(services.cursorCipher, cursor, orgId, filters)
   const page = await services.store.webhooks.list({
     orgId,
     ...walk,
@@ -149,18 +141,18 @@ interface Filters {
   endpointId: string | null
 }
 
-function openCursor(
+function decryptCursor(
   cursorCipher: CursorCipher,
   text: string,
   orgId: string,
-  asked: Filters,
+  filters: Filters,
 ): Filters & { beforeSeq: number } {
-  const opened = cursorCipher.decrypt(purpose, text) as
+  const decrypted = cursorCipher.decrypt(purpose, text) as
     [string, DeliveryStatus | null, string | null, number] | null
-  if (opened === null || opened[0] !== orgId) throw invalidQuery('cursor', 'Invalid cursor.')
-  const [, status, endpointId, beforeSeq] = opened
+  if (decrypted === null || decrypted[0] !== orgId) throw invalidQuery('cursor', 'Invalid cursor.')
+  const [, status, endpointId, beforeSeq] = decrypted
   const differs = (given: string | null, own: string | null) => given !== null && given !== own
-  if (differs(asked.status, status) || differs(asked.endpointId, endpointId)) {
+  if (differs(filters.status, status) || differs(filters.endpointId, endpointId)) {
     throw invalidQuery(
       'cursor',
       'This cursor was issued for other filters. Send it without filters or with the same ones.',

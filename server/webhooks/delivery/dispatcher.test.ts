@@ -4,9 +4,8 @@ import { StoreError } from '../../../db/contract/errors.ts'
 import { type Claim, type Outcome, type WebhookStore } from '../../../db/contract/webhooks.ts'
 import { until } from '../../../tests/support/until.ts'
 import { startLog } from '../../log.ts'
-import { addressGuard } from './address-guard.ts'
+import { addressGuard, resolveWith } from '../sinks/addresses.ts'
 import { makeDispatcher, type Dispatcher, coalesce } from './dispatcher.ts'
-import { resolveWith } from '../sinks/addresses.ts'
 import { secretBox } from '../../system/encryption.ts'
 
 type RecordAndClaim = Parameters<WebhookStore['recordAndClaim']>[0]

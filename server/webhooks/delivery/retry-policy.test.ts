@@ -2,9 +2,14 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Claim } from '../../../db/contract/webhooks.ts'
-import { type AttemptResult } from './attempt.ts'
-import { classify, statusFailure } from './failure.ts'
-import { failingMsMax, decideOutcome, probeEveryMs, nextAttemptAt } from './retry-policy.ts'
+import { classify, statusFailure } from '../sinks/sink.ts'
+import {
+  failingMsMax,
+  decideOutcome,
+  probeEveryMs,
+  nextAttemptAt,
+  type AttemptResult,
+} from './retry-policy.ts'
 import { readRetryAfter } from '../sinks/http.ts'
 import { limits } from '../../limits.ts'
 

@@ -3,8 +3,7 @@ import type { AuditEntry } from '../../../db/contract/store.ts'
 import type { Claim, Outcome } from '../../../db/contract/webhooks.ts'
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import type { AttemptResult } from './attempt.ts'
-import { failureText } from './failure.ts'
+import { failureText, type Failure } from '../sinks/sink.ts'
 
 const gone = 410
 const dayMs = 24 * 3_600_000
@@ -14,6 +13,15 @@ export const probeEveryMs = 3_600_000
 const uncountedMsMax = dayMs
 const localRetryMsMax = 60_000
 const jitterShareMax = 0.2
+
+export interface AttemptResult {
+  atMs: number
+  durationMs: number
+  status: number | null // of HTTP
+  excerpt: string
+  retryAfterMs: number | null
+  failure: Failure | null // null: delivered
+}
 
 export interface EndedAttempt {
   claim: Claim

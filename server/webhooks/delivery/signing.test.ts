@@ -1,10 +1,11 @@
 /** Our signatures pass the verifier that receivers use, also while a secret rotates, and nothing else does. */
-import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { describe, expect, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { newSigningSecret } from '../../ids.ts'
-import { signingKey } from './signing.ts'
-import { signedHeaders } from './signing.ts'
+import { signedHeaders, signingKey, snippets } from './signing.ts'
+import { writeFileSync } from 'node:fs'
+import { tempDir } from '../../../tests/support/temp-dir.ts'
 
 const message = { id: 'wh_1', body: '{"a":"ü 🎈"}' }
 
@@ -69,4 +70,87 @@ test('only whsec_ texts of 24 to 64 bytes are signing secrets', () => {
   ]) {
     expect(() => signingKey(wrong)).toThrow()
   }
+})
+
+/** Every published snippet accepts our signatures and rejects everything else, run by its own interpreter. */
+const codeOf = (language: string) => snippets.find((snippet) => snippet.language === language)!.code
+
+type Check = (secret: string, headers: Record<string, string>, body: string) => boolean
+
+/** Runs the code with a few lines behind it that exit with 0 when the message is genuine, else with 3. */
+function runner(language: string, interpreter: string, file: string, call: string, before = ''): Check {
+  return (secret, headers, body) => {
+    using folder = tempDir('snippet')
+    writeFileSync(folder.join('body'), body)
+    writeFileSync(folder.join('headers.json'), JSON.stringify(headers))
+    writeFileSync(folder.join(file), `${before}${codeOf(language)}\n${call}\n`)
+    const { exitCode, stderr } = Bun.spawnSync([interpreter, file], {
+      cwd: folder.path,
+      env: {
+        PATH: process.env.PATH ?? '',
+        SECRET: secret,
+        ID: headers['webhook-id'] ?? '',
+        TIMESTAMP: headers['webhook-timestamp'] ?? '',
+        SIGNATURES: headers['webhook-signature'] ?? '',
+      },
+    })
+    if (exitCode !== 0 && exitCode !== 3)
+      throw new Error(`${language}: exit ${exitCode}: ${stderr.toString()}`)
+    return exitCode === 0
+  }
+}
+
+const javascript = (interpreter: string) =>
+  runner(
+    'JavaScript',
+    interpreter,
+    'verify.mjs',
+    `const headers = JSON.parse(readFileSync('headers.json', 'utf8'))
+process.exit(isGenuine(process.env.SECRET, headers, readFileSync('body')) ? 0 : 3)`,
+    "import { readFileSync } from 'node:fs'\n",
+  )
+const python = runner(
+  'Python',
+  'python3',
+  'verify.py',
+  `import json, os, sys
+headers = json.load(open("headers.json"))
+sys.exit(0 if is_genuine(os.environ["SECRET"], headers, open("body", "rb").read()) else 3)`,
+)
+const shell = runner(
+  'Shell',
+  'sh',
+  'verify.sh',
+  'is_genuine "$SECRET" "$ID" "$TIMESTAMP" "$SIGNATURES" body || exit 3',
+)
+
+const missing = (...programs: string[]) => programs.filter((program) => Bun.which(program) === null)
+
+describe.each([
+  ['JavaScript in Bun', javascript(process.execPath), []],
+  ['JavaScript in Node.js', javascript('node'), missing('node')],
+  ['Python', python, missing('python3')],
+  ['Shell', shell, missing('sh', 'openssl', 'od')],
+] as const)('%s', (_language, isGenuine, lacks) => {
+  // Python and OpenSSL come with nearly every machine, but nothing of ours needs them.
+  const why = lacks.length === 0 ? '' : ` (not run: this machine has no ${lacks.join(', no ')})`
+  test.if(lacks.length === 0)(
+    `takes what we sign, and nothing else${why}`,
+    () => {
+      const secret = newSigningSecret()
+      const body = '{"text":"ü \\u2028 $HOME %s"}'
+      const message = { id: 'wh_1', body }
+      const headers = signedHeaders([newSigningSecret(), secret], message, Date.now())
+      expect(isGenuine(secret, headers, body)).toBe(true)
+      expect(isGenuine(newSigningSecret(), headers, body)).toBe(false)
+      expect(isGenuine(secret, headers, `${body} `)).toBe(false)
+      expect(isGenuine(secret, { ...headers, 'webhook-id': 'wh_2' }, body)).toBe(false)
+      expect(isGenuine(secret, signedHeaders([secret], message, Date.now() - 400_000), body)).toBe(false)
+    },
+    30_000,
+  )
+})
+
+test('three languages, each once', () => {
+  expect(snippets.map(({ language }) => language)).toEqual(['JavaScript', 'Python', 'Shell'])
 })

@@ -5,7 +5,7 @@ import { readJsonObject } from '../../http/body.ts'
 import { readQuery } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import type { Webhooks } from '../start.ts'
-import type { Access } from '../access.ts'
+import type { Access } from '../view.ts'
 import {
   changeEndpoint,
   createEndpoint,
@@ -17,7 +17,7 @@ import {
   rotateEndpointSecret,
 } from './endpoints.ts'
 import { replayEndpoint } from './replay-range.ts'
-import { testEndpoint } from './test-batch.ts'
+import { testEndpoint } from '../delivery/deliveries.ts'
 
 export interface EndpointRoutesServices {
   webhooks: Webhooks

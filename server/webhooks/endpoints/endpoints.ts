@@ -1,32 +1,44 @@
-/** Creates, changes, pauses, resumes and deletes endpoints, and rotates their secrets. */
+/**
+ * Creates, changes, pauses, resumes and deletes endpoints. Rotates signing secrets: of an endpoint, and of an
+ * organization for deliveries without an endpoint.
+ */
 import { StoreError } from '../../../db/contract/errors.ts'
-import type { Store } from '../../../db/contract/store.ts'
-import type { Endpoint, EndpointChange } from '../../../db/contract/webhooks.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
 import { newId, newSigningSecret } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import type { SinkOptions } from '../sinks/sink.ts'
 import { wrongField } from '../../http/validate.ts'
 import {
-  readUrl,
-  urlNotAllowed,
   readBatchSize,
   readFilters,
   readLabel,
   readRetryWaits,
+  readUrl,
+  unknownTypes,
+  urlNotAllowed,
+  warningsOf,
+  type Warning,
 } from './endpoint-fields.ts'
-import { unknownTypes, warningsOf, type Warning } from './known-types.ts'
-import type { SecretServices } from './org-secret.ts'
 import { secretPurpose } from '../delivery/signing.ts'
 import { endpointView } from '../view.ts'
+import type { Store } from '../../../db/contract/store.ts'
+import type { Endpoint, EndpointChange } from '../../../db/contract/webhooks.ts'
+import type { SinkOptions } from '../sinks/sink.ts'
+import type { Clock } from '../../clock.ts'
+import type { SecretBox } from '../../system/encryption.ts'
+
+export interface SecretServices {
+  store: Pick<Store, 'webhooks'>
+  clock: Clock
+  box: SecretBox
+}
 
 export interface EndpointServices extends SecretServices, SinkOptions {
   store: Pick<Store, 'webhooks' | 'events'>
 }
 
 export type EndpointJson = ReturnType<typeof endpointView>
-type Body = { [member: string]: unknown }
+type Body = { [name: string]: unknown }
 
 export async function createEndpoint(
   services: EndpointServices,
@@ -200,4 +212,42 @@ export async function rotateEndpointSecret(
 export async function deleteEndpoint(services: EndpointServices, who: Actor, id: string): Promise<void> {
   const { url, label } = await findEndpoint(services, who.orgId, id)
   await services.store.webhooks.deleteEndpoint(commandFor(services, who, id, 'deleted', { url, label }))
+}
+
+export interface ShownSecret {
+  secret: string
+  previousUntilMs: number | null // until then the previous secret signs too
+}
+
+/** The signing secret of the organization, created when first needed. */
+export async function orgSecret({ store, clock, box }: SecretServices, who: Actor): Promise<ShownSecret> {
+  const purpose = secretPurpose({ orgId: who.orgId, endpointId: null })
+  const now = clock.now()
+  const found = await store.webhooks.orgSecret({
+    orgId: who.orgId,
+    sealedIfNone: box.encrypt(purpose, newSigningSecret()),
+    audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
+  })
+  const isOver = (found.previousUntilMs ?? 0) <= now
+  return {
+    secret: box.decrypt(purpose, found.sealedSecret),
+    previousUntilMs: isOver ? null : found.previousUntilMs,
+  }
+}
+
+/** Creates a new secret; for a day both sign messages. */
+export async function rotateOrgSecret(services: SecretServices, who: Actor): Promise<ShownSecret> {
+  const { store, clock, box } = services
+  const sealedSecret = box.encrypt(secretPurpose({ orgId: who.orgId, endpointId: null }), newSigningSecret())
+  const now = clock.now()
+  const previousUntilMs = now + limits.webhookOldSecretMs
+  // A rotation needs a secret to replace.
+  const first = { orgId: who.orgId, sealedIfNone: sealedSecret }
+  await store.webhooks.orgSecret({
+    ...first,
+    audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
+  })
+  const audit = auditEntry(who, { action: 'webhook_secret.rotated', target: who.orgId }, now)
+  await store.webhooks.rotateOrgSecret({ orgId: who.orgId, sealedSecret, previousUntilMs, audit })
+  return orgSecret(services, who)
 }

@@ -1,10 +1,9 @@
 /** Replays a range of the event log, or everything from a position, to an endpoint. */
-import type { EventStore } from '../../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { parseTime } from '../../clock.ts'
 import { wrongField } from '../../http/validate.ts'
 import { findEndpoint, type EndpointJson, type EndpointServices } from './endpoints.ts'
-import { positionBefore } from './position.ts'
+import type { EventStore } from '../../../db/contract/store.ts'
 
 /**
  * `from` and `until` are positions or times of arrival. Events after the position `from` are delivered again, up to and
@@ -55,4 +54,26 @@ async function readPosition(
     throw wrongField(name, `${name} must be ${form}`)
   }
   return positionBefore(events, orgId, atMs)
+}
+
+/** The position just before the first event that arrived at or after `sinceMs`; the log's end when there is none. */
+export async function positionBefore(
+  events: Pick<EventStore, 'tail' | 'lastSeq'>,
+  orgId: string,
+  sinceMs: number,
+): Promise<number> {
+  const arrivedAfter = async (seq: number): Promise<number | null> => {
+    const { events: found } = await events.tail({ orgId, filter: {}, afterSeq: seq, limit: 1 })
+    return found[0]?.receivedAtMs ?? null
+  }
+  // Binary search, because arrival times increase with arrival numbers.
+  let low = 0
+  let high = await events.lastSeq(orgId)
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    const next = await arrivedAfter(middle)
+    if (next !== null && next < sinceMs) low = middle + 1
+    else high = middle
+  }
+  return low
 }

@@ -1,10 +1,9 @@
 /** Which URLs are accepted: http and https, syslog receivers, files in the sink folder. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { addressGuard } from '../delivery/address-guard.ts'
+import { addressGuard, resolveWith, systemResolver } from './addresses.ts'
 import { laneOf, parseDestination } from './destination.ts'
-import { RefusedUrl } from '../delivery/failure.ts'
-import { resolveWith, systemResolver } from './addresses.ts'
+import { RefusedUrl } from './sink.ts'
 
 const sinks = '/var/sinks'
 const resolve = resolveWith(systemResolver, addressGuard([]))

@@ -1,14 +1,17 @@
 /** Reads the URL of a delivery and finds the kind of sink that serves it. */
-import type { Sink, SinkOptions } from './sink.ts'
-import * as table from './table.ts'
-import { RefusedUrl } from '../delivery/failure.ts'
+import { file } from './file.ts'
+import { http } from './http.ts'
+import { RefusedUrl, type Sink, type SinkOptions } from './sink.ts'
+import { syslog } from './syslog.ts'
+
+/** Every kind of destination. */
+const sinks: readonly Sink[] = [file, http, syslog]
 
 export interface Destination {
   sink: Sink
   target: unknown // what `sink.parse` returned
 }
 
-const sinks: readonly Sink[] = Object.values(table)
 const urlCharsMax = 2_048
 
 /** Throws `RefusedUrl`. Addresses are checked by `Sink.check` and again when the delivery is sent. */
@@ -26,7 +29,7 @@ export function parseDestination(text: string, options: SinkOptions): Destinatio
 }
 
 export function isHttp({ sink }: Destination): boolean {
-  return sink === table.http
+  return sink === http
 }
 
 /**

@@ -4,8 +4,7 @@ import { lstat, mkdir, open, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, normalize, relative } from 'node:path'
 import { messageLines } from '../../../db/rules/batch-body.ts'
 import { syncFolder } from '../../../db/rules/durable-files.ts'
-import { RefusedUrl } from '../delivery/failure.ts'
-import type { Sink } from './sink.ts'
+import { RefusedUrl, type Sink } from './sink.ts'
 
 export interface FileTarget {
   sinkDir: string

@@ -3,10 +3,18 @@ import { isIP } from 'node:net'
 import { limits } from '../../limits.ts'
 import { noteCall } from '../../system/outbound.ts'
 import { cutBytes } from '../../text/text.ts'
-import { local, RefusedUrl, remote, SendError } from '../delivery/failure.ts'
+import {
+  RefusedUrl,
+  SendError,
+  local,
+  remote,
+  type Message,
+  type SendOptions,
+  type Sink,
+  type SinkResponse,
+} from './sink.ts'
 import { firstReached, isPrivateName, refuseForbidden, requireAddresses } from './addresses.ts'
 import { secretPurpose, signedHeaders } from '../delivery/signing.ts'
-import type { Message, SendOptions, Sink, SinkResponse } from './sink.ts'
 
 export interface HttpTarget {
   url: URL

@@ -5,9 +5,8 @@ import { hostname, networkInterfaces } from 'node:os'
 import { messageLines } from '../../../db/rules/batch-body.ts'
 import { isoTime } from '../../clock.ts'
 import { noteCall } from '../../system/outbound.ts'
-import { RefusedUrl } from '../delivery/failure.ts'
+import { RefusedUrl, type Sink } from './sink.ts'
 import { firstReached, refuseForbidden, requireAddresses } from './addresses.ts'
-import type { Sink } from './sink.ts'
 
 export interface SyslogTarget {
   transport: 'udp' | 'tcp'
