@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { shareSlots, type DueLane, type Held, type Pace, type Share } from './webhook-share.ts'
 
 const total = 32
-const kept = { keptForFirst: 12, keptForQuick: 16 }
-const none: Share = { held: {}, slow: 0, paces: {}, ...kept }
+const reserved = { reservedForFirst: 12, reservedForQuick: 16 }
+const none: Share = { held: {}, slow: 0, paces: {}, ...reserved }
 const lanesOf = (orgId: string, count: number, pace: Pace = 'unknown', dueAtMs = 0): DueLane[] =>
   Array.from({ length: count }, (_, n) => ({ lane: `${orgId}-${pace}-${n}`, orgId, pace, dueAtMs, wants: 2 }))
 const sum = (granted: Map<string, number>, prefix = '') =>

@@ -15,9 +15,9 @@ export interface Share {
   slow: number // slots that slow lanes occupy, all organizations together
   paces: { [lane: string]: 'quick' | 'slow' }
   /** Slots that only the first send of an organization may occupy, one each. */
-  keptForFirst: number
+  reservedForFirst: number
   /** Slots that slow lanes and lanes of unknown pace leave free, including the reserved ones. */
-  keptForQuick: number
+  reservedForQuick: number
 }
 
 /** A lane with deliveries that are due. */
@@ -51,7 +51,7 @@ export function shareSlots(lanes: readonly DueLane[], free: number, share: Share
   }
   const granted = new Map<string, number>()
   for (let slow = share.slow; free > 0; free--) {
-    const next = pick(queues, held, (pace, own) => free > keptFrom(pace, own, slow, share))
+    const next = pick(queues, held, (pace, own) => free > reservedFrom(pace, own, slow, share))
     if (next === null) break
     const { queue, lane } = next
     granted.set(lane.lane, (granted.get(lane.lane) ?? 0) + 1)
@@ -65,25 +65,25 @@ export function shareSlots(lanes: readonly DueLane[], free: number, share: Share
   return granted
 }
 
-function keptFrom(pace: Pace, own: Held, slow: number, share: Share): number {
-  const { keptForFirst, keptForQuick } = share
-  if (pace === 'slow') return slow < slowMin ? (keptForFirst + keptForQuick) / 2 : keptForQuick
+function reservedFrom(pace: Pace, own: Held, slow: number, share: Share): number {
+  const { reservedForFirst, reservedForQuick } = share
+  if (pace === 'slow') return slow < slowMin ? (reservedForFirst + reservedForQuick) / 2 : reservedForQuick
   if (own.count === 0 && !(own.hangs && pace === 'unknown')) return 0
-  return pace === 'quick' ? keptForFirst : keptForQuick
+  return pace === 'quick' ? reservedForFirst : reservedForQuick
 }
 
 /** The head of the next queue: that of the organization with the fewest slots. */
 function pick(
   queues: Map<string, Queues>,
   held: Map<string, Held>,
-  mayTake: (pace: Pace, own: Held) => boolean,
+  mayUse: (pace: Pace, own: Held) => boolean,
 ): { queue: DueLane[]; lane: DueLane } | null {
   let best: { queue: DueLane[]; lane: DueLane; count: number; atMs: number } | null = null
   for (const [orgId, own] of queues) {
     const has = held.get(orgId)!
     for (const pace of paces) {
       const lane = own[pace][0]
-      if (lane === undefined || !mayTake(pace, has)) continue
+      if (lane === undefined || !mayUse(pace, has)) continue
       const atMs = lane.dueAtMs + behindMs[pace]
       const isBetter =
         best === null || has.count < best.count || (has.count === best.count && atMs < best.atMs)

@@ -1,5 +1,4 @@
 /** Records outcomes and leases the deliveries that are due next, in one transaction. */
-import { and, eq, isNull } from 'drizzle-orm'
 import type {
   Attempt,
   Claim,
@@ -11,13 +10,12 @@ import type {
 import { appendAudit } from '../audit/append.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { shareSlots, type DueLane } from '../../rules/webhook-share.ts'
-import { endpointTable } from './schema.ts'
 
 /** Our own faults are logged too, but a long outage must not fill a delivery's log. */
-const uncountedKept = 20
+const uncountedMax = 20
 
 /** Databases that this thread has claimed from. Earlier leases belong to a process that ended. */
-const turned = new WeakSet<WriteContext['db']>()
+const claimedFrom = new WeakSet<WriteContext['db']>()
 
 export function recordAndClaim(
   context: WriteContext,
@@ -68,36 +66,36 @@ function settle(context: WriteContext, outcome: Outcome, now: number): void {
   if (row.endpointId !== null) noteEndpoint(context, row.endpointId, outcome, now)
 }
 
-function noteEndpoint({ db, orm }: WriteContext, id: string, outcome: Outcome, now: number): void {
+function noteEndpoint({ db }: WriteContext, id: string, outcome: Outcome, now: number): void {
   if (outcome.next.status === 'delivered') {
-    orm
-      .update(endpointTable)
-      .set({ lastSuccessAtMs: now, failingSinceMs: null })
-      .where(eq(endpointTable.id, id))
-      .run()
+    db.query(
+      'UPDATE webhook_endpoint SET last_success_at_ms = ?2, failing_since_ms = NULL WHERE id = ?1',
+    ).run(id, now)
   } else if (outcome.attempt.counted) {
-    const isFirst = and(eq(endpointTable.id, id), isNull(endpointTable.failingSinceMs))
-    orm.update(endpointTable).set({ failingSinceMs: now }).where(isFirst).run()
+    db.query(
+      'UPDATE webhook_endpoint SET failing_since_ms = ?2 WHERE id = ?1 AND failing_since_ms IS NULL',
+    ).run(id, now)
   }
   if (outcome.pause !== undefined) {
     const { reason, failingSinceMs, nextProbeAtMs, audit } = outcome.pause
-    const still = reason === 'failing' ? eq(endpointTable.failingSinceMs, failingSinceMs ?? 0) : undefined
-    const paused = orm
-      .update(endpointTable)
-      .set({ status: 'paused', pausedReason: reason, pausedAtMs: now, nextProbeAtMs })
-      .where(and(eq(endpointTable.id, id), eq(endpointTable.status, 'active'), still))
-      .returning({ id: endpointTable.id })
-      .all()
-    if (paused.length > 0) appendAudit(db, audit)
+    const { changes } = db
+      .query(
+        `UPDATE webhook_endpoint
+         SET status = 'paused', paused_reason = ?2, paused_at_ms = ?3, next_probe_at_ms = ?4
+         WHERE id = ?1 AND status = 'active' AND (?2 <> 'failing' OR failing_since_ms = ?5)`,
+      )
+      .run(id, reason, now, nextProbeAtMs, failingSinceMs ?? 0)
+    if (changes > 0) appendAudit(db, audit)
   }
   if (outcome.resume !== undefined) {
-    const resumed = orm
-      .update(endpointTable)
-      .set({ status: 'active', pausedReason: null, pausedAtMs: null, nextProbeAtMs: null })
-      .where(and(eq(endpointTable.id, id), eq(endpointTable.pausedReason, 'failing')))
-      .returning({ id: endpointTable.id })
-      .all()
-    if (resumed.length > 0) appendAudit(db, outcome.resume)
+    const { changes } = db
+      .query(
+        `UPDATE webhook_endpoint
+         SET status = 'active', paused_reason = NULL, paused_at_ms = NULL, next_probe_at_ms = NULL
+         WHERE id = ? AND paused_reason = 'failing'`,
+      )
+      .run(id)
+    if (changes > 0) appendAudit(db, outcome.resume)
   }
 }
 
@@ -119,7 +117,7 @@ function logAttempt(db: WriteContext['db'], seq: number, attempt: Attempt): void
   db.query(
     `DELETE FROM webhook_attempt WHERE delivery_seq = ?1 AND counted = 0 AND number <= (
        SELECT number FROM webhook_attempt WHERE delivery_seq = ?1 AND counted = 0
-       ORDER BY number DESC LIMIT 1 OFFSET ${uncountedKept})`,
+       ORDER BY number DESC LIMIT 1 OFFSET ${uncountedMax})`,
   ).run(seq)
 }
 
@@ -132,8 +130,8 @@ function endLostLeases({ db }: WriteContext, request: ClaimRequest, now: number)
        FROM webhook_delivery d LEFT JOIN webhook_endpoint e ON e.id = d.endpoint_id
        WHERE d.lease_id IS NOT NULL AND d.leased_until_ms <= ?`,
     )
-    .all(turned.has(db) ? now : Number.MAX_SAFE_INTEGER)
-  turned.add(db)
+    .all(claimedFrom.has(db) ? now : Number.MAX_SAFE_INTEGER)
+  claimedFrom.add(db)
   for (const { seq, attempts, interruptions, leasedAtMs, retries } of lost) {
     const counted = interruptions >= request.interruptionsMax
     const attemptsMax = retries === null ? request.attemptsMax : retries + 1
@@ -195,8 +193,8 @@ function claimDue({ db }: WriteContext, request: ClaimRequest, now: number): Cla
   const claims: Claim[] = []
   for (const { lane, leased, probe } of lanes) {
     const own = leaseSome(db, request, now, { lane, probe, count: granted.get(lane) ?? 0 })
-    const wanted = isCrowded || probe ? 0 : (request.ahead[lane] ?? 0)
-    const count = wanted - Math.max(0, leased - request.perLaneMax)
+    const aheadMax = isCrowded || probe ? 0 : (request.ahead[lane] ?? 0)
+    const count = aheadMax - Math.max(0, leased - request.perLaneMax)
     const ahead = leaseSome(db, request, now, { lane, probe, count, uninterrupted: true })
     for (const each of own) claims.push(claimOf(db, each, { request, isAhead: false, now }))
     for (const each of ahead) claims.push(claimOf(db, each, { request, isAhead: true, now }))

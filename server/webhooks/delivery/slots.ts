@@ -130,7 +130,7 @@ function shareOf(lanes: Map<string, Lane>, now: number): Share {
     held,
     slow,
     paces,
-    keptForFirst: limits.webhookSlotsForFirst,
-    keptForQuick: limits.webhookSlotsForQuick,
+    reservedForFirst: limits.webhookSlotsForFirst,
+    reservedForQuick: limits.webhookSlotsForQuick,
   }
 }
