@@ -24,7 +24,7 @@ const modules: Record<string, string[]> = {
     'open-block.ts',
     'row-key.ts',
   ],
-  'db/sqlite/events/cache': ['columns.ts', 'hours.ts', 'matches.ts', 'sketches.ts'],
+  'db/sqlite/events/cache': ['columns.ts', 'matches.ts', 'sketches.ts'],
   'db/sqlite/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-filter.ts', 'id-run.ts', 'stored-ids.ts'],
   'db/sqlite/events/delete': ['delete.ts', 'drop-rollups.ts', 'expire.ts'],
   'db/sqlite/events/index': ['filter-codes.ts', 'positions.ts', 'posting.ts', 'seal.ts'],

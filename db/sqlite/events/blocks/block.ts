@@ -1,7 +1,7 @@
 /** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
 import { openBodies, packBodies, type Spilled } from './bodies.ts'
 import { agentField, members } from './fields.ts'
-import { openIds, openSessions, packNames } from './names.ts'
+import { openIds, openSessions, packNames } from './texts.ts'
 import { inflateColumns, openColumns, packColumns, type PackedColumns } from './number-columns.ts'
 import { blockEventsMax } from './row-key.ts'
 

@@ -9,7 +9,7 @@ import { joinText } from './bodies.ts'
 import type { Clause } from '../index/filter-codes.ts'
 import { columnsOf } from '../cache/columns.ts'
 import { member } from './fields.ts'
-import { openNames, type Names } from './names.ts'
+import { openNames, type Names } from './texts.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { seqOf } from './row-key.ts'
 

@@ -1,7 +1,7 @@
 /** Caches sketches of single days from the rollups. A fold changes only the days of its arrivals. */
 import type { Database } from 'bun:sqlite'
 import { registerAndRank, registers } from '../rollups/sketches.ts'
-import { changedHours, foldState, type FoldState } from './hours.ts'
+import { changedHours, foldState, type FoldState } from '../rollups/hours.ts'
 import { dayHours } from '../rollups/counts.ts'
 import { inChunks, ofValues, type HourRange } from '../rollups/range.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'

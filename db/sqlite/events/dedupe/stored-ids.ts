@@ -1,7 +1,7 @@
 /** Confirms a fingerprint: whether the stored block has the same id. */
 import type { Database } from 'bun:sqlite'
 import type { EraseMark } from './fingerprints.ts'
-import { hasId, openIdFrame, type IdFrame } from '../blocks/names.ts'
+import { hasId, openIdFrame, type IdFrame } from '../blocks/texts.ts'
 import { placeOf } from '../blocks/row-key.ts'
 
 /** Open frames of ids, about 3 KB each: a resent batch reads the same few repeatedly. */

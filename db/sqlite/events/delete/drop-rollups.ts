@@ -1,7 +1,7 @@
 /** Drops rollups of old hours without events. Counts outlive events by up to 400 days. */
 import type { Database } from 'bun:sqlite'
 import { countUnfolded } from '../rollups/fold.ts'
-import { noteRewrite } from '../cache/hours.ts'
+import { noteRewrite } from '../rollups/hours.ts'
 import { hourMs } from '../rollups/counts.ts'
 import type { Sliced } from '../../threads/slices.ts'
 

@@ -1,6 +1,6 @@
 /** Erases the events of a session or subject in bounded steps. A resend of an erased event counts as deduped. */
 import { takeFromRollups } from '../rollups/fold.ts'
-import { noteRewrite } from '../cache/hours.ts'
+import { noteRewrite } from '../rollups/hours.ts'
 import { seqOf } from '../blocks/row-key.ts'
 import { rollupCounts, type RollupCounts } from '../rollups/counts.ts'
 import { deleteBlock, readWholeBlock, writeBlock, type Zone } from '../blocks/block-table.ts'

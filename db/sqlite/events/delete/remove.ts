@@ -1,7 +1,7 @@
 /** Deletes every event of a site (demo data) or an organization. The same ids may arrive again. */
 import { blankRows, matchingRows } from './erase.ts'
 import { takeFromRollups } from '../rollups/fold.ts'
-import { noteRewrite } from '../cache/hours.ts'
+import { noteRewrite } from '../rollups/hours.ts'
 import { member } from '../blocks/fields.ts'
 import { rollupCounts } from '../rollups/counts.ts'
 import { dropUnusedRuns } from './expire.ts'

@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { cacheIds, namesThatMayHold } from './by-id.ts'
-import { holdsId, packNames } from '../blocks/names.ts'
+import { holdsId, packNames } from '../blocks/texts.ts'
 
 function keeping() {
   const db = new Database(':memory:')

@@ -1,7 +1,7 @@
 /** Finds one event by its id: in the id runs, then in the blocks after the last run. */
 import { zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { runLookup, spansOf } from '../dedupe/id-run.ts'
-import { holdsId, idsPerFrame, openIdFrame, openIds } from '../blocks/names.ts'
+import { holdsId, idsPerFrame, openIdFrame, openIds } from '../blocks/texts.ts'
 import { readBlock } from '../blocks/open-block.ts'
 import { seqMax, seqOf } from '../blocks/row-key.ts'
 import type { Database } from 'bun:sqlite'

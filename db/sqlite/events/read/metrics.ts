@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { Metrics, MetricsQuery, MetricsText } from '../../../contract/store.ts'
 import { countUnfolded } from '../rollups/fold.ts'
-import { foldedHours, type Count, type HourCounts, type Order } from '../cache/hours.ts'
+import { foldedHours, type Count, type HourCounts, type Order } from '../rollups/hours.ts'
 import { member } from '../blocks/fields.ts'
 import { hourMs, outcomesSpan, typesSpan } from '../rollups/counts.ts'
 import { hourRange, siteCodes, type HourRange } from '../rollups/range.ts'

@@ -1,5 +1,5 @@
 /** Recounts one hour from its events and returns each wrong rollup row (expected: none). */
-import { foldState, noteRewrite } from '../cache/hours.ts'
+import { foldState, noteRewrite } from './hours.ts'
 import { dayHours, hourMs, rollupCounts, type RollupCounts } from './counts.ts'
 import { seqMax, seqOf } from '../blocks/row-key.ts'
 import { addToRow, countedRows, isDayRow, rowDifferences, storedRows, type RowKey } from './rows.ts'

@@ -8,7 +8,7 @@ import { fingerprintOf } from '../dedupe/fingerprints.ts'
 import { idFilter } from '../dedupe/id-filter.ts'
 import { readBits } from '../dedupe/dedupe.ts'
 import { chunkOf, chunksPerRun, entriesOf, spansOf, type Span } from '../dedupe/id-run.ts'
-import { openIds } from '../blocks/names.ts'
+import { openIds } from '../blocks/texts.ts'
 import { blockName, type Check, type Report, type VerifiedOrg } from './blocks.ts'
 import type { Database } from 'bun:sqlite'
 

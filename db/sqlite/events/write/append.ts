@@ -1,7 +1,7 @@
 /** Adds a batch's events to the blocks that the next commit writes. */
 import type { AppendResult, EventBatch, EventRecord } from '../../../contract/store.ts'
 import { StoreError } from '../../../contract/errors.ts'
-import { internFields } from '../../../rules/event-fields-unrolled.ts'
+import { internFields } from '../../../rules/event-record.ts'
 import { eventTimeMs } from '../../../rules/event-time.ts'
 import { agentText } from '../blocks/agents.ts'
 import { clearBlock, emptyBlock, extra, type BlockContent } from '../blocks/block.ts'

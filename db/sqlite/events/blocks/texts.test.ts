@@ -1,7 +1,7 @@
 /** Ids and sessions come back, and an id is found in exactly the frame that holds it. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { hasId, holdsId, openIdFrame, openIds, openNames, openSessions, packNames } from './names.ts'
+import { hasId, holdsId, openIdFrame, openIds, openNames, openSessions, packNames } from './texts.ts'
 
 test('any names come back, and each id is in the frame of its row alone', () => {
   const texts = fc.uniqueArray(fc.string({ unit: 'grapheme' }), { minLength: 1, maxLength: 256, size: 'max' })

@@ -2,9 +2,9 @@
 import type { Database } from 'bun:sqlite'
 import { zonesBetween } from '../blocks/block-table.ts'
 import { extra } from '../blocks/block.ts'
-import { columnsOf } from './columns.ts'
-import { hourMs } from '../rollups/counts.ts'
-import { inChunks, ofMetrics, type HourRange } from '../rollups/range.ts'
+import { columnsOf } from '../cache/columns.ts'
+import { hourMs } from './counts.ts'
+import { inChunks, ofMetrics, type HourRange } from './range.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 
 /** Numbers only, as SQLite returns them: an object per row takes three times as long. */
