@@ -1,6 +1,5 @@
 /** The store's interface for organizations, sites, people, sign-ins and keys. */
-import type { AuditEntry } from './audit.ts'
-import type { AuditStore } from './audit.ts'
+import type { AuditEntry, AuditStore } from './audit.ts'
 export type * from './audit.ts'
 
 // ---------------------------------------------------------------- organizations and their sites

@@ -1,6 +1,6 @@
 /** Inflates the blobs of a database's blocks, to search them for erased data. */
 import type { Database } from 'bun:sqlite'
-import { frameCount, inflateFrame } from '../../db/sqlite/events/blocks/frames.ts'
+import { frameCount, inflateFrame } from '../../db/sqlite/events/blocks/texts.ts'
 
 /** One text per frame, of bodies, ids and sessions of all blocks. */
 export function blockTexts(db: Database): string[] {

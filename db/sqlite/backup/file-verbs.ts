@@ -1,10 +1,7 @@
 /** The verbs that a reader thread runs on database files without an open store. */
 import { checkup } from './checkup.ts'
-import { copyDatabase } from './inspect.ts'
-import { folderFacts } from './inspect.ts'
-import { inspectDatabase } from './inspect.ts'
+import { copyDatabase, folderFacts, inspectDatabase, readSchema } from './inspect.ts'
 import { placeDatabase, requireFreeFolder, settlePlacement } from './place.ts'
-import { readSchema } from './inspect.ts'
 
 export const fileVerbs = {
   'file.checkup': checkup,

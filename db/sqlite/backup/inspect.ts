@@ -1,11 +1,11 @@
 /** Copies databases and verifies whole files: SQLite's checks, counts and every audit chain. */
+import { eachBlockAfter } from '../events/blocks/block-table.ts'
 import { verifyAudit } from '../audit/verify.ts'
 import { openLookConnection, openReaderConnection } from '../file/connection.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
 import { schemaVersion } from '../migrations/migrate.ts'
 import { migrations } from '../migrations/migrations.ts'
 import { auditHeads } from '../audit/append.ts'
-import { eachBlockAfter } from '../events/read/walk.ts'
 import { member } from '../events/blocks/fields.ts'
 import { atOnce } from '../threads/slices.ts'
 import type {

@@ -4,8 +4,16 @@ import { StoreError } from '../../contract/errors.ts'
 import type { Account, SignIn, SignInStore, SignInView } from '../../contract/store.ts'
 import { appendAudit } from '../audit/append.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
-import { account, accountNetwork, externalIdentity, membership, org, orgSignInRule } from './schema.ts'
-import { secondFactor, signIn } from './schema.ts'
+import {
+  account,
+  accountNetwork,
+  externalIdentity,
+  membership,
+  org,
+  orgSignInRule,
+  secondFactor,
+  signIn,
+} from './schema.ts'
 import { useProof } from './second-factors.ts'
 
 export function createSignIn(

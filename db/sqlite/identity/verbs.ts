@@ -7,7 +7,10 @@ import {
   findAccountByEmail,
   listAccounts,
   ownerExists,
+  removeMember,
+  setOperator,
   setPassword,
+  setRole,
 } from './accounts.ts'
 import { appendAudit, auditHeads } from '../audit/append.ts'
 import { auditRows, listAudit } from '../audit/list.ts'
@@ -17,22 +20,52 @@ import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import {
   acceptInvitation,
   createInvitation,
+  createLink,
   findInvitation,
+  findLink,
   listInvitations,
   pruneInvitations,
+  resetPassword,
   revokeInvitation,
 } from './invitations.ts'
-import { allKeys, changeKey, createKey, listKeys, markKeyExposed } from './keys.ts'
-import { revokeKey, rotateKey, touchKeys } from './keys.ts'
-import { createLink, findLink, resetPassword } from './invitations.ts'
-import { removeMember, setOperator, setRole } from './accounts.ts'
-import { emptyOrg, removeOrg } from './orgs.ts'
-import { requestOrgDeletion, bootstrapOrg, createOrg, findOrg, cancelOrgDeletion } from './orgs.ts'
-import { changeSignInRule, listOrgDeletions, listOrgs, renameOrg, signInRule } from './orgs.ts'
+import {
+  allKeys,
+  changeKey,
+  createKey,
+  listKeys,
+  markKeyExposed,
+  revokeKey,
+  rotateKey,
+  touchKeys,
+} from './keys.ts'
+import {
+  bootstrapOrg,
+  cancelOrgDeletion,
+  changeSignInRule,
+  createOrg,
+  emptyOrg,
+  findOrg,
+  listOrgDeletions,
+  listOrgs,
+  removeOrg,
+  renameOrg,
+  requestOrgDeletion,
+  signInRule,
+} from './orgs.ts'
 import { findSecondFactor, removeSecondFactor, setRecovery, setSecondFactor } from './second-factors.ts'
-import { createSignIn, endOtherSignIns, endSignIn, endSignInById, findExternal } from './sign-ins.ts'
-import { findSignIn, knowsNetwork, listSignIns, pruneSignIns } from './sign-ins.ts'
-import { switchSignInOrg, touchSignIn } from './sign-ins.ts'
+import {
+  createSignIn,
+  endOtherSignIns,
+  endSignIn,
+  endSignInById,
+  findExternal,
+  findSignIn,
+  knowsNetwork,
+  listSignIns,
+  pruneSignIns,
+  switchSignInOrg,
+  touchSignIn,
+} from './sign-ins.ts'
 import { changeSite, listSites, restrictedSites } from './sites.ts'
 import { changeView, createView, listViews, removeView } from './views.ts'
 

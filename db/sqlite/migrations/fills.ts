@@ -1,7 +1,6 @@
 /** Fills columns and counts that earlier schemas lack, once, in the transaction of the migration. */
 import { indexVersion } from '../../contract/event-fields.ts'
-import { eventTimeMs } from '../../rules/event-time.ts'
-import { agentText } from '../events/blocks/agents.ts'
+import { eventTimeMs } from '../../rules/event-record.ts'
 import {
   packZones,
   readColumns,
@@ -11,11 +10,17 @@ import {
   zonesBetween,
   type Zone,
 } from '../events/blocks/block-table.ts'
-import { extra, unpackBlock, type BlockContent } from '../events/blocks/block.ts'
-import { joinText } from '../events/blocks/bodies.ts'
+import {
+  type BlockContent,
+  extra,
+  segmentEvents,
+  seqMax,
+  seqOf,
+  unpackBlock,
+} from '../events/blocks/block.ts'
+import { joinText } from '../events/blocks/texts.ts'
 import { addToRollups, takeFromRollups } from '../events/rollups/fold.ts'
-import { agentField, hashCode, isHash, member } from '../events/blocks/fields.ts'
-import { segmentEvents, seqMax, seqOf } from '../events/blocks/row-key.ts'
+import { agentField, agentText, hashCode, isHash, member } from '../events/blocks/fields.ts'
 import { writePostings } from '../events/index/posting.ts'
 import {
   childOf,

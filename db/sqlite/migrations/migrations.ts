@@ -1,7 +1,6 @@
 /** Every migration of the SQLite engine in order, embedded as text. */
 import type { SqliteMigration } from './migrate.ts'
-import { fillClassVendor } from './fills.ts'
-import { fillFields } from './fills.ts'
+import { fillClassVendor, fillFields } from './fills.ts'
 import identity from './0001_identity.sql' with { type: 'text' }
 import events from './0002_events.sql' with { type: 'text' }
 import webhooks from './0003_webhooks.sql' with { type: 'text' }

@@ -7,8 +7,7 @@ import type {
   StoredMemory,
 } from '../../contract/registry.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
-import { compressed, decompressed } from './pushed.ts'
-import { registerSite } from './pushed.ts'
+import { compressed, decompressed, registerSite } from './pushed.ts'
 
 export function pushMemory(
   { db }: WriteContext,

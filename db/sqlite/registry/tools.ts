@@ -10,8 +10,7 @@ import type {
   ToolVersion,
 } from '../../contract/registry.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
-import { compressed, decompressed } from './pushed.ts'
-import { registerSite } from './pushed.ts'
+import { compressed, decompressed, registerSite } from './pushed.ts'
 
 interface Known {
   name: string

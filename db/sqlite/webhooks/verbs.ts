@@ -1,7 +1,13 @@
 /** The webhook verbs of the writer and the readers, by name. */
 import type { DeliveryQuery, WebhookStore } from '../../contract/webhooks.ts'
-import { findDelivery, listDeliveries, pruneDeliveries } from './deliveries.ts'
-import { replayDeadDeliveries, replayDelivery, scheduleDelivery } from './deliveries.ts'
+import {
+  findDelivery,
+  listDeliveries,
+  pruneDeliveries,
+  replayDeadDeliveries,
+  replayDelivery,
+  scheduleDelivery,
+} from './deliveries.ts'
 import {
   activeEndpoints,
   advanceEndpoint,
@@ -9,12 +15,28 @@ import {
   changeEndpoint,
   createEndpoint,
   deleteEndpoint,
+  findEndpoint,
+  findOrgSecret,
+  listEndpoints,
+  moveEndpoint,
+  orgSecret,
+  pauseEndpoint,
+  resumeEndpoint,
+  rotateEndpointSecret,
+  rotateOrgSecret,
+  startProbes,
 } from './endpoints.ts'
-import { findEndpoint, listEndpoints, moveEndpoint, pauseEndpoint, resumeEndpoint } from './endpoints.ts'
-import { rotateEndpointSecret, startProbes } from './endpoints.ts'
-import { findOrgSecret, orgSecret, rotateOrgSecret } from './endpoints.ts'
-import { changeRule, createRule, deleteRule, listIncidents, listRules } from './rules.ts'
-import { acknowledgeIncident, openIncident, openIncidents, resolveIncident } from './rules.ts'
+import {
+  acknowledgeIncident,
+  changeRule,
+  createRule,
+  deleteRule,
+  listIncidents,
+  listRules,
+  openIncident,
+  openIncidents,
+  resolveIncident,
+} from './rules.ts'
 import { nextDueAt, recordAndClaim, shiftTimes } from './record-and-claim.ts'
 
 export const webhookWriteVerbs = {

@@ -1,8 +1,18 @@
-/** Reads and writes blocks in `event_block` and `event_body`. */
+/** Reads and writes blocks in `event_block` and `event_body`, and caches columns for readers. */
+import {
+  blockChecksum,
+  openBlock,
+  openInflated,
+  packBlock,
+  packBlockColumns,
+  placeOf,
+  seqMax,
+  seqOf,
+  type BlockContent,
+} from './block.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { inflateColumns, type PackedColumns } from './number-columns.ts'
 import type { Database } from 'bun:sqlite'
-import { blockChecksum, openBlock, packBlock, packBlockColumns, type BlockContent } from './block.ts'
-import type { PackedColumns } from './number-columns.ts'
-import { placeOf, seqMax } from './row-key.ts'
 
 /** The position of a block and the times it covers. */
 export interface Zone {
@@ -97,7 +107,7 @@ export function readColumns(db: Database, place: number): PackedColumns | null {
   return blob === null ? null : openBlock(blob)
 }
 
-export function columnsBlob(db: Database, place: number): Uint8Array | null {
+function columnsBlob(db: Database, place: number): Uint8Array | null {
   const sql = 'SELECT columns FROM event_block WHERE place = ?'
   return db.query<{ columns: Uint8Array }, [number]>(sql).get(place)?.columns ?? null
 }
@@ -114,4 +124,52 @@ export function readZones(zones: Uint8Array): Zone[] {
   for (let at = 0; at < values.length; at += 4)
     all.push({ place: values[at]!, events: values[at + 1]!, minAt: values[at + 2]!, maxAt: values[at + 3]! })
   return all
+}
+
+/** Visits the blocks with arrivals after `afterSeq`, which are the rows from `first` to before `end`. */
+export function* eachBlockAfter(
+  db: Database,
+  org: number,
+  afterSeq: number,
+  visit: (columns: PackedColumns, first: number, end: number) => void,
+): Sliced<void> {
+  for (const zone of zonesBetween(db, org, afterSeq + 1, seqMax)) {
+    if (isSliceOver()) yield
+    const columns = columnsOf(db, zone)
+    if (columns !== null) visit(columns, Math.max(0, afterSeq + 1 - seqOf(zone.place)), columns.rows)
+  }
+}
+
+/*
+ * Readers cache the inflated columns of blocks that no segment index covers, because every filter reads them. A merged
+ * or emptied block has another checksum, so an entry is never stale. Entries are 5 KiB: 4 MiB are 200,000 events, three
+ * times the events without an index.
+ */
+const blocksMax = 768
+
+interface CachedBlock {
+  checksum: number
+  raw: Uint8Array
+}
+
+const caches = new WeakMap<Database, Map<number, CachedBlock>>()
+
+/** Enables the cache on a reader's connection. Other connections may share it. */
+export function cacheColumns(db: Database, sharedWith = db): void {
+  caches.set(db, caches.get(sharedWith) ?? new Map())
+}
+
+/** Null when the block is deleted. */
+export function columnsOf(db: Database, { place, checksum }: Zone): PackedColumns | null {
+  const cache = caches.get(db)
+  if (cache === undefined || checksum === undefined) return readColumns(db, place)
+  const known = cache.get(place)
+  if (known?.checksum === checksum) return openInflated(known.raw)
+  const blob = columnsBlob(db, place)
+  if (blob === null) return null
+  const raw = inflateColumns(blob)
+  cache.delete(place)
+  cache.set(place, { checksum, raw })
+  if (cache.size > blocksMax) cache.delete(cache.keys().next().value!)
+  return openInflated(raw)
 }

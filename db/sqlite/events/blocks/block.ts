@@ -1,22 +1,53 @@
 /** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
-import { openBodies, packBodies, type Spilled } from './bodies.ts'
+import { openBodies, openIds, openSessions, packBodies, packNames, type Spilled } from './texts.ts'
 import { agentField, members } from './fields.ts'
-import { openIds, openSessions, packNames } from './texts.ts'
 import { inflateColumns, openColumns, packColumns, type PackedColumns } from './number-columns.ts'
-import { blockEventsMax } from './row-key.ts'
+
+/*
+ * The key of a block is the organization's number and its first arrival number (seq) in one integer. Each organization
+ * numbers its arrivals from 1 without a gap, so a key and a count describe a block.
+ */
+const seqsPerOrg = 2 ** 36
+export const seqMax = seqsPerOrg - 1
+
+/** Keeps `org * seqsPerOrg` within the integers a double can hold. */
+export const orgsMax = 2 ** 16
+
+/** Maximum events per block. More would hardly compress better and slow down a page. */
+export const blockEventsMax = 256
+
+/** Arrivals per segment, the size of a bitmap of the segment index. No block crosses a segment's end. */
+export const segmentEvents = 65_536
+
+export function placeOf(org: number, seq: number): number {
+  return org * seqsPerOrg + seq
+}
+
+export function seqOf(place: number): number {
+  return place % seqsPerOrg
+}
+
+export function segmentOf(seq: number): number {
+  return Math.floor(seq / segmentEvents)
+}
+
+/** Blocks up to such an arrival are final, because later events are in another segment. */
+export function endsSegment(seq: number): boolean {
+  return segmentOf(seq) !== segmentOf(seq + 1)
+}
 
 /*
  * Three blobs, so that each reader opens only what it needs:
  *   event_block.columns  codes of fields, each in the column of its number, and those below (number-columns.ts);
  *                        a block of an earlier schema lacks the last ones, which then read as 0
- *   event_body.ids       ids and sessions (names.ts)
- *   event_body.bodies    texts, and texts of fields whose code is a hash (bodies.ts)
+ *   event_body.ids       ids and sessions (texts.ts)
+ *   event_body.bodies    texts, and texts of fields whose code is a hash (texts.ts)
  * A text is the event's JSON without its id and session, whose positions are in `idAt` and `sessionAt` (0: not found,
  * so it stays in the text). NUL cannot occur in valid JSON, so it separates texts. A deleted event has type 0 and ''
  * texts.
  */
 export const extra = {
-  at: 14, // the time of the event (db/rules/event-time.ts), ms
+  at: 14, // the time of the event (db/rules/event-record.ts), ms
   received: 15, // ms
   duration: 16, // ms, -1 when missing
   key: 17, // the ingest key, a code like a field's

@@ -1,11 +1,12 @@
-/** Fields that are stored as numbers, their codes, and the texts of the codes. */
+/** Fields that are stored as numbers, their codes, the texts of the codes, and agents: one code for three fields. */
 import { eventFields, type EventField } from '../../../contract/event-fields.ts'
+import type { AgentNames, CountedName } from '../../../contract/store.ts'
 import type { Database } from 'bun:sqlite'
 
 /**
  * Every text becomes a code: 0 is "missing", 1 to 2^31 - 1 are interned in `event_term`, hashes start at 2^31. A field
  * is hashed from the start when its `termsMax` is 0, otherwise when its organization has used up its terms. Hashes can
- * collide, so a match is confirmed against the stored text (bodies.ts).
+ * collide, so a match is confirmed against the stored text (texts.ts).
  */
 export const members: readonly EventField[] = eventFields
 
@@ -28,6 +29,9 @@ export const guardRails = ['type', 'outcome', 'siteId'] as const
 
 const hashBit = 2 ** 31
 
+/** The code of every value beyond its field's limit, so that hostile texts cannot make rollups grow. */
+export const otherCode = hashBit
+
 export function isHash(code: number): boolean {
   return code >= hashBit
 }
@@ -45,4 +49,52 @@ export function termTexts(db: Database, org: number, index: number): Map<number,
     )
     .all(org, index)
   return new Map(rows.map(({ code, text }) => [code, text]))
+}
+
+/*
+ * The code of an agent is that of a term "vendor name purpose": the three codes, 0 for a missing one, `beyond` for one
+ * past its limit. These terms have a limit too, so hostile texts cannot create unlimited combinations.
+ */
+const beyond = '*'
+
+interface Agent {
+  vendor: number // otherCode: past its limit
+  name: number
+  purpose: number
+}
+
+export function agentText(vendor: number, name: number, purpose: number): string {
+  const part = (code: number): string => (isHash(code) ? beyond : String(code))
+  return `${part(vendor)} ${part(name)} ${part(purpose)}`
+}
+
+/** The agents of an organization by code. */
+export function agentsByCode(db: Database, org: number): Map<number, Agent> {
+  const agents = new Map<number, Agent>()
+  for (const [code, text] of termTexts(db, org, agentField)) {
+    const [vendor, name, purpose] = text
+      .split(' ')
+      .map((part) => (part === beyond ? otherCode : Number(part))) as [number, number, number]
+    agents.set(code, { vendor, name, purpose })
+  }
+  return agents
+}
+
+/** The names of an organization's agents, by code. */
+export function agentNames(db: Database, org: number): (code: number) => AgentNames {
+  const agents = agentsByCode(db, org)
+  const texts = {
+    vendor: termTexts(db, org, member.vendor),
+    name: termTexts(db, org, member.name),
+    purpose: termTexts(db, org, member.purpose),
+  }
+  const others: Agent = { vendor: otherCode, name: otherCode, purpose: otherCode }
+  return (code) => {
+    const agent = agents.get(code) ?? others
+    const named = (field: keyof Agent): CountedName => {
+      if (agent[field] === 0) return 'missing'
+      return agent[field] === otherCode ? 'other' : { name: texts[field].get(agent[field]) ?? '' }
+    }
+    return { vendor: named('vendor'), name: named('name'), purpose: named('purpose') }
+  }
 }

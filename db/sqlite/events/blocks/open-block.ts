@@ -2,16 +2,12 @@
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../../contract/errors.ts'
 import type { StoredEvent } from '../../../contract/store.ts'
-import type { Zone } from './block-table.ts'
-import { extra } from './block.ts'
-import { openBodies, type Bodies, type Spilled } from './bodies.ts'
-import { joinText } from './bodies.ts'
+import { type Zone, columnsOf } from './block-table.ts'
+import { extra, seqOf } from './block.ts'
+import { type Bodies, type Names, type Spilled, joinText, openBodies, openNames } from './texts.ts'
 import type { Clause } from '../index/filter-codes.ts'
-import { columnsOf } from '../cache/columns.ts'
 import { member } from './fields.ts'
-import { openNames, type Names } from './texts.ts'
 import type { PackedColumns } from './number-columns.ts'
-import { seqOf } from './row-key.ts'
 
 export interface OpenBlock {
   firstSeq: number

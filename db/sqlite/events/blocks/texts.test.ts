@@ -1,7 +1,20 @@
-/** Ids and sessions come back, and an id is found in exactly the frame that holds it. */
+/** Ids, sessions and texts of a block come back, whatever they contain and in whatever order they are read. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { hasId, holdsId, openIdFrame, openIds, openNames, openSessions, packNames } from './texts.ts'
+import {
+  type Spilled,
+  hasId,
+  holdsId,
+  joinText,
+  openBodies,
+  openIdFrame,
+  openIds,
+  openNames,
+  openSessions,
+  packBodies,
+  packNames,
+  splitText,
+} from './texts.ts'
 
 test('any names come back, and each id is in the frame of its row alone', () => {
   const texts = fc.uniqueArray(fc.string({ unit: 'grapheme' }), { minLength: 1, maxLength: 256, size: 'max' })
@@ -28,5 +41,84 @@ test('any names come back, and each id is in the frame of its row alone', () => 
       }
     }),
     { numRuns: 60 },
+  )
+})
+
+const texts = fc.array(fc.json(), { minLength: 1, maxLength: 256, size: 'max' })
+const spilled = fc.array(
+  fc.tuple(
+    fc.nat({ max: 255 }),
+    fc.nat({ max: 13 }),
+    fc.string({ unit: 'grapheme' }),
+  ) as fc.Arbitrary<Spilled>,
+  { maxLength: 5 },
+)
+
+function expectAll(packed: Uint8Array, all: string[], list: Spilled[]): void {
+  const bodies = openBodies(packed, all.length)
+  for (let row = all.length - 1; row >= 0; row--) expect(bodies.text(row)).toBe(all[row]!)
+  expect(bodies.spilled()).toEqual(list)
+}
+
+test('any texts come back, whichever is read first', () => {
+  fc.assert(
+    fc.property(texts, spilled, fc.nat(), (all, list, ask) => {
+      const packed = packBodies(all, list)
+      const row = ask % all.length
+      expect(openBodies(packed, all.length).text(row)).toBe(all[row]!)
+      expect(openBodies(packed, all.length).spilled()).toEqual(list)
+      expectAll(packed, all, list)
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('a removed event leaves an empty text', () => {
+  expectAll(packBodies(['{"a":1}', '', '{}'], []), ['{"a":1}', '', '{}'], [])
+})
+
+test('a block of schema 10, one piece, is read', () => {
+  fc.assert(
+    fc.property(texts, spilled, (all, list) => {
+      const json = list.length === 0 ? '' : JSON.stringify(list)
+      expectAll(Bun.zstdCompressSync(`${all.join('\0')}\0${json}\0`, { level: 1 }), all, list)
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('a blob that ends early is refused', () => {
+  const packed = packBodies(['{"a":1}'], [])
+  expect(() => openBodies(packed.subarray(0, packed.length - 4), 1).text(0)).toThrow()
+  expect(() => openBodies(packed, 1).text(640)).toThrow('out of range')
+})
+
+function comesBack(json: string, id: string, session: string): ReturnType<typeof splitText> {
+  const parts = splitText(json, JSON.stringify(id), JSON.stringify(session))
+  expect(joinText(parts, JSON.stringify(id), JSON.stringify(session))).toBe(json)
+  return parts
+}
+
+test('both are taken out in either order', () => {
+  const { text } = comesBack('{"id":"evt_1","sessionId":"ses_1","n":1}', 'evt_1', 'ses_1')
+  expect(text).toBe('{"id":,"sessionId":,"n":1}')
+  expect(comesBack('{"sessionId":"ses_1","id":"evt_1"}', 'evt_1', 'ses_1').text).toBe('{"sessionId":,"id":}')
+})
+
+test('a value that is not the first of its name stays', () => {
+  const json = '{"a":{"id":"other"},"id":"evt_1"}'
+  expect(comesBack(json, 'evt_1', 'ses_1')).toEqual({ text: json, idAt: 0, sessionAt: 0 })
+})
+
+test('any object comes back, with any members named alike', () => {
+  const text = fc.oneof(fc.string(), fc.constantFrom('', '"', '"id":', '\\', 'e', '"sessionId":"x"'))
+  const member = fc.tuple(fc.constantFrom('id', 'sessionId', 'x', '"id":'), fc.oneof(text, fc.object()))
+  fc.assert(
+    fc.property(fc.array(member), text, text, fc.boolean(), (members, id, session, spaced) => {
+      const all = Object.fromEntries([...members, ['id', id], ['sessionId', session]])
+      comesBack(JSON.stringify(all, null, spaced ? 1 : 0), id, session)
+      comesBack(JSON.stringify(Object.fromEntries(members)), id, session)
+    }),
+    { numRuns: 500 },
   )
 })

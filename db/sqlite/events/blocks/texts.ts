@@ -1,9 +1,8 @@
-/** Compresses the ids and sessions of a block so that one id can be confirmed without opening all of them. */
-import { deflateFrame, frameCount, inflateFrame, joinFrames, nulTexts } from './frames.ts'
+/** The texts of a block: its ids and sessions, and its events' texts, in frames that are each inflated alone. */
 
 /*
- * On disk: frames (frames.ts, u16). All but the last hold up to 64 ids each, as NUL id NUL id … NUL; the last holds the
- * sessions, as NUL session NUL session … NUL. All are JSON texts.
+ * event_body.ids: frames with u16 lengths. All but the last hold up to 64 ids each, as NUL id NUL id … NUL; the last
+ * holds the sessions, as NUL session NUL session … NUL. All are JSON texts.
  */
 export const idsPerFrame = 64
 
@@ -89,4 +88,155 @@ export function holdsId(names: Uint8Array, events: number, id: string): boolean 
     if (frame !== null && hasId(frame, id)) return true
   }
   return false
+}
+
+/*
+ * event_body.bodies: frames with u32 lengths of up to 64 texts each, a NUL after every text, and a last frame of the
+ * spilled texts: a JSON list, or nothing. Up to schema 10 it was one piece of zstd: the texts and the list, each
+ * followed by a NUL.
+ */
+const textsPerFrame = 64 // 256 per frame save 16 bytes per event and take four times as long to open
+
+/** The text of a field whose code is a hash. */
+export type Spilled = [row: number, member: number, text: string]
+
+export function packBodies(texts: readonly string[], spilled: readonly Spilled[]): Buffer {
+  const frames: Uint8Array[] = []
+  for (let from = 0; from < texts.length; from += textsPerFrame)
+    frames.push(deflateFrame(`${texts.slice(from, from + textsPerFrame).join('\0')}\0`))
+  frames.push(deflateFrame(spilled.length === 0 ? '' : JSON.stringify(spilled)))
+  return joinFrames(frames, Uint32Array)
+}
+
+export interface Bodies {
+  text(row: number): string
+  spilled(): Spilled[]
+}
+
+/** A frame is inflated when one of its texts is read. */
+export function openBodies(bodies: Uint8Array, events: number): Bodies {
+  if (isOnePiece(bodies)) return openPiece(bodies, events)
+  const frames: ((index: number) => string)[] = []
+  return {
+    text(row) {
+      const frame = Math.floor(row / textsPerFrame)
+      const texts = (frames[frame] ??= nulTexts(inflateFrame(bodies, frame, Uint32Array)))
+      return texts(row % textsPerFrame)
+    },
+    spilled: () => spilledOf(inflateFrame(bodies, Math.ceil(events / textsPerFrame), Uint32Array).toString()),
+  }
+}
+
+/** An old blob begins with zstd's magic number, which is no count of frames. */
+function isOnePiece(bodies: Uint8Array): boolean {
+  const magic = [0x28, 0xb5, 0x2f, 0xfd]
+  return magic.every((byte, index) => bodies[index] === byte)
+}
+
+function openPiece(bodies: Uint8Array, events: number): Bodies {
+  const text = nulTexts(Bun.zstdDecompressSync(bodies as Uint8Array<ArrayBuffer>))
+  return { text, spilled: () => spilledOf(text(events)) }
+}
+
+function spilledOf(list: string): Spilled[] {
+  return list === '' ? [] : (JSON.parse(list) as Spilled[])
+}
+
+/* The id and the session are cut out of an event's JSON text and inserted again, so that each is stored once. */
+const idName = '"id":'
+const sessionName = '"sessionId":'
+
+interface SplitText {
+  text: string
+  idAt: number // where the id belongs after the session was inserted; 0 when it stayed in the text
+  sessionAt: number // where the session belongs in `text`
+}
+
+/**
+ * `id` and `session` are JSON texts. Only the first field of each name is examined. It may belong to a nested object,
+ * which is harmless because it is inserted at the same position.
+ */
+export function splitText(json: string, id: string, session: string): SplitText {
+  const idAt = valueAt(json, idName, id)
+  const idEnd = idAt + id.length
+  const sessionAt = valueAt(json, sessionName, session)
+  if (idAt === 0) return cut(json, 0, sessionAt, session)
+  if (sessionAt < idEnd) return cut(json.slice(0, idAt) + json.slice(idEnd), idAt, sessionAt, session)
+  const sessionEnd = sessionAt + session.length
+  const text = json.slice(0, idAt) + json.slice(idEnd, sessionAt) + json.slice(sessionEnd)
+  return { text, idAt, sessionAt: sessionAt - id.length }
+}
+
+function valueAt(json: string, name: string, value: string): number {
+  const at = json.indexOf(name) + name.length
+  return at >= name.length && json.startsWith(value, at) ? at : 0
+}
+
+/** Cuts only the session out of a text where it precedes the id, or whose id stays. */
+function cut(text: string, idAt: number, sessionAt: number, session: string): SplitText {
+  if (sessionAt === 0) return { text, idAt, sessionAt }
+  return { text: text.slice(0, sessionAt) + text.slice(sessionAt + session.length), idAt, sessionAt }
+}
+
+export function joinText({ text, idAt, sessionAt }: SplitText, id: string, session: string): string {
+  const whole = sessionAt === 0 ? text : text.slice(0, sessionAt) + session + text.slice(sessionAt)
+  return idAt === 0 ? whole : whole.slice(0, idAt) + id + whole.slice(idAt)
+}
+
+/*
+ * Frames are compressed by zstd, each readable alone. On disk: the number of frames, the length of each, then the
+ * frames. Numbers are little-endian, in the width that the caller names. An empty frame has length 0 and no bytes.
+ */
+type Numbers = typeof Uint16Array | typeof Uint32Array
+
+function joinFrames(frames: readonly Uint8Array[], numbers: Numbers): Buffer {
+  const head = numbers.of(frames.length, ...frames.map(({ length }) => length))
+  return Buffer.concat([new Uint8Array(head.buffer), ...frames])
+}
+
+export function deflateFrame(text: string): Uint8Array {
+  return text === '' ? new Uint8Array(0) : Bun.zstdCompressSync(text, { level: 1 })
+}
+
+export function frameCount(blob: Uint8Array, numbers: Numbers): number {
+  return head(blob, numbers)(0)
+}
+
+/** Inflates frame `index`. Throws when it is missing or damaged. */
+export function inflateFrame(blob: Uint8Array, index: number, numbers: Numbers): Buffer {
+  const number = head(blob, numbers)
+  const frames = number(0)
+  if (index < 0 || index >= frames)
+    throw new Error(`frame ${index} is out of range: the blob has ${frames} frames`)
+  let start = numbers.BYTES_PER_ELEMENT * (1 + frames)
+  for (let before = 0; before < index; before++) start += number(1 + before)
+  const end = start + number(1 + index)
+  if (start === end) return Buffer.alloc(0)
+  return Bun.zstdDecompressSync(blob.subarray(start, end) as Uint8Array<ArrayBuffer>)
+}
+
+/** The numbers before the frames. The blob may begin at any byte of its buffer. */
+function head(blob: Uint8Array, { BYTES_PER_ELEMENT: width }: Numbers): (index: number) => number {
+  const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength)
+  return (index) => (width === 2 ? view.getUint16(index * 2, true) : view.getUint32(index * 4, true))
+}
+
+/** Texts read singly before splitting them all is quicker. */
+const singlesMax = 8
+
+/** Returns the text at an index, '' beyond the last. `bytes` are UTF-8; no text contains NUL. */
+function nulTexts(bytes: Buffer): (index: number) => string {
+  let reads = 0
+  let all: string[] | null = null
+  return (index) => {
+    if (++reads > singlesMax) all ??= bytes.toString('utf8').split('\0')
+    if (all !== null) return all[index] ?? ''
+    let start = 0
+    for (let before = 0; before < index; before++) {
+      start = bytes.indexOf(0, start) + 1
+      if (start === 0) return ''
+    }
+    const end = bytes.indexOf(0, start)
+    return end < 0 ? '' : bytes.toString('utf8', start, end)
+  }
 }

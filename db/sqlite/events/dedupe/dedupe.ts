@@ -2,7 +2,7 @@
 import { idFilter, newRunBits, type IdFilter } from './id-filter.ts'
 import { chunksPerRun, packEntry, runIds, runLookup, type RunSpan } from './id-run.ts'
 import { idTable, type IdTable } from './id-table.ts'
-import { placeOf, seqOf } from '../blocks/row-key.ts'
+import { placeOf, seqOf } from '../blocks/block.ts'
 import type { Database } from 'bun:sqlite'
 
 export interface Dedupe {

@@ -1,6 +1,6 @@
 /** The memory table of dedupe: the position of every event that is not in an id run yet, by fingerprint. */
 import { chunkOf, chunksPerRun, type RunSpan } from './id-run.ts'
-import { placeOf } from '../blocks/row-key.ts'
+import { placeOf } from '../blocks/block.ts'
 
 const empty = -1
 const fingerprintSpan = 2 ** 53

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { EraseMark } from './fingerprints.ts'
 import { hasId, openIdFrame, type IdFrame } from '../blocks/texts.ts'
-import { placeOf } from '../blocks/row-key.ts'
+import { placeOf } from '../blocks/block.ts'
 
 /** Open frames of ids, about 3 KB each: a resent batch reads the same few repeatedly. */
 const cachedMax = 64

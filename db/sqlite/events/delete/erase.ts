@@ -1,11 +1,10 @@
 /** Erases the events of a session or subject in bounded steps. A resend of an erased event counts as deduped. */
 import { takeFromRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../rollups/hours.ts'
-import { seqOf } from '../blocks/row-key.ts'
+import { type BlockContent, extra, openBlock, seqOf, unpackBlock } from '../blocks/block.ts'
 import { rollupCounts, type RollupCounts } from '../rollups/counts.ts'
 import { deleteBlock, readWholeBlock, writeBlock, type Zone } from '../blocks/block-table.ts'
 import { removedId, type EraseMark } from '../dedupe/fingerprints.ts'
-import { extra, openBlock, unpackBlock, type BlockContent } from '../blocks/block.ts'
 import { member } from '../blocks/fields.ts'
 import { readBlock } from '../blocks/open-block.ts'
 import { partsOf } from '../read/walk.ts'

@@ -2,12 +2,11 @@
 import type { Database } from 'bun:sqlite'
 import type { ExpireCommand } from '../../../contract/event-counts.ts'
 import { deleteBlock, readColumns } from '../blocks/block-table.ts'
-import { extra } from '../blocks/block.ts'
+import { extra, placeOf, segmentEvents, seqOf } from '../blocks/block.ts'
 import { expireInRollups } from '../rollups/fold.ts'
 import { chunksPerRun } from '../dedupe/id-run.ts'
 import { noteRewrite } from '../rollups/hours.ts'
 import type { OrgState } from '../write/org-state.ts'
-import { placeOf, segmentEvents, seqOf } from '../blocks/row-key.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 import { rollupCounts } from '../rollups/counts.ts'
 

@@ -5,7 +5,7 @@ import { noteRewrite } from '../rollups/hours.ts'
 import { member } from '../blocks/fields.ts'
 import { rollupCounts } from '../rollups/counts.ts'
 import { dropUnusedRuns } from './expire.ts'
-import { placeOf } from '../blocks/row-key.ts'
+import { placeOf } from '../blocks/block.ts'
 import type { Database } from 'bun:sqlite'
 import type { OrgState } from '../write/org-state.ts'
 

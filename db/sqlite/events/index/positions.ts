@@ -1,5 +1,5 @@
 /** Sets of positions in a segment (0 to 65,535): bitmaps in memory, lists or compressed bitmaps on disk. */
-import { segmentEvents } from '../blocks/row-key.ts'
+import { segmentEvents } from '../blocks/block.ts'
 
 /*
  * A list is the first position and then the distances, as varints (7 bits per byte, lowest first; high bit: more). A

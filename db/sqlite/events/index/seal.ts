@@ -4,9 +4,8 @@ import { indexVersion } from '../../../contract/event-fields.ts'
 import { packZones, readColumns, zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { members } from '../blocks/fields.ts'
 import type { OrgState } from '../write/org-state.ts'
-import { segmentEvents, segmentOf, seqOf } from '../blocks/row-key.ts'
-import { codesInSegment, writePostings } from './posting.ts'
-import { filteredFields, writeFilter } from './value-filter.ts'
+import { segmentEvents, segmentOf, seqOf } from '../blocks/block.ts'
+import { codesInSegment, filteredFields, writeFilter, writePostings } from './posting.ts'
 
 /*
  * A segment's row is written last, in the transaction that raises event_org.segments. Readers use the index of a

@@ -1,7 +1,7 @@
 /** Reads events in arrival order: the tail that live streams and webhooks follow, and counts of a range. */
 import { textMatcher } from './search.ts'
 import { readBlock } from '../blocks/open-block.ts'
-import { seqOf } from '../blocks/row-key.ts'
+import { seqOf } from '../blocks/block.ts'
 import { partsOf } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { storedLastSeq } from '../write/org-state.ts'

@@ -1,19 +1,12 @@
-/** Counts by the values of one field, or of class and vendor together, over time and by outcome. */
-import { agentsByCode } from '../blocks/agents.ts'
+/** Counts from the rollups: by the values of one field over time, by class and vendor together, by agent. */
 import { countUnfolded } from '../rollups/fold.ts'
-import { agentField, member, termTexts } from '../blocks/fields.ts'
-import {
-  classVendorField,
-  hourMs,
-  fieldAndCode,
-  otherCode,
-  outcomesSpan,
-  pairOther,
-  pairSpan,
-} from '../rollups/counts.ts'
-import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes } from '../rollups/range.ts'
+import { agentField, agentNames, agentsByCode, member, otherCode, termTexts } from '../blocks/fields.ts'
+import { classVendorField, hourMs, outcomesSpan, pairOther, pairSpan } from '../rollups/counts.ts'
+import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes, unfoldedValues } from '../rollups/range.ts'
 import type { Database } from 'bun:sqlite'
 import type {
+  AgentCounts,
+  AgentsQuery,
   Breakdown,
   BreakdownQuery,
   ClassVendor,
@@ -50,18 +43,13 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
   }
 
   const columns = 'hour, code, outcome, live + expired'
-  yield* foldedRows(db, columns, { org, index, sites, types }, range, ([hour, code, outcome, events]) =>
+  const counted = { org, index, sites, types }
+  yield* foldedRows(db, columns, counted, range, ([hour, code, outcome, events]) =>
     add(hour!, code!, outcome!, events!),
   )
   const unfolded = yield* countUnfolded(db, org, [index])
-  for (const { hour, site, type, outcome, values } of unfolded.groups()) {
-    if (hour < range.from || hour >= range.until) continue
-    if (sites?.has(site) === false || types?.has(type) === false) continue
-    for (const [value, events] of values) {
-      const [at, code] = fieldAndCode(value)
-      if (at === index) add(hour, code, outcome, events)
-    }
-  }
+  for (const { code, events, group } of unfoldedValues(unfolded.groups(), counted, range))
+    add(group.hour, code, group.outcome, events)
   return { rows: namedRows(db, org, member[query.by], sums) }
 }
 
@@ -112,12 +100,12 @@ function withOther(sums: Map<number, Sum>): Map<number, Sum> {
     byCode.set(code, (byCode.get(code) ?? 0) + events)
   }
   if (byCode.size <= valuesPerStepMax) return sums
-  const kept = [...byCode].sort(([a, x], [b, y]) => y - x || a - b).slice(0, valuesPerStepMax)
-  const isKept = new Set(kept.map(([code]) => code))
+  const frequent = [...byCode].sort(([a, x], [b, y]) => y - x || a - b).slice(0, valuesPerStepMax)
+  const named = new Set(frequent.map(([code]) => code))
   const out = new Map<number, Sum>()
   for (const [key, { events, firstHour, lastHour }] of sums) {
     const code = Math.floor(key / outcomesSpan)
-    const into = isKept.has(code) ? key : otherCode * outcomesSpan + (key % outcomesSpan)
+    const into = named.has(code) ? key : otherCode * outcomesSpan + (key % outcomesSpan)
     const known = out.get(into)
     out.set(into, {
       events: events + (known?.events ?? 0),
@@ -131,7 +119,7 @@ function withOther(sums: Map<number, Sum>): Map<number, Sum> {
 /** Counts by class and vendor together. */
 export function* readClassVendor(db: Database, org: number, query: ClassVendorQuery): Sliced<ClassVendor> {
   const range = hourRange(query.sinceMs, query.untilMs)
-  const asked = {
+  const counted = {
     ...{ org, index: classVendorField },
     sites: siteCodes(db, org, query.siteIds),
     types: typeCodes(db, org, query.types),
@@ -139,16 +127,9 @@ export function* readClassVendor(db: Database, org: number, query: ClassVendorQu
   const sums = new Map<number, number>() // by pair
   const add = (code: number, events: number) => sums.set(code, (sums.get(code) ?? 0) + events)
 
-  yield* foldedRows(db, 'code, live + expired', asked, range, ([code, events]) => add(code!, events!))
+  yield* foldedRows(db, 'code, live + expired', counted, range, ([code, events]) => add(code!, events!))
   const unfolded = yield* countUnfolded(db, org, [classVendorField])
-  for (const { hour, site, type, values } of unfolded.groups()) {
-    if (hour < range.from || hour >= range.until) continue
-    if (asked.sites?.has(site) === false || asked.types?.has(type) === false) continue
-    for (const [key, events] of values) {
-      const [index, code] = fieldAndCode(key)
-      if (index === classVendorField) add(code, events)
-    }
-  }
+  for (const { code, events } of unfoldedValues(unfolded.groups(), counted, range)) add(code, events)
   return { rows: pairRows(db, org, sums) }
 }
 
@@ -165,5 +146,40 @@ function pairRows(db: Database, org: number, sums: ReadonlyMap<number, number>):
     vendor: nameOf(vendors, code % pairSpan),
     count,
   }))
+  return rows.sort((a, b) => b.count - a.count)
+}
+
+/** Counts by agent: vendor, name and purpose together. */
+export function* readAgents(db: Database, org: number, query: AgentsQuery): Sliced<AgentCounts> {
+  const range = hourRange(query.sinceMs, query.untilMs)
+  const counted = {
+    ...{ org, index: agentField },
+    sites: siteCodes(db, org, query.siteIds),
+    types: typeCodes(db, org, query.types),
+  }
+  const outcomes =
+    query.outcome === undefined ? null : codesOf(termTexts(db, org, member.outcome), query.outcome)
+  const sums = new Map<number, number>() // by agent
+  const add = (code: number, outcome: number, events: number): void => {
+    if (outcomes === null || outcomes.has(outcome)) sums.set(code, (sums.get(code) ?? 0) + events)
+  }
+
+  yield* foldedRows(db, 'code, outcome, live + expired', counted, range, ([code, outcome, events]) =>
+    add(code!, outcome!, events!),
+  )
+  const unfolded = yield* countUnfolded(db, org, [agentField])
+  for (const { code, events, group } of unfoldedValues(unfolded.groups(), counted, range))
+    add(code, group.outcome, events)
+  return { rows: agentRows(db, org, sums) }
+}
+
+function codesOf(texts: ReadonlyMap<number, string>, outcome: string): Set<number> {
+  return new Set([...texts].filter(([, text]) => text === outcome).map(([code]) => code))
+}
+
+/** Most frequent first. */
+function agentRows(db: Database, org: number, sums: ReadonlyMap<number, number>): AgentCounts['rows'] {
+  const agentOf = agentNames(db, org)
+  const rows = Array.from(sums, ([code, count]) => ({ ...agentOf(code), count }))
   return rows.sort((a, b) => b.count - a.count)
 }

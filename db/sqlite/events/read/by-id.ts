@@ -3,7 +3,7 @@ import { zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { runLookup, spansOf } from '../dedupe/id-run.ts'
 import { holdsId, idsPerFrame, openIdFrame, openIds } from '../blocks/texts.ts'
 import { readBlock } from '../blocks/open-block.ts'
-import { seqMax, seqOf } from '../blocks/row-key.ts'
+import { seqMax, seqOf } from '../blocks/block.ts'
 import type { Database } from 'bun:sqlite'
 import type { StoredEvent } from '../../../contract/store.ts'
 

@@ -3,10 +3,9 @@ import type { Database } from 'bun:sqlite'
 import type { Metrics, MetricsQuery, MetricsText } from '../../../contract/store.ts'
 import { countUnfolded } from '../rollups/fold.ts'
 import { foldedHours, type Count, type HourCounts, type Order } from '../rollups/hours.ts'
-import { member } from '../blocks/fields.ts'
+import { member, termTexts } from '../blocks/fields.ts'
 import { hourMs, outcomesSpan, typesSpan } from '../rollups/counts.ts'
 import { hourRange, siteCodes, type HourRange } from '../rollups/range.ts'
-import { termTexts } from '../blocks/fields.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 
 interface Texts {

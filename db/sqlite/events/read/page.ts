@@ -10,7 +10,7 @@ import type {
 import type { Zone } from '../blocks/block-table.ts'
 import type { Clause } from '../index/filter-codes.ts'
 import { readBlock, type OpenBlock } from '../blocks/open-block.ts'
-import { seqOf } from '../blocks/row-key.ts'
+import { seqOf } from '../blocks/block.ts'
 import { partsOf, type Part } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 

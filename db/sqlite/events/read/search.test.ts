@@ -19,7 +19,7 @@ test('names of members, numbers and structure are not texts', () => {
     expect([part, holds(event, part)]).toEqual([part, false])
 })
 
-test('whatever part of a text is asked for, it is found', () => {
+test('every part of a text is found', () => {
   const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
   fc.assert(
     fc.property(text, text, text, (before, part, after) => {

@@ -4,13 +4,10 @@ import type { EventTally, TallyCut, TallyQuery } from '../../../contract/store.t
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Zone } from '../blocks/block-table.ts'
 import { filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
-import { agentNames } from '../blocks/agents.ts'
-import { agentField, isHash, member, fieldAt } from '../blocks/fields.ts'
-import { extra } from '../blocks/block.ts'
-import { seqOf } from '../blocks/row-key.ts'
+import { agentField, agentNames, fieldAt, isHash, member, otherCode, termTexts } from '../blocks/fields.ts'
+import { extra, seqOf } from '../blocks/block.ts'
 import { readBlock, type OpenBlock } from '../blocks/open-block.ts'
-import { hourMs, otherCode, outcomesSpan } from '../rollups/counts.ts'
-import { termTexts } from '../blocks/fields.ts'
+import { hourMs, outcomesSpan } from '../rollups/counts.ts'
 import { partsOf, type Part } from './walk.ts'
 
 /** The limit of a breakdown by rollups: further values count as one. */

@@ -1,6 +1,6 @@
 /** An organization's totals: events by type, bytes, and the arrival from which on they fit a size. */
 import { readColumns } from '../blocks/block-table.ts'
-import { placeOf, seqOf } from '../blocks/row-key.ts'
+import { placeOf, seqOf } from '../blocks/block.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { countUnfolded } from '../rollups/fold.ts'
 import { member, termTexts } from '../blocks/fields.ts'

@@ -1,15 +1,13 @@
-/** The parts of an organization's log: sealed segments with an index, and the blocks after them. */
-import type { Database } from 'bun:sqlite'
-import { readZones, zonesBetween, type Zone } from '../blocks/block-table.ts'
-import type { Clause } from '../index/filter-codes.ts'
-import { columnsOf } from '../cache/columns.ts'
-import { recallMatches, type Recall } from '../cache/matches.ts'
+/** The parts of an organization's log: sealed segments with an index and cached matches, and the blocks after them. */
+import { columnsOf, readZones, zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { fieldAt } from '../blocks/fields.ts'
-import type { PackedColumns } from '../blocks/number-columns.ts'
-import { segmentEvents, seqMax, seqOf } from '../blocks/row-key.ts'
-import { anyBit, hasBit, newBitmap, type Bitmap } from '../index/positions.ts'
+import { segmentEvents, seqMax, seqOf } from '../blocks/block.ts'
+import { anyBit, hasBit, newBitmap, setBit, type Bitmap } from '../index/positions.ts'
 import { postingReader, type PostingReader } from '../index/posting.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import type { Database } from 'bun:sqlite'
+import type { Clause } from '../index/filter-codes.ts'
+import type { PackedColumns } from '../blocks/number-columns.ts'
 
 export interface Part {
   minAt: number
@@ -31,9 +29,9 @@ export function partsOf(db: Database, org: number, clauses: readonly Clause[], a
     )
     .all(org, Math.floor((afterSeq + 1) / segmentEvents))
   const postings = postingReader(db)
-  const recall = recallMatches(db, org, clauses)
+  const matchesOf = cachedMatches(db, org, clauses)
   return [
-    ...sealed.map((segment) => sealedPart(db, org, clauses, { postings, recall }, segment)),
+    ...sealed.map((segment) => sealedPart(db, org, clauses, { postings, matchesOf }, segment)),
     ...openPart(db, org, afterSeq),
   ]
 }
@@ -50,7 +48,7 @@ function sealedPart(
   db: Database,
   org: number,
   clauses: readonly Clause[],
-  { postings, recall }: { postings: PostingReader; recall: Recall },
+  { postings, matchesOf }: { postings: PostingReader; matchesOf: MatchesOf },
   { segment, minAt, maxAt, version }: Sealed,
 ): Part {
   const indexed = clauses.filter((clause) => fieldAt(clause.member)!.indexVersion <= version)
@@ -62,7 +60,7 @@ function sealedPart(
     firstSeq,
     lastSeq: firstSeq + segmentEvents - 1,
     zones() {
-      if (indexed.length > 0) found = recall(segment, () => matchesIn(postings, org, segment, indexed))
+      if (indexed.length > 0) found = matchesOf(segment, () => matchesIn(postings, org, segment, indexed))
       if (indexed.length > 0 && found === null) return []
       const row = db
         .query<{ zones: Uint8Array }, [number, number]>(
@@ -125,16 +123,98 @@ function openPart(db: Database, org: number, afterSeq: number): Part[] {
   ]
 }
 
-/** Visits the blocks with arrivals after `afterSeq`, which are the rows from `first` to before `end`. */
-export function* eachBlockAfter(
-  db: Database,
-  org: number,
-  afterSeq: number,
-  visit: (columns: PackedColumns, first: number, end: number) => void,
-): Sliced<void> {
-  for (const zone of zonesBetween(db, org, afterSeq + 1, seqMax)) {
-    if (isSliceOver()) yield
-    const columns = columnsOf(db, zone)
-    if (columns !== null) visit(columns, Math.max(0, afterSeq + 1 - seqOf(zone.place)), columns.rows)
+/*
+ * Readers cache the positions of a sealed segment that match a filter. Paging through a filter, or repeating it while
+ * events arrive, would otherwise read and intersect the index of every segment each time: 10 ms with ten million
+ * events. The cache is never stale: erasure does not change an index, retention deletes a segment whole, and no number
+ * is used twice. A large set is not cached, because reading it again is as quick.
+ */
+const positionsMax = 256
+const codesMax = 64
+const bytesMax = 2 * 1024 * 1024
+const entryBytes = 64
+
+interface Entry {
+  isCached: boolean // false when it was evicted while a read in slices still adds to it
+  bytes: number
+  bySegment: Map<number, Uint16Array | null>
+}
+
+/** Positions of a segment that match all clauses, null for none. `work` computes them. */
+type MatchesOf = (segment: number, work: () => Bitmap | null) => Bitmap | null
+
+interface Cache {
+  bytes: number
+  entries: Map<string, Entry>
+}
+
+const caches = new WeakMap<Database, Cache>()
+
+/** Enables the cache on a reader's connection. Other connections may share it. */
+export function cacheMatches(db: Database, sharedWith = db): void {
+  caches.set(db, caches.get(sharedWith) ?? { bytes: 0, entries: new Map() })
+}
+
+export function cachedMatches(db: Database, org: number, clauses: readonly Clause[]): MatchesOf {
+  const cache = caches.get(db)
+  const codes = clauses.reduce((sum, clause) => sum + clause.codes.size, 0)
+  if (cache === undefined || codes === 0 || codes > codesMax) return (_, work) => work()
+  const entry = entryOf(cache, filterKey(org, clauses))
+  return (segment, work) => {
+    const known = entry.bySegment.get(segment)
+    if (known !== undefined) return known === null ? null : bitmapOf(known)
+    const found = work()
+    const positions = found === null ? null : positionsOf(found)
+    if (positions !== undefined && reserve(cache, entry, entryBytes + (positions?.byteLength ?? 0)))
+      entry.bySegment.set(segment, positions)
+    return found
   }
+}
+
+function filterKey(org: number, clauses: readonly Clause[]): string {
+  const parts = clauses.map(({ member, codes }) => `${member}:${[...codes].sort((a, b) => a - b).join()}`)
+  return `${org} ${parts.join(' ')}`
+}
+
+/** Moves the entry to the end, because the first is evicted next. */
+function entryOf(cache: Cache, key: string): Entry {
+  const known = cache.entries.get(key)
+  const entry = known ?? { isCached: true, bytes: 0, bySegment: new Map() }
+  cache.entries.delete(key)
+  cache.entries.set(key, entry)
+  if (known === undefined) reserve(cache, entry, entryBytes + key.length * 2)
+  return entry
+}
+
+/** Evicts the entry used longest ago; false when only this one's positions are left and the cache is full. */
+function reserve(cache: Cache, entry: Entry, bytes: number): boolean {
+  if (!entry.isCached) return false
+  while (cache.bytes + bytes > bytesMax) {
+    const [oldest] = cache.entries
+    if (oldest === undefined || oldest[1] === entry) return false
+    cache.entries.delete(oldest[0])
+    cache.bytes -= oldest[1].bytes
+    oldest[1].isCached = false
+  }
+  entry.bytes += bytes
+  cache.bytes += bytes
+  return true
+}
+
+function bitmapOf(positions: Uint16Array): Bitmap {
+  const bitmap = newBitmap()
+  for (const position of positions) setBit(bitmap, position)
+  return bitmap
+}
+
+/** Undefined when there are too many. */
+function positionsOf(bitmap: Bitmap): Uint16Array | undefined {
+  const positions: number[] = []
+  for (let word = 0; word < bitmap.length; word++) {
+    for (let bits = bitmap[word]!; bits !== 0; bits &= bits - 1) {
+      if (positions.length === positionsMax) return undefined
+      positions.push(word * 32 + 31 - Math.clz32(bits & -bits))
+    }
+  }
+  return Uint16Array.from(positions)
 }

@@ -1,14 +1,10 @@
 /** Counts events in memory by hour, site, type and outcome, and by the values of single fields. */
 import { extra } from '../blocks/block.ts'
-import { sketchCode } from './sketches.ts'
-import { bucketOf, bucketsMax } from './sketches.ts'
-import { agentField, isHash, member, members } from '../blocks/fields.ts'
+import { bucketOf, bucketsMax, sketchCode } from './sketches.ts'
+import { agentField, isHash, member, members, otherCode } from '../blocks/fields.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 
 export const hourMs = 3_600_000
-
-/** The code of every value beyond its field's limit, so that hostile texts cannot make rollups grow. */
-export const otherCode = 2 ** 31
 
 /**
  * Durations are counted like values of one more field, whose code is the tool's and the bucket's (sketches.ts). So they

@@ -1,7 +1,7 @@
 /** Folds counts by hour into the rollups up to a watermark. Readers count the arrivals after it. */
+import { eachBlockAfter } from '../blocks/block-table.ts'
 import type { Database, Statement } from 'bun:sqlite'
 import { fieldAndCode, rollupCounts, type RollupCounts } from './counts.ts'
-import { eachBlockAfter } from '../read/walk.ts'
 import type { Sliced } from '../../threads/slices.ts'
 
 /*

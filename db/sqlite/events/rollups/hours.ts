@@ -1,8 +1,7 @@
 /** Caches counts by hour from the rollups. A fold changes only the hours of its arrivals. */
 import type { Database } from 'bun:sqlite'
-import { zonesBetween } from '../blocks/block-table.ts'
+import { columnsOf, zonesBetween } from '../blocks/block-table.ts'
 import { extra } from '../blocks/block.ts'
-import { columnsOf } from '../cache/columns.ts'
 import { hourMs } from './counts.ts'
 import { inChunks, ofMetrics, type HourRange } from './range.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
@@ -29,7 +28,7 @@ export interface FoldState {
   foldedSeq: number
 }
 
-interface Kept extends FoldState {
+interface CachedHours extends FoldState {
   range: HourRange
   hours: Map<number, HourCounts>
 }
@@ -39,7 +38,7 @@ const rowsMax = 16_384
 /** Most arrivals whose blocks are read for their hours. Beyond it, reading everything again is cheaper. */
 const arrivalsMax = 65_536
 
-const caches = new WeakMap<Database, Map<number, Kept>>()
+const caches = new WeakMap<Database, Map<number, CachedHours>>()
 
 /** Enables the cache on a reader's connection. */
 export function cacheHours(db: Database): void {
@@ -74,8 +73,8 @@ export function* foldedHours(
     cache.foldedSeq = state.foldedSeq
   }
   if (all !== undefined) remember(all, org, cache)
-  const isAsked = ({ hour }: HourCounts) => hour >= range.from && hour < range.until
-  return [...cache.hours.values()].filter(isAsked).sort((a, b) => a.hour - b.hour)
+  const isInRange = ({ hour }: HourCounts) => hour >= range.from && hour < range.until
+  return [...cache.hours.values()].filter(isInRange).sort((a, b) => a.hour - b.hour)
 }
 
 export function foldState(db: Database, org: number): FoldState | null {
@@ -83,7 +82,7 @@ export function foldState(db: Database, org: number): FoldState | null {
   return db.query<FoldState, [number]>(sql).get(org)
 }
 
-function isUseful(cache: Kept, state: FoldState, range: HourRange): boolean {
+function isUseful(cache: CachedHours, state: FoldState, range: HourRange): boolean {
   const behind = state.foldedSeq - cache.foldedSeq
   const holds = range.from >= cache.range.from && range.until <= cache.range.until
   return holds && cache.rewrites === state.rewrites && behind >= 0 && behind <= arrivalsMax
@@ -125,7 +124,7 @@ export function changedHours(db: Database, org: number, afterSeq: number, lastSe
 }
 
 /** Moves the organization to the end, and evicts those queried longest ago. */
-function remember(all: Map<number, Kept>, org: number, cache: Kept): void {
+function remember(all: Map<number, CachedHours>, org: number, cache: CachedHours): void {
   all.delete(org)
   all.set(org, cache)
   let rows = 0

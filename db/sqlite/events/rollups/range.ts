@@ -1,8 +1,7 @@
 /** Translates a query's hours, sites, types and outcomes into rollup rows. */
 import type { Database } from 'bun:sqlite'
-import { member } from '../blocks/fields.ts'
-import { hourMs } from './counts.ts'
-import { termTexts } from '../blocks/fields.ts'
+import { fieldAndCode, hourMs, type DayGroup } from './counts.ts'
+import { member, termTexts } from '../blocks/fields.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 
 export interface HourRange {
@@ -86,6 +85,23 @@ export function* foldedRows(
       .query<unknown, (number | string)[]>(sql + inChunk + siteSql + typeSql)
       .values(org, index, ...key, ...siteCodes, ...typeCodes) as number[][]
   yield* inChunks(db, ofValues, [org, index], range, (inChunk, key) => read(inChunk, key).forEach(visit))
+}
+
+/** The values of a field in unfolded groups, under the same conditions as the folded rows. */
+export function* unfoldedValues<G extends DayGroup>(
+  groups: Iterable<G>,
+  { index, sites, types }: FoldedRows,
+  { from, until }: HourRange,
+): Generator<{ code: number; events: number; group: G }> {
+  for (const group of groups) {
+    const { hour, site, type, values } = group
+    if (hour < from || hour >= until) continue
+    if (sites?.has(site) === false || types?.has(type) === false) continue
+    for (const [key, events] of values) {
+      const [at, code] = fieldAndCode(key)
+      if (at === index) yield { code, events, group }
+    }
+  }
 }
 
 /** A rollup table and its key: first the columns that every row of a read shares, then those that order its rows. */

@@ -1,17 +1,19 @@
 /** Verifies each block alone: checksum, columns, texts and ids. */
 import { firstPlace, readWholeBlock, zonesFrom, type Zone } from '../blocks/block-table.ts'
 import {
+  type BlockContent,
   blockChecksum,
   extra,
   openBlock,
+  placeOf,
+  segmentOf,
+  seqOf,
   termMembers,
   unpackBlock,
-  type BlockContent,
 } from '../blocks/block.ts'
-import { joinText } from '../blocks/bodies.ts'
+import { joinText } from '../blocks/texts.ts'
 import { isHash, member, fieldAt } from '../blocks/fields.ts'
 import { storedLastSeq } from '../write/org-state.ts'
-import { placeOf, segmentOf, seqOf } from '../blocks/row-key.ts'
 import type { Database } from 'bun:sqlite'
 
 /** What the checks of `verify.ts` share: the organization, and how to report a fault. */

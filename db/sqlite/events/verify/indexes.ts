@@ -1,7 +1,7 @@
 /** Verifies the id runs and segment indexes: each must lead to every row that a lookup needs. */
 import { readColumns, readZones, zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { member, members } from '../blocks/fields.ts'
-import { segmentEvents, seqOf } from '../blocks/row-key.ts'
+import { segmentEvents, seqOf } from '../blocks/block.ts'
 import { hasBit, newBitmap } from '../index/positions.ts'
 import { postingReader } from '../index/posting.ts'
 import { fingerprintOf } from '../dedupe/fingerprints.ts'

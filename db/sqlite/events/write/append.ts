@@ -1,16 +1,19 @@
 /** Adds a batch's events to the blocks that the next commit writes. */
 import type { AppendResult, EventBatch, EventRecord } from '../../../contract/store.ts'
 import { StoreError } from '../../../contract/errors.ts'
-import { internFields } from '../../../rules/event-record.ts'
-import { eventTimeMs } from '../../../rules/event-time.ts'
-import { agentText } from '../blocks/agents.ts'
-import { clearBlock, emptyBlock, extra, type BlockContent } from '../blocks/block.ts'
+import { eventTimeMs, internFields } from '../../../rules/event-record.ts'
+import {
+  type BlockContent,
+  blockEventsMax,
+  clearBlock,
+  emptyBlock,
+  extra,
+  segmentOf,
+} from '../blocks/block.ts'
 import type { Dedupe } from '../dedupe/dedupe.ts'
-import { splitText } from '../blocks/bodies.ts'
-import { agentField, isHash, member } from '../blocks/fields.ts'
-import type { OrgState } from './org-state.ts'
-import { blockEventsMax, segmentOf } from '../blocks/row-key.ts'
-import type { Terms } from './org-state.ts'
+import { splitText } from '../blocks/texts.ts'
+import { agentField, agentText, isHash, member } from '../blocks/fields.ts'
+import type { OrgState, Terms } from './org-state.ts'
 
 /** A session's id as JSON text and as a code, a hash that is the same in every organization. */
 interface Session {

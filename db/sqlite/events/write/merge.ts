@@ -1,10 +1,15 @@
 /** Merges the small blocks that single-event posts leave, a few at a time, in the transaction of the next commit. */
 import type { Database } from 'bun:sqlite'
-import { columnCount, unpackBlock, type BlockContent } from '../blocks/block.ts'
+import {
+  type BlockContent,
+  blockEventsMax,
+  columnCount,
+  endsSegment,
+  seqOf,
+  unpackBlock,
+} from '../blocks/block.ts'
 import { deleteBlock, readWholeBlock, writeBlock } from '../blocks/block-table.ts'
-import type { OrgState, SmallBlock } from './org-state.ts'
-import { smallBlockEvents } from './org-state.ts'
-import { blockEventsMax, endsSegment, seqOf } from '../blocks/row-key.ts'
+import { type OrgState, type SmallBlock, smallBlockEvents } from './org-state.ts'
 
 /** Small blocks that may wait; a page over them opens each one. */
 const smallBlocksMax = 64

@@ -4,9 +4,16 @@
  */
 import { StoreError } from '../../../contract/errors.ts'
 import { countUnfolded } from '../rollups/fold.ts'
-import { endsSegment, orgsMax, placeOf, segmentOf, seqOf } from '../blocks/row-key.ts'
+import {
+  type StagedBlock,
+  columnCount,
+  endsSegment,
+  orgsMax,
+  placeOf,
+  segmentOf,
+  seqOf,
+} from '../blocks/block.ts'
 import { atOnce } from '../../threads/slices.ts'
-import { columnCount, type StagedBlock } from '../blocks/block.ts'
 import { guardRails, hashCode, member, fieldAt } from '../blocks/fields.ts'
 import type { Database } from 'bun:sqlite'
 import type { RollupCounts } from '../rollups/counts.ts'

@@ -1,7 +1,6 @@
 /** The texts of the codes in sessions' events, cached for one query. */
-import { isHash, member } from '../../blocks/fields.ts'
+import { isHash, member, termTexts } from '../../blocks/fields.ts'
 import { readBlock } from '../../blocks/open-block.ts'
-import { termTexts } from '../../blocks/fields.ts'
 import type { LogView } from './candidates.ts'
 import type { SessionRow } from './rows.ts'
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { hashCode } from '../blocks/fields.ts'
-import { filterOf, mayHold } from './value-filter.ts'
+import { filterOf, mayHold } from './posting.ts'
 
 test('whatever it was made of passes', () => {
   const code = fc.integer({ min: 2 ** 31, max: 2 ** 32 - 1 })
