@@ -1,12 +1,19 @@
-/** Commands that work on the data: parameters from options, work where the folder is held, the answer as text. */
+/**
+ * Commands that work on the data: parameters from options, work where the folder is held, the answer as text; and
+ * lookups.
+ */
 import { systemClock } from '../clock.ts'
 import { listenText, reachableHost, type ListenAddress } from '../http/address.ts'
 import { openStoreAccess, type StoreAccess } from '../runtime/store-access.ts'
-import type { Params, Work, WorkTable } from '../runtime/work.ts'
-import type { Command, CommandText, Invocation, KnownCommand } from './command.ts'
-import type { Options } from './option.ts'
 import { linkOptions } from './options.ts'
 import { printAnswer, type Answer } from './print.ts'
+import { AppError } from '../errors.ts'
+import { readEmail } from '../identity/people/email.ts'
+import { textOf, type Params, type Work, type WorkTable } from '../runtime/work.ts'
+import type { Command, CommandText, Invocation, KnownCommand } from './command.ts'
+import type { Options } from './option.ts'
+import type { Org, Store } from '../../db/contract/store.ts'
+import type { Acting } from '../identity/people/members.ts'
 
 interface DataCommand<O extends Options> extends CommandText {
   options: O
@@ -77,4 +84,36 @@ function baseUrlOf(values: LinkValues): string {
   const { host, ...address } = values.listen ?? linkOptions.listen.read(linkOptions.listen.default)
   const own = address.unix === undefined ? listenText({ ...address, host: reachableHost(host) }) : host
   return `${values['public-url'] ?? `http://${own}`}${values['base-path'] ?? ''}`
+}
+
+export async function requireOrg(store: Pick<Store, 'orgs'>, idOrSlug: string): Promise<Org> {
+  const org = await store.orgs.find(idOrSlug)
+  if (org) return org
+  throw new AppError('not_found', `No organization "${idOrSlug}".`, { hint: 'sightglass org list' })
+}
+
+export async function requireAccount(store: Pick<Store, 'accounts'>, params: Params) {
+  const email = readEmail(textOf(params, 'email'))
+  const account = await store.accounts.findByEmail(email)
+  if (account) return account
+  throw new AppError('not_found', `No account with the email ${email}.`, { hint: 'sightglass account list' })
+}
+
+/** The command line in the organization of `params`: it may do everything. */
+export async function machineIn(store: Pick<Store, 'orgs'>, params: Params): Promise<Acting> {
+  const { id } = await requireOrg(store, textOf(params, 'org'))
+  return { orgId: id, actor: 'cli', role: 'machine' }
+}
+
+/** The organization of a key. `idOrSlug` only narrows the search, because ids are unique. */
+export async function orgOfKey(
+  store: Pick<Store, 'orgs' | 'keys'>,
+  keyId: string,
+  idOrSlug: string | null,
+): Promise<string> {
+  const orgs = idOrSlug === null ? await store.orgs.list() : [await requireOrg(store, idOrSlug)]
+  for (const org of orgs) {
+    if ((await store.keys.list({ orgId: org.id })).some((key) => key.id === keyId)) return org.id
+  }
+  throw new AppError('not_found', `No key "${keyId}".`, { hint: 'sightglass key list' })
 }

@@ -1,8 +1,8 @@
 /** The options of serve, and those of every command. A flag beats the environment, the environment beats the file. */
-import { choice, text, toggle, type Options } from './option.ts'
 import {
   addressRangeList,
   basePath,
+  choice,
   cronOrOff,
   cronPattern,
   daysOrOff,
@@ -17,8 +17,11 @@ import {
   retrySteps,
   sizeBytes,
   sizeOrOff,
+  text,
+  toggle,
   wholeNumber,
-} from './option-values.ts'
+  type Options,
+} from './option.ts'
 
 export const commonOptions = {
   'data-dir': {

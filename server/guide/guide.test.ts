@@ -4,13 +4,12 @@ import { Glob } from 'bun'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readArguments } from '../cli/arguments.ts'
-import { commandReference } from '../cli/command-reference.ts'
+import { commandReference } from '../cli/commands/help.ts'
 import { commands } from '../cli/run.ts'
 import { environmentTwin, type Option } from '../cli/option.ts'
 import { serveOptions } from '../cli/options.ts'
 import { readSetupText } from '../operations/setup/file.ts'
-import { guideOf } from './page.ts'
-import { guidePage, operationsGuide } from './page.ts'
+import { guideOf, guidePage, operationsGuide } from './page.ts'
 
 const guide = operationsGuide(commandReference(commands))
 

@@ -3,7 +3,7 @@ import { openSigningKey } from '../../server/audit/signing.ts'
 import { writeCheckpoints } from '../../server/audit/checkpoints.ts'
 import { writeLastRun, writeProof } from '../../server/operations/backup/backup-folder.ts'
 import { startClockGuard, testTime } from '../../server/system/clock-guard.ts'
-import { openOutput } from '../../server/cli/output.ts'
+import { openOutput } from '../../server/cli/commands/export.ts'
 import { openSecretBox } from '../../server/system/encryption.ts'
 import { appendLines } from '../../server/webhooks/sinks/file.ts'
 

@@ -1,21 +1,20 @@
 /** `sightglass demo`: stores demo traffic in an organization, deletes it, or sends it live. */
-import type { AuditEntry, Json } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, systemClock } from '../../clock.ts'
-import { type DemoEvent, demoSiteId } from '../../demo/event.ts'
-import { UsageError } from '../../errors.ts'
+import { demoSiteId, type DemoEvent } from '../../demo/event.ts'
+import { AppError, UsageError } from '../../errors.ts'
 import { acceptEvents } from '../../ingest/accept.ts'
 import { demoKeyId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import type { StoreAccess } from '../../runtime/store-access.ts'
 import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
-import { dataCommand, withData } from '../data-command.ts'
-import { requireOrg } from '../lookup.ts'
-import { text, toggle } from '../option.ts'
-import { applianceAddress, ratePerSecond, wholeNumber } from '../option-values.ts'
+import { dataCommand, requireOrg, withData } from '../data-command.ts'
+import { applianceAddress, ratePerSecond, text, toggle, wholeNumber } from '../option.ts'
 import { linkOptions, orgOption } from '../options.ts'
-import { printAnswer, type Answer } from '../print.ts'
+import { print, printAnswer, type Answer } from '../print.ts'
+import { postEvents, type PostTarget } from '../../demo/post.ts'
+import type { AuditEntry, Json } from '../../../db/contract/store.ts'
+import type { StoreAccess } from '../../runtime/store-access.ts'
 
 const demoOptions = {
   ...orgOption,
@@ -61,7 +60,7 @@ export const demo: Noun = {
       async run(invocation) {
         refuseMixture(invocation)
         const { values } = invocation
-        if (values.live) return (await import('./demo-live.ts')).demoLive(invocation, values)
+        if (values.live) return demoLive(invocation, values)
         const answer = await withData(invocation, 'create', (data) => fill(data, invocation))
         printAnswer(values, answer, filledText)
         return 0
@@ -184,4 +183,108 @@ function entry(
   metadata: AuditEntry['metadata'],
 ): AuditEntry {
   return auditEntry({ orgId, actor: 'cli' }, { action, target: demoSiteId, metadata }, clock.now())
+}
+
+interface LiveOptions {
+  org: string
+  url: string | null
+  key: string | null
+  rate: number
+  seed: number
+  json: boolean
+  'data-dir': string
+}
+
+/** Sends demo events at a steady rate until Ctrl-C, by default with a temporary key. */
+async function demoLive(
+  invocation: Pick<Invocation, 'values' | 'commands'>,
+  values: LiveOptions,
+): Promise<number> {
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort())
+  const { url, key } = values
+  if (url !== null && key !== null) return sendTo({ ingestUrl: url, key }, values, stop.signal)
+  return withData(invocation, 'write', async (data) => {
+    if (!data.byServer)
+      throw new AppError('not_found', `No server runs on ${values['data-dir']}.`, {
+        hint: 'start it, choose its folder with --data-dir, or give --url and --key',
+      })
+    const ingestUrl = url ?? (await addressOf(data))
+    if (key !== null) return sendTo({ ingestUrl, key }, values, stop.signal)
+    const minted = await mint(data, values.org)
+    try {
+      return await sendTo({ ingestUrl, key: minted.key }, values, stop.signal)
+    } finally {
+      await data.call('key revoke', { id: minted.id })
+    }
+  })
+}
+
+async function sendTo(target: PostTarget, values: LiveOptions, signal: AbortSignal): Promise<number> {
+  if (!values.json) print(`Sending demo events to ${target.ingestUrl} until Ctrl-C.`)
+  const sums = await send(target, values, signal)
+  printAnswer(
+    values,
+    sums,
+    ({ sent, accepted, retries }) => `\nSent ${sent} events: ${accepted} stored, ${retries} retries.`,
+  )
+  return 0
+}
+
+async function addressOf(data: StoreAccess): Promise<string> {
+  const { ingestUrl } = (await data.call('server address', {})) as Answer
+  if (typeof ingestUrl === 'string') return ingestUrl
+  throw new AppError('conflict', 'The server listens on a Unix socket.', {
+    hint: 'give the address of its proxy with --url',
+  })
+}
+
+async function mint(data: StoreAccess, org: string): Promise<{ id: string; key: string }> {
+  const params = { kind: 'ingest', label: 'demo --live', org, site: [demoSiteId] }
+  const made = (await data.call('key create', params)) as Answer
+  return { id: String(made['id']), key: String(made['key']) }
+}
+
+/** One event per request, as most backends send them; several above 50 per second, to hold the rate. */
+async function send(target: PostTarget, { rate, seed }: LiveOptions, signal: AbortSignal) {
+  const { liveEvents } = await import('../../demo/traffic.ts')
+  const next = liveEvents(seed, systemClock.now())
+  const perPost = Math.min(limits.eventsPerRequestMax, Math.ceil(rate / 50))
+  const everyMs = (perPost / rate) * 1_000
+  const sum = { sent: 0, accepted: 0, deduped: 0, retries: 0 }
+  let dueMs = performance.now()
+  while (!signal.aborted) {
+    const events = Array.from({ length: perPost }, () => next(systemClock.now()))
+    let outcome = await postEvents(target, events)
+    while (outcome.kind === 'retry' && !signal.aborted) {
+      sum.retries++
+      print(`sightglass: ${outcome.why}; retrying in ${outcome.afterMs / 1_000} s`, 2)
+      await pause(outcome.afterMs, signal)
+      if (!signal.aborted) outcome = await postEvents(target, events)
+    }
+    if (outcome.kind === 'rejected')
+      throw new AppError('forbidden', `The server rejected the events: ${outcome.message}`)
+    if (outcome.kind === 'stored') {
+      sum.sent += events.length
+      sum.accepted += outcome.accepted
+      sum.deduped += outcome.deduped
+    }
+    // At most one second of delay is made up for, so that a long stop does not end in a flood.
+    dueMs = Math.max(dueMs + everyMs, performance.now() - 1_000)
+    await pause(dueMs - performance.now(), signal)
+  }
+  return sum
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (ms <= 0 || signal.aborted) return Promise.resolve()
+  return new Promise((done) => {
+    const timer = setTimeout(finish, ms)
+    signal.addEventListener('abort', finish, { once: true })
+    function finish() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', finish)
+      done()
+    }
+  })
 }

@@ -9,11 +9,10 @@ import type { StoreAccess } from '../../runtime/store-access.ts'
 import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
 import { csvRow } from '../../text/csv.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
-import { withData } from '../data-command.ts'
-import { requireOrg } from '../lookup.ts'
+import { requireOrg, withData } from '../data-command.ts'
 import { toggle } from '../option.ts'
 import { orgOption } from '../options.ts'
-import { fileOptions, openOutput } from '../output.ts'
+import { fileOptions, openOutput } from './export.ts'
 import { print } from '../print.ts'
 
 const pageRows = 1_000

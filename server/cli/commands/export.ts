@@ -1,23 +1,29 @@
 /** `sightglass export traces` and `export metrics`: the same events and counts as the API, written to a file. */
-import type { EventFilter, EventPosition, Json } from '../../../db/contract/store.ts'
 import { metricsAnswer, rangeParameters, readRange } from '../../api/metrics/answer.ts'
-import type { MetricsAnswer } from '../../api/metrics/routes.ts'
-import { csvColumns, eventRows } from '../../api/traces/export.ts'
+import { csvColumns, eventRows, walkPage } from '../../api/traces/export.ts'
 import { filterParameters, readFilter } from '../../api/traces/filter.ts'
-import { walkPage } from '../../api/traces/export.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { readQuery } from '../../http/request.ts'
-import type { StoreAccess } from '../../runtime/store-access.ts'
 import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
 import { csvRow } from '../../text/csv.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
-import { withData } from '../data-command.ts'
-import { requireOrg } from '../lookup.ts'
-import { toggle } from '../option.ts'
-import { plainText } from '../option-values.ts'
+import { requireOrg, withData } from '../data-command.ts'
+import { choice, folderPath, plainText, toggle } from '../option.ts'
 import { orgOption } from '../options.ts'
-import { fileOptions, openOutput } from '../output.ts'
 import { print } from '../print.ts'
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { syncFolder } from '../../../db/rules/durable-files.ts'
+import { AppError } from '../../errors.ts'
+import type { EventFilter, EventPosition, Json } from '../../../db/contract/store.ts'
+import type { MetricsAnswer } from '../../api/metrics/routes.ts'
+import type { StoreAccess } from '../../runtime/store-access.ts'
+
+export const fileOptions = {
+  format: { ...choice(['json', 'csv'], 'file format'), default: 'json' },
+  out: { read: folderPath, value: 'FILE', default: null, help: 'file to write, by default standard output' },
+  yes: { ...toggle('replace an existing file'), flagOnly: true },
+} as const
 
 const options = {
   ...orgOption,
@@ -184,4 +190,39 @@ async function record(
 ): Promise<void> {
   const act = { action, target: orgId, metadata }
   await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, clock.now()))
+}
+
+interface Output {
+  /** Text gets a line end when it has none; bytes are written as they are. */
+  write(text: string | Uint8Array): void
+  end(): void
+}
+
+/** Throws when the file exists and may not be replaced. */
+export function openOutput(path: string | null, replace: boolean): Output {
+  if (path === null) return { write: (text) => print(text), end() {} }
+  if (existsSync(path) && !replace)
+    throw new AppError('conflict', `${path} already exists.`, { hint: 'add --yes to replace it' })
+  const file = openSync(path, 'w', 0o600)
+  let open = true
+  // An incomplete file is deleted, so that nobody mistakes it for a complete one.
+  process.once('exit', () => {
+    if (open) rmSync(path, { force: true })
+  })
+  return {
+    write(text) {
+      const bytes = typeof text === 'string' ? lineBytes(text) : text
+      for (let from = 0; from < bytes.length;) from += writeSync(file, bytes, from)
+    },
+    end() {
+      fsyncSync(file)
+      closeSync(file)
+      syncFolder(dirname(path))
+      open = false
+    },
+  }
+}
+
+function lineBytes(text: string): Uint8Array {
+  return Buffer.from(text.endsWith('\n') ? text : `${text}\n`)
 }

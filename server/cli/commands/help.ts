@@ -1,10 +1,13 @@
-/** `sightglass help`: an overview, and a page for each command, made from the commands themselves. */
+/**
+ * Help made from the commands themselves: `sightglass help`, the manual page, and Markdown for the operations guide.
+ */
 import { UsageError } from '../../errors.ts'
 import { version } from '../../system/version.ts'
 import { nearest } from '../../text/text.ts'
 import { command, groups, usageOf, type KnownCommand, type Noun } from '../command.ts'
-import { environmentTwin } from '../option.ts'
+import { environmentTwin, type Option } from '../option.ts'
 import { print } from '../print.ts'
+import { commonOptions, serveOptions } from '../options.ts'
 
 const lineCharsMax = 110
 
@@ -108,19 +111,22 @@ function usageLines(each: KnownCommand): string[] {
 }
 
 function optionLines({ options }: KnownCommand): string[] {
-  const entries = Object.entries(options).map(
-    ([name, { value, help: about, default: byDefault, ...more }]) => {
-      const flag = value === null ? `--${name}` : `--${name} ${value}`
-      const label = more.environmentOnly ? environmentTwin(name) : flag
-      const note = more.needed ? ' (required)' : value !== null && byDefault ? ` (default ${byDefault})` : ''
-      return { label, text: `${about}${note}` }
-    },
-  )
+  const entries = Object.entries(options).map(([name, option]) => {
+    const { value, help: about, default: byDefault, needed } = option
+    const note = needed ? ' (required)' : value !== null && byDefault ? ` (default ${byDefault})` : ''
+    return { label: labelOf(name, option), text: `${about}${note}` }
+  })
   const width = Math.min(40, Math.max(...entries.map(({ label }) => label.length)))
   return entries.flatMap(({ label, text }) => {
     const [first = '', ...rest] = wrapped(text, lineCharsMax - width - 4)
     return [`  ${label.padEnd(width)}  ${first}`, ...rest.map((line) => `  ${' '.repeat(width)}  ${line}`)]
   })
+}
+
+/** The flag with its placeholder, or the variable of an option without a flag. */
+function labelOf(name: string, { value, environmentOnly }: Option): string {
+  if (environmentOnly) return environmentTwin(name)
+  return value === null ? `--${name}` : `--${name} ${value}`
 }
 
 function wrapped(text: string, charsMax: number): string[] {
@@ -146,4 +152,127 @@ function json(each: KnownCommand) {
     help: about,
   }))
   return { verb: each.name, summary: each.summary, usage: `sightglass ${usageOf(each)}`, options }
+}
+
+export const man: Noun = {
+  group: 'Program',
+  commands: [
+    command({
+      name: 'man',
+      summary: 'print the manual page',
+      examples: ['sightglass man > /usr/local/share/man/man1/sightglass.1'],
+      options: {},
+      run({ commands }) {
+        print(manPage(commands))
+        return 0
+      },
+    }),
+  ],
+}
+
+function manPage(commands: readonly KnownCommand[]): string {
+  return [
+    `.TH SIGHTGLASS 1 "" "Sightglass ${version}"`,
+    '.SH NAME',
+    'sightglass \\- records which AI agents visit your site, what they prove and what they do',
+    '.SH SYNOPSIS',
+    '.B sightglass',
+    '[\\fICOMMAND\\fR] [\\fIOPTION\\fR ...]',
+    '.SH DESCRIPTION',
+    roff(
+      'Without a command the server starts. Options may stand anywhere on the line; the last repeat wins.',
+    ),
+    roff('Every option is also an environment variable and a key of the TOML file named by --config.'),
+    roff('A flag beats the environment, and the environment beats the file.'),
+    '.SH COMMANDS',
+    ...commands.flatMap(roffCommand),
+    '.SH OPTIONS OF SERVE',
+    roff('The commands config, doctor and service install accept them too.'),
+    ...roffOptions(serveOptions),
+    '.SH OPTIONS OF EVERY COMMAND',
+    ...roffOptions(commonOptions),
+    '.SH EXIT STATUS',
+    '0: done. 1: refused or failed. 2: wrong usage.',
+    '.SH FILES',
+    '.TP',
+    '.B ./sightglass\\-data',
+    'The data folder, unless \\-\\-data\\-dir names another.',
+  ].join('\n')
+}
+
+/** Options of serve and common options have sections of their own. */
+function roffCommand(each: KnownCommand): string[] {
+  const own = Object.entries(each.options).filter(
+    ([name, option]) => !(name in commonOptions) && (serveOptions as Record<string, Option>)[name] !== option,
+  )
+  const options = own.length === 0 ? [] : ['.RS', ...roffOptions(Object.fromEntries(own)), '.RE']
+  return [
+    '.TP',
+    `.B ${roff(usageOf(each))}`,
+    roff(`${each.summary}.`),
+    ...(each.about ?? []).map(roff),
+    ...options,
+  ]
+}
+
+function roffOptions(options: { readonly [name: string]: Option }): string[] {
+  return Object.entries(options).flatMap(([name, option]) => {
+    const { value, help, default: byDefault } = option
+    const flag = labelOf(name, option)
+    const note = value !== null && byDefault ? ` (default ${byDefault})` : ''
+    return ['.TP', `.B ${roff(flag)}`, roff(`${help}${note}`)]
+  })
+}
+
+function roff(text: string): string {
+  return text
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replace(/^(['.])/, '\\&$1')
+    .replace(
+      /[^\x00-\x7f]/gu,
+      (letter) => `\\[u${letter.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}]`,
+    )
+}
+
+/** The options of serve and all commands as Markdown. */
+export function commandReference(commands: readonly KnownCommand[]): string {
+  return `${optionTable(commands)}\n${commandTable(commands)}`
+}
+
+function optionTable(commands: readonly KnownCommand[]): string {
+  const { options = {} } = commands.find(({ name }) => name === 'serve') ?? {}
+  const rows = Object.entries(options).map(([name, option]) => {
+    const { default: byDefault, help } = option
+    const flag = labelOf(name, option)
+    return `| \`${inCell(flag)}\` | ${inCell(help)} | ${byDefault ? `\`${inCell(byDefault)}\`` : ''} |`
+  })
+  return `## Options of serve
+
+Each option is also an environment variable (\`--data-dir\` is \`SIGHTGLASS_DATA_DIR\`) and a key of the TOML file in
+\`--config\`. A flag overrides the environment, which overrides the file. \`sightglass config\` shows each value and its
+source. To read a secret from a file, such as a systemd credential, append \`_FILE\` to its variable.
+
+| Option | Description | Default |
+| ------ | ----------- | ------- |
+${rows.join('\n')}
+`
+}
+
+function commandTable(commands: readonly KnownCommand[]): string {
+  const rows = commands.map((each) => `| \`sightglass ${inCell(usageOf(each))}\` | ${inCell(each.summary)} |`)
+  return `## Commands
+
+\`sightglass help COMMAND\` explains a command. With \`--json\` a command prints one JSON value. Exit codes: 0 success,
+1 refused or failed, 2 invalid arguments.
+
+| Command | Description |
+| ------- | ----------- |
+${rows.join('\n')}
+`
+}
+
+/** A bar would end the cell. */
+function inCell(text: string): string {
+  return text.replaceAll('|', '/')
 }

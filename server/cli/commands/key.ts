@@ -6,10 +6,8 @@ import { changeKey, mintKey, revokeKey, rotateKey, scopes } from '../../identity
 import { limits } from '../../limits.ts'
 import { flagOf, textOf, textOrNull, textsOf, type Params, type WorkContext } from '../../runtime/work.ts'
 import { given, type Invocation, type Noun } from '../command.ts'
-import { dataCommand } from '../data-command.ts'
-import { orgOfKey, requireOrg } from '../lookup.ts'
-import { choice, text, toggle } from '../option.ts'
-import { readExpiry, readSpan, textList } from '../option-values.ts'
+import { dataCommand, orgOfKey, requireOrg } from '../data-command.ts'
+import { choice, readExpiry, readSpan, text, textList, toggle } from '../option.ts'
 import { orgOption } from '../options.ts'
 import { cell, minute, table, type Answer } from '../print.ts'
 

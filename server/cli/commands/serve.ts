@@ -1,9 +1,10 @@
-/** `sightglass serve`: starts the server. */
-import { command, type Noun } from '../command.ts'
+/** `sightglass serve` starts the server; `sightglass config` shows the configuration it would start with. */
+import { command, type Noun, type Setting } from '../command.ts'
 import { workTable } from '../data-command.ts'
 import { serveOptions } from '../options.ts'
-import { commandReference } from '../command-reference.ts'
+import { commandReference } from './help.ts'
 import { serveConfig } from '../serve-config.ts'
+import { columns, printAnswer } from '../print.ts'
 
 export const serve: Noun = {
   group: 'Server',
@@ -31,4 +32,45 @@ export const serve: Noun = {
       },
     }),
   ],
+}
+
+export const config: Noun = {
+  group: 'Server',
+  commands: [
+    command({
+      name: 'config',
+      summary: 'show the effective configuration and the source of each value',
+      usage: '[OPTIONS OF serve]',
+      about: ['Accepts the options of serve and rejects what serve would reject. Secrets are hidden.'],
+      examples: ['sightglass config --config /etc/sightglass.toml'],
+      options: serveOptions,
+      run({ values, settings, warnings }) {
+        serveConfig(values)
+        const shown = settings.filter(({ name }) => !['help', 'json'].includes(name))
+        const options = shown.map((setting) => ({ ...setting, value: shownValue(setting) }))
+        const answer = {
+          options: options.map(({ name, value, source, from }) => ({ name, value, source, from })),
+          warnings,
+        }
+        printAnswer(values, answer, () =>
+          [
+            columns(
+              ['OPTION', 'VALUE', 'SOURCE'],
+              options.map(({ name, value, source, from }) => [
+                name,
+                value ?? '',
+                source === 'default' ? 'default' : `${source} ${from}`,
+              ]),
+            ),
+            ...warnings.map((line) => `Warning: ${line}.`),
+          ].join('\n'),
+        )
+        return 0
+      },
+    }),
+  ],
+}
+
+function shownValue({ text, option }: Setting): string | null {
+  return text !== null && option.secret ? '(hidden)' : text
 }

@@ -1,5 +1,7 @@
-/** `sightglass webhook`, the part about endpoints: adds, lists, pauses, resumes and removes them. */
-import { textOf, textOrNull, textsOf } from '../../runtime/work.ts'
+/**
+ * `sightglass webhook`, the part about endpoints: adds, lists, pauses, resumes and removes them. Also shared helpers.
+ */
+import { textOf, textOrNull, textsOf, type Params, type Work } from '../../runtime/work.ts'
 import {
   createEndpoint,
   deleteEndpoint,
@@ -7,14 +9,18 @@ import {
   pauseEndpoint,
   resumeEndpoint,
   rotateEndpointSecret,
+  type EndpointServices,
 } from '../../webhooks/endpoints/endpoints.ts'
-import type { Invocation, Noun } from '../command.ts'
-import { dataCommand } from '../data-command.ts'
-import { text } from '../option.ts'
-import { textList } from '../option-values.ts'
+import { dataCommand, requireOrg } from '../data-command.ts'
+import { text, textList, toggle } from '../option.ts'
 import { orgOption, targetOptions } from '../options.ts'
 import { cell, rows, table, type Answer } from '../print.ts'
-import { confirmOption, confirmRotation, endpointIdOf, inOrg, wordOf } from '../webhook-work.ts'
+import { UsageError } from '../../errors.ts'
+import type { Invocation, Noun } from '../command.ts'
+import type { Json } from '../../../db/contract/store.ts'
+import type { Actor } from '../../audit/entry.ts'
+
+export const confirmOption = { yes: { ...toggle('confirm the rotation'), flagOnly: true } } as const
 
 const list = (value: string, help: string) =>
   ({ read: textList, value, default: '', help, adds: true }) as const
@@ -168,4 +174,35 @@ function endpointParams(invocation: Invocation<typeof orgOption>) {
 
 function secretText(answer: Answer): string {
   return `${cell(answer['secret'])}\n\nStore the signing secret of ${endpointIdOf(answer)} now: it is not shown again.`
+}
+
+type OrgWork = (services: EndpointServices, who: Actor, params: Params) => Promise<Json>
+
+/** Webhook work runs in one organization, as the actor `cli`. */
+export function inOrg(work: OrgWork): Work {
+  return async (context, params) => {
+    const { id: orgId } = await requireOrg(context.store, textOf(params, 'org'))
+    const rules = { allow: textsOf(params, 'allow'), sinkDir: textOrNull(params, 'sinkDir') }
+    return work(context.webhooks(rules), { orgId, actor: 'cli' }, params)
+  }
+}
+
+/** The argument of the command, which it needs. */
+export function wordOf({ command, words }: Invocation, what: string, hint: string): string {
+  const word = words[0]
+  if (word === undefined) throw new UsageError(`"sightglass ${command.name}" needs ${what}`, hint)
+  return word
+}
+
+/** Receivers that do not get the new secret within 24 hours reject every delivery. */
+export function confirmRotation(yes: boolean, secret: string): void {
+  if (!yes)
+    throw new UsageError(
+      `this replaces ${secret}; the old one signs for 24 hours more`,
+      'add --yes to confirm, then give the receiver the new secret',
+    )
+}
+
+export function endpointIdOf(answer: Answer): string {
+  return cell((answer['endpoint'] as Answer | undefined)?.['id'])
 }

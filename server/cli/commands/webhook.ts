@@ -18,11 +18,10 @@ import { testEndpoint } from '../../webhooks/delivery/deliveries.ts'
 import { attemptView, deliveryText } from '../../webhooks/view.ts'
 import type { Noun } from '../command.ts'
 import { dataCommand } from '../data-command.ts'
-import { choice, text, toggle } from '../option.ts'
-import { wholeNumber } from '../option-values.ts'
+import { choice, text, toggle, wholeNumber } from '../option.ts'
 import { orgOption, targetOptions } from '../options.ts'
 import { cell, minute, table } from '../print.ts'
-import { confirmOption, confirmRotation, endpointIdOf, inOrg, wordOf } from '../webhook-work.ts'
+import { confirmOption, confirmRotation, endpointIdOf, inOrg, wordOf } from './webhook-endpoint.ts'
 
 export const webhook: Noun = {
   group: 'Webhooks',
