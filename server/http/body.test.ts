@@ -6,7 +6,16 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { AppError, errorBody } from '../errors.ts'
-import { contentEncoding, inflate, readBody, readJsonObject, type Encoding } from './body.ts'
+import {
+  contentEncoding,
+  inflate,
+  readBody,
+  readJsonObject,
+  requireBodyCapacity,
+  type Encoding,
+} from './body.ts'
+import { setContext, type RequestContext } from './request.ts'
+import { makeShares } from './shares.ts'
 import { quickestMs } from '../../tests/support/quickest.ts'
 
 const bytesMax = 100_000
@@ -357,4 +366,35 @@ test('the header contains one encoding in any case; lists and unknown encodings 
 
 test('an empty body stays empty', () => {
   expect(inflate('gzip', new Uint8Array(), limits)).toHaveLength(0)
+})
+
+/** A request whose body consists of these parts; `bodyBytesMax` bytes of bodies may be in flight. */
+function requestOf(parts: Uint8Array[], bodyBytesMax: number): Request {
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const part of parts) controller.enqueue(part)
+      controller.close()
+    },
+  })
+  const request = new Request('http://localhost/', { method: 'POST', body })
+  const inFlight = { bodies: makeShares(bodyBytesMax), responses: makeShares(0) }
+  setContext(request, { address: '127.0.0.1', inFlight } as RequestContext)
+  return request
+}
+
+const threeParts = () => [1, 2, 3].map(() => new Uint8Array(50_000).fill(32))
+
+test('the parts of a refused body are freed when they are discarded, not when garbage is collected', async () => {
+  const parts = threeParts()
+  const refusal = await requireBodyCapacity(requestOf(parts, 1_000), 150_000).catch(
+    (error: AppError) => error,
+  )
+  expect(refusal).toMatchObject({ code: 'overloaded' })
+  expect(parts.map(({ length }) => length)).toEqual([0, 0, 0])
+})
+
+test('the parts of a body of unknown length are freed when they are joined', async () => {
+  const parts = threeParts()
+  expect(await readBody(requestOf(parts, 1_000_000), { bytesMax: 200_000 })).toHaveLength(150_000)
+  expect(parts.map(({ length }) => length)).toEqual([0, 0, 0])
 })

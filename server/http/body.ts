@@ -80,13 +80,22 @@ async function discard(request: Request, ms: number): Promise<boolean> {
   }
 }
 
-async function readToEnd(reader: ReadableStreamDefaultReader<unknown>, ms: number): Promise<boolean> {
+async function readToEnd(reader: ReadableStreamDefaultReader<Uint8Array>, ms: number): Promise<boolean> {
   const late = Bun.sleep(ms).then(() => 'late' as const)
   for (;;) {
     const next = await Promise.race([reader.read().catch(() => null), late])
     if (next === null || next === 'late') return false
     if (next.done) return true
+    free(next.value)
   }
+}
+
+/**
+ * Frees the memory of a part of a body now. Left to the garbage collector, the parts of 200 refused bodies of 7 MB
+ * occupied 100 MiB more.
+ */
+function free(part: Uint8Array): void {
+  if (part.buffer instanceof ArrayBuffer) part.buffer.transfer(0)
 }
 
 function tooManyBodies(headers: { [name: string]: string } = {}): AppError {
@@ -188,7 +197,10 @@ async function readCounted(
   } finally {
     clearTimeout(timer)
   }
-  return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts, total)
+  if (parts.length === 1 && parts[0] !== undefined) return parts[0]
+  const whole = Buffer.concat(parts, total)
+  for (const part of parts) free(part)
+  return whole
 }
 
 // Without `connection: close`: a client that is still sending when the connection closes (Node's fetch, Python) sees a
