@@ -1,7 +1,7 @@
 /** The command palette in a real browser: every page, and every vendor, agent, tool, session and saved view by name. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { settingsSections } from '../../web/pages/settings/sections.ts'
+import { settingsSections } from '../../web/pages/settings/sections.tsx'
 import { routes } from '../../web/routes.ts'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'

@@ -13,7 +13,7 @@ import { registryApi, type ToolHistory, type ToolVersion } from '../../api/regis
 import { place, withQuery } from '../../app/router.ts'
 import { Differences, pathLabel } from '../../components/json.tsx'
 import { findingNames, lint, type Finding } from './lint.ts'
-import { SchemaView } from './schema-view.tsx'
+import { SchemaView } from './schema.tsx'
 import { Moment } from '../../components/time.tsx'
 import type { ToolRow } from './rows.ts'
 
