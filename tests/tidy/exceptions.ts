@@ -81,6 +81,4 @@ export const exceptions: Exception[] = [
     path: 'server/cli/run.ts',
     why: 'main.ts prepares the process before anything else is imported',
   },
-  { rule: 'sliver', path: 'web/components/qr-code.tsx', why: 'draws; its path is tested without a page' },
-  { rule: 'sliver', path: 'web/pages/analytics/pillars.ts', why: 'pure, and tested without a page' },
 ]

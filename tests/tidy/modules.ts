@@ -137,7 +137,7 @@ const modules: Record<string, string[]> = {
   'web/pages/knaph': [],
   'web/pages/logs': ['entries.ts', 'filter-bar.tsx', 'filter.ts'],
   'web/pages/sessions': [],
-  'web/pages/settings': ['account/second-factor.tsx', 'sections.ts'],
+  'web/pages/settings': ['account/second-factor.tsx', 'sections.tsx'],
   'web/pages/sign-in': ['one-time-links.tsx'],
   'web/pages/tools': [],
   'web/pages/webhooks': ['labels.ts'],

@@ -1,12 +1,15 @@
 /** The HTTP client of the dashboard: typed calls, and one error type for every failure. */
+import { basePath } from '../app/router.ts'
+import { filterParams, type EventFilter, type ReceivedEvent, type TraceEvent } from './event-shapes.ts'
+import { sharedLive } from '../live/shared.ts'
 import type {
   ActiveAgents,
   AnalyticsCounts,
   AuthCounts,
   AuthzCounts,
   CallDurations,
-  DetectCounts,
   CountedName,
+  DetectCounts,
   DetectMatrix,
   DetectTrust,
   IdentityDetail,
@@ -20,10 +23,7 @@ import type { SessionView } from '../../server/identity/sign-in/session-view.ts'
 import type { KnaphCounts } from '../../server/api/registry/memory-routes.ts'
 import type { ToolCalls } from '../../server/api/registry/tool-calls.ts'
 import type { Histogram } from '../../server/api/traces/histogram.ts'
-import { basePath } from '../app/router.ts'
-import type { EventFilter, ReceivedEvent } from './event-shapes.ts'
-import { filterParams } from './event-shapes.ts'
-import { sharedLive } from '../live/shared.ts'
+import type { SessionView as AgentSession } from '../../server/api/sessions/routes.ts'
 
 export type * from '../../server/dashboard/shapes.ts'
 export type { KnaphCounts } from '../../server/api/registry/memory-routes.ts'
@@ -278,5 +278,28 @@ export const api = {
     const init = { signal, headers: { accept: 'text/event-stream' } }
     const direct = () => ask(`/api/live?${params}`, init)
     return checked(sharedLive({ base: basePath, filter, after, signal, direct }), signal)
+  },
+}
+
+/** With `truncated`, the session has more events; the newest were counted. */
+export type { AgentSession }
+
+export interface SessionPage {
+  sessions: AgentSession[] // newest first
+  nextCursor: string | null
+}
+
+export interface SessionStory {
+  session: AgentSession
+  events: TraceEvent[] // oldest first
+  nextCursor: string | null
+}
+
+export const sessionApi = {
+  /** `params` are filters of GET /v1/sessions, or only a cursor. */
+  list: (params: URLSearchParams, signal: AbortSignal) => get<SessionPage>(`/api/sessions?${params}`, signal),
+  story: (id: string, cursor: string | null, signal: AbortSignal) => {
+    const more = cursor === null ? '' : `?${new URLSearchParams({ cursor })}`
+    return get<SessionStory>(`/api/sessions/${encodeURIComponent(id)}${more}`, signal)
   },
 }

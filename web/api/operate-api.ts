@@ -1,9 +1,10 @@
-/** The calls of Settings for operators: backups and the checks of the doctor. */
+/** The calls of Settings about operating the server: backups, retention, erasure, doctor, clock, ingest health. */
+import { exchange, get, json, post } from './api.ts'
 import type { BackupJson, BackupsJson } from '../../server/operations/backup/backups.ts'
 import type { Diagnosis } from '../../server/operations/doctor/check.ts'
 import type { ClockView } from '../../server/operations/health/clock.ts'
 import type { ErasuresJson } from '../../server/operations/retention/erasures.ts'
-import { exchange, get, json, post } from './api.ts'
+import type { IngestHealthView } from '../../server/ingest/health-routes.ts'
 
 export type { BackupsJson as Backups, BackupJson as Backup, ClockView, Diagnosis, ErasuresJson as Erasures }
 
@@ -46,4 +47,22 @@ export const operateApi = {
   clock: () => get<ClockView>('/api/clock'),
   confirmClock: async () => json<ClockView>(await post('/api/clock/confirm', {})),
   diagnosis: (signal?: AbortSignal) => get<Diagnosis>('/api/doctor', signal),
+}
+
+/** An unknown field and the field that was probably meant. */
+export interface NearMiss {
+  keyId: string
+  path: string
+  known: string
+  events: number
+}
+
+export type IngestHealth = IngestHealthView & { nearMisses: NearMiss[] }
+type IngestSums = IngestHealth['totals']
+export type IngestKey = IngestHealth['keys'][number]
+export type IngestHour = IngestHealth['hours'][number]
+export type RejectedRequest = IngestHealth['rejected'][number]
+
+export const ingestApi = {
+  health: (since: string) => get<IngestHealth>(`/api/ingest/health?${new URLSearchParams({ since })}`),
 }

@@ -1,25 +1,19 @@
 /** Analytics: all events over time, by pillar and outcome, with the top values of every field. */
 import { prefetchCounts, useCounts } from '../../query/use-query.ts'
-import type { AnalyticsCounts, Cut, PeriodView, Tally } from '../../api/api.ts'
-import { Bars } from '../../charts/breakdown.tsx'
+import { Bars, breakdownBars, changeColumns, distinct } from '../../charts/breakdown.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
-import { breakdownBars, distinct } from '../../charts/breakdown.tsx'
-import { changeColumns } from '../../charts/breakdown.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
-import { countLine, Headlines } from '../../charts/headlines.tsx'
-import { outcomeSeries } from '../../charts/chart-model.ts'
+import { Headlines, countLine } from '../../charts/headlines.tsx'
+import { outcomeSeries, type Series } from '../../charts/chart-model.ts'
 import { Later } from '../../components/rendering.tsx'
 import { Text } from '../../components/text.tsx'
 import { measures, pageMeasures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
-import { filterable } from '../../range/filters.tsx'
-import { type LogsFilter, logsHref } from '../../range/filters.tsx'
-import { ValueLink } from '../../range/filters.tsx'
+import { ValueLink, filterable, logsHref, type LogsFilter } from '../../range/filters.tsx'
 import { choiceOf, rangeWords } from '../../range/range.ts'
-import { Active } from './active.tsx'
-import { Durations } from './active.tsx'
-import { pillarCounts, pillarSeries } from './pillars.ts'
+import { Active, Durations } from './active.tsx'
+import type { AnalyticsCounts, Cut, PeriodView, Tally } from '../../api/api.ts'
 
 export const prefetch = () => prefetchCounts('analytics')
 
@@ -227,4 +221,58 @@ function OutcomeTable({ all, period }: { all: Tally; period: PeriodView }) {
       ]}
     />
   )
+}
+
+/** A group of event types by their first segment. Each has its own page. */
+interface Pillar {
+  prefix: string
+  name: string
+  path: string
+  colour: string
+}
+
+const pillars: Pillar[] = [
+  { prefix: 'agent', name: 'Detect', path: '/detect', colour: 'series-5' },
+  { prefix: 'auth', name: 'Auth', path: '/auth', colour: 'series-4' },
+  { prefix: 'authz', name: 'Authz', path: '/authz', colour: 'series-2' },
+  { prefix: 'tool', name: 'WebMCP Tools', path: '/tools', colour: 'series-1' },
+  { prefix: 'memory', name: 'Knaph', path: '/knaph', colour: 'series-3' },
+]
+
+interface PillarCounts {
+  pillar: Pillar | null // null: every other type
+  count: number
+  before: number
+  steps: number[]
+}
+
+/** Types outside all pillars are grouped last. */
+export function pillarCounts(types: { [type: string]: Tally }, steps: number): PillarCounts[] {
+  const of = (pillar: Pillar | null): PillarCounts => ({
+    pillar,
+    count: 0,
+    before: 0,
+    steps: Array<number>(steps).fill(0),
+  })
+  const found = [...pillars.map(of), of(null)]
+  for (const [type, tally] of Object.entries(types)) {
+    const word = type.split('.', 1)[0]
+    const mine = found.find((one) => one.pillar?.prefix === word) ?? found.at(-1)
+    if (!mine) continue
+    mine.count += tally.count
+    mine.before += tally.before
+    tally.steps.forEach((count, step) => (mine.steps[step] = (mine.steps[step] ?? 0) + count))
+  }
+  return found
+}
+
+export function pillarSeries(counts: readonly PillarCounts[]): Series[] {
+  return counts
+    .filter((one) => one.count > 0)
+    .map(({ pillar, steps }) => ({
+      name: pillar === null ? 'other' : `${pillar.name} (${pillar.prefix}.*)`,
+      value: pillar?.prefix ?? null,
+      colour: pillar?.colour ?? 'class-other',
+      counts: steps,
+    }))
 }

@@ -23,7 +23,7 @@ import { type Memory, registryApi } from '../../api/registry-api.ts'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { overview } from '../../app/session.ts'
 import { Moment } from '../../components/time.tsx'
-import { ScoreBar, scoreText } from './score.tsx'
+import { ScoreBar, scoreText } from './history.tsx'
 import { memoryQuery, SiteView } from './site-view.tsx'
 import { siteMapOf } from './snapshot.ts'
 

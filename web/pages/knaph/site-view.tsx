@@ -1,21 +1,18 @@
-/** One site's memory: score, pages, policies, versions and the snapshot as pushed. */
-import type { Query } from '../../query/query.ts'
+/** One site's memory: score, pages as a tree, policies, versions and the snapshot as pushed. */
 import { useQuery } from '../../query/use-query.ts'
 import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { download } from '../../charts/data-table.tsx'
-import { JsonView } from '../../components/json.tsx'
+import { JsonView, fieldText } from '../../components/json.tsx'
 import { Later } from '../../components/rendering.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { bytesText, counted } from '../../text/format.ts'
-import { fieldText } from '../../components/json.tsx'
-import { type MemoryHistory, registryApi } from '../../api/registry-api.ts'
+import { registryApi, type MemoryHistory } from '../../api/registry-api.ts'
 import { Moment } from '../../components/time.tsx'
-import { History } from './history.tsx'
-import { Score } from './score.tsx'
-import { SiteTree } from './site-tree.tsx'
-import { otherMembers, policiesOf, siteMapOf } from './snapshot.ts'
+import { History, Score } from './history.tsx'
+import { otherMembers, policiesOf, siteMapOf, type MapNode, type SiteMap } from './snapshot.ts'
+import type { Query } from '../../query/query.ts'
 
 interface Opened extends MemoryHistory {
   text: string // the whole response, digits unchanged
@@ -139,5 +136,78 @@ function Snapshot({ memory, text }: Pick<Opened, 'memory' | 'text'>) {
         )}
       </details>
     </section>
+  )
+}
+
+const actionsMax = 8
+
+/** The site map as a tree of paths, with each page's purpose and actions. */
+function SiteTree({ map }: { map: SiteMap }) {
+  return (
+    <section class="panel lead">
+      <header class="lead-head">
+        <h3>Site map</h3>
+        <small class="muted">{counted(map.pages, 'page')}</small>
+      </header>
+      {map.pages === 0 ? (
+        <p class="muted">The snapshot has no pages.</p>
+      ) : (
+        <div class="site-tree" tabIndex={0} role="region" aria-label="Site map">
+          <ul aria-label="Pages of the site">
+            {map.roots.map((node) => (
+              <Branch key={node.key} node={node} />
+            ))}
+          </ul>
+        </div>
+      )}
+      {map.odd > 0 && (
+        <p class="muted">
+          {counted(map.odd, 'entry', 'entries')} without a path {map.odd === 1 ? 'is' : 'are'} not shown.
+        </p>
+      )}
+      {map.cut && <p class="muted">The first 1,000 pages are shown. The snapshot has all of them.</p>}
+    </section>
+  )
+}
+
+function Branch({ node }: { node: MapNode }) {
+  const { page, children } = node
+  return (
+    <li>
+      <div class="tree-page">
+        <span class={page === null ? 'tree-path no-page' : 'tree-path'}>
+          <Text value={node.part} max={60} mono />
+        </span>
+        {page !== null && page.name !== '' && (
+          <b>
+            <Text value={page.name} max={60} />
+          </b>
+        )}
+        {page !== null && page.purpose !== '' && (
+          <span class="muted">
+            <Text value={page.purpose} max={160} />
+          </span>
+        )}
+        {page !== null && page.actions.length > 0 && (
+          <span class="tree-actions">
+            {page.actions.slice(0, actionsMax).map((action, index) => (
+              <span class="chip plain" key={index}>
+                <Text value={action} max={28} />
+              </span>
+            ))}
+            {page.actions.length > actionsMax && (
+              <span class="muted">and {page.actions.length - actionsMax} more</span>
+            )}
+          </span>
+        )}
+      </div>
+      {children.length > 0 && (
+        <ul>
+          {children.map((child) => (
+            <Branch key={child.key} node={child} />
+          ))}
+        </ul>
+      )}
+    </li>
   )
 }

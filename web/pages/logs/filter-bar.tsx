@@ -1,14 +1,15 @@
-/** The active filters as chips, and the panel that adds more. */
-import { type ReadonlySignal, useSignal } from '@preact/signals'
-import type { EventFilter } from '../../api/api.ts'
-import { Disclosure } from './disclosure.tsx'
+/** The active filters as chips, and the panel that adds filters by type, outcome or any other field. */
+import './filter-bar.css'
+import { useSignal, type ReadonlySignal } from '@preact/signals'
 import { Text } from '../../components/text.tsx'
 import { count, shortTime } from '../../text/format.ts'
 import { navigate, place, withQuery } from '../../app/router.ts'
 import { overview } from '../../app/session.ts'
+import { fieldNames, isTypeFilter, outcomeChoices, seenValues, typeChoices, type Choice } from './filter.ts'
+import { useEffect, useId, useRef } from 'preact/hooks'
+import type { EventFilter } from '../../api/api.ts'
 import type { Entry } from './entries.ts'
-import { type Choice, isTypeFilter, fieldNames, outcomeChoices, typeChoices } from './filter.ts'
-import { MoreFilters } from './more-filters.tsx'
+import type { ComponentChildren } from 'preact'
 
 function setFilter(member: string, values: string[]): void {
   const here = place.peek()
@@ -142,5 +143,117 @@ function ChoiceList(props: ChoiceListProps) {
         </label>
       ))}
     </fieldset>
+  )
+}
+
+/** Adds a value of a field to the URL and closes the open event, which may no longer match. */
+function addFilter(name: string, value: string): void {
+  const here = place.peek()
+  const values = new URLSearchParams(here.search).getAll(name)
+  navigate(here.path + withQuery(here.search, { [name]: [...new Set([...values, value])], event: [] }))
+}
+
+/** A filter by any other field and an exact value, with the values of the shown rows as suggestions. */
+function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
+  const member = useSignal('vendor')
+  const typed = useSignal('')
+  const list = useId()
+  // The rows when the field is selected, because suggestions must not change while they are read.
+  const seen = seenValues(
+    entries.peek().map((entry) => entry.event),
+    member.value,
+  )
+  const add = (): void => {
+    if (typed.value === '') return
+    addFilter(member.value, typed.value)
+    typed.value = ''
+  }
+  return (
+    <fieldset class="more-filters">
+      <legend>Other field</legend>
+      <select
+        aria-label="Field"
+        value={member.value}
+        onChange={(event) => {
+          member.value = event.currentTarget.value
+          typed.value = ''
+        }}
+      >
+        {Object.entries(fieldNames).map(([name, word]) => (
+          <option key={name} value={name}>
+            {word}
+          </option>
+        ))}
+      </select>
+      <input
+        aria-label="Value"
+        placeholder="Exact value"
+        autocomplete="off"
+        spellcheck={false}
+        list={list}
+        value={typed.value}
+        onInput={(event) => (typed.value = event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') add()
+        }}
+      />
+      <datalist id={list}>
+        {seen.map((value) => (
+          <option key={value} value={value} />
+        ))}
+      </datalist>
+      <button type="button" class="button" onClick={add}>
+        Add
+      </button>
+    </fieldset>
+  )
+}
+
+/** A button that opens a panel below it. Escape, a click outside and leaving it with Tab close it. */
+export function Disclosure(props: { label: string; id?: string; children: ComponentChildren }) {
+  const open = useSignal(false)
+  const root = useRef<HTMLDivElement>(null)
+  const button = useRef<HTMLButtonElement>(null)
+  const panelId = useId()
+  useEffect(() => {
+    const onPointer = (event: PointerEvent): void => {
+      if (event.target instanceof Node && !root.current?.contains(event.target)) open.value = false
+    }
+    document.addEventListener('pointerdown', onPointer)
+    return () => document.removeEventListener('pointerdown', onPointer)
+  }, [])
+  return (
+    <div
+      class="disclosure"
+      ref={root}
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape' || !open.value) return
+        event.preventDefault()
+        event.stopPropagation()
+        open.value = false
+        button.current?.focus()
+      }}
+      onFocusOut={(event) => {
+        const next = event.relatedTarget
+        if (next instanceof Node && !root.current?.contains(next)) open.value = false
+      }}
+    >
+      <button
+        ref={button}
+        id={props.id}
+        type="button"
+        class="button"
+        aria-expanded={open.value}
+        aria-controls={panelId}
+        onClick={() => (open.value = !open.value)}
+      >
+        {props.label}
+      </button>
+      {open.value && (
+        <div id={panelId} class="disclosure-panel panel">
+          {props.children}
+        </div>
+      )}
+    </div>
   )
 }

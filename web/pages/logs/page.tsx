@@ -22,7 +22,7 @@ import { FindBar } from './find-bar.tsx'
 import { Histogram, histogramQuery } from './histogram.tsx'
 import { createLogsModel, pageSize, type LogsModel, type LogsSource } from './model.ts'
 import { EventTable, focusTable, scrollTableToTop } from './table.tsx'
-import { longerTimes } from './times.ts'
+import { longerTimes } from './find-bar.tsx'
 
 const source: LogsSource = {
   events: api.events,

@@ -1,7 +1,7 @@
 /** Saved views: named filters that all members of the organization see. */
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useId } from 'preact/hooks'
-import { Disclosure } from './disclosure.tsx'
+import { Disclosure } from './filter-bar.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { useTask } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'

@@ -1,4 +1,5 @@
-/** The sections of Settings, in order, for the page itself and for the command palette. */
+/** The sections of Settings, in order, for the page and the command palette, and the note about roles in them. */
+import { session } from '../../app/session.ts'
 
 export const settingsSections = [
   { slug: 'ingest-keys', name: 'SDK ingest keys' },
@@ -16,3 +17,12 @@ export const settingsSections = [
 ] as const
 
 export type SettingsSlug = (typeof settingsSections)[number]['slug']
+
+/** Says which roles may see or change a section, to members of other roles. */
+export function RoleNote({ text }: { text: string }) {
+  return (
+    <p class="muted">
+      {text} Your role is {session.value?.role}.
+    </p>
+  )
+}

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Json, JsonObject } from '../../api/registry-api.ts'
-import { schemaTable, typeOf } from './schema.ts'
+import { schemaTable, typeOf } from './schema.tsx'
 
 test('fields, nesting, arrays and limits become rows', () => {
   const schema: JsonObject = {

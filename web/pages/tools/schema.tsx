@@ -1,10 +1,10 @@
-/** A JSON Schema as a table: fields, types, required, description. */
+/** A JSON Schema as a table: its fields flattened into rows with type, required, limits and description. */
 import { Text } from '../../components/text.tsx'
-import type { Json } from '../../api/registry-api.ts'
-import { type SchemaRow, schemaTable, typeOf } from './schema.ts'
+import type { Json, JsonObject } from '../../api/registry-api.ts'
 
 const choicesMax = 12
 
+/** The table of a schema. */
 export function SchemaView({
   title,
   schema,
@@ -86,4 +86,107 @@ function Choices({ list }: { list: string[] }) {
       {list.length > choicesMax && <span class="muted"> and {list.length - choicesMax} more</span>}
     </p>
   )
+}
+
+interface SchemaRow {
+  name: string // of the field
+  depth: number
+  type: string // "string", "array of string", "one of 3 forms"
+  required: boolean
+  description: string
+  limits: string[] // "1 to 100", "default 30", "at most 200 characters"
+  choices: string[] // an enumeration
+}
+
+interface SchemaTable {
+  rows: SchemaRow[]
+  more: boolean // some fields are not shown
+}
+
+const rowsMax = 200
+const depthMax = 6
+
+const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The label of a schema's type. */
+export function typeOf(schema: Json | undefined, depth = 0): string {
+  if (schema === true || schema === undefined) return 'any'
+  if (schema === false) return 'never'
+  if (!isObject(schema) || depth > depthMax) return 'any'
+  const { type, items } = schema
+  if (typeof schema['$ref'] === 'string') return schema['$ref'].split('/').at(-1) || 'any'
+  if (Array.isArray(schema['enum']) && type === undefined) return 'enum'
+  if (schema['const'] !== undefined) return `constant ${JSON.stringify(schema['const'])}`
+  if (type === 'array') return items === undefined ? 'array' : `array of ${typeOf(items, depth + 1)}`
+  if (typeof type === 'string') return type
+  if (Array.isArray(type)) return type.map((one) => `${one}`).join(' or ')
+  for (const member of ['anyOf', 'oneOf', 'allOf']) {
+    const forms = schema[member]
+    if (!Array.isArray(forms) || forms.length === 0) continue
+    const names = [...new Set(forms.map((form) => typeOf(form, depth + 1)))]
+    return names.length <= 3
+      ? names.join(member === 'allOf' ? ' and ' : ' or ')
+      : `one of ${forms.length} forms`
+  }
+  return isObject(schema['properties']) ? 'object' : 'any'
+}
+
+function rangeOf(schema: JsonObject, low: string, high: string, unit: string): string[] {
+  const [min, max] = [schema[low], schema[high]]
+  const end = unit === '' ? '' : ` ${unit}`
+  if (typeof min === 'number' && typeof max === 'number') return [`${min} to ${max}${end}`]
+  if (typeof min === 'number') return [`at least ${min}${end}`]
+  return typeof max === 'number' ? [`at most ${max}${end}`] : []
+}
+
+function limitsOf(schema: JsonObject): string[] {
+  const { pattern, format, default: standard } = schema
+  return [
+    ...rangeOf(schema, 'minimum', 'maximum', ''),
+    ...rangeOf(schema, 'exclusiveMinimum', 'exclusiveMaximum', 'exclusive'),
+    ...rangeOf(schema, 'minLength', 'maxLength', 'characters'),
+    ...rangeOf(schema, 'minItems', 'maxItems', 'items'),
+    ...(typeof format === 'string' ? [`format ${format}`] : []),
+    ...(typeof pattern === 'string' ? [`matches ${pattern}`] : []),
+    ...(standard === undefined ? [] : [`default ${JSON.stringify(standard)}`]),
+  ]
+}
+
+const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** The fields of an object schema, nested fields below their parent. */
+export function schemaTable(schema: Json | undefined): SchemaTable {
+  const rows: SchemaRow[] = []
+  let more = false
+  const walk = (of: Json | undefined, depth: number): void => {
+    if (!isObject(of) || depth > depthMax) return
+    const required = Array.isArray(of['required']) ? of['required'] : []
+    const members = isObject(of['properties']) ? Object.entries(of['properties']) : []
+    for (const [name, inner] of members) {
+      if (rows.length >= rowsMax) {
+        more = true
+        return
+      }
+      const told = isObject(inner) ? inner : {}
+      const items = isObject(told['items']) ? told['items'] : {}
+      const choices = Array.isArray(told['enum']) ? told['enum'] : items['enum']
+      rows.push({
+        name,
+        depth,
+        type: typeOf(inner),
+        required: required.includes(name),
+        description: typeof told['description'] === 'string' ? told['description'] : '',
+        limits: limitsOf(told),
+        choices: Array.isArray(choices) ? choices.map(textOf) : [],
+      })
+      walk(told['type'] === 'array' ? told['items'] : told, depth + 1)
+    }
+    for (const member of ['anyOf', 'oneOf', 'allOf']) {
+      const forms = of[member]
+      if (Array.isArray(forms)) for (const form of forms) walk(form, depth + (members.length > 0 ? 1 : 0))
+    }
+  }
+  walk(schema, 0)
+  return { rows, more }
 }

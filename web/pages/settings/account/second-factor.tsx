@@ -1,14 +1,14 @@
 /** Sets up, moves and turns off the second factor of your own account, and shows its recovery codes. */
+import './second-factor.css'
 import { useSignal } from '@preact/signals'
 import { CopyButton } from '../../../components/copy.tsx'
-import { Dialog } from '../../../components/dialog.tsx'
-import { QrCode } from '../../../components/qr-code.tsx'
-import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
+import { Dialog, Field, FormDialog, textOf } from '../../../components/dialog.tsx'
+import { Problem, useTask } from '../../../components/problem.tsx'
 import { identityApi, type OwnAccount } from '../../../api/identity-api.ts'
-import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { Moment } from '../../../components/time.tsx'
 import { counted } from '../../../text/format.ts'
+import { useMemo } from 'preact/hooks'
+import { encode } from 'uqr'
 
 interface SecondFactorProps {
   factor: OwnAccount['secondFactor']
@@ -213,5 +213,37 @@ function CodesDialog({ codes, onClose }: { codes: string[]; onClose: () => void 
         </button>
       </div>
     </Dialog>
+  )
+}
+
+const quiet = 4 // squares; readers need the border
+
+export interface QrPath {
+  size: number // in squares, with the border
+  path: string
+}
+
+/** The dark squares of a QR code as one SVG path, one unit per square, with the quiet border that readers need. */
+export function qrPath(text: string): QrPath {
+  const { data, size } = encode(text, { ecc: 'M', border: quiet })
+  const parts: string[] = []
+  data.forEach((row, y) => {
+    for (let x = 0; x < row.length; x++) {
+      if (!row[x]) continue
+      const start = x
+      while (row[x + 1]) x++
+      parts.push(`M${start} ${y}h${x + 1 - start}v1H${start}z`)
+    }
+  })
+  return { size, path: parts.join('') }
+}
+
+/** Dark on light in both themes, because many cameras cannot read inverted codes. */
+function QrCode({ text, label }: { text: string; label: string }) {
+  const { size, path } = useMemo(() => qrPath(text), [text])
+  return (
+    <svg class="qr-code" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={label}>
+      <path d={path} shape-rendering="crispEdges" />
+    </svg>
   )
 }

@@ -2,20 +2,16 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { csvName } from '../../../charts/data-table.tsx'
-import { isoTime, now } from '../../../app/clock.ts'
-import { Dialog } from '../../../components/dialog.tsx'
-import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
+import { dayStart, isoTime, now, zone } from '../../../app/clock.ts'
+import { Choice, Dialog, Field, textOf } from '../../../components/dialog.tsx'
+import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
-import { identityApi, type AuditEntry } from '../../../api/identity-api.ts'
+import { identityApi, type AuditEntry, type Metadata } from '../../../api/identity-api.ts'
 import { session } from '../../../app/session.ts'
 import { fullTime } from '../../../text/format.ts'
-import { zone } from '../../../app/clock.ts'
-import { actionGroups, differences, facts, filterBody, filterParams, noFilter } from './model.ts'
-import { Choice, Field, textOf } from '../../../components/dialog.tsx'
 import { Instant } from '../../../components/time.tsx'
 import { RecordTable } from '../../../components/record-table.tsx'
-import { RoleNote } from '../role-note.tsx'
+import { RoleNote } from '../sections.tsx'
 
 export function AuditLog() {
   const filter = useSignal(noFilter)
@@ -212,4 +208,83 @@ function EntryDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => voi
       </div>
     </Dialog>
   )
+}
+
+interface AuditFilter {
+  q: string
+  action: string
+  since: string
+  until: string
+}
+
+export const noFilter: AuditFilter = { q: '', action: '', since: '', until: '' }
+
+/** The filter as query parameters. Days are in the chosen time zone; `until` includes its whole day. */
+export function filterParams(filter: AuditFilter): URLSearchParams {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(filterBody(filter))) params.set(name, value)
+  return params
+}
+
+export function filterBody({ q, action, since, until }: AuditFilter): { [field: string]: string } {
+  return {
+    ...(q === '' ? {} : { q }),
+    ...(action === '' ? {} : { action }),
+    ...(since === '' ? {} : { since: momentOfDay(since, 0) }),
+    ...(until === '' ? {} : { until: momentOfDay(until, 1) }),
+  }
+}
+
+/** An invalid day is sent unchanged, so that the server's error names it. */
+function momentOfDay(day: string, later: number): string {
+  const ms = dayStart(day, later)
+  return ms === null ? day : isoTime(ms)
+}
+
+const actionGroups = [
+  { value: '', text: 'All actions' },
+  { value: 'session.*', text: 'Sign-ins and sign-outs' },
+  { value: 'account.*', text: 'Accounts' },
+  { value: 'member.*', text: 'Roles and removals' },
+  { value: 'invitation.*', text: 'Invitations' },
+  { value: 'ingest_key.*', text: 'Ingest keys' },
+  { value: 'secret_key.*', text: 'Secret keys' },
+  { value: 'site.*', text: 'Sites' },
+  { value: 'view.*', text: 'Saved views' },
+  { value: 'org.*', text: 'Organization' },
+  { value: 'webhook.*', text: 'Webhooks' },
+  { value: 'audit.*', text: 'Audit log exports and trims' },
+  { value: 'traces.*', text: 'Event exports' },
+] as const
+
+interface Difference {
+  name: string
+  before: string
+  after: string
+}
+
+/** The changed fields of an entry; empty if it has no before and after. */
+export function differences(metadata: Metadata): Difference[] {
+  const before = fieldsOf(metadata['before'])
+  const after = fieldsOf(metadata['after'])
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  return names
+    .map((name) => ({ name, before: shown(before[name]), after: shown(after[name]) }))
+    .filter((each) => each.before !== each.after)
+}
+
+/** All other fields of an entry's metadata, as text. */
+export function facts(metadata: Metadata): { name: string; value: string }[] {
+  return Object.entries(metadata)
+    .filter(([name]) => !['before', 'after', 'actorLabel'].includes(name)) // shown elsewhere in the dialog
+    .map(([name, value]) => ({ name, value: shown(value) }))
+}
+
+function fieldsOf(value: unknown): Metadata {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Metadata) : {}
+}
+
+function shown(value: unknown): string {
+  if (value === undefined || value === null) return 'none'
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }

@@ -10,7 +10,7 @@ import { Problem } from '../../../components/problem.tsx'
 import { useTask } from '../../../components/problem.tsx'
 import { operateApi, type Retention } from '../../../api/operate-api.ts'
 import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
-import { RoleNote } from '../role-note.tsx'
+import { RoleNote } from '../sections.tsx'
 
 const shownMax = 30
 const gibibyte = 1_024 ** 3

@@ -1,8 +1,7 @@
 /** A chart of events per hour: accepted, deduplicated and rejected, stacked. The table below has the numbers. */
 import { count, minuteTime } from '../../../text/format.ts'
 import { now } from '../../../app/clock.ts'
-import type { IngestHealth } from '../../../api/ingest-api.ts'
-import { hourColumns, shareLabels, shares, type Share } from './model.ts'
+import type { IngestHealth } from '../../../api/operate-api.ts'
 
 const colours: { [share in Share]: string } = {
   accepted: 'allow',
@@ -59,4 +58,41 @@ export function IngestHours({ health }: { health: IngestHealth }) {
       </svg>
     </figure>
   )
+}
+
+const hourMs = 3_600_000
+
+export const shares = ['accepted', 'deduped', 'rejected'] as const
+type Share = (typeof shares)[number]
+
+const shareLabels: { [share in Share]: string } = {
+  accepted: 'accepted',
+  deduped: 'deduplicated',
+  rejected: 'rejected',
+}
+
+interface HourColumn {
+  startMs: number
+  accepted: number
+  deduped: number
+  rejected: number
+}
+
+/** Every hour from the start of the range to now, summed over all keys. Hours without requests are zero. */
+export function hourColumns(
+  { since, hours }: Pick<IngestHealth, 'since' | 'hours'>,
+  now: number,
+): HourColumn[] {
+  const startMs = Date.parse(since)
+  // The server's clock may be ahead of the reader's.
+  const newestMs = Math.max(now, ...hours.map(({ hour }) => Date.parse(hour)))
+  const count = Math.max(1, Math.floor((newestMs - startMs) / hourMs) + 1)
+  const columns = Array.from({ length: count }, (_, n) => {
+    return { startMs: startMs + n * hourMs, accepted: 0, deduped: 0, rejected: 0 }
+  })
+  for (const one of hours) {
+    const column = columns[(Date.parse(one.hour) - startMs) / hourMs]
+    if (column) for (const share of shares) column[share] += one[share]
+  }
+  return columns
 }

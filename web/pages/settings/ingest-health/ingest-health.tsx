@@ -2,27 +2,25 @@
 import './ingest-health.css'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { DataTable } from '../../../charts/data-table.tsx'
-import type { CsvFile } from '../../../charts/data-table.tsx'
+import { DataTable, type CsvFile } from '../../../charts/data-table.tsx'
 import { isoTime, now } from '../../../app/clock.ts'
-import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
+import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
-import { count, minuteTime } from '../../../text/format.ts'
+import { count, duration, minuteTime } from '../../../text/format.ts'
 import {
   ingestApi,
   type IngestHealth as Health,
   type IngestHour,
   type IngestKey,
   type NearMiss,
-} from '../../../api/ingest-api.ts'
+  type RejectedRequest,
+} from '../../../api/operate-api.ts'
 import { session } from '../../../app/session.ts'
 import { Choice } from '../../../components/dialog.tsx'
-import { keyIssues } from './model.ts'
 import { IngestHours } from './hours.tsx'
 import { Moment } from '../../../components/time.tsx'
-import { RejectedList } from './rejected-list.tsx'
-import { RoleNote } from '../role-note.tsx'
+import { RoleNote } from '../sections.tsx'
+import { RecordTable } from '../../../components/record-table.tsx'
 
 const hourMs = 3_600_000
 
@@ -273,4 +271,91 @@ function KeyHealthTable({ keys }: { keys: IngestKey[] }) {
       ]}
     />
   )
+}
+
+interface RejectedListProps {
+  rejected: RejectedRequest[]
+  labelOf: (keyId: string) => string
+}
+
+/** The newest rejected requests and events: time, key, reason and the start of the body as text. */
+function RejectedList({ rejected, labelOf }: RejectedListProps) {
+  return (
+    <>
+      <h3>Rejected requests, newest first</h3>
+      {rejected.length === 0 ? (
+        <p class="muted">No rejected requests or events.</p>
+      ) : (
+        <RecordTable
+          label="Rejected requests"
+          class="rejected-table"
+          firstIsName={false}
+          rows={rejected}
+          keyOf={({ at }, n) => `${at} ${n}`}
+          columns={[
+            { name: 'Time', cell: ({ at }) => <Moment iso={at} /> },
+            { name: 'Key', cell: ({ keyId }) => <Text value={labelOf(keyId)} max={36} /> },
+            { name: 'Reason', cell: (one) => <Reason {...one} /> },
+            { name: 'Body excerpt', cell: ({ excerpt }) => <Excerpt excerpt={excerpt} /> },
+          ]}
+        />
+      )}
+    </>
+  )
+}
+
+function Reason({ code, path, message }: Pick<RejectedRequest, 'code' | 'path' | 'message'>) {
+  return (
+    <>
+      <code>{code}</code>
+      {path !== '' && (
+        <>
+          {' '}
+          at <Text value={path} mono max={60} />
+        </>
+      )}
+      <p class="muted">
+        <Text value={message} max={200} />
+      </p>
+    </>
+  )
+}
+
+function Excerpt({ excerpt }: Pick<RejectedRequest, 'excerpt'>) {
+  if (excerpt === '') return <span class="muted">not available</span>
+  return (
+    <details>
+      <summary>
+        <Text value={excerpt.slice(0, 200)} mono max={40} />
+      </summary>
+      <pre>
+        <Text value={excerpt} multiline />
+      </pre>
+    </details>
+  )
+}
+
+interface KeyIssue {
+  text: string
+  advice: string
+}
+
+/** The issues of an active key. */
+export function keyIssues(key: IngestKey): KeyIssue[] {
+  const { clock } = key
+  if (key.state !== 'active') return []
+  return [
+    ...(key.seenInBrowserAt === null ? [] : [{ text: 'sent from a browser', advice: advice.browser }]),
+    ...(clock === null || clock.state === 'fine'
+      ? []
+      : [{ text: `clock ${duration(clock.offMs)} ${clock.state}`, advice: advice.clock }]),
+    ...(key.neverUsed ? [{ text: 'never used', advice: advice.unused }] : []),
+  ]
+}
+
+const advice = {
+  browser: 'The key is public. Rotate it under SDK ingest keys.',
+  clock:
+    'Event times are wrong, or events wait too long before they are sent. Synchronize the sender’s clock with NTP.',
+  unused: 'Revoke the key if it is not needed.',
 }

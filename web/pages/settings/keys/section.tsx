@@ -1,7 +1,7 @@
-/** One page of keys: the table, and the dialogs that create, edit, rotate and revoke a key. */
+/** Settings, the pages of keys: the table and its dialogs, and how to install the client package for ingest keys. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { api, type ApiError, type Key, type KeyKind } from '../../../api/api.ts'
+import { api, get, type ApiError, type Key, type KeyKind } from '../../../api/api.ts'
 import { Problem } from '../../../components/problem.tsx'
 import { asApiError, mayManage, session } from '../../../app/session.ts'
 import { CreateKeyDialog, EditKeyDialog, RevokeKeyDialog, RotateKeyDialog } from './dialogs.tsx'
@@ -10,8 +10,10 @@ import { Text } from '../../../components/text.tsx'
 import { inOrder, keyState } from './model.ts'
 import { minuteTime } from '../../../text/format.ts'
 import { Moment } from '../../../components/time.tsx'
-import { type RecordColumn, RecordTable, RowButton } from '../../../components/record-table.tsx'
-import { RoleNote } from '../role-note.tsx'
+import { RecordTable, RowButton, type RecordColumn } from '../../../components/record-table.tsx'
+import { RoleNote } from '../sections.tsx'
+import { ownAddress } from '../../../app/router.ts'
+import { CodeBlock } from '../../../components/copy.tsx'
 
 interface KeySectionProps {
   kinds: KeyKind[]
@@ -206,4 +208,62 @@ function Limits({ shown }: { shown: Key }) {
       <Text value={limits.join('; ')} max={80} />
     </small>
   )
+}
+
+interface Manifest {
+  package: string
+  browser: { immutablePath: string; integrity: string }
+}
+
+/** How to install the client package that this server provides. */
+export function ClientPackage() {
+  const manifest = useSignal<Manifest | null>(null)
+  useEffect(() => {
+    // The install command works without the manifest, so a failure is not shown.
+    get<Manifest>('/sdk/manifest.json').then(
+      (answer) => (manifest.value = answer),
+      () => {},
+    )
+  }, [])
+  const url = (session.value?.ingestUrl ?? ownAddress()).replace(/\/$/, '')
+  const browser = manifest.value?.browser
+  return (
+    <section class="settings-section" aria-labelledby="client-package">
+      <h3 id="client-package">Client package</h3>
+      <p class="muted">
+        Install the package from this server; no registry is needed. Its <code>README.md</code> has examples.
+      </p>
+      <CodeBlock
+        text={`npm install ${url}/sdk/sightglass-sdk.tgz`}
+        label="Install command"
+        copyLabel="Copy command"
+      />
+      {browser && (
+        <>
+          <p class="muted">For a page without a bundler, with your server’s relay at /traces:</p>
+          <CodeBlock
+            text={pageSnippet(url + browser.immutablePath, browser.integrity)}
+            label="Browser script"
+            copyLabel="Copy script"
+          />
+        </>
+      )}
+    </section>
+  )
+}
+
+function pageSnippet(url: string, integrity: string): string {
+  return [
+    `<link rel="modulepreload" href="${url}"`,
+    `  integrity="${integrity}" crossorigin>`,
+    '<script type="module">',
+    `  import { createBrowserExporter, init } from '${url}'`,
+    '  const client = init({',
+    `    publishableKey: 'YOUR_PUBLISHABLE_KEY',`,
+    `    siteId: 'my-site',`,
+    `    exporters: [createBrowserExporter({ url: '/traces' })],`,
+    '  })',
+    `  client.trace({ type: 'tool.surfaced', metadata: { page: location.pathname } })`,
+    '</script>',
+  ].join('\n')
 }

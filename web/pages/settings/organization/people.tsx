@@ -11,7 +11,7 @@ import { mayManage, session } from '../../../app/session.ts'
 import { Choice, Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { Day, Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
-import { RoleNote } from '../role-note.tsx'
+import { RoleNote } from '../sections.tsx'
 
 const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
 const roleTexts: { [role in Role]: string } = {

@@ -1,16 +1,16 @@
-/** Settings, System: version, addresses and, for operators, the health checks of `sightglass doctor`. */
+/** Settings, System: version and addresses; for operators a clock jump and the health checks of the doctor. */
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { ownAddress } from '../../../app/router.ts'
-import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
+import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
-import { count, counted } from '../../../text/format.ts'
-import { type Diagnosis, operateApi } from '../../../api/operate-api.ts'
+import { count, counted, fullTime } from '../../../text/format.ts'
+import { operateApi, type ClockView, type Diagnosis } from '../../../api/operate-api.ts'
 import { overview, session } from '../../../app/session.ts'
-import { ClockPanel } from './clock-panel.tsx'
 import { Moment } from '../../../components/time.tsx'
 import { RecordTable } from '../../../components/record-table.tsx'
+import { Dialog } from '../../../components/dialog.tsx'
+import { refreshNotices } from '../../../app/notices.ts'
 
 export function System() {
   const who = session.value
@@ -116,4 +116,69 @@ function summary({ checks }: Diagnosis): string {
   if (warnings > 0)
     return `${count(warnings)} of ${counted(checks.length, 'check')} ${warnings === 1 ? 'has a warning' : 'have warnings'}.`
   return `All ${count(checks.length)} checks passed.`
+}
+
+const refreshMs = 10_000
+
+/** The work that a clock jump holds back, and the button that confirms the clock. */
+function ClockPanel({ onConfirmed }: { onConfirmed: () => void }) {
+  const view = useSignal<ClockView | null>(null)
+  const confirming = useSignal(false)
+  const { problem, busy, run } = useTask()
+  const load = () => run(async () => void (view.value = await operateApi.clock()))
+  const isHeld = view.value !== null && view.value.hold !== null
+  useEffect(() => void load(), [])
+  useEffect(() => {
+    if (!isHeld) return undefined
+    const timer = setInterval(() => void load(), refreshMs)
+    return () => clearInterval(timer)
+  }, [isHeld])
+  const confirm = () =>
+    run(async () => {
+      view.value = await operateApi.confirmClock()
+      confirming.value = false
+      await refreshNotices()
+      onConfirmed()
+    })
+  if (problem.value && !confirming.value) return <Problem error={problem.value} onRetry={() => void load()} />
+  if (view.value === null || view.value.hold === null) return null
+  const { now, hold } = view.value
+  return (
+    <div class="panel clock-panel" role="alert">
+      <h3>The clock jumped</h3>
+      <p>
+        <Text value={hold.message} max={400} />
+      </p>
+      <p>
+        <button type="button" class="button primary" onClick={() => (confirming.value = true)}>
+          Confirm clock
+        </button>
+      </p>
+      {confirming.value && (
+        <Dialog title="Confirm clock" onClose={() => (confirming.value = false)}>
+          <p>
+            Server time: <strong>{fullTime(Date.parse(now))}</strong>
+          </p>
+          <p>
+            Confirm only if this time is correct. Retention then deletes events beyond your limits by this
+            clock. This cannot be undone.
+          </p>
+          {problem.value && <Problem error={problem.value} />}
+          <div class="dialog-foot">
+            <button type="button" class="button" data-first-focus onClick={() => (confirming.value = false)}>
+              Cancel
+            </button>
+            <button
+              type="button"
+              class="button danger"
+              aria-disabled={busy.value}
+              onClick={() => void confirm()}
+            >
+              Confirm clock
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </div>
+  )
 }

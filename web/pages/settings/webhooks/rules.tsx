@@ -1,14 +1,74 @@
 /** Settings, Webhooks: the alert rules with their open alerts, and the dialogs that add, edit and delete them. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
+import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
-import { type Endpoint, type Incident, type Rule, webhookApi } from '../../../api/webhook-api.ts'
-import { FormDialog } from '../../../components/dialog.tsx'
+import {
+  webhookApi,
+  type Endpoint,
+  type Incident,
+  type Rule,
+  type RuleKind,
+  type RuleNumbers,
+} from '../../../api/webhook-api.ts'
+import { Choice, Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
-import { RuleDialog } from './rule-dialog.tsx'
-import { ruleNames, ruleNumbers, ruleCondition } from './rule-labels.ts'
+import { counted } from '../../../text/format.ts'
+
+/** The labels of alert rules, and the numbers that each kind of rule has. */
+export const ruleNames: { readonly [kind in RuleKind]: string } = {
+  new_vendor: 'New vendor',
+  blocked_share: 'Blocked share',
+  tool_error_rate: 'Tool error rate',
+  silence: 'Silence',
+  key_leaked: 'Leaked key',
+}
+
+type NumberName = 'threshold' | 'minutes' | 'eventsMin'
+
+const ruleNumbers: { readonly [kind in RuleKind]: readonly NumberName[] } = {
+  new_vendor: [],
+  blocked_share: ['threshold', 'eventsMin'],
+  tool_error_rate: ['threshold', 'eventsMin'],
+  silence: ['minutes'],
+  key_leaked: [],
+}
+
+export function isRuleKind(text: string): text is RuleKind {
+  return Object.hasOwn(ruleNames, text)
+}
+
+/** The condition: "more than 50 % of events in the last hour are blocked, minimum 20 events". */
+export function ruleCondition({
+  kind,
+  threshold,
+  minutes,
+  eventsMin,
+}: Pick<Rule, 'kind' | keyof RuleNumbers>): string {
+  const share = `more than ${percent(threshold)} %`
+  switch (kind) {
+    case 'new_vendor':
+      return 'an event has a vendor not seen before'
+    case 'blocked_share':
+      return `${share} of events in the last hour are blocked, minimum ${counted(eventsMin ?? 0, 'event')}`
+    case 'tool_error_rate':
+      return `${share} of a tool’s calls in the last hour fail, minimum ${counted(eventsMin ?? 0, 'call')}`
+    case 'silence':
+      return `no events for ${counted(minutes ?? 0, 'minute')}`
+    case 'key_leaked':
+      return 'an ingest or secret key is sent from a browser'
+  }
+}
+
+/** A share as the form and the sentence show it: 0.125 is 12.5. */
+export function percent(share: number | null): number {
+  return Math.round((share ?? 0) * 100_000) / 1_000
+}
+
+/** The share of a percentage, rounded so that a division leaves no extra digits. */
+export function shareOf(percentage: number): number {
+  return Math.round(percentage * 1_000) / 100_000
+}
 
 interface RulesProps {
   endpoints: Endpoint[] // a new list reloads the rules, because deleting an endpoint deletes its rules
@@ -139,4 +199,97 @@ function DeleteDialog({ rule, onDone, onClose }: { rule: Rule; onDone: () => voi
       <p>Its open alerts close without a message. This cannot be undone.</p>
     </FormDialog>
   )
+}
+
+interface RuleDialogProps {
+  rule: Rule | null // null: a new one
+  endpoints: Endpoint[]
+  onDone: () => void
+  onClose: () => void
+}
+
+const kinds = Object.keys(ruleNames).filter(isRuleKind)
+
+/** Adds an alert rule, or edits the limits of one. */
+function RuleDialog({ rule, endpoints, onDone, onClose }: RuleDialogProps) {
+  const kind = useSignal<RuleKind>(rule?.kind ?? 'blocked_share')
+  const save = async (form: FormData): Promise<void> => {
+    const numbers = numbersOf(kind.peek(), form)
+    if (rule === null) await webhookApi.createRule(kind.peek(), textOf(form, 'endpointId'), numbers)
+    else await webhookApi.changeRule(rule.id, numbers)
+    onDone()
+  }
+  const pick = (text: string): void => {
+    if (isRuleKind(text)) kind.value = text
+  }
+  return (
+    <FormDialog
+      title={rule === null ? 'Add alert rule' : `Edit alert rule: ${ruleNames[rule.kind]}`}
+      action={rule === null ? 'Add alert rule' : 'Save'}
+      onSubmit={save}
+      onClose={onClose}
+    >
+      {rule === null && (
+        <>
+          <Choice
+            name="kind"
+            label="Alert on"
+            options={kinds.map((value) => ({ value, text: ruleNames[value] }))}
+            value={kind.value}
+            onChange={pick}
+          />
+          <Choice
+            name="endpointId"
+            label="Notify"
+            options={endpoints.map(({ id, label, url }) => ({ value: id, text: label || url }))}
+          />
+        </>
+      )}
+      {ruleNumbers[kind.value].map((name) => (
+        <NumberField key={name} name={name} rule={rule} />
+      ))}
+    </FormDialog>
+  )
+}
+
+interface NumberInput {
+  label: string
+  min: number
+  max: number
+  step: number | 'any'
+  initial: number
+}
+
+const fields: { readonly [name in NumberName]: NumberInput } = {
+  threshold: {
+    label: 'Threshold (percent, last hour)',
+    min: 0,
+    max: 99,
+    step: 'any',
+    initial: 50,
+  },
+  eventsMin: {
+    label: 'Minimum events (ignored below this)',
+    ...{ min: 1, max: 1e9, step: 1, initial: 20 },
+  },
+  minutes: {
+    label: 'Minutes without events (1 to 10,080)',
+    ...{ min: 1, max: 10_080, step: 1, initial: 30 },
+  },
+}
+
+function NumberField({ name, rule }: { name: NumberName; rule: Rule | null }) {
+  const { label, min, max, step, initial } = fields[name]
+  const own = rule?.[name] ?? null
+  const shown = own === null ? initial : name === 'threshold' ? percent(own) : own
+  const bounds = { min, max, step, required: true }
+  return <Field name={name} label={label} type="number" value={String(shown)} {...bounds} />
+}
+
+function numbersOf(kind: RuleKind, form: FormData): Partial<RuleNumbers> {
+  const given = ruleNumbers[kind].map((name): [NumberName, number] => {
+    const value = Number(textOf(form, name))
+    return [name, name === 'threshold' ? shareOf(value) : value]
+  })
+  return Object.fromEntries(given)
 }

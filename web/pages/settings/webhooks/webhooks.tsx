@@ -14,7 +14,7 @@ import { EndpointDialog } from './endpoint-dialog.tsx'
 import { FormDialog } from '../../../components/dialog.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { Rules } from './rules.tsx'
-import { RoleNote } from '../role-note.tsx'
+import { RoleNote } from '../sections.tsx'
 
 export function Webhooks() {
   const endpoints = useSignal<Endpoint[] | null>(null)

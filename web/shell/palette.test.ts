@@ -1,7 +1,7 @@
 /** Palette results are ranked and unique, for any names. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { bestOf, type Command, merged, matches, rank } from './palette-search.ts'
+import { bestOf, type Command, merged, matches, rank } from './palette.tsx'
 
 const command = (name: string, kind = 'Vendor', events = 0): Command => ({
   name,

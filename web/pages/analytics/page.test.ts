@@ -1,6 +1,6 @@
 /** Pillars take types by whole first words, and every event is in one of them. */
 import { expect, test } from 'bun:test'
-import { pillarCounts, pillarSeries } from './pillars.ts'
+import { pillarCounts, pillarSeries } from './page.tsx'
 
 const tally = (count: number, before: number) => ({ count, before, steps: [count, 0], outcomes: {} })
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { TraceEvent } from '../../api/api.ts'
-import { offset, steps } from './story.ts'
+import { offset, steps } from './story-view.tsx'
 
 const event = (type: string, seconds: number, more: object = {}): TraceEvent => ({
   ...{ id: `${type}-${seconds}`, siteId: 's', sessionId: 'x', type, outcome: 'success' },

@@ -1,7 +1,7 @@
 /** A QR reader decodes the path to the input, up to the longest account URI. */
 import { expect, test } from 'bun:test'
 import jsQR from 'jsqr'
-import { qrPath, type QrPath } from './qr-code.tsx'
+import { qrPath, type QrPath } from './second-factor.tsx'
 
 /** Draws the path as a browser would, 4 pixels per square. */
 function drawn({ size, path }: QrPath): { pixels: Uint8ClampedArray; width: number } {

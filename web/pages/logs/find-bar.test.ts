@@ -1,6 +1,6 @@
 /** Where nothing was found, a longer time is offered, and only a longer one. */
 import { expect, test } from 'bun:test'
-import { longerTimes, sinceEver, sinceOf } from './times.ts'
+import { longerTimes, sinceEver, sinceOf } from './find-bar.tsx'
 
 const names = (since: string | null, until: string | null = null, hasText = false) =>
   longerTimes(since, until, hasText).map(({ name }) => name)

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { isoTime } from '../../../app/clock.ts'
 import { dayStart } from '../../../app/clock.ts'
-import { differences, facts, filterBody, filterParams, noFilter } from './model.ts'
+import { differences, facts, filterBody, filterParams, noFilter } from './audit.tsx'
 
 test('only changed fields are listed, with “none” for missing ones', () => {
   const metadata = {

@@ -1,7 +1,7 @@
 /** The conditions of alert rules as text, and percentages that convert without loss. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { isRuleKind, percent, ruleNames, ruleCondition, shareOf } from './rule-labels.ts'
+import { isRuleKind, percent, ruleNames, ruleCondition, shareOf } from './rules.tsx'
 
 const none = { threshold: null, minutes: null, eventsMin: null }
 

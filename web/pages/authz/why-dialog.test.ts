@@ -1,7 +1,7 @@
 /** A denial counts once, attempts are those before it, and the evidence is what the event carries. */
 import { expect, test } from 'bun:test'
 import type { TraceEvent } from '../../api/api.ts'
-import { attempts, deedOf, evidenceOf, isRefusal, verdictOf } from './why-labels.ts'
+import { attempts, deedOf, evidenceOf, isRefusal, verdictOf } from './why-dialog.tsx'
 
 const event = (more: Partial<TraceEvent>): TraceEvent => ({
   id: 'e',

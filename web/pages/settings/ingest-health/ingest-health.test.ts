@@ -1,8 +1,9 @@
 /** Hour columns sum up to the answer, and active keys have their issues. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { IngestKey } from '../../../api/ingest-api.ts'
-import { hourColumns, keyIssues, shares } from './model.ts'
+import type { IngestKey } from '../../../api/operate-api.ts'
+import { hourColumns, shares } from './hours.tsx'
+import { keyIssues } from './ingest-health.tsx'
 
 const since = '2026-06-23T00:00:00.000Z'
 const sums = { requests: 1, refused: 0, accepted: 0, deduped: 0, rejected: 0 }
