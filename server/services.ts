@@ -1,8 +1,8 @@
 /** The services of a running server. Every feature declares the ones it needs in its own signature. */
 import type { Store } from '../db/contract/store.ts'
 import type { SigningKey } from './audit/signing.ts'
-import type { HalfSignIns } from './identity/sign-in/half-sign-ins.ts'
-import type { Provider } from './identity/sign-in/provider.ts'
+import type { HalfSignIns } from './identity/sign-in/second-factor.ts'
+import type { Provider } from './identity/sign-in/provider-routes.ts'
 import type { Backups } from './operations/backup/backups.ts'
 import type { SignIns } from './identity/sign-in/sign-ins.ts'
 import type { Throttle } from './identity/sign-in/throttle.ts'

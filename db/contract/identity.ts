@@ -325,7 +325,7 @@ export interface ApiKey {
 }
 
 /** The settings of a key that can change. */
-export type KeyTerms = Pick<ApiKey, 'label' | 'scopes' | 'siteIds' | 'behindProxy' | 'expiresAtMs'>
+export type KeySettings = Pick<ApiKey, 'label' | 'scopes' | 'siteIds' | 'behindProxy' | 'expiresAtMs'>
 
 export interface KeyStore {
   create(command: { key: ApiKey; audit: AuditEntry }): Promise<void>
@@ -335,7 +335,7 @@ export interface KeyStore {
   /** `not_found` for an unknown key of the organization. Revoking again returns false and writes no audit entry. */
   revoke(command: { orgId: string; keyId: string; now: number; audit: AuditEntry }): Promise<boolean>
   /** `conflict` when the key is revoked. */
-  change(command: { orgId: string; keyId: string; terms: KeyTerms; audit: AuditEntry }): Promise<void>
+  change(command: { orgId: string; keyId: string; settings: KeySettings; audit: AuditEntry }): Promise<void>
   /** Stores the successor. The old key ends at `oldEndsAtMs` unless it ends sooner; `conflict` when revoked. */
   rotate(command: {
     orgId: string

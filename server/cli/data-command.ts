@@ -8,12 +8,11 @@ import { openStoreAccess, type StoreAccess } from '../runtime/store-access.ts'
 import { linkOptions } from './options.ts'
 import { printAnswer, type Answer } from './print.ts'
 import { AppError } from '../errors.ts'
-import { readEmail } from '../identity/people/email.ts'
+import { readEmail, type Acting } from '../identity/people/members.ts'
 import { textOf, type Params, type Work, type WorkTable } from '../runtime/work.ts'
 import type { Command, CommandText, Invocation, KnownCommand } from './command.ts'
 import type { Options } from './option.ts'
 import type { Org, Store } from '../../db/contract/store.ts'
-import type { Acting } from '../identity/people/members.ts'
 
 interface DataCommand<O extends Options> extends CommandText {
   options: O

@@ -83,14 +83,14 @@ export const siteCases: Cases = {
 }
 
 export const keyInUseCases: Cases = {
-  async 'terms change in memory and on disk, and a revoked key changes no more'({ store, orgId }) {
+  async 'settings change in memory and on disk, and a revoked key changes no more'({ store, orgId }) {
     const key = makeKey(orgId)
     await store.keys.create({ key, audit: makeAudit(orgId) })
-    const terms = { label: 'other', scopes: [], siteIds: ['a'], behindProxy: true, expiresAtMs: noon + 9 }
-    const command = { orgId, keyId: key.id, terms, audit: makeAudit(orgId) }
+    const settings = { label: 'other', scopes: [], siteIds: ['a'], behindProxy: true, expiresAtMs: noon + 9 }
+    const command = { orgId, keyId: key.id, settings, audit: makeAudit(orgId) }
     await writesOnce(store, command.audit, () => store.keys.change(command))
-    expect(await store.keys.findByHash(key.hash)).toEqual({ ...key, ...terms })
-    expect(await store.keys.list({ orgId })).toEqual([{ ...key, ...terms }])
+    expect(await store.keys.findByHash(key.hash)).toEqual({ ...key, ...settings })
+    expect(await store.keys.list({ orgId })).toEqual([{ ...key, ...settings }])
     const foreign = { ...command, orgId: 'org_none', audit: makeAudit(orgId) }
     expect((await failure(store.keys.change(foreign))).kind).toBe('not_found')
     await store.keys.revoke({ orgId, keyId: key.id, now: noon, audit: makeAudit(orgId) })

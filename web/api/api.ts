@@ -19,7 +19,7 @@ import type {
 } from '../../server/dashboard/shapes.ts'
 import type { ErrorCode, Issue } from '../../server/errors.ts'
 import type { KeyView } from '../../server/identity/keys/routes.ts'
-import type { SessionView } from '../../server/identity/sign-in/session-view.ts'
+import type { SessionView } from '../../server/identity/sign-in/routes.ts'
 import type { KnaphCounts } from '../../server/api/registry/memory-routes.ts'
 import type { ToolCalls } from '../../server/api/registry/tool-calls.ts'
 import type { Histogram } from '../../server/api/traces/histogram.ts'

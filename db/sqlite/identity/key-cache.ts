@@ -22,7 +22,7 @@ export function cachedKeys(
     },
     async change(command) {
       await remote.change(command)
-      keys.change(command.keyId, (key) => void Object.assign(key, structuredClone(command.terms)))
+      keys.change(command.keyId, (key) => void Object.assign(key, structuredClone(command.settings)))
     },
     async rotate(command) {
       await remote.rotate(command)

@@ -46,7 +46,7 @@ export function changeKey({ db, orm }: WriteContext, command: Parameters<KeyStor
   requireKey(orm, command)
   const changed = orm
     .update(apiKey)
-    .set(command.terms)
+    .set(command.settings)
     .where(and(eq(apiKey.id, command.keyId), isNull(apiKey.revokedAtMs)))
     .returning({ id: apiKey.id })
     .all()

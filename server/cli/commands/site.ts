@@ -1,6 +1,6 @@
 /** `sightglass site`: lists, names, hides and restricts sites. */
 import { UsageError } from '../../errors.ts'
-import { changeSite } from '../../identity/organizations/sites.ts'
+import { changeSite } from '../../identity/organizations/organizations.ts'
 import { textOf, textOrNull } from '../../runtime/work.ts'
 import { given, type Noun } from '../command.ts'
 import { dataCommand, machineIn } from '../data-command.ts'

@@ -1,11 +1,14 @@
-/** Creates, changes, rotates and revokes API keys. The secret of a key is shown once; the store has its hash. */
+/**
+ * Creates, changes, rotates and revokes API keys, and records their last use. The secret of a key is shown once; the
+ * store has its hash.
+ */
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { newApiKey, newId, sha256Hex } from '../../ids.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { AppError } from '../../errors.ts'
-import type { ApiKey, KeyKind, KeyTerms, Store } from '../../../db/contract/store.ts'
+import type { ApiKey, KeyKind, KeySettings, Store } from '../../../db/contract/store.ts'
 import type { Scope } from '../../http/guard.ts'
 
 export interface MintRequest {
@@ -74,7 +77,7 @@ export function readLabel(text: string): string {
 }
 
 /** Throws 400 `invalid_body` for a setting that this kind of key does not have, or an invalid value. */
-export function checkSettings(kind: KeyKind, settings: Omit<KeyTerms, 'label'>, now: number): void {
+export function checkSettings(kind: KeyKind, settings: Omit<KeySettings, 'label'>, now: number): void {
   const { scopes: given, siteIds, behindProxy, expiresAtMs } = settings
   if (given.length > 0 && kind !== 'secret') throw wrongField('scopes', 'Only secret keys have scopes.')
   const strange = given.find((scope) => !scopes.some((known) => known === scope))
@@ -93,7 +96,7 @@ export function checkSettings(kind: KeyKind, settings: Omit<KeyTerms, 'label'>, 
 }
 
 /** The settings as an audit entry records them. */
-export function settingsView({ label, scopes, siteIds, behindProxy, expiresAtMs }: KeyTerms | ApiKey) {
+export function settingsView({ label, scopes, siteIds, behindProxy, expiresAtMs }: KeySettings | ApiKey) {
   const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
   return { label, scopes, siteIds, behindProxy, expiresAt }
 }
@@ -128,7 +131,7 @@ export async function changeKey(
   checkSettings(key.kind, settings, clock.now())
   const metadata = { before: settingsView(key), after: settingsView(settings) }
   const audit = auditEntry(who, { action: `${key.kind}_key.changed`, target: keyId, metadata }, clock.now())
-  await store.keys.change({ orgId: who.orgId, keyId, terms: settings, audit })
+  await store.keys.change({ orgId: who.orgId, keyId, settings, audit })
   return { ...key, ...settings }
 }
 
@@ -185,4 +188,40 @@ export async function revokeKey(
   const audit = auditEntry({ orgId, actor }, act, now)
   await store.keys.revoke({ orgId, keyId, now, audit })
   return (await find())!
+}
+
+/** When and from where each key was last used; a job writes it to the store once per minute. */
+export interface LastUses {
+  used(key: ApiKey, atMs: number, address: string): void
+  /** Writes pending uses; a failed write is retried at the next flush. */
+  flush(): Promise<void>
+}
+
+const minuteMs = 60_000
+
+export function makeLastUses(store: Pick<Store, 'keys'>): LastUses {
+  let waiting = new Map<string, { keyId: string; atMs: number; address: string }>()
+  return {
+    used(key, atMs, address) {
+      const minute = atMs - (atMs % minuteMs)
+      const pending = waiting.get(key.id)
+      if (pending) {
+        pending.atMs = minute
+        pending.address = address
+      } else if (key.lastUsedAtMs !== minute || key.lastUsedAddress !== address) {
+        waiting.set(key.id, { keyId: key.id, atMs: minute, address })
+      }
+    },
+    async flush() {
+      if (waiting.size === 0) return
+      const uses = waiting
+      waiting = new Map()
+      try {
+        await store.keys.touch([...uses.values()])
+      } catch (error) {
+        for (const [id, use] of uses) if (!waiting.has(id)) waiting.set(id, use)
+        throw error
+      }
+    },
+  }
 }

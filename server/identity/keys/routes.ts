@@ -75,9 +75,9 @@ export function keyRoutes(services: KeyRoutesServices) {
       '/api/keys/:id/change',
       async ({ request, params }) => {
         const who = await manager(request)
-        const { expiresAt, ...terms } = await readFields(request, changeFields)
+        const { expiresAt, ...settings } = await readFields(request, changeFields)
         const expiresAtMs = typeof expiresAt === 'string' ? readTime(expiresAt) : expiresAt
-        const key = await changeKey(services, who, params.id, { ...terms, expiresAtMs })
+        const key = await changeKey(services, who, params.id, { ...settings, expiresAtMs })
         return json({ key: keyView(key) })
       },
       unparsed,

@@ -19,7 +19,7 @@ import {
   slugCharsMax,
   slugOf,
 } from './organizations.ts'
-import { changeSite } from './sites.ts'
+import { changeSite } from './organizations.ts'
 import type { Org, OrgDeletion, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 

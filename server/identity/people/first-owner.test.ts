@@ -9,7 +9,7 @@ import { hashPassword } from '../sign-in/password.ts'
 import { openDataFolder } from '../../runtime/open-data-folder.ts'
 import { AppError } from '../../errors.ts'
 import { sha256Hex } from '../../ids.ts'
-import { readEmail } from './email.ts'
+import { readEmail } from './members.ts'
 import { createFirstOwner } from './first-owner.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sightglass-owner-'))

@@ -2,7 +2,7 @@
 import { auditEntry } from '../../audit/entry.ts'
 import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
-import { readEmail } from './email.ts'
+import { readEmail } from './members.ts'
 import { AppError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
 import type { Account, SignIn, Store } from '../../../db/contract/store.ts'

@@ -8,7 +8,7 @@ import { json } from '../../http/response.ts'
 import { readFields } from '../../http/validate.ts'
 import { readQuery } from '../../http/request.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
-import { invite, revokeInvitation } from './invitations.ts'
+import { invite, revokeInvitation } from './members.ts'
 import { changeRole, listMembers, readRole, removeMember, type Acting } from './members.ts'
 
 export interface PeopleRoutesServices {

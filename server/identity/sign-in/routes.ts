@@ -1,20 +1,22 @@
-/** Routes of the first owner's setup, password reset, the current session and sign-out. */
+/** Routes of sessions: the first owner's setup, sign-in, invitations, password reset, sign-out, current session. */
 import { Elysia } from 'elysia'
-import { createFirstOwner, type FirstOwnerRequest } from '../people/first-owner.ts'
+import { createFirstOwner } from '../people/first-owner.ts'
 import { AppError } from '../../errors.ts'
 import { json } from '../../http/response.ts'
 import { contextOf, readQuery } from '../../http/request.ts'
 import { readFields } from '../../http/validate.ts'
 import { newId, sha256Hex } from '../../ids.ts'
-import type { Store } from '../../../db/contract/store.ts'
-import type { Provider } from './provider.ts'
-import type { SignIns } from './sign-ins.ts'
-import type { Clock } from '../../clock.ts'
 import { checkPasswordRules, hashPassword } from './password.ts'
-import { requireSameOrigin } from '../same-origin.ts'
-import { sessionOf, sessionView } from './session-view.ts'
-import { senderName } from '../../http/address.ts'
+import { requireSameOrigin, type Begun, type SignIns } from './sign-ins.ts'
+import { addressOf, senderName } from '../../http/address.ts'
+import { acceptInvitation, invitationOver, openInvitation, type OpenInvitation } from '../people/members.ts'
+import { proofOf, seedPurpose, type HalfSignIns, type Who } from './second-factor.ts'
+import { checkPassword, signInWithPassword, throttledNames } from './sign-in.ts'
+import type { SignInView, Store } from '../../../db/contract/store.ts'
+import type { Provider } from './provider-routes.ts'
+import type { Clock } from '../../clock.ts'
 import type { Throttle } from './throttle.ts'
+import type { Webhooks } from '../../webhooks/start.ts'
 
 export interface AuthRoutesServices {
   store: Store
@@ -43,14 +45,9 @@ export function authRoutes(services: AuthRoutesServices) {
       '/api/setup',
       async ({ request }) => {
         requireSameOrigin(request)
-        const members = { token: 'text', email: 'text', password: 'text' } as const
-        const { token, email, password } = await readFields(request, members)
-        let cookie = ''
-        const signIn: FirstOwnerRequest['signIn'] = (who) => {
-          const draft = signIns.draft(request, who)
-          cookie = draft.cookie
-          return draft
-        }
+        const fields = { token: 'text', email: 'text', password: 'text' } as const
+        const { token, email, password } = await readFields(request, fields)
+        const { signIn, cookie } = drafted(signIns, request)
         const claim = { email, password, linkHash: sha256Hex(token), signIn, actor: 'system' }
         const made = await createFirstOwner(store, claim, clock)
         if (made.status === 'link_invalid') throw await linkRefused(services, request, linkInvalid())
@@ -58,7 +55,7 @@ export function authRoutes(services: AuthRoutesServices) {
           throw new AppError('conflict', 'This setup link was used. The appliance already has an owner.', {
             hint: 'Sign in. If the password is lost, run “sightglass account reset-password” on the server.',
           })
-        return json(await sessionOf(services, request, cookie), 201, { 'set-cookie': cookie })
+        return sessionResponse(services, request, cookie(), 201)
       },
       unparsed,
     )
@@ -90,10 +87,156 @@ export function authRoutes(services: AuthRoutesServices) {
         const view = await signIns.requirePerson(request)
         const { orgId } = await readFields(request, { orgId: 'text' })
         const cookie = await signIns.switchOrg(request, view, orgId)
-        return json(await sessionOf(services, request, cookie), 200, { 'set-cookie': cookie })
+        return sessionResponse(services, request, cookie)
       },
       unparsed,
     )
+}
+
+/** Routes of signing in: by password, then by code if the account has a second factor; or by invitation link. */
+interface SignInRoutesServices extends AuthRoutesServices {
+  throttle: Throttle
+  halfSignIns: HalfSignIns
+  webhooks: Webhooks
+}
+
+export function signInRoutes(services: SignInRoutesServices) {
+  return new Elysia()
+    .post(
+      '/api/sign-in',
+      async ({ request }) => {
+        requireSameOrigin(request)
+        const { email, password } = await readFields(request, { email: 'text', password: 'text' })
+        const who = await signInWithPassword(services, email, password, contextOf(request).address)
+        return begin(services, request, who)
+      },
+      unparsed,
+    )
+    .post(
+      '/api/sign-in/code',
+      async ({ request }) => {
+        requireSameOrigin(request)
+        const { token, code } = await readFields(request, { token: 'text', code: 'text' })
+        return withCode(services, request, token, code)
+      },
+      unparsed,
+    )
+    .post(
+      '/api/invitations/look',
+      async ({ request }) => {
+        requireSameOrigin(request)
+        const { token } = await readFields(request, { token: 'text' })
+        const { invitation, orgName, account } = await requireInvitation(services, request, token)
+        const { email, role } = invitation
+        return json({ email, role, orgName, hasAccount: account !== null })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/invitations/accept',
+      async ({ request }) => {
+        requireSameOrigin(request)
+        const { token, password } = await readFields(request, { token: 'text', password: 'text' })
+        return accept(services, request, await requireInvitation(services, request, token), password)
+      },
+      unparsed,
+    )
+}
+
+async function requireInvitation(
+  services: SignInRoutesServices,
+  request: Request,
+  token: string,
+): Promise<OpenInvitation> {
+  const open = await openInvitation(services, token)
+  if (open === null) throw await linkRefused(services, request, invitationOver())
+  return open
+}
+
+/** Adds the membership and signs in; an account with a second factor must enter its code afterwards. */
+async function accept(
+  services: SignInRoutesServices,
+  request: Request,
+  open: OpenInvitation,
+  password: string,
+): Promise<Response> {
+  const { account } = open
+  // The link of an invitation alone must not give access to an existing account.
+  if (account !== null) await checkPassword(services, account, password, contextOf(request).address)
+  const factor = account && (await services.store.secondFactors.find(account.id))
+  const { signIn, cookie } = drafted(services.signIns, request)
+  const joined = await acceptInvitation(services, open, password, factor === null ? signIn : null)
+  if (factor !== null) return begin(services, request, joined)
+  return sessionResponse(services, request, cookie())
+}
+
+/** Drafts a sign-in for another command to store; `cookie` is its Set-Cookie header afterwards. */
+function drafted(signIns: SignIns, request: Request) {
+  let cookie = ''
+  const signIn = (who: { accountId: string; orgId: string }) => {
+    const draft = signIns.draft(request, who)
+    cookie = draft.cookie
+    return draft
+  }
+  return { signIn, cookie: () => cookie }
+}
+
+/** A session, or for an account with a second factor a token that proves the password for five minutes. */
+async function begin(services: SignInRoutesServices, request: Request, who: Who): Promise<Response> {
+  if ((await services.store.secondFactors.find(who.accountId)) !== null)
+    return json({ secondFactor: true, token: services.halfSignIns.begin(who) })
+  const begun = await services.signIns.begin(request, who)
+  if (begun.status !== 'done') throw passwordChanged()
+  return sessionResponse(services, request, begun.cookie)
+}
+
+async function withCode(
+  services: SignInRoutesServices,
+  request: Request,
+  token: string,
+  code: string,
+): Promise<Response> {
+  const { store, clock, throttle, halfSignIns, signIns, webhooks } = services
+  const half = halfSignIns.find(token)
+  const account = half && (await store.accounts.find(half.accountId))
+  const factor = half && (await store.secondFactors.find(half.accountId))
+  if (half === null || factor === null || account?.passwordHash !== half.passwordHash) throw startAgain()
+  if (!account.memberships.some(({ orgId }) => orgId === half.orgId)) throw startAgain()
+  const { accountId, orgId, email } = half
+  const { address } = contextOf(request)
+  const { names } = await throttledNames(services, { account, email: accountId, address }, 'code')
+  let begun: Begun | null = null
+  const { right, refusedBefore } = await throttle.attempt(names, async () => {
+    const proof = proofOf(factor, webhooks.box.decrypt(seedPurpose, factor.sealedSeed), code, clock.now())
+    if (proof === null || !halfSignIns.hold(token)) return false
+    const by = 'step' in proof ? 'totp' : 'recovery_code'
+    try {
+      begun = await signIns.begin(request, half, { proof, by })
+    } finally {
+      if (begun?.status !== 'done') halfSignIns.release(token)
+    }
+    return begun.status !== 'used'
+  })
+  if (!right || begun === null) {
+    const refused = refusedBefore > 0 ? { refusedBefore } : {}
+    await signIns.noteFailure({ accountId, orgId }, { email, address, at: 'second factor', ...refused })
+    throw new AppError('unauthorized', 'The code is wrong or was already used.', { reason: 'no_session' })
+  }
+  const { status, cookie } = begun as Begun
+  if (status !== 'done') throw startAgain()
+  return sessionResponse(services, request, cookie)
+}
+
+function startAgain(): AppError {
+  return new AppError('unauthorized', 'This sign-in expired, or the password was changed. Sign in again.', {
+    reason: 'no_session',
+  })
+}
+
+function passwordChanged(): AppError {
+  return new AppError('unauthorized', 'The password was changed. Sign in again.', {
+    reason: 'no_session',
+  })
 }
 
 /** Checks the link before the password is hashed, because hashing is expensive. */
@@ -118,7 +261,7 @@ async function resetPassword(
 }
 
 /** Throttles guesses at links by sender, separately from sign-ins; a valid link is never throttled. */
-export async function linkRefused(
+async function linkRefused(
   { linkThrottle }: AuthRoutesServices,
   request: Request,
   refusal: AppError,
@@ -138,3 +281,38 @@ function linkInvalid(): AppError {
     hint: 'On the server, restart the appliance for a new setup link, or run “sightglass account”.',
   })
 }
+
+type SessionViewServices = Pick<AuthRoutesServices, 'store' | 'version' | 'publicUrl' | 'basePath'>
+
+/** The response that begins the session of `cookie`, a new Set-Cookie header. */
+async function sessionResponse(
+  services: SessionViewServices,
+  request: Request,
+  cookie: string,
+  status = 200,
+): Promise<Response> {
+  const token = cookie.slice(cookie.indexOf('=') + 1, cookie.indexOf(';'))
+  const view = await services.store.signIns.find(sha256Hex(token))
+  if (!view) throw new Error('invariant: a new sign-in is stored')
+  return json(sessionView(services, request, view), status, { 'set-cookie': cookie })
+}
+
+/** The session as the dashboard sees it. */
+function sessionView(
+  { version, ...where }: SessionViewServices,
+  request: Request,
+  { account, org, role, lacksSecondFactor }: SignInView,
+) {
+  const { secure, local } = contextOf(request)
+  return {
+    account: { id: account.id, email: account.email, operator: account.operator },
+    org: { id: org.id, slug: org.slug, name: org.name },
+    role,
+    lacksSecondFactor, // until it has one, only routes of the account itself respond
+    version,
+    ingestUrl: addressOf(request, where),
+    insecure: !secure && !local,
+  }
+}
+
+export type SessionView = ReturnType<typeof sessionView>

@@ -3,14 +3,14 @@
  * from which the account signed in before has its own throttle, so an attacker elsewhere locks nobody out.
  */
 import { applianceOrgId } from '../../../db/contract/audit.ts'
-import type { Account, AuditEntry, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
-import type { Clock } from '../../clock.ts'
-import type { Who } from './half-sign-ins.ts'
 import { hashPassword, needsRehash, verifyPassword, type HashLane } from './password.ts'
 import { senderName } from '../../http/address.ts'
+import type { Account, AuditEntry, Store } from '../../../db/contract/store.ts'
+import type { Clock } from '../../clock.ts'
+import type { Who } from './second-factor.ts'
 import type { Throttle } from './throttle.ts'
 
 export interface SignInServices {
@@ -83,13 +83,13 @@ export async function throttledNames(
 ): Promise<{ names: string[]; lane: HashLane }> {
   const network = senderName(address)
   const sinceMs = clock.now() - limits.knownNetworkMs
-  const asked = { accountId: account?.id ?? '', network, sinceMs } // takes the same time for unknown accounts
-  if (await store.signIns.knowsNetwork(asked))
+  const query = { accountId: account?.id ?? '', network, sinceMs } // as slow for unknown accounts
+  if (await store.signIns.knowsNetwork(query))
     return { names: [`${kind} ${email} ${network}`], lane: 'known' }
   return { names: [`${kind} ${email}`, `sender ${network}`], lane: 'sign-in' }
 }
 
-interface Asked {
+interface PasswordCheck {
   account: Account
   password: string
   address: string
@@ -99,7 +99,7 @@ interface Asked {
 
 async function requirePassword(
   services: SignInServices,
-  { account, password, address, names, lane }: Asked,
+  { account, password, address, names, lane }: PasswordCheck,
 ): Promise<void> {
   const { right, refusedBefore } = await services.throttle.attempt(names, () =>
     verifyPassword(password, account.passwordHash, lane),

@@ -5,8 +5,7 @@ import { AppError } from '../../errors.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
 import { contextOf } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
-import { requireSameOrigin } from '../same-origin.ts'
-import { senderName } from '../../http/address.ts'
+import { hostName, senderName } from '../../http/address.ts'
 import type { AuditEntry, Proof, Role, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 
@@ -227,4 +226,32 @@ export function readCookie(header: string | null, scope: CookieScope): string | 
 export function cookieHeader(token: string, scope: CookieScope, maxAgeMs: number): string {
   const flags = `HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeMs / 1000)}${scope.secure ? '; Secure' : ''}`
   return `${nameOf(scope)}=${token}; Path=${scope.basePath || '/'}; ${flags}`
+}
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/**
+ * Throws 403 for a cross-site POST: by Sec-Fetch-Site where the browser sends it, else by Origin against Host (OWASP
+ * CSRF cheat sheet, the rule of Go 1.25).
+ */
+export function requireSameOrigin(request: Request): void {
+  if (safeMethods.has(request.method)) return
+  const site = request.headers.get('sec-fetch-site')
+  if (site !== null) {
+    if (site === 'same-origin' || site === 'none') return
+    throw crossSite()
+  }
+  const origin = request.headers.get('origin')
+  if (origin === null) return // not a browser, which would attach the cookie by itself
+  const host = request.headers.get('host')
+  const match = /^https?:\/\/(.+)$/.exec(origin)
+  if (host === null || !match || match[1]!.toLowerCase() !== host.toLowerCase() || hostName(host) === null) {
+    throw crossSite()
+  }
+}
+
+function crossSite(): AppError {
+  return new AppError('forbidden', 'The request came from another site.', {
+    hint: 'Behind a reverse proxy, pass the Host header through unchanged.',
+  })
 }
