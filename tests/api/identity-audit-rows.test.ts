@@ -1,5 +1,5 @@
 /** Every route that changes something writes exactly one audit row, and none when it fails; none is forgotten. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Secret, TOTP } from 'otpauth'
 import { prepareFirstOwner } from '../../server/identity/people/first-owner.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
@@ -20,9 +20,6 @@ import {
 } from '../support/people.ts'
 import { allRoutes, nameOf } from '../support/routes.ts'
 import { testServer, type TestServer } from '../support/server.ts'
-
-// Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(90_000)
 
 let server: TestServer
 let owner: Person

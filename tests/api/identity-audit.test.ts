@@ -1,5 +1,5 @@
 /** The audit trail over real HTTP: exports by key and sign-in, filters, the guard, other organizations, the proof. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import type { AuditEntry, Org } from '../../db/contract/store.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
@@ -7,9 +7,6 @@ import { isSoundHead, type SignedHead } from '../../server/audit/signing.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'
 import { documentedVerifier } from '../support/proof-verifier.ts'
 import { testServer, type TestServer } from '../support/server.ts'
-
-// Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(90_000)
 
 let server: TestServer
 let other: Org

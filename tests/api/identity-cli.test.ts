@@ -14,8 +14,7 @@ import { auditCount, makeAccount, makeOrg } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-// Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(90_000)
+setDefaultTimeout(90_000) // one test starts the executable 26 times
 
 type Params = { [member: string]: Json }
 type Answer = { [member: string]: Json } & { id: string; deliveryId: string }

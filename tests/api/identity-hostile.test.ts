@@ -1,11 +1,8 @@
 /** Bad input around people and keys: mass assignment, fixed and replayed sessions, used links, odd and huge names. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { newToken } from '../../server/ids.ts'
 import { auditCount, caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
-
-// Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(90_000)
 
 let server: TestServer
 let owner: Person

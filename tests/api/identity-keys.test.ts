@@ -1,10 +1,7 @@
 /** Sites that only some keys may write, and keys in use: their terms, their change, their rotation, over real HTTP. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { auditCount, makeOrg, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
-
-// Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(90_000)
 
 let server: TestServer
 let owner: Person

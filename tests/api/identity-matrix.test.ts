@@ -1,5 +1,5 @@
 /** Every route of the dashboard in every role and without one, against the table in server/identity/DESIGN.md. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Org, Role } from '../../db/contract/store.ts'
@@ -8,9 +8,6 @@ import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import { makeAccount, makeOrg } from '../support/people.ts'
 import { allRoutes, nameOf } from '../support/routes.ts'
 import { testServer, type TestServer } from '../support/server.ts'
-
-// Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(90_000)
 
 const people = ['owner', 'admin', 'analyst', 'viewer', 'operator'] as const
 type Person = (typeof people)[number]

@@ -1,6 +1,6 @@
 /** Organizations, people, invitations, second factor and sign-ins, over real HTTP with real cookies. */
 import { Database } from 'bun:sqlite'
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { TOTP, Secret } from 'otpauth'
 import { deleteDueOrgs } from '../../server/identity/organizations/organizations.ts'
@@ -8,9 +8,6 @@ import { startLog } from '../../server/log.ts'
 import { caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { unending } from '../support/unending.ts'
-
-// Passwords are meant to be slow to check, more so on a busy machine.
-setDefaultTimeout(90_000)
 
 let server: TestServer
 let owner: Person

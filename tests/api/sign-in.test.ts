@@ -9,7 +9,7 @@ const password = 'a window in a vessel'
 let server: TestServer
 
 beforeAll(async () => {
-  server = await testServer({ allowedHosts: ['box.lan'] })
+  server = await testServer({ allowedHosts: ['box.lan'] }, 'argon2id')
 })
 afterAll(() => server[Symbol.asyncDispose]())
 

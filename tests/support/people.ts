@@ -7,9 +7,6 @@ import type { CallOptions, TestServer } from './server.ts'
 
 export const password = 'a window in a vessel'
 
-// One hash for everybody, because hashing is slow on purpose.
-let hashed: Promise<string> | null = null
-
 export interface Person {
   id: string
   email: string
@@ -24,7 +21,6 @@ export async function makeAccount(
   role: Role,
   { operator = false } = {},
 ): Promise<{ id: string; email: string }> {
-  hashed ??= hashPassword(password)
   const id = newId('usr')
   const email = `${role}-${id
     .slice(-6)
@@ -32,7 +28,7 @@ export async function makeAccount(
     .replace(/[^a-z0-9]/g, 'x')}@example.com`
   const act = { action: 'account.created', target: id, metadata: { email } }
   const now = clock.now()
-  const account = { id, email, passwordHash: await hashed, operator, createdAtMs: now }
+  const account = { id, email, passwordHash: await hashPassword(password), operator, createdAtMs: now }
   const audit = auditEntry({ orgId: org.id, actor: 'cli' }, act, now)
   await store.accounts.create({ account, orgId: org.id, role, audit })
   return { id, email }

@@ -9,6 +9,7 @@ import { newId } from '../../server/ids.ts'
 import { mintKey } from '../../server/identity/keys/keys.ts'
 import { startLog } from '../../server/log.ts'
 import { startServer } from '../../server/runtime/serve.ts'
+import { quickPasswords } from './quick-passwords.ts'
 import { tempDir } from './temp-dir.ts'
 
 export interface TestServer extends AsyncDisposable {
@@ -39,7 +40,12 @@ export interface CallOptions {
   headers?: Record<string, string>
 }
 
-export async function testServer(config: Partial<ServeConfig> = {}): Promise<TestServer> {
+/** Hashes passwords quickly, unless they are what the test is about. */
+export async function testServer(
+  config: Partial<ServeConfig> = {},
+  passwords: 'quick' | 'argon2id' = 'quick',
+): Promise<TestServer> {
+  const endQuickPasswords = passwords === 'quick' ? quickPasswords() : () => {}
   const temp = tempDir('api')
   let movedMs = 0
   let jumpedMs = 0
@@ -97,6 +103,7 @@ export async function testServer(config: Partial<ServeConfig> = {}): Promise<Tes
       await server.stop()
       await store.close()
       await log.close()
+      endQuickPasswords()
       temp.remove()
     },
   }
