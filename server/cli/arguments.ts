@@ -46,7 +46,7 @@ export function readArguments(args: string[], commands: Commands): Arguments {
   for (const token of given) readFlag(token, table.get(token.name)!, flags)
   const help = flags.get('help') === 'true'
   if (version) words.length = 0 // --version wins over everything else
-  const command = version ? commandNamed('version', commands)! : takeCommand(words, help, commands)
+  const command = version ? commandNamed('version', commands)! : commandIn(words, help, commands)
   const { name, options } = command
   if (words.length > (command.argumentsMax ?? (command.arguments === undefined ? 0 : 1)))
     throw new UsageError(`unexpected argument "${words.at(-1)}" for "sightglass ${name}"`, helpHint(name))
@@ -134,7 +134,7 @@ function unknownFlag(
 }
 
 /** Removes the name of the command from the front of `words`. No words mean serve. */
-function takeCommand(words: string[], help: boolean, commands: Commands): KnownCommand {
+function commandIn(words: string[], help: boolean, commands: Commands): KnownCommand {
   const helpCommand = commandNamed('help', commands)!
   if (words.length === 0) return help ? helpCommand : commandNamed('serve', commands)!
   const [first = '', second] = words

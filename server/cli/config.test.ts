@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { takeEnvironment, type Environment } from '../system/environment.ts'
+import { isolateEnvironment, type Environment } from '../system/environment.ts'
 import { optionTable } from './arguments.ts'
 import { commands } from './run.ts'
 import { readInvocation as readWith, secretVariables } from './config.ts'
@@ -146,7 +146,7 @@ describe('sources', () => {
       SIGHTGLASS_ADMIN_PASSWORD: 'secret',
       PATH: '/bin',
     }
-    expect(takeEnvironment(secretVariables(commands), environment)['SIGHTGLASS_ADMIN_PASSWORD']).toBe(
+    expect(isolateEnvironment(secretVariables(commands), environment)['SIGHTGLASS_ADMIN_PASSWORD']).toBe(
       'secret',
     )
     expect(Object.keys(environment)).toEqual(['PATH'])

@@ -2,7 +2,7 @@
 import * as table from './nouns.ts'
 import { UsageError } from '../errors.ts'
 import { problemOf } from '../runtime/work.ts'
-import { takeEnvironment, type Environment } from '../system/environment.ts'
+import { isolateEnvironment, type Environment } from '../system/environment.ts'
 import { readInvocation, secretVariables } from './config.ts'
 import { environmentTwin } from './option.ts'
 import { print, printError } from './print.ts'
@@ -10,7 +10,7 @@ import { groups, type Command, type KnownCommand, type Noun } from './command.ts
 import { commonOptions } from './options.ts'
 
 export async function run(args: string[]): Promise<number> {
-  const environment = takeEnvironment(secretVariables(commands))
+  const environment = isolateEnvironment(secretVariables(commands))
   try {
     const invocation = readInvocation(args, environment, commands)
     if (!invocation.help || invocation.command.name === 'help')

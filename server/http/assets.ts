@@ -104,13 +104,13 @@ export function assetResponse(request: Request, asset: Asset, more: Record<strin
 /** The smallest encoding the client accepts (RFC 9110 §12.5.3), or identity. */
 function chooseEncoding(header: string | null, asset: Asset): string {
   if (!header) return 'identity'
-  const taken = new Map<string, number>()
+  const weights = new Map<string, number>()
   for (const part of header.split(',')) {
     const [name = '', ...parameters] = part.trim().toLowerCase().split(';')
     const weight = parameters.map((each) => each.trim()).find((each) => each.startsWith('q='))
-    taken.set(name.trim(), weight ? Number(weight.slice(2)) : 1)
+    weights.set(name.trim(), weight ? Number(weight.slice(2)) : 1)
   }
-  const weightOf = (name: string) => taken.get(name) ?? taken.get('*') ?? 0
+  const weightOf = (name: string) => weights.get(name) ?? weights.get('*') ?? 0
   return ['br', 'zstd', 'gzip'].find((each) => asset.bytes.has(each) && weightOf(each) > 0) ?? 'identity'
 }
 

@@ -55,12 +55,12 @@ export function listen(options: ListenOptions): Listener {
   if (unix !== undefined) return listenOnSocket(options, unix)
   const open = (at: number, tls: TlsPair | null) => bind({ host, port: at }, serveOptions(options, at, tls))
   let server = open(port, options.tls)
-  const taken = server.port ?? port
+  const boundPort = server.port ?? port
   let currentTls = options.tls
   let isPaused = false
   const drained = drains()
   const urlOf = (name: string) =>
-    `${options.tls === null ? 'http' : 'https'}://${listenText({ host: name, port: taken })}${options.basePath}`
+    `${options.tls === null ? 'http' : 'https'}://${listenText({ host: name, port: boundPort })}${options.basePath}`
   return {
     url: urlOf(host),
     link: urlOf(reachableHost(host)),
@@ -69,7 +69,7 @@ export function listen(options: ListenOptions): Listener {
       isPaused = true
     },
     resume() {
-      if (isPaused) server = open(taken, currentTls)
+      if (isPaused) server = open(boundPort, currentTls)
       isPaused = false
     },
     useCertificate(tls) {
@@ -79,10 +79,10 @@ export function listen(options: ListenOptions): Listener {
       }
       drained.add(server.stop())
       try {
-        server = open(taken, tls)
+        server = open(boundPort, tls)
         currentTls = tls
       } catch (error) {
-        server = open(taken, currentTls)
+        server = open(boundPort, currentTls)
         throw error
       }
     },

@@ -31,14 +31,14 @@ export function makeRateLimits({ gateway, ingest }: RateLimitConfig, clock: Cloc
     ingest: ingest && tokenBuckets(ingest, clock),
   }
   const count = (request: Request, kind: keyof typeof buckets, policy: 'address' | 'key', name: string) => {
-    const taken = buckets[kind]?.take(`${policy} ${name}`)
-    if (taken === undefined) return
+    const state = buckets[kind]?.take(`${policy} ${name}`)
+    if (state === undefined) return
     const context = contextOf(request)
-    const applied = { policy, ...taken }
+    const applied = { policy, ...state }
     if (context.rateLimits === undefined) context.rateLimits = [applied]
     else context.rateLimits.push(applied)
-    if (taken.waitMs === 0) return
-    const seconds = Math.ceil(taken.waitMs / 1_000)
+    if (state.waitMs === 0) return
+    const seconds = Math.ceil(state.waitMs / 1_000)
     throw new AppError('rate_limited', `Too many requests from this ${policy}. Try again in ${seconds} s.`, {
       headers: { 'retry-after': String(seconds) },
     })

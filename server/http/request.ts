@@ -119,7 +119,11 @@ export function readQuery(request: Request, allowed: Record<string, ParameterKin
     const kind = Object.hasOwn(allowed, name) ? allowed[name] : undefined
     if (!kind) {
       const known = Object.keys(allowed).join(', ')
-      throw invalidQuery(name, `Unknown parameter '${cut(name)}'. Accepted: ${known || 'none'}.`, 'unknown')
+      throw invalidQuery(
+        name,
+        `Unknown parameter '${shortName(name)}'. Accepted: ${known || 'none'}.`,
+        'unknown',
+      )
     }
     if (value === '' && absentWhenEmpty.has(name)) continue
     const list = values.get(name)
@@ -137,20 +141,21 @@ export function readQuery(request: Request, allowed: Record<string, ParameterKin
 
 /** A 400 that names the wrong parameter. */
 export function invalidQuery(name: string, message: string, code = 'wrong_format'): AppError {
-  const issue: Issue = { path: cut(name), message, code }
+  const issue: Issue = { path: shortName(name), message, code }
   return new AppError('invalid_query', message, { issues: [issue] })
 }
 
-function cut(name: string): string {
+/** A name from a request as errors quote it. */
+export function shortName(name: string): string {
   return name.length > 60 ? `${name.slice(0, 60)}…` : name
 }
 
 /** UTC milliseconds; a bare date is midnight UTC. Throws 400 `invalid_query` that names the parameter. */
 export function parseQueryTime(name: string, text: string): number {
-  const whole = /^\d{4}-\d{2}-\d{2}$/.test(text)
+  const complete = /^\d{4}-\d{2}-\d{2}$/.test(text)
     ? `${text}T00:00:00Z`
     : text.replace(/ (?=\d{2}:\d{2}$)/, '+')
-  const ms = parseTime(whole)
+  const ms = parseTime(complete)
   if (ms === null) {
     throw invalidQuery(
       name,

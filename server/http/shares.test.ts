@@ -3,20 +3,20 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { makeShares, type Owner, type Share } from './shares.ts'
 
-function takeAll(shares: ReturnType<typeof makeShares>, owner: Owner): Share[] {
-  const taken: Share[] = []
-  for (let one = shares.acquire(owner, 1); one !== null; one = shares.acquire(owner, 1)) taken.push(one)
-  return taken
+function acquireAll(shares: ReturnType<typeof makeShares>, owner: Owner): Share[] {
+  const acquired: Share[] = []
+  for (let one = shares.acquire(owner, 1); one !== null; one = shares.acquire(owner, 1)) acquired.push(one)
+  return acquired
 }
 
 test('a holder gets a quarter, its organization half, two organizations a third each', () => {
   const shares = makeShares(600)
-  expect(takeAll(shares, { orgId: 'a', holderId: 'key 1' }).length).toBe(150)
-  expect(takeAll(shares, { orgId: 'a', holderId: 'key 2' }).length).toBe(75)
-  for (let n = 3; n < 50; n++) takeAll(shares, { orgId: 'a', holderId: `key ${n}` })
+  expect(acquireAll(shares, { orgId: 'a', holderId: 'key 1' }).length).toBe(150)
+  expect(acquireAll(shares, { orgId: 'a', holderId: 'key 2' }).length).toBe(75)
+  for (let n = 3; n < 50; n++) acquireAll(shares, { orgId: 'a', holderId: `key ${n}` })
   expect(shares.used()).toBeLessThanOrEqual(300)
   expect(shares.used()).toBeGreaterThan(290)
-  expect(takeAll(shares, { orgId: 'b', holderId: 'key' }).length).toBe(150)
+  expect(acquireAll(shares, { orgId: 'b', holderId: 'key' }).length).toBe(150)
   expect(shares.fits({ orgId: 'c', holderId: 'key' }, 70)).toBe(true)
 })
 

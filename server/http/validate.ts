@@ -3,6 +3,7 @@ import { isLongerThan } from '../text/text.ts'
 import { t, type TSchema } from 'elysia'
 import { AppError, type Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
+import { shortName } from './request.ts'
 import { readJsonObject } from './body.ts'
 
 /** The subset of JSON Schema that the models use. */
@@ -145,18 +146,14 @@ function checkFields(
   for (const name in value) {
     const known = Object.hasOwn(properties, name) ? properties[name] : rest
     if (known === false && issues.length < issuesMax)
-      issues.push({ path: join(path, cut(name)), code: 'unknown', message: 'is not a known field' })
+      issues.push({ path: join(path, shortName(name)), code: 'unknown', message: 'is not a known field' })
     else if (typeof known === 'object' && known !== null)
-      checkSchema(known, value[name], issues, { path: join(path, cut(name)), issuesMax })
+      checkSchema(known, value[name], issues, { path: join(path, shortName(name)), issuesMax })
   }
 }
 
 function join(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`
-}
-
-function cut(name: string): string {
-  return name.length > 60 ? `${name.slice(0, 60)}…` : name
 }
 
 /** Elysia's own `t.Integer` also accepts numbers in strings, which the API rejects. */

@@ -3,16 +3,8 @@ import { expect, test } from 'bun:test'
 import { fastClock } from '../../tests/support/fast-clock.ts'
 import { startJobs, type Job } from '../system/scheduler.ts'
 import { jobTable } from '../jobs.ts'
-import type { Log } from '../log.ts'
+import { silent } from '../../tests/support/silent-log.ts'
 
-const silent: Log = {
-  debug: () => {},
-  info: () => {},
-  warn: () => {},
-  error: () => {},
-  setLevel: () => 'info',
-  close: async () => {},
-}
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const midnight = Date.UTC(2026, 10, 21)
@@ -51,12 +43,12 @@ test('due times are in UTC in every time zone of the machine', async () => {
   process.env.TZ = 'America/New_York'
   try {
     const clock = fastClock(midnight)
-    const turns: string[] = []
-    const run = async (now: number) => void turns.push(new Date(now).toISOString())
+    const starts: string[] = []
+    const run = async (now: number) => void starts.push(new Date(now).toISOString())
     const jobs = startJobs([{ id: 'nightly', schedule: '17 3 * * *', run }], clock, silent, clock.waker)
     await clock.run(dayMs)
     await jobs.stop()
-    expect(turns).toEqual(['2026-11-21T03:17:00.000Z'])
+    expect(starts).toEqual(['2026-11-21T03:17:00.000Z'])
   } finally {
     if (zone === undefined) delete process.env.TZ
     else process.env.TZ = zone
@@ -64,8 +56,8 @@ test('due times are in UTC in every time zone of the machine', async () => {
 })
 
 test('all jobs run on schedule for 24 hours with timers that fire up to 80 ms late', async () => {
-  let turn = 0
-  const clock = fastClock(midnight - 500, () => (turn = (turn * 31 + 17) % 81))
+  let seed = 0
+  const clock = fastClock(midnight - 500, () => (seed = (seed * 31 + 17) % 81))
   const runs = new Map<string, { times: number; now: number; most: number; off: number }>()
   const counted = realJobs().map(({ id, schedule }): Job => {
     const seen = { times: 0, now: 0, most: 0, off: 0 }

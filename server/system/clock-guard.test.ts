@@ -84,7 +84,7 @@ for (const jumpMs of [hour, -hour, day, -day, 400 * day, -400 * day]) {
     guard.run()
     guard.stop()
     pass(hour)
-    // It goes on over the next start, and is not a jump again.
+    // The next start continues it and reports no new jump.
     expect(guardOf().hold()).not.toBeNull()
     expect(jumps).toEqual([jumpMs])
     wallMs -= jumpMs

@@ -31,8 +31,8 @@ export interface ClockGuard {
   /** Starts checking and saving the clock, for the holder of the folder's lock. */
   run(): void
   save(): void
-  /** With `keeps` false nothing is written, because the folder may no longer be ours. */
-  stop(keeps?: boolean): void
+  /** With `saves` false nothing is written, because the folder may no longer be ours. */
+  stop(saves?: boolean): void
 }
 
 export interface GuardedTime {
@@ -65,7 +65,7 @@ const driftShare = 0.01
 const fileName = 'clock'
 
 /** The last observation. `expectedMs` is the correct wall-clock time at that moment. */
-interface Seen {
+interface Observation {
   bootId: string | null
   uptimeMs: number
   wallMs: number
@@ -111,7 +111,7 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
     seen.expectedMs += passedMs
     Object.assign(seen, { wallMs, uptimeMs })
     const held = seen.hold !== null
-    judge(seen, passedMs, log)
+    updateHold(seen, passedMs, log)
     if (Math.abs(byMs) >= jumpMsMin) jumped(byMs)
     ticking.set(wallMs)
     if (timer !== null && (held !== (seen.hold !== null) || uptimeMs - savedUptimeMs >= saveEveryMs)) save()
@@ -119,7 +119,7 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
 
   function save(): void {
     savedUptimeMs = seen.uptimeMs
-    writeSeen(dataDir, { ...seen, bootId }, log)
+    writeObservation(dataDir, { ...seen, bootId }, log)
   }
 
   check()
@@ -148,9 +148,9 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
       timer ??= setInterval(check, checkEveryMs)
       timer.unref()
     },
-    stop(keeps = true) {
+    stop(saves = true) {
       if (timer !== null) clearInterval(timer)
-      if (timer === null || !keeps) return
+      if (timer === null || !saves) return
       check()
       save()
     },
@@ -162,14 +162,14 @@ export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuar
 function tickingClock(source: Clock) {
   let baseMs = source.now()
   let baseElapsedMs = elapsedMs(source)
-  let toldMs = 0
+  let newestMs = 0
   const clock: Clock = {
-    now: () => (toldMs = Math.max(toldMs, Math.round(baseMs + elapsedMs(source) - baseElapsedMs))),
+    now: () => (newestMs = Math.max(newestMs, Math.round(baseMs + elapsedMs(source) - baseElapsedMs))),
     elapsed: () => elapsedMs(source),
   }
   return {
     clock,
-    jump: () => void (toldMs = 0),
+    jump: () => void (newestMs = 0),
     set(wallMs: number) {
       baseMs = wallMs
       baseElapsedMs = elapsedMs(source)
@@ -178,7 +178,7 @@ function tickingClock(source: Clock) {
 }
 
 /** Starts, continues or ends a hold. */
-function judge(seen: Seen, passedMs: number, log: GuardOptions['log']): void {
+function updateHold(seen: Observation, passedMs: number, log: GuardOptions['log']): void {
   const offMs = seen.wallMs - seen.expectedMs
   if (offMs >= -clockToleranceMs && offMs <= seen.slackMs + clockToleranceMs) {
     if (seen.hold !== null) log.info('clock_hold_ended', { why: 'the clock is correct again' })
@@ -197,12 +197,12 @@ function judge(seen: Seen, passedMs: number, log: GuardOptions['log']): void {
   if (seen.hold.steadyMs >= steadyMs) accept(seen, 'steady for 24 hours', log)
 }
 
-function accept(seen: Seen, why: string, log: GuardOptions['log']): void {
+function accept(seen: Observation, why: string, log: GuardOptions['log']): void {
   log.info('clock_hold_ended', { why })
   Object.assign(seen, { expectedMs: seen.wallMs, slackMs: 0, hold: null })
 }
 
-function holdOf({ hold, wallMs, expectedMs }: Seen): ClockHold | null {
+function holdOf({ hold, wallMs, expectedMs }: Observation): ClockHold | null {
   if (hold === null) return null
   return { sinceMs: hold.sinceMs, jumpMs: wallMs - expectedMs, leftMs: steadyMs - hold.steadyMs }
 }
@@ -211,16 +211,16 @@ function holdOf({ hold, wallMs, expectedMs }: Seen): ClockHold | null {
 function begin(
   { source, uptime, bootId }: GuardedTime,
   dataDir: string | null,
-): { seen: Seen; jumpMs: number } {
+): { seen: Observation; jumpMs: number } {
   const now = { bootId, uptimeMs: uptime(), wallMs: source.now() }
-  const last = dataDir === null ? null : readSeen(dataDir)
+  const last = dataDir === null ? null : readObservation(dataDir)
   if (last === null) {
     const lastMs = dataDir === null ? null : lastWriteMs(dataDir)
     const expectedMs = lastMs ?? now.wallMs
     return { seen: { ...now, expectedMs, slackMs: lastMs === null ? 0 : downtimeMs, hold: null }, jumpMs: 0 }
   }
   if (bootId !== null && last.bootId === bootId && now.uptimeMs >= last.uptimeMs) {
-    // Same boot: the first check detects the jump, because nobody listens yet.
+    // Same boot: the first check detects the jump, because no listener is registered yet.
     const byMs = now.wallMs - last.wallMs - (now.uptimeMs - last.uptimeMs)
     return { seen: last, jumpMs: Math.abs(byMs) >= jumpMsMin ? byMs : 0 }
   }
@@ -236,13 +236,13 @@ function begin(
 
 /** Continues a hold after a reboot: the offset is measured again, the steady time continues. */
 function continuedHold(
-  { hold }: Seen,
-  { wallMs, uptimeMs }: Pick<Seen, 'wallMs' | 'uptimeMs'>,
-): Seen['hold'] {
+  { hold }: Observation,
+  { wallMs, uptimeMs }: Pick<Observation, 'wallMs' | 'uptimeMs'>,
+): Observation['hold'] {
   return hold === null ? null : { ...hold, offsetMs: wallMs - uptimeMs }
 }
 
-function writeSeen(dataDir: string | null, seen: Seen, log: GuardOptions['log']): void {
+function writeObservation(dataDir: string | null, seen: Observation, log: GuardOptions['log']): void {
   if (dataDir === null || !existsSync(dataDir)) return
   try {
     writeWhole(join(dataDir, fileName), `${JSON.stringify(seen)}\n`)
@@ -251,9 +251,9 @@ function writeSeen(dataDir: string | null, seen: Seen, log: GuardOptions['log'])
   }
 }
 
-function readSeen(dataDir: string): Seen | null {
+function readObservation(dataDir: string): Observation | null {
   try {
-    const seen = JSON.parse(readFileSync(join(dataDir, fileName), 'utf8')) as Seen
+    const seen = JSON.parse(readFileSync(join(dataDir, fileName), 'utf8')) as Observation
     const { uptimeMs, wallMs, expectedMs, slackMs } = seen
     return [uptimeMs, wallMs, expectedMs, slackMs].every(Number.isFinite) ? seen : null
   } catch {

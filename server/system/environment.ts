@@ -50,7 +50,7 @@ const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY']
  * Copies the environment, then removes from the process what must not have side effects: `fetch` obeys proxy variables
  * even for loopback, and child processes must not inherit `secrets`.
  */
-export function takeEnvironment(
+export function isolateEnvironment(
   secrets: readonly string[],
   environment: Environment = process.env,
 ): Environment {

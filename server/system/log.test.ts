@@ -70,9 +70,9 @@ test('keys, webhook secrets and tokens are redacted everywhere; ids are not', ()
     ),
   )
   expect(logLine(0, 'info', 'x', { password: 'p', token: 't' })).not.toMatch(/"[pt]"/)
-  const kept =
+  const clear =
     'key_3q2uVbkz0c5mYw1n8sJx4A evt_1 /setup 9b74c9897bac770ffc029102a200c5de9b74c9897bac770ffc029102a200c5de'
-  expect(redact(kept)).toBe(kept)
+  expect(redact(clear)).toBe(clear)
 })
 
 test('a reader that never reads blocks nothing: lines are dropped, counted and reported', async () => {
@@ -106,7 +106,7 @@ test('a reader that never reads blocks nothing: lines are dropped, counted and r
 }, 15_000)
 
 test('dropped lines are reported as soon as the reader continues', async () => {
-  const path = join(folder, 'room.log')
+  const path = join(folder, 'space.log')
   const fd = openSync(path, 'w')
   const log = startLog({ level: 'info', clock, sink: openLogSink({ fd, bytesMax: 1_000 }) })
   for (let i = 0; i < 100; i++) log.info('line', { i })
@@ -116,11 +116,11 @@ test('dropped lines are reported as soon as the reader continues', async () => {
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line))
-  const kept = lines.filter(({ event }) => event === 'line')
-  expect(kept.map(({ i }) => i)).toEqual(kept.map((_, at) => at))
-  expect(lines.at(-1)).toMatchObject({ event: 'log_lines_dropped', count: 100 - kept.length })
-  expect(kept.length).toBeGreaterThan(5)
-  expect(kept.length).toBeLessThan(30)
+  const written = lines.filter(({ event }) => event === 'line')
+  expect(written.map(({ i }) => i)).toEqual(written.map((_, at) => at))
+  expect(lines.at(-1)).toMatchObject({ event: 'log_lines_dropped', count: 100 - written.length })
+  expect(written.length).toBeGreaterThan(5)
+  expect(written.length).toBeLessThan(30)
 })
 
 test('a failing device does not end the process', async () => {
@@ -138,7 +138,7 @@ test('after a full disk the log continues and reports the dropped lines', async 
   let full = true
   const writeTo = ((...args: Parameters<typeof write>) => {
     const done = args.at(-1) as (error: NodeJS.ErrnoException | null, written: number) => void
-    if (full) setTimeout(done, 0, Object.assign(new Error('no room'), { code: 'ENOSPC' }), 0)
+    if (full) setTimeout(done, 0, Object.assign(new Error('no space'), { code: 'ENOSPC' }), 0)
     else write(...args)
   }) as typeof write
   const drained = Promise.withResolvers<void>()
@@ -156,10 +156,10 @@ test('after a full disk the log continues and reports the dropped lines', async 
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line))
-  const kept = lines.filter(({ event }) => event === 'while_full').length
-  expect(kept).toBeWithin(5, 100)
-  expect(lines.slice(kept)).toMatchObject([
-    { event: 'log_lines_dropped', count: 100 - kept },
+  const written = lines.filter(({ event }) => event === 'while_full').length
+  expect(written).toBeWithin(5, 100)
+  expect(lines.slice(written)).toMatchObject([
+    { event: 'log_lines_dropped', count: 100 - written },
     { event: 'room_again' },
   ])
 })

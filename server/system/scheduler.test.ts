@@ -2,16 +2,8 @@
 import { expect, test } from 'bun:test'
 import { until } from '../../tests/support/until.ts'
 import { startJobs } from './scheduler.ts'
-import type { Log } from '../log.ts'
+import { silent } from '../../tests/support/silent-log.ts'
 
-const silent: Log = {
-  debug: () => {},
-  info: () => {},
-  warn: () => {},
-  error: () => {},
-  setLevel: () => 'info',
-  close: async () => {},
-}
 const everySecond = '* * * * * *'
 
 test('a run that is still active skips the next run', async () => {
@@ -55,20 +47,20 @@ test('a failing job is reported until it succeeds and does not stop others', asy
 test('a stop aborts running jobs, which is not a failure', async () => {
   let failures = 0
   let started = false
-  let asked = false
+  let isEndingSeen = false
   const log = { ...silent, error: () => void failures++ }
   const run = async (_now: number, ending: AbortSignal) => {
     started = true
     while (!ending.aborted) await Bun.sleep(5)
-    asked = true
+    isEndingSeen = true
     ending.throwIfAborted()
   }
   const clock = { now: () => Date.now() }
   const jobs = startJobs([{ id: 'endless', schedule: everySecond, run }], clock, log)
   await until(() => started)
-  expect(asked).toBe(false)
+  expect(isEndingSeen).toBe(false)
   await jobs.stop()
-  expect([asked, failures, jobs.report()[0]!.failures]).toEqual([true, 0, 0])
+  expect([isEndingSeen, failures, jobs.report()[0]!.failures]).toEqual([true, 0, 0])
 }, 15_000)
 
 test('a job that misses its runs is reported, by the given clock', async () => {

@@ -65,7 +65,7 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
     const cron = new Cron(job.schedule, { paused: true, utcOffset: 0 })
     const none = { running: null, failed: false, runs: 0, failures: 0, lastMs: 0 }
     const ended = { lastEndMs: lastNowMs, endedMs: elapsedMs(clock) }
-    return { job, cron, dueMs: nextTurn(cron, lastNowMs), ...none, ...ended }
+    return { job, cron, dueMs: nextRunMs(cron, lastNowMs), ...none, ...ended }
   })
 
   function check(): void {
@@ -75,7 +75,7 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
     for (const row of rows) {
       if (row.dueMs > now && !wasSetBack) continue
       if (row.dueMs <= now && row.running === null) void runOnce(row, clock, log, ending.signal)
-      row.dueMs = nextTurn(row.cron, now)
+      row.dueMs = nextRunMs(row.cron, now)
     }
     const nextMs = Math.min(...rows.map(({ dueMs }) => dueMs), now + sleepMsMax)
     cancel = waker(Math.max(1, nextMs - clock.now()), check)
@@ -101,7 +101,7 @@ export function startJobs(jobs: Job[], clock: Clock, log: Log, waker: Waker = sy
   }
 }
 
-function nextTurn(cron: Cron, afterMs: number): number {
+function nextRunMs(cron: Cron, afterMs: number): number {
   return cron.nextRun(new Date(afterMs))?.getTime() ?? Infinity
 }
 

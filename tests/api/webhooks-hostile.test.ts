@@ -198,12 +198,12 @@ test('certificates: refused unless they are for the name and of a known authorit
 
 test('proxy variables of the environment are not obeyed', async () => {
   // `server/system/environment.ts` removes them at start; here they would lead nowhere.
-  const { takeEnvironment } = await import('../../server/system/environment.ts')
+  const { isolateEnvironment } = await import('../../server/system/environment.ts')
   const environment: Record<string, string> = {
     HTTP_PROXY: 'http://127.0.0.1:1',
     https_proxy: 'http://127.0.0.1:1',
   }
-  takeEnvironment([], environment)
+  isolateEnvironment([], environment)
   expect(environment).toEqual({})
 })
 

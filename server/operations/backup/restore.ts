@@ -239,12 +239,12 @@ const asidePrefix = 'replaced-'
 async function recordIn(
   staged: string,
   clock: Clock,
-  tell: (store: Store) => Promise<{ target: string; metadata: AuditEntry['metadata'] }>,
+  describe: (store: Store) => Promise<{ target: string; metadata: AuditEntry['metadata'] }>,
 ): Promise<void> {
   const now = clock.now()
   const store = await openStore({ folder: staged, now })
   try {
-    const { target, metadata } = await tell(store)
+    const { target, metadata } = await describe(store)
     const who = { orgId: applianceOrgId, actor: 'cli' }
     await store.audit.append(auditEntry(who, { action: 'appliance.restored', target, metadata }, now))
   } finally {

@@ -108,10 +108,10 @@ test('backups: none, failed, repeated successfully, corrupt', async () => {
   expect((await checkBackups(folder, now)).status).toBe('warning')
   mkdirSync(folder)
   const at = (hours: number) => new Date(now + hours * 3_600_000).toISOString()
-  await writeLastRun(folder, { at: at(-2), ok: false, name: null, message: 'no room' })
+  await writeLastRun(folder, { at: at(-2), ok: false, name: null, message: 'no space' })
   expect(await checkBackups(folder, now)).toMatchObject({
     status: 'failure',
-    detail: expect.stringContaining('no room'),
+    detail: expect.stringContaining('no space'),
   })
   writeFileSync(`${folder}/x.backup`, 'not one')
   await writeProof(`${folder}/x.backup`, { sha256: '', provenAt: at(-1) })

@@ -46,7 +46,7 @@ export function checkHold(hold: ClockHold | null): Check {
   )
 }
 
-interface ServerStateServices {
+export interface ServerStateServices {
   store: Store
   clockGuard: ClockGuard
   version: string

@@ -7,7 +7,7 @@ import type { AuditEntry, EraseCursor, EraseResult, Store } from '../../../db/co
 import type { Log } from '../../log.ts'
 
 export interface ErasuresJson {
-  running: (Taken & { by: Erasure['kind']; startedAt: string }) | null
+  running: (ErasedCounts & { by: Erasure['kind']; startedAt: string }) | null
   /** The newest that ended since the server started; `erased` is null when it was interrupted, for `problem`. */
   last: { by: Erasure['kind']; endedAt: string; erased: Erased | null; problem: string | null } | null
   beyond: readonly string[] // what an erasure cannot reach
@@ -44,7 +44,7 @@ export function makeErasures({ store, clock, log }: ErasureServices): Erasures {
   ): Promise<void> {
     const { orgId } = actor
     let isBegun = false
-    const onProgress = (sum: Taken) => {
+    const onProgress = (sum: ErasedCounts) => {
       Object.assign(state, sum)
       isBegun = true
       begun.resolve()
@@ -68,7 +68,7 @@ export function makeErasures({ store, clock, log }: ErasureServices): Erasures {
       if (running.has(actor.orgId))
         throw new AppError('conflict', 'Another erasure is running. Try again when it finishes.')
       const begun = Promise.withResolvers<void>()
-      const nothing: Taken = { events: 0, deliveries: 0, samples: 0 }
+      const nothing: ErasedCounts = { events: 0, deliveries: 0, samples: 0 }
       const state = { by: erasure.kind, startedAt: isoTime(clock.now()), ...nothing }
       running.set(actor.orgId, { state, work: work(actor, erasure, state, begun) })
       await begun.promise
@@ -90,13 +90,13 @@ export interface Erasure {
   value: string
 }
 
-interface Taken {
+interface ErasedCounts {
   events: number
   deliveries: number
   samples: number
 }
 
-interface Erased extends Taken {
+interface Erased extends ErasedCounts {
   /** Whether the write-ahead log was truncated; until then it may contain erased pages. */
   logEmptied: boolean
 }
@@ -114,7 +114,7 @@ const truncateWaitMs = 100
 
 interface EraseOptions {
   /** Called after each step with the totals so far; the audit entry exists after the first. */
-  onProgress?: (sum: Taken) => void
+  onProgress?: (sum: ErasedCounts) => void
   /** When aborted, the next step throws its reason; erased data stays erased. */
   ending?: AbortSignal
 }

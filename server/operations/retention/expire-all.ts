@@ -88,10 +88,10 @@ const pauseMs = 20
 interface Steps {
   /** `small` requests a step that needs little space in the write-ahead log. */
   once<T>(step: (small: boolean) => Promise<T>): Promise<T>
-  /** Returns the sum of `took` over all steps. Throws between two steps when it must end. */
+  /** Returns the sum of `countOf` over all steps. Throws between two steps when it must end. */
   untilDone<T extends { done: boolean }>(
     step: (small: boolean) => Promise<T>,
-    took: (part: T) => number,
+    countOf: (part: T) => number,
   ): Promise<number>
 }
 
@@ -120,10 +120,10 @@ export function makeSteps({ retention }: Pick<Store, 'retention'>, ending: Abort
 
   return {
     once,
-    async untilDone(step, took) {
+    async untilDone(step, countOf) {
       for (let sum = 0; ;) {
         const part = await once(step)
-        sum += took(part)
+        sum += countOf(part)
         if (part.done) return sum
         await Bun.sleep(pauseMs)
         ending.throwIfAborted()

@@ -6,14 +6,14 @@ import { environmentTwin } from '../../cli/option.ts'
 import { commonOptions, serveOptions } from '../../cli/options.ts'
 import { unitText } from './install.ts'
 
-const wanted = {
+const plainUnit = {
   executable: '/usr/local/bin/sightglass',
   flags: [],
   lowPort: false,
   writableFolders: [],
   runtimeFolder: false,
 }
-const execStart = (flags: string[]) => /^ExecStart=(.*)$/m.exec(unitText({ ...wanted, flags }))![1]
+const execStart = (flags: string[]) => /^ExecStart=(.*)$/m.exec(unitText({ ...plainUnit, flags }))![1]
 
 test('arguments that systemd would expand or split are escaped', () => {
   expect(execStart(['--listen=[::1]:7400'])).toBe('/usr/local/bin/sightglass serve "--listen=[::1]:7400"')
@@ -24,15 +24,15 @@ test('arguments that systemd would expand or split are escaped', () => {
 })
 
 test('only the given folders are writable, and only a low port gets a capability', () => {
-  expect(unitText(wanted)).not.toMatch(/ReadWritePaths|CAP_/)
-  const unit = unitText({ ...wanted, lowPort: true, writableFolders: ['/mnt/nas', '/mnt/a b'] })
+  expect(unitText(plainUnit)).not.toMatch(/ReadWritePaths|CAP_/)
+  const unit = unitText({ ...plainUnit, lowPort: true, writableFolders: ['/mnt/nas', '/mnt/a b'] })
   expect(unit).toContain('ReadWritePaths=/mnt/nas\nReadWritePaths="/mnt/a b"\n')
   expect(unit.match(/CAP_\w+/g)).toEqual(['CAP_NET_BIND_SERVICE', 'CAP_NET_BIND_SERVICE'])
 })
 
 test("a runtime folder for sockets is created on request, accessible to the proxy's group", () => {
-  expect(unitText(wanted)).not.toContain('RuntimeDirectory')
-  const unit = unitText({ ...wanted, runtimeFolder: true })
+  expect(unitText(plainUnit)).not.toContain('RuntimeDirectory')
+  const unit = unitText({ ...plainUnit, runtimeFolder: true })
   expect(unit).toContain('\nRuntimeDirectory=sightglass\nRuntimeDirectoryMode=0750\n')
 })
 

@@ -1,0 +1,11 @@
+/** A log that writes nothing. */
+import type { Log } from '../../server/log.ts'
+
+export const silent: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  setLevel: () => 'info',
+  close: async () => {},
+}
