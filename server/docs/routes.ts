@@ -8,7 +8,7 @@ import { readQuery } from '../http/request.ts'
 import type { Clock } from '../clock.ts'
 import { withCurrentTimes } from './examples.ts'
 import { documentText, openApiDocument } from './openapi.ts'
-import { pageScript, pageStyle } from './page-style.ts'
+import { pageScript, pageStyle } from './page-frame.ts'
 import { referencePage } from './page.ts'
 
 export interface DocsRoutesServices {
