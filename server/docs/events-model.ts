@@ -4,7 +4,7 @@ import { filterableFields, type FilterableField } from '../../db/contract/event-
 import { eventModel, eventsBodyModel, ingestAnswerModel } from '../ingest/model.ts'
 import { memoryAnswerModel, memoryBodyModel } from '../api/registry/model.ts'
 import { toolsAnswerModel, toolsBodyModel } from '../api/registry/model.ts'
-import { exampleEvent, exampleMemory, exampleTime, exampleTool } from './examples.ts'
+import { exampleEvent, exampleMemory, exampleTime, exampleTool } from './operation-model.ts'
 import { limits } from '../limits.ts'
 import { anyOf, cursor, limit, since, until } from './operation-model.ts'
 import { sessionPageModel, sessionStoryModel } from '../api/sessions/routes.ts'

@@ -1,16 +1,29 @@
 /** Builds the OpenAPI 3.1 document from the operations, with the same schemas that validate requests. */
 import { errorStatus, type ErrorCode } from '../errors.ts'
 import { errorsOf, type Answer, type Operation, type Parameter } from './operation-model.ts'
-import { operations } from './operations.ts'
 import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
 import { eventModel } from '../ingest/model.ts'
 import { sessionModel } from '../api/sessions/routes.ts'
 import { toolModel, toolViewModel } from '../api/registry/model.ts'
-import { auditEntryModel } from './service-model.ts'
+import { auditEntryModel, auditOperations, serviceOperations } from './service-model.ts'
 import { delivery, endpoint } from './webhooks-model.ts'
+import { ingestOperations, sessionOperations, traceOperations } from './events-model.ts'
+import { registryOperations } from './registry-model.ts'
+import { webhookOperations } from './webhook-operations-model.ts'
 import type { Schema } from '../http/validate.ts'
 
 type Json = { [field: string]: unknown }
+
+/** The operations of the public API in the order of the reference. A test compares them with the routes. */
+export const operations: readonly Operation[] = [
+  ...ingestOperations,
+  ...traceOperations,
+  ...sessionOperations,
+  ...registryOperations,
+  ...serviceOperations,
+  ...auditOperations,
+  ...webhookOperations,
+]
 
 export const documentText = [
   'Sightglass stores trace events of AI agents and returns them exactly as they were sent.',

@@ -1,4 +1,35 @@
-/** Style and script of the reference and the guide. Colours and sizes are tokens of the dashboard's style sheet. */
+/** The frame, style and script of the reference and the guide. Colours and sizes are the dashboard's tokens. */
+
+export interface PageOptions {
+  basePath: string // of the page's own links
+  links: string[] // link elements of the dashboard's icon and style sheet
+}
+
+/** One HTML page without external resources; `navigation` and `main` are HTML. */
+export function framedPage(
+  { basePath, links }: PageOptions,
+  page: { title: string; label: string; navigation: string; main: string },
+): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${page.title} · Sightglass</title>
+${links.join('\n')}
+<link rel="stylesheet" href="${basePath}/docs/page.css">
+<script src="${basePath}/docs/page.js" defer></script>
+</head>
+<body>
+<div class="reference">
+<nav aria-label="${page.label}"><a class="brand" href="${basePath}/">Sightglass</a>
+${page.navigation}</nav>
+${page.main}
+</div>
+</body>
+</html>
+`
+}
 
 export const pageStyle = `
 .reference { display: grid; grid-template-columns: 260px minmax(0, 1fr); min-height: 100dvh; }

@@ -1,16 +1,15 @@
-/** Renders the API reference at /docs as one HTML page without external resources. */
+/** Renders the API reference at /docs. */
+import { framedPage, type PageOptions } from './page-frame.ts'
 import { errorStatus } from '../errors.ts'
 import { errorsOf, type Answer, type Operation } from './operation-model.ts'
-import { operations } from './operations.ts'
+import { operations } from './openapi.ts'
 import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
 import type { Schema } from '../http/validate.ts'
 
-export interface ReferenceOptions {
+export interface ReferenceOptions extends PageOptions {
   about: string
   version: string
   baseUrl: string // of the curl examples
-  basePath: string // of the page's own links
-  links: string[] // link elements of the dashboard's icon and style sheet
 }
 
 export function referencePage({ about, version, baseUrl, basePath, links }: ReferenceOptions): string {
@@ -23,23 +22,10 @@ export function referencePage({ about, version, baseUrl, basePath, links }: Refe
     })
     .join('')
   const messages = webhookMessages.map(({ type }) => `<a href="#${type}">${escape(type)}</a>`).join('')
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>API reference · Sightglass</title>
-${links.join('\n')}
-<link rel="stylesheet" href="${basePath}/docs/page.css">
-<script src="${basePath}/docs/page.js" defer></script>
-</head>
-<body>
-<div class="reference">
-<nav aria-label="Reference"><a class="brand" href="${basePath}/">Sightglass</a>
-<a href="${basePath}/docs/operations">Operations guide</a>
+  const navigation = `<a href="${basePath}/docs/operations">Operations guide</a>
 <a href="${basePath}/docs/proof">Audit proofs</a><a href="#client-package">Client package</a>${contents}
-<h2>Webhook messages</h2>${messages}</nav>
-<main>
+<h2>Webhook messages</h2>${messages}`
+  const main = `<main>
 <header>
 <h1>API reference</h1>
 <p class="docs-lead">${escape(about)}</p>
@@ -54,11 +40,8 @@ integrity value are in <a href="${basePath}/sdk/manifest.json">/sdk/manifest.jso
 </section>
 ${operations.map((operation) => operationSection(operation, baseUrl)).join('\n')}
 ${webhookMessages.map(messageSection).join('\n')}
-</main>
-</div>
-</body>
-</html>
-`
+</main>`
+  return framedPage({ basePath, links }, { title: 'API reference', label: 'Reference', navigation, main })
 }
 
 function operationSection(operation: Operation, baseUrl: string): string {

@@ -3,7 +3,7 @@ import { t } from 'elysia'
 import { limits } from '../limits.ts'
 import { memoryHistoryModel, memoryPageModel, memoryVersionModel } from '../api/registry/model.ts'
 import { toolHistoryModel, toolPageModel } from '../api/registry/model.ts'
-import { exampleMemory, exampleTime, exampleTool } from './examples.ts'
+import { exampleMemory, exampleTime, exampleTool } from './operation-model.ts'
 import type { Operation } from './operation-model.ts'
 import { cursor, limit, siteIds } from './operation-model.ts'
 

@@ -3,7 +3,7 @@ import { t } from 'elysia'
 import { integer } from '../http/validate.ts'
 import { publishedLimits } from '../limits.ts'
 import { metricsModel } from '../api/metrics/routes.ts'
-import { exampleTime } from './examples.ts'
+import { exampleTime } from './operation-model.ts'
 import { since, siteIds, until } from './operation-model.ts'
 import type { Operation } from './operation-model.ts'
 

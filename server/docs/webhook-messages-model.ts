@@ -1,7 +1,7 @@
 /** The reference of the messages that a webhook receiver gets, with schemas and examples. */
 import { t } from 'elysia'
 import { integer, nullable, time as wireTime } from '../http/validate.ts'
-import { exampleEvent, exampleTime } from './examples.ts'
+import { exampleEvent, exampleTime } from './operation-model.ts'
 
 export interface WebhookMessage {
   type: string

@@ -1,6 +1,6 @@
 /** The reference of webhooks: deliveries, endpoints, alert rules and incidents. */
 import { t } from 'elysia'
-import { exampleTime } from './examples.ts'
+import { exampleTime } from './operation-model.ts'
 import type { Operation } from './operation-model.ts'
 import { cursor, limit } from './operation-model.ts'
 import * as model from './webhooks-model.ts'

@@ -1,7 +1,7 @@
 /** Laws of the contract that hold on every route: empty parameters, wrong bodies, no content-type, CSV lines. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../server/app.ts'
-import { operations } from '../../server/docs/operations.ts'
+import { operations } from '../../server/docs/openapi.ts'
 import type { Services } from '../../server/services.ts'
 import { event } from '../support/events.ts'
 import { person, type Person } from '../support/people.ts'

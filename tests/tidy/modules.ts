@@ -78,7 +78,7 @@ const modules: Record<string, string[]> = {
   'server/cli': ['run.ts'],
   'server/dashboard': ['period-counts.ts', 'period.ts', 'saved-view-routes.ts', 'shapes.ts'],
   'server/demo': ['event.ts', 'post.ts', 'push.ts', 'traffic.ts'],
-  'server/docs': ['client-package-routes.ts', 'openapi.ts'],
+  'server/docs': ['openapi.ts', 'page-frame.ts'],
   'server/guide': ['page.ts'],
   'server/identity': ['permissions.ts'],
   'server/identity/keys': ['keys.ts'],

@@ -1,6 +1,6 @@
 /** Example times move to the current hour and keep their distance from each other. */
 import { expect, test } from 'bun:test'
-import { withCurrentTimes } from './examples.ts'
+import { withCurrentTimes } from './operation-model.ts'
 
 const now = Date.UTC(2027, 1, 3, 9, 47, 12)
 
