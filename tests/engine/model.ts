@@ -180,21 +180,27 @@ function agreesInDistinct({ reader }: Engine, orgId: string, counted: EventRecor
   }
 }
 
+function groupBy(events: EventRecord[], keyOf: (event: EventRecord) => string): Map<string, EventRecord[]> {
+  const groups = new Map<string, EventRecord[]>()
+  for (const event of events) {
+    const key = keyOf(event)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [event])
+    else group.push(event)
+  }
+  return groups
+}
+
 /** Each row of the calls by tool and day has the first and the last hour with a call. */
 function agreesInHours(
   { rows }: Breakdown,
   counted: EventRecord[],
   dayOf: (event: EventRecord) => number,
 ): void {
+  const calls = counted.filter(({ type, tool }) => type === 'tool.executed' && tool !== null)
+  const groups = groupBy(calls, (event) => `${event.tool} ${event.outcome} ${dayOf(event)}`)
   for (const { value, outcome, startMs, firstMs, lastMs } of rows) {
-    const mine = counted.filter(
-      (event) =>
-        event.type === 'tool.executed' &&
-        event.tool === value &&
-        event.outcome === outcome &&
-        dayOf(event) === startMs,
-    )
-    const hours = mine.map(({ occurredAtMs }) => Math.floor(occurredAtMs / hourMs) * hourMs)
+    const hours = (groups.get(`${value} ${outcome} ${startMs}`) ?? []).map(hourOf)
     expect([firstMs, lastMs]).toEqual([Math.min(...hours), Math.max(...hours)])
   }
 }
@@ -218,11 +224,11 @@ function agreesInDurations({ reader }: Engine, orgId: string, counted: EventReco
     const of = { orgId, sinceMs, untilMs: null, siteIds: ['shop'], stepMs }
     const together = reader.durations({ ...of, together: true }).rows
     expect(new Map(together.map((row) => [row.startMs, row.count]))).toEqual(tally(timed, startOf))
+    const groups = groupBy(timed, keyOf)
+    const groupsTogether = groupBy(timed, (event) => `${startOf(event)} null`)
     for (const { tool, startMs, count, ...found } of [...rows, ...together]) {
-      const all = timed
-        .filter((event) => startOf(event) === startMs && (tool === null || event.tool === tool))
-        .map((one) => one.durationMs!)
-        .sort((a, b) => a - b)
+      const group = (tool === null ? groupsTogether : groups).get(`${startMs} ${tool}`)!
+      const all = group.map((one) => one.durationMs!).sort((a, b) => a - b)
       for (const [share, value] of [
         [0.5, found.p50Ms],
         [0.95, found.p95Ms],

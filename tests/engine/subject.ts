@@ -1,6 +1,7 @@
 /** Runs the event engine on its own database in this process. */
 import { expect } from 'bun:test'
 import type { Database } from 'bun:sqlite'
+import { readFileSync, writeFileSync } from 'node:fs'
 import type {
   EraseCommand,
   EraseRange,
@@ -38,6 +39,21 @@ export const firstArrivalMs = noon + 400 * 86_400_000
 function connect(path: string): Database {
   const db = openWriterConnection(path, () => {})
   db.run('PRAGMA synchronous = OFF') // power cuts are not tested here, and waiting for the disk is slow
+  return db
+}
+
+let migrated: Uint8Array | null = null
+
+/** Creates a database with hashes of its own. Only the first one in a process runs the migrations. */
+function create(path: string): Database {
+  if (migrated === null) {
+    const db = connect(path)
+    migrate(db, migrations, noon)
+    db.close()
+    migrated = readFileSync(path)
+  } else writeFileSync(path, migrated)
+  const db = connect(path)
+  db.run('UPDATE event_seed SET seed = randomblob(40)')
   return db
 }
 
@@ -152,8 +168,7 @@ const sum = (numbers: number[]) => numbers.reduce((all, one) => all + one, 0)
 export function engine(options: EventWriterOptions = {}) {
   const dir = tempDir('engine')
   const path = dir.join('test.db')
-  let db = connect(path)
-  migrate(db, migrations, noon)
+  let db = create(path)
   let writer = compactEventWriter(db, options)
   const readerDb = openReaderConnection(path)
   const readerOn = (one: Database) => readAtOnce(compactEventReader(one, options.fingerprintBits))
