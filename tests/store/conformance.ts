@@ -65,18 +65,18 @@ const groups: { [name: string]: Cases } = {
 const caseTimeoutMs = 20_000
 
 export function testStore(engine: string, open: OpenFolder): void {
+  let dir: TempDir
+  let store: Store
+  beforeAll(async () => {
+    dir = tempDir('store')
+    store = await open(dir.path)
+  })
+  afterAll(async () => {
+    await store.close()
+    dir.remove()
+  })
   for (const [group, cases] of Object.entries(groups)) {
     describe(`${engine}: ${group}`, () => {
-      let dir: TempDir
-      let store: Store
-      beforeAll(async () => {
-        dir = tempDir('store')
-        store = await open(dir.path)
-      })
-      afterAll(async () => {
-        await store.close()
-        dir.remove()
-      })
       for (const [name, run] of Object.entries(cases)) {
         test(
           name,

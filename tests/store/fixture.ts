@@ -64,6 +64,7 @@ export function fixtures(folder = fixturesFolder): Fixture[] {
 export async function saveFixture(
   into: string,
   kind: 'everything' | 'sealed' = 'everything',
+  zstdLevel = 19,
 ): Promise<number> {
   using temp = tempDir('fixture')
   const folder = temp.join('data')
@@ -74,7 +75,7 @@ export async function saveFixture(
   const { schema } = await store.health()
   await store.close()
   await copyDatabase(folder, temp.join('copy.db'))
-  const packed = Bun.zstdCompressSync(readFileSync(temp.join('copy.db')), { level: 19 })
+  const packed = Bun.zstdCompressSync(readFileSync(temp.join('copy.db')), { level: zstdLevel })
   const heads = readFileSync(join(folder, 'audit-heads'), 'utf8')
   mkdirSync(into, { recursive: true })
   const suffix = kind === 'sealed' ? '-sealed' : ''
