@@ -1,8 +1,10 @@
 /** `@sightglass/sdk` on edge runtimes: web standards only, no files, no Node.js modules. */
-import { startClient } from './client/client.ts'
-import type { Client, InitOptions } from './client/client-options.ts'
-import type { IntelExporter, IntelExporterOptions } from './exporter/exporter-options.ts'
-import { startIntelExporter } from './exporter/intel-exporter.ts'
+import { startClient, type Client, type InitOptions } from './client/client.ts'
+import {
+  startIntelExporter,
+  type IntelExporter,
+  type IntelExporterOptions,
+} from './exporter/intel-exporter.ts'
 import { edgePlatform } from './platform/edge-platform.ts'
 
 export { detectAgent } from './agents/detect-agent.ts'

@@ -1,8 +1,10 @@
 /** `@sightglass/sdk` on Node.js, Bun and Deno, with a spool on disk, threaded gzip and a flush at exit. */
-import { startClient } from './client/client.ts'
-import type { Client, InitOptions } from './client/client-options.ts'
-import type { IntelExporter, IntelExporterOptions } from './exporter/exporter-options.ts'
-import { startIntelExporter } from './exporter/intel-exporter.ts'
+import { startClient, type Client, type InitOptions } from './client/client.ts'
+import {
+  startIntelExporter,
+  type IntelExporter,
+  type IntelExporterOptions,
+} from './exporter/intel-exporter.ts'
 import { nodePlatform } from './platform/node-platform.ts'
 
 export { detectAgent } from './agents/detect-agent.ts'
@@ -14,7 +16,7 @@ export { verifyWebhook, WebhookError } from './webhook/verify-webhook.ts'
 export { IntelError } from './wire/retry.ts'
 export type { DetectedAgent } from './agents/detect-agent.ts'
 export type { Session, VisitorOptions, VisitorRequest } from './client/visitor-session.ts'
-export type { Client, Exporter, ExporterHost, InitOptions } from './client/client-options.ts'
+export type { Client, Exporter, ExporterHost, InitOptions } from './client/client.ts'
 export type {
   Agent,
   CompleteEvent,
@@ -25,10 +27,11 @@ export type {
   TraceEvent,
 } from './client/event.ts'
 export type { Issue, OnError, Problem, ProblemCode } from './client/problem.ts'
-export type { ExporterStats, IntelExporter, IntelExporterOptions } from './exporter/exporter-options.ts'
+export type { ExporterStats } from './exporter/delivery.ts'
+export type { IntelExporter, IntelExporterOptions } from './exporter/intel-exporter.ts'
 export type { AuditEntry, AuditQuery, Gateway, GatewayOptions } from './gateway/gateway.ts'
 export type { Metrics, MetricsQuery, TracesQuery } from './gateway/gateway.ts'
-export type { Identity, RelayOptions } from './relay/relay-options.ts'
+export type { Identity, RelayOptions } from './relay/receive-events.ts'
 export type { IntelSync, IntelSyncOptions, MemorySnapshot, Tool } from './sync/intel-sync.ts'
 export type { VerifyOptions, WebhookFault, WebhookPayload } from './webhook/verify-webhook.ts'
 

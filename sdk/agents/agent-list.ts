@@ -7,7 +7,7 @@
 
 /**
  * `training`: collects text for models. `search`: builds an index that answers cite or list. `assistant`: fetches a
- * page because a person asked for it just now.
+ * page for a person who waits for it.
  */
 export type Purpose = 'training' | 'search' | 'assistant'
 
@@ -27,7 +27,7 @@ export function reportedName(entry: string): string {
   return name.replace(/[/-]$/, '')
 }
 
-/** Goes into `agent.detectionVersion`, so that old detections can be told from new ones. */
+/** Goes into `agent.detectionVersion`, so that old detections can be distinguished from new ones. */
 export const listVersion = '2026-11'
 
 export const operators: Operator[] = [

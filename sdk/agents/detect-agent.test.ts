@@ -54,12 +54,12 @@ test.each(names)('%s is found in a real user agent as %s of %s, for %s', (text, 
   expect(found[0]).toMatchObject({ class: 'crawler', trust: 'detected', vendor, purpose })
 })
 
-const wanted = list.filter(({ tags = [] }) => tags.some((tag) => /^(ai-crawler|search-engine)$/.test(tag)))
+const listed = list.filter(({ tags = [] }) => tags.some((tag) => /^(ai-crawler|search-engine)$/.test(tag)))
 
 test('recognizes every sample of every AI crawler and search engine in the package', () => {
-  expect(wanted.filter(({ tags = [] }) => tags.includes('ai-crawler')).length).toBe(75)
-  expect(wanted.filter(({ tags = [] }) => tags.includes('search-engine')).length).toBe(196)
-  const missed = wanted.flatMap(({ pattern, instances = [] }) => {
+  expect(listed.filter(({ tags = [] }) => tags.includes('ai-crawler')).length).toBe(75)
+  expect(listed.filter(({ tags = [] }) => tags.includes('search-engine')).length).toBe(196)
+  const missed = listed.flatMap(({ pattern, instances = [] }) => {
     const plain = pattern.replace(/\\/g, '').replace('^', '')
     return (instances.length > 0 ? instances : [`${plain}/1.0`]).filter((one) => detectAgent(one) === null)
   })

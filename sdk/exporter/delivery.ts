@@ -1,15 +1,12 @@
 /**
- * Delivers queued events to the appliance, one request at a time to preserve the order, with retries. Nothing here
- * throws or rejects.
+ * Delivers queued events to the appliance in batches within its limits, one request at a time to preserve the order,
+ * with retries. Nothing here throws or rejects.
  */
-import { backoffMs, pause, type Pause } from '../wire/pause.ts'
-import { makeBatch, sendBatch, type Batch, type BatchResult } from './batch.ts'
-import { fetchLimits, type IngestLimits } from './batch.ts'
-import { type Issue, type OnError, plural } from '../client/problem.ts'
-import type { Platform, Spool } from '../platform/platform.ts'
+import { backoffMs, pause, type Pause } from '../wire/retry.ts'
+import { plural, type Issue, type OnError } from '../client/problem.ts'
+import { isObject, issuesOf, request, verdictOf, type Verdict } from '../wire/request.ts'
+import type { Bytes, Platform, Spool } from '../platform/platform.ts'
 import type { Connection } from '../wire/connection.ts'
-import type { Verdict } from '../wire/verdict.ts'
-import type { ExporterStats } from './exporter-options.ts'
 import type { Queue, QueuedEvent } from './queue.ts'
 
 export interface DeliveryOptions {
@@ -18,6 +15,20 @@ export interface DeliveryOptions {
   backoffMinMs: number
   backoffMaxMs: number
   refusedRetryMs: number
+}
+
+/** Counts since the exporter was created. */
+export interface ExporterStats {
+  accepted: number
+  deduped: number
+  rejected: number
+  requests: number
+  queued: number
+  queuedBytes: number
+  /** Events dropped because the queue was full. */
+  dropped: number
+  /** Why the appliance refuses events, or null. */
+  refusal: string | null
 }
 
 export interface Delivery {
@@ -198,4 +209,92 @@ export function flushWithin(state: Delivery, run: () => Promise<void>, timeoutMs
     state.onSettled.add(check)
     void run()
   })
+}
+
+interface BatchResult {
+  accepted: number
+  deduped: number
+  rejected: number
+  issues: Issue[]
+}
+
+const compressBytesMin = 1_024
+const ratioMax = 50 // the appliance rejects a ratio of 100, so very repetitive batches are sent uncompressed
+
+interface Batch {
+  events: QueuedEvent[]
+  body: string | Bytes
+  headers: Record<string, string>
+}
+
+async function makeBatch(
+  events: QueuedEvent[],
+  compress: boolean,
+  platform: Pick<Platform, 'gzip'>,
+): Promise<Batch> {
+  const text = `{"events":[${events.map((event) => event.text).join(',')}]}`
+  if (!compress || text.length < compressBytesMin) return { events, body: text, headers: {} }
+  const bytes: Bytes = new TextEncoder().encode(text)
+  const compressed = await platform.gzip(bytes).catch(() => null) // some edge runtimes have no CompressionStream
+  if (compressed === null || bytes.length > compressed.length * ratioMax)
+    return { events, body: bytes, headers: {} }
+  return { events, body: compressed, headers: { 'content-encoding': 'gzip' } }
+}
+
+/** `result` has the counts when the verdict is `done`. */
+async function sendBatch(
+  connection: Connection,
+  { body, headers }: Batch,
+  options: { nowMs: () => number; signal: AbortSignal },
+): Promise<{ verdict: Verdict; result: BatchResult | null }> {
+  const call = { method: 'POST', path: '/v1/sdk/events', body, headers, signal: options.signal } as const
+  const reply = await request(connection, call)
+  const verdict = verdictOf(reply, options.nowMs())
+  if (verdict.kind !== 'done') return { verdict, result: null }
+  const result = resultOf(verdict.body)
+  if (result !== null) return { verdict, result }
+  const message = 'this is not a Sightglass appliance, check the url'
+  return { verdict: { kind: 'refused', message, status: null, cause: undefined }, result: null }
+}
+
+function resultOf(body: { [field: string]: unknown }): BatchResult | null {
+  const { accepted, deduped, rejected } = body
+  if (typeof accepted !== 'number') return null
+  return {
+    accepted,
+    deduped: typeof deduped === 'number' ? deduped : 0,
+    rejected: typeof rejected === 'number' ? rejected : 0,
+    issues: issuesOf(body['errors']),
+  }
+}
+
+interface IngestLimits {
+  eventsPerRequestMax: number
+  bodyBytesMax: number
+  eventBytesMax: number
+}
+
+export const defaultLimits: IngestLimits = {
+  eventsPerRequestMax: 1_000,
+  bodyBytesMax: 8 * 1024 * 1024,
+  eventBytesMax: 64 * 1024,
+}
+
+/** Reads the limits of the appliance. Missing or invalid values keep their previous value. */
+async function fetchLimits(
+  connection: Connection,
+  known: IngestLimits,
+  signal: AbortSignal,
+): Promise<IngestLimits> {
+  const reply = await request(connection, { method: 'GET', path: '/v1/limits', signal })
+  const body = reply.kind === 'response' && reply.status === 200 && isObject(reply.body) ? reply.body : {}
+  const pick = (name: keyof IngestLimits): number => {
+    const value = body[name]
+    return typeof value === 'number' && value >= 1 ? Math.floor(value) : known[name]
+  }
+  return {
+    eventsPerRequestMax: pick('eventsPerRequestMax'),
+    bodyBytesMax: pick('bodyBytesMax'),
+    eventBytesMax: pick('eventBytesMax'),
+  }
 }

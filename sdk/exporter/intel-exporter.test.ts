@@ -7,8 +7,7 @@ import { nodePlatform } from '../platform/node-platform.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
 import { until } from '../../tests/support/until.ts'
 import { type FakeAppliance, ingestKey, problem, startFakeAppliance } from '../testing/fake-appliance.ts'
-import type { IntelExporter, IntelExporterOptions } from './exporter-options.ts'
-import { startIntelExporter } from './intel-exporter.ts'
+import { startIntelExporter, type IntelExporter, type IntelExporterOptions } from './intel-exporter.ts'
 
 const open: { close(timeoutMs?: number): Promise<unknown> }[] = []
 const running: FakeAppliance[] = []

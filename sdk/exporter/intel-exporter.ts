@@ -1,16 +1,59 @@
 /** `createIntelExporter`: queues events of a client or a relay and delivers them to the appliance in batches. */
-import type { ExporterHost } from '../client/client-options.ts'
+import { plural, reporter, type OnError } from '../client/problem.ts'
+import { connectionTo, isLoopback, type Fetch } from '../wire/connection.ts'
+import { unref } from '../wire/retry.ts'
+import {
+  defaultLimits,
+  deliver,
+  flushWithin,
+  isBatchFull,
+  type Delivery,
+  type ExporterStats,
+} from './delivery.ts'
+import { createDropReport, createQueue, type DropReport } from './queue.ts'
+import type { Exporter, ExporterHost } from '../client/client.ts'
 import type { CompleteEvent } from '../client/event.ts'
-import { plural, reporter } from '../client/problem.ts'
 import type { Platform, Spool } from '../platform/platform.ts'
-import { connectionTo, isLoopback } from '../wire/connection.ts'
-import { unref } from '../wire/pause.ts'
-import { type Delivery, deliver, isBatchFull } from './delivery.ts'
-import type { IntelExporter, IntelExporterOptions } from './exporter-options.ts'
-import { createDropReport, type DropReport } from './queue.ts'
-import { flushWithin } from './delivery.ts'
-import { defaultLimits } from './batch.ts'
-import { createQueue } from './queue.ts'
+
+export interface IntelExporterOptions {
+  /** Address of the appliance, such as https://sightglass.example. */
+  url: string
+  /** `agtx_ik_…`, from Settings → SDK ingest keys. Use it on servers only. */
+  ingestKey: string
+  /** A batch is sent when it has this many events … Default: 500. */
+  batchEventsMax?: number
+  /** … or this many bytes … Default: 1 MiB. */
+  batchBytesMax?: number
+  /** … or after this time. Default: 1,000. */
+  intervalMs?: number
+  /** Maximum number of queued events; more are dropped and counted. Default: 200,000. */
+  queueEventsMax?: number
+  /** Maximum bytes of queued events. Default: 64 MiB. */
+  queueBytesMax?: number
+  /** Default: true, except for an appliance on the same machine. */
+  gzip?: boolean
+  /** Path of a file that stores queued events across restarts of the process. Node.js, Bun and Deno only. */
+  spool?: string
+  requestTimeoutMs?: number
+  /** First and longest pause between attempts. Default: 500 and 30,000. */
+  backoffMinMs?: number
+  backoffMaxMs?: number
+  /** How long `close` and the exit of the process wait for the last events. Default: 5,000. */
+  closeTimeoutMs?: number
+  /** Receives problems. Default: `onError` of the client. */
+  onError?: OnError
+  fetch?: Fetch
+}
+
+export interface IntelExporter extends Exporter {
+  /** False when the event was dropped or too large. */
+  export(event: CompleteEvent): boolean
+  /** True when all events queued before the call were sent in time. */
+  flush(timeoutMs?: number): Promise<boolean>
+  /** True when all events were sent. The next process sends the rest of a spool. */
+  close(timeoutMs?: number): Promise<boolean>
+  stats(): ExporterStats
+}
 
 interface ExporterState {
   state: Delivery

@@ -37,7 +37,7 @@ function open(path: string): Spool {
   return spool
 }
 
-const turn = (): Promise<void> => Promise.resolve().then(() => {})
+const nextTick = (): Promise<void> => Promise.resolve().then(() => {})
 
 test('appended events are on disk after the tick and are restored in order', async () => {
   const path = join(folder(), 'deep', 'events')
@@ -45,7 +45,7 @@ test('appended events are on disk after the tick and are restored in order', asy
   expect(first.pending).toEqual([])
   first.append('{"id":"a"}')
   first.append('{"id":"ü"}')
-  await turn()
+  await nextTick()
   expect(statSync(`${path}.000001`).size).toBe(23) // a crash from here on loses nothing
   first.close()
   const second = open(path)
@@ -88,7 +88,7 @@ test('acknowledged segments are deleted while the spool is in use', () => {
   const text = 'x'.repeat(1024 * 1024)
   for (let index = 0; index < 12; index++) {
     spool.append(text)
-    spool.forget(0, 0) // writes, as the end of a turn does
+    spool.forget(0, 0) // writes, as the end of a tick does
   }
   const segments = (): number => readdirSync(join(path, '..')).filter((name) => /\.\d{6}$/.test(name)).length
   expect(segments()).toBeGreaterThan(2)

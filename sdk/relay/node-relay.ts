@@ -1,6 +1,5 @@
 /** `createNodeRelay`: the relay endpoint for the http server of Node.js and for Express. */
-import type { RelayOptions } from './relay-options.ts'
-import { eventReceiver, type RelayRequest } from './receive-events.ts'
+import { eventReceiver, type RelayOptions, type RelayRequest } from './receive-events.ts'
 
 /** The parts of Node's `IncomingMessage` in use, so that no Node.js types are needed. */
 export interface NodeRequest extends AsyncIterable<Uint8Array | string> {

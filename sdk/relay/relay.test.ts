@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { CompleteEvent } from '../client/event.ts'
 import { ingestKey, publishableKey } from '../testing/fake-appliance.ts'
 import { createRelayHandler, type RelayContext } from './relay.ts'
-import type { RelayOptions } from './relay-options.ts'
+import type { RelayOptions } from './receive-events.ts'
 
 const page = 'https://shop.example'
 

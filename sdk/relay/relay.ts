@@ -1,6 +1,5 @@
 /** `createRelayHandler`: the relay endpoint for servers with Fetch requests (Bun, Hono, Elysia, Next.js). */
-import type { RelayOptions } from './relay-options.ts'
-import { eventReceiver, type RelayRequest } from './receive-events.ts'
+import { eventReceiver, type RelayOptions, type RelayRequest } from './receive-events.ts'
 
 /** The client's address. Bun's server, the second argument of its `fetch`, works as it is. */
 export interface RelayContext {

@@ -1,7 +1,6 @@
 /** `createIntelSync`: pushes the tool registry and the site memory to the appliance. */
 import { nowMs } from '../platform/clock.ts'
-import { connectionTo } from '../wire/connection.ts'
-import type { Fetch } from '../wire/connection.ts'
+import { connectionTo, type Fetch } from '../wire/connection.ts'
 import { callWithRetries } from '../wire/retry.ts'
 
 export interface Tool {

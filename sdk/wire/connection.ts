@@ -1,5 +1,4 @@
 /** The address of the appliance and the key for it, validated once, so that a mistake shows at start. */
-import { requireKey, type KeyKind } from '../client/keys.ts'
 
 /** Replaceable in tests and for proxies. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
@@ -56,4 +55,27 @@ function checkedUrl(text: string): string {
 export function isLoopback(url: string): boolean {
   const { hostname } = new URL(url)
   return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+}
+
+/** The prefix shows the kind of a key, so that a secret in the wrong place is caught at start. */
+const kinds = { publishable: 'agtx_pk_', ingest: 'agtx_ik_', secret: 'agtx_sk_' } as const
+type KeyKind = keyof typeof kinds
+
+/** Throws unless `key` is of this kind. The message never contains the key. */
+export function requireKey(option: string, key: unknown, kind: KeyKind): string {
+  if (typeof key === 'string' && isKey(key, kind)) return key
+  const given = (Object.keys(kinds) as KeyKind[]).find((other) => String(key).startsWith(kinds[other]))
+  if (given === undefined || given === kind) {
+    throw new TypeError(`${option} must be a key such as ${kinds[kind]}… with 32 characters after the prefix`)
+  }
+  const advice = kind === 'publishable' ? ', which is secret and must stay on your server' : ''
+  throw new TypeError(
+    `${option} must be ${withArticle(kind)} key (${kinds[kind]}…), but this is ${withArticle(given)} key${advice}`,
+  )
+}
+
+const withArticle = (kind: KeyKind): string => (kind === 'ingest' ? `an ${kind}` : `a ${kind}`)
+
+function isKey(key: string, kind: KeyKind): boolean {
+  return key.startsWith(kinds[kind]) && /^[\w-]{32}$/.test(key.slice(kinds[kind].length))
 }

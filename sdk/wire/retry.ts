@@ -1,7 +1,8 @@
-/** Retries a call to the appliance until it succeeds, is refused, or reaches its deadline. */
-import { backoffMs, pause } from './pause.ts'
-import { request, type Call } from './request.ts'
-import { verdictOf, type Verdict } from './verdict.ts'
+/**
+ * Retries a call to the appliance until it succeeds, is refused, or reaches its deadline. Pauses between attempts grow,
+ * can be cut short and keep no process alive.
+ */
+import { request, verdictOf, type Call, type Verdict } from './request.ts'
 import type { Issue } from '../client/problem.ts'
 import type { Connection } from './connection.ts'
 
@@ -54,4 +55,34 @@ export class IntelError extends Error {
     this.status = details.status
     this.issues = details.issues ?? []
   }
+}
+
+/** Doubles from `minMs` to `maxMs`, half of it random, so that clients do not retry at the same time. */
+export function backoffMs(attempt: number, minMs: number, maxMs: number, random: () => number): number {
+  const stepMs = Math.min(maxMs, minMs * 2 ** Math.min(attempt, 30))
+  return stepMs / 2 + (stepMs / 2) * random()
+}
+
+export interface Pause {
+  over: Promise<void>
+  /** Ends it now. */
+  cut(): void
+}
+
+export function pause(ms: number): Pause {
+  let cut = (): void => {}
+  const over = new Promise<void>((resolve) => {
+    const timer = unref(setTimeout(resolve, ms))
+    cut = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+  })
+  return { over, cut }
+}
+
+/** Node.js and Bun wait for timers before they exit. In other runtimes a timer is a number. */
+export function unref<Timer>(timer: Timer): Timer {
+  ;(timer as { unref?: () => unknown }).unref?.()
+  return timer
 }

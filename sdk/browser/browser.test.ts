@@ -4,8 +4,7 @@ import type { CompleteEvent } from '../client/event.ts'
 import type { Problem } from '../client/problem.ts'
 import { createRelayHandler } from '../relay/relay.ts'
 import { publishableKey } from '../testing/fake-appliance.ts'
-import { init } from './browser.ts'
-import { createBrowserExporter } from './browser-exporter.ts'
+import { createBrowserExporter, init } from './browser.ts'
 
 const servers: { stop(force: boolean): Promise<void> }[] = []
 afterEach(async () => {
@@ -14,7 +13,7 @@ afterEach(async () => {
 
 function setUp() {
   const taken: CompleteEvent[] = []
-  const statuses: number[] = [] // to answer with, before the relay is asked
+  const statuses: number[] = [] // to answer with, before the relay answers
   const exporter = { export: (event: CompleteEvent) => taken.push(event) > 0, flush: async () => true }
   const server: Bun.Server<undefined> = Bun.serve({
     port: 0,

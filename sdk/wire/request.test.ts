@@ -1,8 +1,8 @@
 /** How responses are classified: every status has one verdict, and Retry-After is parsed. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { backoffMs } from './pause.ts'
-import { retryAfterMs, verdictOf } from './verdict.ts'
+import { backoffMs } from './retry.ts'
+import { retryAfterMs, verdictOf } from './request.ts'
 
 const nowMs = Date.UTC(2026, 10, 20)
 
