@@ -17,7 +17,7 @@ import type {
   Placement,
   SchemaState,
   SettledPlacement,
-} from './contract/backup.ts'
+} from './contract/operations.ts'
 import type { FileVerbs } from './sqlite/backup/file-verbs.ts'
 
 export interface OpenOptions {

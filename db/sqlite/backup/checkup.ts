@@ -1,7 +1,7 @@
 /** Examines a database for `doctor` within two seconds: settings, growth, keys and times. */
 import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
-import type { Checkup } from '../../contract/backup.ts'
+import type { Checkup } from '../../contract/operations.ts'
 import { openLookConnection, sqliteVersion } from '../file/connection.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
 import { hasTable, readFacts } from './inspect.ts'

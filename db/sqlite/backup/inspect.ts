@@ -14,7 +14,7 @@ import type {
   Inspection,
   InspectionWanted,
   SchemaState,
-} from '../../contract/backup.ts'
+} from '../../contract/operations.ts'
 import type { Database } from 'bun:sqlite'
 
 const faultsMax = 20

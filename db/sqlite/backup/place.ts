@@ -8,7 +8,7 @@
  */
 import { Database } from 'bun:sqlite'
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import type { Placement, SettledPlacement } from '../../contract/backup.ts'
+import type { Placement, SettledPlacement } from '../../contract/operations.ts'
 import { syncFolder, writeWhole } from '../../rules/durable-files.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { databasePath, makeFolder, settingAsidePath, unfinishedRestorePath } from '../file/files.ts'

@@ -10,7 +10,7 @@ import { StoreError } from '../../../db/contract/errors.ts'
 import { AppError } from '../../errors.ts'
 import { decrypted, digestFile, keyOf, piecesOf, writePieces } from './body.ts'
 import { keyFileNames, readManifest, type Encryption, type KeyFiles, type Manifest } from './manifest.ts'
-import type { CopyReport, DatabaseFacts, Inspection } from '../../../db/contract/backup.ts'
+import type { CopyReport, DatabaseFacts, Inspection } from '../../../db/contract/operations.ts'
 import type { AuditAnchor } from '../../../db/contract/store.ts'
 
 export interface BackupVerdict {

@@ -37,7 +37,7 @@ import {
   type Manifest,
 } from './manifest.ts'
 import { anchorsOf, differences, faultsOf } from './check.ts'
-import type { CopyReport, DatabaseFacts } from '../../../db/contract/backup.ts'
+import type { CopyReport, DatabaseFacts } from '../../../db/contract/operations.ts'
 
 export interface BackupOptions {
   dataDir: string

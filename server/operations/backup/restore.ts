@@ -21,7 +21,7 @@ import { folderKeyId, keyFileNames, keyIdOf, readManifest, type KeyFiles, type M
 import { applianceOrgId } from '../../../db/contract/audit.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
-import type { DatabaseFacts, Placement } from '../../../db/contract/backup.ts'
+import type { DatabaseFacts, Placement } from '../../../db/contract/operations.ts'
 import type { AuditEntry, Store } from '../../../db/contract/store.ts'
 
 const spareBytes = 32 * 1024 * 1024

@@ -1,7 +1,7 @@
 /** The doctor's checks: the thresholds of warnings and failures, and their messages. */
 import { expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, statfsSync, writeFileSync } from 'node:fs'
-import type { Checkup } from '../../../db/contract/backup.ts'
+import type { Checkup } from '../../../db/contract/operations.ts'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { writeLastRun, writeProof } from '../backup/backup-folder.ts'
 import {

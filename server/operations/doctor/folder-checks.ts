@@ -7,7 +7,7 @@ import { sizeText } from '../../text/text.ts'
 import { failure, ok, warning, type Check } from './check.ts'
 import { listBackups, readLastRun, type LastRun, type Proof } from '../backup/backup-folder.ts'
 import { isoTime } from '../../clock.ts'
-import type { Checkup, SchemaState } from '../../../db/contract/backup.ts'
+import type { Checkup, SchemaState } from '../../../db/contract/operations.ts'
 
 export function checkFolder(dataDir: string): Check {
   const stat = statSync(dataDir)
