@@ -1,4 +1,5 @@
-/** The store's interface for audit entries: listing, verifying and trimming the chains. */
+/** Audit entries: how a chain of them is hashed, and the store's interface to list, verify and trim the chains. */
+import { createHash } from 'node:crypto'
 
 /** One row of an organization's audit chain, and the JSON values that it may carry. */
 export type Json = null | boolean | number | string | Json[] | { [member: string]: Json }
@@ -109,4 +110,35 @@ export interface AuditStore {
    * use `verifyAudit` of `db/open.ts`.
    */
   verify(anchors: AuditAnchor[]): Promise<AuditVerdict>
+}
+
+/**
+ * Hashes an audit entry. Every entry carries the hash of the previous one of its organization.
+ *
+ * hash = SHA-256, lower-case hex, of the UTF-8 text
+ *   JSON.stringify(['sightglass-audit-1', prevHash, position, id, orgId, actor, action, target, metadata, occurredAt])
+ * with every value exactly as stored, all text. The first entry's prevHash is 64 zeros.
+ */
+export const genesisHash = '0'.repeat(64)
+const positionDigits = 12
+
+export function auditHash(row: Omit<AuditRow, 'hash'>): string {
+  const { prevHash, position, id, orgId, actor, action, target, metadata, occurredAt } = row
+  const text = [
+    'sightglass-audit-1',
+    prevHash,
+    position,
+    id,
+    orgId,
+    actor,
+    action,
+    target,
+    metadata,
+    occurredAt,
+  ]
+  return createHash('sha256').update(JSON.stringify(text)).digest('hex')
+}
+
+export function positionText(position: number): string {
+  return String(position).padStart(positionDigits, '0')
 }

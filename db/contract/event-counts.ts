@@ -1,6 +1,5 @@
 /** Queries that count events (metrics, breakdowns, histograms, new values) and commands that delete events. */
-import type { EventFieldName } from './event-fields.ts'
-import type { EventFilter } from './event-filter.ts'
+import type { EventFieldName, EventFilter } from './event-fields.ts'
 
 /** The hours to count, by occurredAt. Both ends are rounded down to the hour. */
 export interface MetricsQuery {

@@ -1,5 +1,5 @@
 /** The store's interface for sessions: the events of one agent from first to last. */
-import type { EventFilter, EventPosition, StoredEvent } from './event-filter.ts'
+import type { EventFilter, EventPosition, StoredEvent } from './event-fields.ts'
 
 /** Summarized from the session's events, or from the newest `eventsMax` of them. */
 export interface Session {

@@ -8,8 +8,7 @@
  */
 import type { AuditEntry, Json } from './audit.ts'
 import type { StoreError } from './errors.ts'
-import type { EventFieldValues } from './event-fields.ts'
-import type { EventFilter, EventPosition, StoredEvent } from './event-filter.ts'
+import type { EventFieldValues, EventFilter, EventPosition, StoredEvent } from './event-fields.ts'
 import type { Histogram } from '../rules/histogram.ts'
 import type {
   AgentCounts,
@@ -43,13 +42,13 @@ import type {
 } from './event-counts.ts'
 import type { IdentityStore } from './identity.ts'
 import type { BatchCount, IngestCountStore } from './ingest-counts.ts'
-import type { RetentionStore } from './retention.ts'
+import type { RetentionStore } from './operations.ts'
 import type { RegistryStore } from './registry.ts'
 import type { SessionStore } from './sessions.ts'
 import type { WebhookStore } from './webhooks.ts'
 export type * from './identity.ts'
 export type * from './event-counts.ts'
-export type * from './retention.ts'
+export type * from './operations.ts'
 export type { AuditEntry, Json, StoreError }
 export type { EventFilter, EventPosition, StoredEvent }
 

@@ -3,8 +3,15 @@ import { StoreError, endsWriting } from '../contract/errors.ts'
 import { cachedKeys, cachedSites } from './identity/key-cache.ts'
 import { answerCache, type AnswerCache } from './threads/answer-cache.ts'
 import { appendQueue } from './threads/append-queue.ts'
-import { remote, type CallVerb, type Nouns } from './threads/remote-verbs.ts'
-import { openReadThreads, openThreads, type Threads, type ThreadsOpening } from './threads/threads.ts'
+import {
+  type CallVerb,
+  type Nouns,
+  type Threads,
+  type ThreadsOpening,
+  openReadThreads,
+  openThreads,
+  remote,
+} from './threads/threads.ts'
 import type { EventStore, Store } from '../contract/store.ts'
 
 const watchEveryMs = 400

@@ -9,7 +9,7 @@ import { createReadStream, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 import { auditEntry } from './entry.ts'
-import { auditHash, genesisHash, positionText } from '../../db/rules/audit-hash.ts'
+import { auditHash, genesisHash, positionText } from '../../db/contract/audit.ts'
 import type { AuditFault, AuditRow, AuditTrim, AuditVerdict, Store } from '../../db/contract/store.ts'
 
 export interface TrailVerdict {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
-import { auditHash } from '../../db/rules/audit-hash.ts'
+import { auditHash } from '../../db/contract/audit.ts'
 import { cli } from '../support/binary.ts'
 import { documentedVerifier } from '../support/proof-verifier.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'

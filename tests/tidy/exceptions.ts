@@ -54,21 +54,6 @@ export const exceptions: Exception[] = [
     path: 'db/rules/migrations.ts',
     why: 'every engine plans its migrations by it, and a second engine is being built',
   },
-  {
-    rule: 'sliver',
-    path: 'db/sqlite/identity/sites.ts',
-    why: 'one file per table of identity, as its neighbours',
-  },
-  {
-    rule: 'sliver',
-    path: 'db/sqlite/identity/views.ts',
-    why: 'one file per table of identity, as its neighbours',
-  },
-  {
-    rule: 'sliver',
-    path: 'db/sqlite/threads/failure-latch.ts',
-    why: 'decides what follows a failed write; tested without a thread',
-  },
   { rule: 'sliver', path: 'sdk/node.ts', why: 'the published entry of the package on Node.js and Bun' },
   {
     rule: 'sliver',

@@ -1,6 +1,6 @@
-/** Appends audit entries to the chain of their organization (hash: `db/rules/audit-hash.ts`). */
+/** Appends audit entries to the chain of their organization (hash: `db/contract/audit.ts`). */
 import type { Database } from 'bun:sqlite'
-import { auditHash, genesisHash, positionText } from '../../rules/audit-hash.ts'
+import { auditHash, genesisHash, positionText } from '../../contract/audit.ts'
 import type { AuditEntry, AuditHead, AuditRow } from '../../contract/store.ts'
 
 /** Appends one entry to its organization's chain, only inside the transaction of the verb that it records. */

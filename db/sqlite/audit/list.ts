@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { AuditEntry, AuditFilter, AuditQuery, AuditRow, AuditStore } from '../../contract/store.ts'
 import { auditTrim } from './trim.ts'
-import { positionText } from '../../rules/audit-hash.ts'
+import { positionText } from '../../contract/audit.ts'
 
 /** `seq` is the entry's position in its organization's chain. */
 export function listAudit(db: Database, query: AuditQuery): Awaited<ReturnType<AuditStore['list']>> {

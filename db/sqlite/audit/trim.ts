@@ -5,7 +5,7 @@
 import type { Database } from 'bun:sqlite'
 import { StoreError } from '../../contract/errors.ts'
 import type { AuditHead, AuditStore, AuditTrim } from '../../contract/store.ts'
-import { genesisHash, positionText } from '../../rules/audit-hash.ts'
+import { genesisHash, positionText } from '../../contract/audit.ts'
 import { appendAudit } from './append.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 

@@ -1,5 +1,5 @@
 /** Verifies every audit chain row by row and names the first changed row of each. */
-import { applianceOrgId } from '../../contract/audit.ts'
+import { applianceOrgId, auditHash, positionText } from '../../contract/audit.ts'
 import type { Database } from 'bun:sqlite'
 import type {
   AuditAnchor,
@@ -10,7 +10,6 @@ import type {
   AuditVerdict,
 } from '../../contract/store.ts'
 import { auditTrims, untrimmed } from './trim.ts'
-import { auditHash, positionText } from '../../rules/audit-hash.ts'
 import { auditHeads } from './append.ts'
 import { readAuditHeads } from './heads.ts'
 

@@ -1,10 +1,11 @@
-/** Read-only connections can read the database in every state that a crash leaves it in. */
+/** Read-only connections can read the database in every state that a crash leaves it in, and transactions stay whole. */
 import { expect, test } from 'bun:test'
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { run } from '../../../tests/support/process.ts'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
-import { openLookConnection } from './connection.ts'
+import { inTransaction, openLookConnection } from './connection.ts'
+import { Database } from 'bun:sqlite'
 
 test('a header of the shared memory that a crash left half written is no obstacle', async () => {
   using dir = tempDir('look')
@@ -27,3 +28,39 @@ test('a header of the shared memory that a crash left half written is no obstacl
   other.signal('SIGKILL')
   await other.exited
 }, 30_000)
+
+function table(): Database {
+  const db = new Database(':memory:', { strict: true })
+  db.run('CREATE TABLE t (x INTEGER UNIQUE) STRICT')
+  return db
+}
+
+const rows = (db: Database): unknown[] => db.query('SELECT x FROM t').values().flat()
+
+test('what the work did is committed, and its result given back', () => {
+  const db = table()
+  expect(inTransaction(db, () => db.query('INSERT INTO t VALUES (1) RETURNING x').values())).toEqual([[1]])
+  expect(db.inTransaction).toBe(false)
+  expect(rows(db)).toEqual([1])
+})
+
+test('whatever is thrown undoes everything', () => {
+  const db = table()
+  const work = () => {
+    db.run('INSERT INTO t VALUES (1)')
+    db.run('INSERT INTO t VALUES (1)')
+  }
+  expect(() => inTransaction(db, work)).toThrow('UNIQUE')
+  expect(db.inTransaction).toBe(false)
+  expect(rows(db)).toEqual([])
+})
+
+test('a promise is refused and what ran before its first await undone', () => {
+  const db = table()
+  const work = async () => {
+    db.run('INSERT INTO t VALUES (1)')
+    await Promise.resolve()
+  }
+  expect(() => inTransaction(db, work)).toThrow('must be synchronous')
+  expect(rows(db)).toEqual([])
+})

@@ -1,7 +1,8 @@
-/** Opens SQLite connections with the settings of a server. */
-import { constants, Database, SQLiteError } from 'bun:sqlite'
+/** Opens SQLite connections with the settings of a server, and runs transactions on them. */
+import { Database, SQLiteError, constants } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
+import { diskBoundsMs, makeHistogram, observe } from '../../rules/histogram.ts'
 
 export const pageBytes = 8_192
 const writerCacheKib = 8 * 1024
@@ -129,5 +130,25 @@ function requireSqlite(version: string): void {
         `SQLite ${version} is too old: ${sqliteVersionMin.join('.')} or newer is required`,
       )
     }
+  }
+}
+
+/** Commit times of this thread's transactions that changed something, fsync included. */
+export const commitTimes = makeHistogram(diskBoundsMs)
+
+/** Runs `work` between BEGIN IMMEDIATE and COMMIT. Rolls back whatever it throws. */
+export function inTransaction<T>(db: Database, work: () => T): T {
+  db.query('BEGIN IMMEDIATE').run()
+  try {
+    const result = work()
+    if (result instanceof Promise) throw new StoreError('internal', 'a transaction must be synchronous')
+    const startedMs = performance.now()
+    db.query('COMMIT').run()
+    observe(commitTimes, performance.now() - startedMs)
+    return result
+  } catch (error) {
+    // A full disk or a failed device has already rolled back, and a second ROLLBACK would hide the cause.
+    if (db.inTransaction) db.query('ROLLBACK').run()
+    throw error
   }
 }

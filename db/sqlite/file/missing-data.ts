@@ -10,7 +10,7 @@ import { auditHeads } from '../audit/append.ts'
 import { readAuditHeads } from '../audit/heads.ts'
 import { databasePath, unfinishedRestorePath } from './files.ts'
 import type { FolderLock } from './lock.ts'
-import { schemaVersion } from '../migrations/migrate.ts'
+import { schemaVersion } from '../migrations/migrations.ts'
 import { freeBytes } from './reserve.ts'
 
 const createBytesMin = 2 * 1024 * 1024 // space for an empty database, its log and its shared memory

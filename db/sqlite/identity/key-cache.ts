@@ -1,6 +1,6 @@
 /** Caches API keys and restricted sites on the calling thread, because ingest reads both for every request. */
 import type { ApiKey, KeyStore, SiteStore } from '../../contract/store.ts'
-import type { Nouns } from '../threads/remote-verbs.ts'
+import type { Nouns } from '../threads/threads.ts'
 
 /** Every change goes to the writer first, and to the cache when it is on disk. */
 export function cachedKeys(

@@ -1,10 +1,21 @@
-/** Organizations in SQLite, from creation to deletion after the grace period. */
-import { eq, or } from 'drizzle-orm'
+/** Organizations in SQLite, from creation to deletion after the grace period, with their sites and saved views. */
+import { and, count, eq, ne, or } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'
-import { membership, org, orgDeletion, orgSignInRule } from './schema.ts'
+import { membership, org, orgDeletion, orgSignInRule, savedView, site } from './schema.ts'
 import { takeDeliveries } from '../webhooks/deliveries.ts'
-import type { AuditEntry, Org, OrgDeletion, OrgStore, SignInRule } from '../../contract/store.ts'
+import { member } from '../events/blocks/fields.ts'
+import type {
+  AuditEntry,
+  Org,
+  OrgDeletion,
+  OrgStore,
+  SavedView,
+  SignInRule,
+  Site,
+  SiteStore,
+  ViewStore,
+} from '../../contract/store.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
 export function createOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['create']>[0]): void {
@@ -139,4 +150,94 @@ function tablesWithOrg({ db }: WriteContext): string[] {
     )
     .all()
     .map(({ name }) => name)
+}
+
+/** In order of their ids. */
+export function listSites({ db, orm }: ReadContext, orgId: string): Site[] {
+  const seen = db
+    .query<{ text: string }, [string, number]>(
+      `SELECT text FROM event_term JOIN event_org ON event_org.num = event_term.org
+       WHERE org_id = ? AND member = ?`,
+    )
+    .all(orgId, member.siteId)
+    .map(({ text }) => text)
+  const chosen = orm.select().from(site).where(eq(site.orgId, orgId)).all()
+  const sites = new Map<string, Site>()
+  for (const siteId of seen)
+    sites.set(siteId, { siteId, name: null, hidden: false, restricted: false, seen: true })
+  for (const { siteId, name, hidden, restricted } of chosen)
+    sites.set(siteId, { siteId, name, hidden, restricted, seen: sites.has(siteId) })
+  return [...sites.values()].sort((a, b) => (a.siteId < b.siteId ? -1 : 1))
+}
+
+/** Of every organization, for the calling thread's cache. */
+export function restrictedSites({ orm }: ReadContext): { orgId: string; siteId: string }[] {
+  return orm
+    .select({ orgId: site.orgId, siteId: site.siteId })
+    .from(site)
+    .where(eq(site.restricted, true))
+    .all()
+}
+
+export function changeSite({ db, orm }: WriteContext, command: Parameters<SiteStore['change']>[0]): void {
+  const { siteId, ...chosen } = command.site
+  orm
+    .insert(site)
+    .values({ orgId: command.orgId, siteId, ...chosen })
+    .onConflictDoUpdate({ target: [site.orgId, site.siteId], set: chosen })
+    .run()
+  appendAudit(db, command.audit)
+}
+
+/** Saved views in SQLite: named filters that the members of an organization share. */
+export function listViews({ orm }: ReadContext, orgId: string): SavedView[] {
+  return orm.select().from(savedView).where(eq(savedView.orgId, orgId)).orderBy(savedView.name).all()
+}
+
+export function createView(context: WriteContext, command: Parameters<ViewStore['create']>[0]): void {
+  const { db, orm } = context
+  const { view, viewsMax, audit } = command
+  requireFree(context, view)
+  const known = orm.select({ n: count() }).from(savedView).where(eq(savedView.orgId, view.orgId)).get()
+  if ((known?.n ?? 0) >= viewsMax)
+    throw new StoreError('conflict', `${view.orgId} has ${viewsMax} saved views, the maximum`)
+  orm.insert(savedView).values(view).run()
+  appendAudit(db, audit)
+}
+
+export function changeView(context: WriteContext, command: Parameters<ViewStore['change']>[0]): void {
+  const { db, orm } = context
+  const { orgId, id, name, search, audit } = command
+  requireFree(context, { orgId, id, name })
+  const changed = orm
+    .update(savedView)
+    .set({ name, search })
+    .where(and(eq(savedView.orgId, orgId), eq(savedView.id, id)))
+    .returning({ id: savedView.id })
+    .all()
+  if (changed.length === 0) throw new StoreError('not_found', `${id} is not a saved view of ${orgId}`)
+  appendAudit(db, audit)
+}
+
+export function removeView({ db, orm }: WriteContext, command: Parameters<ViewStore['remove']>[0]): void {
+  const { orgId, id, audit } = command
+  const removed = orm
+    .delete(savedView)
+    .where(and(eq(savedView.orgId, orgId), eq(savedView.id, id)))
+    .returning({ id: savedView.id })
+    .all()
+  if (removed.length === 0) throw new StoreError('not_found', `${id} is not a saved view of ${orgId}`)
+  appendAudit(db, audit)
+}
+
+function requireFree(
+  { orm }: WriteContext,
+  { orgId, id, name }: Pick<SavedView, 'orgId' | 'id' | 'name'>,
+): void {
+  const other = orm
+    .select({ id: savedView.id })
+    .from(savedView)
+    .where(and(eq(savedView.orgId, orgId), eq(savedView.name, name), ne(savedView.id, id)))
+    .get()
+  if (other !== undefined) throw new StoreError('conflict', `${orgId} has a saved view of this name`)
 }

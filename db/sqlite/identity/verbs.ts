@@ -42,32 +42,40 @@ import {
   bootstrapOrg,
   cancelOrgDeletion,
   changeSignInRule,
+  changeSite,
+  changeView,
   createOrg,
+  createView,
   emptyOrg,
   findOrg,
   listOrgDeletions,
   listOrgs,
+  listSites,
+  listViews,
   removeOrg,
+  removeView,
   renameOrg,
   requestOrgDeletion,
+  restrictedSites,
   signInRule,
 } from './orgs.ts'
-import { findSecondFactor, removeSecondFactor, setRecovery, setSecondFactor } from './second-factors.ts'
 import {
   createSignIn,
   endOtherSignIns,
   endSignIn,
   endSignInById,
   findExternal,
+  findSecondFactor,
   findSignIn,
   knowsNetwork,
   listSignIns,
   pruneSignIns,
+  removeSecondFactor,
+  setRecovery,
+  setSecondFactor,
   switchSignInOrg,
   touchSignIn,
 } from './sign-ins.ts'
-import { changeSite, listSites, restrictedSites } from './sites.ts'
-import { changeView, createView, listViews, removeView } from './views.ts'
 
 export const identityWriteVerbs = {
   'orgs.create': createOrg,

@@ -2,7 +2,7 @@
 import { appendAudit } from '../audit/append.ts'
 import { pageBytes } from '../file/connection.ts'
 import { splitBatch } from '../../rules/batch-body.ts'
-import type { RecountProgress, RetentionSetting, RetentionStore } from '../../contract/retention.ts'
+import type { RecountProgress, RetentionSetting, RetentionStore } from '../../contract/operations.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import type { Database } from 'bun:sqlite'
 import type { EraseCommand } from '../../contract/event-counts.ts'

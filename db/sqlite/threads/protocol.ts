@@ -10,7 +10,7 @@
  */
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
 import type { BatchCount } from '../../contract/ingest-counts.ts'
-import type { StoredEvent } from '../../contract/event-filter.ts'
+import type { StoredEvent } from '../../contract/event-fields.ts'
 import { recordOf, valuesOf, valuesPerRecord, type RecordValues } from '../../rules/event-record.ts'
 import type { AppendResult, EventBatch, EventRecord, MetricsText } from '../../contract/store.ts'
 

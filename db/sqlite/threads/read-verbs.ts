@@ -1,14 +1,14 @@
 /** Every reading verb, by the name under which a reader receives it. */
-import { searchPage } from '../events/read/search.ts'
+import { searchPage } from '../events/read/page.ts'
 import { identityReadVerbs } from '../identity/verbs.ts'
-import { listRejected } from '../registry/ingest-counts.ts'
+import { listIngestCounts, listNearMisses, listRejected } from '../registry/ingest-counts.ts'
 import { retentionReadVerbs } from '../retention/retention.ts'
-import { registryReadVerbs } from '../registry/verbs.ts'
+import { registryReadVerbs } from '../registry/pushed.ts'
 import { webhookReadVerbs } from '../webhooks/verbs.ts'
 import { statSync } from 'node:fs'
 import { sqliteVersion } from '../file/connection.ts'
 import { databasePath } from '../file/files.ts'
-import { schemaVersion } from '../migrations/migrate.ts'
+import { schemaVersion } from '../migrations/migrations.ts'
 import type { SessionPageQuery, SessionStoryQuery } from '../../contract/sessions.ts'
 import type {
   AgentsQuery,
@@ -54,6 +54,8 @@ export const readVerbs = {
   'events.overview': ({ events }: ReadContext, orgId: string) => events.overview(orgId),
   ...identityReadVerbs,
   'rejected.list': listRejected,
+  'ingestCounts.list': listIngestCounts,
+  'ingestCounts.nearMisses': listNearMisses,
   ...webhookReadVerbs,
   ...registryReadVerbs,
   ...retentionReadVerbs,

@@ -6,13 +6,11 @@ import { fileVerbs } from '../backup/file-verbs.ts'
 import { openLookConnection, openReaderConnection } from '../file/connection.ts'
 import type { ReadContext } from './contexts.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
-import { requireKnownSchema } from '../migrations/migrate.ts'
-import { migrations } from '../migrations/migrations.ts'
+import { migrations, requireKnownSchema } from '../migrations/migrations.ts'
 import { compactEventReader } from '../events/reader.ts'
-import { giveWay } from './thread-priority.ts'
+import { giveWay, serve } from './port.ts'
 import { readSlots, type ReadSlots } from './read-slots.ts'
 import { readVerbs } from './read-verbs.ts'
-import { serve } from './port.ts'
 
 export interface ReaderOpening {
   folder: string

@@ -1,13 +1,14 @@
 /** Opens the store's threads, one writer and several readers, and sends verbs to them. */
 import { StoreError } from '../../contract/errors.ts'
-import type { Histogram } from '../../rules/histogram.ts'
 import { openPort, type Port } from './port.ts'
 import { packAppend, type AppendOutcome, type PackedBatch } from './protocol.ts'
 import { readQueue } from './read-queue.ts'
+import type { Histogram } from '../../rules/histogram.ts'
 import type { ReaderOpening } from './reader.ts'
 import type { ReadVerbs } from './read-verbs.ts'
-import type { CommandOf, ResultOf } from './remote-verbs.ts'
 import type { WriterOpening } from './writer.ts'
+import type { Sliced } from './slices.ts'
+import type { WriteVerbs } from './write-verbs.ts'
 
 export interface Threads {
   /** The names of the verbs, as the threads reported them when they opened. */
@@ -129,4 +130,39 @@ async function closeAll(writer: Port, readers: Port[]): Promise<void> {
 async function closePorts(ports: Port[]): Promise<void> {
   await Promise.allSettled(ports.map((port) => port.ask('close', null)))
   await Promise.all(ports.map((port) => port.ended))
+}
+
+/** Makes a method of each verb of a noun, which runs it on its thread: `accounts.find` is `remote('accounts').find`. */
+type Verbs = ReadVerbs & WriteVerbs
+type Verb = keyof Verbs
+type Noun = Verb extends infer V ? (V extends `${infer N}.${string}` ? N : never) : never
+
+type CommandOf<F> = F extends (context: never) => unknown
+  ? []
+  : F extends (context: never, command: infer C) => unknown
+    ? [command: C]
+    : never
+type ResultOf<F> = F extends (context: never, command: never) => infer R
+  ? R extends Sliced<infer T>
+    ? T
+    : Awaited<R>
+  : never
+type Remote<V extends Verb> = (...command: CommandOf<Verbs[V]>) => Promise<ResultOf<Verbs[V]>>
+export type Nouns = {
+  [N in Noun]: { [V in Verb as V extends `${N}.${infer Name}` ? Name : never]: Remote<V> }
+}
+
+/** Runs a verb of the store by name. */
+export type CallVerb = <V extends Verb>(verb: V, ...command: CommandOf<Verbs[V]>) => ReturnType<Remote<V>>
+
+/** The methods are own properties, so that they survive a spread. */
+export function remote<N extends Noun>(call: CallVerb, verbs: readonly string[], noun: N): Nouns[N] {
+  const method = (name: string) => (command?: unknown) =>
+    (call as (verb: string, command?: unknown) => unknown)(`${noun}.${name}`, command)
+  const names = verbs.filter((verb) => verb.startsWith(`${noun}.`)).map((verb) => verb.slice(noun.length + 1))
+  const own = Object.fromEntries(names.map((name) => [name, method(name)]))
+  // Verbs that are not listed write, which their thread rejects in a read-only folder.
+  return new Proxy(own, {
+    get: (known, name) => known[String(name)] ?? (typeof name === 'string' ? method(name) : undefined),
+  }) as unknown as Nouns[N]
 }

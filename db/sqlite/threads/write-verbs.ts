@@ -1,10 +1,9 @@
 /** Every writing verb, by the name under which the writer receives it. Each runs in a transaction. */
 import { appendAudit } from '../audit/append.ts'
 import { identityWriteVerbs } from '../identity/verbs.ts'
-import { addRejected } from '../registry/ingest-counts.ts'
+import { addIngestCounts, addRejected } from '../registry/ingest-counts.ts'
 import { eraseFromDeliveries, eraseSamples, retentionWriteVerbs } from '../retention/retention.ts'
-import { removePushed } from '../registry/pushed.ts'
-import { registryWriteVerbs } from '../registry/verbs.ts'
+import { registryWriteVerbs, removePushed } from '../registry/pushed.ts'
 import { webhookWriteVerbs } from '../webhooks/verbs.ts'
 import { eq } from 'drizzle-orm'
 import { randomBytes } from 'node:crypto'
@@ -22,6 +21,7 @@ import type { WriteContext } from './contexts.ts'
 export const writeVerbs = {
   ...identityWriteVerbs,
   'rejected.add': addRejected,
+  'ingestCounts.add': addIngestCounts,
   'events.removeSite': removeSite,
   'events.erase': erase,
   'events.repair': ({ events }: WriteContext, command: { orgId: string; repairs: RollupRepair[] }) =>

@@ -2,15 +2,19 @@
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { rmSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
-import { closeWriterConnection, openWriterConnection } from '../file/connection.ts'
-import { storeError } from '../file/failure.ts'
+import {
+  closeWriterConnection,
+  commitTimes,
+  inTransaction,
+  openWriterConnection,
+} from '../file/connection.ts'
+import { failureLatch, storeError } from '../file/failure.ts'
 import { databasePath, makeFolder, settingAsidePath } from '../file/files.ts'
 import { watchFolder } from '../file/folder-watch.ts'
-import { giveWay } from './thread-priority.ts'
+import { giveWay, serve } from './port.ts'
 import { headsKeeper } from '../audit/heads.ts'
 import { lockFolder, type FolderLock } from '../file/lock.ts'
-import { migrate, requireKnownSchema } from '../migrations/migrate.ts'
-import { migrations } from '../migrations/migrations.ts'
+import { migrate, migrations, requireKnownSchema } from '../migrations/migrations.ts'
 import { missingEntries, missingFiles, refuseMissing, setAside, type Missing } from '../file/missing-data.ts'
 import { compactEventWriter } from '../events/writer.ts'
 import { failureOf, unpackBatches, type AppendOutcome } from './protocol.ts'
@@ -21,10 +25,7 @@ import {
   regainReserve,
   withReserve,
 } from '../file/reserve.ts'
-import { serve } from './port.ts'
-import { commitTimes, inTransaction } from '../file/transaction.ts'
 import { housekeeping } from '../file/wal.ts'
-import { failureLatch } from './failure-latch.ts'
 import { writeVerbs } from './write-verbs.ts'
 import { countHourMs, mergeCount, type IngestCount } from '../../contract/ingest-counts.ts'
 import { addIngestCounts } from '../registry/ingest-counts.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { idFilter, newRunBits } from './id-filter.ts'
 import { chunkOf, chunksPerRun, findInChunk, packEntry } from './id-run.ts'
-import { idTable } from './id-table.ts'
+import { idTable } from './dedupe.ts'
 
 const print = fc.integer({ min: 0, max: 2 ** 53 - 1 })
 

@@ -1,17 +1,19 @@
-/** The writer's deleting verbs, and what each removes from its memory. */
-import type { Database } from 'bun:sqlite'
+/** The writer's deleting verbs: what they delete, and what each removes from the writer's memory. */
 import { StoreError } from '../../../contract/errors.ts'
+import { blankRows, eraseEvents, matchingRows } from './erase.ts'
+import { dropUnusedRuns, expireBlocks, type StepBounds } from './expire.ts'
+import { filterClauses } from '../index/filter-codes.ts'
+import { fold, takeFromRollups } from '../rollups/fold.ts'
+import { noteRewrite } from '../rollups/hours.ts'
+import { member } from '../blocks/fields.ts'
+import { rollupCounts } from '../rollups/counts.ts'
+import { placeOf } from '../blocks/block.ts'
+import type { Database } from 'bun:sqlite'
 import type { EventWriter } from '../engine.ts'
 import type { Dedupe } from '../dedupe/dedupe.ts'
-import { eraseEvents } from './erase.ts'
-import type { EraseMark } from '../dedupe/fingerprints.ts'
-import { expireBlocks, type StepBounds } from './expire.ts'
-import { filterClauses } from '../index/filter-codes.ts'
-import { fold } from '../rollups/fold.ts'
-import type { Orgs, OrgState } from '../write/org-state.ts'
-import { removeOrgEvents, removeSiteEvents } from './remove.ts'
+import type { EraseMark, StoredIds } from '../dedupe/fingerprints.ts'
+import type { OrgState, Orgs } from '../write/org-state.ts'
 import type { Sealer } from '../index/seal.ts'
-import type { StoredIds } from '../dedupe/stored-ids.ts'
 
 /** One step of retention takes 20 to 50 ms: a block 0.2 to 0.4 ms, a rollup row 5 to 10 µs. */
 const stepBounds: StepBounds = { blocksMax: 64, rollupRowsMax: 4_096 }
@@ -91,4 +93,65 @@ export function deletions(
       runs = []
     },
   }
+}
+
+/** The organization's rollups must be folded. */
+function removeSiteEvents(db: Database, org: OrgState, siteId: string): number {
+  const term = db
+    .query<{ code: number }, [number, number, string]>(
+      'SELECT code FROM event_term WHERE org = ? AND member = ? AND text = ?',
+    )
+    .get(org.num, member.siteId, siteId)
+  if (term === null) return 0
+  const gone = rollupCounts()
+  const ofSite = {
+    member: member.siteId,
+    codes: new Set([term.code]),
+    hashed: new Map<number, Set<string>>(),
+  }
+  let removed = 0
+  for (const found of matchingRows(db, org.num, [ofSite])) {
+    blankRows(db, found, gone, null)
+    removed += found.rows.length
+  }
+  takeFromRollups(db, org.num, gone)
+  forgetTerm(db, org.num, siteId, term.code)
+  noteRewrite(db, org.num)
+  db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
+  return removed
+}
+
+/** Frees the site's place within the organization's limit, unless rollups of expired events still name it. */
+function forgetTerm(db: Database, org: number, siteId: string, code: number): void {
+  const named = db.query('SELECT 1 FROM rollup_metric WHERE org = ? AND site = ? LIMIT 1').get(org, code)
+  if (named !== null) return
+  const sql = 'DELETE FROM event_term WHERE org = ? AND member = ? AND text = ?'
+  db.query(sql).run(org, member.siteId, siteId)
+}
+
+/** Deletes everything of an organization from the event tables except its number and its last seq. */
+const tables = [
+  'event_term',
+  'event_segment',
+  'event_posting',
+  'event_posting_rest',
+  'event_posting_filter',
+  'event_type_total',
+  'event_id_run',
+  'rollup_metric',
+  'rollup_value',
+] as const
+
+/** Inside a transaction. Returns the id runs that no organization needs. */
+function removeOrgEvents(db: Database, org: OrgState): number[] {
+  for (const table of ['event_block', 'event_body']) {
+    db.query(`DELETE FROM ${table} WHERE place >= ? AND place < ?`).run(
+      placeOf(org.num, 0),
+      placeOf(org.num + 1, 0),
+    )
+  }
+  for (const table of tables) db.query(`DELETE FROM ${table} WHERE org = ?`).run(org.num)
+  noteRewrite(db, org.num)
+  db.query('UPDATE event_org SET last_seq = ?1, folded_seq = ?1 WHERE num = ?2').run(org.storedSeq, org.num)
+  return dropUnusedRuns(db)
 }

@@ -1,5 +1,5 @@
 /** Reads events in arrival order: the tail that live streams and webhooks follow, and counts of a range. */
-import { textMatcher } from './search.ts'
+import { textMatcher } from './page.ts'
 import { readBlock } from '../blocks/open-block.ts'
 import { seqOf } from '../blocks/block.ts'
 import { partsOf } from './walk.ts'

@@ -6,9 +6,8 @@ import type { Zone } from '../blocks/block-table.ts'
 import { member, termTexts } from '../blocks/fields.ts'
 import { readBlock } from '../blocks/open-block.ts'
 import { filterClauses, type Clause } from '../index/filter-codes.ts'
-import { boundsOf, newestFirst, newestZones, overlaps } from './page.ts'
+import { boundsOf, newestFirst, newestZones, overlaps, textMatcher } from './page.ts'
 import { stepAt } from './tally.ts'
-import { textMatcher } from './search.ts'
 import { partsOf, type Part } from './walk.ts'
 
 interface Counting {

@@ -19,7 +19,7 @@ import type { Database } from 'bun:sqlite'
 import type { RollupCounts } from '../rollups/counts.ts'
 import type { EventRecord, GuardRail } from '../../../contract/store.ts'
 
-/** Blocks below this many events are merged with their neighbours (merge.ts). */
+/** Blocks below this many events are merged with their neighbours (writer.ts). */
 export const smallBlockEvents = 128
 
 export interface SmallBlock {

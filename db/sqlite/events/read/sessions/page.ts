@@ -2,11 +2,10 @@
 import { filterClauses } from '../../index/filter-codes.ts'
 import { nextCandidates, type LogView } from './candidates.ts'
 import { summaryOfRows, summarizeSessions } from './summarize.ts'
-import { sessionTexts } from './texts.ts'
+import { type SessionRow, isAfter, newestOfSession, sessionTexts } from './rows.ts'
 import { StoreError } from '../../../../contract/errors.ts'
 import { readBlock, type OpenBlock } from '../../blocks/open-block.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
-import { isAfter, newestOfSession, type SessionRow } from './rows.ts'
 import type {
   Session,
   SessionPage,

@@ -1,5 +1,5 @@
-/** Visits the events of sessions by their columns: in one pass over the log, or the newest of each. */
-import { hashCode, member } from '../../blocks/fields.ts'
+/** The events of sessions by their columns, in one pass over the log or the newest of each, and their texts. */
+import { hashCode, isHash, member, termTexts } from '../../blocks/fields.ts'
 import { readBlock, type OpenBlock } from '../../blocks/open-block.ts'
 import { endsBefore, newestFirst, newestZones, overlaps, type Span } from '../page.ts'
 import { partsOf } from '../walk.ts'
@@ -204,4 +204,47 @@ export function* newestOfSession(
 
 export function isAfter({ at, seq }: SessionRow, { occurredAtMs, seq: of }: EventPosition): boolean {
   return at > occurredAtMs || (at === occurredAtMs && seq > of)
+}
+
+/** The texts of the codes in sessions' events, cached for one query. */
+type Name = 'siteId' | 'type' | 'outcome' | 'class' | 'vendor' | 'trust'
+
+/** Known trusts, ascending. Any other ranks below them. */
+export const ladder: readonly string[] = ['detected', 'declared', 'verified', 'linked']
+
+export interface SessionTexts {
+  /** Of a field that always has a term. */
+  term(name: Name, code: number): string
+  /** Of a field of an event; null when it is missing. */
+  of(name: Name, row: SessionRow): string | null
+  /** The rank of an event's trust. */
+  height(row: SessionRow): number
+}
+
+export function sessionTexts({ db, org }: LogView): SessionTexts {
+  const texts = new Map<Name, Map<number, string>>()
+  const heights = new Map<number, number>()
+
+  function term(name: Name, code: number): string {
+    let known = texts.get(name)
+    if (known === undefined) texts.set(name, (known = termTexts(db, org, member[name])))
+    return known.get(code) ?? ''
+  }
+
+  function of(name: Name, row: SessionRow): string | null {
+    if (isHash(row[name])) return readBlock(db, row.zone)?.hashedText(member[name], row.row) ?? null
+    return row[name] === 0 ? null : term(name, row[name]) || null
+  }
+
+  return {
+    term,
+    of,
+    height(row) {
+      const known = heights.get(row.trust)
+      if (known !== undefined) return known
+      const height = ladder.indexOf(of('trust', row) ?? '')
+      if (!isHash(row.trust)) heights.set(row.trust, height) // two texts may share a hash
+      return height
+    },
+  }
 }

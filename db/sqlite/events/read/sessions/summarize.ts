@@ -1,22 +1,22 @@
 /** Summarizes several sessions in one pass, newest first, until each is complete or has 10,000 events. */
 import { endsBefore, type Span } from '../page.ts'
 import {
+  type NewestRows,
+  type SessionRow,
+  type SessionTexts,
+  type Totals,
   accumulate,
   emptyTotals,
   isAfter,
   newestOfSession,
   newestRowFirst,
   visitSessions,
-  type NewestRows,
-  type SessionRow,
-  type Totals,
 } from './rows.ts'
 import type { Session } from '../../../../contract/sessions.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
 import type { OpenBlock } from '../../blocks/open-block.ts'
 import type { Sliced } from '../../../threads/slices.ts'
 import type { Candidate, LogView } from './candidates.ts'
-import type { SessionTexts } from './texts.ts'
 
 export interface Asked {
   candidates: Candidate[]

@@ -7,8 +7,7 @@ import { readBlock } from '../../blocks/open-block.ts'
 import { type Part, partsOf } from '../walk.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
 import type { LogView } from './candidates.ts'
-import type { SessionRow } from './rows.ts'
-import { ladder, sessionTexts } from './texts.ts'
+import { type SessionRow, ladder, sessionTexts } from './rows.ts'
 
 /** How far a session is followed before and after the range; most end after half an hour. */
 const aroundMs = 24 * 3_600_000

@@ -1,7 +1,7 @@
 /** Searching texts inside JSON: any case, escapes, and only string values. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { textMatcher } from './search.ts'
+import { textMatcher } from './page.ts'
 
 const holds = (value: unknown, part: string) => textMatcher(part)(JSON.stringify(value))
 
