@@ -37,7 +37,6 @@ const modules: Record<string, string[]> = {
     'sketches.ts',
     'tally.ts',
     'top.ts',
-    'totals.ts',
     'walk.ts',
   ],
   'db/sqlite/events/rollups': ['counts.ts', 'fold.ts', 'hours.ts', 'range.ts', 'recount.ts', 'sketches.ts'],

@@ -1,4 +1,4 @@
-/** Read-only connections can read the database in every state that a crash leaves it in, and transactions stay whole. */
+/** Read-only connections can read a database in every state that a crash leaves it in; transactions stay whole. */
 import { expect, test } from 'bun:test'
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Retention: deletes the oldest blocks in bounded steps, and later the rollups that still count their events. */
+/** Retention: measures stored events, deletes the oldest blocks in bounded steps, and later drops their rollups. */
 import { deleteBlock, readColumns } from '../blocks/block-table.ts'
 import { extra, placeOf, segmentEvents, seqOf } from '../blocks/block.ts'
 import { countUnfolded, expireInRollups } from '../rollups/fold.ts'
@@ -9,7 +9,7 @@ import type { Database } from 'bun:sqlite'
 import type { ExpireCommand } from '../../../contract/event-counts.ts'
 import type { OrgState } from '../write/org-state.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
-import type { Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 
 /*
  * A block expires when all its events arrived before the given time, so an event may outlast it by the time a block
@@ -174,8 +174,8 @@ const rowsMax = 4_096
 
 /** Inside a transaction. Rows that count a live event stay, so that `verify` finds each event counted. */
 export function dropRollups(db: Database, org: number, beforeMs: number): { rows: number; done: boolean } {
-  const asked = Math.floor(beforeMs / hourMs)
-  const before = boundedHour(db, org, asked)
+  const limit = Math.floor(beforeMs / hourMs)
+  const before = boundedHour(db, org, limit)
   const totals = db.query(
     `UPDATE event_type_total SET events = events - ifnull((SELECT sum(expired) FROM rollup_metric
        WHERE org = ?1 AND hour < ?2 AND live = 0 AND type = event_type_total.type), 0) WHERE org = ?1`,
@@ -189,25 +189,25 @@ export function dropRollups(db: Database, org: number, beforeMs: number): { rows
          SELECT org, member, hour, site, type, outcome, code FROM rollup_value
          WHERE org = ?1 AND member = ?2 AND hour < ?3 AND live = 0 LIMIT ${rowsMax})`,
   )
-  const kept = db.query<{ member: number }, [number]>(
+  const members = db.query<{ member: number }, [number]>(
     'SELECT DISTINCT member FROM rollup_value WHERE org = ? ORDER BY member',
   )
   if (rows > 0) noteRewrite(db, org)
-  for (const { member } of kept.all(org)) {
+  for (const { member } of members.all(org)) {
     rows += values.run(org, member, before).changes
     if (rows >= rowsMax) return { rows, done: false }
   }
   db.query('DELETE FROM event_type_total WHERE org = ? AND events = 0').run(org)
-  return { rows, done: before === asked }
+  return { rows, done: before === limit }
 }
 
 /** The hour before which about one step's rows of events by hour are stored; at least one hour. */
-function boundedHour(db: Database, org: number, asked: number): number {
+function boundedHour(db: Database, org: number, limit: number): number {
   const hours = db.query<{ hour: number }, [number, number, number]>(
     'SELECT hour FROM rollup_metric WHERE org = ?1 AND hour < ?2 AND live = 0 ORDER BY hour LIMIT 1 OFFSET ?3',
   )
-  const beyond = hours.get(org, asked, rowsMax)
-  return beyond === null ? asked : Math.max(beyond.hour, hours.get(org, asked, 0)!.hour + 1)
+  const beyond = hours.get(org, limit, rowsMax)
+  return beyond === null ? limit : Math.max(beyond.hour, hours.get(org, limit, 0)!.hour + 1)
 }
 
 /** Of the rollups and of the events that are not folded yet. */
@@ -219,4 +219,51 @@ export function* firstHour(db: Database, org: number): Sliced<number | null> {
   const unfolded = yield* countUnfolded(db, org, [])
   for (const { hour } of unfolded.groups()) first = Math.min(first, hour)
   return first === Infinity ? null : first * hourMs
+}
+
+interface BlockSize {
+  place: number
+  bytes: number
+}
+
+/** Blocks measured at a time: about 5 ms. */
+const chunkBlocks = 2_048
+
+/** Visits the blocks of an organization, newest first, until `visit` stops it. */
+function* eachSize(db: Database, org: number, visit: (block: BlockSize) => boolean): Sliced<void> {
+  const blocks = db.query<BlockSize, [number, number]>(
+    `SELECT place, length(columns) + length(ids) + length(bodies) AS bytes
+     FROM event_block JOIN event_body USING (place) WHERE place >= ? AND place < ?
+     ORDER BY place DESC LIMIT ${chunkBlocks}`,
+  )
+  for (let until = placeOf(org + 1, 0); ;) {
+    const chunk = blocks.all(placeOf(org, 0), until)
+    for (const block of chunk) if (visit(block)) return
+    const last = chunk.at(-1)
+    if (last === undefined) return
+    until = last.place
+    if (isSliceOver()) yield
+  }
+}
+
+export function* eventBytes(db: Database, org: number): Sliced<number> {
+  let sum = 0
+  yield* eachSize(db, org, ({ bytes }) => {
+    sum += bytes
+    return false
+  })
+  return sum
+}
+
+/** The arrival number just after the newest block that no longer fits, or null when all fit. */
+export function* cutoffForBytes(db: Database, org: number, bytesMax: number): Sliced<number | null> {
+  let sum = 0
+  let beyond: number | null = null
+  yield* eachSize(db, org, ({ place, bytes }) => {
+    sum += bytes
+    if (sum > bytesMax) beyond = place
+    return beyond !== null
+  })
+  const columns = beyond === null ? null : readColumns(db, beyond)
+  return columns === null || beyond === null ? null : seqOf(beyond) + columns.rows
 }

@@ -1,4 +1,4 @@
-/** Counts by hour for GET /v1/metrics, from rollups and the arrivals that are not folded yet. */
+/** Counts by hour for GET /v1/metrics, and an organization's totals, from rollups and the arrivals not folded yet. */
 import type { Database } from 'bun:sqlite'
 import type { Metrics, MetricsQuery, MetricsText } from '../../../contract/store.ts'
 import { countUnfolded } from '../rollups/fold.ts'
@@ -178,4 +178,24 @@ function namedSums(sums: Map<number, number>, texts: Map<number, string>): { [na
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** Whether an organization has events, and how many of each type: folded totals and unfolded arrivals. */
+export function* readOverview(
+  db: Database,
+  org: number,
+): Sliced<{ total: number; byType: { [type: string]: number } }> {
+  const counts = new Map<number, number>()
+  const totals = db.query<{ type: number; events: number }, [number]>(
+    'SELECT type, events FROM event_type_total WHERE org = ?',
+  )
+  for (const { type, events } of totals.all(org)) counts.set(type, events)
+  const unfolded = yield* countUnfolded(db, org, [])
+  for (const { type, events } of unfolded.groups()) counts.set(type, (counts.get(type) ?? 0) + events)
+  const names = termTexts(db, org, member.type)
+  const byType = [...counts].map(([type, count]): [string, number] => [names.get(type) ?? '', count])
+  return {
+    total: byType.reduce((sum, [, count]) => sum + count, 0),
+    byType: Object.fromEntries(byType.sort(([a], [b]) => (a < b ? -1 : 1))),
+  }
 }

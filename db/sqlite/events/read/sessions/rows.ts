@@ -4,9 +4,16 @@ import { readBlock, type OpenBlock } from '../../blocks/open-block.ts'
 import { endsBefore, newestFirst, newestZones, overlaps, type Span } from '../page.ts'
 import { partsOf } from '../walk.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
-import { newestOf, type LogView } from './candidates.ts'
+import type { Database } from 'bun:sqlite'
 import type { Zone } from '../../blocks/block-table.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
+
+/** What a query of sessions needs of one snapshot of an organization's log. */
+export interface LogView {
+  db: Database
+  org: number
+  hashSeed: number
+}
 
 /** An event's position and its fields as codes (blocks/fields.ts). */
 export interface SessionRow {
@@ -45,27 +52,27 @@ export function emptyTotals(): Totals {
 }
 
 /** `heightOf` ranks trusts. The caller may reuse the row. */
-export function accumulate(tally: Totals, row: SessionRow, heightOf: (row: SessionRow) => number): void {
+export function accumulate(totals: Totals, row: SessionRow, heightOf: (row: SessionRow) => number): void {
   const { at, seq } = row
-  tally.events++
-  if (at < tally.firstAt) tally.firstAt = at
-  if (at > tally.lastAt) tally.lastAt = at
-  tally.types.set(row.type, (tally.types.get(row.type) ?? 0) + 1)
-  tally.outcomes.set(row.outcome, (tally.outcomes.get(row.outcome) ?? 0) + 1)
-  const site = tally.sites.get(row.siteId)
-  if (site === undefined) tally.sites.set(row.siteId, { occurredAtMs: at, seq })
+  totals.events++
+  if (at < totals.firstAt) totals.firstAt = at
+  if (at > totals.lastAt) totals.lastAt = at
+  totals.types.set(row.type, (totals.types.get(row.type) ?? 0) + 1)
+  totals.outcomes.set(row.outcome, (totals.outcomes.get(row.outcome) ?? 0) + 1)
+  const site = totals.sites.get(row.siteId)
+  if (site === undefined) totals.sites.set(row.siteId, { occurredAtMs: at, seq })
   else if (at < site.occurredAtMs || (at === site.occurredAtMs && seq < site.seq)) {
     site.occurredAtMs = at
     site.seq = seq
   }
   if (row.class === 0 && row.vendor === 0 && row.trust === 0) return
   const height = heightOf(row)
-  const { agent } = tally
+  const { agent } = totals
   const isBetter =
     agent === null ||
     height > agent.height ||
     (height === agent.height && (at > agent.at || (at === agent.at && seq > agent.seq)))
-  if (isBetter) tally.agent = { ...row, height }
+  if (isBetter) totals.agent = { ...row, height }
 }
 
 export interface Visitor {
@@ -247,4 +254,9 @@ export function sessionTexts({ db, org }: LogView): SessionTexts {
       return height
     },
   }
+}
+
+export function newestOf(zone: Span | undefined, part: Span | undefined): Span | null {
+  if (zone === undefined || part === undefined) return zone ?? part ?? null
+  return newestFirst(zone, part) <= 0 ? zone : part
 }

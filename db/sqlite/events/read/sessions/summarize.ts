@@ -1,6 +1,7 @@
 /** Summarizes several sessions in one pass, newest first, until each is complete or has 10,000 events. */
 import { endsBefore, type Span } from '../page.ts'
 import {
+  type LogView,
   type NewestRows,
   type SessionRow,
   type SessionTexts,
@@ -16,9 +17,14 @@ import type { Session } from '../../../../contract/sessions.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
 import type { OpenBlock } from '../../blocks/open-block.ts'
 import type { Sliced } from '../../../threads/slices.ts'
-import type { Candidate, LogView } from './candidates.ts'
 
-export interface Asked {
+export interface Candidate {
+  id: string
+  newest: EventPosition // its newest matching event after the walk's position
+  before: EventPosition | null // a position of the walk before it reaches the session
+}
+
+interface SummaryQuery {
   candidates: Candidate[]
   ceilingSeq: number
   eventsMax: number
@@ -27,13 +33,13 @@ export interface Asked {
   budgetMs: number
 }
 
-export interface Told {
+interface Summary {
   session: Session
   newest: EventPosition | null // its newest matching event
 }
 
-interface Telling {
-  tally: Totals
+interface Accumulator {
+  totals: Totals
   known: EventPosition
   newest: EventPosition | null
   oldest: EventPosition | null // of the summarized ones
@@ -48,48 +54,48 @@ interface Telling {
 export function* summarizeSessions(
   log: LogView,
   texts: SessionTexts,
-  { candidates, ceilingSeq, eventsMax, matches, budgetMs }: Asked,
-): Sliced<Map<string, Told>> {
-  const tellings = new Map<string, Telling>()
-  for (const { id, newest } of candidates) tellings.set(id, begun(newest))
-  const drop = halver(tellings, budgetMs)
-  yield* visitSessions(log, [...tellings.keys()], ceilingSeq, {
+  { candidates, ceilingSeq, eventsMax, matches, budgetMs }: SummaryQuery,
+): Sliced<Map<string, Summary>> {
+  const accumulators = new Map<string, Accumulator>()
+  for (const { id, newest } of candidates) accumulators.set(id, emptyAccumulator(newest))
+  const drop = halver(accumulators, budgetMs)
+  yield* visitSessions(log, [...accumulators.keys()], ceilingSeq, {
     wants(id, left) {
-      const one = tellings.get(id)
+      const one = accumulators.get(id)
       return one !== undefined && (!isComplete(one, left) || mayHoldNewer(left, one.known))
     },
     visit(id, rows, block) {
-      const one = tellings.get(id)
+      const one = accumulators.get(id)
       if (one === undefined) return
       for (const row of rows)
         if ((one.newest === null || isAfter(row, one.newest)) && matches(block, row.row))
           one.newest = positionOf(row)
-      sumUp(one, rows, eventsMax, texts)
+      addRows(one, rows, eventsMax, texts)
     },
     block: drop,
   })
-  const told = new Map<string, Told>()
-  for (const [id, { tally, newest, isCut, isDoubtful }] of tellings) {
-    if (isDoubtful && drop() && !tellings.has(id)) continue
+  const summaries = new Map<string, Summary>()
+  for (const [id, { totals, newest, isCut, isDoubtful }] of accumulators) {
+    if (isDoubtful && drop() && !accumulators.has(id)) continue
     const session = isDoubtful
       ? summaryOfRows(id, yield* newestOfSession(log, id, ceilingSeq, eventsMax), texts)
-      : summaryOf(id, tally, texts, isCut)
-    told.set(id, { session, newest })
+      : summaryOf(id, totals, texts, isCut)
+    summaries.set(id, { session, newest })
   }
-  return told
+  return summaries
 }
 
-function begun(known: EventPosition): Telling {
-  return { tally: emptyTotals(), known, newest: null, oldest: null, isCut: false, isDoubtful: false }
+function emptyAccumulator(known: EventPosition): Accumulator {
+  return { totals: emptyTotals(), known, newest: null, oldest: null, isCut: false, isDoubtful: false }
 }
 
 /** Drops the later half of the sessions each time half of the remaining budget is used up. */
-function halver(tellings: Map<string, Telling>, budgetMs: number): () => boolean {
+function halver(accumulators: Map<string, Accumulator>, budgetMs: number): () => boolean {
   let leftMs = budgetMs / 2
   let dueMs = performance.now() + leftMs
   return () => {
-    if (performance.now() < dueMs || tellings.size <= 1) return false
-    for (const id of [...tellings.keys()].slice(Math.ceil(tellings.size / 2))) tellings.delete(id)
+    if (performance.now() < dueMs || accumulators.size <= 1) return false
+    for (const id of [...accumulators.keys()].slice(Math.ceil(accumulators.size / 2))) accumulators.delete(id)
     leftMs /= 2
     dueMs += leftMs
     return true
@@ -101,19 +107,19 @@ function mayHoldNewer(left: Span, than: EventPosition): boolean {
 }
 
 /** Whether no remaining event can change the summary. */
-function isComplete({ isCut, isDoubtful, oldest }: Telling, left: Span): boolean {
+function isComplete({ isCut, isDoubtful, oldest }: Accumulator, left: Span): boolean {
   return isDoubtful || (isCut && (oldest === null || endsBefore(left, oldest)))
 }
 
 /** Adds the newest of the rows up to the limit. */
-function sumUp(one: Telling, rows: SessionRow[], eventsMax: number, texts: SessionTexts): void {
-  const room = one.isCut ? 0 : eventsMax - one.tally.events
-  const taken = rows.length <= room ? rows : rows.sort(newestRowFirst).slice(0, room)
-  for (const row of taken) {
-    accumulate(one.tally, row, texts.height)
+function addRows(one: Accumulator, rows: SessionRow[], eventsMax: number, texts: SessionTexts): void {
+  const free = one.isCut ? 0 : eventsMax - one.totals.events
+  const counted = rows.length <= free ? rows : rows.sort(newestRowFirst).slice(0, free)
+  for (const row of counted) {
+    accumulate(one.totals, row, texts.height)
     if (one.oldest === null || !isAfter(row, one.oldest)) one.oldest = positionOf(row)
   }
-  const left = rows[taken.length]
+  const left = rows[counted.length]
   if (left === undefined) return
   one.isCut = true
   if (one.oldest !== null && isAfter(left, one.oldest)) one.isDoubtful = true
@@ -124,22 +130,22 @@ function positionOf({ at, seq }: SessionRow): EventPosition {
 }
 
 /** A session from its summary, or from its newest events. */
-function summaryOf(id: string, tally: Totals, texts: SessionTexts, isCut = false): Session {
-  const { agent } = tally
-  const sites = [...tally.sites].sort(([, a], [, b]) => a.occurredAtMs - b.occurredAtMs || a.seq - b.seq)
+function summaryOf(id: string, totals: Totals, texts: SessionTexts, isCut = false): Session {
+  const { agent } = totals
+  const sites = [...totals.sites].sort(([, a], [, b]) => a.occurredAtMs - b.occurredAtMs || a.seq - b.seq)
   const byPillar = new Map<string, number>()
-  for (const [code, count] of tally.types) {
+  for (const [code, count] of totals.types) {
     const type = texts.term('type', code)
     const pillar = type.split('.', 1)[0] ?? type
     byPillar.set(pillar, (byPillar.get(pillar) ?? 0) + count)
   }
-  const byOutcome = Array.from(tally.outcomes, ([code, count]) => [texts.term('outcome', code), count])
+  const byOutcome = Array.from(totals.outcomes, ([code, count]) => [texts.term('outcome', code), count])
   return {
     id,
     siteIds: sites.map(([code]) => texts.term('siteId', code)),
-    firstSeenAtMs: tally.firstAt,
-    lastSeenAtMs: tally.lastAt,
-    events: tally.events,
+    firstSeenAtMs: totals.firstAt,
+    lastSeenAtMs: totals.lastAt,
+    events: totals.events,
     isCut,
     class: agent && texts.of('class', agent),
     vendor: agent && texts.of('vendor', agent),
@@ -150,7 +156,7 @@ function summaryOf(id: string, tally: Totals, texts: SessionTexts, isCut = false
 }
 
 export function summaryOfRows(id: string, { rows, isCut }: NewestRows, texts: SessionTexts): Session {
-  const tally = emptyTotals()
-  for (const row of rows) accumulate(tally, row, texts.height)
-  return summaryOf(id, tally, texts, isCut)
+  const totals = emptyTotals()
+  for (const row of rows) accumulate(totals, row, texts.height)
+  return summaryOf(id, totals, texts, isCut)
 }

@@ -6,8 +6,7 @@ import { member } from '../../blocks/fields.ts'
 import { readBlock } from '../../blocks/open-block.ts'
 import { type Part, partsOf } from '../walk.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
-import type { LogView } from './candidates.ts'
-import { type SessionRow, ladder, sessionTexts } from './rows.ts'
+import { type LogView, type SessionRow, ladder, sessionTexts } from './rows.ts'
 
 /** How far a session is followed before and after the range; most end after half an hour. */
 const aroundMs = 24 * 3_600_000
