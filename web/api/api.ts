@@ -240,7 +240,8 @@ export const api = {
   session: () => get<Session>('/api/session'),
   overview: () => get<Overview>('/api/overview'),
 
-  keys: async (kind: KeyKind) => (await get<{ keys: Key[] }>(`/api/keys?kind=${kind}`)).keys,
+  keys: async (kind: KeyKind, signal: AbortSignal) =>
+    (await get<{ keys: Key[] }>(`/api/keys?kind=${kind}`, signal)).keys,
   createKey: async (key: KeyWanted) => json<{ key: Key; secret: string }>(await post('/api/keys', key)),
   revokeKey: async (id: string) =>
     (await json<{ key: Key }>(await post(`/api/keys/${encodeURIComponent(id)}/revoke`, {}))).key,

@@ -41,8 +41,15 @@ export type Metadata = AuditEntry['metadata']
 const done = async (call: Promise<Response>): Promise<void> => void (await call)
 const id = encodeURIComponent
 
+/** Newest first. `nextBefore` continues with older entries; null at the end. */
+export interface AuditPage {
+  entries: AuditEntry[]
+  nextBefore: number | null
+}
+
 export const identityApi = {
-  people: () => get<{ members: Member[]; invitations: Invitation[] }>('/api/people'),
+  people: (signal: AbortSignal) =>
+    get<{ members: Member[]; invitations: Invitation[] }>('/api/people', signal),
   changeRole: (who: string, role: Role) => done(post(`/api/people/${id(who)}/role`, { role })),
   removeMember: (who: string) => done(post(`/api/people/${id(who)}/remove`, {})),
   invite: async (wanted: { email: string; role: Role }) =>
@@ -57,22 +64,22 @@ export const identityApi = {
       await post('/api/invitations/accept', accepted, true),
     ),
 
-  orgs: async () => (await get<{ orgs: OwnOrg[] }>('/api/orgs')).orgs,
+  orgs: async (signal: AbortSignal) => (await get<{ orgs: OwnOrg[] }>('/api/orgs', signal)).orgs,
   createOrg: async (wanted: { name: string; slug?: string }) =>
     json<{ org: OwnOrg }>(await post('/api/orgs', wanted)),
   switchOrg: async (orgId: string) => json<Session>(await post('/api/session/org', { orgId })),
   renameOrg: (name: string) => done(post('/api/org/rename', { name })),
   deleteOrg: (confirm: string) => done(post('/api/org/delete', { confirm })),
-  signInRule: () => get<SignInRule>('/api/org/sign-in-rule'),
+  signInRule: (signal: AbortSignal) => get<SignInRule>('/api/org/sign-in-rule', signal),
   changeSignInRule: async (secondFactorRequired: boolean) =>
     json<SignInRule>(await post('/api/org/sign-in-rule', { secondFactorRequired })),
   keepOrg: () => done(post('/api/org/keep', {})),
 
-  sites: async () => (await get<{ sites: Site[] }>('/api/sites')).sites,
+  sites: async (signal: AbortSignal) => (await get<{ sites: Site[] }>('/api/sites', signal)).sites,
   changeSite: (site: { siteId: string; name?: string; hidden?: boolean; restricted?: boolean }) =>
     done(post('/api/sites', site)),
 
-  account: () => get<OwnAccount>('/api/account'),
+  account: (signal: AbortSignal) => get<OwnAccount>('/api/account', signal),
   changePassword: (change: { current: string; password: string }) =>
     done(post('/api/account/password', change)),
   endSignIn: (which: string) => done(post(`/api/account/sign-ins/${id(which)}/end`, {})),
@@ -94,8 +101,7 @@ export const identityApi = {
   rotateKey: async (key: string, overlapHours: number) =>
     json<{ key: Key; secret: string }>(await post(`/api/keys/${id(key)}/rotate`, { overlapHours })),
 
-  audit: (params: URLSearchParams) =>
-    get<{ entries: AuditEntry[]; nextBefore: number | null }>(`/api/audit?${params}`),
-  exportAudit: async (wanted: { [member: string]: unknown }) =>
-    (await post('/api/audit/export', wanted)).blob(),
+  audit: (params: URLSearchParams, signal: AbortSignal) => get<AuditPage>(`/api/audit?${params}`, signal),
+  exportAudit: async (filter: { [field: string]: unknown }) =>
+    (await post('/api/audit/export', filter)).blob(),
 }

@@ -28,7 +28,7 @@ export const operateApi = {
   proveBackup: async (name: string) => json<BackupsJson>(await post(one(name, 'verify'), {})),
   deleteBackup: async (name: string) => json<BackupsJson>(await exchange(one(name), { method: 'DELETE' })),
   backupHref: (name: string): string => one(name, 'file'),
-  retention: () => get<Retention>('/api/retention'),
+  retention: (signal: AbortSignal) => get<Retention>('/api/retention', signal),
   setRetention: async (limits: Pick<Retention, 'days' | 'bytes' | 'auditDays'>) => {
     // Omitted limits use the server default.
     const { days, bytes, auditDays } = limits
@@ -44,7 +44,7 @@ export const operateApi = {
   /** Null when counting would take too long. */
   countErased: async (what: Erasure) =>
     (await json<{ events: number | null }>(await post('/api/erase/count', what))).events,
-  clock: () => get<ClockView>('/api/clock'),
+  clock: (signal: AbortSignal) => get<ClockView>('/api/clock', signal),
   confirmClock: async () => json<ClockView>(await post('/api/clock/confirm', {})),
   diagnosis: (signal?: AbortSignal) => get<Diagnosis>('/api/doctor', signal),
 }
@@ -64,5 +64,6 @@ export type IngestHour = IngestHealth['hours'][number]
 export type RejectedRequest = IngestHealth['rejected'][number]
 
 export const ingestApi = {
-  health: (since: string) => get<IngestHealth>(`/api/ingest/health?${new URLSearchParams({ since })}`),
+  health: (since: string, signal: AbortSignal) =>
+    get<IngestHealth>(`/api/ingest/health?${new URLSearchParams({ since })}`, signal),
 }

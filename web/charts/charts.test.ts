@@ -3,12 +3,28 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { CutRow, Tally } from '../api/api.ts'
 import { changeOf, percent, pointsOf } from './headlines.tsx'
-import { countSplits, partsIn, timeLabels, timeSplits } from './chart-model.ts'
-import { changeCell, csvName, csvRowsMax, csvText, everyRow, sketchedCell } from './data-table.tsx'
-import { shareColumn, valueName, valueRows } from './breakdown.tsx'
-import { breakdownBars, breakdownRest, distinct } from './breakdown.tsx'
-import { type Column, sorted, tableCsv } from './data-table.tsx'
-import { breakdownSeries, outcomeSeries, seriesAt, stacked } from './chart-model.ts'
+import {
+  breakdownSeries,
+  countSplits,
+  outcomeSeries,
+  partsIn,
+  seriesAt,
+  stacked,
+  timeLabels,
+  timeSplits,
+} from './chart-model.ts'
+import {
+  type Column,
+  changeCell,
+  csvName,
+  csvRowsMax,
+  csvText,
+  everyRow,
+  sketchedCell,
+  sorted,
+  tableCsv,
+} from './data-table.tsx'
+import { breakdownBars, breakdownRest, distinct, shareColumn, valueName, valueRows } from './breakdown.tsx'
 
 const hourMs = 3_600_000
 const counts = fc.array(fc.nat(50), { minLength: 3, maxLength: 3 })

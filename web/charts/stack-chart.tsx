@@ -1,15 +1,13 @@
 /** A stacked or line chart over time with a tooltip. Pointer and keyboard read steps and select ranges. */
 import './chart.css'
 import uPlot from 'uplot'
-import { chooseTimes } from '../range/range.ts'
+import { chooseTimes, stepName } from '../range/range.ts'
 import { useSignal, type Signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { themeOnScreen } from '../app/theme.ts'
-import { chartOptions, type ChartInk } from './chart-model.ts'
-import { apart, seriesAt, stacked, stepAt, type Series } from './chart-model.ts'
+import { type ChartInk, type Series, apart, chartOptions, seriesAt, stacked, stepAt } from './chart-model.ts'
 import { Text } from '../components/text.tsx'
 import { count } from '../text/format.ts'
-import { stepName } from '../range/range.ts'
 import type { RefObject } from 'preact'
 
 export interface StackChartProps {

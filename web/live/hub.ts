@@ -3,8 +3,7 @@
  * events between a tab's position and the stream's are fetched first, so a new tab has no gaps and no duplicates.
  */
 import { messageReader, type StreamMessage } from './shared.ts'
-import { fieldFilters } from '../api/field-filters.ts'
-import { eventTimeMs } from '../api/field-filters.ts'
+import { eventTimeMs, fieldFilters } from '../api/field-filters.ts'
 import type { EventFilter, ReceivedEvent, TraceEvent } from '../api/event-shapes.ts'
 
 /** Receives the stream of one tab, as the text of a server-sent event stream. */

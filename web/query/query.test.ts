@@ -1,4 +1,5 @@
-/** Cached answers belong to one key and one reader, and their number is bounded. */
+/** Queries: cached by key and reader, refreshed by live events, invalidations and running work. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
 import {
   createInvalidation,
   createQuery,
@@ -7,6 +8,7 @@ import {
   refreshOnEvents,
   refreshOnInvalidate,
   refreshPushed,
+  refreshWhile,
   runQuery,
   writeCache,
   type LiveSource,
@@ -15,7 +17,6 @@ import {
   type Query,
   type QueryModel,
 } from './query.ts'
-import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { session } from '../app/session.ts'
 import { until } from '../../tests/support/until.ts'
 import { ApiError, type Session } from '../api/api.ts'
@@ -53,16 +54,16 @@ test('a cached response is read only under its key and only by the same person',
 
 test('a prefetch runs once and is cached only for the person who started it', async () => {
   session.value = reader('ada', 'shop')
-  const asked: string[] = []
+  const requests: string[] = []
   const week = (answer: Promise<string>) => ({
     key: 'auth?range=7d',
     fetch: () => {
-      asked.push('auth?range=7d')
+      requests.push('auth?range=7d')
       return answer
     },
   })
   expect(await prefetchQuery(week(Promise.resolve('the week')))).toBe('the week')
-  expect([await prefetchQuery(week(Promise.resolve('another'))), asked.length]).toEqual(['the week', 1])
+  expect([await prefetchQuery(week(Promise.resolve('another'))), requests.length]).toEqual(['the week', 1])
   session.value = reader('bob', 'shop')
   const late = Promise.withResolvers<string>()
   const asking = prefetchQuery(week(late.promise))
@@ -83,7 +84,6 @@ test('the oldest responses leave the cache first', () => {
   )
 })
 
-/** Queries follow their key, the stream and invalidations: old data stays until newer data is there. */
 let readers = 0
 
 /** Each test has a reader of its own, and so an empty cache. */
@@ -96,14 +96,14 @@ const every = { types: [], outcomes: [] }
 
 /** A server whose answers wait until the test gives them, and whose streams the test wakes. */
 function fakeServer() {
-  const asked: { key: string; answer: (value: string) => void; fail: (error: Error) => void }[] = []
+  const requests: { key: string; answer: (value: string) => void; fail: (error: Error) => void }[] = []
   const streams: { after: string; arrive: () => void; ended: boolean }[] = []
   let position = 0
   const query = (key: string): Query<string> => ({
     key,
     fetch: () =>
       new Promise((resolve, reject) => {
-        asked.push({ key, answer: resolve, fail: reject })
+        requests.push({ key, answer: resolve, fail: reject })
       }),
   })
   const source: LiveSource = {
@@ -124,7 +124,7 @@ function fakeServer() {
       return Promise.resolve(new Response(body))
     },
   }
-  return { source, query, asked, streams }
+  return { source, query, requests, streams }
 }
 
 function liveModel<T>(source: LiveSource) {
@@ -134,51 +134,51 @@ function liveModel<T>(source: LiveSource) {
 }
 
 test('fetches once, follows from the position before the fetch, and fetches again when an event arrives', async () => {
-  const { source, query, asked, streams } = fakeServer()
+  const { source, query, requests, streams } = fakeServer()
   const { model } = liveModel<string>(source)
   model.start(query('range=7d'))
-  await until(() => asked.length === 1)
-  expect([asked[0]!.key, streams.length]).toEqual(['range=7d', 0])
-  asked[0]!.answer('first')
+  await until(() => requests.length === 1)
+  expect([requests[0]!.key, streams.length]).toEqual(['range=7d', 0])
+  requests[0]!.answer('first')
   await until(() => streams.length === 1)
   expect([model.data.value, streams[0]!.after, model.stale.value]).toEqual(['first', 'at-1', false])
   const wokenAtMs = performance.now()
   streams[0]!.arrive()
-  await until(() => asked.length === 2)
+  await until(() => requests.length === 2)
   expect(performance.now() - wokenAtMs).toBeGreaterThan(900)
   expect([streams[0]!.ended, model.data.value]).toEqual([true, 'first'])
-  asked[1]!.answer('second')
+  requests[1]!.answer('second')
   await until(() => model.data.value === 'second')
   model.stop()
 })
 
 test('a new key marks old data as stale, and a late response of the old key is not shown', async () => {
-  const { source, query, asked } = fakeServer()
+  const { source, query, requests } = fakeServer()
   const { model } = liveModel<string>(source)
   model.start(query('range=7d'))
-  await until(() => asked.length === 1)
-  asked[0]!.answer('week')
+  await until(() => requests.length === 1)
+  requests[0]!.answer('week')
   await until(() => model.data.value === 'week')
   model.start(query('range=30d'))
   model.start(query('range=24h'))
   expect([model.stale.value, model.data.value]).toEqual([true, 'week'])
-  await until(() => asked.length >= 2 && asked.at(-1)!.key === 'range=24h')
-  asked.at(-1)!.answer('day')
+  await until(() => requests.length >= 2 && requests.at(-1)!.key === 'range=24h')
+  requests.at(-1)!.answer('day')
   await until(() => model.data.value === 'day')
-  for (const late of asked.slice(1, -1)) late.answer('month')
+  for (const late of requests.slice(1, -1)) late.answer('month')
   await Bun.sleep(20)
   expect([model.data.value, model.stale.value]).toEqual(['day', false])
   model.stop()
 })
 
 test('cached data is shown at once, marked stale until it is fetched again', async () => {
-  const { source, query, asked } = fakeServer()
+  const { source, query, requests } = fakeServer()
   writeCache('range=7d', 'cached week')
   const { model } = liveModel<string>(source)
   model.start(query('range=7d'))
   expect([model.data.value, model.stale.value]).toEqual(['cached week', true])
-  await until(() => asked.length === 1)
-  asked[0]!.answer('week')
+  await until(() => requests.length === 1)
+  requests[0]!.answer('week')
   await until(() => model.data.value === 'week')
   expect(model.stale.value).toBe(false)
   model.stop()
@@ -209,19 +209,19 @@ test('equal data keeps its identity when only the clock differs, so nothing rend
 })
 
 test('a rejected query is not fetched again; an outage keeps the data and is retried', async () => {
-  const { source, query, asked } = fakeServer()
+  const { source, query, requests } = fakeServer()
   const { model, connection } = liveModel<string>(source)
   model.start(query('range=never'))
-  await until(() => asked.length === 1)
-  asked[0]!.fail(new ApiError(400, 'invalid_query', 'range must be one of'))
+  await until(() => requests.length === 1)
+  requests[0]!.fail(new ApiError(400, 'invalid_query', 'range must be one of'))
   await until(() => model.error.value !== null)
   expect([model.error.value?.code, connection.value.state]).toEqual(['invalid_query', 'lost'])
   model.start(query('range=7d'))
-  await until(() => asked.length === 2)
-  asked[1]!.fail(new ApiError(503, 'overloaded', 'busy'))
+  await until(() => requests.length === 2)
+  requests[1]!.fail(new ApiError(503, 'overloaded', 'busy'))
   await until(() => model.error.value?.code === 'overloaded')
-  await until(() => asked.length === 3)
-  asked[2]!.answer('back')
+  await until(() => requests.length === 3)
+  requests[2]!.answer('back')
   await until(() => model.data.value === 'back')
   expect(model.error.value).toBeNull()
   model.stop()
@@ -267,3 +267,41 @@ test('an empty pushed list is polled; a filled one is fetched again only when it
   await until(() => fetched === 3)
   stop.abort()
 }, 20_000)
+
+test('work is polled while it runs, also after a failed fetch, and no longer when it has ended', async () => {
+  let fetched = 0
+  const query: Query<{ runs: boolean }> = {
+    key: 'backups',
+    fetch: async () => {
+      fetched += 1
+      if (fetched === 2) throw new ApiError(0, 'unreachable', 'no answer')
+      return { runs: fetched < 4 }
+    },
+  }
+  const outcomes: (boolean | null)[] = []
+  const policy = refreshWhile<{ runs: boolean }>(({ runs }) => runs, 10)
+  await runQuery(query, policy, ({ data }) => outcomes.push(data?.runs ?? null), new AbortController().signal)
+  expect(outcomes).toEqual([true, null, true, false])
+})
+
+test('the answer of a change is shown and cached at once, and wins over a fetch that began before it', async () => {
+  const { query, requests } = fakeServer()
+  const model = createQuery<string>(
+    refreshWhile((data) => data === 'running', 10),
+    { keepPrevious: true },
+  )
+  model.start(query('backups'))
+  await until(() => requests.length === 1)
+  expect(model.busy.value).toBe(true)
+  model.replace('running')
+  await until(() => model.data.value === 'running')
+  expect([readCache<string>('backups'), model.busy.value]).toEqual(['running', false])
+  requests[0]?.answer('older')
+  await until(() => requests.length === 2)
+  expect(model.data.value).toBe('running')
+  requests[1]?.answer('ended')
+  await until(() => model.data.value === 'ended')
+  await Bun.sleep(50)
+  expect(requests.length).toBe(2)
+  model.stop()
+})

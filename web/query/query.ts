@@ -108,8 +108,11 @@ export interface QueryModel<T> {
   data: ReadonlySignal<T | null>
   stale: ReadonlySignal<boolean> // the data is cached or of the previous query
   error: ReadonlySignal<ApiError | null>
+  busy: ReadonlySignal<boolean> // a fetch by `start` or `refetch` has no answer yet
   start(query: Query<T>): void
   refetch(): void
+  /** Shows and caches the answer of a change, and continues the policy with it. */
+  replace(answer: T): void
   stop(): void
 }
 
@@ -121,22 +124,25 @@ export function createQuery<T>(
   const data = signal<T | null>(null)
   const stale = signal(false)
   const error = signal<ApiError | null>(null)
+  const busy = signal(false)
   let running = new AbortController()
   let current: Query<T> | null = null
-  const run = (): void => {
+  const run = (query = current): void => {
     running.abort()
     running = new AbortController()
-    if (current !== null) void runQuery(current, policy, publish, running.signal)
+    busy.value = query !== null
+    if (query !== null) void runQuery(query, policy, publish, running.signal)
   }
   const publish = (outcome: Outcome<T>): void =>
     batch(() => {
+      busy.value = false
       error.value = outcome.error
       if (outcome.error !== null) return
       data.value = outcome.data
       stale.value = false
     })
   return {
-    ...{ data, stale, error },
+    ...{ data, stale, error, busy },
     start(query) {
       current = query
       batch(() => {
@@ -145,7 +151,20 @@ export function createQuery<T>(
       })
       run()
     },
-    refetch: run,
+    refetch: () => run(),
+    replace(answer) {
+      const query = current
+      if (query === null) return
+      let first: Promise<T> | null = Promise.resolve(answer)
+      run({
+        key: query.key,
+        fetch(stop) {
+          const found = first ?? query.fetch(stop)
+          first = null
+          return found
+        },
+      })
+    },
     stop: () => running.abort(),
   }
 }
@@ -257,6 +276,24 @@ export function refreshOnInvalidate<T>(invalidation: Invalidation, restMsMin: nu
         return true
       }
     },
+  }
+}
+
+/** Fetches again while `isRunning` is true of the newest data, for work that no stream reports. */
+export function refreshWhile<T>(isRunning: (data: T) => boolean, everyMs: number): RefreshPolicy<T> {
+  let running = false
+  const again = async (stop: AbortSignal): Promise<boolean> => {
+    if (running) await sleep(everyMs, stop)
+    return running
+  }
+  return {
+    begin:
+      (stop) =>
+      ({ data }) => {
+        running = data !== null && isRunning(data)
+        return again(stop)
+      },
+    failed: (_error, stop) => again(stop),
   }
 }
 

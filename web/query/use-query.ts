@@ -19,10 +19,12 @@ import {
   refreshOnEvents,
   refreshOnInvalidate,
   refreshPushed,
+  refreshWhile,
   runQuery,
   type Pushed,
   type Query,
   type QueryModel,
+  type RefreshPolicy,
 } from './query.ts'
 import { api, type ApiError, type PageCounts, type Totals } from '../api/api.ts'
 import { canFilter } from '../range/filters.tsx'
@@ -75,6 +77,31 @@ export function useQuery<T>(query: Query<T>, version?: unknown, options: QueryOp
   const previous = keepPrevious ? drawn.current.data : null
   drawn.current = current.key === key ? current : { data: cached ?? previous, error: null }
   return { ...drawn.current, refetch: invalidation.invalidate }
+}
+
+const fetchOnce = refreshWhile<unknown>(() => false, 0)
+
+/**
+ * Data that a section of Settings shows and changes: the cached answer at once, then a fetch. A change calls `refetch`,
+ * or `replace` with its own answer. Null: the reader may not see the data.
+ */
+export function useRecords<T>(
+  query: Query<T> | null,
+  policy: RefreshPolicy<T> = fetchOnce as RefreshPolicy<T>,
+): QueryModel<T> {
+  const model = useMemo(() => createQuery<T>(policy, { keepPrevious: true }), [])
+  const key = query?.key ?? null
+  const started = useRef<string | null>(null)
+  const start = (): void => {
+    if (query === null || started.current === key) return
+    started.current = key
+    model.start(query)
+  }
+  // The first start is before the first render, which then has cached data.
+  useMemo(start, [])
+  useEffect(start, [key])
+  useEffect(() => model.stop, [])
+  return model
 }
 
 /** Calls `start` at once and when the key changes. At once is before the first render, which then has cached data. */

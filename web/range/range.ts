@@ -1,8 +1,7 @@
 /** Range, site and comparison in the URL: reading, changing and labelling them, and carrying them to the next page. */
 import { startOf, wallOf } from '../../server/text/time-zone.ts'
-import { isoTime, now } from '../app/clock.ts'
+import { isoTime, now, zone } from '../app/clock.ts'
 import { clockTime, counted, dayName, hourTime, monthName, zoneMark } from '../text/format.ts'
-import { zone } from '../app/clock.ts'
 import { navigate, place, withQuery } from '../app/router.ts'
 import type { PeriodView } from '../api/api.ts'
 

@@ -11,9 +11,8 @@ import { paletteOpen, shortcutsOpen } from '../components/page-frame.tsx'
 import { theme, themes } from '../app/theme.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Text } from '../components/text.tsx'
-import { api, get } from '../api/api.ts'
+import { api, get, sessionApi } from '../api/api.ts'
 import { loadViews, savedViews } from '../api/saved-views.ts'
-import { sessionApi } from '../api/api.ts'
 import { registryApi } from '../api/registry-api.ts'
 
 const action = (name: string, run: () => void): Command => ({ name, kind: '', run })

@@ -1,7 +1,6 @@
 /** Formats numbers and times for the whole dashboard. Times are in the chosen zone, tooltips in UTC. */
 import { offsetAt, wallOf } from '../../server/text/time-zone.ts'
-import { now } from '../app/clock.ts'
-import { zone } from '../app/clock.ts'
+import { now, zone } from '../app/clock.ts'
 
 const integer = new Intl.NumberFormat('en-GB')
 const compact = new Intl.NumberFormat('en-GB', { notation: 'compact', maximumFractionDigits: 1 })

@@ -1,13 +1,11 @@
 /** Detections by class and vendor, as a table with its own query because it takes longer than counting. */
-import { countsQuery, fetchAllRows } from '../../query/use-query.ts'
-import { useQuery } from '../../query/use-query.ts'
+import { countsQuery, fetchAllRows, useQuery } from '../../query/use-query.ts'
 import type { CountedName, DetectMatrix, PeriodView } from '../../api/api.ts'
 import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { Text } from '../../components/text.tsx'
+import { Text, visibleText } from '../../components/text.tsx'
 import { count, counted } from '../../text/format.ts'
 import { type LogsFilter, logsHref } from '../../range/filters.tsx'
-import { visibleText } from '../../components/text.tsx'
 
 const order = ['crawler', 'webmcp', 'dom', 'screenshot']
 const classesMax = 8

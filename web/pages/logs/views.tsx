@@ -2,9 +2,8 @@
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useId } from 'preact/hooks'
 import { Disclosure } from './filter-bar.tsx'
-import { Problem } from '../../components/problem.tsx'
-import { useTask } from '../../components/problem.tsx'
-import { Text } from '../../components/text.tsx'
+import { Problem, useTask } from '../../components/problem.tsx'
+import { Text, visibleText } from '../../components/text.tsx'
 import { counted } from '../../text/format.ts'
 import { place } from '../../app/router.ts'
 import {
@@ -22,7 +21,6 @@ import {
   viewNameCharsMax,
 } from '../../api/saved-views.ts'
 import { session } from '../../app/session.ts'
-import { visibleText } from '../../components/text.tsx'
 import { viewSearch } from './filter.ts'
 
 export function Views() {

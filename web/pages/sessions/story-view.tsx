@@ -2,7 +2,7 @@
 import { createLiveQuery } from '../../query/use-query.ts'
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { ApiError, type TraceEvent } from '../../api/api.ts'
+import { type AgentSession, ApiError, type SessionStory, type TraceEvent, sessionApi } from '../../api/api.ts'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { PageBar } from '../../components/page-frame.tsx'
 import { Problem } from '../../components/problem.tsx'
@@ -11,7 +11,6 @@ import { isoTime } from '../../app/clock.ts'
 import { count, counted, duration, fullTime, utcTime } from '../../text/format.ts'
 import { logsHref } from '../../range/filters.tsx'
 import { place, withQuery } from '../../app/router.ts'
-import { sessionApi, type AgentSession, type SessionStory } from '../../api/api.ts'
 
 /** The timeline from its start. Further pages are loaded once and appended. */
 export function StoryView({ id }: { id: string }) {

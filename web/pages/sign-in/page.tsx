@@ -2,12 +2,11 @@
 import './page.css'
 import { useSignal } from '@preact/signals'
 import { api, changingCookie, type ApiError, type Session } from '../../api/api.ts'
-import { Problem } from '../../components/problem.tsx'
+import { Problem, useTask } from '../../components/problem.tsx'
+import { useRecords } from '../../query/use-query.ts'
 import { navigate, query, safeReturn } from '../../app/router.ts'
 import { enter, needsOwner, providerName, session, signInNotice, signOut } from '../../app/session.ts'
 import { AloneNote, CodeField, CredentialForm, EmailField, PasswordField } from './credential-form.tsx'
-import { useEffect } from 'preact/hooks'
-import { useTask } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { identityApi, type OwnOrg } from '../../api/identity-api.ts'
 import { SecondFactor } from '../settings/account/second-factor.tsx'
@@ -107,15 +106,12 @@ function signInAdvice(error: ApiError) {
 
 /** Shown to members without a second factor if the organization requires one: set it up, switch or sign out. */
 export function SecondFactorNeeded() {
-  const others = useSignal<OwnOrg[]>([])
+  const { data: orgs, error } = useRecords<OwnOrg[]>({ key: 'orgs', fetch: identityApi.orgs })
   const { problem, run } = useTask()
   const who = session.value
-  useEffect(() => {
-    void run(async () => {
-      others.value = (await identityApi.orgs()).filter(({ id }) => id !== session.peek()?.org.id)
-    })
-  }, [])
   if (who === null) return null
+  const others = (orgs.value ?? []).filter(({ id }) => id !== who.org.id)
+  const failure = problem.value ?? error.value
   const open = (org: OwnOrg) =>
     run(async () => enter(await changingCookie(() => identityApi.switchOrg(org.id))))
   return (
@@ -132,9 +128,9 @@ export function SecondFactorNeeded() {
         onCodesSaved={() => void run(async () => enter(await api.session()))}
         plain
       />
-      {problem.value && <Problem error={problem.value} />}
+      {failure && <Problem error={failure} />}
       <div class="ways-out">
-        {others.value.map((org) => (
+        {others.map((org) => (
           <button key={org.id} type="button" class="button quiet" onClick={() => void open(org)}>
             Open <Text value={org.name} max={40} />
           </button>

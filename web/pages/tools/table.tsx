@@ -1,9 +1,7 @@
 /** The table of tools: cost, use and findings, one row per tool. */
-import { ChangeMark } from '../../charts/headlines.tsx'
-import { changeOf, percent, shareOf } from '../../charts/headlines.tsx'
-import { changeCell, type CsvFile, sketchedCell } from '../../charts/data-table.tsx'
+import { ChangeMark, changeOf, percent, shareOf } from '../../charts/headlines.tsx'
+import { type Column, type CsvFile, DataTable, changeCell, sketchedCell } from '../../charts/data-table.tsx'
 import { shareColumn } from '../../charts/breakdown.tsx'
-import { type Column, DataTable } from '../../charts/data-table.tsx'
 import { now } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
 import { ago, count, duration, fullTime, utcTime } from '../../text/format.ts'

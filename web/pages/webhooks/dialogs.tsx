@@ -1,10 +1,9 @@
 /** The dialogs of the Webhooks page: replay a time range, send a test, rotate the secret of an endpoint. */
 import { useId } from 'preact/hooks'
 import { ApiError } from '../../api/api.ts'
-import { isoTime } from '../../app/clock.ts'
+import { isoTime, localMoment, zone } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
 import { webhookApi, type Endpoint } from '../../api/webhook-api.ts'
-import { localMoment, zone } from '../../app/clock.ts'
 import { Field, FormDialog, textOf } from '../../components/dialog.tsx'
 
 interface RangeDialogProps {

@@ -1,8 +1,6 @@
 /** Settings, Your account: role, password, second factor and active sign-ins. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
-import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
+import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import { identityApi, type OwnAccount, type OwnSignIn } from '../../../api/identity-api.ts'
 import { session, signOut } from '../../../app/session.ts'
@@ -10,15 +8,18 @@ import { Field, textOf } from '../../../components/dialog.tsx'
 import { SecondFactor } from './second-factor.tsx'
 import { Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
+import { useRecords } from '../../../query/use-query.ts'
 
 export function Account() {
-  const account = useSignal<OwnAccount | null>(null)
+  const {
+    data: account,
+    error,
+    refetch: reload,
+  } = useRecords<OwnAccount>({ key: 'account', fetch: identityApi.account })
   const { problem, run } = useTask()
-  const load = () => run(async () => void (account.value = await identityApi.account()))
-  useEffect(() => void load(), [])
   const who = session.value
   if (!who) return null
-  const reload = () => void load()
+  const failure = problem.value ?? error.value
   return (
     <section class="settings-section">
       <dl class="settings-facts">
@@ -39,7 +40,7 @@ export function Account() {
       <button type="button" class="button" onClick={() => void run(signOut)}>
         Sign out of this browser
       </button>
-      {problem.value && <Problem error={problem.value} onRetry={reload} />}
+      {failure && <Problem error={failure} onRetry={reload} />}
       <h3>Password</h3>
       <PasswordForm onDone={reload} />
       {account.value && <SecondFactor factor={account.value.secondFactor} onDone={reload} />}

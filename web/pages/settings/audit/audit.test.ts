@@ -1,7 +1,6 @@
 /** The changes of an audit entry, and the query of a filter. */
 import { expect, test } from 'bun:test'
-import { isoTime } from '../../../app/clock.ts'
-import { dayStart } from '../../../app/clock.ts'
+import { dayStart, isoTime } from '../../../app/clock.ts'
 import { differences, facts, filterBody, filterParams, noFilter } from './audit.tsx'
 
 test('only changed fields are listed, with “none” for missing ones', () => {

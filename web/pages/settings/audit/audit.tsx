@@ -1,40 +1,49 @@
 /** Settings, Audit log: filters by text, action and day, and exports the filtered entries. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
 import { csvName } from '../../../charts/data-table.tsx'
 import { dayStart, isoTime, now, zone } from '../../../app/clock.ts'
 import { Choice, Dialog, Field, textOf } from '../../../components/dialog.tsx'
 import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
-import { identityApi, type AuditEntry, type Metadata } from '../../../api/identity-api.ts'
+import { identityApi, type AuditEntry, type AuditPage, type Metadata } from '../../../api/identity-api.ts'
 import { session } from '../../../app/session.ts'
 import { fullTime } from '../../../text/format.ts'
 import { Instant } from '../../../components/time.tsx'
 import { RecordTable } from '../../../components/record-table.tsx'
 import { RoleNote } from '../sections.tsx'
+import type { Query } from '../../../query/query.ts'
+import { useRecords } from '../../../query/use-query.ts'
+
+function auditQuery(filter: AuditFilter, before: number | null = null): Query<AuditPage> {
+  const params = filterParams(filter)
+  if (before !== null) params.set('before', `${before}`)
+  return { key: `audit?${params}`, fetch: (signal) => identityApi.audit(params, signal) }
+}
 
 export function AuditLog() {
   const filter = useSignal(noFilter)
-  const entries = useSignal<AuditEntry[] | null>(null)
-  const nextBefore = useSignal<number | null>(null)
+  const older = useSignal<AuditPage | null>(null) // pages after the first
   const shown = useSignal<AuditEntry | null>(null)
   const { busy, problem, run } = useTask()
-  const load = (more: boolean) =>
-    run(async () => {
-      // A task runs once at a time. If the filter changed during the request, its result is dropped and fetched again.
-      for (let older = more; ; older = false) {
-        const requested = filter.peek()
-        const params = filterParams(requested)
-        if (older && nextBefore.value !== null) params.set('before', `${nextBefore.value}`)
-        const page = await identityApi.audit(params)
-        if (requested !== filter.peek()) continue
-        entries.value = older ? [...(entries.value ?? []), ...page.entries] : page.entries
-        nextBefore.value = page.nextBefore
-        return
-      }
-    })
   const allowed = session.value?.role !== 'viewer'
-  useEffect(() => void (allowed && load(false)), [filter.value])
+  const { data, error, refetch } = useRecords<AuditPage>(allowed ? auditQuery(filter.value) : null)
+  const entries = data.value && [...data.value.entries, ...(older.value?.entries ?? [])]
+  const nextBefore = (older.value ?? data.value)?.nextBefore ?? null
+  const search = (next: AuditFilter): void => {
+    const isSame = auditQuery(next).key === auditQuery(filter.peek()).key
+    filter.value = next
+    older.value = null
+    if (isSame) refetch()
+  }
+  const loadOlder = () =>
+    run(async () => {
+      const requested = filter.peek()
+      const before = older.peek()
+      const page = await auditQuery(requested, nextBefore).fetch(new AbortController().signal)
+      if (requested !== filter.peek()) return
+      older.value = { ...page, entries: [...(before?.entries ?? []), ...page.entries] }
+    })
+  const failure = problem.value ?? error.value
   if (!allowed) return <RoleNote text="Only owners, admins and analysts can read the audit log." />
   return (
     <section class="settings-section">
@@ -52,7 +61,7 @@ export function AuditLog() {
           event.preventDefault()
           const form = new FormData(event.currentTarget)
           const [q, action] = [textOf(form, 'q'), textOf(form, 'action')]
-          filter.value = { q, action, since: textOf(form, 'since'), until: textOf(form, 'until') }
+          search({ q, action, since: textOf(form, 'since'), until: textOf(form, 'until') })
         }}
       >
         <Field name="q" label="Search" maxLength={200} />
@@ -64,13 +73,13 @@ export function AuditLog() {
         </button>
       </form>
       <ExportButtons filter={filterBody(filter.value)} />
-      {problem.value && <Problem error={problem.value} onRetry={() => void load(false)} />}
-      {entries.value?.length === 0 && <p class="muted">No entries match these filters.</p>}
-      {entries.value && entries.value.length > 0 && (
-        <EntryTable entries={entries.value} onShow={(entry) => (shown.value = entry)} />
+      {failure && <Problem error={failure} onRetry={refetch} />}
+      {entries?.length === 0 && <p class="muted">No entries match these filters.</p>}
+      {entries && entries.length > 0 && (
+        <EntryTable entries={entries} onShow={(entry) => (shown.value = entry)} />
       )}
-      {nextBefore.value !== null && (
-        <button type="button" class="button" aria-disabled={busy.value} onClick={() => void load(true)}>
+      {nextBefore !== null && (
+        <button type="button" class="button" aria-disabled={busy.value} onClick={() => void loadOlder()}>
           Load older
         </button>
       )}

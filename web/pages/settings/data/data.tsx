@@ -7,10 +7,10 @@ import { bytesText, count, counted } from '../../../text/format.ts'
 import { overview, refreshOverview, session } from '../../../app/session.ts'
 import { useSignal } from '@preact/signals'
 import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
 import { operateApi, type Retention } from '../../../api/operate-api.ts'
 import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { RoleNote } from '../sections.tsx'
+import { useRecords } from '../../../query/use-query.ts'
 
 const shownMax = 30
 const gibibyte = 1_024 ** 3
@@ -80,12 +80,14 @@ function amountOf(text: string): number | null {
 
 /** The retention limits of the organization: days, size and audit log, and the dialog that changes them. */
 function RetentionLimits() {
-  const retention = useSignal<Retention | null>(null)
+  const {
+    data: retention,
+    error: problem,
+    refetch,
+    replace,
+  } = useRecords<Retention>({ key: 'retention', fetch: operateApi.retention })
   const changing = useSignal(false)
-  const { problem, run } = useTask()
-  const load = () => run(async () => void (retention.value = await operateApi.retention()))
-  useEffect(() => void load(), [])
-  if (problem.value) return <Problem error={problem.value} onRetry={() => void load()} />
+  if (problem.value) return <Problem error={problem.value} onRetry={refetch} />
   const limits = retention.value
   if (!limits) return null
   const of = (kind: Limit) => (
@@ -114,11 +116,7 @@ function RetentionLimits() {
         <RoleNote text="Only owners can change limits." />
       )}
       {changing.value && (
-        <LimitsDialog
-          limits={limits}
-          onSaved={(saved) => (retention.value = saved)}
-          onClose={() => (changing.value = false)}
-        />
+        <LimitsDialog limits={limits} onSaved={replace} onClose={() => (changing.value = false)} />
       )}
     </>
   )

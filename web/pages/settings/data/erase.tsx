@@ -1,8 +1,9 @@
 /** Erases the data of one session or identity: the button, its dialogs and the progress. Owners only. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
+import { refreshWhile } from '../../../query/query.ts'
+import { useRecords } from '../../../query/use-query.ts'
 import { counted } from '../../../text/format.ts'
 import { operateApi, type Erasure, type Erasures } from '../../../api/operate-api.ts'
 import { refreshOverview, session } from '../../../app/session.ts'
@@ -18,28 +19,32 @@ export function Erase() {
 }
 
 function OwnersErase() {
-  const known = useSignal<Erasures | null>(null)
-  const isOpen = useSignal(false)
-  const { problem, run } = useTask()
+  const policy = useMemo(() => refreshWhile<Erasures>(({ running }) => running !== null, pollMs), [])
   const isLost = useSignal(false)
-  const load = () =>
-    run(async () => {
-      const next = await operateApi.erasures()
-      isLost.value = isLost.value || hasVanished(known.value, next)
-      known.value = next
-    })
+  const {
+    data: known,
+    error: problem,
+    refetch,
+    replace,
+  } = useRecords<Erasures>(
+    {
+      key: 'erasures',
+      async fetch(signal) {
+        const next = await operateApi.erasures(signal)
+        if (hasVanished(known.peek(), next)) isLost.value = true
+        return next
+      },
+    },
+    policy,
+  )
+  const isOpen = useSignal(false)
   const isRunning = known.value?.running != null
-  useEffect(() => void load(), [])
   useEffect(() => {
     if (!isRunning) return undefined
-    const timer = setInterval(() => void load(), pollMs)
-    return () => {
-      clearInterval(timer)
-      void refreshOverview() // fewer events are stored now
-    }
+    return () => void refreshOverview() // fewer events are stored now
   }, [isRunning])
   const erase = async (what: Erasure): Promise<void> => {
-    known.value = await operateApi.erase(what)
+    replace(await operateApi.erase(what))
     isLost.value = false
   }
   return (
@@ -53,7 +58,7 @@ function OwnersErase() {
       >
         Erase a session or an identity
       </button>
-      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {problem.value && <Problem error={problem.value} onRetry={refetch} />}
       <div role="status">
         {isLost.value && <p>The server restarted before the erasure finished. Run it again.</p>}
         {known.value && <State of={known.value} />}

@@ -1,10 +1,9 @@
 /** Settings, Ingest health: requests per hour and key, rejected requests with reasons, and senders with issues. */
 import './ingest-health.css'
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
 import { DataTable, type CsvFile } from '../../../charts/data-table.tsx'
 import { isoTime, now } from '../../../app/clock.ts'
-import { Problem, useTask } from '../../../components/problem.tsx'
+import { Problem } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import { count, duration, minuteTime } from '../../../text/format.ts'
 import {
@@ -20,6 +19,7 @@ import { Choice } from '../../../components/dialog.tsx'
 import { IngestHours } from './hours.tsx'
 import { Moment } from '../../../components/time.tsx'
 import { RoleNote } from '../sections.tsx'
+import { useRecords } from '../../../query/use-query.ts'
 import { RecordTable } from '../../../components/record-table.tsx'
 
 const hourMs = 3_600_000
@@ -40,38 +40,26 @@ export function IngestHealth() {
 }
 
 function Report() {
-  const health = useSignal<Health | null>(null)
   const hours = useSignal('24')
-  const { problem, busy, run } = useTask()
-  const load = () =>
-    run(async () => {
-      // A task runs once at a time. If the range changed during the request, its result is dropped and fetched again.
-      for (;;) {
-        const requested = hours.peek()
-        const found = await ingestApi.health(isoTime(now() - Number(requested) * hourMs))
-        if (requested !== hours.peek()) continue
-        health.value = found
-        return
-      }
-    })
-  useEffect(() => void load(), [])
+  const span = hours.value
+  const {
+    data: health,
+    error: problem,
+    busy,
+    refetch,
+  } = useRecords<Health>({
+    key: `ingest health ${span}`,
+    fetch: (signal) => ingestApi.health(isoTime(now() - Number(span) * hourMs), signal),
+  })
   return (
     <>
       <div class="health-bar">
-        <Choice
-          name="span"
-          label="Time range"
-          options={spans}
-          onChange={(value) => {
-            hours.value = value
-            void load()
-          }}
-        />
-        <button type="button" class="button" aria-disabled={busy.value} onClick={() => void load()}>
+        <Choice name="span" label="Time range" options={spans} onChange={(value) => (hours.value = value)} />
+        <button type="button" class="button" aria-disabled={busy.value} onClick={refetch}>
           Refresh
         </button>
       </div>
-      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {problem.value && <Problem error={problem.value} onRetry={refetch} />}
       {health.value && <Content health={health.value} />}
     </>
   )

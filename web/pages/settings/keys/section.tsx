@@ -1,9 +1,9 @@
 /** Settings, the pages of keys: the table and its dialogs, and how to install the client package for ingest keys. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { api, get, type ApiError, type Key, type KeyKind } from '../../../api/api.ts'
+import { api, get, type Key, type KeyKind } from '../../../api/api.ts'
 import { Problem } from '../../../components/problem.tsx'
-import { asApiError, mayManage, session } from '../../../app/session.ts'
+import { mayManage, session } from '../../../app/session.ts'
 import { CreateKeyDialog, EditKeyDialog, RevokeKeyDialog, RotateKeyDialog } from './dialogs.tsx'
 import { now } from '../../../app/clock.ts'
 import { Text } from '../../../components/text.tsx'
@@ -12,6 +12,7 @@ import { minuteTime } from '../../../text/format.ts'
 import { Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton, type RecordColumn } from '../../../components/record-table.tsx'
 import { RoleNote } from '../sections.tsx'
+import { useRecords } from '../../../query/use-query.ts'
 import { ownAddress } from '../../../app/router.ts'
 import { CodeBlock } from '../../../components/copy.tsx'
 
@@ -20,23 +21,19 @@ interface KeySectionProps {
   about: string
 }
 
+const keysQuery = (kinds: KeyKind[]) => ({
+  key: `keys ${kinds.join()}`,
+  fetch: async (signal: AbortSignal) =>
+    (await Promise.all(kinds.map((kind) => api.keys(kind, signal)))).flat(),
+})
+
 /** The open dialog and its key. */
 type Open = { name: 'create' } | { name: 'edit' | 'rotate' | 'revoke'; key: Key }
 
 export function KeySection({ kinds, about }: KeySectionProps) {
-  const keys = useSignal<Key[] | null>(null)
-  const problem = useSignal<ApiError | null>(null)
   const dialog = useSignal<Open | null>(null)
-  const load = async (): Promise<void> => {
-    try {
-      keys.value = (await Promise.all(kinds.map((kind) => api.keys(kind)))).flat()
-      problem.value = null
-    } catch (error) {
-      problem.value = asApiError(error)
-    }
-  }
   const allowed = mayManage(session.value)
-  useEffect(() => void (allowed && load()), [])
+  const { data: keys, error: problem, refetch } = useRecords<Key[]>(allowed ? keysQuery(kinds) : null)
   const opener = (name: 'edit' | 'rotate' | 'revoke') => (key: Key) => (dialog.value = { name, key })
   const actions = { edit: opener('edit'), rotate: opener('rotate'), revoke: opener('revoke') }
   return (
@@ -54,18 +51,13 @@ export function KeySection({ kinds, about }: KeySectionProps) {
       ) : (
         <RoleNote text="Only owners and admins can manage keys." />
       )}
-      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {problem.value && <Problem error={problem.value} onRetry={refetch} />}
       {keys.value && <ExposedNotice keys={keys.value} onRotate={actions.rotate} />}
       {keys.value && (
         <KeyTable keys={keys.value} showKind={kinds.length > 1} onAct={allowed ? actions : null} />
       )}
       {dialog.value && (
-        <KeyDialog
-          open={dialog.value}
-          kinds={kinds}
-          onDone={() => void load()}
-          onClose={() => (dialog.value = null)}
-        />
+        <KeyDialog open={dialog.value} kinds={kinds} onDone={refetch} onClose={() => (dialog.value = null)} />
       )}
     </section>
   )

@@ -1,6 +1,5 @@
 /** Settings, Organization: name, sign-in policy, deletion, and switching to another organization. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
 import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import { identityApi, type OwnOrg, type SignInRule } from '../../../api/identity-api.ts'
@@ -11,26 +10,27 @@ import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { Day } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { counted } from '../../../text/format.ts'
+import { useRecords } from '../../../query/use-query.ts'
 
 type OpenDialog = 'rename' | 'delete' | 'create' | null
 
 export function Organization() {
-  const orgs = useSignal<OwnOrg[]>([])
+  const { data, error, refetch } = useRecords<OwnOrg[]>({ key: 'orgs', fetch: identityApi.orgs })
   const dialog = useSignal<OpenDialog>(null)
   const { problem, run } = useTask()
-  const load = () => run(async () => void (orgs.value = await identityApi.orgs()))
-  useEffect(() => void load(), [])
+  const orgs = data.value ?? []
+  const failure = problem.value ?? error.value
   const who = session.value
   if (!who) return null
-  const current = orgs.value.find((org) => org.id === who.org.id)
+  const current = orgs.find((org) => org.id === who.org.id)
   const close = () => (dialog.value = null)
   const refresh = async (): Promise<void> => {
     enter(await api.session())
-    await load()
+    refetch()
   }
   return (
     <section class="settings-section">
-      {problem.value && <Problem error={problem.value} />}
+      {failure && <Problem error={failure} />}
       {current?.deletesAt && (
         <div class="exposed" role="note">
           <p>
@@ -40,11 +40,7 @@ export function Organization() {
             Until then it works as usual. Its audit log is not deleted.
           </p>
           {who.role === 'owner' && (
-            <button
-              type="button"
-              class="button"
-              onClick={() => void run(identityApi.keepOrg).then(() => load())}
-            >
+            <button type="button" class="button" onClick={() => void run(identityApi.keepOrg).then(refetch)}>
               Cancel deletion
             </button>
           )}
@@ -69,10 +65,10 @@ export function Organization() {
         )}
       </p>
       {mayManage(who) && <SignInRuleSection />}
-      {orgs.value.length > 1 && <Others orgs={orgs.value} currentId={who.org.id} />}
+      {orgs.length > 1 && <Others orgs={orgs} currentId={who.org.id} />}
       {dialog.value === 'rename' && <RenameDialog name={who.org.name} onDone={refresh} onClose={close} />}
-      {dialog.value === 'delete' && <DeleteDialog slug={who.org.slug} onDone={load} onClose={close} />}
-      {dialog.value === 'create' && <CreateDialog onDone={load} onClose={close} />}
+      {dialog.value === 'delete' && <DeleteDialog slug={who.org.slug} onDone={refetch} onClose={close} />}
+      {dialog.value === 'create' && <CreateDialog onDone={refetch} onClose={close} />}
     </section>
   )
 }
@@ -129,7 +125,7 @@ function Others({ orgs, currentId }: { orgs: OwnOrg[]; currentId: string }) {
 }
 
 interface OrgDialogProps {
-  onDone: () => Promise<unknown>
+  onDone: () => void | Promise<void>
   onClose: () => void
 }
 
@@ -199,10 +195,12 @@ const namedMax = 10
 
 /** The sign-in policy: whether members need a second factor, and which members have none. */
 function SignInRuleSection() {
-  const rule = useSignal<SignInRule | null>(null)
+  const {
+    data: rule,
+    error: problem,
+    replace,
+  } = useRecords({ key: 'sign-in rule', fetch: identityApi.signInRule })
   const changing = useSignal(false)
-  const { problem, run } = useTask()
-  useEffect(() => void run(async () => void (rule.value = await identityApi.signInRule())), [])
   const current = rule.value
   return (
     <>
@@ -226,11 +224,7 @@ function SignInRuleSection() {
         </>
       )}
       {current && changing.value && (
-        <ChangeDialog
-          rule={current}
-          onDone={(changed) => (rule.value = changed)}
-          onClose={() => (changing.value = false)}
-        />
+        <ChangeDialog rule={current} onDone={replace} onClose={() => (changing.value = false)} />
       )}
     </>
   )

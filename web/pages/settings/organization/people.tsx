@@ -2,16 +2,15 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Role } from '../../../api/api.ts'
-import { SecretDialog } from '../../../components/dialog.tsx'
-import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
+import { Choice, Field, FormDialog, SecretDialog, textOf } from '../../../components/dialog.tsx'
+import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import { identityApi, type Invitation, type Member } from '../../../api/identity-api.ts'
 import { mayManage, session } from '../../../app/session.ts'
-import { Choice, Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { Day, Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { RoleNote } from '../sections.tsx'
+import { useRecords } from '../../../query/use-query.ts'
 
 const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
 const roleTexts: { [role in Role]: string } = {
@@ -30,17 +29,17 @@ function grantable(): { value: Role; text: string }[] {
 }
 
 export function People() {
-  const found = useSignal<{ members: Member[]; invitations: Invitation[] } | null>(null)
   const inviting = useSignal(false)
   const link = useSignal<{ email: string; link: string } | null>(null)
   const changing = useSignal<Member | null>(null)
   const removing = useSignal<Member | null>(null)
-  const { problem, run } = useTask()
-  const load = () => run(async () => void (found.value = await identityApi.people()))
   const allowed = mayManage(session.value)
-  useEffect(() => void (allowed && load()), [])
+  const {
+    data: found,
+    error: problem,
+    refetch: reload,
+  } = useRecords(allowed ? { key: 'people', fetch: identityApi.people } : null)
   if (!allowed) return <RoleNote text="Only owners and admins can manage people." />
-  const reload = () => void load()
   return (
     <section class="settings-section">
       <p class="about">An invitation link works once. Send it over a channel you trust.</p>

@@ -1,20 +1,16 @@
 /** Settings, Sites: names of sites, which are hidden, and which accept only keys that name them. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
 import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import { identityApi, type Site } from '../../../api/identity-api.ts'
 import { mayManage, session } from '../../../app/session.ts'
 import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
+import { useRecords } from '../../../query/use-query.ts'
 
 export function Sites() {
-  const sites = useSignal<Site[] | null>(null)
+  const { data: sites, error: problem, refetch } = useRecords({ key: 'sites', fetch: identityApi.sites })
   const editing = useSignal<Site | null>(null)
-  const { problem, run } = useTask()
-  const load = () => run(async () => void (sites.value = await identityApi.sites()))
-  useEffect(() => void load(), [])
   const allowed = mayManage(session.value)
   return (
     <section class="settings-section">
@@ -22,13 +18,13 @@ export function Sites() {
         A site is created with its first event. Hidden sites are not offered in filters; their events remain.
         Restricted sites accept events only from ingest keys that name them.
       </p>
-      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {problem.value && <Problem error={problem.value} onRetry={refetch} />}
       {sites.value?.length === 0 && <p class="muted">No sites yet. Send an event to create one.</p>}
       {sites.value && sites.value.length > 0 && (
         <SiteTable sites={sites.value} onEdit={allowed ? (site) => (editing.value = site) : null} />
       )}
       {editing.value && (
-        <SiteDialog site={editing.value} onDone={() => void load()} onClose={() => (editing.value = null)} />
+        <SiteDialog site={editing.value} onDone={refetch} onClose={() => (editing.value = null)} />
       )}
     </section>
   )

@@ -1,8 +1,7 @@
 /** Settings, Backups, for operators: create, verify, download and delete backups; schedule and last result. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
-import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
+import { useMemo } from 'preact/hooks'
+import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import { bytesText, count, minuteTime } from '../../../text/format.ts'
 import { type Backup, type Backups as List, operateApi } from '../../../api/operate-api.ts'
@@ -10,6 +9,8 @@ import { session } from '../../../app/session.ts'
 import { FormDialog } from '../../../components/dialog.tsx'
 import { Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
+import { refreshWhile } from '../../../query/query.ts'
+import { useRecords } from '../../../query/use-query.ts'
 
 /** A running backup or verification is polled because no stream reports it. */
 const pollMs = 1_000
@@ -28,19 +29,20 @@ export function Backups() {
   return <BackupList />
 }
 
+const isBusy = ({ running, checking }: List): boolean => running !== null || checking !== null
+
 function BackupList() {
-  const known = useSignal<List | null>(null)
+  const policy = useMemo(() => refreshWhile<List>(isBusy, pollMs), [])
+  const {
+    data: known,
+    error,
+    refetch,
+    replace,
+  } = useRecords<List>({ key: 'backups', fetch: operateApi.backups }, policy)
   const removing = useSignal<Backup | null>(null)
   const { problem, busy, run } = useTask()
-  const load = () => run(async () => void (known.value = await operateApi.backups()))
-  const isBusy = known.value !== null && (known.value.running !== null || known.value.checking !== null)
-  useEffect(() => void load(), [])
-  useEffect(() => {
-    if (!isBusy) return undefined
-    const timer = setInterval(() => void load(), pollMs)
-    return () => clearInterval(timer)
-  }, [isBusy])
-  const change = (work: () => Promise<List>) => void run(async () => void (known.value = await work()))
+  const failure = problem.value ?? error.value
+  const change = (work: () => Promise<List>) => void run(async () => replace(await work()))
   return (
     <section class="settings-section">
       <p class="about">
@@ -55,7 +57,7 @@ function BackupList() {
       >
         {known.value?.running == null ? 'Back up now' : 'Backing up …'}
       </button>
-      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {failure && <Problem error={failure} onRetry={refetch} />}
       {known.value && <Schedule list={known.value} />}
       {known.value?.backups.length === 0 && (
         <p class="muted">No backups yet. Back up now to create the first one.</p>
@@ -74,7 +76,7 @@ function BackupList() {
           danger
           onSubmit={async () => {
             const name = removing.value?.name
-            if (name !== undefined) known.value = await operateApi.deleteBackup(name)
+            if (name !== undefined) replace(await operateApi.deleteBackup(name))
           }}
           onClose={() => (removing.value = null)}
         >

@@ -1,6 +1,6 @@
 /** Settings, System: version and addresses; for operators a clock jump and the health checks of the doctor. */
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { ownAddress } from '../../../app/router.ts'
 import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
@@ -11,6 +11,8 @@ import { Moment } from '../../../components/time.tsx'
 import { RecordTable } from '../../../components/record-table.tsx'
 import { Dialog } from '../../../components/dialog.tsx'
 import { refreshNotices } from '../../../app/notices.ts'
+import { refreshWhile } from '../../../query/query.ts'
+import { useRecords } from '../../../query/use-query.ts'
 
 export function System() {
   const who = session.value
@@ -53,29 +55,21 @@ export function System() {
 const tones = { ok: 'allow', warning: 'block', failure: 'error' } as const
 
 function Doctor() {
-  const diagnosis = useSignal<Diagnosis | null>(null)
-  const { problem, busy, run } = useTask()
-  const requested = useRef(0)
-  const refresh = () => {
-    requested.current += 1
-    return run(async () => {
-      // A task runs once at a time. A refresh during a run, such as after confirming the clock, runs the checks again.
-      for (let run = 0; run !== requested.current;) {
-        run = requested.current
-        diagnosis.value = await operateApi.diagnosis()
-      }
-    })
-  }
-  useEffect(() => void refresh(), [])
+  const {
+    data: diagnosis,
+    error: problem,
+    busy,
+    refetch,
+  } = useRecords<Diagnosis>({ key: 'doctor', fetch: operateApi.diagnosis })
   return (
     <>
-      <ClockPanel onConfirmed={() => void refresh()} />
+      <ClockPanel onConfirmed={refetch} />
       <h3>Health checks</h3>
-      {problem.value && <Problem error={problem.value} onRetry={() => void refresh()} />}
+      {problem.value && <Problem error={problem.value} onRetry={refetch} />}
       {diagnosis.value && (
         <p>
           {summary(diagnosis.value)} Checked <Moment iso={diagnosis.value.at} />.{' '}
-          <button type="button" class="button" aria-disabled={busy.value} onClick={() => void refresh()}>
+          <button type="button" class="button" aria-disabled={busy.value} onClick={refetch}>
             Refresh
           </button>
         </p>
@@ -120,29 +114,34 @@ function summary({ checks }: Diagnosis): string {
 
 const refreshMs = 10_000
 
+interface Clock {
+  serverTime: string
+  hold: ClockView['hold']
+}
+
+/** Renames `now`, because a query ignores a change of that field. */
+const clockOf = ({ now, hold }: ClockView): Clock => ({ serverTime: now, hold })
+
 /** The work that a clock jump holds back, and the button that confirms the clock. */
 function ClockPanel({ onConfirmed }: { onConfirmed: () => void }) {
-  const view = useSignal<ClockView | null>(null)
+  const policy = useMemo(() => refreshWhile<Clock>(({ hold }) => hold !== null, refreshMs), [])
+  const clock = useRecords<Clock>(
+    { key: 'clock', fetch: async (signal) => clockOf(await operateApi.clock(signal)) },
+    policy,
+  )
   const confirming = useSignal(false)
   const { problem, busy, run } = useTask()
-  const load = () => run(async () => void (view.value = await operateApi.clock()))
-  const isHeld = view.value !== null && view.value.hold !== null
-  useEffect(() => void load(), [])
-  useEffect(() => {
-    if (!isHeld) return undefined
-    const timer = setInterval(() => void load(), refreshMs)
-    return () => clearInterval(timer)
-  }, [isHeld])
   const confirm = () =>
     run(async () => {
-      view.value = await operateApi.confirmClock()
+      clock.replace(clockOf(await operateApi.confirmClock()))
       confirming.value = false
       await refreshNotices()
       onConfirmed()
     })
-  if (problem.value && !confirming.value) return <Problem error={problem.value} onRetry={() => void load()} />
-  if (view.value === null || view.value.hold === null) return null
-  const { now, hold } = view.value
+  if (clock.error.value && !confirming.value)
+    return <Problem error={clock.error.value} onRetry={clock.refetch} />
+  if (!clock.data.value?.hold) return null
+  const { serverTime, hold } = clock.data.value
   return (
     <div class="panel clock-panel" role="alert">
       <h3>The clock jumped</h3>
@@ -157,7 +156,7 @@ function ClockPanel({ onConfirmed }: { onConfirmed: () => void }) {
       {confirming.value && (
         <Dialog title="Confirm clock" onClose={() => (confirming.value = false)}>
           <p>
-            Server time: <strong>{fullTime(Date.parse(now))}</strong>
+            Server time: <strong>{fullTime(Date.parse(serverTime))}</strong>
           </p>
           <p>
             Confirm only if this time is correct. Retention then deletes events beyond your limits by this

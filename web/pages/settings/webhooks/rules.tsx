@@ -1,7 +1,7 @@
 /** Settings, Webhooks: the alert rules with their open alerts, and the dialogs that add, edit and delete them. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
-import { Problem, useTask } from '../../../components/problem.tsx'
+import { useEffect, useRef } from 'preact/hooks'
+import { Problem } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import {
   webhookApi,
@@ -14,6 +14,7 @@ import {
 import { Choice, Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { counted } from '../../../text/format.ts'
+import { useRecords } from '../../../query/use-query.ts'
 
 /** The labels of alert rules, and the numbers that each kind of rule has. */
 export const ruleNames: { readonly [kind in RuleKind]: string } = {
@@ -75,17 +76,23 @@ interface RulesProps {
   allowed: boolean
 }
 
+const rulesQuery = {
+  key: 'webhook rules',
+  async fetch(signal: AbortSignal): Promise<{ rules: Rule[]; incidents: Incident[] }> {
+    const [rules, incidents] = await Promise.all([webhookApi.rules(signal), webhookApi.incidents(signal)])
+    return { rules, incidents }
+  },
+}
+
 export function Rules({ endpoints, allowed }: RulesProps) {
-  const known = useSignal<{ rules: Rule[]; incidents: Incident[] } | null>(null)
+  const { data: known, error: problem, refetch } = useRecords(rulesQuery)
   const editing = useSignal<Rule | 'new' | null>(null)
   const deleting = useSignal<Rule | null>(null)
-  const { problem, run } = useTask()
-  const load = () =>
-    run(async () => {
-      const [found, incidents] = await Promise.all([webhookApi.rules(), webhookApi.incidents()])
-      known.value = { rules: found, incidents }
-    })
-  useEffect(() => void load(), [endpoints])
+  const seen = useRef(endpoints)
+  useEffect(() => {
+    if (seen.current !== endpoints) refetch()
+    seen.current = endpoints
+  }, [endpoints])
   const rules = known.value?.rules ?? []
   return (
     <div class="rules">
@@ -94,7 +101,7 @@ export function Rules({ endpoints, allowed }: RulesProps) {
         A rule sends one message when an alert opens and one when it resolves. Endpoint filters do not apply
         to alerts. Alerts are listed on <a href="/webhooks">Webhooks</a>.
       </p>
-      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {problem.value && <Problem error={problem.value} onRetry={refetch} />}
       {allowed && endpoints.length > 0 && (
         <button type="button" class="button" aria-haspopup="dialog" onClick={() => (editing.value = 'new')}>
           Add alert rule
@@ -118,16 +125,12 @@ export function Rules({ endpoints, allowed }: RulesProps) {
         <RuleDialog
           rule={editing.value === 'new' ? null : editing.value}
           endpoints={endpoints}
-          onDone={() => void load()}
+          onDone={refetch}
           onClose={() => (editing.value = null)}
         />
       )}
       {deleting.value !== null && (
-        <DeleteDialog
-          rule={deleting.value}
-          onDone={() => void load()}
-          onClose={() => (deleting.value = null)}
-        />
+        <DeleteDialog rule={deleting.value} onDone={refetch} onClose={() => (deleting.value = null)} />
       )}
     </div>
   )

@@ -1,34 +1,33 @@
 /** Settings, Webhooks: endpoints, alert rules, the organization's signing secret and verification code. */
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
 import { CodeBlock } from '../../../components/copy.tsx'
-import { Problem } from '../../../components/problem.tsx'
-import { useTask } from '../../../components/problem.tsx'
+import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import { fullTime } from '../../../text/format.ts'
 import { mayManage, session } from '../../../app/session.ts'
 import { type Endpoint, type SigningSecret, webhookApi } from '../../../api/webhook-api.ts'
-import { SecretDialog } from '../../../components/dialog.tsx'
+import { FormDialog, SecretDialog } from '../../../components/dialog.tsx'
 import { healthOf } from '../../webhooks/labels.ts'
 import { EndpointDialog } from './endpoint-dialog.tsx'
-import { FormDialog } from '../../../components/dialog.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { Rules } from './rules.tsx'
 import { RoleNote } from '../sections.tsx'
+import { useRecords } from '../../../query/use-query.ts'
 
 export function Webhooks() {
-  const endpoints = useSignal<Endpoint[] | null>(null)
+  const {
+    data: endpoints,
+    error: problem,
+    refetch,
+  } = useRecords<Endpoint[]>({ key: 'webhook endpoints', fetch: webhookApi.endpoints })
   const editing = useSignal<Endpoint | 'new' | null>(null)
   const deleting = useSignal<Endpoint | null>(null)
   const fresh = useSignal<string | null>(null)
-  const { problem, run } = useTask()
-  const load = () => run(async () => void (endpoints.value = await webhookApi.endpoints()))
-  useEffect(() => void load(), [])
   const allowed = mayManage(session.value)
   return (
     <section class="settings-section">
       <Introduction allowed={allowed} onAdd={() => (editing.value = 'new')} />
-      {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
+      {problem.value && <Problem error={problem.value} onRetry={refetch} />}
       {endpoints.value?.length === 0 && (
         <p class="muted">No endpoints yet. Add one to receive events as webhooks.</p>
       )}
@@ -48,17 +47,13 @@ export function Webhooks() {
           endpoint={editing.value === 'new' ? null : editing.value}
           onDone={(secret) => {
             fresh.value = secret
-            void load()
+            refetch()
           }}
           onClose={() => (editing.value = null)}
         />
       )}
       {deleting.value && (
-        <DeleteDialog
-          endpoint={deleting.value}
-          onDone={() => void load()}
-          onClose={() => (deleting.value = null)}
-        />
+        <DeleteDialog endpoint={deleting.value} onDone={refetch} onClose={() => (deleting.value = null)} />
       )}
       {fresh.value !== null && (
         <SecretDialog
@@ -219,18 +214,17 @@ function OrgSecret() {
 }
 
 function Snippets() {
-  const list = useSignal<{ language: string; code: string }[]>([])
+  const { data, error: problem } = useRecords({ key: 'webhook snippets', fetch: webhookApi.snippets })
   const chosen = useSignal('')
-  const { problem, run } = useTask()
-  useEffect(() => void run(async () => void (list.value = await webhookApi.snippets())), [])
-  const shown = list.value.find((snippet) => snippet.language === chosen.value) ?? list.value[0]
+  const list = data.value ?? []
+  const shown = list.find((snippet) => snippet.language === chosen.value) ?? list[0]
   return (
     <div class="snippets">
       <h3>Signature verification</h3>
       <p>Verify each message before you trust it, with this code or a Standard Webhooks library.</p>
       {problem.value && <Problem error={problem.value} />}
       <div class="snippet-choice" role="group" aria-label="Language">
-        {list.value.map(({ language }) => (
+        {list.map(({ language }) => (
           <button
             type="button"
             key={language}
