@@ -19,7 +19,7 @@ import type {
   AuthCounts,
   AuthzCounts,
   CallDurations,
-  Cut,
+  BreakdownView,
   DetectCounts,
   Totals,
 } from './shapes.ts'
@@ -37,7 +37,9 @@ async function counted<K extends string>(scope: CountScope, queries: { [name in 
     shared: { period: { ...periodView(period, sites), ...limits }, totals: totalsOf(counts) },
     counts,
     tally: (type: string) => counts.types.get(type) ?? emptyTally(period),
-    found: Object.fromEntries(names.map((name, index) => [name, cuts[index]])) as { [name in K]: Cut },
+    found: Object.fromEntries(names.map((name, index) => [name, cuts[index]])) as {
+      [name in K]: BreakdownView
+    },
   }
 }
 

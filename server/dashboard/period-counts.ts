@@ -12,7 +12,7 @@ import type {
   EventTally,
   MetricsRow,
 } from '../../db/contract/store.ts'
-import type { Cut, CutRow, OutcomeTally, Tally, Totals } from './shapes.ts'
+import type { BreakdownView, BreakdownRow, OutcomeTally, Tally, Totals } from './shapes.ts'
 
 export interface TypeCounts {
   all: Tally
@@ -110,7 +110,7 @@ export async function cut(
   period: Period,
   { by, types: queried, stepped = false, rowsMax = cutRowsMax }: CutQuery,
   only: Pick<EventFilter, 'types' | 'outcomes'> = {},
-): Promise<Cut> {
+): Promise<BreakdownView> {
   const types = sharedTypes(queried, only.types)
   if (types?.length === 0) return { rows: [], more: null }
   const of = { orgId, by, ...(types && { types }), ...(period.siteIds && { siteIds: period.siteIds }) }
@@ -130,9 +130,9 @@ export function makeCut(
   before: Breakdown,
   period: Period,
   { stepped = false, rowsMax = cutRowsMax }: Pick<CutQuery, 'stepped' | 'rowsMax'> = {},
-): Cut {
-  const rows = new Map<string | null, CutRow>()
-  const rowOf = (value: string | null): CutRow => {
+): BreakdownView {
+  const rows = new Map<string | null, BreakdownRow>()
+  const rowOf = (value: string | null): BreakdownRow => {
     const row = rows.get(value) ?? { value, count: 0, before: 0, outcomes: {}, steps: null }
     rows.set(value, row)
     return row
@@ -156,7 +156,7 @@ export function makeCut(
   }
 }
 
-function addSteps(largest: CutRow[], { rows }: Breakdown, period: Period): void {
+function addSteps(largest: BreakdownRow[], { rows }: Breakdown, period: Period): void {
   const byValue = new Map(largest.map((row) => [row.value, row]))
   for (const row of largest) row.steps = Array<number>(stepCount(period)).fill(0)
   for (const { value, startMs, count } of rows) {
@@ -172,7 +172,7 @@ function compare(a: string, b: string): number {
 
 export interface Filtered {
   counts: TypeCounts
-  cuts: Cut[]
+  cuts: BreakdownView[]
   /** Upper bound of the matching events that retention deleted. */
   expired: number
   complete: boolean
@@ -203,7 +203,7 @@ export async function filteredCounts(
   return { counts: tallyTypes(counted, period), cuts, expired, complete }
 }
 
-function cutOf(rows: EventTally['cuts'][number], period: Period, query: CutQuery): Cut {
+function cutOf(rows: EventTally['cuts'][number], period: Period, query: CutQuery): BreakdownView {
   const of = rows.map(({ value, outcome, startMs, count }) => ({
     ...{ value, outcome, startMs, count },
     ...{ firstMs: startMs, lastMs: startMs },

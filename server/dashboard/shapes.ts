@@ -40,7 +40,7 @@ export interface Tally extends OutcomeTally {
   outcomes: { [outcome: string]: OutcomeTally }
 }
 
-export interface CutRow {
+export interface BreakdownRow {
   value: string | null // null: all values beyond 1,000 per hour
   count: number
   before: number
@@ -49,19 +49,19 @@ export interface CutRow {
 }
 
 /** Events by the values of one field. Events without the field are in no row. */
-export interface Cut {
-  rows: CutRow[] // most first
+export interface BreakdownView {
+  rows: BreakdownRow[] // most first
   more: { values: number; count: number; before: number } | null // values beyond the maximum of rows
 }
 
 export interface DetectCounts extends Totals {
   detected: Tally
   missed: Tally
-  classes: Cut
-  vendors: Cut
-  decided: Cut // decisions by vendor, for their blocked share
-  names: Cut
-  purposes: Cut
+  classes: BreakdownView
+  vendors: BreakdownView
+  decided: BreakdownView // decisions by vendor, for their blocked share
+  names: BreakdownView
+  purposes: BreakdownView
   agents: AgentRow[] // most first
 }
 
@@ -78,29 +78,29 @@ export interface AgentRow {
 export interface AuthCounts extends Totals {
   presented: Tally
   cleared: Tally
-  protocols: Cut
-  trusts: Cut
-  vendors: Cut
+  protocols: BreakdownView
+  trusts: BreakdownView
+  vendors: BreakdownView
 }
 
 export interface AuthzCounts extends Totals {
   evaluated: Tally
-  decisions: Cut
-  tools: Cut
-  rules: Cut
-  reasons: Cut
-  vendors: Cut
+  decisions: BreakdownView
+  tools: BreakdownView
+  rules: BreakdownView
+  reasons: BreakdownView
+  vendors: BreakdownView
 }
 
 export interface AnalyticsCounts extends Totals {
   all: Tally
   types: { [type: string]: Tally }
-  classes: Cut
-  vendors: Cut
-  tools: Cut
-  pages: Cut
-  protocols: Cut
-  rules: Cut
+  classes: BreakdownView
+  vendors: BreakdownView
+  tools: BreakdownView
+  pages: BreakdownView
+  protocols: BreakdownView
+  rules: BreakdownView
 }
 
 /** Durations of calls, within 2 %; blocked and failed calls count when they have a duration. */

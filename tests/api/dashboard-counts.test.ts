@@ -6,7 +6,7 @@ import type {
   AuthCounts,
   AuthzCounts,
   CallDurations,
-  Cut,
+  BreakdownView,
   DetectCounts,
   DetectMatrix,
   DetectTrust,
@@ -84,7 +84,11 @@ function tallyOf(period: PeriodView, of: (one: TestEvent) => boolean): Tally {
 }
 
 /** `of` gives the value of an event; nothing or an empty text is the same as a missing member. */
-function expectCut(cut: Cut, period: PeriodView, of: (one: TestEvent) => string | null | undefined): void {
+function expectCut(
+  cut: BreakdownView,
+  period: PeriodView,
+  of: (one: TestEvent) => string | null | undefined,
+): void {
   const values = new Map<string, { count: number; before: number; blocked: number; steps: number[] }>()
   const at = (value: string) => {
     const found = values.get(value) ?? { count: 0, before: 0, blocked: 0, steps: [] }

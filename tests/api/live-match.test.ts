@@ -1,6 +1,6 @@
 /** What tabs filter out of a shared stream is what the appliance itself would have sent them; and what they missed. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { isWanted } from '../../web/live/hub.ts'
+import { matchesFilter } from '../../web/live/hub.ts'
 import type { EventFilter, ReceivedEvent, TraceEvent } from '../../web/api/event-shapes.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -98,7 +98,7 @@ test.each(filters)('%j', async (filter) => {
   for (const outcome of filter.outcomes) params.append('outcome', outcome)
   for (const { name, value } of filter.where ?? []) params.append(name, value)
   const { events, more, ahead } = await ask<Missed>(`/api/live/missed?${params}`)
-  const wanted = sent.filter((one) => isWanted(filter, one)).map((one) => one.event.id)
+  const wanted = sent.filter((one) => matchesFilter(filter, one)).map((one) => one.event.id)
   expect(events.map((one) => one.event.id)).toEqual(wanted)
   expect([more, ahead]).toEqual([false, false])
 })

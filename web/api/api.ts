@@ -160,7 +160,7 @@ async function errorOf(answer: Response): Promise<ApiError> {
       retryAfterS,
     })
   }
-  const told = body as {
+  const failure = body as {
     error: ErrorCode
     message: string
     reason?: string
@@ -168,11 +168,11 @@ async function errorOf(answer: Response): Promise<ApiError> {
     issues?: Issue[]
     requestId?: string
   }
-  if (told.reason === 'second_factor_required') factorNeeded()
-  return new ApiError(answer.status, told.error, told.message, {
-    hint: told.hint ?? null,
-    requestId: told.requestId ?? requestId,
-    issues: told.issues ?? [],
+  if (failure.reason === 'second_factor_required') factorNeeded()
+  return new ApiError(answer.status, failure.error, failure.message, {
+    hint: failure.hint ?? null,
+    requestId: failure.requestId ?? requestId,
+    issues: failure.issues ?? [],
     retryAfterS,
   })
 }
@@ -182,18 +182,18 @@ const ask = (url: string, init: RequestInit): Promise<Response> =>
 
 /** Throws an `ApiError` for every failed response. A 401 leads to the sign-in page. */
 async function checked(
-  asking: Promise<Response>,
+  request: Promise<Response>,
   signal?: AbortSignal | null,
   signingIn = false,
 ): Promise<Response> {
-  const askedUnder = cookie
-  const answer = await asking.catch((cause: unknown) => {
+  const sentWith = cookie
+  const answer = await request.catch((cause: unknown) => {
     if (signal?.aborted) throw cause
     throw unreachable()
   })
   if (answer.ok) return answer
   const error = await errorOf(answer)
-  if (answer.status === 401 && !signingIn && askedUnder === cookie && !cookie.isChanging) signedOut()
+  if (answer.status === 401 && !signingIn && sentWith === cookie && !cookie.isChanging) signedOut()
   throw error
 }
 

@@ -52,8 +52,8 @@ export const identityApi = {
     get<{ members: Member[]; invitations: Invitation[] }>('/api/people', signal),
   changeRole: (who: string, role: Role) => done(post(`/api/people/${id(who)}/role`, { role })),
   removeMember: (who: string) => done(post(`/api/people/${id(who)}/remove`, {})),
-  invite: async (wanted: { email: string; role: Role }) =>
-    json<{ invitation: Invitation; link: string }>(await post('/api/invitations', wanted)),
+  invite: async (invitation: { email: string; role: Role }) =>
+    json<{ invitation: Invitation; link: string }>(await post('/api/invitations', invitation)),
   revokeInvitation: (which: string) => done(post(`/api/invitations/${id(which)}/revoke`, {})),
   lookAtInvitation: async (token: string) =>
     json<{ email: string; role: Role; orgName: string; hasAccount: boolean }>(
@@ -65,8 +65,8 @@ export const identityApi = {
     ),
 
   orgs: async (signal: AbortSignal) => (await get<{ orgs: OwnOrg[] }>('/api/orgs', signal)).orgs,
-  createOrg: async (wanted: { name: string; slug?: string }) =>
-    json<{ org: OwnOrg }>(await post('/api/orgs', wanted)),
+  createOrg: async (org: { name: string; slug?: string }) =>
+    json<{ org: OwnOrg }>(await post('/api/orgs', org)),
   switchOrg: async (orgId: string) => json<Session>(await post('/api/session/org', { orgId })),
   renameOrg: (name: string) => done(post('/api/org/rename', { name })),
   deleteOrg: (confirm: string) => done(post('/api/org/delete', { confirm })),

@@ -1,4 +1,4 @@
-/** What browsers kept of views before they were shared: read whatever it is, and imported once without a loss. */
+/** Views that a browser stored before views were shared: any text is read, and each view is imported once. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { importable, readLocalViews, viewNameCharsMax } from './saved-views.ts'
@@ -17,7 +17,7 @@ test('any stored text is read without an error', () => {
 test('an import adds each view once, under an unused name of valid length', () => {
   const shared = [{ name: 'a', search: '?type=x' }]
   const local = [
-    { name: 'a', search: '?type=x' }, // is there
+    { name: 'a', search: '?type=x' }, // exists already
     { name: 'a', search: '?type=y' },
     { name: ' b ', search: '' },
     { name: 'b', search: '?q=2' },

@@ -34,9 +34,9 @@ export function maySaveViews(who: Session | null): boolean {
 }
 
 export async function loadViews(): Promise<void> {
-  const asked = orgId()
+  const requested = orgId()
   const { views } = await get<{ views: SavedView[] }>('/api/views')
-  if (asked === orgId()) held.value = { orgId: asked, views }
+  if (requested === orgId()) held.value = { orgId: requested, views }
 }
 
 /** Creates a view, or replaces the filters of an existing one. */
@@ -92,15 +92,15 @@ export const discardLocalViews = (): void => removePreference(localKey)
 
 /** The local views that the organization lacks. A name in use with other filters gets a number. */
 export function importable(local: readonly Members[], shared: readonly Members[]): Members[] {
-  const taken = new Map(shared.map(({ name, search }) => [name, search]))
+  const used = new Map(shared.map(({ name, search }) => [name, search]))
   const found: Members[] = []
   for (const { name: whole, search } of local) {
     const name = [...whole.trim()].slice(0, viewNameCharsMax).join('')
     let free = name
-    for (let n = 2; taken.has(free) && taken.get(free) !== search; n++)
+    for (let n = 2; used.has(free) && used.get(free) !== search; n++)
       free = `${[...name].slice(0, viewNameCharsMax - 6).join('')} (${n})`
-    if (taken.has(free)) continue
-    taken.set(free, search)
+    if (used.has(free)) continue
+    used.set(free, search)
     found.push({ name: free, search })
   }
   return found

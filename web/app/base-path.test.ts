@@ -1,4 +1,4 @@
-/** Paths below a base path, as pages know them, and the links they draw. */
+/** Paths and links below a base path. */
 import { expect, test } from 'bun:test'
 import { h, options } from 'preact'
 import { linkBelowBase, withoutBase } from './router.ts'

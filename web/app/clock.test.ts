@@ -1,4 +1,4 @@
-/** Date fields are read by the clocks of the zone, also on the days on which those change. */
+/** Date fields use the clocks of the zone, also on days when clocks change. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { dayOf, dayStart, localMoment } from './clock.ts'

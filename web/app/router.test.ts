@@ -1,4 +1,4 @@
-/** Laws of the address helpers: the query survives changes, and a sign-in never leads off this dashboard. */
+/** URL helpers: the query survives changes, and sign-in never redirects to another host. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { safeReturn, withQuery } from './router.ts'

@@ -8,7 +8,7 @@ import { measures } from '../text/measures.ts'
 import { ChangeMark, changeOf, percent, shareOf } from './headlines.tsx'
 import { changeCell, type Column, percentCell } from './data-table.tsx'
 import type { ComponentChildren } from 'preact'
-import type { Cut, CutRow, Tally } from '../api/api.ts'
+import type { BreakdownView, BreakdownRow, Tally } from '../api/api.ts'
 
 export interface Bar {
   key: string
@@ -92,14 +92,14 @@ function Track({ share, colour }: { share: number; colour: string }) {
 
 /** Bars of the values of a breakdown. */
 export function breakdownBars(
-  cut: Cut,
+  breakdown: BreakdownView,
   of: {
     by: string // the filter for its values
     href: (value: string) => string | undefined // undefined: Logs has no such filter
     colour?: (value: string, index: number) => string
   },
 ): Bar[] {
-  return cut.rows
+  return breakdown.rows
     .filter((row) => row.value !== null && row.count > 0)
     .map((row, index) => {
       const value = row.value ?? ''
@@ -111,13 +111,16 @@ export function breakdownBars(
 }
 
 /** Events without a bar: values beyond the limits, and events without the field. */
-export function breakdownRest(cut: Cut, whole: Pick<Tally, 'count'>): { names: number; count: number } {
-  const barred = cut.rows.reduce((sum, row) => sum + (row.value === null ? 0 : row.count), 0)
-  return { names: cut.more?.values ?? 0, count: Math.max(0, whole.count - barred) }
+export function breakdownRest(
+  breakdown: BreakdownView,
+  whole: Pick<Tally, 'count'>,
+): { names: number; count: number } {
+  const barred = breakdown.rows.reduce((sum, row) => sum + (row.value === null ? 0 : row.count), 0)
+  return { names: breakdown.more?.values ?? 0, count: Math.max(0, whole.count - barred) }
 }
 
-export function countOf(cut: Cut, ...values: string[]): { count: number; before: number } {
-  const rows = cut.rows.filter((row) => row.value !== null && values.includes(row.value))
+export function countOf(breakdown: BreakdownView, ...values: string[]): { count: number; before: number } {
+  const rows = breakdown.rows.filter((row) => row.value !== null && values.includes(row.value))
   return {
     count: rows.reduce((sum, row) => sum + row.count, 0),
     before: rows.reduce((sum, row) => sum + row.before, 0),
@@ -125,9 +128,9 @@ export function countOf(cut: Cut, ...values: string[]): { count: number; before:
 }
 
 /** Values of this period with their previous counts. */
-export function distinct(cut: Cut): { now: number; before: number; fresh: number } {
-  const named = cut.rows.filter((row) => row.value !== null)
-  const more = cut.more?.values ?? 0
+export function distinct(breakdown: BreakdownView): { now: number; before: number; fresh: number } {
+  const named = breakdown.rows.filter((row) => row.value !== null)
+  const more = breakdown.more?.values ?? 0
   return {
     now: named.filter((row) => row.count > 0).length + more,
     before: named.filter((row) => row.before > 0).length,
@@ -165,12 +168,12 @@ export function shareColumn<Row>(name: string, share: (row: Row) => number | nul
   }
 }
 
-const outcomeOf = ({ outcomes }: CutRow, outcome: string): number =>
+const outcomeOf = ({ outcomes }: BreakdownRow, outcome: string): number =>
   Object.hasOwn(outcomes, outcome) ? (outcomes[outcome] ?? 0) : 0
 
 /** Successful and failed events, and the share of successes. */
-export function acceptedColumns(): Column<CutRow>[] {
-  const failed = (row: CutRow): number => row.count - outcomeOf(row, 'success')
+export function acceptedColumns(): Column<BreakdownRow>[] {
+  const failed = (row: BreakdownRow): number => row.count - outcomeOf(row, 'success')
   return [
     { name: measures.accepted.name, number: true, value: (row) => outcomeOf(row, 'success') },
     { name: measures.notAccepted.name, number: true, value: failed },
@@ -179,7 +182,7 @@ export function acceptedColumns(): Column<CutRow>[] {
 }
 
 /** Events with the outcome blocked, whatever the decision was. */
-export const blockedColumns: Column<CutRow>[] = [
+export const blockedColumns: Column<BreakdownRow>[] = [
   { name: measures.blocked.name, number: true, value: (row) => outcomeOf(row, 'blocked') },
   shareColumn(`Share ${measures.blocked.name.toLowerCase()}`, (row) =>
     shareOf(outcomeOf(row, 'blocked'), row.count),
@@ -187,21 +190,21 @@ export const blockedColumns: Column<CutRow>[] = [
 ]
 
 /** A row of a table of values: a value, the rest beyond 1,000 values per hour, or the events without the field. */
-export interface ValueRow extends CutRow {
+export interface ValueRow extends BreakdownRow {
   kind: 'value' | 'others' | 'missing'
 }
 
 /** All rows of a breakdown and one for the rest, so that the column adds up to the page's total. */
-export function valueRows(cut: Cut, whole: Tally): ValueRow[] {
-  const rows: ValueRow[] = cut.rows
+export function valueRows(breakdown: BreakdownView, whole: Tally): ValueRow[] {
+  const rows: ValueRow[] = breakdown.rows
     .filter((row) => row.count > 0 || row.before > 0)
     .map((row) => ({ ...row, kind: row.value === null ? 'others' : 'value' }))
-  const sum = (of: 'count' | 'before') => rows.reduce((all, row) => all + row[of], cut.more?.[of] ?? 0)
+  const sum = (of: 'count' | 'before') => rows.reduce((all, row) => all + row[of], breakdown.more?.[of] ?? 0)
   const left = Math.max(0, whole.count - sum('count'))
   if (left === 0) return rows
-  const outcomes: CutRow['outcomes'] = {}
+  const outcomes: BreakdownRow['outcomes'] = {}
   // The outcomes of values without a row are not known per value.
-  if (cut.more === null) {
+  if (breakdown.more === null) {
     for (const [outcome, tally] of Object.entries(whole.outcomes)) {
       const rest = rows.reduce((all, row) => all - outcomeOf(row, outcome), tally.count)
       if (rest > 0) outcomes[outcome] = rest

@@ -2,7 +2,7 @@
 import type uPlot from 'uplot'
 import { momentOf, wallOf } from '../../server/text/time-zone.ts'
 import { clockTime, compactCount, dayName } from '../text/format.ts'
-import type { CutRow, Tally } from '../api/api.ts'
+import type { BreakdownRow, Tally } from '../api/api.ts'
 import type { Options } from 'uplot'
 
 export interface Series {
@@ -50,7 +50,7 @@ export const colourOf: ColourOf = (value, index) =>
  * events without the field, and values that are not among the largest.
  */
 export function breakdownSeries(
-  rows: readonly CutRow[],
+  rows: readonly BreakdownRow[],
   whole: Tally,
   options: { order?: readonly string[]; without: string; colour?: ColourOf },
 ): Series[] {

@@ -1,7 +1,7 @@
-/** Stacks keep every count, axes stay round, words do not lie, tables sort, CSV is safe. */
+/** Charts and tables: stacks contain every count, axes are round, shares round safely, tables sort, CSV is safe. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { CutRow, Tally } from '../api/api.ts'
+import type { BreakdownRow, Tally } from '../api/api.ts'
 import { changeOf, percent, pointsOf } from './headlines.tsx'
 import {
   breakdownSeries,
@@ -30,7 +30,7 @@ const hourMs = 3_600_000
 const counts = fc.array(fc.nat(50), { minLength: 3, maxLength: 3 })
 const total = (all: readonly number[]) => all.reduce((sum, one) => sum + one, 0)
 const tally = (steps: number[]): Tally => ({ count: total(steps), before: 0, steps, outcomes: {} })
-const row = (value: string | null, steps: number[] | null, count = total(steps ?? [])): CutRow => ({
+const row = (value: string | null, steps: number[] | null, count = total(steps ?? [])): BreakdownRow => ({
   value,
   count,
   before: 0,
@@ -149,18 +149,18 @@ describe('axes', () => {
   })
 })
 
-describe('words', () => {
+describe('changes and shares', () => {
   test('changes', () => {
-    const told = (now: number, before: number) =>
+    const textOf = (now: number, before: number) =>
       `${changeOf(now, before).arrow}${changeOf(now, before).text}`
-    expect(told(118, 100)).toBe('▲18 %')
-    expect(told(50, 100)).toBe('▼50 %')
-    expect(told(0, 100)).toBe('▼100 %')
-    expect(told(10_001, 10_000)).toBe('▲under 1 %')
-    expect(told(1_200, 100)).toBe('▲12×')
-    expect(told(5, 0)).toBe('new')
-    expect(told(7, 7)).toBe('no change')
-    expect(told(0, 0)).toBe('')
+    expect(textOf(118, 100)).toBe('▲18 %')
+    expect(textOf(50, 100)).toBe('▼50 %')
+    expect(textOf(0, 100)).toBe('▼100 %')
+    expect(textOf(10_001, 10_000)).toBe('▲under 1 %')
+    expect(textOf(1_200, 100)).toBe('▲12×')
+    expect(textOf(5, 0)).toBe('new')
+    expect(textOf(7, 7)).toBe('no change')
+    expect(textOf(0, 0)).toBe('')
   })
 
   test('shares never round to 0 % or 100 %, and points match the shown shares', () => {
@@ -177,8 +177,8 @@ describe('words', () => {
   })
 })
 
-describe('cuts', () => {
-  const cut = {
+describe('breakdowns', () => {
+  const breakdown = {
     rows: [
       row('a', null, 5),
       { ...row('b', null, 3), before: 2 },
@@ -189,16 +189,16 @@ describe('cuts', () => {
   }
 
   test('bars omit zero counts, and the rest counts all values without a bar', () => {
-    const bars = breakdownBars(cut, { by: 'vendor', href: (value) => `/${value}` })
+    const bars = breakdownBars(breakdown, { by: 'vendor', href: (value) => `/${value}` })
     expect(bars.map((bar) => [bar.name, bar.count, bar.href])).toEqual([
       ['a', 5, '/a'],
       ['b', 3, '/b'],
     ])
-    expect(breakdownRest(cut, { count: 20 })).toEqual({ names: 7, count: 12 })
+    expect(breakdownRest(breakdown, { count: 20 })).toEqual({ names: 7, count: 12 })
   })
 
   test('distinct values of this period, of the previous one, and new ones', () => {
-    expect(distinct({ ...cut, more: null })).toEqual({ now: 2, before: 2, fresh: 1 })
+    expect(distinct({ ...breakdown, more: null })).toEqual({ now: 2, before: 2, fresh: 1 })
   })
 })
 
@@ -258,8 +258,8 @@ describe('tables', () => {
       ['c', { rows: [4], next: null }],
     ])
     expect(await everyRow(async (cursor) => pages.get(cursor ?? '')!)).toEqual([1, 2, 3, 4])
-    let asked = 0
-    const endless = async () => ({ rows: Array.from({ length: 20_000 }, () => ++asked), next: 'more' })
+    let rows = 0
+    const endless = async () => ({ rows: Array.from({ length: 20_000 }, () => ++rows), next: 'more' })
     expect(await everyRow(endless)).toHaveLength(csvRowsMax)
   })
 

@@ -1,4 +1,4 @@
-/** The samples that the dashboard offers to paste are whole events of now. */
+/** The sample commands of the dashboard send whole, current events. */
 import { expect, test } from 'bun:test'
 import { type SampleKind, sampleBody, sampleType } from './copy.tsx'
 

@@ -1,4 +1,4 @@
-/** The pretty printer changes white space and nothing else. */
+/** Formatting JSON changes only white space. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { fieldText, prettyJson, prettyTokens } from './json.tsx'

@@ -1,4 +1,4 @@
-/** Hostile text: nothing hides, nothing is lost, nothing grows past its bound. */
+/** Untrusted text: hidden characters are visible, values survive, and lengths are bounded. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { escapeHidden, hiddenName, middleCut, segments, visibleText } from './text.tsx'

@@ -1,4 +1,4 @@
-/** The shared stream: whoever joins when, and wherever it breaks, each tab gets each of its events once. */
+/** The shared stream: each tab receives each of its events once, whenever tabs join and connections break. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ReceivedEvent } from '../api/event-shapes.ts'
@@ -14,7 +14,7 @@ const received = (n: number): ReceivedEvent => ({
   },
 })
 
-/** An appliance in memory: positions are arrival numbers, streams send what `arrive` brings. */
+/** An appliance in memory: positions are arrival numbers, and streams send the events of `arrive`. */
 function appliance() {
   let last = 0
   let opened = 0
@@ -40,11 +40,11 @@ function appliance() {
     async missed({ where = [] }, after, until) {
       await Bun.sleep(1)
       const from = Number(after)
-      const to = Math.min(Number(until), from + 3) // pages are small, so that several are needed
-      const wanted = where[0]?.value
+      const to = Math.min(Number(until), from + 3) // small pages, so that a tab needs several
+      const expected = where[0]?.value
       const events = Array.from({ length: Math.max(0, to - from) }, (_, index) => received(from + index + 1))
       return Response.json({
-        events: events.filter(({ event }) => wanted === undefined || event.siteId === wanted),
+        events: events.filter(({ event }) => expected === undefined || event.siteId === expected),
         position: `${Math.max(from, to)}`,
         more: from < Number(until) && to < Number(until),
         ahead: from > Number(until),
@@ -91,7 +91,7 @@ function tab(hub: ReturnType<typeof createHub>, after: number, siteId: string | 
         refuse: resolve,
         unreachable: () => reject(new TypeError('no answer')),
       })
-      // As an aborted fetch does.
+      // Rejects like an aborted fetch.
       signal.addEventListener('abort', () => {
         close()
         body.error(new DOMException('given up', 'AbortError'))
@@ -107,11 +107,11 @@ function tab(hub: ReturnType<typeof createHub>, after: number, siteId: string | 
     signal: stop.signal,
     wait: () => Bun.sleep(1),
   })
-  const wanted = (last: number) =>
+  const expected = (last: number) =>
     Array.from({ length: last - after }, (_, index) => received(after + index + 1).event)
       .filter((event) => siteId === null || event.siteId === siteId)
       .map((event) => event.id)
-  return { stop, seen, done, wanted }
+  return { stop, seen, done, expected }
 }
 
 const step = fc.oneof(
@@ -134,9 +134,9 @@ test('each tab receives its events once and in order, over one stream', async ()
         else tabs.push(tab(hub, Math.max(0, one.last() - behind), what === 'join' ? null : 'even'))
         expect(one.streams()).toBeLessThanOrEqual(1)
       }
-      const whole = () => tabs.every(({ seen, wanted }) => seen.length >= wanted(one.last()).length)
+      const whole = () => tabs.every(({ seen, expected }) => seen.length >= expected(one.last()).length)
       for (let waited = 0; waited < 400 && !whole(); waited++) await Bun.sleep(2)
-      for (const { seen, wanted } of tabs) expect(seen).toEqual(wanted(one.last()))
+      for (const { seen, expected } of tabs) expect(seen).toEqual(expected(one.last()))
       for (const { stop } of tabs) stop.abort()
       await Promise.all(tabs.map(({ done }) => done))
     }),

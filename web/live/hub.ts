@@ -64,8 +64,8 @@ export function createHub(source: HubSource) {
       clearTimeout(hub.linger)
       join(hub, tab, after, stop.signal).catch(() => {
         // A tab that was notified and removed already knows about the break.
-        const told = !hub.tabs.delete(tab) && tab.begun
-        if (!stop.signal.aborted && !told) notifyEnd(tab)
+        const wasNotified = !hub.tabs.delete(tab) && tab.begun
+        if (!stop.signal.aborted && !wasNotified) notifyEnd(tab)
       })
       return () => {
         stop.abort()
@@ -193,7 +193,7 @@ function hand(tabs: ReadonlySet<Tab>, messages: StreamMessage[]): void {
     if (open.length === 0) continue
     const { events } = JSON.parse(message.data) as { events: ReceivedEvent[] }
     for (const { filter, known, sink } of open) {
-      const mine = events.filter((one) => !known.has(one.event.id) && isWanted(filter, one))
+      const mine = events.filter((one) => !known.has(one.event.id) && matchesFilter(filter, one))
       sink.text(
         mine.length > 0 ? eventsText(message.id, mine) : `id: ${message.id}\nevent: moved\ndata: {}\n\n`,
       )
@@ -230,7 +230,7 @@ async function readAll(
 }
 
 /** Whether an event matches a filter, as in GET /v1/traces (contract §6). */
-type Member = (event: TraceEvent) => unknown
+type Field = (event: TraceEvent) => unknown
 
 /** Derives the decision like the appliance if the event has none. */
 function decisionOf({ type, outcome, policy }: TraceEvent): unknown {
@@ -241,32 +241,32 @@ function decisionOf({ type, outcome, policy }: TraceEvent): unknown {
 
 const byParameter = Object.fromEntries(fieldFilters.map(({ parameter, valueOf }) => [parameter, valueOf]))
 
-const members: { readonly [name: string]: Member } = {
+const fields: { readonly [name: string]: Field } = {
   ...byParameter,
   class: byParameter['agentClass']!, // the same function, so that values of both names are alternatives
   decision: decisionOf,
 }
 
-const isOneOf = (wanted: readonly string[], value: unknown): boolean =>
-  wanted.length === 0 || wanted.includes(typeof value === 'string' ? value : '')
+const isOneOf = (accepted: readonly string[], value: unknown): boolean =>
+  accepted.length === 0 || accepted.includes(typeof value === 'string' ? value : '')
 
-const isOfType = (wanted: readonly string[], type: string): boolean =>
-  wanted.length === 0 ||
-  wanted.some((one) => (one.endsWith('.*') ? type.startsWith(one.slice(0, -1)) : type === one))
+const isOfType = (accepted: readonly string[], type: string): boolean =>
+  accepted.length === 0 ||
+  accepted.some((one) => (one.endsWith('.*') ? type.startsWith(one.slice(0, -1)) : type === one))
 
 /** Unknown filters match every event, because an extra event is better than a missing one. */
-export function isWanted(
+export function matchesFilter(
   { types, outcomes, where = [] }: EventFilter,
   { event, receivedAt }: ReceivedEvent,
 ): boolean {
   if (!isOfType(types, event.type) || !isOneOf(outcomes, event.outcome)) return false
-  const asked = new Map<Member, string[]>()
+  const byField = new Map<Field, string[]>()
   const atMs = eventTimeMs(Date.parse(event.occurredAt), Date.parse(receivedAt))
   for (const { name, value } of where) {
     if (name === 'since' && atMs < Date.parse(value)) return false
     if (name === 'until' && atMs >= Date.parse(value)) return false
-    const member = Object.hasOwn(members, name) ? members[name] : undefined
-    if (member) asked.set(member, [...(asked.get(member) ?? []), value])
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined
+    if (field) byField.set(field, [...(byField.get(field) ?? []), value])
   }
-  return [...asked].every(([member, wanted]) => isOneOf(wanted, member(event)))
+  return [...byField].every(([field, accepted]) => isOneOf(accepted, field(event)))
 }

@@ -1,4 +1,4 @@
-/** The stream's follower: every break is bridged at the place where it happened, nothing is skipped or repeated. */
+/** Following the stream: no break skips or repeats an event. */
 import { describe, expect, test } from 'bun:test'
 import { ApiError, type ReceivedEvent } from '../api/api.ts'
 import { followLive, type LiveState } from './live.ts'
@@ -16,10 +16,10 @@ const message = (n: number): string =>
 
 /** A server of events 1 to `last`, whose connections break after the given numbers of characters. */
 function brokenServer(last: number, breaks: number[]) {
-  const asked: string[] = []
+  const requested: string[] = []
   const done = Promise.withResolvers<void>()
   const open = (after: string): Promise<Response> => {
-    asked.push(after)
+    requested.push(after)
     const from = Number(after)
     let text = ': hello\n\n'
     for (let n = from + 1; n <= last; n++) text += message(n)
@@ -34,7 +34,7 @@ function brokenServer(last: number, breaks: number[]) {
     })
     return Promise.resolve(new Response(body))
   }
-  return { open, asked, done: done.promise }
+  return { open, requested, done: done.promise }
 }
 
 async function follow(open: (after: string, signal: AbortSignal) => Promise<Response>, until: Promise<void>) {

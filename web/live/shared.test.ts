@@ -1,4 +1,4 @@
-/** However the bytes of a stream are cut, the same messages come out. */
+/** The parser of the stream returns the same messages for any chunk boundaries. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { messageReader } from './shared.ts'

@@ -108,11 +108,11 @@ export function sharedLive(ask: SharedAsk): Promise<Response> {
       else if (message.kind === 'refused')
         resolve(new Response(message.body, { status: message.status, headers: message.headers }))
       else if (line === null) resolve(direct())
-      else reject(new TypeError('the appliance does not answer'))
+      else reject(new TypeError('the appliance does not respond'))
     })
     const onAbort = (): void => {
       finish()
-      const reason = new DOMException('given up', 'AbortError')
+      const reason = new DOMException('aborted', 'AbortError')
       body?.error(reason)
       reject(reason)
     }

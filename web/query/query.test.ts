@@ -86,7 +86,7 @@ test('the oldest responses leave the cache first', () => {
 
 let readers = 0
 
-/** Each test has a reader of its own, and so an empty cache. */
+/** Each test has its own reader, so its cache is empty. */
 beforeEach(() => {
   readers += 1
   session.value = { account: { id: `acc_${readers}` }, org: { id: 'org_1' } } as Session
@@ -94,7 +94,7 @@ beforeEach(() => {
 
 const every = { types: [], outcomes: [] }
 
-/** A server whose answers wait until the test gives them, and whose streams the test wakes. */
+/** A server that answers and sends events when the test says so. */
 function fakeServer() {
   const requests: { key: string; answer: (value: string) => void; fail: (error: Error) => void }[] = []
   const streams: { after: string; arrive: () => void; ended: boolean }[] = []
@@ -204,7 +204,7 @@ test('equal data keeps its identity when only the clock differs, so nothing rend
     shown.push(model.data.value)
     model.stop()
   }
-  // The third has another number, the clock of the fourth moved on by ten minutes.
+  // The third has another number; the clock of the fourth is ten minutes later.
   expect(shown.map((one) => answers.indexOf(one as Counted))).toEqual([0, 0, 2, 3])
 })
 
@@ -237,7 +237,7 @@ test('a stopped query does not consume the invalidation of the next one', async 
   const restMs = 40
   void runQuery(query('old'), refreshOnInvalidate<string>(invalidation, restMs), publish, old.signal)
   await until(() => published.length === 1)
-  // Stopped while it rests; its rest would end after the next query already waits.
+  // Stopped during its rest, which would end after the next query waits already.
   old.abort()
   void runQuery(query('next'), refreshOnInvalidate<string>(invalidation, 0), publish, next.signal)
   await Bun.sleep(2 * restMs)

@@ -1,4 +1,4 @@
-/** What the fields of a range say is the range, and the range says the same fields again. */
+/** A range and its form fields convert into each other without loss. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { fieldsOf, rangeOf } from './range-bar.tsx'

@@ -1,4 +1,4 @@
-/** The address says the range and gives it back; steps and periods have the right names. */
+/** The URL stores a range without loss, and steps and periods have correct labels. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { PeriodView } from '../api/api.ts'

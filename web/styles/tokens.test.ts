@@ -1,4 +1,4 @@
-/** Every pair of colours that meet is readable in both themes (WCAG 2.2 AA), and no other sheet names a colour. */
+/** Colours used together are readable in both themes (WCAG 2.2 AA), and no other sheet contains a colour. */
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 
@@ -42,7 +42,7 @@ const textPairs: [string, string][] = [
   ['panel', 'error'],
 ]
 
-/** Edges of fields, focus rings and marks that carry meaning need three to one against what they stand on. */
+/** Edges of fields, focus rings and marks with a meaning need a contrast of 3:1 with their background. */
 const shapePairs: [string, string][] = [
   ...['control-line', 'focus', 'allow', 'block', 'error'].flatMap((mark) =>
     ['bg', 'panel'].map((ground): [string, string] => [mark, ground]),

@@ -1,4 +1,4 @@
-/** Times and numbers read the same for everybody, whatever the zone of the test machine. */
+/** Times and numbers are formatted the same for every time zone of the test machine. */
 import { describe, expect, test } from 'bun:test'
 import {
   ago,

@@ -1,4 +1,4 @@
-/** The words of the dashboard's numbers are written down once more for people: DESIGN.md has the very same ones. */
+/** DESIGN.md documents the same labels and definitions as the dashboard's measures. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { measures, pageMeasures } from './measures.ts'

@@ -1,4 +1,4 @@
-/** Pillars take types by whole first words, and every event is in one of them. */
+/** Pillars match whole first words of types, and every event belongs to one. */
 import { expect, test } from 'bun:test'
 import { pillarCounts, pillarSeries } from './page.tsx'
 

@@ -13,7 +13,7 @@ import { CountsPage } from '../../range/counts-page.tsx'
 import { ValueLink, filterable, logsHref, type LogsFilter } from '../../range/filters.tsx'
 import { choiceOf, rangeWords } from '../../range/range.ts'
 import { Active, Durations } from './active.tsx'
-import type { AnalyticsCounts, Cut, PeriodView, Tally } from '../../api/api.ts'
+import type { AnalyticsCounts, BreakdownView, PeriodView, Tally } from '../../api/api.ts'
 
 export const prefetch = () => prefetchCounts('analytics')
 
@@ -92,7 +92,7 @@ interface Top {
   title: string
   by: string
   unit: string
-  cut: Cut
+  breakdown: BreakdownView
   filterOf: (value: string) => LogsFilter
 }
 
@@ -104,49 +104,49 @@ function Tops({ data }: { data: AnalyticsCounts }) {
       title: measures.vendors.name,
       unit: measures.events.unit,
       by: 'vendor',
-      cut: data.vendors,
+      breakdown: data.vendors,
       filterOf: (vendor) => ({ vendor }),
     },
     {
       title: 'Classes',
       unit: measures.events.unit,
       by: 'class',
-      cut: data.classes,
+      breakdown: data.classes,
       filterOf: (agentClass) => ({ agentClass }),
     },
     {
       title: 'Tools',
       unit: measures.toolCalls.unit,
       by: 'tool',
-      cut: data.tools,
+      breakdown: data.tools,
       filterOf: (tool) => ({ type: 'tool.executed', tool }),
     },
-    { title: 'Pages', by: 'page', unit: measures.events.unit, cut: data.pages, filterOf: () => ({}) },
+    { title: 'Pages', by: 'page', unit: measures.events.unit, breakdown: data.pages, filterOf: () => ({}) },
     {
       title: 'Protocols',
       unit: measures.identities.unit,
       by: 'protocol',
-      cut: data.protocols,
+      breakdown: data.protocols,
       filterOf: (protocol) => ({ type: 'auth.identity_presented', protocol }),
     },
     {
       title: 'Rules',
       unit: measures.decisions.unit,
       by: 'rule',
-      cut: data.rules,
+      breakdown: data.rules,
       filterOf: () => ({ type: 'authz.evaluated' }),
     },
   ]
   return (
     <div class="thirds">
-      {tops.map(({ title, by, unit, cut, filterOf }) => {
+      {tops.map(({ title, by, unit, breakdown, filterOf }) => {
         const isInLogs = filterable[by]?.logs != null
-        const bars = breakdownBars(cut, {
+        const bars = breakdownBars(breakdown, {
           by,
           href: (value) => (isInLogs ? logsHref({ ...filterOf(value), ...of }) : undefined),
           ...(title !== 'Classes' && { colour: () => 'accent' }),
         })
-        const others = cut.rows.find((row) => row.value === null)?.count ?? 0
+        const others = breakdown.rows.find((row) => row.value === null)?.count ?? 0
         return (
           <Bars
             key={title}
@@ -158,7 +158,7 @@ function Tops({ data }: { data: AnalyticsCounts }) {
                 mark: <i class="series-mark" style={{ background: `var(--${bar.colour})` }} />,
               }),
             }))}
-            rest={{ names: cut.more?.values ?? 0, count: (cut.more?.count ?? 0) + others }}
+            rest={{ names: breakdown.more?.values ?? 0, count: (breakdown.more?.count ?? 0) + others }}
           />
         )
       })}

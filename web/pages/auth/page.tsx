@@ -144,10 +144,10 @@ interface BreakdownTableProps {
 }
 
 function BreakdownTable({ title, head, of, data }: BreakdownTableProps) {
-  const member = head === 'Protocol' ? 'protocol' : 'vendor'
+  const field = head === 'Protocol' ? 'protocol' : 'vendor'
   const rowsOf = (counts: AuthCounts) => {
-    const cut = counts[`${member}s`]
-    return cut.rows.length === 0 ? [] : valueRows(cut, counts.presented)
+    const breakdown = counts[`${field}s`]
+    return breakdown.rows.length === 0 ? [] : valueRows(breakdown, counts.presented)
   }
   return (
     <DataTable
@@ -155,7 +155,7 @@ function BreakdownTable({ title, head, of, data }: BreakdownTableProps) {
       about={`identities ${rangeWords(data.period)}`}
       csv={{
         page: 'auth',
-        table: `${member}s`,
+        table: `${field}s`,
         period: data.period,
         all: async (signal) => rowsOf(await fetchAllRows('auth', signal)),
       }}
@@ -165,12 +165,12 @@ function BreakdownTable({ title, head, of, data }: BreakdownTableProps) {
       columns={[
         {
           name: head,
-          value: (row) => valueName(row, member),
+          value: (row) => valueName(row, field),
           show: (row) => {
-            if (row.kind !== 'value') return <span class="muted">{valueName(row, member)}</span>
+            if (row.kind !== 'value') return <span class="muted">{valueName(row, field)}</span>
             const value = row.value ?? ''
             return (
-              <ValueLink filter={{ name: member, value }} logs={logsHref({ ...of, [member]: value })}>
+              <ValueLink filter={{ name: field, value }} logs={logsHref({ ...of, [field]: value })}>
                 <Text value={value} max={40} />
               </ValueLink>
             )
@@ -254,7 +254,7 @@ function Identities({ period, presented }: IdentitiesProps) {
       />
       <Later>
         <Bars
-          title="Reasons for not accepted identities"
+          title="Not accepted, by reason"
           wide
           unit={from}
           bars={found.failures.map(({ name, count }) => ({

@@ -101,8 +101,8 @@ function Decisions({ data }: { data: AuthzCounts }) {
   )
 }
 
-function sumOf(cut: AuthzCounts['reasons']): { count: number } {
-  return { count: cut.rows.reduce((sum, row) => sum + row.count, cut.more?.count ?? 0) }
+function sumOf(breakdown: AuthzCounts['reasons']): { count: number } {
+  return { count: breakdown.rows.reduce((sum, row) => sum + row.count, breakdown.more?.count ?? 0) }
 }
 
 function AuthzHeadlines({ data: { period, evaluated, decisions } }: { data: AuthzCounts }) {

@@ -9,7 +9,13 @@ import { ValueLink, filterable, logsHref } from '../../range/filters.tsx'
 import { choiceOf, compares } from '../../range/range.ts'
 import { count, counted, eventTime, fullTime, utcTime } from '../../text/format.ts'
 import { prefetchQuery } from '../../query/query.ts'
-import { api, type AuthzCounts, type Cut, type PeriodView, type ReceivedEvent } from '../../api/api.ts'
+import {
+  api,
+  type AuthzCounts,
+  type BreakdownView,
+  type PeriodView,
+  type ReceivedEvent,
+} from '../../api/api.ts'
 import { now } from '../../app/clock.ts'
 import { ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
@@ -27,7 +33,7 @@ export function DecisionTable({ title, head, member, of: name, data }: DecisionT
   const { period, evaluated } = data
   const of = { type: 'authz.evaluated', siteIds: period.siteIds, since: period.since, until: period.until }
   const noun = head.toLowerCase()
-  const rowsOf = (cut: Cut, counts: AuthzCounts) =>
+  const rowsOf = (cut: BreakdownView, counts: AuthzCounts) =>
     cut.rows.length === 0 ? [] : valueRows(cut, counts.evaluated)
   return (
     <DataTable

@@ -1,4 +1,4 @@
-/** A denial counts once, attempts are those before it, and the evidence is what the event carries. */
+/** The explanation of a denial: earlier attempts, evidence and labels. */
 import { expect, test } from 'bun:test'
 import type { TraceEvent } from '../../api/api.ts'
 import { attempts, deedOf, evidenceOf, isRefusal, verdictOf } from './why-dialog.tsx'

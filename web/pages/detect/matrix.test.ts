@@ -1,4 +1,4 @@
-/** Which rows and columns a matrix has. */
+/** The columns of the table of classes by vendor. */
 import { expect, test } from 'bun:test'
 import { matrixOf } from './matrix.tsx'
 

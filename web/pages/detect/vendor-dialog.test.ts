@@ -1,4 +1,4 @@
-/** Operators and agents are found by name, with a purpose and a source to read. */
+/** Operators and agents are found by name, with a purpose and a source. */
 import { expect, test } from 'bun:test'
 import operators from './operators.json'
 import { knownAgent } from './vendor-dialog.tsx'

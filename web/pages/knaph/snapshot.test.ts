@@ -1,4 +1,4 @@
-/** A snapshot's pages all stand in the tree, its policies are texts, and the missing parts explain its score. */
+/** A snapshot: every page is in the tree, policies are texts, and missing parts explain the score. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Json } from '../../api/registry-api.ts'

@@ -110,11 +110,11 @@ export function policiesOf(snapshot: JsonObject): Policy[] {
 
 /** The six parts of contract §5. A computed score is the share of them that is filled. */
 const parts: { path: [string] | [string, string]; says: string }[] = [
-  { path: ['siteMap', 'pages'], says: 'pages and what each is for' },
-  { path: ['siteMap', 'navigation'], says: 'how to move between pages' },
+  { path: ['siteMap', 'pages'], says: 'pages and their purposes' },
+  { path: ['siteMap', 'navigation'], says: 'navigation between pages' },
   { path: ['workflows'], says: 'steps of common tasks' },
   { path: ['policies'], says: 'rules for returns, privacy, payment and similar' },
-  { path: ['uiGuidance'], says: 'how agents should behave on the site' },
+  { path: ['uiGuidance'], says: 'guidance for agents on the site' },
   { path: ['pageContexts'], says: 'context for individual pages' },
 ]
 

@@ -195,7 +195,7 @@ function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs: numbe
       )}
       <TextFact name="Site" value={event.siteId} mono />
       <TextFact name="Session" value={event.sessionId} mono />
-      <TextFact name="Event id" value={event.id} mono />
+      <TextFact name="Event ID" value={event.id} mono />
       <TextFact name="User agent" value={event.agent?.userAgent} mono />
     </dl>
   )

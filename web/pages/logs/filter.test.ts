@@ -1,4 +1,4 @@
-/** Filters come from the address whole, and the choices offered for them are true. */
+/** Filters are read completely from the URL, and the offered choices exist. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { TraceEvent } from '../../api/api.ts'
@@ -30,7 +30,7 @@ describe('filterOf', () => {
       { name: 'q', value: 'x' },
     ])
     expect(isSearch(vendor)).toBe(true)
-    expect(isOpen(filterOf(new URLSearchParams('?q=x')))).toBe(true) // a search needs a beginning
+    expect(isOpen(filterOf(new URLSearchParams('?q=x')))).toBe(true) // a search requires a start
     expect(isOpen(vendor)).toBe(false)
   })
 })

@@ -1,4 +1,4 @@
-/** Where nothing was found, a longer time is offered, and only a longer one. */
+/** An empty result suggests longer time ranges only. */
 import { expect, test } from 'bun:test'
 import { longerTimes, sinceEver, sinceOf } from './find-bar.tsx'
 

@@ -1,4 +1,4 @@
-/** The Logs model against a small server of its own: paused, scrolled away, flooded, trimmed, cut off. */
+/** The Logs model against a small server: paused, scrolled, flooded, trimmed and disconnected. */
 import { afterEach, expect, test } from 'bun:test'
 import { until } from '../../../tests/support/until.ts'
 import { ApiError, type EventFilter, type ReceivedEvent } from '../../api/api.ts'

@@ -1,4 +1,4 @@
-/** Known events become sentences; any event becomes a step that keeps its id and its time. */
+/** Known events become sentences; any event becomes a step with its ID and time. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { TraceEvent } from '../../api/api.ts'

@@ -1,4 +1,4 @@
-/** Each sign is found where it stands, and real tools are left in peace. */
+/** Each issue is found anywhere in a descriptor, and real tools have no finding. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { JsonObject } from '../../api/registry-api.ts'

@@ -1,4 +1,4 @@
-/** The join of registry and calls keeps every tool and every call, and sums what an agent must read. */
+/** Joining registry and calls keeps every tool and call, and adds up the tokens of a page. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ToolCalls } from '../../api/api.ts'
@@ -49,7 +49,7 @@ test('calls belong to the tool of their site; unregistered names are listed belo
     ['b', 'shop', 0, 0, true],
     ['a', 'other', 9, 0, false],
     ['gone', 'shop', 2, 0, false],
-    ['(other or no tool)', '', 5, 0, false], // so that the calls of all rows are those of the range
+    ['(other or no tool)', '', 5, 0, false], // the calls of all rows add up to the range
   ])
 })
 

@@ -1,4 +1,4 @@
-/** Hour columns sum up to the answer, and active keys have their issues. */
+/** Hour columns add up to the response, and active keys list their issues. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { IngestKey } from '../../../api/operate-api.ts'
