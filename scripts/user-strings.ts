@@ -1,15 +1,19 @@
 /**
- * `bun scripts/user-strings.ts [--sample 100] [--seed 19]`: the texts of the product that people read, with their
- * places; a sample of them by a fixed seed for whoever reads them aloud.
+ * `bun scripts/user-strings.ts [folder …] [--sample 100] [--seed 19]`: the texts that users read, with their places.
+ * With folders, the texts of those features only, to be read in one go; with `--sample`, as many chosen at random.
  */
 import { parseArgs } from 'node:util'
 import { readSources } from '../tests/tidy/source.ts'
 import { userStrings } from '../tests/tidy/user-strings.ts'
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: { sample: { type: 'string' }, seed: { type: 'string', default: '19' } },
 })
-const all = readSources().flatMap(userStrings)
+const folders = positionals.map((folder) => `${folder.replace(/\/$/, '')}/`)
+const all = readSources()
+  .filter(({ path }) => folders.length === 0 || folders.some((folder) => path.startsWith(folder)))
+  .flatMap((source) => userStrings(source).toSorted((a, b) => a.line - b.line))
 const chosen =
   values.sample === undefined
     ? all
