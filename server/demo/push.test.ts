@@ -8,7 +8,7 @@ import { differences } from '../api/registry/record.ts'
 import { toolsBodyModel } from '../api/registry/model.ts'
 import { demoSiteId } from './event.ts'
 import { demoRegistry } from './push.ts'
-import { demoMemory } from './site-memory.ts'
+import { demoMemory } from './push.ts'
 import { demoTools } from './tools.ts'
 import { demoDays } from './traffic.ts'
 

@@ -1,10 +1,11 @@
-/** The state of a visit, and the event that each step produces. */
-import type { Agent, Proof } from './cast.ts'
+/** Generates one visit: detection, identification, decisions, tool calls, pages and memory reads. */
+import { browserAgents, crawlerAgents, toolAgents, type Agent, type AgentClass, type Proof } from './cast.ts'
+import { demoTools, type DemoTool } from './tools.ts'
 import type { DemoEvent, Step } from './event.ts'
 import type { Random } from './random.ts'
 
 /** Trust rises when an identity is accepted. */
-export interface Visit {
+interface Visit {
   random: Random
   agent: Agent
   proof: Proof | null // the accepted one
@@ -13,8 +14,210 @@ export interface Visit {
   toolsFail: boolean // the tools behind the site are down
 }
 
+const shopPages = [
+  '/',
+  '/products',
+  '/products/kettle-2',
+  '/products/lamp-9',
+  '/categories/kitchen',
+  '/blog',
+  '/faq',
+  '/docs/api',
+]
+
+export function agentOf(of: AgentClass, random: Random): Agent {
+  if (of === 'crawler') return random.weighted(crawlerAgents)
+  const cast = of === 'webmcp' ? toolAgents : browserAgents.filter((agent) => agent.class === of)
+  return random.weighted(cast)
+}
+
+export function visitSteps(agent: Agent, random: Random, toolsFail: boolean): Step[] {
+  const visit: Visit = { random, agent, proof: null, subject: null, trust: 'detected', toolsFail }
+  const steps = [detection(visit)]
+  steps.push(...identification(visit))
+  steps.push(...(agent.class === 'crawler' ? crawl(visit) : work(visit)))
+  if (visit.proof && agent.class !== 'crawler' && random.chance(0.55)) {
+    steps.push(step(visit, 'auth.identity_cleared', 'success', '/', { afterMs: random.spread(2_000, 0.6) }))
+  }
+  return steps
+}
+
+function detection(visit: Visit): Step {
+  const { random } = visit
+  // Some agents are only recognized later by their behaviour.
+  const missed = visit.agent.class === 'screenshot' && random.chance(0.12)
+  const page = random.pick(shopPages)
+  return step(visit, missed ? 'agent.missed' : 'agent.detected', missed ? 'error' : 'success', page, {
+    afterMs: 0,
+    durationMs: tenths(random.spread(4, 0.5)),
+  })
+}
+
+function identification(visit: Visit): Step[] {
+  const { random, agent } = visit
+  if (agent.proofs.length === 0 || !random.chance(agent.presents)) return []
+  const proof = random.weighted(agent.proofs)
+  const subject = proof.subject.replace('{n}', String(random.whole(1, 400)))
+  const accepted = random.chance(0.94)
+  if (accepted) Object.assign(visit, { proof, subject, trust: proof.trust })
+  const presented = step(
+    visit,
+    'auth.identity_presented',
+    accepted ? 'success' : 'error',
+    random.pick(shopPages),
+    {
+      durationMs: tenths(random.spread(28, 0.6)),
+    },
+  )
+  if (!accepted) {
+    presented.error = random.pick([
+      'signature expired',
+      'unknown key id',
+      'token audience does not match',
+      'clock skew above 60 s',
+    ])
+    // A rejected identity has a protocol, but no subject.
+    presented.metadata.protocol = proof.protocol
+  }
+  return [presented]
+}
+
+function crawl(visit: Visit): Step[] {
+  const { random } = visit
+  const steps: Step[] = []
+  const pages = random.whole(1, 5)
+  for (let at = 0; at < pages; at++) {
+    const closed = random.chance(visit.trust === 'verified' ? 0.05 : 0.16)
+    const page = closed ? random.pick(['/account', '/checkout', '/admin']) : random.pick(shopPages)
+    steps.push(
+      step(visit, 'authz.evaluated', closed ? 'blocked' : 'success', page, {
+        afterMs: random.spread(9_000, 0.9),
+        durationMs: tenths(random.spread(0.8, 0.5)),
+        policy: closed
+          ? { decision: 'deny', ruleId: `crawl:${page}`, reason: 'this path is closed to crawlers' }
+          : { decision: 'allow', ruleId: 'crawl:public' },
+      }),
+    )
+    if (!closed && random.chance(0.3)) {
+      steps.push(
+        step(visit, 'memory.accessed', 'success', page, { durationMs: tenths(random.spread(2, 0.5)) }),
+      )
+    }
+  }
+  return steps
+}
+
+function work(visit: Visit): Step[] {
+  const { random, agent } = visit
+  const steps: Step[] = []
+  if (agent.class === 'webmcp') {
+    steps.push(step(visit, 'tool.surfaced', 'success', '/', { durationMs: tenths(random.spread(12, 0.4)) }))
+  }
+  if (random.chance(0.6)) {
+    steps.push(
+      step(visit, 'memory.accessed', 'success', random.pick(shopPages), {
+        durationMs: tenths(random.spread(3, 0.5)),
+      }),
+    )
+  }
+  const calls = agent.class === 'webmcp' ? random.whole(2, 9) : random.whole(1, 4)
+  for (let at = 0; at < calls; at++) steps.push(...callTool(visit))
+  if (random.chance(0.08)) {
+    steps.push(
+      step(visit, 'memory.updated', 'success', random.pick(shopPages), {
+        durationMs: tenths(random.spread(6, 0.5)),
+      }),
+    )
+  }
+  if (random.chance(0.006)) {
+    steps.push(
+      step(visit, 'sdk.error', 'error', random.pick(shopPages), {
+        error: 'trace buffer full, 12 events dropped',
+      }),
+    )
+  }
+  return steps
+}
+
+const trustLevels = ['detected', 'declared', 'verified', 'linked']
+
+const failures = [
+  'upstream timeout after 10000 ms',
+  'validation failed: owner is required',
+  'not found: the item was deleted',
+  'upstream rate limit reached, retry in 30 s',
+  'network error while reading the response',
+]
+
+/** The decision, then progress and execution, or the refusal. */
+function callTool(visit: Visit): Step[] {
+  const { random } = visit
+  const tool = random.weighted(demoTools)
+  const policy = decide(visit, tool)
+  const allowed = policy.decision === 'allow'
+  const decision = step(visit, 'authz.evaluated', allowed ? 'success' : 'blocked', tool.page, {
+    afterMs: random.spread(visit.agent.class === 'screenshot' ? 7_000 : 2_600, 0.8),
+    tool: tool.name,
+    durationMs: tenths(random.spread(1.2, 0.5)),
+    policy,
+  })
+  return [decision, ...(allowed ? execution(visit, tool) : refusal(visit, tool, policy))]
+}
+
+function decide(visit: Visit, tool: DemoTool): NonNullable<Step['policy']> {
+  const { random, trust, agent } = visit
+  if (agent.class === 'screenshot' && tool.needs !== 'nothing') {
+    return { decision: 'deny', ruleId: 'class:screenshot', reason: 'screenshot agents may only read' }
+  }
+  if (tool.needs !== 'nothing' && trustLevels.indexOf(trust) < trustLevels.indexOf(tool.needs)) {
+    return { decision: 'deny', ruleId: `tool:${tool.name}`, reason: `trust below ${tool.needs}` }
+  }
+  if (agent.vendor === 'unknown' && random.chance(0.45)) {
+    return { decision: 'deny', ruleId: 'vendor:unknown', reason: 'more than 60 calls a minute' }
+  }
+  if (tool.needs === 'linked' && random.chance(0.3)) {
+    return { decision: 'review', ruleId: `tool:${tool.name}`, reason: 'a person must confirm this' }
+  }
+  return { decision: 'allow', ruleId: tool.needs === 'nothing' ? 'tool:read' : `tool:${tool.name}` }
+}
+
+/** Most SDKs report a blocked call, too. */
+function refusal(visit: Visit, tool: DemoTool, policy: NonNullable<Step['policy']>): Step[] {
+  if (!visit.random.chance(0.7)) return []
+  return [
+    step(visit, 'tool.executed', 'blocked', tool.page, {
+      afterMs: 3,
+      tool: tool.name,
+      policy,
+    }),
+  ]
+}
+
+function execution(visit: Visit, tool: DemoTool): Step[] {
+  const { random, toolsFail } = visit
+  const fails = random.chance(toolsFail ? 0.4 : tool.errorRate)
+  const durationMs = tenths(
+    fails && random.chance(0.4) ? 10_000 : random.spread(tool.medianMs * (toolsFail ? 3 : 1), 0.75),
+  )
+  const steps: Step[] = []
+  let reportedMs = 0
+  if (durationMs > 2_500) {
+    reportedMs = durationMs / 2
+    steps.push(step(visit, 'tool.progressed', 'success', tool.page, { afterMs: reportedMs, tool: tool.name }))
+  }
+  steps.push(
+    step(visit, 'tool.executed', fails ? 'error' : 'success', tool.page, {
+      afterMs: durationMs - reportedMs,
+      tool: tool.name,
+      durationMs,
+      ...(fails ? { error: durationMs === 10_000 ? failures[0]! : random.pick(failures.slice(1)) } : {}),
+    }),
+  )
+  return steps
+}
+
 /** A step with the agent as the site knows it at this point of the visit. */
-export function step(
+function step(
   visit: Visit,
   type: string,
   outcome: DemoEvent['outcome'],
@@ -51,6 +254,6 @@ function confidenceOf(trust: string, random: Random): number {
   return Math.round((least + random.next() * (1 - least)) * 100) / 100
 }
 
-export function tenths(ms: number): number {
+function tenths(ms: number): number {
   return Math.round(ms * 10) / 10
 }
