@@ -1,11 +1,9 @@
 /** The schedule of every job. */
 import type { Store } from '../db/contract/store.ts'
-import { writeCheckpoints } from './audit/checkpoints.ts'
-import { trimAll } from './audit/checkpoints.ts'
+import { trimAll, writeCheckpoints } from './audit/checkpoints.ts'
 import type { SigningKey } from './audit/signing.ts'
 import type { Backups } from './operations/backup/backups.ts'
-import type { DiskWatch } from './operations/health/disk.ts'
-import type { FsyncProbe } from './operations/health/disk.ts'
+import type { DiskWatch, FsyncProbe } from './operations/health/disk.ts'
 import type { MemoryWatch } from './operations/health/memory.ts'
 import type { ClockGuard } from './system/clock-guard.ts'
 import type { Job } from './system/scheduler.ts'

@@ -1,4 +1,4 @@
-/** The shape of a command. Each file in commands/ describes the commands of one noun; all else is derived. */
+/** The shape of a command. Files in commands/ describe them; help, parsing and the rest derive from that. */
 import type { Work } from '../runtime/work.ts'
 import type { Option, Options, OptionValue } from './option.ts'
 import type { commonOptions } from './options.ts'

@@ -110,9 +110,9 @@ function unknownVariables(environment: Environment, table: Map<string, Option>):
     .map((name) => `unknown environment variable ${name} has no effect`)
 }
 
-/** Reads the TOML file of --config: its keys are names of options. */
 type Table = ReadonlyMap<string, Option>
 
+/** Reads the TOML file of --config: its keys are names of options. */
 function readConfigFile(path: string, table: Table): Map<string, string> {
   let text: string
   try {

@@ -59,7 +59,7 @@ export function environmentTwin(name: string): string {
   return `SIGHTGLASS_${name.toUpperCase().replaceAll('-', '_')}`
 }
 
-/** Linux takes 107 bytes for the path of a socket. */
+/** The longest path of a socket on Linux. */
 const socketPathBytesMax = 107
 
 /** `host:port`, IPv6 in brackets, or `unix:PATH`. */
@@ -105,7 +105,7 @@ export function folderPath(text: string): string {
   return resolve(text)
 }
 
-/** An http or https address without user, path or query, given back as its origin. */
+/** The origin of an http or https address without user, path or query. */
 export function origin(text: string): string {
   const { pathname, search, hash, origin } = httpUrl(text)
   if (pathname !== '/' || search || hash) {
@@ -114,7 +114,7 @@ export function origin(text: string): string {
   return origin
 }
 
-/** The same with the base path an appliance may live below, and without a slash at the end. */
+/** The same, but a base path may follow; without a trailing slash. */
 export function applianceAddress(text: string): string {
   const { pathname, search, hash, origin } = httpUrl(text)
   if (search || hash) throw new UsageError(`"${text}" must end after its path`)
@@ -131,7 +131,7 @@ function httpUrl(text: string): URL {
   return url
 }
 
-/** Where a provider is known: https with any path, or http on this machine alone. */
+/** The address of an identity provider: https with any path, or http on this machine. */
 export function issuerAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null
   const isLocal = url !== null && /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
@@ -207,7 +207,7 @@ export function sizeBytes(text: string): number {
   return bytes
 }
 
-/** A value out of a short list of words. */
+/** One of a few words. */
 function oneOf<const W extends string>(
   ...choices: W[]
 ): { read: (text: string) => W; choices: readonly W[] } {
@@ -232,7 +232,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   }
 }
 
-/** A rate such as `5/s`, `120/m` or `1000/h`, as events a second. */
+/** A rate such as `5/s`, `120/m` or `1000/h`, as events per second. */
 export function ratePerSecond(text: string): number {
   const match = /^(\d{1,6}(?:\.\d{1,3})?)\/([smh])$/.exec(text)
   const perSecond = match ? Number(match[1]) / { s: 1, m: 60, h: 3600 }[match[2] as 's' | 'm' | 'h'] : 0
@@ -271,7 +271,7 @@ export function cronPattern(text: string): string {
   try {
     next = fields.length === 5 || fields.length === 6 ? new Cron(text, { paused: true }).nextRun() : null
   } catch {
-    // croner's message names its own syntax; ours says what would be right.
+    // croner's message names its own syntax; ours says what is accepted.
   }
   if (next === null)
     throw new UsageError(`"${text}" is not a cron pattern like "* * * * *" that ever matches a time`)
@@ -323,7 +323,7 @@ export function readSpan(text: string): number | null {
   return match ? Number(match[1]) * spanMs[match[2]!]! : null
 }
 
-/** When a key expires: `90d`, `12h`, `2027-01-31` (its first moment, UTC) or `2027-01-31T18:00:00Z`. */
+/** When a key expires: `90d`, `12h`, `2027-01-31` (midnight UTC) or `2027-01-31T18:00:00Z`. */
 export function readExpiry(text: string, nowMs: number): number {
   const span = readSpan(text)
   const atMs = span === null ? readDate(text) : nowMs + span

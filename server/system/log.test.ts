@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { newApiKey, newToken } from '../ids.ts'
-import { openLogSink } from '../log.ts'
-import { logLine, redact, startLog, type LogLevel } from '../log.ts'
+import { logLine, openLogSink, redact, startLog, type LogLevel } from '../log.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sightglass-log-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

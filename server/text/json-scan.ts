@@ -1,4 +1,7 @@
-/** Scans JSON text without parsing it: where values end, how deep they nest, whether doubles can hold their numbers. */
+/**
+ * JSON text: scans it without parsing (where values end, how deep they nest, whether doubles can hold their numbers), and
+ * writes it with every number spelled as it was sent.
+ */
 
 /** Findings since the scan was created or reset. */
 export interface Scan {
@@ -102,34 +105,33 @@ export function isDeeperThan(value: unknown, depthMax: number): boolean {
   }
   // for-in visits exactly the fields that JSON.parse created, `__proto__` included: all are own and enumerable.
   for (const name in value) {
-    const item = (value as { [member: string]: unknown })[name]
+    const item = (value as { [name: string]: unknown })[name]
     if (typeof item === 'object' && item !== null && isDeeperThan(item, depthMax - 1)) return true
   }
   return false
 }
 
-/** Compact JSON with every number spelled as it was sent. */
-// Missing in TypeScript's library; Bun 1.4.5 has both.
+// Missing in TypeScript's library; Bun 1.4.5 has it.
 const rawJson = (JSON as unknown as { rawJSON: (text: string) => unknown }).rawJSON
 
 /** The value of `text` as compact JSON: like `JSON.stringify(JSON.parse(text))`, but no number changes. */
 export function exactJson(text: string): string {
-  return JSON.stringify(JSON.parse(text, keepSpelling))
+  return JSON.stringify(JSON.parse(text, asSpelled))
 }
 
-function keepSpelling(this: unknown, _name: string, value: unknown, context?: { source?: string }): unknown {
+function asSpelled(this: unknown, _name: string, value: unknown, context?: { source?: string }): unknown {
   return typeof value === 'number' && context?.source !== undefined ? rawJson(context.source) : value
 }
 
 /** Parses `text` so that `JSON.stringify` restores every number's spelling; the numbers are not JavaScript numbers. */
 export function parseExact(text: string): unknown {
-  return JSON.parse(text, keepSpelling)
+  return JSON.parse(text, asSpelled)
 }
 
 /** The same text for all equal JSON values: fields sorted by name, numbers as JavaScript writes them. */
 export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
-  return `{${members.map(([name, inner]) => `${JSON.stringify(name)}:${canonicalText(inner)}`).join(',')}}`
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${fields.map(([name, inner]) => `${JSON.stringify(name)}:${canonicalText(inner)}`).join(',')}}`
 }

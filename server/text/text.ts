@@ -57,11 +57,11 @@ export function nearest<W extends string>(typed: string, known: readonly W[]): W
       bestDistance = distance
     }
   }
-  return best ?? begun(typed, known)
+  return best ?? onlyWithPrefix(typed, known)
 }
 
 /** `data` is a prefix of `data-dir` alone; a prefix of several words suggests nothing. */
-function begun<W extends string>(typed: string, known: readonly W[]): W | null {
+function onlyWithPrefix<W extends string>(typed: string, known: readonly W[]): W | null {
   const words = typed.length < 3 ? [] : known.filter((word) => word.startsWith(typed))
   return words.length === 1 ? (words[0] ?? null) : null
 }

@@ -100,7 +100,7 @@ function page(each: KnownCommand): string {
   ].join('\n')
 }
 
-/** Alternatives, separated by ` | sightglass`-less bars between spaces, each on a line of its own. */
+/** Alternatives are separated by ` | ` in a usage; each gets its own line. */
 function usageLines(each: KnownCommand): string[] {
   return usageOf(each)
     .split(' | ')

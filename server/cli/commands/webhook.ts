@@ -10,11 +10,10 @@ import {
   replayDead,
   replayDelivery,
   scheduleDelivery,
+  testEndpoint,
 } from '../../webhooks/delivery/deliveries.ts'
-import type { EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
-import { orgSecret, rotateOrgSecret } from '../../webhooks/endpoints/endpoints.ts'
+import { orgSecret, rotateOrgSecret, type EndpointServices } from '../../webhooks/endpoints/endpoints.ts'
 import { replayEndpoint } from '../../webhooks/endpoints/replay-range.ts'
-import { testEndpoint } from '../../webhooks/delivery/deliveries.ts'
 import { attemptView, deliveryText } from '../../webhooks/view.ts'
 import type { Noun } from '../command.ts'
 import { dataCommand } from '../data-command.ts'

@@ -1,7 +1,6 @@
 /** Applies a setup file. Whatever already matches, or is not in the file, stays as it is. */
 import { AppError } from '../../errors.ts'
-import { makeOrg, renameOrg } from '../../identity/organizations/organizations.ts'
-import { changeSite } from '../../identity/organizations/organizations.ts'
+import { changeSite, makeOrg, renameOrg } from '../../identity/organizations/organizations.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { lazySecretBox } from '../../system/encryption.ts'
 import { addressGuard, resolveWith, systemResolver } from '../../webhooks/sinks/addresses.ts'
