@@ -2,7 +2,7 @@
 import { prepareFirstOwner } from '../identity/people/first-owner.ts'
 import { systemClock } from '../clock.ts'
 import { startClockGuard, systemTime } from '../system/clock-guard.ts'
-import { startControl } from './control-socket.ts'
+import { startControl } from './store-access.ts'
 import { isShed, memoryAllowed, requireMemory } from '../operations/health/memory.ts'
 import { startLog } from '../log.ts'
 import { setUpAtStart } from '../operations/setup/apply.ts'

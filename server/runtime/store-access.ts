@@ -1,17 +1,20 @@
-/** Runs a command's work where the data folder is held: in the server through its socket, or in this process. */
-import { existsSync } from 'node:fs'
+/**
+ * Runs a command's work where the data folder is held: in this process, or in the server through its control socket.
+ * Both ends of the socket are here.
+ */
+import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { isStoreErrorKind, StoreError } from '../../db/contract/errors.ts'
-import type { Json } from '../../db/contract/store.ts'
-import type { Clock } from '../clock.ts'
-import { AppError, errorStatus, UsageError, type ErrorCode } from '../errors.ts'
-import type { ServerState } from '../operations/doctor/server-checks.ts'
+import { StoreError, isStoreErrorKind } from '../../db/contract/errors.ts'
+import { AppError, UsageError, errorStatus, type ErrorCode } from '../errors.ts'
 import { lazySecretBox } from '../system/encryption.ts'
 import { version } from '../system/version.ts'
 import { addressGuard, resolveWith, systemResolver } from '../webhooks/sinks/addresses.ts'
-import { controlPath, type ControlAnswer, type ControlError, type ControlRequest } from './control-socket.ts'
 import { openDataFolder, openToRead } from './open-data-folder.ts'
-import type { Params, WorkContext, WorkTable } from './work.ts'
+import { problemOf, type Params, type RunningServices, type WorkContext, type WorkTable } from './work.ts'
+import type { Json } from '../../db/contract/store.ts'
+import type { Clock } from '../clock.ts'
+import type { ServerState } from '../operations/doctor/server-checks.ts'
+import type { Log } from '../log.ts'
 
 export interface StoreAccess {
   call(verb: string, params: Params): Promise<Json>
@@ -74,7 +77,7 @@ function throughServer(dataDir: string): StoreAccess {
   return {
     byServer: true,
     async call(verb, params) {
-      const answer = await send(dataDir, { version, verb, params })
+      const answer = await send(dataDir, verb, params)
       if ('result' in answer) return answer.result
       throw errorOf(answer.error)
     },
@@ -92,17 +95,30 @@ function errorOf({ kind, code, message, hint }: ControlError): Error {
   return new AppError(kind === 'refused' ? 'conflict' : 'internal_error', message, details)
 }
 
-async function send(dataDir: string, request: ControlRequest): Promise<ControlAnswer> {
-  const body = JSON.stringify(request)
+async function send(dataDir: string, verb: string, params: Params): Promise<ControlAnswer> {
   try {
-    const response = await fetch('http://localhost/', { unix: controlPath(dataDir), method: 'POST', body })
-    return (await response.json()) as ControlAnswer
+    return await post(dataDir, { version, verb, params })
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     throw new AppError('internal_error', `The server ended before it answered (${reason}).`, {
       hint: 'check whether the change was made before you repeat the command',
     })
   }
+}
+
+async function post(
+  dataDir: string,
+  request: ControlRequest,
+  signal: AbortSignal | null = null,
+): Promise<ControlAnswer> {
+  const body = JSON.stringify(request)
+  const response = await fetch('http://localhost/', {
+    unix: controlPath(dataDir),
+    method: 'POST',
+    body,
+    signal,
+  })
+  return (await response.json()) as ControlAnswer
 }
 
 /** A connection is proof enough: a socket file left by a crash refuses it. */
@@ -124,13 +140,10 @@ const stateWaitMs = 2_000
 export async function runningServer(
   dataDir: string,
 ): Promise<{ state: ServerState } | { problem: string } | null> {
-  const unix = controlPath(dataDir)
-  if (!existsSync(unix)) return null
+  if (!existsSync(controlPath(dataDir))) return null
   try {
-    const body = JSON.stringify({ version, verb: 'server state', params: {} })
-    const signal = AbortSignal.timeout(stateWaitMs)
-    const response = await fetch('http://localhost/', { unix, method: 'POST', body, signal })
-    const answer = (await response.json()) as ControlAnswer
+    const request = { version, verb: 'server state', params: {} }
+    const answer = await post(dataDir, request, AbortSignal.timeout(stateWaitMs))
     return 'error' in answer
       ? { problem: answer.error.message }
       : { state: answer.result as unknown as ServerState }
@@ -138,4 +151,96 @@ export async function runningServer(
     const timedOut = error instanceof Error && error.name === 'TimeoutError'
     return timedOut ? { problem: `no answer within ${stateWaitMs / 1_000} s` } : null
   }
+}
+
+interface ControlRequest {
+  version: string
+  verb: string
+  params: Params
+}
+
+type ControlAnswer = { result: Json } | { error: ControlError }
+
+interface ControlError {
+  kind: 'usage' | 'refused' | 'failed'
+  /** Error code of the API or the store, for `refused`. */
+  code?: string
+  message: string
+  hint: string | null
+}
+
+interface ControlOptions {
+  dataDir: string
+  log: Log
+  work: WorkTable
+  context: WorkContext & { server: RunningServices }
+}
+
+const requestBytesMax = 32 * 1024 * 1024
+
+export function controlPath(dataDir: string): string {
+  return join(dataDir, 'control.sock')
+}
+
+/** Listens on `control.sock`. The caller must hold the folder's lock: a socket left by a crash is replaced. */
+export async function startControl(options: ControlOptions): Promise<{ stop(): Promise<void> }> {
+  const path = controlPath(options.dataDir)
+  rmSync(path, { force: true })
+  const server = Bun.serve({
+    unix: path,
+    development: false,
+    maxRequestBodySize: requestBytesMax,
+    fetch(request, of) {
+      of.timeout(request, 0) // a backup or an erasure may take minutes
+      return answer(request, options)
+    },
+  })
+  // The folder is 0700 already; this also holds under another umask.
+  chmodSync(path, 0o600)
+  return { stop: () => server.stop() }
+}
+
+/** Work of the socket itself: reports on the running server. */
+const ownWork: WorkTable = new Map([
+  ['server address', async ({ baseUrl, server }) => ({ baseUrl, ingestUrl: server?.ingestUrl ?? null })],
+  ['server state', async ({ server }) => ((await server?.state()) ?? null) as unknown as Json],
+])
+
+/** Batches of one export, import or demo are logged at debug: their `begin` is logged at info. */
+const isBatch = (verb: string) => / (?:append|page)$/.test(verb)
+
+async function answer(request: Request, { context, log, work }: ControlOptions): Promise<Response> {
+  let verb = ''
+  try {
+    const sent = (await request.json()) as Partial<ControlRequest>
+    if (sent.version !== version) return Response.json({ error: wrongVersion(String(sent.version)) })
+    verb = String(sent.verb)
+    const run = work.get(verb) ?? ownWork.get(verb)
+    if (!run) throw new UsageError(`the server has no verb "${verb}"`)
+    const result = await run(context, sent.params ?? {})
+    log[isBatch(verb) ? 'debug' : 'info']('control_verb', { verb })
+    return Response.json({ result })
+  } catch (thrown) {
+    const error = describe(thrown)
+    const level = error.kind === 'failed' ? 'error' : 'info'
+    log[level]('control_verb_failed', { verb, message: error.message })
+    return Response.json({ error })
+  }
+}
+
+function wrongVersion(cliVersion: string): ControlError {
+  return {
+    kind: 'refused',
+    message: `the server on this data folder runs version ${version}, this command is version ${cliVersion}`,
+    hint: 'use the executable of the server, or restart the server with this one',
+  }
+}
+
+function describe(thrown: unknown): ControlError {
+  if (thrown instanceof UsageError) return { kind: 'usage', message: thrown.message, hint: thrown.hint }
+  if (thrown instanceof AppError || thrown instanceof StoreError) {
+    const { error: code, message, hint = null } = problemOf(thrown)
+    return { kind: 'refused', code, message, hint }
+  }
+  return { kind: 'failed', message: thrown instanceof Error ? thrown.message : String(thrown), hint: null }
 }
