@@ -1,6 +1,6 @@
 /**
- * JSON text: scans it without parsing (where values end, how deep they nest, whether doubles can hold their numbers), and
- * writes it with every number spelled as it was sent.
+ * JSON text: scans it without parsing (where values end, how deep they nest, whether doubles can hold their numbers),
+ * and writes it with every number spelled as it was sent.
  */
 
 /** Findings since the scan was created or reset. */
