@@ -1,6 +1,6 @@
 /** The routes of every feature, and what happens to a request before and after its route. */
 import { Elysia, type AnyElysia } from 'elysia'
-import { accountRoutes } from './identity/people/account-routes.ts'
+import { accountRoutes } from './identity/people/routes.ts'
 import { peopleRoutes } from './identity/people/people-routes.ts'
 import { auditRoutes, dashboardAuditRoutes } from './audit/routes.ts'
 import { providerRoutes } from './identity/sign-in/provider-routes.ts'

@@ -5,7 +5,7 @@ import { eventFields, filterableFields } from '../../db/contract/event-fields.ts
 import { agentField } from '../../db/sqlite/events/blocks/fields.ts'
 import { csvColumns } from '../../server/api/traces/export.ts'
 import { filterParameters } from '../../server/api/traces/filter.ts'
-import { traceFilters } from '../../server/docs/events-model.ts'
+import { traceFilters } from '../../server/docs/gateway-model.ts'
 import { checkEvent } from '../../server/ingest/check-event.ts'
 
 test('numbers, names and CSV places are used once', () => {

@@ -79,7 +79,7 @@ const modules: Record<string, string[]> = {
   'server/identity': ['permissions.ts'],
   'server/identity/keys': ['keys.ts'],
   'server/identity/organizations': ['organizations.ts'],
-  'server/identity/people': ['account-routes.ts', 'first-owner.ts', 'members.ts', 'people-routes.ts'],
+  'server/identity/people': ['first-owner.ts', 'members.ts', 'people-routes.ts'],
   'server/identity/sign-in': [
     'password.ts',
     'provider-routes.ts',
