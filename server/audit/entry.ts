@@ -40,10 +40,10 @@ const nameFields = ['label', 'name', 'email', 'slug', 'url']
 
 /** The name of an entry's target, after a change the new one; null when the entry has none. */
 export function targetName({ metadata }: Pick<AuditEntry, 'metadata'>): string | null {
-  for (const members of [metadata, metadata['after'], metadata['before']]) {
-    if (typeof members !== 'object' || members === null || Array.isArray(members)) continue
+  for (const fields of [metadata, metadata['after'], metadata['before']]) {
+    if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) continue
     for (const name of nameFields) {
-      const value = members[name]
+      const value = fields[name]
       if (typeof value === 'string' && value !== '') return value
     }
   }

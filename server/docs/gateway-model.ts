@@ -1,14 +1,34 @@
-/** The reference of ingest, traces and sessions. */
+/** The reference of ingest, and of reading traces, sessions, tools and site memory with their versions. */
 import { t } from 'elysia'
 import { filterableFields, type FilterableField } from '../../db/contract/event-fields.ts'
 import { eventModel, eventsBodyModel, ingestAnswerModel } from '../ingest/model.ts'
-import { memoryAnswerModel, memoryBodyModel } from '../api/registry/model.ts'
-import { toolsAnswerModel, toolsBodyModel } from '../api/registry/model.ts'
-import { exampleEvent, exampleMemory, exampleTime, exampleTool } from './operation-model.ts'
+import {
+  memoryAnswerModel,
+  memoryBodyModel,
+  memoryHistoryModel,
+  memoryPageModel,
+  memoryVersionModel,
+  toolHistoryModel,
+  toolPageModel,
+  toolsAnswerModel,
+  toolsBodyModel,
+} from '../api/registry/model.ts'
+import {
+  anyOf,
+  cursor,
+  exampleEvent,
+  exampleMemory,
+  exampleTime,
+  exampleTool,
+  limit,
+  since,
+  siteIds,
+  until,
+  type Operation,
+  type Parameter,
+} from './operation-model.ts'
 import { limits } from '../limits.ts'
-import { anyOf, cursor, limit, since, until } from './operation-model.ts'
 import { sessionPageModel, sessionStoryModel } from '../api/sessions/routes.ts'
-import type { Operation, Parameter } from './operation-model.ts'
 
 export const ingestOperations: Operation[] = [
   {
@@ -171,11 +191,11 @@ const session = {
   byOutcome: { blocked: 1 },
 }
 const { q: _search, sessionId: _one, ...filters } = traceFilters
-const reads = { method: 'get', key: 'secret', scope: 'traces:read', tag: 'Sessions' } as const
+const sessionReads = { method: 'get', key: 'secret', scope: 'traces:read', tag: 'Sessions' } as const
 
 export const sessionOperations: Operation[] = [
   {
-    ...reads,
+    ...sessionReads,
     id: 'listSessions',
     path: '/v1/sessions',
     summary: 'List sessions',
@@ -192,7 +212,7 @@ export const sessionOperations: Operation[] = [
     },
   },
   {
-    ...reads,
+    ...sessionReads,
     id: 'getSession',
     path: '/v1/sessions/{id}',
     summary: 'Get a session',
@@ -203,6 +223,109 @@ export const sessionOperations: Operation[] = [
         description: 'The session and its events, oldest first.',
         schema: sessionStoryModel,
         example: { session, events: [exampleEvent], nextCursor: null },
+      },
+    },
+  },
+]
+
+const tool = {
+  siteId: 'shop-acme',
+  name: 'checkout.pay',
+  enabled: true,
+  tokens: 120,
+  tokensEstimated: false,
+  version: 1,
+  firstSeenAt: exampleTime,
+  changedAt: exampleTime,
+  removedAt: null,
+  tool: exampleTool,
+}
+const version = { version: 1, at: exampleTime, score: 87, scoreComputed: false, bytes: 160 }
+const memory = { siteId: 'shop-acme', firstSeenAt: exampleTime, ...version, snapshot: exampleMemory }
+
+const siteParam = { description: 'The site id.', example: 'shop-acme' }
+const paging = { siteId: siteIds, limit: limit(limits.registryPageDefault, limits.registryPageMax), cursor }
+const registryReads = { method: 'get', key: 'secret', scope: 'traces:read', tag: 'Registry' } as const
+
+export const registryOperations: Operation[] = [
+  {
+    ...registryReads,
+    id: 'listTools',
+    path: '/v1/tools',
+    summary: 'List tools',
+    about: 'Sorted by site and name. Each entry has the descriptor as it was sent.',
+    query: {
+      ...paging,
+      removed: {
+        schema: t.Union([t.Literal('true'), t.Literal('false')]),
+        description: 'true includes removed tools.',
+      },
+    },
+    answers: {
+      200: {
+        description: 'A page of tools.',
+        schema: toolPageModel,
+        example: { tools: [tool], nextCursor: null },
+      },
+    },
+  },
+  {
+    ...registryReads,
+    id: 'getTool',
+    path: '/v1/tools/{siteId}/{name}',
+    summary: 'Get a tool and its versions',
+    params: { siteId: siteParam, name: { description: 'The tool name.', example: 'checkout.pay' } },
+    answers: {
+      200: {
+        description:
+          'The tool and its versions, newest first, each with the differences from the previous one.',
+        schema: toolHistoryModel,
+        example: {
+          tool,
+          versions: [{ version: 1, at: exampleTime, change: 'added', differences: [], tool: exampleTool }],
+        },
+      },
+    },
+  },
+  {
+    ...registryReads,
+    id: 'listMemory',
+    path: '/v1/memory',
+    summary: 'List site memory',
+    query: paging,
+    answers: {
+      200: {
+        description: 'A page of sites with their newest snapshot.',
+        schema: memoryPageModel,
+        example: { memory: [memory], nextCursor: null },
+      },
+    },
+  },
+  {
+    ...registryReads,
+    id: 'getMemory',
+    path: '/v1/memory/{siteId}',
+    summary: 'Get the memory of a site',
+    params: { siteId: siteParam },
+    answers: {
+      200: {
+        description: 'The newest snapshot, and the list of versions.',
+        schema: memoryHistoryModel,
+        example: { memory, versions: [version] },
+      },
+    },
+  },
+  {
+    ...registryReads,
+    id: 'getMemoryVersion',
+    path: '/v1/memory/{siteId}/versions/{version}',
+    summary: 'Get a version of the memory of a site',
+    params: { siteId: siteParam, version: { description: 'The version number, from 1.', example: '1' } },
+    answers: {
+      200: {
+        description: 'The snapshot, and the differences from the previous version.',
+        schema: memoryVersionModel,
+        example: { memory, differences: [] },
       },
     },
   },

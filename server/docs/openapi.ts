@@ -8,7 +8,7 @@ import { toolModel, toolViewModel } from '../api/registry/model.ts'
 import { auditEntryModel, auditOperations, serviceOperations } from './service-model.ts'
 import { delivery, endpoint } from './webhooks-model.ts'
 import { ingestOperations, sessionOperations, traceOperations } from './gateway-model.ts'
-import { registryOperations } from './registry-model.ts'
+import { registryOperations } from './gateway-model.ts'
 import { webhookOperations } from './webhook-operations-model.ts'
 import type { Schema } from '../http/validate.ts'
 

@@ -167,8 +167,8 @@ function acceptOutlined(
 /** Marks a line that was not UTF-8: an unpaired surrogate, which no decoded text contains. */
 const mark = '\udfff'
 
-const feed = 0x0a
-const blank = new Set([0x20, 0x09, 0x0d, feed])
+const lineFeed = 0x0a
+const blank = new Set([0x20, 0x09, 0x0d, lineFeed])
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
 /** The text of an NDJSON body; a line that was not UTF-8 is not well-formed in it, so only that line is rejected. */
@@ -185,7 +185,7 @@ function decodeLines(bytes: Buffer): string {
   while (lines.length <= limits.eventsPerRequestMax) {
     while (at < bytes.length && blank.has(bytes[at]!)) at++
     if (at === bytes.length) break
-    const found = bytes.indexOf(feed, at)
+    const found = bytes.indexOf(lineFeed, at)
     const end = found < 0 ? bytes.length : found
     const line = bytes.subarray(at, end)
     lines.push(isUtf8(line) ? line.toString() : `${line.toString()}${mark}`)
@@ -227,8 +227,8 @@ function splitLines(text: string): string[] {
   const lines: string[] = []
   const nonBlank = /[^ \t\r\n]/g
   for (let found = nonBlank.exec(text); found !== null; found = nonBlank.exec(text)) {
-    const feed = text.indexOf('\n', found.index)
-    const end = feed < 0 ? text.length : feed
+    const lineEnd = text.indexOf('\n', found.index)
+    const end = lineEnd < 0 ? text.length : lineEnd
     if (lines.length === limits.eventsPerRequestMax) throw tooManyEvents()
     lines.push(trimEnd(text.slice(found.index, end)))
     nonBlank.lastIndex = end

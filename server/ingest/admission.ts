@@ -28,7 +28,7 @@ export async function requireAdmission(
   await requireBodyCapacity(request, Math.min(declared || 0, limits.bodyBytesMax))
 }
 
-/** Waits for an ingest write. A full disk is remembered; after an I/O error nothing more is acknowledged. */
+/** Waits for an ingest write. A full disk refuses later requests at once; an I/O error ends the process. */
 export async function writeOrExplain<T>(
   services: Pick<AdmissionServices, 'disk' | 'fail'>,
   write: Promise<T>,

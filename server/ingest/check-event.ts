@@ -270,18 +270,18 @@ const foundMax = 8
 export function nearMisses(event: unknown): NearMiss[] {
   const found: NearMiss[] = []
   if (!isObject(event)) return found
-  look(event, '', event, found)
+  checkNames(event, '', event, found)
   for (const inside of ['agent', 'policy', 'metadata']) {
     const fields = event[inside]
-    if (isObject(fields)) look(fields, inside, event, found)
+    if (isObject(fields)) checkNames(fields, inside, event, found)
   }
   return found
 }
 
-function look(fields: Fields, inside: string, event: Fields, found: NearMiss[]): void {
-  let looked = 0
+function checkNames(fields: Fields, inside: string, event: Fields, found: NearMiss[]): void {
+  let checked = 0
   for (const name in fields) {
-    if (++looked > namesMax || found.length >= foundMax) return
+    if (++checked > namesMax || found.length >= foundMax) return
     if (name.length > charsMax || known[inside]?.includes(name) === true) continue
     const meant = meantBy(name, inside)
     if (meant === null || hasField(event, meant)) continue
@@ -290,16 +290,16 @@ function look(fields: Fields, inside: string, event: Fields, found: NearMiss[]):
 }
 
 /** A cache: names recur and a lookup takes microseconds; hostile names only evict others. */
-const remembered = new Map<string, string | null>()
-const rememberedMax = 2_000
+const meantCache = new Map<string, string | null>()
+const meantCacheMax = 2_000
 
 function meantBy(name: string, inside: string): string | null {
   const path = `${inside}.${name}`
-  const before = remembered.get(path)
-  if (before !== undefined) return before
-  if (remembered.size >= rememberedMax) remembered.clear()
+  const cached = meantCache.get(path)
+  if (cached !== undefined) return cached
+  if (meantCache.size >= meantCacheMax) meantCache.clear()
   const meant = findMeant(name, inside)
-  remembered.set(path, meant)
+  meantCache.set(path, meant)
   return meant
 }
 

@@ -53,10 +53,10 @@ function waitingMisses() {
       if (known !== undefined) known.events += one.events
       else if (waiting.size < nearMissesMax) waiting.set(name, one)
     },
-    take(): NearMissCount[] {
-      const taken = [...waiting.values()]
+    drain(): NearMissCount[] {
+      const drained = [...waiting.values()]
       waiting = new Map()
-      return taken
+      return drained
     },
   }
 }
@@ -90,20 +90,20 @@ export function makeIngestCounts(
   }
 
   async function write(): Promise<void> {
-    const nearMisses = misses.take()
+    const nearMisses = misses.drain()
     if (waiting.size + nearMisses.length === 0) return
-    const taken = waiting
+    const unwritten = waiting
     waiting = new Map()
     try {
       const keptSinceMs = clockGuard.hold() === null ? clock.now() - limits.ingestCountsRetentionMs : 0
       await store.ingestCounts.add({
-        counts: [...taken.values()],
+        counts: [...unwritten.values()],
         nearMisses: [...nearMisses.values()],
         keptSinceMs,
       })
     } catch (error) {
       // A full disk may recover; the counts wait here until then.
-      for (const one of taken.values()) mergeCount(waiting, one)
+      for (const one of unwritten.values()) mergeCount(waiting, one)
       for (const one of nearMisses) misses.add(one)
       log.warn('ingest_counts_not_written', { message: String(error) })
     }

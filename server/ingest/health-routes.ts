@@ -32,10 +32,10 @@ export function ingestHealthRoutes({
     const { org } = await signIns.require(request, ['owner', 'admin', 'analyst'])
     const now = clock.now()
     const since = readQuery(request, { since: 'one' }).one('since')
-    const asked = since === undefined ? now - dayMs : parseQueryTime('since', since)
-    if (asked < now - limits.ingestHealthMs)
+    const fromMs = since === undefined ? now - dayMs : parseQueryTime('since', since)
+    if (fromMs < now - limits.ingestHealthMs)
       throw invalidQuery('since', `since must be within the last ${limits.ingestHealthMs / dayMs} days`)
-    const sinceMs = Math.floor(asked / hourMs) * hourMs
+    const sinceMs = Math.floor(fromMs / hourMs) * hourMs
     await Promise.all([ingestCounts.flush(), rejections.settled()])
     const [counts, keys, samples, nearMisses] = await Promise.all([
       store.ingestCounts.list({ orgId: org.id, sinceMs }),

@@ -67,7 +67,7 @@ const modules: Record<string, string[]> = {
   'db/sqlite/webhooks': ['deliveries.ts', 'verbs.ts'],
   'server/api/live': [],
   'server/api/metrics': ['answer.ts'],
-  'server/api/registry': ['memory-routes.ts', 'model.ts', 'record.ts', 'tool-calls.ts', 'tool-routes.ts'],
+  'server/api/registry': ['memory-routes.ts', 'model.ts', 'record.ts', 'tool-routes.ts'],
   'server/api/sessions': [],
   'server/api/traces': ['dashboard-routes.ts', 'export.ts', 'filter.ts', 'histogram.ts'],
   'server/audit': ['PROOF.md', 'checkpoints.ts', 'entry.ts', 'export.ts', 'signing.ts', 'verify.ts'],
@@ -79,7 +79,7 @@ const modules: Record<string, string[]> = {
   'server/identity': ['permissions.ts'],
   'server/identity/keys': ['keys.ts'],
   'server/identity/organizations': ['organizations.ts'],
-  'server/identity/people': ['first-owner.ts', 'members.ts', 'people-routes.ts'],
+  'server/identity/people': ['first-owner.ts', 'members.ts'],
   'server/identity/sign-in': [
     'password.ts',
     'provider-routes.ts',

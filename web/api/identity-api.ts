@@ -3,7 +3,7 @@ import type { AuditEntryView } from '../../server/audit/export.ts'
 import type { OrgView } from '../../server/identity/organizations/routes.ts'
 import type { OwnSignInView } from '../../server/identity/people/routes.ts'
 import type { MemberView } from '../../server/identity/people/members.ts'
-import type { InvitationView } from '../../server/identity/people/people-routes.ts'
+import type { InvitationView } from '../../server/identity/people/routes.ts'
 import { get, json, post, type Key, type KeyWanted, type Role, type Session } from './api.ts'
 
 export type Member = MemberView

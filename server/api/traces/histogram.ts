@@ -46,7 +46,7 @@ export async function histogram(
   now: number,
   zone: string,
 ): Promise<Histogram> {
-  const hourly = countsCanSay(filter, now)
+  const hourly = hourlyCountsSuffice(filter, now)
   const span = spanOf(filter, now, zone, hourly ? hourMs : undefined)
   if (hourly) return fromCounts(events, orgId, filter, span)
   return fromColumns(events, orgId, filter, span)
@@ -55,7 +55,7 @@ export async function histogram(
 const hoursWorthCounting = 12
 
 /** Whether hourly counts suffice: they have type, outcome and site, in whole hours. */
-function countsCanSay(filter: EventFilter, now: number): boolean {
+function hourlyCountsSuffice(filter: EventFilter, now: number): boolean {
   const { types: _types, outcomes: _outcomes, siteIds: _siteIds, sinceMs, untilMs, ...others } = filter
   const onTheHour = [sinceMs, untilMs].every((ms) => ms === undefined || ms % hourMs === 0)
   const lengthMs = (untilMs ?? now) - (sinceMs ?? (untilMs ?? now) - dayMs)
@@ -65,7 +65,7 @@ function countsCanSay(filter: EventFilter, now: number): boolean {
 function matcher(types: string[] | undefined): (type: string) => boolean {
   if (types === undefined || types.length === 0) return () => true
   return (type) =>
-    types.some((wanted) => (wanted.endsWith('.*') ? type.startsWith(wanted.slice(0, -1)) : type === wanted))
+    types.some((each) => (each.endsWith('.*') ? type.startsWith(each.slice(0, -1)) : type === each))
 }
 
 function counter({ edges, stepMs }: Span) {
@@ -112,10 +112,10 @@ async function fromCounts(
     ...(siteIds && { siteIds }),
   })
   if (truncated) return fromColumns(events, orgId, filter, span)
-  const takes = matcher(types)
+  const hasType = matcher(types)
   const count = counter(span)
   for (const row of rows) {
-    if (takes(row.type) && (outcomes.length === 0 || outcomes.includes(row.outcome)))
+    if (hasType(row.type) && (outcomes.length === 0 || outcomes.includes(row.outcome)))
       count.add(row.outcome, row.bucketStartMs, row.count)
   }
   return { ...count.done(), complete: true, lookedSince: isoTime(sinceMs) }

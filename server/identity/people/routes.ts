@@ -1,6 +1,5 @@
-/** Routes of Settings → Your account: password, second factor and sign-ins of the signed-in person. */
+/** Routes of Settings → Your account and Settings → People: password, second factor, sign-ins, members, invitations. */
 import { Elysia } from 'elysia'
-import type { Json, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
 import { newRecoveryCodes, newSeed, seedPurpose, stepOf } from '../sign-in/second-factor.ts'
@@ -11,6 +10,18 @@ import { json } from '../../http/response.ts'
 import { contextOf, readQuery } from '../../http/request.ts'
 import { readFields, wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
+import { rolesOf } from '../permissions.ts'
+import { addressOf } from '../../http/address.ts'
+import {
+  changeRole,
+  invite,
+  listMembers,
+  readRole,
+  removeMember,
+  revokeInvitation,
+  type Acting,
+} from './members.ts'
+import type { Invitation, Json, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 import type { Throttle } from '../sign-in/throttle.ts'
 import type { CursorCipher } from '../../system/encryption.ts'
@@ -96,8 +107,8 @@ function secondFactorRoutes(services: AccountRoutesServices) {
       '/api/account/second-factor',
       async ({ request }) => {
         const view = await signIns.requirePerson(request)
-        const members = { token: 'text', code: 'text', password: 'text' } as const
-        const { token, code, password } = await readFields(request, members)
+        const fields = { token: 'text', code: 'text', password: 'text' } as const
+        const { token, code, password } = await readFields(request, fields)
         await confirmPassword(services, view.account, password, contextOf(request).address)
         const draft = briefCipher.decrypt(purpose, token) as Draft | null
         const now = clock.now()
@@ -182,7 +193,7 @@ function entry(
   action: string,
   target: string,
 ) {
-  const metadata: { [member: string]: Json } = { email: account.email }
+  const metadata: { [name: string]: Json } = { email: account.email }
   return auditEntry({ orgId: org.id, actor: `user:${account.id}` }, { action, target, metadata }, clock.now())
 }
 
@@ -200,3 +211,75 @@ function signInView(each: SignIn, { signIn }: SignInView) {
 }
 
 export type OwnSignInView = ReturnType<typeof signInView>
+
+/** Routes of Settings → People: members, their roles, invitations by one-time link. */
+interface PeopleRoutesServices {
+  store: Store
+  clock: Clock
+  publicUrl: string | null
+  basePath: string
+  signIns: SignIns
+}
+
+export function peopleRoutes(services: PeopleRoutesServices) {
+  const { store, signIns, clock } = services
+  const manager = async (request: Request): Promise<Acting> => {
+    const { org, account, role } = await signIns.require(request, rolesOf('people.manage'))
+    return { orgId: org.id, actor: `user:${account.id}`, role }
+  }
+  return new Elysia()
+    .get('/api/people', async ({ request }) => {
+      const { orgId } = await manager(request)
+      readQuery(request, {})
+      const open = (await store.invitations.list(orgId)).filter((each) => each.expiresAtMs > clock.now())
+      return json({ members: await listMembers(services, orgId), invitations: open.map(invitationView) })
+    })
+    .post(
+      '/api/people/:id/role',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        const { role } = await readFields(request, { role: 'text' })
+        await changeRole(services, who, params.id, readRole(role))
+        return json({ members: await listMembers(services, who.orgId) })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/people/:id/remove',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        await readFields(request, {})
+        await removeMember(services, who, params.id)
+        return json({ members: await listMembers(services, who.orgId) })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/invitations',
+      async ({ request }) => {
+        const who = await manager(request)
+        const { email, role } = await readFields(request, { email: 'text', role: 'text' })
+        const { invitation, token } = await invite(services, who, { email, role: readRole(role) })
+        // After the # the token appears in no request line and in no log.
+        const link = `${addressOf(request, services)}/invitation#${token}`
+        return json({ invitation: invitationView(invitation), link }, 201)
+      },
+      unparsed,
+    )
+    .post(
+      '/api/invitations/:id/revoke',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        await readFields(request, {})
+        await revokeInvitation(services, who, params.id)
+        return new Response(null, { status: 204 })
+      },
+      unparsed,
+    )
+}
+
+function invitationView({ id, email, role, createdAtMs, expiresAtMs }: Invitation) {
+  return { id, email, role, createdAt: isoTime(createdAtMs), expiresAt: isoTime(expiresAtMs) }
+}
+
+export type InvitationView = ReturnType<typeof invitationView>

@@ -124,7 +124,7 @@ export function makeSignIns(
   }
 }
 
-/** Ignores failed writes, because people must be able to sign in and look while the disk is full. */
+/** Ignores failed writes, because people must be able to sign in and read data while the disk is full. */
 function unlessStored(error: unknown): void {
   if (!(error instanceof StoreError)) throw error
 }
