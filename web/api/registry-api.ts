@@ -7,9 +7,9 @@ import type {
 import { exchange, get } from './api.ts'
 
 /** A JSON value as JSON.parse returns it. */
-export type Json = string | number | boolean | null | Json[] | { [member: string]: Json }
+export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 export interface JsonObject {
-  [member: string]: Json
+  [name: string]: Json
 }
 
 export type Tool = ToolFacts & { tool: JsonObject } // `tool` as it was pushed

@@ -10,7 +10,7 @@ export interface SavedView {
   search: string // with its leading '?'; '' for all events
 }
 
-type Members = Pick<SavedView, 'name' | 'search'>
+type ViewFields = Pick<SavedView, 'name' | 'search'>
 
 export const viewNameCharsMax = 80
 
@@ -40,7 +40,7 @@ export async function loadViews(): Promise<void> {
 }
 
 /** Creates a view, or replaces the filters of an existing one. */
-export async function saveView({ name, search }: Members): Promise<void> {
+export async function saveView({ name, search }: ViewFields): Promise<void> {
   const same = savedViews()?.find((one) => one.name === name)
   if (same) await send('PATCH', same.id, { search })
   else await post('/api/views', { name, search })
@@ -58,7 +58,7 @@ export async function deleteView(id: string): Promise<void> {
 }
 
 /** Restores a deleted view: its name and filters, under a new id. */
-export async function restoreView({ name, search }: Members): Promise<void> {
+export async function restoreView({ name, search }: ViewFields): Promise<void> {
   await json(await post('/api/views', { name, search }))
   await loadViews()
 }
@@ -68,7 +68,7 @@ export async function restoreView({ name, search }: Members): Promise<void> {
 const localKey = 'logs.views'
 
 /** Skips entries that are not valid, such as those of another version or edited by hand. */
-export function readLocalViews(text: string | null): Members[] {
+export function readLocalViews(text: string | null): ViewFields[] {
   try {
     const found: unknown = JSON.parse(text ?? '[]')
     return Array.isArray(found) ? found.filter(isView).map(({ name, search }) => ({ name, search })) : []
@@ -77,7 +77,7 @@ export function readLocalViews(text: string | null): Members[] {
   }
 }
 
-function isView(value: unknown): value is Members {
+function isView(value: unknown): value is ViewFields {
   if (typeof value !== 'object' || value === null || !('name' in value) || !('search' in value)) return false
   const { name, search } = value
   return (
@@ -86,14 +86,14 @@ function isView(value: unknown): value is Members {
 }
 
 /** Views stored only in this browser by an earlier version, until they are imported or discarded. */
-export const localViews = (): Members[] => readLocalViews(readPreference(localKey))
+export const localViews = (): ViewFields[] => readLocalViews(readPreference(localKey))
 
 export const discardLocalViews = (): void => removePreference(localKey)
 
 /** The local views that the organization lacks. A name in use with other filters gets a number. */
-export function importable(local: readonly Members[], shared: readonly Members[]): Members[] {
+export function importable(local: readonly ViewFields[], shared: readonly ViewFields[]): ViewFields[] {
   const used = new Map(shared.map(({ name, search }) => [name, search]))
-  const found: Members[] = []
+  const found: ViewFields[] = []
   for (const { name: whole, search } of local) {
     const name = [...whole.trim()].slice(0, viewNameCharsMax).join('')
     let free = name

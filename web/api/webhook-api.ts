@@ -23,7 +23,7 @@ export type Attempt = AttemptView
 
 export type Endpoint = EndpointView
 
-export interface EndpointMembers {
+export interface EndpointFields {
   url: string
   label: string
   types: string[]
@@ -93,9 +93,9 @@ export const webhookApi = {
 
   endpoints: async (signal?: AbortSignal) =>
     (await get<{ endpoints: Endpoint[] }>(`${base}/endpoints`, signal)).endpoints,
-  createEndpoint: async (members: EndpointMembers) =>
-    json<{ endpoint: Endpoint; secret: string }>(await post(`${base}/endpoints`, members)),
-  changeEndpoint: (id: string, members: EndpointMembers) => send('PATCH', endpoint(id), members),
+  createEndpoint: async (fields: EndpointFields) =>
+    json<{ endpoint: Endpoint; secret: string }>(await post(`${base}/endpoints`, fields)),
+  changeEndpoint: (id: string, fields: EndpointFields) => send('PATCH', endpoint(id), fields),
   deleteEndpoint: (id: string) => send('DELETE', endpoint(id), {}),
   pause: async (id: string) => void (await post(endpoint(id, 'pause'), {})),
   resume: async (id: string) => void (await post(endpoint(id, 'resume'), {})),

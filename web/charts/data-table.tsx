@@ -296,7 +296,7 @@ export function csvText(head: readonly string[], rows: readonly (readonly (strin
 }
 
 export function download(name: string, text: string): void {
-  // The byte order mark tells spreadsheets that the text is UTF-8.
+  // Spreadsheets read the text as UTF-8 because of the byte order mark.
   const blob = new Blob(['\ufeff', text], { type: 'text/csv;charset=utf-8' })
   const link = document.createElement('a')
   link.href = URL.createObjectURL(blob)

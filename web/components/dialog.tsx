@@ -9,7 +9,7 @@ import type { ComponentChildren } from 'preact'
 export interface DialogProps {
   title: string
   onClose: () => void
-  /** For content that is shown once: the backdrop does not close it, and Escape asks first. */
+  /** For content that is shown once: the backdrop does not close it, and Escape requires a confirmation. */
   sticky?: boolean
   class?: string
   children: ComponentChildren

@@ -95,7 +95,7 @@ function SiteChoice({ period }: { period: PeriodView | null }) {
 function RangeSelect({ period }: { period: PeriodView | null }) {
   const choice = choiceOf(query.value)
   const custom = choice.range === null
-  const asking = useSignal(false)
+  const choosing = useSignal(false)
   return (
     <span class="range-choice">
       <select
@@ -104,7 +104,7 @@ function RangeSelect({ period }: { period: PeriodView | null }) {
         onChange={(event) => {
           const chosen = event.currentTarget.value
           event.currentTarget.value = choice.range ?? 'custom'
-          if (chosen === 'dates') asking.value = true
+          if (chosen === 'dates') choosing.value = true
           else chooseRange({ range: chosen as RunningRange, since: null, until: null })
         }}
       >
@@ -122,8 +122,8 @@ function RangeSelect({ period }: { period: PeriodView | null }) {
         )}
         <option value="dates">Choose dates…</option>
       </select>
-      {asking.value && (
-        <RangeDialog {...shownDays(period)} onChoose={chooseTimes} onClose={() => (asking.value = false)} />
+      {choosing.value && (
+        <RangeDialog {...shownDays(period)} onChoose={chooseTimes} onClose={() => (choosing.value = false)} />
       )}
     </span>
   )

@@ -91,10 +91,10 @@ function Decisions({ data }: { data: AuthzCounts }) {
       <Denials period={period} denied={countOf(decisions, 'deny').count} onOpen={explain} />
       <Later>
         <div class="halves">
-          <DecisionTable title="By tool" head="Tool" member="tool" of="tools" data={data} />
+          <DecisionTable title="By tool" head="Tool" field="tool" of="tools" data={data} />
           <DecisionTable title="By rule" head="Rule" of="rules" data={data} />
           <DecisionTable title="By reason" head="Reason" of="reasons" data={data} />
-          <DecisionTable title="By vendor" head="Vendor" member="vendor" of="vendors" data={data} />
+          <DecisionTable title="By vendor" head="Vendor" field="vendor" of="vendors" data={data} />
         </div>
       </Later>
     </>

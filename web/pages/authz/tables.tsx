@@ -23,13 +23,13 @@ import { Problem } from '../../components/problem.tsx'
 interface DecisionTableProps {
   title: string
   head: string
-  member?: 'tool' | 'vendor' // the filter in Logs, if there is one
+  field?: 'tool' | 'vendor' // the filter in Logs, if there is one
   of: 'tools' | 'rules' | 'reasons' | 'vendors'
   data: AuthzCounts
 }
 
 /** Decisions by the values of one field: count, blocked, change. */
-export function DecisionTable({ title, head, member, of: name, data }: DecisionTableProps) {
+export function DecisionTable({ title, head, field, of: name, data }: DecisionTableProps) {
   const { period, evaluated } = data
   const of = { type: 'authz.evaluated', siteIds: period.siteIds, since: period.since, until: period.until }
   const noun = head.toLowerCase()
@@ -59,7 +59,7 @@ export function DecisionTable({ title, head, member, of: name, data }: DecisionT
             if (row.kind !== 'value') return <span class="muted">{valueName(row, noun)}</span>
             const value = row.value ?? ''
             const text = <Text value={value} max={25} />
-            const logs = member === undefined ? undefined : logsHref({ ...of, [member]: value })
+            const logs = field === undefined ? undefined : logsHref({ ...of, [field]: value })
             return (
               <ValueLink filter={{ name: noun, value }} logs={logs}>
                 {text}

@@ -236,7 +236,7 @@ export function deedOf(event: TraceEvent): string {
 
 /** The fields by which an agent was recognized. */
 export function evidenceOf(event: TraceEvent): { name: string; text: string }[] {
-  const agent = (event.agent ?? {}) as { [member: string]: unknown }
+  const agent = (event.agent ?? {}) as { [name: string]: unknown }
   const found: { name: string; text: string }[] = []
   const add = (name: string, text: unknown): void => {
     if (typeof text === 'string' && text !== '') found.push({ name, text })

@@ -1,4 +1,4 @@
-/** One vendor: its operator, found by name without asking anybody, and the data of its newest events. */
+/** One vendor: its operator, found by name without a request, and the data of its newest events. */
 import crawlers from './operators.json'
 import { countsQuery, pageParams, useQuery } from '../../query/use-query.ts'
 import { api, type Named, type VendorDetail } from '../../api/api.ts'

@@ -51,7 +51,7 @@ export function Score({ memory, before }: { memory: Memory; before: MemoryVersio
           <li key={part.name} class={part.filled ? 'filled' : 'missing'}>
             <span aria-hidden="true">{part.filled ? '✓' : '–'}</span>
             <span>
-              <code>{part.name}</code> <span class="muted">{part.says}</span>
+              <code>{part.name}</code> <span class="muted">{part.purpose}</span>
               <span class="visually-hidden">{part.filled ? ', filled' : ', missing'}</span>
             </span>
           </li>
@@ -111,17 +111,17 @@ interface VersionProps {
 function Version({ siteId, version, before, open }: VersionProps) {
   const found = useSignal<Difference[] | null>(null)
   const problem = useSignal<ApiError | null>(null)
-  const asked = useSignal(false)
+  const requested = useSignal(false)
   const load = async (): Promise<void> => {
-    if (asked.value || version.version === 1) return
-    asked.value = true
+    if (requested.value || version.version === 1) return
+    requested.value = true
     try {
       const answer = await registryApi.memoryVersion(siteId, version.version, new AbortController().signal)
       found.value = answer.differences
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       problem.value = error
-      asked.value = false
+      requested.value = false
     }
   }
   return (

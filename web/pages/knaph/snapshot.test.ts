@@ -44,7 +44,7 @@ test('law: every page is in the tree exactly once', () => {
 test('law: any JSON is a snapshot that can be shown', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
-      const snapshot = { siteMap: value, policies: value } as unknown as { [member: string]: Json }
+      const snapshot = { siteMap: value, policies: value } as unknown as { [name: string]: Json }
       expect(siteMapOf(snapshot).pages).toBeGreaterThanOrEqual(0)
       expect(Array.isArray(policiesOf(snapshot))).toBe(true)
     }),

@@ -30,7 +30,7 @@ export interface Policy {
 
 export interface ScorePart {
   name: string // as in the snapshot
-  says: string // what it is for
+  purpose: string
   filled: boolean
 }
 
@@ -78,11 +78,11 @@ const depthMax = 12
 
 function place(nodes: Map<string, MapNode>, page: SitePage): void {
   const parts = page.path.split('/').filter((part) => part !== '')
-  const kept =
+  const segments =
     parts.length > depthMax ? [...parts.slice(0, depthMax - 1), parts.slice(depthMax - 1).join('/')] : parts
   let key = ''
   let node = nodes.get('') as MapNode
-  for (const part of kept.length === 0 ? [''] : kept) {
+  for (const part of segments.length === 0 ? [''] : segments) {
     key += `/${part}`
     let next = nodes.get(key)
     if (!next) {
@@ -109,13 +109,13 @@ export function policiesOf(snapshot: JsonObject): Policy[] {
 }
 
 /** The six parts of contract §5. A computed score is the share of them that is filled. */
-const parts: { path: [string] | [string, string]; says: string }[] = [
-  { path: ['siteMap', 'pages'], says: 'pages and their purposes' },
-  { path: ['siteMap', 'navigation'], says: 'navigation between pages' },
-  { path: ['workflows'], says: 'steps of common tasks' },
-  { path: ['policies'], says: 'rules for returns, privacy, payment and similar' },
-  { path: ['uiGuidance'], says: 'guidance for agents on the site' },
-  { path: ['pageContexts'], says: 'context for individual pages' },
+const parts: { path: [string] | [string, string]; purpose: string }[] = [
+  { path: ['siteMap', 'pages'], purpose: 'pages and their purposes' },
+  { path: ['siteMap', 'navigation'], purpose: 'navigation between pages' },
+  { path: ['workflows'], purpose: 'steps of common tasks' },
+  { path: ['policies'], purpose: 'rules for returns, privacy, payment and similar' },
+  { path: ['uiGuidance'], purpose: 'guidance for agents on the site' },
+  { path: ['pageContexts'], purpose: 'context for individual pages' },
 ]
 
 function isFilled(part: Json | undefined): boolean {
@@ -125,10 +125,10 @@ function isFilled(part: Json | undefined): boolean {
 }
 
 export function scoreParts(snapshot: JsonObject): ScorePart[] {
-  return parts.map(({ path: [first, second], says }) => {
+  return parts.map(({ path: [first, second], purpose }) => {
     const outer = snapshot[first]
     const value = second === undefined ? outer : isObject(outer) ? outer[second] : undefined
-    return { name: second === undefined ? first : `${first}.${second}`, says, filled: isFilled(value) }
+    return { name: second === undefined ? first : `${first}.${second}`, purpose, filled: isFilled(value) }
   })
 }
 

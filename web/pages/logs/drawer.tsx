@@ -102,7 +102,7 @@ function Why({ event }: { event: TraceEvent }) {
   const found = verdict(event)
   if (found === null) return null
   const { ruleId = null, reason = null } = event.policy ?? {}
-  const told = reason ?? event.error ?? null
+  const cause = reason ?? event.error ?? null
   const trust = found === 'failed' ? null : (event.agent?.trust ?? null)
   return (
     <section class={`why ${found}`}>
@@ -111,10 +111,10 @@ function Why({ event }: { event: TraceEvent }) {
         {ruleId !== null && (
           <>
             Rule <Text value={ruleId} max={80} mono /> {deed[found]}
-            {told === null ? '. ' : ': '}
+            {cause === null ? '. ' : ': '}
           </>
         )}
-        {told === null ? 'The event has no reason.' : <Text value={told} multiline />}
+        {cause === null ? 'The event has no reason.' : <Text value={cause} multiline />}
         {ruleId === null && found === 'refused' && ' (no rule)'}
       </p>
       {trust !== null && (

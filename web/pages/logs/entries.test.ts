@@ -46,11 +46,11 @@ test('law: overlapping pages cause no duplicate and no gap', () => {
 
 test('trimming keeps the top and returns the time from which history must be fetched again', () => {
   const list = addOlder(emptyList, [received(9), received(8), received(7), received(6)])
-  const { list: kept, latestGoneMs } = trim(list, 2)
-  expect(ids(kept)).toEqual(['evt_9', 'evt_8'])
-  expect(latestGoneMs).toBe(Date.parse(received(7).event.occurredAt))
-  expect(ids(addOlder(kept, [received(8), received(7)]))).toEqual(['evt_9', 'evt_8', 'evt_7'])
-  expect(trim(kept, 2).latestGoneMs).toBeNull()
+  const { list: newest, latestRemovedMs } = trim(list, 2)
+  expect(ids(newest)).toEqual(['evt_9', 'evt_8'])
+  expect(latestRemovedMs).toBe(Date.parse(received(7).event.occurredAt))
+  expect(ids(addOlder(newest, [received(8), received(7)]))).toEqual(['evt_9', 'evt_8', 'evt_7'])
+  expect(trim(newest, 2).latestRemovedMs).toBeNull()
 })
 
 test('lists are immutable', () => {

@@ -56,14 +56,14 @@ export function addArrivals(list: EntryList, received: ReceivedEvent[]): EntryLi
 export interface Trimmed {
   list: EntryList
   /** The latest time of the removed rows, from which history must be fetched again; null if none were removed. */
-  latestGoneMs: number | null
+  latestRemovedMs: number | null
 }
 
 /** Limits the list to `max` rows, so that a page left open for days does not fill the memory. */
 export function trim(list: EntryList, max: number): Trimmed {
-  if (list.entries.length <= max) return { list, latestGoneMs: null }
-  const kept = list.entries.slice(0, max)
-  let latestGoneMs = 0
-  for (const gone of list.entries.slice(max)) latestGoneMs = Math.max(latestGoneMs, gone.atMs)
-  return { list: { entries: kept, ids: new Set(kept.map((entry) => entry.id)) }, latestGoneMs }
+  if (list.entries.length <= max) return { list, latestRemovedMs: null }
+  const newest = list.entries.slice(0, max)
+  let latestRemovedMs = 0
+  for (const removed of list.entries.slice(max)) latestRemovedMs = Math.max(latestRemovedMs, removed.atMs)
+  return { list: { entries: newest, ids: new Set(newest.map((entry) => entry.id)) }, latestRemovedMs }
 }

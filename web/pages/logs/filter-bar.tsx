@@ -11,9 +11,9 @@ import type { EventFilter } from '../../api/api.ts'
 import type { Entry } from './entries.ts'
 import type { ComponentChildren } from 'preact'
 
-function setFilter(member: string, values: string[]): void {
+function setFilter(field: string, values: string[]): void {
   const here = place.peek()
-  navigate(here.path + withQuery(here.search, { [member]: values, event: [] }))
+  navigate(here.path + withQuery(here.search, { [field]: values, event: [] }))
 }
 
 function toggled(values: string[], value: string): string[] {
@@ -23,8 +23,8 @@ function toggled(values: string[], value: string): string[] {
 const chipNames: { readonly [name: string]: string } = { ...fieldNames, q: 'text' }
 
 /** Times are shown in the chosen zone, other values unchanged. */
-function chipValue(member: string, value: string): string {
-  const ms = member === 'since' || member === 'until' ? Date.parse(value) : Number.NaN
+function chipValue(field: string, value: string): string {
+  const ms = field === 'since' || field === 'until' ? Date.parse(value) : Number.NaN
   return Number.isNaN(ms) ? value : shortTime(ms)
 }
 
@@ -37,27 +37,27 @@ interface FilterBarProps {
 export function FilterBar(props: FilterBarProps) {
   const { types, outcomes } = props.filter
   const where = props.filter.where ?? []
-  const chips: { member: string; value: string; values: string[] }[] = [
-    ...types.map((value) => ({ member: 'type', value, values: types })),
-    ...outcomes.map((value) => ({ member: 'outcome', value, values: outcomes })),
+  const chips: { field: string; value: string; values: string[] }[] = [
+    ...types.map((value) => ({ field: 'type', value, values: types })),
+    ...outcomes.map((value) => ({ field: 'outcome', value, values: outcomes })),
     ...where.map(({ name, value }) => {
       const values = where.filter((other) => other.name === name).map((other) => other.value)
-      return { member: name, value, values }
+      return { field: name, value, values }
     }),
   ]
   return (
     <div class="filter-bar" role="group" aria-label="Filters">
-      {chips.map(({ member, value, values }) => (
+      {chips.map(({ field, value, values }) => (
         <button
           type="button"
-          key={`${member}:${value}`}
+          key={`${field}:${value}`}
           class="button filter-chip"
-          onClick={() => setFilter(member, toggled(values, value))}
+          onClick={() => setFilter(field, toggled(values, value))}
         >
           <span class="visually-hidden">Remove filter </span>
-          {chipNames[member] ?? member}{' '}
+          {chipNames[field] ?? field}{' '}
           <b>
-            <Text value={chipValue(member, value)} max={32} />
+            <Text value={chipValue(field, value)} max={32} />
           </b>
           <span aria-hidden="true">×</span>
         </button>
@@ -84,8 +84,8 @@ export function FilterBar(props: FilterBarProps) {
 function TypeChoices(props: { chosen: string[] }) {
   const typed = useSignal('')
   const all = typeChoices(overview.value?.byType ?? {}, props.chosen)
-  const wanted = typed.value.trim()
-  const shown = all.filter((choice) => choice.value.includes(wanted))
+  const type = typed.value.trim()
+  const shown = all.filter((choice) => choice.value.includes(type))
   const toggle = (value: string): void => setFilter('type', toggled(props.chosen, value))
   return (
     <>
@@ -101,9 +101,9 @@ function TypeChoices(props: { chosen: string[] }) {
         value={typed.value}
         onInput={(event) => (typed.value = event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key !== 'Enter' || !isTypeFilter(wanted)) return
+          if (event.key !== 'Enter' || !isTypeFilter(type)) return
           typed.value = ''
-          toggle(wanted)
+          toggle(type)
         }}
       />
       {shown.length > 0 && (
@@ -111,7 +111,7 @@ function TypeChoices(props: { chosen: string[] }) {
       )}
       {shown.length === 0 && (
         <p class="muted">
-          {isTypeFilter(wanted)
+          {isTypeFilter(type)
             ? 'No events of this type yet. Press Enter to filter by it anyway.'
             : 'A type is lowercase words separated by dots.'}
         </p>
@@ -155,17 +155,17 @@ function addFilter(name: string, value: string): void {
 
 /** A filter by any other field and an exact value, with the values of the shown rows as suggestions. */
 function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
-  const member = useSignal('vendor')
+  const field = useSignal('vendor')
   const typed = useSignal('')
   const list = useId()
   // The rows when the field is selected, because suggestions must not change while they are read.
   const seen = seenValues(
     entries.peek().map((entry) => entry.event),
-    member.value,
+    field.value,
   )
   const add = (): void => {
     if (typed.value === '') return
-    addFilter(member.value, typed.value)
+    addFilter(field.value, typed.value)
     typed.value = ''
   }
   return (
@@ -173,9 +173,9 @@ function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
       <legend>Other field</legend>
       <select
         aria-label="Field"
-        value={member.value}
+        value={field.value}
         onChange={(event) => {
-          member.value = event.currentTarget.value
+          field.value = event.currentTarget.value
           typed.value = ''
         }}
       >

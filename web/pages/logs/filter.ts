@@ -59,10 +59,10 @@ export function viewSearch(search: string): string {
 const seenMax = 200
 
 /** Values of a field in the shown rows, as suggestions. */
-export function seenValues(events: Iterable<TraceEvent>, member: string): string[] {
+export function seenValues(events: Iterable<TraceEvent>, name: string): string[] {
   const found = new Set<string>()
   for (const event of events) {
-    const value = fieldFilters.find(({ parameter }) => parameter === member)?.valueOf(event)
+    const value = fieldFilters.find(({ parameter }) => parameter === name)?.valueOf(event)
     if (typeof value === 'string' && value !== '') found.add(value)
     if (found.size >= seenMax) break
   }

@@ -40,10 +40,10 @@ function Search() {
   })
   const find = (text: string): void => {
     clearTimeout(timer.peek())
-    const wanted = text.trim()
-    if (wanted === own.peek()) return
+    const trimmed = text.trim()
+    if (trimmed === own.peek()) return
     const since = query.peek().get('since') ?? isoTime(textSinceMs(now()))
-    go(wanted === '' ? { q: [] } : { q: [wanted], since: [since] })
+    go(trimmed === '' ? { q: [] } : { q: [trimmed], since: [since] })
   }
   return (
     <input
@@ -74,7 +74,7 @@ function TimeChoice() {
   const known =
     until === null ? timeRanges.find(({ hours }) => hours !== null && sinceOf(hours) === since) : undefined
   const value = since === null && until === null ? 'Any time' : (known?.name ?? 'chosen')
-  const asking = useSignal(false)
+  const choosing = useSignal(false)
   return (
     <>
       <select
@@ -83,7 +83,7 @@ function TimeChoice() {
         onChange={(event) => {
           if (event.currentTarget.value === 'dates') {
             event.currentTarget.value = value
-            asking.value = true
+            choosing.value = true
             return
           }
           const hours = timeRanges.find(({ name }) => name === event.currentTarget.value)?.hours ?? null
@@ -99,12 +99,12 @@ function TimeChoice() {
         {value === 'chosen' && <option value="chosen">Custom range</option>}
         <option value="dates">Choose dates…</option>
       </select>
-      {asking.value && (
+      {choosing.value && (
         <RangeDialog
           sinceMs={Date.parse(since ?? sinceOf(24)) || now()}
           untilMs={until === null ? now() : Date.parse(until) || now()}
           onChoose={(from, to) => go({ since: [isoTime(from)], until: [isoTime(to)] })}
-          onClose={() => (asking.value = false)}
+          onClose={() => (choosing.value = false)}
         />
       )}
     </>

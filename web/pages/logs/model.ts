@@ -111,11 +111,11 @@ function flush(state: State): void {
   state.pending.value = 0
   if (arrived.length === 0) return
   noteOutcomes(state, arrived)
-  const { list, latestGoneMs } = trim(addArrivals(state.list.peek(), arrived), rowsMax)
+  const { list, latestRemovedMs } = trim(addArrivals(state.list.peek(), arrived), rowsMax)
   state.list.value = list
-  if (latestGoneMs === null) return
+  if (latestRemovedMs === null) return
   // The cursor is below the removed rows, so history is fetched again from the latest of them.
-  const untilMs = Math.max(latestGoneMs, state.history.peek().untilMs ?? 0)
+  const untilMs = Math.max(latestRemovedMs, state.history.peek().untilMs ?? 0)
   state.history.value = { cursor: null, untilMs }
 }
 

@@ -86,9 +86,9 @@ function ViewRow({ view, may, run }: { view: SavedView; may: boolean; run: Run }
   const name = useSignal<string | null>(null) // the new name while it is typed
   const search = viewSearch(view.search)
   const rename = (): void => {
-    const wanted = name.peek()?.trim() ?? ''
-    if (wanted === '' || wanted === view.name) name.value = null
-    else void run(() => renameView(view.id, wanted)).then((done) => done && (name.value = null))
+    const trimmed = name.peek()?.trim() ?? ''
+    if (trimmed === '' || trimmed === view.name) name.value = null
+    else void run(() => renameView(view.id, trimmed)).then((done) => done && (name.value = null))
   }
   const remove = (): void => {
     void run(() => deleteView(view.id)).then((done) => done && (deleted.value = view))
@@ -149,12 +149,12 @@ function ViewRow({ view, may, run }: { view: SavedView; may: boolean; run: Run }
 function SaveForm({ views, run }: { views: SavedView[]; run: Run }) {
   const name = useSignal('')
   const field = useId()
-  const wanted = name.value.trim()
-  const replaces = views.some((view) => view.name === wanted)
+  const trimmed = name.value.trim()
+  const replaces = views.some((view) => view.name === trimmed)
   const save = (): void => {
-    if (wanted === '') return
+    if (trimmed === '') return
     const search = viewSearch(place.peek().search)
-    void run(() => saveView({ name: wanted, search })).then((done) => done && (name.value = ''))
+    void run(() => saveView({ name: trimmed, search })).then((done) => done && (name.value = ''))
   }
   return (
     <>

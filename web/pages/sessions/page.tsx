@@ -121,10 +121,10 @@ function List({ newest }: { newest: SessionPage }) {
           page: 'sessions',
           table: 'list',
           all: (signal) => {
-            const asked = sessionParams(query.peek())
-            asked.set('limit', '200')
+            const first = sessionParams(query.peek())
+            first.set('limit', '200')
             return everyRow(async (cursor) => {
-              const params = cursor === null ? asked : new URLSearchParams({ cursor, limit: '200' })
+              const params = cursor === null ? first : new URLSearchParams({ cursor, limit: '200' })
               const page = await sessionApi.list(params, signal)
               return { rows: page.sessions, next: page.nextCursor }
             })

@@ -14,7 +14,7 @@ const sentence = (one: ReturnType<typeof steps>[number] | undefined): string =>
   [one?.sinceStart, one?.what, one?.subject, one?.how, one?.by, one?.detail].filter((part) => part).join(' ')
 
 test('a session is listed from detection to the last call', () => {
-  const told = steps([
+  const timeline = steps([
     event('agent.detected', 0, {
       agent: { vendor: 'Google-Agent', trust: 'detected' },
       metadata: { page: '/p' },
@@ -30,14 +30,14 @@ test('a session is listed from detection to the last call', () => {
     }),
     event('tool.executed', 75, { tool: 'cart.add', outcome: 'error', durationMs: 9, error: 'sold out' }),
   ])
-  expect(told.map(sentence)).toEqual([
+  expect(timeline.map(sentence)).toEqual([
     '0.0 s Detected Google-Agent /p',
     '+0.4 s Identity web-bot-auth presented agent.example',
     '+2.1 s cart.add ran in 84 ms',
     '+9.8 s checkout.pay refused by tool:checkout.pay trust below verified',
     '+1 min cart.add failed after 9 ms sold out',
   ])
-  expect(told.map((one) => one.tone)).toEqual(['allow', 'allow', 'allow', 'block', 'error'])
+  expect(timeline.map((one) => one.tone)).toEqual(['allow', 'allow', 'allow', 'block', 'error'])
 })
 
 test('offsets in seconds, then minutes', () => {

@@ -117,7 +117,7 @@ function FindingList({ findings }: { findings: Finding[] }) {
       <h3>{counted(findings.length, 'finding')}</h3>
       <ul>
         {findings.map((finding) => (
-          <li key={finding.code + finding.says}>
+          <li key={finding.code + finding.message}>
             <span
               class={
                 finding.code === 'instructions' || finding.code === 'hidden' ? 'chip error' : 'chip block'
@@ -125,7 +125,7 @@ function FindingList({ findings }: { findings: Finding[] }) {
             >
               {findingNames[finding.code]}
             </span>{' '}
-            It {finding.says}.{' '}
+            It {finding.message}.{' '}
             <span class="muted">
               In <Text value={pathLabel(finding.where)} max={100} mono />.
             </span>

@@ -32,7 +32,7 @@ test('instructions are reported anywhere in the descriptor', () => {
   expect(lint('find', deep)).toEqual([
     {
       code: 'instructions',
-      says: 'tells the agent to ignore its instructions',
+      message: 'tells the agent to ignore its instructions',
       where: '/inputSchema/properties/q/description',
     },
   ])

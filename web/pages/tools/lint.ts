@@ -6,37 +6,37 @@ export type FindingCode = 'name' | 'description' | 'instructions' | 'hidden' | '
 
 export interface Finding {
   code: FindingCode
-  says: string // a sentence
+  message: string // a sentence
   where: string // field of the descriptor, as a JSON Pointer
 }
 
 const nameRule = /^[A-Za-z0-9_.-]{1,128}$/
 
 /** Phrases that instruct an agent beyond using the tool. They are indications, not proof. */
-const instructionSigns: { pattern: RegExp; says: string }[] = [
+const instructionSigns: { pattern: RegExp; message: string }[] = [
   {
     pattern:
       /\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:previous|prior|above|earlier|other|all|system)\b[^.]{0,40}\b(?:instructions?|prompts?|rules?|messages?|guidelines?)\b/i,
-    says: 'tells the agent to ignore its instructions',
+    message: 'tells the agent to ignore its instructions',
   },
   {
     pattern:
       /\b(?:do not|don't|never|without)\b[^.]{0,30}\b(?:tell|telling|mention|mentioning|inform|informing|reveal|revealing|notify|notifying)\b[^.]{0,30}\b(?:user|human|person|anyone)\b/i,
-    says: 'asks the agent to hide something from its user',
+    message: 'asks the agent to hide something from its user',
   },
   {
     pattern: /<\/?(?:system|important|instructions?|assistant|secret)\b[^>]*>/i,
-    says: 'has a tag that imitates a prompt',
+    message: 'has a tag that imitates a prompt',
   },
   {
     pattern: /\b(?:system prompt|you are now|new instructions?:)/i,
-    says: 'addresses the agent as its operator',
+    message: 'addresses the agent as its operator',
   },
   {
     pattern: /\b(?:before|instead of|after)\b[^.]{0,20}\busing\b[^.]{0,20}\bany other tools?\b/i,
-    says: 'steers the use of other tools',
+    message: 'steers the use of other tools',
   },
-  { pattern: /<!--/, says: 'has a hidden comment' },
+  { pattern: /<!--/, message: 'has a hidden comment' },
 ]
 
 const words = (text: string): Set<string> => new Set(text.split(' '))
@@ -94,13 +94,14 @@ function hiddenCharacters(text: string): string[] {
 /** Findings by severity. A finding that occurs in several places is reported once, at the first. */
 export function lint(name: string, tool: JsonObject): Finding[] {
   const found = new Map<string, Finding>()
-  const add = (code: FindingCode, says: string, where: string): void => {
-    if (!found.has(code + says)) found.set(code + says, { code, says, where })
+  const add = (code: FindingCode, message: string, where: string): void => {
+    if (!found.has(code + message)) found.set(code + message, { code, message, where })
   }
   let looked = 0
   for (const { text, where } of texts(tool, '', 0)) {
     if ((looked += 1) > textsMax) break
-    for (const { pattern, says } of instructionSigns) if (pattern.test(text)) add('instructions', says, where)
+    for (const { pattern, message } of instructionSigns)
+      if (pattern.test(text)) add('instructions', message, where)
     const hidden = hiddenCharacters(text)
     if (hidden.length > 0) add('hidden', `has hidden characters: ${hidden.slice(0, 5).join(', ')}`, where)
   }

@@ -2,12 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { Text } from '../../../components/text.tsx'
-import {
-  webhookApi,
-  type Endpoint,
-  type EndpointMembers,
-  type UnknownType,
-} from '../../../api/webhook-api.ts'
+import { webhookApi, type Endpoint, type EndpointFields, type UnknownType } from '../../../api/webhook-api.ts'
 import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 
 interface EndpointDialogProps {
@@ -28,7 +23,7 @@ function siteList(text: string): string[] {
   return [...new Set(text.split(',').map((part) => part.trim()))].filter((part) => part !== '')
 }
 
-function settingsOf(form: FormData): EndpointMembers {
+function settingsOf(form: FormData): EndpointFields {
   // Not a set: the same wait twice means two retries.
   const waits = textOf(form, 'retryWaits')
     .split(/[\s,]+/)
