@@ -76,20 +76,20 @@ export interface AlsoFilter {
   values: string[] // any of; '' matches events without the field
 }
 
-export interface TallyCut {
+export interface BreakdownBy {
   by: CountedMember | 'agent' // 'agent': vendor, name and purpose together, of events with a name or a purpose
   and?: CountedMember // counts pairs of values, including events without this field
   types?: string[] // any of; a trailing `.*` is a prefix
 }
 
-export interface TallyQuery {
+export interface FilteredCountsQuery {
   orgId: string
   filter: EventFilter // without times and text
   also?: AlsoFilter[]
   edges: number[] // ascending times: an event counts in the step of the last edge at or before it
   by?: 'occurred' | 'received' // the time that `edges` divide; default 'occurred'
   arrivals?: Arrivals // default: all
-  cuts: TallyCut[]
+  breakdowns: BreakdownBy[]
   budgetMs: number
 }
 
@@ -101,13 +101,19 @@ export interface Arrivals {
 }
 
 /** Exact counts of the stored events in one snapshot, without texts and rollups. */
-export interface EventTally {
+export interface FilteredCounts {
   rows: { type: string; outcome: string; startMs: number; count: number }[]
   /**
-   * In the order of `cuts`. `value` null: beyond the limit; '' (pairs only): the event lacks the field. For agents it
-   * is the JSON of `AgentNames`.
+   * In the order of `breakdowns`. `value` null: beyond the limit; '' (pairs only): the event lacks the field. For
+   * agents it is the JSON of `AgentNames`.
    */
-  cuts: { value: string | null; and: string | null; outcome: string; startMs: number; count: number }[][]
+  breakdowns: {
+    value: string | null
+    and: string | null
+    outcome: string
+    startMs: number
+    count: number
+  }[][]
   /** The most events of this time that may have matched and have expired. */
   expired: number
   complete: boolean // false: too many events for the budget, and the counts are empty

@@ -25,7 +25,7 @@ import type {
   EraseCursor,
   EraseResult,
   EventHistogram,
-  EventTally,
+  FilteredCounts,
   ExpireCommand,
   ExpireResult,
   HistogramQuery,
@@ -38,7 +38,7 @@ import type {
   TopQuery,
   TrustReached,
   TrustReachedQuery,
-  TallyQuery,
+  FilteredCountsQuery,
 } from './event-counts.ts'
 import type { IdentityStore } from './identity.ts'
 import type { BatchCount, IngestCountStore } from './ingest-counts.ts'
@@ -151,7 +151,7 @@ export interface EventStore {
   /** Counts agents by vendor, name and purpose. */
   agents(query: AgentsQuery): Promise<AgentCounts>
   /** Counts stored events under any filter. Without a filter, rollups are quicker. */
-  tally(query: TallyQuery): Promise<EventTally>
+  filteredCounts(query: FilteredCountsQuery): Promise<FilteredCounts>
   /** Counts stored events by outcome and time under any filter, newest first, within the budget. */
   histogram(query: HistogramQuery): Promise<EventHistogram>
   /** The most frequent values, and combinations of values, of the newest matching events. */

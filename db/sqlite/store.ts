@@ -135,7 +135,7 @@ function watchFiles(requirePresent: () => Promise<void>): () => void {
 /** These change counts of the past, even where they fail half way. */
 const deletingVerbs = /^(events|orgs|retention)\./
 const countingVerbs =
-  /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|tally|histogram|trustReached|distinct|durations)$/
+  /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|filteredCounts|histogram|trustReached|distinct|durations)$/
 
 /** Counts are answered from the cache while nothing has changed. */
 function cachedRead(threads: Threads, answers: AnswerCache, verb: string, query: unknown): Promise<unknown> {

@@ -1,12 +1,12 @@
 /** The counts of each page: its events, the breakdowns by field, durations of tool calls and active agents. */
 import { agentRows } from './detections.ts'
 import {
-  cut,
-  emptyTally,
+  fieldBreakdown,
+  emptyCounts,
   filteredCounts,
   totalsOf,
   typeCounts,
-  type CutQuery,
+  type FieldBreakdownQuery,
   type Filtered,
 } from './period-counts.ts'
 import { hourlyFilter, periodView, stepAt, stepCount, type CountScope, type Period } from './period.ts'
@@ -25,32 +25,38 @@ import type {
 } from './shapes.ts'
 
 /** The counts of a page and its breakdowns, from hourly counts, or under filters from the events. */
-async function counted<K extends string>(scope: CountScope, queries: { [name in K]: CutQuery }) {
+async function counted<K extends string>(scope: CountScope, queries: { [name in K]: FieldBreakdownQuery }) {
   const { store, orgId, period, rowsMax } = scope
   const names = Object.keys(queries) as K[]
-  const all = names.map((name): CutQuery => ({ ...queries[name], ...(rowsMax !== undefined && { rowsMax }) }))
-  const [sites, { counts, cuts, ...limits }] = await Promise.all([
+  const all = names.map((name): FieldBreakdownQuery => ({
+    ...queries[name],
+    ...(rowsMax !== undefined && { rowsMax }),
+  }))
+  const [sites, { counts, breakdowns, ...limits }] = await Promise.all([
     store.sites.list(orgId),
     fromHours(scope, all) ?? filteredCounts(store.events, orgId, period, period.filter!, all),
   ])
   return {
     shared: { period: { ...periodView(period, sites), ...limits }, totals: totalsOf(counts) },
     counts,
-    tally: (type: string) => counts.types.get(type) ?? emptyTally(period),
-    found: Object.fromEntries(names.map((name, index) => [name, cuts[index]])) as {
+    countsOf: (type: string) => counts.types.get(type) ?? emptyCounts(period),
+    found: Object.fromEntries(names.map((name, index) => [name, breakdowns[index]])) as {
       [name in K]: BreakdownView
     },
   }
 }
 
 /** Null where hourly counts do not suffice. They include events that retention deleted since. */
-function fromHours({ store, orgId, period }: CountScope, queries: CutQuery[]): Promise<Filtered> | null {
+function fromHours(
+  { store, orgId, period }: CountScope,
+  queries: FieldBreakdownQuery[],
+): Promise<Filtered> | null {
   const only = period.filter === undefined ? {} : hourlyFilter(period.filter)
   if (only === null) return null
   return Promise.all([
     typeCounts(store.events, orgId, period, only),
-    Promise.all(queries.map((query) => cut(store.events, orgId, period, query, only))),
-  ]).then(([counts, cuts]) => ({ counts, cuts, expired: 0, complete: true }))
+    Promise.all(queries.map((query) => fieldBreakdown(store.events, orgId, period, query, only))),
+  ]).then(([counts, breakdowns]) => ({ counts, breakdowns, expired: 0, complete: true }))
 }
 
 /** Events by type, as GET /v1/metrics counts them, for pages without counts of their own. */
@@ -65,7 +71,7 @@ export async function periodTotals({ store, orgId, period }: CountScope): Promis
 
 export async function detectCounts(scope: CountScope): Promise<DetectCounts> {
   const types = ['agent.detected']
-  const [{ shared, tally, found }, agents] = await Promise.all([
+  const [{ shared, countsOf, found }, agents] = await Promise.all([
     counted(scope, {
       classes: { by: 'class', types, stepped: true },
       vendors: { by: 'vendor', types, stepped: true },
@@ -75,21 +81,21 @@ export async function detectCounts(scope: CountScope): Promise<DetectCounts> {
     }),
     agentRows(scope.store.events, scope),
   ])
-  const detected = tally('agent.detected')
-  return { ...shared, detected, missed: tally('agent.missed'), agents, ...found }
+  const detected = countsOf('agent.detected')
+  return { ...shared, detected, missed: countsOf('agent.missed'), agents, ...found }
 }
 
 export async function authCounts(scope: CountScope): Promise<AuthCounts> {
   const types = ['auth.identity_presented']
-  const { shared, tally, found } = await counted(scope, {
+  const { shared, countsOf, found } = await counted(scope, {
     protocols: { by: 'protocol', types, stepped: true },
     trusts: { by: 'trust', types, stepped: true },
     vendors: { by: 'vendor', types },
   })
   return {
     ...shared,
-    presented: tally('auth.identity_presented'),
-    cleared: tally('auth.identity_cleared'),
+    presented: countsOf('auth.identity_presented'),
+    cleared: countsOf('auth.identity_cleared'),
     ...found,
   }
 }
@@ -97,14 +103,14 @@ export async function authCounts(scope: CountScope): Promise<AuthCounts> {
 /** A denial is one `authz.evaluated`; the blocked tool call that follows does not count again. */
 export async function authzCounts(scope: CountScope): Promise<AuthzCounts> {
   const types = ['authz.evaluated']
-  const { shared, tally, found } = await counted(scope, {
+  const { shared, countsOf, found } = await counted(scope, {
     decisions: { by: 'decision', types, stepped: true },
     tools: { by: 'tool', types },
     rules: { by: 'ruleId', types },
     reasons: { by: 'reason', types },
     vendors: { by: 'vendor', types },
   })
-  return { ...shared, evaluated: tally('authz.evaluated'), ...found }
+  return { ...shared, evaluated: countsOf('authz.evaluated'), ...found }
 }
 
 export async function analyticsCounts(scope: CountScope): Promise<AnalyticsCounts> {

@@ -58,12 +58,12 @@ function vendorsOf({ store, orgId, period: { sinceMs, untilMs, siteIds } }: Coun
 /** Without hours: when not all events are read, the first one is unknown. */
 async function filteredVendors({ store, orgId, period }: CountScope, { filter, also }: CountFilter) {
   const { sinceMs, untilMs, siteIds } = period
-  const { cuts } = await store.events.tally({
+  const { breakdowns } = await store.events.filteredCounts({
     ...{ orgId, also, edges: [sinceMs, untilMs], budgetMs: limits.filteredCountMsMax },
     filter: { ...filter, ...(siteIds && { siteIds }) },
-    cuts: [{ by: 'vendor' }],
+    breakdowns: [{ by: 'vendor' }],
   })
-  return { rows: (cuts[0] ?? []).map((row) => ({ ...row, firstMs: sinceMs })) }
+  return { rows: (breakdowns[0] ?? []).map((row) => ({ ...row, firstMs: sinceMs })) }
 }
 
 const vendorFields = ['class', 'trust', 'page', 'tool', 'userAgent', 'subject'] as const

@@ -1,12 +1,12 @@
 /** Vendors beyond a page's maximum count as one, and no detection is missing. */
 import { expect, test } from 'bun:test'
-import { cutRowsMax } from './period-counts.ts'
+import { breakdownRowsMax } from './period-counts.ts'
 import { largestVendors } from './detections.ts'
 
 const named = (name: string) => ({ name })
 
 test('the largest vendors keep their names, the others count as one with those past the value limit', () => {
-  const rows = Array.from({ length: cutRowsMax + 10 }, (_, n) => ({
+  const rows = Array.from({ length: breakdownRowsMax + 10 }, (_, n) => ({
     class: named(n % 2 === 0 ? 'dom' : 'crawler'),
     vendor: named(`vendor ${n}`),
     count: 1_000 - n,
@@ -15,11 +15,11 @@ test('the largest vendors keep their names, the others count as one with those p
   const cells = largestVendors(rows)
   const sum = (list: { count: number }[]) => list.reduce((all, { count }) => all + count, 0)
   expect(sum(cells)).toBe(sum(rows))
-  expect(new Set(cells.map(({ vendor }) => JSON.stringify(vendor))).size).toBe(cutRowsMax)
+  expect(new Set(cells.map(({ vendor }) => JSON.stringify(vendor))).size).toBe(breakdownRowsMax)
   const other = cells.filter(({ vendor }) => vendor === 'other')
   // The dom one with what was "other" already, and the crawlers apart from it.
   expect(other.map(({ class: of }) => of)).toEqual([named('crawler'), named('dom')])
-  expect(sum(other)).toBe(5_000 + sum(rows.slice(cutRowsMax - 1, -1)))
+  expect(sum(other)).toBe(5_000 + sum(rows.slice(breakdownRowsMax - 1, -1)))
 })
 
 test('a vendor with the name of a state is not that state', () => {

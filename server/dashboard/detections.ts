@@ -1,13 +1,13 @@
 /** The detections of a period: by agent with those blocked and before, by class and vendor, by trust. */
 import { limits } from '../limits.ts'
-import { cutRowsMax, edgesFor } from './period-counts.ts'
+import { breakdownRowsMax, edgesFor } from './period-counts.ts'
 import type { AgentCounts, AgentNames, ClassVendor, EventStore } from '../../db/contract/store.ts'
 import type { CountFilter, CountScope, Period } from './period.ts'
 import type { AgentRow, DetectMatrix, DetectTrust } from './shapes.ts'
 
 export async function agentRows(
-  events: Pick<EventStore, 'agents' | 'tally'>,
-  { orgId, period, rowsMax = cutRowsMax }: { orgId: string; period: Period; rowsMax?: number },
+  events: Pick<EventStore, 'agents' | 'filteredCounts'>,
+  { orgId, period, rowsMax = breakdownRowsMax }: { orgId: string; period: Period; rowsMax?: number },
 ): Promise<AgentRow[]> {
   if (period.filter) return agentRowsOf(await filteredAgents(events, orgId, period, period.filter), rowsMax)
   const of = { orgId, types: ['agent.detected'], ...(period.siteIds && { siteIds: period.siteIds }) }
@@ -22,21 +22,21 @@ export async function agentRows(
 
 /** The same under filters, counted event by event. */
 async function filteredAgents(
-  events: Pick<EventStore, 'tally'>,
+  events: Pick<EventStore, 'filteredCounts'>,
   orgId: string,
   period: Period,
   { filter, also }: CountFilter,
 ): Promise<Found> {
-  const { cuts } = await events.tally({
+  const { breakdowns } = await events.filteredCounts({
     ...{ orgId, also, edges: edgesFor(period), budgetMs: limits.filteredCountMsMax },
     filter: { ...filter, ...(period.siteIds && { siteIds: period.siteIds }) },
-    cuts: [
+    breakdowns: [
       { by: 'agent', types: ['agent.detected'] },
       { by: 'agent', types: ['authz.evaluated'] },
     ],
   })
-  const rowsOf = (cut: number, isMeant: (startMs: number, outcome: string) => boolean) =>
-    (cuts[cut] ?? [])
+  const rowsOf = (index: number, isMeant: (startMs: number, outcome: string) => boolean) =>
+    (breakdowns[index] ?? [])
       .filter(({ startMs, outcome }) => isMeant(startMs, outcome))
       .map(({ value, count }) => ({ ...(JSON.parse(value ?? others) as AgentNames), count }))
   const isNow = (startMs: number): boolean => startMs >= period.sinceMs
@@ -83,20 +83,20 @@ export async function detectMatrix({ store, orgId, period, rowsMax }: CountScope
 
 /** The same under filters, counted event by event. */
 async function filteredPairs(
-  events: Pick<EventStore, 'tally'>,
+  events: Pick<EventStore, 'filteredCounts'>,
   orgId: string,
   { sinceMs, untilMs, siteIds }: CountScope['period'],
   { filter, also }: CountFilter,
 ): Promise<ClassVendor['rows']> {
-  const { cuts } = await events.tally({
+  const { breakdowns } = await events.filteredCounts({
     ...{ orgId, also, edges: [sinceMs, untilMs], budgetMs: limits.filteredCountMsMax },
     filter: { ...filter, ...(siteIds && { siteIds }) },
-    cuts: [{ by: 'class', and: 'vendor', types: ['agent.detected'] }],
+    breakdowns: [{ by: 'class', and: 'vendor', types: ['agent.detected'] }],
   })
   const nameOf = (value: string | null) =>
     value === null ? 'other' : value === '' ? 'missing' : { name: value }
   const pairs = new Map<string, ClassVendor['rows'][number]>()
-  for (const { value, and, count } of cuts[0] ?? []) {
+  for (const { value, and, count } of breakdowns[0] ?? []) {
     const key = JSON.stringify([value, and])
     const row = pairs.get(key) ?? { class: nameOf(value), vendor: nameOf(and), count: 0 }
     pairs.set(key, { ...row, count: row.count + count })
@@ -107,7 +107,7 @@ async function filteredPairs(
 /** As many vendors as a page can show; the rest as one row, so that the sums stay complete. */
 export function largestVendors(
   rows: ClassVendor['rows'],
-  vendorsMax: number = cutRowsMax,
+  vendorsMax: number = breakdownRowsMax,
 ): DetectMatrix['cells'] {
   const totals = new Map<string, number>()
   const keyOf = (value: unknown): string => JSON.stringify(value)

@@ -1,7 +1,7 @@
 /** A breakdown sums the steps and outcomes of each value, returns the largest values, and loses no event. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { cutRowsMax, makeCut } from './period-counts.ts'
+import { breakdownRowsMax, makeBreakdown } from './period-counts.ts'
 import type { Period } from './period.ts'
 
 const hourMs = 3_600_000
@@ -21,21 +21,21 @@ const sum = (rows: readonly { count: number }[]) => rows.reduce((total, { count 
 test('every event is in one row, one outcome and, with steps, one step', () => {
   fc.assert(
     fc.property(fc.array(row), fc.array(row), (now, before) => {
-      const cut = makeCut({ rows: now }, { rows: before }, period, { stepped: true })
-      expect(sum(cut.rows) + (cut.more?.count ?? 0)).toBe(sum(now))
-      for (const one of cut.rows) {
+      const breakdown = makeBreakdown({ rows: now }, { rows: before }, period, { stepped: true })
+      expect(sum(breakdown.rows) + (breakdown.more?.count ?? 0)).toBe(sum(now))
+      for (const one of breakdown.rows) {
         expect(Object.values(one.outcomes).reduce((total, count) => total + count, 0)).toBe(one.count)
         if (one.steps) expect(one.steps.reduce((total, count) => total + count, 0)).toBe(one.count)
         expect(one.before).toBe(sum(before.filter(({ value }) => value === one.value)))
       }
-      const counts = cut.rows.map((one) => one.count)
+      const counts = breakdown.rows.map((one) => one.count)
       expect(counts).toEqual(counts.toSorted((a, b) => b - a))
     }),
   )
 })
 
 test('values beyond the maximum of rows are summed', () => {
-  const rows = Array.from({ length: cutRowsMax + 7 }, (_, index) => ({
+  const rows = Array.from({ length: breakdownRowsMax + 7 }, (_, index) => ({
     value: `v${index}`,
     outcome: 'success',
     startMs: 0,
@@ -43,9 +43,9 @@ test('values beyond the maximum of rows are summed', () => {
     lastMs: 0,
     count: index < 5 ? 100 : 1,
   }))
-  const cut = makeCut({ rows }, { rows: rows.slice(-3) }, period)
-  expect(cut.rows).toHaveLength(cutRowsMax)
-  expect(cut.more?.values).toBe(7)
-  expect(cut.more?.count).toBe(7)
-  expect(sum(cut.rows) + 7).toBe(sum(rows))
+  const breakdown = makeBreakdown({ rows }, { rows: rows.slice(-3) }, period)
+  expect(breakdown.rows).toHaveLength(breakdownRowsMax)
+  expect(breakdown.more?.values).toBe(7)
+  expect(breakdown.more?.count).toBe(7)
+  expect(sum(breakdown.rows) + 7).toBe(sum(rows))
 })

@@ -9,14 +9,14 @@ import type {
   CountedMember,
   EventFilter,
   EventStore,
-  EventTally,
+  FilteredCounts,
   MetricsRow,
 } from '../../db/contract/store.ts'
-import type { BreakdownView, BreakdownRow, OutcomeTally, Tally, Totals } from './shapes.ts'
+import type { BreakdownView, BreakdownRow, PeriodCount, EventCounts, Totals } from './shapes.ts'
 
 export interface TypeCounts {
-  all: Tally
-  types: Map<string, Tally>
+  all: EventCounts
+  types: Map<string, EventCounts>
 }
 
 /** Types with events in the period; types of the previous period alone are omitted. */
@@ -39,7 +39,7 @@ export async function typeCounts(
     ({ type, outcome }) =>
       sharedTypes([type], only.types)?.length !== 0 && only.outcomes?.includes(outcome) !== false,
   )
-  return tallyTypes(matching, period)
+  return countTypes(matching, period)
 }
 
 /** All rows of a range, queried in halves when one response cannot hold them. */
@@ -56,37 +56,37 @@ async function hourRows(
   return first.concat(await hourRows(events, orgId, { ...time, sinceMs: middleMs }))
 }
 
-const noCount = (steps: number): OutcomeTally => ({
+const noCount = (steps: number): PeriodCount => ({
   count: 0,
   before: 0,
   steps: Array<number>(steps).fill(0),
 })
 
 /** Zero counts, for a type without events. */
-export function emptyTally(period: Period): Tally {
+export function emptyCounts(period: Period): EventCounts {
   return { ...noCount(stepCount(period)), outcomes: {} }
 }
 
-function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCounts {
+function countTypes(rows: readonly MetricsRow[], period: Period): TypeCounts {
   const steps = stepCount(period)
-  const all = emptyTally(period)
-  const types = new Map<string, Tally>()
-  const outcomeOf = (tally: Tally, outcome: string): OutcomeTally => {
+  const all = emptyCounts(period)
+  const types = new Map<string, EventCounts>()
+  const outcomeOf = (counts: EventCounts, outcome: string): PeriodCount => {
     // Own properties only: an outcome may have the name of a property that every object has.
-    if (!Object.hasOwn(tally.outcomes, outcome)) tally.outcomes[outcome] = noCount(steps)
-    return tally.outcomes[outcome] as OutcomeTally
+    if (!Object.hasOwn(counts.outcomes, outcome)) counts.outcomes[outcome] = noCount(steps)
+    return counts.outcomes[outcome] as PeriodCount
   }
   for (const { type, outcome, bucketStartMs, count } of rows) {
     // A current range leaves a few hours between the two periods uncounted.
     if (bucketStartMs >= period.before.untilMs && bucketStartMs < period.sinceMs) continue
-    const tallyOfType = types.get(type) ?? emptyTally(period)
-    types.set(type, tallyOfType)
-    for (const tally of [all, outcomeOf(all, outcome), tallyOfType, outcomeOf(tallyOfType, outcome)]) {
-      if (bucketStartMs < period.sinceMs) tally.before += count
+    const ofType = types.get(type) ?? emptyCounts(period)
+    types.set(type, ofType)
+    for (const counts of [all, outcomeOf(all, outcome), ofType, outcomeOf(ofType, outcome)]) {
+      if (bucketStartMs < period.sinceMs) counts.before += count
       else {
         const step = stepAt(period, bucketStartMs)
-        tally.count += count
-        tally.steps[step] = (tally.steps[step] ?? 0) + count
+        counts.count += count
+        counts.steps[step] = (counts.steps[step] ?? 0) + count
       }
     }
   }
@@ -94,21 +94,21 @@ function tallyTypes(rows: readonly MetricsRow[], period: Period): TypeCounts {
 }
 
 /** Rows per response: a thousand vendors per hour would otherwise grow without bound. */
-export const cutRowsMax = 500
+export const breakdownRowsMax = 500
 const steppedRowsMax = 8
 
-export interface CutQuery {
+export interface FieldBreakdownQuery {
   by: CountedMember
   types?: string[]
   stepped?: boolean
-  rowsMax?: number // default: `cutRowsMax`
+  rowsMax?: number // default: `breakdownRowsMax`
 }
 
-export async function cut(
+export async function fieldBreakdown(
   events: Pick<EventStore, 'breakdown'>,
   orgId: string,
   period: Period,
-  { by, types: queried, stepped = false, rowsMax = cutRowsMax }: CutQuery,
+  { by, types: queried, stepped = false, rowsMax = breakdownRowsMax }: FieldBreakdownQuery,
   only: Pick<EventFilter, 'types' | 'outcomes'> = {},
 ): Promise<BreakdownView> {
   const types = sharedTypes(queried, only.types)
@@ -122,14 +122,14 @@ export async function cut(
   const matching = ({ rows }: Breakdown) => ({
     rows: rows.filter(({ outcome }) => only.outcomes?.includes(outcome) !== false),
   })
-  return makeCut(matching(now), matching(before), period, { stepped, rowsMax })
+  return makeBreakdown(matching(now), matching(before), period, { stepped, rowsMax })
 }
 
-export function makeCut(
+export function makeBreakdown(
   now: Breakdown,
   before: Breakdown,
   period: Period,
-  { stepped = false, rowsMax = cutRowsMax }: Pick<CutQuery, 'stepped' | 'rowsMax'> = {},
+  { stepped = false, rowsMax = breakdownRowsMax }: Pick<FieldBreakdownQuery, 'stepped' | 'rowsMax'> = {},
 ): BreakdownView {
   const rows = new Map<string | null, BreakdownRow>()
   const rowOf = (value: string | null): BreakdownRow => {
@@ -172,7 +172,7 @@ function compare(a: string, b: string): number {
 
 export interface Filtered {
   counts: TypeCounts
-  cuts: BreakdownView[]
+  breakdowns: BreakdownView[]
   /** Upper bound of the matching events that retention deleted. */
   expired: number
   complete: boolean
@@ -186,29 +186,33 @@ export function edgesFor({ before, edges, untilMs }: Period): number[] {
 }
 
 export async function filteredCounts(
-  events: Pick<EventStore, 'tally'>,
+  events: Pick<EventStore, 'filteredCounts'>,
   orgId: string,
   period: Period,
   { filter, also }: CountFilter,
-  queries: CutQuery[],
+  queries: FieldBreakdownQuery[],
 ): Promise<Filtered> {
-  const tally = await events.tally({
+  const found = await events.filteredCounts({
     ...{ orgId, also, edges: edgesFor(period), budgetMs: limits.filteredCountMsMax },
     filter: { ...filter, ...(period.siteIds && { siteIds: period.siteIds }) },
-    cuts: queries.map(({ by, types }) => ({ by, ...(types && { types }) })),
+    breakdowns: queries.map(({ by, types }) => ({ by, ...(types && { types }) })),
   })
-  const { rows, expired, complete } = tally
+  const { rows, expired, complete } = found
   const counted = rows.map(({ startMs, ...row }) => ({ ...row, siteId: '', bucketStartMs: startMs }))
-  const cuts = queries.map((query, index) => cutOf(tally.cuts[index] ?? [], period, query))
-  return { counts: tallyTypes(counted, period), cuts, expired, complete }
+  const breakdowns = queries.map((query, index) => breakdownOf(found.breakdowns[index] ?? [], period, query))
+  return { counts: countTypes(counted, period), breakdowns, expired, complete }
 }
 
-function cutOf(rows: EventTally['cuts'][number], period: Period, query: CutQuery): BreakdownView {
+function breakdownOf(
+  rows: FilteredCounts['breakdowns'][number],
+  period: Period,
+  query: FieldBreakdownQuery,
+): BreakdownView {
   const of = rows.map(({ value, outcome, startMs, count }) => ({
     ...{ value, outcome, startMs, count },
     ...{ firstMs: startMs, lastMs: startMs },
   }))
   const now = of.filter(({ startMs }) => startMs >= period.sinceMs)
   const before = of.filter(({ startMs }) => startMs < period.before.untilMs && startMs < period.sinceMs)
-  return makeCut({ rows: now }, { rows: before }, period, query)
+  return makeBreakdown({ rows: now }, { rows: before }, period, query)
 }

@@ -29,15 +29,15 @@ export interface Totals {
   totals: { [type: string]: number } // events of the period by type
 }
 
-export interface OutcomeTally {
+export interface PeriodCount {
   count: number
   before: number // in the previous period
   steps: number[]
 }
 
 /** Events of one or several types. */
-export interface Tally extends OutcomeTally {
-  outcomes: { [outcome: string]: OutcomeTally }
+export interface EventCounts extends PeriodCount {
+  outcomes: { [outcome: string]: PeriodCount }
 }
 
 export interface BreakdownRow {
@@ -55,8 +55,8 @@ export interface BreakdownView {
 }
 
 export interface DetectCounts extends Totals {
-  detected: Tally
-  missed: Tally
+  detected: EventCounts
+  missed: EventCounts
   classes: BreakdownView
   vendors: BreakdownView
   decided: BreakdownView // decisions by vendor, for their blocked share
@@ -76,15 +76,15 @@ export interface AgentRow {
 }
 
 export interface AuthCounts extends Totals {
-  presented: Tally
-  cleared: Tally
+  presented: EventCounts
+  cleared: EventCounts
   protocols: BreakdownView
   trusts: BreakdownView
   vendors: BreakdownView
 }
 
 export interface AuthzCounts extends Totals {
-  evaluated: Tally
+  evaluated: EventCounts
   decisions: BreakdownView
   tools: BreakdownView
   rules: BreakdownView
@@ -93,8 +93,8 @@ export interface AuthzCounts extends Totals {
 }
 
 export interface AnalyticsCounts extends Totals {
-  all: Tally
-  types: { [type: string]: Tally }
+  all: EventCounts
+  types: { [type: string]: EventCounts }
   classes: BreakdownView
   vendors: BreakdownView
   tools: BreakdownView

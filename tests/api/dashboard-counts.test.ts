@@ -12,7 +12,7 @@ import type {
   DetectTrust,
   IdentityDetail,
   PeriodView,
-  Tally,
+  EventCounts,
   VendorDetail,
   Why,
 } from '../../server/dashboard/shapes.ts'
@@ -68,7 +68,7 @@ const seenOf = ({ sessionId, siteId, type, occurredAt, agent }: TestEvent) => ({
   ...{ sessionId, siteId, type, atMs: Date.parse(occurredAt), trust: agent?.trust ?? null },
 })
 
-function tallyOf(period: PeriodView, of: (one: TestEvent) => boolean): Tally {
+function countsOf(period: PeriodView, of: (one: TestEvent) => boolean): EventCounts {
   const [now, before] = [period, period.before].map((range) => within(range, period.siteIds).filter(of))
   const { edges } = period
   const count = (outcome: string | null) => {
@@ -84,8 +84,8 @@ function tallyOf(period: PeriodView, of: (one: TestEvent) => boolean): Tally {
 }
 
 /** `of` gives the value of an event; nothing or an empty text is the same as a missing member. */
-function expectCut(
-  cut: BreakdownView,
+function expectBreakdown(
+  breakdown: BreakdownView,
   period: PeriodView,
   of: (one: TestEvent) => string | null | undefined,
 ): void {
@@ -105,13 +105,13 @@ function expectCut(
     const value = of(one)
     if (value != null && value !== '') at(value).before += 1
   }
-  const told = cut.rows.map(({ value, count, before, outcomes, steps }) => {
+  const returned = breakdown.rows.map(({ value, count, before, outcomes, steps }) => {
     if (steps) expect([value, steps.reduce((sum, one) => sum + one, 0)]).toEqual([value, count])
     return [value, count, before, outcomes['blocked'] ?? 0]
   })
   const counted = [...values].map(([value, one]) => [value, one.count, one.before, one.blocked])
   const order = (a: unknown[], b: unknown[]) => (String(a[0]) < String(b[0]) ? -1 : 1)
-  expect(told.sort(order)).toEqual(counted.sort(order) as never)
+  expect(returned.sort(order)).toEqual(counted.sort(order) as never)
 }
 
 const ranges = [
@@ -141,15 +141,15 @@ test.each(ranges)(
     const of = detect.period
     filters = of.filters
     expect([of.filters.length, of.complete, of.expired]).toEqual([range.split('filter=').length - 1, true, 0])
-    expect(detect.detected).toEqual(tallyOf(of, (one) => one.type === 'agent.detected'))
-    expect(detect.missed).toEqual(tallyOf(of, (one) => one.type === 'agent.missed'))
+    expect(detect.detected).toEqual(countsOf(of, (one) => one.type === 'agent.detected'))
+    expect(detect.missed).toEqual(countsOf(of, (one) => one.type === 'agent.missed'))
     expect(within(of, of.siteIds).length).toBeGreaterThan(filters.length > 2 ? 1 : 3)
-    expectCut(
+    expectBreakdown(
       detect.classes,
       of,
       only('agent.detected', (one) => one.agent?.class),
     )
-    expectCut(
+    expectBreakdown(
       detect.vendors,
       of,
       only('agent.detected', (one) => one.agent?.vendor),
@@ -161,44 +161,44 @@ test.each(ranges)(
       complete: true,
       isTooMuch: false,
     })
-    expectCut(
+    expectBreakdown(
       detect.decided,
       of,
       only('authz.evaluated', (one) => one.agent?.vendor),
     )
     const auth = await ask<AuthCounts>(`/api/auth${range}`)
-    expect(auth.presented).toEqual(tallyOf(auth.period, (one) => one.type === 'auth.identity_presented'))
-    expectCut(
+    expect(auth.presented).toEqual(countsOf(auth.period, (one) => one.type === 'auth.identity_presented'))
+    expectBreakdown(
       auth.protocols,
       auth.period,
       only('auth.identity_presented', (one) => one.metadata.protocol),
     )
     const authz = await ask<AuthzCounts>(`/api/authz${range}`)
-    expect(authz.evaluated).toEqual(tallyOf(authz.period, (one) => one.type === 'authz.evaluated'))
-    expectCut(
+    expect(authz.evaluated).toEqual(countsOf(authz.period, (one) => one.type === 'authz.evaluated'))
+    expectBreakdown(
       authz.tools,
       authz.period,
       only('authz.evaluated', (one) => one.tool),
     )
-    expectCut(
+    expectBreakdown(
       authz.rules,
       authz.period,
       only('authz.evaluated', (one) => one.policy?.ruleId),
     )
     const derived: { [outcome: string]: string } = { blocked: 'deny', success: 'allow' }
-    expectCut(
+    expectBreakdown(
       authz.decisions,
       authz.period,
       only('authz.evaluated', (one) => one.policy?.decision ?? derived[one.outcome]),
     )
     const analytics = await ask<AnalyticsCounts>(`/api/analytics${range}`)
-    expect(analytics.all).toEqual(tallyOf(analytics.period, () => true))
+    expect(analytics.all).toEqual(countsOf(analytics.period, () => true))
     for (const type of types) {
-      const wanted = tallyOf(analytics.period, (one) => one.type === type)
+      const wanted = countsOf(analytics.period, (one) => one.type === type)
       if (wanted.count + wanted.before === 0) expect(analytics.types[type]).toBeUndefined()
       else expect(analytics.types[type]).toEqual(wanted)
     }
-    expectCut(analytics.pages, analytics.period, (one) => one.metadata.page)
+    expectBreakdown(analytics.pages, analytics.period, (one) => one.metadata.page)
     const matrix = await ask<DetectMatrix>(`/api/detect/matrix${range}`)
     expect(matrix.counted).toBe(detect.detected.count)
     expect(matrix.cells.reduce((sum, { count }) => sum + count, 0)).toBe(detect.detected.count)

@@ -63,8 +63,8 @@ test('counts by vendor, name and purpose together, of a site, of all and under f
     })
     expect(told.length).toBe(counts.size)
     expect(new Map(told)).toEqual(counts)
-    for (const [by, cut] of [['name', names] as const, ['purpose', purposes] as const]) {
-      for (const { value, count, before } of cut.rows) {
+    for (const [by, breakdown] of [['name', names] as const, ['purpose', purposes] as const]) {
+      for (const { value, count, before } of breakdown.rows) {
         const mine = agents.filter((one) => typeof one[by] === 'object' && one[by].name === value)
         const sum = (of: 'count' | 'before') => mine.reduce((total, one) => total + one[of], 0)
         expect([value, count, before]).toEqual([value, sum('count'), sum('before')])

@@ -46,14 +46,14 @@ function recount(
     const hour = hourOf(one.occurredAt)
     return hour >= since && (until === null || hour < until) && (siteIds?.includes(one.siteId) ?? true)
   })
-  const tally = (of: (one: TestEvent) => string) => {
+  const countBy = (of: (one: TestEvent) => string) => {
     const counts: { [key: string]: number } = {}
     for (const one of counted) counts[of(one)] = (counts[of(one)] ?? 0) + 1
     return counts
   }
   const orgId = server.org.id
   const rows = Object.entries(
-    tally(({ occurredAt, siteId, type, outcome }) =>
+    countBy(({ occurredAt, siteId, type, outcome }) =>
       JSON.stringify([hourOf(occurredAt), siteId, type, outcome]),
     ),
   )
@@ -66,9 +66,9 @@ function recount(
     since,
     until,
     total: counted.length,
-    byType: tally((one) => one.type),
-    byOutcome: tally((one) => one.outcome),
-    byHour: Object.entries(tally((one) => hourOf(one.occurredAt)))
+    byType: countBy((one) => one.type),
+    byOutcome: countBy((one) => one.outcome),
+    byHour: Object.entries(countBy((one) => hourOf(one.occurredAt)))
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([hour, count]) => ({ hour, count })),
     rows,

@@ -72,7 +72,7 @@ const timed = (events: TestEvent[]): Timed[] =>
 
 function modelOf(id: string): Session {
   const own = timed(sent).filter((one) => one.sessionId === id)
-  const tally = (of: (one: Timed) => string) => {
+  const countBy = (of: (one: Timed) => string) => {
     const counts: { [key: string]: number } = {}
     for (const one of own) counts[of(one)] = (counts[of(one)] ?? 0) + 1
     return counts
@@ -86,8 +86,8 @@ function modelOf(id: string): Session {
     lastSeenAt: own.at(-1)!.occurredAt,
     events: own.length,
     agent: { class: best.agent.class, vendor: best.agent.vendor, trust: best.agent.trust },
-    byPillar: tally((one) => one.type.split('.')[0]!),
-    byOutcome: tally((one) => one.outcome),
+    byPillar: countBy((one) => one.type.split('.')[0]!),
+    byOutcome: countBy((one) => one.outcome),
   }
 }
 

@@ -37,7 +37,7 @@ export const newestFirst = (events: EventRecord[]) =>
 const hourMs = 3_600_000
 const hourOf = ({ occurredAtMs }: EventRecord) => Math.floor(occurredAtMs / hourMs) * hourMs
 
-function tally<K extends string | number>(
+function countBy<K extends string | number>(
   events: EventRecord[],
   keyOf: (event: EventRecord) => K | null,
 ): Map<K, number> {
@@ -63,9 +63,9 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
     const counted = events.filter(isIn)
     const metrics = reader.metrics({ orgId, sinceMs, untilMs, rowsMax: 100_000 })
     expect(metrics.total).toBe(counted.length)
-    expect(metrics.byType).toEqual(Object.fromEntries(tally(counted, ({ type }) => type)))
-    expect(metrics.byOutcome).toEqual(Object.fromEntries(tally(counted, ({ outcome }) => outcome)))
-    const byHour = [...tally(counted, hourOf)].toSorted(([a], [b]) => a - b)
+    expect(metrics.byType).toEqual(Object.fromEntries(countBy(counted, ({ type }) => type)))
+    expect(metrics.byOutcome).toEqual(Object.fromEntries(countBy(counted, ({ outcome }) => outcome)))
+    const byHour = [...countBy(counted, hourOf)].toSorted(([a], [b]) => a - b)
     expect(metrics.byHour).toEqual(byHour.map(([hourStartMs, count]) => ({ hourStartMs, count })))
     const rowKey = (siteId: string, startMs: number, type: string, outcome: string) =>
       `${startMs} ${siteId} ${type} ${outcome}`
@@ -75,7 +75,7 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
     ])
     expect(rows.length).toBe(new Set(rows.map(([key]) => key)).size)
     expect(new Map(rows)).toEqual(
-      tally(counted, (event) => rowKey(event.siteId, hourOf(event), event.type, event.outcome)),
+      countBy(counted, (event) => rowKey(event.siteId, hourOf(event), event.type, event.outcome)),
     )
     isSameAsText(metrics, reader.metricsText({ orgId, sinceMs, untilMs, rowsMax: 100_000 }), orgId)
     const few = reader.metrics({ orgId, sinceMs, untilMs, siteIds: ['demo'], rowsMax: 2 })
@@ -83,7 +83,7 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
     expect(few.total).toBe(ofDemo.length)
     expect(few.rows.length).toBeLessThanOrEqual(2)
     expect(few.truncated).toBe(
-      tally(ofDemo, (event) => rowKey('demo', hourOf(event), event.type, event.outcome)).size > 2,
+      countBy(ofDemo, (event) => rowKey('demo', hourOf(event), event.type, event.outcome)).size > 2,
     )
     const tools = reader.breakdown({
       orgId,
@@ -96,7 +96,7 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
     expect(
       new Map(tools.rows.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count])),
     ).toEqual(
-      tally(counted, (event) =>
+      countBy(counted, (event) =>
         event.tool === null || event.type !== 'tool.executed'
           ? null
           : `${dayOf(event)} ${event.tool} ${event.outcome}`,
@@ -109,7 +109,7 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
     expect(
       new Map(whole.rows.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count])),
     ).toEqual(
-      tally(counted, (event) =>
+      countBy(counted, (event) =>
         event.page === null || event.siteId !== 'shop' ? null : `${start} ${event.page} ${event.outcome}`,
       ),
     )
@@ -129,7 +129,7 @@ function agreesInAgents(
   const told = (text: string | null) => (text === null ? 'missing' : `name ${text}`)
   expect(keys.length).toBe(new Set(keys).size)
   expect(new Map(rows.map(({ count }, at) => [keys[at], count]))).toEqual(
-    tally(shop, ({ type, vendor, name, purpose }) =>
+    countBy(shop, ({ type, vendor, name, purpose }) =>
       type !== 'agent.detected' || (name ?? purpose) === null
         ? null
         : [vendor, name, purpose].map(told).join(', '),
@@ -138,7 +138,7 @@ function agreesInAgents(
   for (const by of ['name', 'purpose'] as const) {
     const found = reader.breakdown({ ...range, siteIds: ['shop'], by, stepMs: 24 * hourMs }).rows
     expect(new Map(found.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count]))).toEqual(
-      tally(shop, (event) => (event[by] === null ? null : `${dayOf(event)} ${event[by]} ${event.outcome}`)),
+      countBy(shop, (event) => (event[by] === null ? null : `${dayOf(event)} ${event[by]} ${event.outcome}`)),
     )
   }
 }
@@ -220,10 +220,12 @@ function agreesInDurations({ reader }: Engine, orgId: string, counted: EventReco
     const startOf = ({ occurredAtMs }: EventRecord) =>
       stepMs === null ? sinceMs : Math.floor(occurredAtMs / stepMs) * stepMs
     const keyOf = (event: EventRecord) => `${startOf(event)} ${event.tool}`
-    expect(new Map(rows.map((row) => [`${row.startMs} ${row.tool}`, row.count]))).toEqual(tally(timed, keyOf))
+    expect(new Map(rows.map((row) => [`${row.startMs} ${row.tool}`, row.count]))).toEqual(
+      countBy(timed, keyOf),
+    )
     const of = { orgId, sinceMs, untilMs: null, siteIds: ['shop'], stepMs }
     const together = reader.durations({ ...of, together: true }).rows
-    expect(new Map(together.map((row) => [row.startMs, row.count]))).toEqual(tally(timed, startOf))
+    expect(new Map(together.map((row) => [row.startMs, row.count]))).toEqual(countBy(timed, startOf))
     const groups = groupBy(timed, keyOf)
     const groupsTogether = groupBy(timed, (event) => `${startOf(event)} null`)
     for (const { tool, startMs, count, ...found } of [...rows, ...together]) {
@@ -251,7 +253,7 @@ function agreesInColumns({ reader }: Engine, orgId: string, events: EventRecord[
   const bars = reader.histogram({ orgId, filter, edges, budgetMs: 60_000 })
   expect(bars.exactSinceMs).toBe(first)
   expect(new Map(bars.rows.map((row) => [`${row.outcome} ${row.startMs}`, row.count]))).toEqual(
-    tally(
+    countBy(
       events.filter((one) => one.outcome === 'success' && one.siteId === 'shop'),
       (one) => `${one.outcome} ${edges.findLast((edge) => edge <= one.occurredAtMs)!}`,
     ),
@@ -266,7 +268,7 @@ function agreesInColumns({ reader }: Engine, orgId: string, events: EventRecord[
   const byId = new Map(events.map((one) => [one.json, one]))
   const counted = newest.map((json) => byId.get(json)!)
   expect(new Map(top.groups[0]!.rows.map(({ values, count }) => [JSON.stringify(values), count]))).toEqual(
-    tally(counted, (one) => JSON.stringify([one.sessionId, one.subject])),
+    countBy(counted, (one) => JSON.stringify([one.sessionId, one.subject])),
   )
   expect(top.groups[1]!.distinct).toBe(new Set(counted.map(({ page }) => page)).size)
   const seqs = reader.tail({ orgId, filter: {}, afterSeq: 0, limit: 100_000 }).events.map(({ seq }) => seq)
@@ -295,7 +297,7 @@ export function agrees(
   expired: EventRecord[] = [],
 ): void {
   const { reader } = subject
-  const byType = Object.fromEntries(tally([...expired, ...events], ({ type }) => type))
+  const byType = Object.fromEntries(countBy([...expired, ...events], ({ type }) => type))
   expect(reader.overview(orgId)).toEqual({ total: expired.length + events.length, byType })
   const tail = reader.tail({ orgId, filter: {}, afterSeq: 0, limit: 100_000 })
   expect(tail.events.map(({ json }) => json)).toEqual(events.map(({ json }) => json))

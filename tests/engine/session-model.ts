@@ -15,7 +15,7 @@ const newestFirst = (a: Arrived, b: Arrived) =>
 
 const ladder = ['detected', 'declared', 'verified', 'linked']
 
-function tally(events: EventRecord[], keyOf: (event: EventRecord) => string): { [key: string]: number } {
+function countBy(events: EventRecord[], keyOf: (event: EventRecord) => string): { [key: string]: number } {
   const counts: { [key: string]: number } = {}
   for (const event of events) counts[keyOf(event)] = (counts[keyOf(event)] ?? 0) + 1
   return counts
@@ -40,8 +40,8 @@ function summary(id: string, all: EventRecord[], eventsMax: number): Session {
     class: best?.class ?? null,
     vendor: best?.vendor ?? null,
     trust: best?.trust ?? null,
-    byPillar: tally(events, ({ type }) => type.split('.')[0]!),
-    byOutcome: tally(events, ({ outcome }) => outcome),
+    byPillar: countBy(events, ({ type }) => type.split('.')[0]!),
+    byOutcome: countBy(events, ({ outcome }) => outcome),
   }
 }
 

@@ -15,7 +15,7 @@ import { auditCases, restCases } from './record-cases.ts'
 import { histogramCases, newValuesCases, topCases } from './column-cases.ts'
 import { classVendorCases } from './class-vendor-cases.ts'
 import { distinctCases, durationCases } from './sketch-cases.ts'
-import { tallyCases } from './tally-cases.ts'
+import { filteredCountsCases } from './filtered-counts-cases.ts'
 import { claimCases, deliveryCases } from './webhook-delivery-cases.ts'
 import { endpointCases, ruleCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
 import type { Cases, OpenFolder } from './subject.ts'
@@ -51,7 +51,7 @@ const groups: { [name: string]: Cases } = {
   'counting and searching events': countCases,
   sessions: sessionCases,
   'classes and vendors': classVendorCases,
-  'counts under any filter': tallyCases,
+  'counts under any filter': filteredCountsCases,
   histograms: histogramCases,
   'the newest values': topCases,
   'new values': newValuesCases,

@@ -113,7 +113,7 @@ async function idsOf(store: Store, filter: EventFilter): Promise<string[]> {
   return ids
 }
 
-function tally<K>(values: Iterable<K>): Map<K, number> {
+function countBy<K>(values: Iterable<K>): Map<K, number> {
   const counts = new Map<K, number>()
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
   return counts
@@ -133,12 +133,12 @@ async function expectAgents(store: Store): Promise<void> {
   for (const by of ['name', 'purpose'] as const) {
     const { rows } = await store.events.breakdown({ ...allTime, by, stepMs: null })
     expect(new Map(rows.map(({ value, count }) => [value!, count]))).toEqual(
-      tally(agents.map((one) => one[by])),
+      countBy(agents.map((one) => one[by])),
     )
   }
   const { rows } = await store.events.agents(allTime)
   expect(new Map(rows.map(({ count, ...agent }) => [JSON.stringify(agent), count]))).toEqual(
-    tally(
+    countBy(
       agents.map(({ name, purpose }) =>
         JSON.stringify({ vendor: { name: 'OpenAI' }, name: { name }, purpose: { name: purpose } }),
       ),
@@ -204,7 +204,7 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
     })
     const { byHour } = await filled.events.metrics({ ...of, rowsMax: 1 })
     expect(new Map(byHour.map(({ hourStartMs, count }) => [hourStartMs, count]))).toEqual(
-      tally(hours.toSorted()),
+      countBy(hours.toSorted()),
     )
     await filled.close()
   })

@@ -28,6 +28,7 @@ const modules: Record<string, string[]> = {
     'arrivals.ts',
     'breakdown.ts',
     'by-id.ts',
+    'filtered-counts.ts',
     'histogram.ts',
     'metrics.ts',
     'new-values.ts',
@@ -35,7 +36,7 @@ const modules: Record<string, string[]> = {
     'sessions/page.ts',
     'sessions/trust-reached.ts',
     'sketches.ts',
-    'tally.ts',
+
     'top.ts',
     'walk.ts',
   ],

@@ -8,7 +8,7 @@ import { measures } from '../text/measures.ts'
 import { ChangeMark, changeOf, percent, shareOf } from './headlines.tsx'
 import { changeCell, type Column, percentCell } from './data-table.tsx'
 import type { ComponentChildren } from 'preact'
-import type { BreakdownView, BreakdownRow, Tally } from '../api/api.ts'
+import type { BreakdownView, BreakdownRow, EventCounts } from '../api/api.ts'
 
 export interface Bar {
   key: string
@@ -113,7 +113,7 @@ export function breakdownBars(
 /** Events without a bar: values beyond the limits, and events without the field. */
 export function breakdownRest(
   breakdown: BreakdownView,
-  whole: Pick<Tally, 'count'>,
+  whole: Pick<EventCounts, 'count'>,
 ): { names: number; count: number } {
   const barred = breakdown.rows.reduce((sum, row) => sum + (row.value === null ? 0 : row.count), 0)
   return { names: breakdown.more?.values ?? 0, count: Math.max(0, whole.count - barred) }
@@ -195,7 +195,7 @@ export interface ValueRow extends BreakdownRow {
 }
 
 /** All rows of a breakdown and one for the rest, so that the column adds up to the page's total. */
-export function valueRows(breakdown: BreakdownView, whole: Tally): ValueRow[] {
+export function valueRows(breakdown: BreakdownView, whole: EventCounts): ValueRow[] {
   const rows: ValueRow[] = breakdown.rows
     .filter((row) => row.count > 0 || row.before > 0)
     .map((row) => ({ ...row, kind: row.value === null ? 'others' : 'value' }))
@@ -205,8 +205,8 @@ export function valueRows(breakdown: BreakdownView, whole: Tally): ValueRow[] {
   const outcomes: BreakdownRow['outcomes'] = {}
   // The outcomes of values without a row are not known per value.
   if (breakdown.more === null) {
-    for (const [outcome, tally] of Object.entries(whole.outcomes)) {
-      const rest = rows.reduce((all, row) => all - outcomeOf(row, outcome), tally.count)
+    for (const [outcome, counts] of Object.entries(whole.outcomes)) {
+      const rest = rows.reduce((all, row) => all - outcomeOf(row, outcome), counts.count)
       if (rest > 0) outcomes[outcome] = rest
     }
   }

@@ -2,7 +2,7 @@
 import type uPlot from 'uplot'
 import { momentOf, wallOf } from '../../server/text/time-zone.ts'
 import { clockTime, compactCount, dayName } from '../text/format.ts'
-import type { BreakdownRow, Tally } from '../api/api.ts'
+import type { BreakdownRow, EventCounts } from '../api/api.ts'
 import type { Options } from 'uplot'
 
 export interface Series {
@@ -51,7 +51,7 @@ export const colourOf: ColourOf = (value, index) =>
  */
 export function breakdownSeries(
   rows: readonly BreakdownRow[],
-  whole: Tally,
+  whole: EventCounts,
   options: { order?: readonly string[]; without: string; colour?: ColourOf },
 ): Series[] {
   const place = (value: string): number => {
@@ -77,9 +77,9 @@ export function breakdownSeries(
 
 const outcomeOrder = ['success', 'blocked', 'error']
 
-export function outcomeSeries(tally: Tally): Series[] {
+export function outcomeSeries(counts: EventCounts): Series[] {
   const place = (name: string) => (outcomeOrder.indexOf(name) + outcomeOrder.length + 1) % 4
-  return Object.entries(tally.outcomes)
+  return Object.entries(counts.outcomes)
     .filter(([, outcome]) => outcome.count > 0)
     .sort(([a], [b]) => place(a) - place(b) || (a < b ? -1 : 1))
     .map(([name, { steps }], index) => ({

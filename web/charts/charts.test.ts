@@ -1,7 +1,7 @@
 /** Charts and tables: stacks contain every count, axes are round, shares round safely, tables sort, CSV is safe. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { BreakdownRow, Tally } from '../api/api.ts'
+import type { BreakdownRow, EventCounts } from '../api/api.ts'
 import { changeOf, percent, pointsOf } from './headlines.tsx'
 import {
   breakdownSeries,
@@ -29,7 +29,7 @@ import { breakdownBars, breakdownRest, distinct, shareColumn, valueName, valueRo
 const hourMs = 3_600_000
 const counts = fc.array(fc.nat(50), { minLength: 3, maxLength: 3 })
 const total = (all: readonly number[]) => all.reduce((sum, one) => sum + one, 0)
-const tally = (steps: number[]): Tally => ({ count: total(steps), before: 0, steps, outcomes: {} })
+const countsOf = (steps: number[]): EventCounts => ({ count: total(steps), before: 0, steps, outcomes: {} })
 const row = (value: string | null, steps: number[] | null, count = total(steps ?? [])): BreakdownRow => ({
   value,
   count,
@@ -44,7 +44,7 @@ describe('series', () => {
       fc.property(fc.array(counts, { maxLength: 5 }), counts, (values, without) => {
         const whole = [0, 1, 2].map((step) => total(values.map((one) => one[step]!)) + without[step]!)
         const rows = values.map((steps, index) => row(`v${index}`, steps))
-        const series = breakdownSeries(rows, tally(whole), { without: 'none' })
+        const series = breakdownSeries(rows, countsOf(whole), { without: 'none' })
         const sums = [0, 1, 2].map((step) => total(series.map((one) => one.counts[step]!)))
         expect(sums).toEqual(whole)
         expect(series.at(-1)?.name === 'none').toBe(total(without) > 0)
@@ -79,7 +79,7 @@ describe('series', () => {
 
   test('known values keep their order, and a point finds its area', () => {
     const rows = [row('dom', [5]), row('crawler', [3]), row('new one', [1]), row(null, [9])]
-    const series = breakdownSeries(rows, tally([18]), {
+    const series = breakdownSeries(rows, countsOf([18]), {
       order: ['crawler', 'webmcp', 'dom'],
       without: 'others',
     })
@@ -271,8 +271,8 @@ describe('tables', () => {
       outcomes: { success: count - blocked, blocked },
       steps: null,
     })
-    const tally = (count: number, before: number) => ({ count, before, steps: [] })
-    const whole = { ...tally(20, 5), outcomes: { success: tally(15, 0), blocked: tally(5, 0) } }
+    const countsOf = (count: number, before: number) => ({ count, before, steps: [] })
+    const whole = { ...countsOf(20, 5), outcomes: { success: countsOf(15, 0), blocked: countsOf(5, 0) } }
     const rows = valueRows({ rows: [row('x', 9, 3), row(null, 4, 0)], more: null }, whole)
     expect(rows.map((one) => [valueName(one, 'tool'), one.count, one.before, one.outcomes])).toEqual([
       ['x', 9, 1, { success: 6, blocked: 3 }],

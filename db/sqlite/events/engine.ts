@@ -25,7 +25,7 @@ import type {
   EventPage,
   EventPageQuery,
   EventStore,
-  EventTally,
+  FilteredCounts,
   EventTail,
   EventTailQuery,
   EventVerdict,
@@ -43,7 +43,7 @@ import type {
   TopQuery,
   TrustReached,
   TrustReachedQuery,
-  TallyQuery,
+  FilteredCountsQuery,
 } from '../../contract/store.ts'
 import type { Sliced } from '../threads/slices.ts'
 
@@ -87,7 +87,7 @@ export interface EventReader {
   breakdown(query: BreakdownQuery): Sliced<Breakdown>
   classVendor(query: ClassVendorQuery): Sliced<ClassVendor>
   agents(query: AgentsQuery): Sliced<AgentCounts>
-  tally(query: TallyQuery): Sliced<EventTally>
+  filteredCounts(query: FilteredCountsQuery): Sliced<FilteredCounts>
   histogram(query: HistogramQuery): Sliced<EventHistogram>
   top(query: TopQuery): Sliced<Top>
   newValues(query: NewValuesQuery): Sliced<NewValues>

@@ -23,7 +23,7 @@ import { recounting } from './rollups/recount.ts'
 import { listSessions, readStory } from './read/sessions/page.ts'
 import { readTrustReached } from './read/sessions/trust-reached.ts'
 import { atOnce, type Sliced } from '../threads/slices.ts'
-import { readTally } from './read/tally.ts'
+import { readFilteredCounts } from './read/filtered-counts.ts'
 import { verifyEvents } from './verify/verify.ts'
 
 const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: false }
@@ -105,11 +105,13 @@ function columnQueries(
   hashSeed: number,
   inSlices: InSlices,
   except: Except,
-): Pick<EventReader, 'tally' | 'histogram' | 'top' | 'newValues'> {
+): Pick<EventReader, 'filteredCounts' | 'histogram' | 'top' | 'newValues'> {
   return {
-    tally: (query) =>
-      inSlices(query.orgId, { rows: [], cuts: query.cuts.map(() => []), expired: 0, complete: true }, (org) =>
-        readTally(db, org, hashSeed, query, except(org, query.arrivals ?? {})),
+    filteredCounts: (query) =>
+      inSlices(
+        query.orgId,
+        { rows: [], breakdowns: query.breakdowns.map(() => []), expired: 0, complete: true },
+        (org) => readFilteredCounts(db, org, hashSeed, query, except(org, query.arrivals ?? {})),
       ),
     histogram: (query) =>
       inSlices(query.orgId, { rows: [], exactSinceMs: query.edges[0] ?? 0 }, (org) =>

@@ -15,7 +15,7 @@ const longVerbs = new Set([
   'sessions.page',
   'sessions.story',
   'events.count',
-  'events.tally',
+  'events.filteredCounts',
   'events.histogram',
   'events.top',
   'events.newValues',

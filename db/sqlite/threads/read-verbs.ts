@@ -23,7 +23,7 @@ import type {
   MetricsQuery,
   NewValuesQuery,
   StoreHealth,
-  TallyQuery,
+  FilteredCountsQuery,
   TopQuery,
   TrustReachedQuery,
 } from '../../contract/store.ts'
@@ -41,7 +41,8 @@ export const readVerbs = {
   'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
   'events.classVendor': ({ events }: ReadContext, query: ClassVendorQuery) => events.classVendor(query),
   'events.agents': ({ events }: ReadContext, query: AgentsQuery) => events.agents(query),
-  'events.tally': ({ events }: ReadContext, query: TallyQuery) => events.tally(query),
+  'events.filteredCounts': ({ events }: ReadContext, query: FilteredCountsQuery) =>
+    events.filteredCounts(query),
   'events.histogram': ({ events }: ReadContext, query: HistogramQuery) => events.histogram(query),
   'events.top': ({ events }: ReadContext, query: TopQuery) => events.top(query),
   'events.newValues': ({ events }: ReadContext, query: NewValuesQuery) => events.newValues(query),

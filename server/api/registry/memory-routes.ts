@@ -9,11 +9,11 @@ import { writeOrExplain } from '../../ingest/admission.ts'
 import { limits } from '../../limits.ts'
 import { differences, memoryRecord, memoryView, versionView } from './record.ts'
 import { memoryBodyModel } from './model.ts'
-import { emptyTally, totalsOf, typeCounts } from '../../dashboard/period-counts.ts'
+import { emptyCounts, totalsOf, typeCounts } from '../../dashboard/period-counts.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { CursorCipher } from '../../system/encryption.ts'
-import type { Tally, Totals } from '../../dashboard/shapes.ts'
+import type { EventCounts, Totals } from '../../dashboard/shapes.ts'
 
 export interface MemoryRoutesServices extends PushServices {
   signIns: SignIns
@@ -129,8 +129,8 @@ async function version(
 
 /** The response behind the Knaph page's counts. */
 export interface KnaphCounts extends Totals {
-  accessed: Tally
-  updated: Tally
+  accessed: EventCounts
+  updated: EventCounts
 }
 
 /** Reads and updates of site memory over a period, counted from events. */
@@ -146,7 +146,7 @@ async function knaphCounts(
   return {
     period: periodView(period, sites),
     totals: totalsOf(counts),
-    accessed: counts.types.get('memory.accessed') ?? emptyTally(period),
-    updated: counts.types.get('memory.updated') ?? emptyTally(period),
+    accessed: counts.types.get('memory.accessed') ?? emptyCounts(period),
+    updated: counts.types.get('memory.updated') ?? emptyCounts(period),
   }
 }

@@ -10,11 +10,11 @@ import { limits } from '../../limits.ts'
 import { toolsBodyModel } from './model.ts'
 import { toolHistory, toolRecords, toolView } from './record.ts'
 import { isoTime } from '../../clock.ts'
-import { emptyTally, totalsOf, typeCounts } from '../../dashboard/period-counts.ts'
+import { emptyCounts, totalsOf, typeCounts } from '../../dashboard/period-counts.ts'
 import type { Breakdown, Durations, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { CursorCipher } from '../../system/encryption.ts'
-import type { Quantiles, Tally, Totals } from '../../dashboard/shapes.ts'
+import type { Quantiles, EventCounts, Totals } from '../../dashboard/shapes.ts'
 
 export interface ToolRoutesServices extends PushServices {
   signIns: SignIns
@@ -154,7 +154,7 @@ export interface ToolCallRow {
 }
 
 export interface ToolCalls extends Totals {
-  executed: Tally
+  executed: EventCounts
   rows: ToolCallRow[]
   sitesLeftOut: number // sites with tools that were not counted
 }
@@ -180,7 +180,7 @@ async function toolCalls(
   return {
     period: periodView(period, sites),
     totals: totalsOf(counts),
-    executed: counts.types.get('tool.executed') ?? emptyTally(period),
+    executed: counts.types.get('tool.executed') ?? emptyCounts(period),
     rows: rows.flat(),
     sitesLeftOut: siteIds.length - counted.length,
   }

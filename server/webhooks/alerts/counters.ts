@@ -93,7 +93,7 @@ const historyKeys = [demoKeyId, importKeyId]
 
 /** Arrivals of one query: the store counts 100,000 in about 50 ms. */
 const arrivalsMax = 100_000
-const tallyMsMax = 5_000
+const countMsMax = 5_000
 export const newVendorMs = 24 * 3_600_000
 /** New vendors per day: a sender of random names must not cause a message for each. */
 const newVendorsMax = 100
@@ -117,11 +117,11 @@ export async function orgCounters(events: EventStore, orgId: string, now: number
   async function addExecutions(arrivals: Arrivals, at: number): Promise<void> {
     const firstMinute = Math.floor((at - windowMs) / minuteMs) * minuteMs
     const minutes = Array.from({ length: (2 * windowMs) / minuteMs }, (_, n) => firstMinute + n * minuteMs)
-    const { cuts } = await events.tally({
+    const { breakdowns } = await events.filteredCounts({
       ...{ orgId, arrivals, by: 'received', edges: minutes },
-      ...{ filter: { types: ['tool.executed'] }, cuts: [{ by: 'tool' }], budgetMs: tallyMsMax },
+      ...{ filter: { types: ['tool.executed'] }, breakdowns: [{ by: 'tool' }], budgetMs: countMsMax },
     })
-    for (const { value, outcome, startMs, count } of cuts[0] ?? []) {
+    for (const { value, outcome, startMs, count } of breakdowns[0] ?? []) {
       if (value === null || value === '') continue
       memory.rates.addExecutions(startMs, value, { total: count, bad: outcome === 'error' ? count : 0 })
     }

@@ -2,11 +2,16 @@
 import { expect, test } from 'bun:test'
 import { pillarCounts, pillarSeries } from './page.tsx'
 
-const tally = (count: number, before: number) => ({ count, before, steps: [count, 0], outcomes: {} })
+const countsOf = (count: number, before: number) => ({ count, before, steps: [count, 0], outcomes: {} })
 
 test('auth and authz are separate pillars; other types are counted together', () => {
   const counts = pillarCounts(
-    { 'auth.x': tally(1, 2), 'authz.evaluated': tally(3, 0), authz: tally(4, 1), 'sdk.error': tally(5, 0) },
+    {
+      'auth.x': countsOf(1, 2),
+      'authz.evaluated': countsOf(3, 0),
+      authz: countsOf(4, 1),
+      'sdk.error': countsOf(5, 0),
+    },
     2,
   )
   const found = counts.map(({ pillar, count, before }) => [pillar?.name ?? null, count, before])

@@ -13,7 +13,7 @@ import { CountsPage } from '../../range/counts-page.tsx'
 import { ValueLink, filterable, logsHref, type LogsFilter } from '../../range/filters.tsx'
 import { choiceOf, rangeWords } from '../../range/range.ts'
 import { Active, Durations } from './active.tsx'
-import type { AnalyticsCounts, BreakdownView, PeriodView, Tally } from '../../api/api.ts'
+import type { AnalyticsCounts, BreakdownView, PeriodView, EventCounts } from '../../api/api.ts'
 
 export const prefetch = () => prefetchCounts('analytics')
 
@@ -166,14 +166,14 @@ function Tops({ data }: { data: AnalyticsCounts }) {
   )
 }
 
-function TypeTable({ types, period }: { types: { [type: string]: Tally }; period: PeriodView }) {
+function TypeTable({ types, period }: { types: { [type: string]: EventCounts }; period: PeriodView }) {
   const of = { siteIds: period.siteIds, since: period.since, until: period.until }
   return (
     <DataTable
       title="Types"
       about={rangeWords(period)}
       csv={{ page: 'analytics', table: 'types', period }}
-      rows={Object.entries(types).map(([type, tally]) => ({ type, ...tally }))}
+      rows={Object.entries(types).map(([type, counts]) => ({ type, ...counts }))}
       keyOf={(row) => row.type}
       sortBy={measures.events.name}
       columns={[
@@ -193,14 +193,14 @@ function TypeTable({ types, period }: { types: { [type: string]: Tally }; period
   )
 }
 
-function OutcomeTable({ all, period }: { all: Tally; period: PeriodView }) {
+function OutcomeTable({ all, period }: { all: EventCounts; period: PeriodView }) {
   const of = { siteIds: period.siteIds, since: period.since, until: period.until }
   return (
     <DataTable
       title="Outcomes"
       about={rangeWords(period)}
       csv={{ page: 'analytics', table: 'outcomes', period }}
-      rows={Object.entries(all.outcomes).map(([outcome, tally]) => ({ outcome, ...tally }))}
+      rows={Object.entries(all.outcomes).map(([outcome, counts]) => ({ outcome, ...counts }))}
       keyOf={(row) => row.outcome}
       sortBy={measures.events.name}
       columns={[
@@ -247,7 +247,7 @@ interface PillarCounts {
 }
 
 /** Types outside all pillars are grouped last. */
-export function pillarCounts(types: { [type: string]: Tally }, steps: number): PillarCounts[] {
+export function pillarCounts(types: { [type: string]: EventCounts }, steps: number): PillarCounts[] {
   const of = (pillar: Pillar | null): PillarCounts => ({
     pillar,
     count: 0,
@@ -255,13 +255,13 @@ export function pillarCounts(types: { [type: string]: Tally }, steps: number): P
     steps: Array<number>(steps).fill(0),
   })
   const found = [...pillars.map(of), of(null)]
-  for (const [type, tally] of Object.entries(types)) {
+  for (const [type, counts] of Object.entries(types)) {
     const word = type.split('.', 1)[0]
     const mine = found.find((one) => one.pillar?.prefix === word) ?? found.at(-1)
     if (!mine) continue
-    mine.count += tally.count
-    mine.before += tally.before
-    tally.steps.forEach((count, step) => (mine.steps[step] = (mine.steps[step] ?? 0) + count))
+    mine.count += counts.count
+    mine.before += counts.before
+    counts.steps.forEach((count, step) => (mine.steps[step] = (mine.steps[step] ?? 0) + count))
   }
   return found
 }

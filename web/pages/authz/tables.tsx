@@ -33,8 +33,8 @@ export function DecisionTable({ title, head, field, of: name, data }: DecisionTa
   const { period, evaluated } = data
   const of = { type: 'authz.evaluated', siteIds: period.siteIds, since: period.since, until: period.until }
   const noun = head.toLowerCase()
-  const rowsOf = (cut: BreakdownView, counts: AuthzCounts) =>
-    cut.rows.length === 0 ? [] : valueRows(cut, counts.evaluated)
+  const rowsOf = (breakdown: BreakdownView, counts: AuthzCounts) =>
+    breakdown.rows.length === 0 ? [] : valueRows(breakdown, counts.evaluated)
   return (
     <DataTable
       title={title}
@@ -101,8 +101,8 @@ function outcomeRows({ decisions, evaluated }: Pick<AuthzCounts, 'decisions' | '
     count: evaluated.count,
     outcomes: {},
   }
-  for (const [outcome, tally] of Object.entries(evaluated.outcomes)) {
-    const rest = rows.reduce((sum, row) => sum - outcomeOf(row, outcome), tally.count)
+  for (const [outcome, known] of Object.entries(evaluated.outcomes)) {
+    const rest = rows.reduce((sum, row) => sum - outcomeOf(row, outcome), known.count)
     if (rest > 0) left.outcomes[outcome] = rest
   }
   left.count = rows.reduce((sum, row) => sum - row.count, evaluated.count)
@@ -122,7 +122,7 @@ export function OutcomeTable({ data }: { data: AuthzCounts }) {
   if (rows.length === 0) return null
   const place = (outcome: string): number => (outcomeOrder.indexOf(outcome) + 4) % 4
   const outcomes = Object.entries(evaluated.outcomes)
-    .filter(([, tally]) => tally.count > 0)
+    .filter(([, known]) => known.count > 0)
     .sort(([a, x], [b, y]) => place(a) - place(b) || y.count - x.count)
     .map(([outcome]) => outcome)
   const shown = outcomes.slice(0, outcomesMax)

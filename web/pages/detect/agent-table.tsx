@@ -34,7 +34,7 @@ function newWords(period: PeriodView): string {
 function agentRows({ vendors, decided, detected, period, agents }: DetectCounts): AgentRow[] {
   const byVendor = agentsByVendor(agents)
   const blockedOf = new Map(
-    valueRows(decided, noTally).map((row) => [row.value, row.outcomes['blocked'] ?? 0]),
+    valueRows(decided, noCounts).map((row) => [row.value, row.outcomes['blocked'] ?? 0]),
   )
   return valueRows(vendors, detected).map((row) => ({
     ...row,
@@ -77,7 +77,7 @@ function childRows(vendor: AgentRow): AgentRow[] {
 }
 
 /** Decisions without a vendor have no row here. Authz shows them. */
-const noTally = { count: 0, before: 0, steps: [], outcomes: {} }
+const noCounts = { count: 0, before: 0, steps: [], outcomes: {} }
 
 const operatorText = (vendor: string | null): string => knownAgent(vendor ?? '')?.operator ?? ''
 

@@ -7,7 +7,7 @@ import { member, termTexts } from '../blocks/fields.ts'
 import { readBlock } from '../blocks/open-block.ts'
 import { filterClauses, type Clause } from '../index/filter-codes.ts'
 import { boundsOf, newestFirst, newestZones, overlaps, textMatcher } from './page.ts'
-import { stepAt } from './tally.ts'
+import { stepAt } from './filtered-counts.ts'
 import { partsOf, type Part } from './walk.ts'
 
 interface Counting {
@@ -21,8 +21,8 @@ interface Counting {
 }
 
 /**
- * Blocks are read newest first, so the budget cuts off the oldest part. Without a text only columns are read. With one,
- * each event that matches the other filters is parsed, on the reader thread.
+ * Blocks are read newest first, so only the oldest part is missing when the budget ends. Without a text only columns
+ * are read. With one, each event that matches the other filters is parsed, on the reader thread.
  */
 export function* readHistogram(
   db: Database,

@@ -39,7 +39,7 @@ function addTo(counts: Map<string, number>, at: string, count = 1): void {
 
 const budgetMs = 10_000
 
-export const tallyCases: Cases = {
+export const filteredCountsCases: Cases = {
   async 'any filter, any steps: what counting the events here comes to'({ store }) {
     const property = fc.asyncProperty(fc.array(event, { maxLength: 60 }), asked, async (made, wanted) => {
       const orgId = makeOrg().id
@@ -66,7 +66,7 @@ export const tallyCases: Cases = {
         if (one.type.startsWith('agent.'))
           addTo(truth.pair, key(one.class ?? '', one.vendor ?? '', one.outcome, startMs))
       }
-      const found = await store.events.tally({
+      const found = await store.events.filteredCounts({
         ...{ orgId, edges, budgetMs },
         filter: {
           ...(vendors && { vendors }),
@@ -76,9 +76,9 @@ export const tallyCases: Cases = {
           ...(siteIds && { siteIds }),
         },
         ...(pages && { also: [{ by: 'page' as const, values: pages }] }),
-        cuts: [{ by: 'page' }, { by: 'class', and: 'vendor', types: ['agent.*'] }],
+        breakdowns: [{ by: 'page' }, { by: 'class', and: 'vendor', types: ['agent.*'] }],
       })
-      const [page = [], pair = []] = found.cuts
+      const [page = [], pair = []] = found.breakdowns
       const counts = (rows: [string, number][]) => new Map(rows)
       expect([found.complete, found.expired]).toEqual([true, 0])
       expect(counts(found.rows.map((row) => [key(row.type, row.outcome, row.startMs), row.count]))).toEqual(
@@ -98,9 +98,9 @@ export const tallyCases: Cases = {
       makeEvent(`e${n}`, { vendor: n === 3 ? 'ClaudeBot' : 'GPTBot', occurredAtMs: noon + n * hourMs }),
     )
     await store.events.append(makeBatch(orgId, events))
-    const query = { orgId, edges: [noon, noon + 10 * hourMs], cuts: [], budgetMs }
+    const query = { orgId, edges: [noon, noon + 10 * hourMs], breakdowns: [], budgetMs }
     const of = (vendor: string, more: { budgetMs?: number } = {}) =>
-      store.events.tally({ ...query, filter: { vendors: [vendor] }, ...more })
+      store.events.filteredCounts({ ...query, filter: { vendors: [vendor] }, ...more })
     expect(await of('GPTBot', { budgetMs: -1 })).toMatchObject({ rows: [], complete: false })
     const sum = async (vendor: string) => {
       const { rows, expired } = await of(vendor)

@@ -1,6 +1,6 @@
 /** Counts the stored events that match any filter by type, outcome, values and time, from their columns. */
 import type { Database } from 'bun:sqlite'
-import type { EventTally, TallyCut, TallyQuery } from '../../../contract/store.ts'
+import type { FilteredCounts, BreakdownBy, FilteredCountsQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Zone } from '../blocks/block-table.ts'
 import { filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
@@ -22,20 +22,28 @@ interface Counting {
   exceptKeys: ReadonlySet<number>
   clauses: readonly Clause[] // all of them; the index covers only some
   types: Counts
-  cuts: { counts: Counts; first: number; second: number | null; types: ReadonlySet<number> | null }[]
+  breakdowns: { counts: Counts; first: number; second: number | null; types: ReadonlySet<number> | null }[]
 }
 
 /**
  * Rollups count one field at a time, so a filter on two fields counts events singly. `complete` is false after the
  * budget, with no counts, because none would be exact.
  */
-export function* readTally(
+export function* readFilteredCounts(
   db: Database,
   org: number,
   hashSeed: number,
-  { filter, also = [], edges, by = 'occurred', arrivals = everyArrival, cuts, budgetMs }: TallyQuery,
+  {
+    filter,
+    also = [],
+    edges,
+    by = 'occurred',
+    arrivals = everyArrival,
+    breakdowns,
+    budgetMs,
+  }: FilteredCountsQuery,
   exceptKeys: ReadonlySet<number>,
-): Sliced<EventTally> {
+): Sliced<FilteredCounts> {
   const endMs = performance.now() + budgetMs
   const indexed = filterClauses(db, org, hashSeed, filter)
   const clauses = [
@@ -49,7 +57,7 @@ export function* readTally(
     exceptKeys,
     clauses,
     types: new Map(),
-    cuts: cuts.map(({ by, and, types }) => ({
+    breakdowns: breakdowns.map(({ by, and, types }) => ({
       counts: new Map(),
       first: by === 'agent' ? agentField : member[by],
       second: and === undefined ? null : member[and],
@@ -66,14 +74,16 @@ export function* readTally(
     for (const zone of part.zones()) {
       if (!meets(zone) || !holdsArrival(zone, arrivals)) continue
       if (isSliceOver()) yield
-      if (performance.now() > endMs) return { rows: [], cuts: [], expired: 0, complete: false }
+      if (performance.now() > endMs) return { rows: [], breakdowns: [], expired: 0, complete: false }
       const block = readBlock(db, zone, clauses)
       if (block !== null) countBlock(counting, block, part, zone)
     }
   }
   return {
     rows: typeRows(db, org, counting),
-    cuts: cuts.map((cut, index) => cutRows(db, org, cut, counting.cuts[index]!.counts, edges)),
+    breakdowns: breakdowns.map((breakdown, index) =>
+      breakdownRows(db, org, breakdown, counting.breakdowns[index]!.counts, edges),
+    ),
     expired: expiredOf(db, org, clauses, since, until),
     complete: true,
   }
@@ -90,14 +100,14 @@ function holdsArrival(
 }
 
 function countBlock(
-  { edges, time, arrivals, exceptKeys, clauses, types, cuts }: Counting,
+  { edges, time, arrivals, exceptKeys, clauses, types, breakdowns }: Counting,
   block: OpenBlock,
   part: Part,
   zone: Zone,
 ): void {
   const steps = edges.length
   const [typeCodes, outcomes] = [block.codes(member.type), block.codes(member.outcome)]
-  const columns = cuts.map(({ first, second }) => ({
+  const columns = breakdowns.map(({ first, second }) => ({
     first: block.codes(first),
     second: second === null ? null : block.codes(second),
   }))
@@ -113,13 +123,13 @@ function countBlock(
     step = stepAt(edges, at, step)
     const place = outcomes[row]! * steps + step
     add(types, typeCodes[row]! * outcomesSpan * steps + place)
-    for (const [index, cut] of cuts.entries()) {
-      if (cut.types?.has(typeCodes[row]!) === false) continue
+    for (const [index, breakdown] of breakdowns.entries()) {
+      if (breakdown.types?.has(typeCodes[row]!) === false) continue
       const { first, second } = columns[index]!
       const code = valueOf(first[row]!)
       if (second !== null)
-        add(cut.counts, (code * pairSpan + valueOf(second[row]!)) * outcomesSpan * steps + place)
-      else if (code !== 0) add(cut.counts, code * outcomesSpan * steps + place)
+        add(breakdown.counts, (code * pairSpan + valueOf(second[row]!)) * outcomesSpan * steps + place)
+      else if (code !== 0) add(breakdown.counts, code * outcomesSpan * steps + place)
     }
   }
 }
@@ -157,7 +167,7 @@ function cellsOf(counts: Counts, edges: readonly number[]): Cell[] {
   }))
 }
 
-function typeRows(db: Database, org: number, { types, edges }: Counting): EventTally['rows'] {
+function typeRows(db: Database, org: number, { types, edges }: Counting): FilteredCounts['rows'] {
   const [texts, outcomes] = [termTexts(db, org, member.type), termTexts(db, org, member.outcome)]
   return cellsOf(types, edges).map(({ code, outcome, startMs, count }) => ({
     type: texts.get(code) ?? '',
@@ -167,13 +177,13 @@ function typeRows(db: Database, org: number, { types, edges }: Counting): EventT
   }))
 }
 
-function cutRows(
+function breakdownRows(
   db: Database,
   org: number,
-  { by, and }: TallyCut,
+  { by, and }: BreakdownBy,
   counts: Counts,
   edges: readonly number[],
-): EventTally['cuts'][number] {
+): FilteredCounts['breakdowns'][number] {
   const outcomes = termTexts(db, org, member.outcome)
   const first = namesOf(db, org, by)
   const second = and === undefined ? null : namesOf(db, org, and)
@@ -188,7 +198,7 @@ function cutRows(
 }
 
 /** Null: beyond the value limit; '': the field is missing. */
-function namesOf(db: Database, org: number, by: TallyCut['by']): (code: number) => string | null {
+function namesOf(db: Database, org: number, by: BreakdownBy['by']): (code: number) => string | null {
   if (by === 'agent') {
     const agentOf = agentNames(db, org)
     return (code) => JSON.stringify(agentOf(code))
@@ -201,13 +211,13 @@ function withOther(cells: Cell[]): Cell[] {
   const sums = new Map<number, number>()
   for (const { code, count } of cells) if (code !== other) sums.set(code, (sums.get(code) ?? 0) + count)
   if (sums.size <= valuesMax) return cells
-  const kept = new Set(
+  const frequent = new Set(
     [...sums]
       .sort(([a, x], [b, y]) => y - x || a - b)
       .slice(0, valuesMax)
       .map(([code]) => code),
   )
-  return cells.map((cell) => (kept.has(cell.code) ? cell : { ...cell, code: other }))
+  return cells.map((cell) => (frequent.has(cell.code) ? cell : { ...cell, code: other }))
 }
 
 /**
@@ -228,27 +238,27 @@ function expiredOf(
     [member.outcome, 'outcome'],
   ])
   const where = ['org = ? AND hour >= ? AND hour < ?']
-  const given: (number | string)[] = [org, ...hours]
+  const bound: (number | string)[] = [org, ...hours]
   for (const { member: index, codes } of clauses) {
     const column = columns.get(index)
     if (column === undefined) continue
     where.push(`${column} IN (SELECT value FROM json_each(?))`)
-    given.push(JSON.stringify([...codes]))
+    bound.push(JSON.stringify([...codes]))
   }
   const sum = (table: string, more: string[], values: (number | string)[]) =>
     db
       .query<{ expired: number | null }, (number | string)[]>(
         `SELECT sum(expired) AS expired FROM ${table} WHERE ${[...where, ...more].join(' AND ')}`,
       )
-      .get(...given, ...values)?.expired ?? 0
+      .get(...bound, ...values)?.expired ?? 0
   let fewest = sum('rollup_metric', [], [])
   for (const { member: index, codes } of clauses) {
     if (fewest === 0) return 0
     // Rollups count events that have the field, so they cannot answer a filter for events without it.
     if (columns.has(index) || codes.has(0) || !fieldAt(index)?.counted) continue
-    const wanted = [...codes].map((code) => (isHash(code) ? otherCode : code))
+    const counted = [...codes].map((code) => (isHash(code) ? otherCode : code))
     const more = ['member = ?', 'code IN (SELECT value FROM json_each(?))']
-    fewest = Math.min(fewest, sum('rollup_value', more, [index, JSON.stringify(wanted)]))
+    fewest = Math.min(fewest, sum('rollup_value', more, [index, JSON.stringify(counted)]))
   }
   return fewest
 }
