@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import type { CompleteEvent } from '../client/event.ts'
 import type { Problem } from '../client/problem.ts'
 import { createRelayHandler } from '../relay/relay.ts'
-import { publishableKey } from '../testing/fake-appliance.ts'
+import { publishableKey } from '../../tests/support/fake-appliance.ts'
 import { createBrowserExporter, init } from './browser.ts'
 
 const servers: { stop(force: boolean): Promise<void> }[] = []
@@ -12,9 +12,9 @@ afterEach(async () => {
 })
 
 function setUp() {
-  const taken: CompleteEvent[] = []
+  const exported: CompleteEvent[] = []
   const statuses: number[] = [] // to answer with, before the relay answers
-  const exporter = { export: (event: CompleteEvent) => taken.push(event) > 0, flush: async () => true }
+  const exporter = { export: (event: CompleteEvent) => exported.push(event) > 0, flush: async () => true }
   const server: Bun.Server<undefined> = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -39,22 +39,22 @@ function setUp() {
     exporters: [createBrowserExporter({ url: `http://127.0.0.1:${server.port}/traces`, intervalMs: 5 })],
     onError: (each) => problems.push(each),
   })
-  return { client, taken, statuses, problems }
+  return { client, exported, statuses, problems }
 }
 
 test('traces reach the relay with the publishable key, in batches and in order', async () => {
-  const { client, taken, problems } = setUp()
+  const { client, exported, problems } = setUp()
   for (let index = 0; index < 120; index++) client.trace({ id: `e${index}`, type: 'tool.executed' })
   await client.flush()
-  expect(taken.map(({ id }) => id)).toEqual(Array.from({ length: 120 }, (_, index) => `e${index}`))
+  expect(exported.map(({ id }) => id)).toEqual(Array.from({ length: 120 }, (_, index) => `e${index}`))
   expect(problems).toEqual([])
 })
 
 test('a busy relay is retried, a rejection is reported', async () => {
-  const { client, taken, statuses, problems } = setUp()
+  const { client, exported, statuses, problems } = setUp()
   statuses.push(503, 429)
   client.trace({ id: 'a', type: 'a' })
-  while (taken.length === 0) await Bun.sleep(2)
+  while (exported.length === 0) await Bun.sleep(2)
   expect(problems).toEqual([])
   statuses.push(403)
   client.trace({ id: 'b', type: 'a' })

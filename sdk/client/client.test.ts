@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'bun:test'
 import { edgePlatform } from '../platform/edge-platform.ts'
-import { ingestKey, publishableKey, secretKey } from '../testing/fake-appliance.ts'
+import { ingestKey, publishableKey, secretKey } from '../../tests/support/fake-appliance.ts'
 import { isSampled, share, startClient, type Exporter, type InitOptions } from './client.ts'
 import type { CompleteEvent, TraceEvent } from './event.ts'
 import type { Problem } from './problem.ts'

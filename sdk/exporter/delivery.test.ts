@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Problem } from '../client/problem.ts'
 import { nodePlatform } from '../platform/node-platform.ts'
-import { type Fault, ingestKey, startFakeAppliance } from '../testing/fake-appliance.ts'
+import { type Fault, ingestKey, startFakeAppliance } from '../../tests/support/fake-appliance.ts'
 import { startIntelExporter } from './intel-exporter.ts'
 
 /** What happens to one request. `lost`: stored, but the response does not arrive. */

@@ -6,7 +6,12 @@ import { edgePlatform } from '../platform/edge-platform.ts'
 import { nodePlatform } from '../platform/node-platform.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
 import { until } from '../../tests/support/until.ts'
-import { type FakeAppliance, ingestKey, problem, startFakeAppliance } from '../testing/fake-appliance.ts'
+import {
+  type FakeAppliance,
+  ingestKey,
+  problem,
+  startFakeAppliance,
+} from '../../tests/support/fake-appliance.ts'
 import { startIntelExporter, type IntelExporter, type IntelExporterOptions } from './intel-exporter.ts'
 
 const open: { close(timeoutMs?: number): Promise<unknown> }[] = []

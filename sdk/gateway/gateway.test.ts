@@ -1,6 +1,11 @@
 /** The gateway client: pages, retries and streams. */
 import { afterEach, expect, test } from 'bun:test'
-import { type FakeAppliance, problem, secretKey, startFakeAppliance } from '../testing/fake-appliance.ts'
+import {
+  type FakeAppliance,
+  problem,
+  secretKey,
+  startFakeAppliance,
+} from '../../tests/support/fake-appliance.ts'
 import type { IntelError } from '../wire/retry.ts'
 import { createGateway } from './gateway.ts'
 

@@ -91,7 +91,7 @@ function startSpool(path: string, unlock: () => void, onFailure: (error: unknown
 
 function startSegment(state: State): void {
   const next = openSync(segmentPath(state.path, state.number + 1), 'a', 0o600)
-  if (state.file >= 0) closeSync(state.file) // after the new one is open, so that a failure keeps the old one
+  if (state.file >= 0) closeSync(state.file) // after the new one is open, so that the old one survives a failure
   state.file = next
   state.number++
   state.segments.push({ number: state.number, bytes: 0 })

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { CompleteEvent } from '../client/event.ts'
-import { publishableKey } from '../testing/fake-appliance.ts'
+import { publishableKey } from '../../tests/support/fake-appliance.ts'
 import { createNodeRelay, type NodeRequest } from './node-relay.ts'
 
 const servers: Server[] = []
@@ -12,8 +12,8 @@ afterEach(() => {
 })
 
 async function setUp(parse: (request: NodeRequest, text: string) => void = () => {}) {
-  const taken: CompleteEvent[] = []
-  const exporter = { export: (event: CompleteEvent) => taken.push(event) > 0, flush: async () => true }
+  const exported: CompleteEvent[] = []
+  const exporter = { export: (event: CompleteEvent) => exported.push(event) > 0, flush: async () => true }
   const relay = createNodeRelay({ exporter, publishableKey, bodyBytesMax: 10_000, eventsPerMinute: 5 })
   const server = createServer((request, response) => {
     const pass = (): void => void relay(request, response)
@@ -32,24 +32,24 @@ async function setUp(parse: (request: NodeRequest, text: string) => void = () =>
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const post = (body: unknown) =>
     fetch(`${url}/traces`, { method: 'POST', body: JSON.stringify(body), headers: { origin: url } })
-  return { post, taken, url }
+  return { post, exported, url }
 }
 
 const body = { publishableKey, events: [{ id: 'trc_1', siteId: 'shop', type: 'a', agent: { class: 'dom' } }] }
 
 test('reads the body itself', async () => {
-  const { post, taken } = await setUp()
+  const { post, exported } = await setUp()
   const response = await post(body)
   expect([response.status, await response.json()]).toEqual([202, { ok: true, accepted: 1 }])
-  expect(taken[0]).toMatchObject({ id: 'trc_1', agent: { class: 'dom', trust: 'detected' } })
+  expect(exported[0]).toMatchObject({ id: 'trc_1', agent: { class: 'dom', trust: 'detected' } })
 })
 
 test('accepts a parsed body and applies its own limit', async () => {
-  const { post, taken } = await setUp((request, text) => {
+  const { post, exported } = await setUp((request, text) => {
     request.body = JSON.parse(text)
   })
   expect((await post(body)).status).toBe(202)
-  expect(taken.length).toBe(1)
+  expect(exported.length).toBe(1)
   expect((await post({ ...body, more: 'x'.repeat(20_000) })).status).toBe(413)
 })
 

@@ -2,16 +2,16 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { CompleteEvent } from '../client/event.ts'
-import { ingestKey, publishableKey } from '../testing/fake-appliance.ts'
+import { ingestKey, publishableKey } from '../../tests/support/fake-appliance.ts'
 import { createRelayHandler, type RelayContext } from './relay.ts'
 import type { RelayOptions } from './receive-events.ts'
 
 const page = 'https://shop.example'
 
 function setUp(options: Partial<RelayOptions<Request>> = {}) {
-  const taken: CompleteEvent[] = []
+  const exported: CompleteEvent[] = []
   const exporter = {
-    export: (event: CompleteEvent) => taken.push(event) > 0,
+    export: (event: CompleteEvent) => exported.push(event) > 0,
     flush: () => Promise.resolve(true),
   }
   const handle = createRelayHandler({ exporter, publishableKey, origins: [page], ...options })
@@ -21,18 +21,18 @@ function setUp(options: Partial<RelayOptions<Request>> = {}) {
     const response = await handle(new Request('https://relay.example/traces', init), context)
     return { status: response.status, headers: response.headers, body: await response.json() }
   }
-  return { handle, post, taken }
+  return { handle, post, exported }
 }
 
 const event = (more: object = {}) => ({ id: 'trc_1', siteId: 'shop', type: 'agent.detected', ...more })
 const body = (...events: object[]) => ({ publishableKey, events: events.length > 0 ? events : [event()] })
 
 test('a browser’s events are queued and counted', async () => {
-  const { post, taken } = setUp()
+  const { post, exported } = setUp()
   const answer = await post(body(event(), event({ id: 'trc_2' })))
   expect(answer).toMatchObject({ status: 202, body: { ok: true, accepted: 2 } })
   expect(answer.headers.get('access-control-allow-origin')).toBe(page)
-  expect(taken.map(({ id }) => id)).toEqual(['trc_1', 'trc_2'])
+  expect(exported.map(({ id }) => id)).toEqual(['trc_1', 'trc_2'])
 })
 
 test('only listed origins may send; by default only the host of the relay', async () => {
@@ -81,9 +81,9 @@ test.each<[string, unknown, number, string]>([
   ],
   ['too many bytes', body(event({ error: 'x'.repeat(300_000) })), 413, 'payload_too_large'],
 ])('%s is refused', async (_, sent, status, error) => {
-  const { post, taken } = setUp()
+  const { post, exported } = setUp()
   expect(await post(sent)).toMatchObject({ status, body: { error } })
-  expect(taken).toEqual([])
+  expect(exported).toEqual([])
 })
 
 test('an endless body is rejected at the limit', async () => {
@@ -113,7 +113,7 @@ test('each address has its own rate limit and gets Retry-After', async () => {
 })
 
 test('the server sets site, user agent, trust and identity', async () => {
-  const { post, taken } = setUp({
+  const { post, exported } = setUp({
     siteId: 'real-site',
     identify: (request) =>
       request.headers.get('cookie') === 'user=7' ? { subject: 'user-7', protocol: 'sso' } : null,
@@ -124,24 +124,24 @@ test('the server sets site, user agent, trust and identity', async () => {
     metadata: { subject: 'admin', protocol: 'mtls', page: '/cart' },
   })
   await post(body(forged), { 'user-agent': 'Real/1.0' })
-  expect(taken[0]).toMatchObject({
+  expect(exported[0]).toMatchObject({
     siteId: 'real-site',
     agent: { class: 'dom', trust: 'detected', vendor: 'Me', userAgent: 'Real/1.0' },
   })
-  expect(taken[0]?.metadata).toEqual({ page: '/cart' })
+  expect(exported[0]?.metadata).toEqual({ page: '/cart' })
   await post(body(forged), { 'user-agent': 'Real/1.0', cookie: 'user=7' })
-  expect(taken[1]?.agent?.trust).toBe('verified')
-  expect(taken[1]?.metadata).toEqual({ page: '/cart', subject: 'user-7', protocol: 'sso' })
+  expect(exported[1]?.agent?.trust).toBe('verified')
+  expect(exported[1]?.metadata).toEqual({ page: '/cart', subject: 'user-7', protocol: 'sso' })
 })
 
 test('a known agent is recognized, a browser of a person is not', async () => {
-  const { post, taken } = setUp()
+  const { post, exported } = setUp()
   await post(body(), { 'user-agent': 'ClaudeBot/1.0' })
-  expect(taken[0]?.agent).toMatchObject({ class: 'crawler', vendor: 'Anthropic', trust: 'detected' })
+  expect(exported[0]?.agent).toMatchObject({ class: 'crawler', vendor: 'Anthropic', trust: 'detected' })
   await post(body(), { 'user-agent': 'Mozilla/5.0 Firefox/140.0' })
-  expect(taken[1]?.agent).toEqual({ userAgent: 'Mozilla/5.0 Firefox/140.0' })
+  expect(exported[1]?.agent).toEqual({ userAgent: 'Mozilla/5.0 Firefox/140.0' })
   await post(body(event({ agent: { class: 'dom', trust: 'declared' } })), { 'user-agent': '' })
-  expect(taken[2]?.agent?.trust).toBe('declared')
+  expect(exported[2]?.agent?.trust).toBe('declared')
 })
 
 test('a full queue, an unreachable appliance and a throwing identify get a response', async () => {
@@ -171,13 +171,13 @@ test('law: every request gets a response, and only objects with ids are queued',
   const method = fc.constantFrom('POST', 'GET', 'OPTIONS', 'PUT')
   await fc.assert(
     fc.asyncProperty(sent, method, fc.constantFrom(page, 'null', 'x'), async (text, verb, origin) => {
-      const { handle, taken } = setUp({ eventsPerMinute: 1e9 })
+      const { handle, exported } = setUp({ eventsPerMinute: 1e9 })
       const headers = { origin, 'user-agent': text.replace(/[^ -~]/g, '') }
       const init = { method: verb, headers, ...(verb === 'GET' ? {} : { body: text }) }
       const { status } = await handle(new Request('https://relay.example/traces', init))
       expect([202, 204, 400, 403, 405, 413]).toContain(status)
-      if (taken.length > 0) expect([status, origin, verb]).toEqual([202, page, 'POST'])
-      for (const each of taken) expect(typeof each.id).toBe('string')
+      if (exported.length > 0) expect([status, origin, verb]).toEqual([202, page, 'POST'])
+      for (const each of exported) expect(typeof each.id).toBe('string')
     }),
     { numRuns: 300 },
   )

@@ -1,6 +1,11 @@
 /** Pushes: bodies, results, retries and deadlines. */
 import { afterEach, expect, test } from 'bun:test'
-import { type FakeAppliance, ingestKey, problem, startFakeAppliance } from '../testing/fake-appliance.ts'
+import {
+  type FakeAppliance,
+  ingestKey,
+  problem,
+  startFakeAppliance,
+} from '../../tests/support/fake-appliance.ts'
 import type { IntelError } from '../wire/retry.ts'
 import { createIntelSync, type IntelSyncOptions } from './intel-sync.ts'
 
