@@ -186,24 +186,24 @@ type Arrival = Pick<StoredEvent, 'seq' | 'receivedAtMs'>
 /** A search ends after this many arrivals, which takes 1 to 2 s. */
 const backMax = 2 ** 24
 
-/** The newest arrival after `afterSeq` that none of the keys sent; null when there is none. */
+/** The newest arrival after `afterSeq` that none of the keys sent, or null. */
 async function lastArrival(
   events: Pick<EventStore, 'tail' | 'lastSeq'>,
   query: { orgId: string; afterSeq: number; exceptKeys: string[] },
 ): Promise<Arrival | null> {
   const firstAfter = async (afterSeq: number): Promise<Arrival | null> =>
     (await events.tail({ ...query, filter: {}, afterSeq, limit: 1 })).events[0] ?? null
-  let none = await events.lastSeq(query.orgId) // there is none after it
+  let end = await events.lastSeq(query.orgId) // no such arrival after it
   let found: Arrival | null = null
-  for (let back = 1; found === null && none > query.afterSeq && back <= backMax; back *= 2) {
-    const from = Math.max(query.afterSeq, none - back)
+  for (let back = 1; found === null && end > query.afterSeq && back <= backMax; back *= 2) {
+    const from = Math.max(query.afterSeq, end - back)
     found = await firstAfter(from)
-    if (found === null) none = from
+    if (found === null) end = from
   }
-  while (found !== null && found.seq < none) {
-    const middle = Math.floor((found.seq + none) / 2)
+  while (found !== null && found.seq < end) {
+    const middle = Math.floor((found.seq + end) / 2)
     const later = await firstAfter(middle)
-    if (later === null) none = middle
+    if (later === null) end = middle
     else found = later
   }
   return found

@@ -20,7 +20,7 @@ export async function scheduleDelivery(
   { url: target, payload }: { url: unknown; payload: string },
 ): Promise<string> {
   const url = readUrl(services, target, { httpOnly: true })
-  await orgSecret(services, who) // creates the secret if there is none
+  await orgSecret(services, who) // creates a missing secret
   const id = newId('wh')
   const now = services.clock.now()
   await services.store.webhooks.schedule({

@@ -75,7 +75,7 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
   })
 
   function start(): void {
-    if (dueMs === null) released.push(...lanes.takeAll())
+    if (dueMs === null) released.push(...lanes.removeAll())
     const { start: claims, release } = lanes.start(free(), performance.now())
     released.push(...release)
     for (const claim of claims) {

@@ -128,6 +128,6 @@ export function nextAttemptAt({
 }: FailedAttempt): number | null {
   const waitMs = waitsMs[attempts - 1]
   if (waitMs === undefined) return null
-  const askedMs = Math.min(retryAfterMs ?? 0, limits.webhookRetryAfterMsMax)
-  return atMs + Math.max(Math.round(waitMs * (1 + jitterShareMax * random)), askedMs)
+  const requestedMs = Math.min(retryAfterMs ?? 0, limits.webhookRetryAfterMsMax)
+  return atMs + Math.max(Math.round(waitMs * (1 + jitterShareMax * random)), requestedMs)
 }

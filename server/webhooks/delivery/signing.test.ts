@@ -135,7 +135,7 @@ describe.each([
   // Python and OpenSSL come with nearly every machine, but nothing of ours needs them.
   const why = lacks.length === 0 ? '' : ` (not run: this machine has no ${lacks.join(', no ')})`
   test.if(lacks.length === 0)(
-    `takes what we sign, and nothing else${why}`,
+    `accepts what we sign, and nothing else${why}`,
     () => {
       const secret = newSigningSecret()
       const body = '{"text":"ü \\u2028 $HOME %s"}'

@@ -39,8 +39,8 @@ test('claims are released after 10 s and at the end', () => {
   lanes.add([claim('a', 'new'), claim('a', 'third'), claim('a', 'fourth')], 5_000)
   const { start, release } = lanes.start(30, 10_001)
   expect([idsOf(start), idsOf(release)]).toEqual([['new', 'third'], ['old']])
-  expect(idsOf(lanes.takeAll())).toEqual(['fourth'])
-  expect(lanes.takeAll()).toEqual([])
+  expect(idsOf(lanes.removeAll())).toEqual(['fourth'])
+  expect(lanes.removeAll()).toEqual([])
 })
 
 test("claims ahead leave the slots reserved for an organization's first send free", () => {

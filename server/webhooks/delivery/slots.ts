@@ -34,7 +34,7 @@ export interface Lanes {
   /** Who occupies the slots, and which lanes are slow. */
   share(now: number): Share
   /** Removes and returns every claim that has not started. */
-  takeAll(): Claim[]
+  removeAll(): Claim[]
 }
 
 export function makeLanes(perLaneMax: number): Lanes {
@@ -53,13 +53,13 @@ export function makeLanes(perLaneMax: number): Lanes {
       for (const claim of claims) laneOf(claim).ready.push({ claim, claimedAtMs: now })
     },
     start(free, now) {
-      const taken = { start: [] as Claim[], release: [] as Claim[] }
+      const moved = { start: [] as Claim[], release: [] as Claim[] }
       const waiting = [...lanes.values()].filter(({ ready }) => ready.length > 0)
       const isAhead = ({ ready }: Lane) => ready[0]?.claim.isAhead === true
       for (const lane of [...waiting.filter((each) => !isAhead(each)), ...waiting.filter(isAhead)]) {
-        takeReady(lane, perLaneMax, { free, now }, taken)
+        startReady(lane, perLaneMax, { free, now }, moved)
       }
-      return taken
+      return moved
     },
     ended(claim, { durationMs, isDelivered }) {
       const lane = laneOf(claim)
@@ -75,7 +75,7 @@ export function makeLanes(perLaneMax: number): Lanes {
       return Object.fromEntries(ahead.map(([name, lane]) => [name, lane.ahead]))
     },
     share: (now) => shareOf(lanes, now),
-    takeAll: () => [...lanes.values()].flatMap(({ ready }) => ready.splice(0).map(({ claim }) => claim)),
+    removeAll: () => [...lanes.values()].flatMap(({ ready }) => ready.splice(0).map(({ claim }) => claim)),
   }
 }
 
@@ -87,7 +87,7 @@ function forget(lanes: Map<string, Lane>): void {
   }
 }
 
-function takeReady(
+function startReady(
   lane: Lane,
   perLaneMax: number,
   { free, now }: { free: number; now: number },

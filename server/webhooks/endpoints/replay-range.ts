@@ -56,7 +56,7 @@ async function readPosition(
   return positionBefore(events, orgId, atMs)
 }
 
-/** The position just before the first event that arrived at or after `sinceMs`; the log's end when there is none. */
+/** The position just before the first event that arrived at or after `sinceMs`, or the end of the log. */
 export async function positionBefore(
   events: Pick<EventStore, 'tail' | 'lastSeq'>,
   orgId: string,

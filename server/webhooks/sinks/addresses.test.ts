@@ -29,14 +29,14 @@ test('literals are not looked up', async () => {
 
 test('names of this machine are not looked up and reach only allowed ranges', async () => {
   const names = ['localhost', 'localhost.', 'x.localhost', 'A.B.LOCALHOST.', 'ip6-loopback']
-  const asked: string[] = []
-  const resolver = async (name: string) => (asked.push(name), ['1.1.1.1'])
+  const lookedUp: string[] = []
+  const resolver = async (name: string) => (lookedUp.push(name), ['1.1.1.1'])
   const [closed, open] = [resolveWith(resolver, guard), resolveWith(resolver, addressGuard(['127.0.0.0/8']))]
   for (const name of names) {
     expect([name, await closed(name)]).toMatchObject([name, { kind: 'refused' }])
     expect([name, await open(name)]).toEqual([name, { kind: 'addresses', addresses: ['127.0.0.1'] }])
   }
-  expect(asked).toEqual([])
+  expect(lookedUp).toEqual([])
   expect(await closed('localhost.example')).toMatchObject({ kind: 'addresses' })
 })
 
