@@ -1,11 +1,11 @@
 /** The quality score of a site's memory, and its versions with their scores and changes. */
 import { useSignal } from '@preact/signals'
 import { ChangeMark, pointsOf } from '../../charts/headlines.tsx'
-import { ApiError } from '../../api/api.ts'
+import { useQuery } from '../../query/use-query.ts'
 import { Differences } from '../../components/json.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { bytesText } from '../../text/format.ts'
-import { registryApi, type Difference, type Memory, type MemoryVersion } from '../../api/registry-api.ts'
+import { registryApi, type Memory, type MemoryVersion } from '../../api/registry-api.ts'
 import { Moment } from '../../components/time.tsx'
 import { scoreParts, scoreWith } from './snapshot.ts'
 
@@ -109,24 +109,10 @@ interface VersionProps {
 
 /** The differences are fetched when the version is opened. */
 function Version({ siteId, version, before, open }: VersionProps) {
-  const found = useSignal<Difference[] | null>(null)
-  const problem = useSignal<ApiError | null>(null)
-  const requested = useSignal(false)
-  const load = async (): Promise<void> => {
-    if (requested.value || version.version === 1) return
-    requested.value = true
-    try {
-      const answer = await registryApi.memoryVersion(siteId, version.version, new AbortController().signal)
-      found.value = answer.differences
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      problem.value = error
-      requested.value = false
-    }
-  }
+  const wasOpened = useSignal(false)
   return (
     <li>
-      <details open={open} onToggle={(event) => void (event.currentTarget.open && load())}>
+      <details open={open} onToggle={(event) => (wasOpened.value ||= event.currentTarget.open)}>
         <summary>
           <span class="version-line">
             <b>Version {version.version}</b>
@@ -144,21 +130,26 @@ function Version({ siteId, version, before, open }: VersionProps) {
             <span class="muted">{bytesText(version.bytes)}</span>
           </span>
         </summary>
-        {problem.value && <Problem error={problem.value} onRetry={() => void load()} />}
         {version.version === 1 && <p class="muted">First version.</p>}
-        {found.value !== null && <Found list={found.value} before={before} score={version.score} />}
+        {wasOpened.value && version.version > 1 && <Changes {...{ siteId, version, before }} />}
       </details>
     </li>
   )
 }
 
-function Found(props: { list: Difference[]; before: MemoryVersion | null; score: number }) {
-  const { list, before, score } = props
-  if (list.length > 0) return <Differences list={list} />
+function Changes({ siteId, version, before }: Omit<VersionProps, 'open'>) {
+  const { data, error, refetch } = useQuery({
+    key: `memory changes/${JSON.stringify([siteId, version.version])}`,
+    fetch: (signal) => registryApi.memoryVersion(siteId, version.version, signal),
+  })
+  if (error) return <Problem error={error} onRetry={refetch} />
+  if (data === null) return null
+  if (data.differences.length > 0) return <Differences list={data.differences} />
   if (before === null) return <p class="muted">The previous version is no longer stored.</p>
   return (
     <p class="muted">
-      The snapshot is unchanged; {before.score === score ? 'the source of its score' : 'its score'} changed.
+      The snapshot is unchanged; {before.score === version.score ? 'the source of its score' : 'its score'}{' '}
+      changed.
     </p>
   )
 }

@@ -9,7 +9,12 @@ import { dayOf, dayStart, isoTime, now, zone } from '../../../app/clock.ts'
 import { session } from '../../../app/session.ts'
 import { Choice, Field, FormDialog, SecretDialog, textOf } from '../../../components/dialog.tsx'
 import { Text } from '../../../components/text.tsx'
-import { exampleCall, kindName } from './model.ts'
+
+const kindName: { [kind in KeyKind]: string } = {
+  ingest: 'ingest key',
+  secret: 'secret key',
+  publishable: 'publishable key',
+}
 
 interface CreateKeyDialogProps {
   kinds: KeyKind[]
@@ -105,6 +110,12 @@ const newKeyNotice = (
     <strong>Copy it now.</strong> Only a hash is stored, so it cannot be shown again.
   </>
 )
+
+/** The example call shown with a new key; null for a key that grants no access. */
+function exampleCall(kind: KeyKind): 'send' | 'read' | null {
+  if (kind === 'ingest') return 'send'
+  return kind === 'secret' ? 'read' : null
+}
 
 /** The command is built once, so that the copied text equals the shown text. */
 function useExampleCall(kind: KeyKind, secret: string): string | null {

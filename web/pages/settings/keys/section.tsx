@@ -7,7 +7,6 @@ import { mayManage, session } from '../../../app/session.ts'
 import { CreateKeyDialog, EditKeyDialog, RevokeKeyDialog, RotateKeyDialog } from './dialogs.tsx'
 import { now } from '../../../app/clock.ts'
 import { Text } from '../../../components/text.tsx'
-import { inOrder, keyState } from './model.ts'
 import { minuteTime } from '../../../text/format.ts'
 import { Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton, type RecordColumn } from '../../../components/record-table.tsx'
@@ -81,6 +80,22 @@ function KeyDialog({ open, kinds, onDone, onClose }: KeyDialogProps) {
     case 'revoke':
       return <RevokeKeyDialog of={open.key} onDone={onDone} onClose={onClose} />
   }
+}
+
+type KeyState = 'active' | 'exposed' | 'expired' | 'revoked'
+
+/** Revoked wins over every other state. Exposure matters only while the key is usable. */
+export function keyState(key: Key, nowMs: number): KeyState {
+  if (key.revokedAt !== null) return 'revoked'
+  if (key.expiresAt !== null && Date.parse(key.expiresAt) <= nowMs) return 'expired'
+  if (key.exposedAt !== null) return 'exposed'
+  return 'active'
+}
+
+/** Usable keys first, then newest first. */
+export function inOrder(keys: Key[], nowMs: number): Key[] {
+  const usableFirst = (key: Key): number => (['active', 'exposed'].includes(keyState(key, nowMs)) ? 0 : 1)
+  return keys.toSorted((a, b) => usableFirst(a) - usableFirst(b) || (a.createdAt < b.createdAt ? 1 : -1))
 }
 
 /** A key that arrived with browser headers is in a browser, where anyone can read it. */

@@ -1,7 +1,7 @@
 /** The state of a key, and usable keys first. */
 import { expect, test } from 'bun:test'
 import type { Key } from '../../../api/api.ts'
-import { inOrder, keyState } from './model.ts'
+import { inOrder, keyState } from './section.tsx'
 
 const nowMs = Date.parse('2026-06-23T12:00:00Z')
 
