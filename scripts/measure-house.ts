@@ -98,7 +98,7 @@ const explained = small.filter(({ path }) =>
 )
 
 const measures: Measure[] = [
-  { name: 'source files', value: product.length, goal: 450, reached: 450 },
+  { name: 'source files', value: product.length, goal: 450, reached: 449 },
   { name: 'files under 60 lines with one importer', value: small.length - explained.length, goal: 0 },
   { name: 'longest file, lines', value: Math.max(...product.map(linesOf)), goal: 400 },
   { name: 'files directly in server/', value: topLevel('server'), goal: 10 },

@@ -1,14 +1,12 @@
 /** Builds the OpenAPI 3.1 document from the operations, with the same schemas that validate requests. */
 import { errorStatus, type ErrorCode } from '../errors.ts'
 import { errorsOf, type Answer, type Operation, type Parameter } from './operation-model.ts'
-import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
+import { delivery, endpoint, webhookMessages, type WebhookMessage } from './webhooks-model.ts'
 import { eventModel } from '../ingest/model.ts'
 import { sessionModel } from '../api/sessions/routes.ts'
 import { toolModel, toolViewModel } from '../api/registry/model.ts'
 import { auditEntryModel, auditOperations, serviceOperations } from './service-model.ts'
-import { delivery, endpoint } from './webhooks-model.ts'
-import { ingestOperations, sessionOperations, traceOperations } from './gateway-model.ts'
-import { registryOperations } from './gateway-model.ts'
+import { ingestOperations, registryOperations, sessionOperations, traceOperations } from './gateway-model.ts'
 import { webhookOperations } from './webhook-operations-model.ts'
 import type { Schema } from '../http/validate.ts'
 

@@ -3,7 +3,7 @@ import { framedPage, type PageOptions } from './page-frame.ts'
 import { errorStatus } from '../errors.ts'
 import { errorsOf, type Answer, type Operation } from './operation-model.ts'
 import { operations } from './openapi.ts'
-import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
+import { webhookMessages, type WebhookMessage } from './webhooks-model.ts'
 import type { Schema } from '../http/validate.ts'
 
 export interface ReferenceOptions extends PageOptions {

@@ -3,9 +3,7 @@ import { t } from 'elysia'
 import { integer } from '../http/validate.ts'
 import { publishedLimits } from '../limits.ts'
 import { metricsModel } from '../api/metrics/routes.ts'
-import { exampleTime } from './operation-model.ts'
-import { since, siteIds, until } from './operation-model.ts'
-import type { Operation } from './operation-model.ts'
+import { exampleTime, since, siteIds, until, type Operation } from './operation-model.ts'
 
 const limitsModel = t.Object({
   rateLimits: t.Object({ gateway: t.String(), ingest: t.String() }, { examples: ['1200/m', 'off'] }),

@@ -1,9 +1,7 @@
 /** The reference of webhooks: deliveries, endpoints, alert rules and incidents. */
-import { t } from 'elysia'
-import { exampleTime } from './operation-model.ts'
-import type { Operation } from './operation-model.ts'
-import { cursor, limit } from './operation-model.ts'
 import * as model from './webhooks-model.ts'
+import { t } from 'elysia'
+import { cursor, exampleTime, limit, type Operation } from './operation-model.ts'
 
 const url = 'https://hooks.example.com/sightglass'
 const delivery = {

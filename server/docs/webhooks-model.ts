@@ -1,7 +1,8 @@
-/** The request and response schemas of webhooks, for the reference. */
+/** The schemas of webhooks for the reference: requests, responses, and the messages a receiver gets with examples. */
 import { t } from 'elysia'
 import { integer, nullable, time as wireTime } from '../http/validate.ts'
 import { limits } from '../limits.ts'
+import { exampleEvent, exampleTime } from './operation-model.ts'
 
 const count = integer({ minimum: 0 })
 const time = wireTime()
@@ -169,3 +170,175 @@ export const incident = t.Object({
   resolvedAt: nullable(time),
   data: t.Object({}, { additionalProperties: true }),
 })
+
+/** A message that a receiver gets. */
+export interface WebhookMessage {
+  type: string
+  summary: string
+  about: string
+  schema: ReturnType<typeof t.Object>
+  examples: object[]
+}
+
+const envelope = <T extends string>(type: T) => ({
+  type: t.Literal(type),
+  timestamp: wireTime('When the message was created.'),
+})
+const strict = { additionalProperties: false } as const
+
+const batch = t.Object(
+  {
+    ...envelope('trace.batch'),
+    data: t.Object(
+      {
+        sequence: integer({
+          minimum: 0,
+          description: 'Per endpoint, from 1, without gaps. A test message has 0 and does not count.',
+        }),
+        events: t.Array(t.Object({}, { additionalProperties: true }), {
+          minItems: 1,
+          maxItems: 100,
+          description: 'Events as they were sent, in order of arrival.',
+        }),
+        test: t.Optional(t.Literal(true, { description: 'Only in test messages.' })),
+      },
+      strict,
+    ),
+  },
+  strict,
+)
+
+const kinds = ['new_vendor', 'blocked_share', 'tool_error_rate', 'silence', 'key_leaked'] as const
+const severities = ['critical', 'warning', 'info'] as const
+const alert = <T extends string>(type: T, resolvedAt: ReturnType<typeof nullable>) =>
+  t.Object(
+    {
+      ...envelope(type),
+      text: t.String({
+        description:
+          'One sentence for people, shown by Slack, Mattermost and Microsoft Teams. Names from events are escaped, so ' +
+          'they cannot become links or mentions. The exact values are in data.',
+      }),
+      data: t.Object(
+        {
+          rule: t.Union(kinds.map((kind) => t.Literal(kind))),
+          ruleId: t.String(),
+          incidentId: t.String({ description: 'Also in the message that resolves the alert.' }),
+          subject: t.String({
+            description: 'The vendor, tool or key. Empty for the organization.',
+          }),
+          severity: t.Union(severities.map((severity) => t.Literal(severity))),
+          link: t.String({
+            description:
+              'The dashboard page of the alert, with range and filter. A path, or a URL when --public-url is set.',
+          }),
+          openedAt: wireTime('When the alert opened.'),
+          resolvedAt,
+          vendor: t.Optional(t.String({ description: 'new_vendor only.' })),
+          firstSeenAt: t.Optional(wireTime('new_vendor only: arrival of its first event.')),
+          tool: t.Optional(t.String({ description: 'tool_error_rate only.' })),
+          share: t.Optional(
+            t.Number({ description: 'blocked_share and tool_error_rate only: the measured share, 0 to 1.' }),
+          ),
+          threshold: t.Optional(
+            t.Number({ description: 'blocked_share and tool_error_rate only: the threshold of the rule.' }),
+          ),
+          events: t.Optional(
+            integer({
+              description: 'blocked_share and tool_error_rate only: the number of events in the window.',
+            }),
+          ),
+          windowMinutes: t.Optional(
+            integer({ description: 'blocked_share and tool_error_rate only: the length of the window.' }),
+          ),
+          minutes: t.Optional(integer({ description: 'silence only: minutes without events.' })),
+          lastEventAt: t.Optional(wireTime('silence only: arrival of the last event.')),
+          keyId: t.Optional(t.String({ description: 'key_leaked only: the key id.' })),
+          label: t.Optional(t.String({ description: 'key_leaked only: the label of the key.' })),
+          prefix: t.Optional(t.String({ description: 'key_leaked only: the first characters of the key.' })),
+          exposedAt: t.Optional(wireTime('key_leaked only: when the key arrived from a browser.')),
+        },
+        strict,
+      ),
+    },
+    strict,
+  )
+
+const blocked = {
+  rule: 'blocked_share',
+  ruleId: 'rul_example',
+  incidentId: 'inc_example',
+  subject: '',
+  severity: 'warning',
+  link: '/logs?outcome=blocked&since=2026-06-23T11%3A00%3A00.000Z',
+  openedAt: exampleTime,
+  resolvedAt: null,
+  share: 0.723,
+  threshold: 0.5,
+  events: 1_200,
+  windowMinutes: 60,
+}
+const sentence = 'High blocked share: 72.3 % of 1,200 events in the last hour (threshold 50 %).'
+const vendor = {
+  ...{ rule: 'new_vendor', ruleId: 'rul_example', incidentId: 'inc_example', subject: 'Example Agent' },
+  severity: 'info',
+  link: '/logs?vendor=Example+Agent&since=2026-06-23T10%3A59%3A12.000Z',
+  ...{ openedAt: exampleTime, resolvedAt: null },
+  ...{ vendor: 'Example Agent', firstSeenAt: '2026-06-23T11:59:12.000Z' },
+}
+
+export const webhookMessages: WebhookMessage[] = [
+  {
+    type: 'trace.batch',
+    summary: 'New events for an endpoint',
+    about:
+      'At most 100 events and 512 KiB per message. Messages may arrive out of order; sort them by sequence. A message may ' +
+      'arrive more than once, with the same webhook-id.',
+    schema: batch,
+    examples: [
+      { type: 'trace.batch', timestamp: exampleTime, data: { sequence: 1, events: [exampleEvent] } },
+      {
+        type: 'trace.batch',
+        timestamp: exampleTime,
+        data: { sequence: 0, events: [{ ...exampleEvent, id: 'evt_test_example' }], test: true },
+      },
+    ],
+  },
+  {
+    type: 'alert.opened',
+    summary: 'An alert opened',
+    about: 'Sent once per alert to the endpoint of its rule. The filters of the endpoint do not apply.',
+    schema: alert('alert.opened', t.Null() as never),
+    examples: [
+      { type: 'alert.opened', timestamp: exampleTime, text: sentence, data: blocked },
+      { type: 'alert.opened', timestamp: exampleTime, text: 'New vendor: Example Agent.', data: vendor },
+    ],
+  },
+  {
+    type: 'alert.resolved',
+    summary: 'An alert was resolved',
+    about: 'Sent once, with the incidentId of the message that opened it.',
+    schema: alert('alert.resolved', wireTime('When the alert was resolved.') as never),
+    examples: [
+      {
+        type: 'alert.resolved',
+        timestamp: '2026-06-23T12:41:00.000Z',
+        text: `Resolved: ${sentence}`,
+        data: {
+          ...blocked,
+          link: `${blocked.link}&until=2026-06-23T12%3A41%3A00.000Z`,
+          resolvedAt: '2026-06-23T12:41:00.000Z',
+        },
+      },
+    ],
+  },
+  {
+    type: 'endpoint.probe',
+    summary: 'A probe of a failing endpoint',
+    about:
+      'Sent once per hour to an endpoint that was paused because it failed, when it has no pending delivery. A 2xx response ' +
+      'resumes the endpoint.',
+    schema: t.Object({ ...envelope('endpoint.probe'), data: t.Object({}, strict) }, strict),
+    examples: [{ type: 'endpoint.probe', timestamp: exampleTime, data: {} }],
+  },
+]

@@ -3,15 +3,14 @@ import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { acceptedType, jsonText } from '../../http/response.ts'
 import { contextOf, invalidQuery, readQuery, type Query } from '../../http/request.ts'
+import { traceExporter, type ExportType } from './export.ts'
+import { pageParameters, readFilter, readPage } from './filter.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { KeyGuard } from '../../http/guard.ts'
 import type { CursorCipher } from '../../system/encryption.ts'
 import type { Shares } from '../../http/shares.ts'
 import type { Log } from '../../log.ts'
-import { traceExporter, type ExportType } from './export.ts'
-import { readFilter } from './filter.ts'
-import { pageParameters, readPage } from './filter.ts'
 
 export interface TraceRoutesServices {
   store: Store

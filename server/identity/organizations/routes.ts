@@ -10,6 +10,7 @@ import { readQuery } from '../../http/request.ts'
 import {
   askDeletion,
   changeSignInRule,
+  changeSite,
   deletionOf,
   isSlug,
   keepOrg,
@@ -19,7 +20,6 @@ import {
   slugCharsMax,
   slugOf,
 } from './organizations.ts'
-import { changeSite } from './organizations.ts'
 import type { Org, OrgDeletion, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 
