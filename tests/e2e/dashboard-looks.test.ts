@@ -56,7 +56,7 @@ test('Escape asks before it closes the dialog that shows a key once', async () =
     await secret.waitFor()
     for (const _ of [1, 2, 3]) await page.keyboard.press('Escape')
     await page.getByText('This is not shown again. Close it?').waitFor()
-    await expectAccessibleInBothThemes(page)
+    await expectAccessibleInBothThemes(page.getByRole('dialog'))
     await page.getByRole('button', { name: 'Keep open' }).click()
     expect(await secret.innerText()).toStartWith('agtx_ik_')
     await page.keyboard.press('Escape')

@@ -49,7 +49,7 @@ test('each page says what it waits for; its command works and changes the page b
 }, 90_000)
 
 test('a first view is under 150 KB on the wire and asks each file once', async () => {
-  await withOwner(`${appliance.url}/logs`, async (page) => {
+  const visit = async (page: Page): Promise<void> => {
     await page.locator('.event-row').first().waitFor()
     const files = await page.evaluate(() =>
       [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map(
@@ -63,11 +63,12 @@ test('a first view is under 150 KB on the wire and asks each file once', async (
     expect(bytes).toBeGreaterThan(10_000)
     expect(bytes).toBeLessThan(150_000)
     expect(new Set(files.map((file) => file.name)).size).toBe(files.length)
-  })
+  }
+  await withOwner(`${appliance.url}/logs`, visit, { prefetches: true })
 }, 90_000)
 
 test('a page that was seen stands in the first frame after the click; no page waits for its code', async () => {
-  await withOwner(`${appliance.url}/settings`, async (page) => {
+  const visit = async (page: Page): Promise<void> => {
     const codes = () =>
       page.evaluate(
         () => performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js')).length,
@@ -96,7 +97,8 @@ test('a page that was seen stands in the first frame after the click; no page wa
     )
     expect(firstFrame).toEqual(['Detect', 1])
     expect(await codes()).toBe(loaded)
-  })
+  }
+  await withOwner(`${appliance.url}/settings`, visit, { prefetches: true })
 }, 90_000)
 
 test('an open network is said on every page, and what to do about it', async () => {

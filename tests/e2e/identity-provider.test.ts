@@ -5,6 +5,7 @@ import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { type IdentityProvider, startIdentityProvider } from '../support/identity-provider.ts'
 import { owner, ownerEnv } from './dashboard-actions.ts'
+import { goInside } from './pages-actions.ts'
 
 const client = { id: 'sightglass', secret: 'a secret between the two of them' }
 // The provider is another host on purpose, and its own pages are not ours to judge.
@@ -44,7 +45,7 @@ test('a verified address leads to its account, and from then on the subject does
         await goThrough(page, 'subject-ada')
         await page.locator('.shell').waitFor()
         expect(new URL(page.url()).origin).toBe(appliance.url)
-        await page.goto(`${appliance.url}/settings/account`)
+        await goInside(page, '/settings/account')
         await page.getByRole('definition').filter({ hasText: owner.email }).waitFor()
       },
       { allow },

@@ -7,6 +7,7 @@ import type { Page, Route } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { ingestKey, owner, ownerEnv, send, signIn, signInAs, withOwner } from './dashboard-actions.ts'
+import { goInside } from './pages-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
@@ -35,9 +36,9 @@ test('an invitation link is created and accepted, and the new member sees what t
     await page.getByLabel('Choose a password').fill('wide open window')
     await page.getByRole('button', { name: 'Accept' }).click()
     await page.locator('.shell').waitFor()
-    await page.goto(`${appliance.url}/settings/people`)
+    await goInside(page, '/settings/people')
     await page.getByText('Only owners and admins can manage people. Your role is viewer.').waitFor()
-    await page.goto(`${appliance.url}/settings/audit`)
+    await goInside(page, '/settings/audit')
     await page.getByText('Only owners, admins and analysts can read the audit log.').waitFor()
   })
   await withPage(
@@ -83,7 +84,7 @@ test('a second factor is set up with an app and required at sign-in; a recovery 
     await page.getByText('Password changed').waitFor()
     await signInAs(page, 'theo@example.com', password)
     await page.locator('.shell').waitFor()
-    await page.goto(`${appliance.url}/settings/account`)
+    await goInside(page, '/settings/account')
     await page.getByRole('button', { name: 'Set up a second factor' }).click()
     const dialog = page.getByRole('dialog')
     seed = (await dialog.getByLabel('Setup key').innerText()).replaceAll(' ', '')
@@ -196,13 +197,13 @@ test('a key’s label, scopes, sites and expiry are edited, and the audit log sh
     await row.getByText('shop-b').waitFor({ state: 'detached' })
     expect(await row.innerText()).not.toContain('expires')
 
-    await page.goto(`${appliance.url}/settings/api-keys`)
+    await goInside(page, '/settings/api-keys')
     await page.getByRole('button', { name: 'Edit my secret' }).click()
     await dialog.getByLabel('audit:read').check()
     await dialog.getByRole('button', { name: 'Save' }).click()
     await page.getByText('scopes audit:read').waitFor()
 
-    await page.goto(`${appliance.url}/settings/audit`)
+    await goInside(page, '/settings/audit')
     await page.getByRole('button', { name: 'secret_key.changed' }).first().click()
     const changed = await page.getByRole('region', { name: 'Changes' }).innerText()
     expect(changed).toMatch(/scopes\s+\[\]\s+\["audit:read"\]/)
@@ -234,7 +235,7 @@ test('a site is named, a leaked key is rotated, and the audit log shows both wit
     await dialog.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('cell', { name: 'The shop' }).waitFor()
 
-    await page.goto(`${appliance.url}/settings/ingest-keys`)
+    await goInside(page, '/settings/ingest-keys')
     await page.getByRole('button', { name: 'Rotate this key' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Create new key' }).click()
     const fresh = await page.getByLabel('New key').innerText()
@@ -243,7 +244,7 @@ test('a site is named, a leaked key is rotated, and the audit log shows both wit
     await page.getByRole('button', { name: 'Done' }).click()
     await page.getByRole('cell', { name: 'expired' }).waitFor()
 
-    await page.goto(`${appliance.url}/settings/audit`)
+    await goInside(page, '/settings/audit')
     await page.getByRole('button', { name: 'ingest_key.rotated' }).waitFor()
     await page.getByLabel('Search').fill('The shop')
     await page.getByRole('button', { name: 'Search' }).click()

@@ -1,7 +1,8 @@
 /** Helpers of the page tests: pushing, axe-core, and the page in the other theme. */
 import { expect } from 'bun:test'
-import axe from 'axe-core'
-import type { Page } from 'playwright'
+import { readFileSync } from 'node:fs'
+import type { Result } from 'axe-core'
+import type { Locator, Page } from 'playwright'
 import { event } from '../support/events.ts'
 
 /** One type for each page of counts. */
@@ -33,38 +34,47 @@ export async function waitForHeading(page: Page, name: string): Promise<void> {
   await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
 }
 
-interface AxeResult {
-  id: string
-  help: string
-  nodes: { html: string; failureSummary?: string }[]
+/** Opens a page of the dashboard without loading the document again, as a link does. */
+export async function goInside(page: Page, path: string): Promise<void> {
+  await page.evaluate((target) => {
+    history.pushState(null, '', target)
+    dispatchEvent(new PopStateEvent('popstate'))
+  }, path)
 }
 
-/** Fails with the rule and the element on any violation that axe-core finds in the page as it is shown now. */
-export async function expectAccessible(page: Page, rules: string[] = []): Promise<void> {
+const axeSource = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')
+
+/** Fails with the rule and the element on any violation that axe-core finds in the page or element as shown now. */
+export async function expectAccessible(shown: Page | Locator, rules: string[] = []): Promise<void> {
+  const isPage = 'goto' in shown
+  const page = isPage ? shown : shown.page()
   // Through the debugger, because the page's policy forbids foreign scripts; once per document.
-  if (!(await page.evaluate(() => Reflect.has(window, 'axe')))) await page.evaluate(axe.source)
-  const found = await page.evaluate(async (only) => {
+  if (!(await page.evaluate(() => Reflect.has(window, 'axe')))) await page.evaluate(axeSource)
+  const found = await (isPage ? shown.locator('html') : shown).evaluate(async (element, only) => {
     const runner = Reflect.get(window, 'axe') as {
-      run(options: object): Promise<{ violations: AxeResult[] }>
+      run(element: Element, options: object): Promise<{ violations: Result[] }>
     }
     const runOnly = only.length === 0 ? {} : { runOnly: { type: 'rule', values: only } }
-    const { violations } = await runner.run({ resultTypes: ['violations'], ...runOnly })
+    // The dashboard has no frame, and no rule in use reads style sheets.
+    const options = { resultTypes: ['violations'], preload: false, iframes: false, ...runOnly }
+    const { violations } = await runner.run(element, options)
     return violations.map(
       ({ id, help, nodes }) => `${id}: ${help}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`,
     )
   }, rules)
-  expect(found).toEqual([])
+  expect(found.map((violation) => `${new URL(page.url()).pathname}: ${violation}`)).toEqual([])
 }
 
 /** The rules about colours: nothing else differs between the themes. */
 const colourRules = ['color-contrast', 'link-in-text-block']
 
 /** Every rule in the light theme, then the rules about colours in the dark one. */
-export async function expectAccessibleInBothThemes(page: Page): Promise<void> {
+export async function expectAccessibleInBothThemes(shown: Page | Locator): Promise<void> {
+  const page = 'goto' in shown ? shown : shown.page()
   await page.emulateMedia({ colorScheme: 'light' })
-  await expectAccessible(page)
+  await expectAccessible(shown)
   await page.emulateMedia({ colorScheme: 'dark' })
-  await expectAccessible(page, colourRules)
+  await expectAccessible(shown, colourRules)
 }
 
 /** Nothing stretches the page beyond the view. */

@@ -6,6 +6,7 @@ import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { picture } from '../support/picture.ts'
 import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { goInside } from './pages-actions.ts'
 
 const hourMs = 3_600_000
 const nowMs = Date.now()
@@ -121,7 +122,7 @@ test.each(views)(
       async (page) => {
         await page.getByRole('table', { name: 'Agents' }).scrollIntoViewIfNeeded()
         await picture(page, `detect-names-${name}-${scheme}`)
-        await page.goto(`${appliance.url}/logs?event=ahead`)
+        await goInside(page, '/logs?event=ahead')
         await page.getByText(/The sender's clock is/).waitFor()
         await picture(page, `logs-ahead-${name}-${scheme}`)
         expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)).toBe(

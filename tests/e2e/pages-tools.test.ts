@@ -65,7 +65,7 @@ test('empty, it says which push fills it; the command works and the page fills b
     expect(await page.getByRole('link', { name: 'Create an ingest key' }).getAttribute('href')).toStartWith(
       '/settings',
     )
-    await expectAccessibleInBothThemes(page)
+    await expectAccessibleInBothThemes(page.locator('main'))
     const command = await page.getByLabel('Command that sends a first push').innerText()
     const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
     expect(await sent.json()).toEqual({ ok: true, tools: 1 })
@@ -96,7 +96,7 @@ test('a real registry: every tool, its tokens, its page against the budget', asy
     await page.getByText('3 pages, all within 50,000 tokens.').waitFor()
     await page.reload()
     await page.getByText('3 pages, all within 50,000 tokens.').waitFor()
-    await expectAccessibleInBothThemes(page)
+    await expectAccessibleInBothThemes(page.locator('.budget'))
   })
 }, 90_000)
 
@@ -173,7 +173,7 @@ test('a tool opens with its findings, its schema in words, its versions and thei
     expect(differences).toMatch(/before:\s*string\s*after:\s*integer/)
     await page.locator('.versions').scrollIntoViewIfNeeded()
     await picture(page, 'version-differences')
-    await expectAccessibleInBothThemes(page)
+    await expectAccessibleInBothThemes(page.locator('main'))
     await page.goBack()
     await row(page, 'order.delete').waitFor()
   })
@@ -202,7 +202,7 @@ test('hostile names stay text, stretch nothing, on a desk and on a phone', async
           .or(page.getByRole('heading', { name: '1 finding' }))
           .waitFor()
         await expectNoSidewaysScroll(page)
-        await expectAccessibleInBothThemes(page)
+        await expectAccessibleInBothThemes(page.locator('main'))
       },
       { viewport },
     )

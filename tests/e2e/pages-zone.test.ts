@@ -5,7 +5,12 @@ import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
-import { waitForHeading, expectAccessibleInBothThemes, expectNoSidewaysScroll } from './pages-actions.ts'
+import {
+  waitForHeading,
+  expectAccessibleInBothThemes,
+  expectNoSidewaysScroll,
+  goInside,
+} from './pages-actions.ts'
 
 let appliance: Appliance
 const hourMs = 3_600_000
@@ -58,12 +63,12 @@ test.each(['Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu', 'UTC'])(
       const bars = page.getByRole('region', { name: 'Events over time' })
       await bars.getByText(zone, { exact: true }).waitFor()
       expect(await page.getByLabel('Time zone').last().inputValue()).toBe(zone)
-      await page.goto(`${appliance.url}/sessions`)
+      await goInside(page, '/sessions')
       await page
         .locator('.data-table time', { hasText: `${day} ${time}` })
         .first()
         .waitFor()
-      await page.goto(`${appliance.url}/detect`)
+      await goInside(page, '/detect')
       const line = page.locator('.period-line')
       await line.getByText(`, ${zone}`).waitFor()
       const isHalf = !['Europe/Berlin', 'UTC'].includes(zone)
@@ -92,14 +97,14 @@ test('UTC is chosen on any page, holds on all of them and after a reload, and is
     await page.getByRole('row').getByText(`${there.day} ${there.time}:00`).first().waitFor()
     await page.getByLabel('Time zone').last().selectOption('UTC')
     await page.getByRole('row').getByText(`${utc.day} ${utc.time}:00`).first().waitFor()
-    await page.goto(`${appliance.url}/authz`)
+    await goInside(page, '/authz')
     await page.locator('.period-line').getByText(', UTC,').waitFor()
     await page.getByRole('table', { name: 'Newest denials' }).getByText(`${utc.day} ${utc.time}:00`).waitFor()
     await page.getByLabel('Time zone').last().selectOption('Other time zone…')
     await page.getByRole('dialog').getByRole('combobox').fill('america/st_johns')
     await page.getByRole('button', { name: 'Use time zone' }).click()
     await page.locator('.period-line').getByText(', America/St_Johns,').waitFor()
-    await expectAccessibleInBothThemes(page)
+    await expectAccessibleInBothThemes(page.locator('.period-line'))
     await page.reload()
     await page.locator('.period-line').getByText(', America/St_Johns,').waitFor()
     await page.getByLabel('Time zone').last().selectOption('Asia/Kathmandu')
@@ -146,9 +151,9 @@ test('on a phone the zone is there too and nothing is stretched', async () => {
       expect(await page.locator('.period-line').innerText()).toContain('America/Catamarca') // its canonical name
       await page.getByRole('button', { name: 'Menu' }).click()
       await page.getByLabel('Time zone').filter({ visible: true }).waitFor()
+      await expectAccessibleInBothThemes(page.locator('.menu-sheet'))
       await page.keyboard.press('Escape')
       await expectNoSidewaysScroll(page)
-      await expectAccessibleInBothThemes(page)
     },
     { viewport: { width: 390, height: 844 }, context: { timezoneId: 'America/Argentina/ComodRivadavia' } },
   )

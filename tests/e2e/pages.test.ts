@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser } from '../support/browser.ts'
+import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
@@ -52,14 +52,18 @@ async function table(page: Page, name: string | RegExp): Promise<string[][]> {
   )
 }
 
-async function open(path: string, visit: (page: Page) => Promise<void>, dark = false): Promise<void> {
+async function open(
+  path: string,
+  visit: (page: Page) => Promise<void>,
+  options: PageOptions = {},
+): Promise<void> {
   await withOwner(
     `${appliance.url}${path}`,
     async (page) => {
       await page.locator('.counts').waitFor()
       await visit(page)
     },
-    { colorScheme: dark ? 'dark' : 'light', viewport: { width: 1280, height: 900 } },
+    { viewport: { width: 1280, height: 900 }, ...options },
   )
 }
 
@@ -281,7 +285,7 @@ test('live: what is posted is counted without a reload, and the charts keep the 
           first,
         )
       },
-      dark,
+      { colorScheme: dark ? 'dark' : 'light' },
     )
   }
 }, 90_000)
@@ -339,7 +343,7 @@ test('a bar and a step of the chart lead to exactly their events in Logs', async
 }, 40_000)
 
 test('pages made ready unseen leave the open one as it is, and never show', async () => {
-  await open('/authz', async (page) => {
+  const atAuthz = async (page: Page): Promise<void> => {
     await page.addInitScript(() => {
       const seen = { drawn: 0, shown: 0 }
       Reflect.set(window, 'rehearsals', seen)
@@ -359,7 +363,8 @@ test('pages made ready unseen leave the open one as it is, and never show', asyn
     expect(await page.evaluate(() => Reflect.get(window, 'rehearsals').shown)).toBe(0)
     expect(await page.getByRole('radio', { name: 'decision' }).isChecked()).toBe(true)
     expect(await page.locator('main h1').innerText()).toBe('Authz')
-  })
+  }
+  await open('/authz', atAuthz, { prefetches: true })
 }, 90_000)
 
 test('a chart of a range without any event says so', async () => {

@@ -87,7 +87,7 @@ test('vendor, agent, tool, session and view lead to what they name; hostile name
       await options(page).filter({ hasText: kind }).first().waitFor()
     expect(await page.getByRole('listbox').locator('img').count()).toBe(0)
     await picture(page, 'palette-found')
-    await expectAccessibleInBothThemes(page)
+    await expectAccessibleInBothThemes(page.locator('.palette'))
     const vendor = await choose(page, 'zebra <img', 'Vendor')
     expect([vendor.pathname, vendor.searchParams.get('vendor')]).toEqual(['/detect', hostile])
     await page.getByRole('dialog').waitFor() // the vendor's own

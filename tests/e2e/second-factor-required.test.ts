@@ -6,6 +6,7 @@ import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { owner, ownerEnv, signInAs, withOwner } from './dashboard-actions.ts'
+import { goInside } from './pages-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
@@ -51,10 +52,10 @@ test('the owner turns it on; a member without one sets it up and then sees the d
       // Nobody locks themselves out by a click.
       expect(await dialog.getByRole('alert').innerText()).toContain('Set up your own second factor first.')
       await dialog.getByRole('button', { name: 'Cancel' }).click()
-      await page.goto(`${appliance.url}/settings/account`)
+      await goInside(page, '/settings/account')
       await page.getByRole('button', { name: 'Set up a second factor' }).click()
       await setUp(page, owner.password)
-      await page.goto(`${appliance.url}/settings/organization`)
+      await goInside(page, '/settings/organization')
       await page.getByRole('button', { name: 'Require a second factor' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Require it' }).click()
       await page.getByText('A second factor is required.').waitFor()

@@ -10,6 +10,7 @@ import {
   expectAccessibleInBothThemes,
   expectNoSidewaysScroll,
   recent,
+  goInside,
 } from './pages-actions.ts'
 
 let appliance: Appliance
@@ -74,7 +75,7 @@ test('a rule is added and edited in Settings; its alert opens, is shown on every
     await page.getByRole('button', { name: 'Add alert rule' }).click()
     await dialog(page).getByLabel('Threshold (percent, last hour)').fill('12.5')
     await dialog(page).getByLabel('Minimum events (ignored below this)').fill('5')
-    await expectAccessibleInBothThemes(page)
+    await expectAccessibleInBothThemes(dialog(page))
     await dialog(page).getByRole('button', { name: 'Add alert rule' }).click()
     await row(page, /more than 12\.5 % of events in the last hour are blocked, minimum 5 events/).waitFor()
 
@@ -83,15 +84,15 @@ test('a rule is added and edited in Settings; its alert opens, is shown on every
     await page.reload()
     await row(page, /Blocked share .* 1 open/).waitFor()
     await bar(page).getByText('High blocked share: 100 % of 6 events in the last hour').waitFor()
-    await expectAccessibleInBothThemes(page)
+    await expectAccessibleInBothThemes(bar(page))
     await page.getByRole('link', { name: 'Logs' }).first().click()
     await bar(page).getByRole('link', { name: 'View' }).click()
     await alert(page, 'High blocked share').getByText('open', { exact: true }).waitFor()
     expect(await bar(page).count()).toBe(0) // the page itself shows it
-    await expectAccessibleInBothThemes(page)
+    await expectAccessibleInBothThemes(page.locator('.data-panel').filter({ hasText: 'Alerts' }))
     await acknowledge(page)
 
-    await page.goto(`${appliance.url}/settings/webhooks`)
+    await goInside(page, '/settings/webhooks')
     await row(page, /Blocked share/)
       .getByRole('button', { name: 'Edit' })
       .click()
@@ -102,7 +103,7 @@ test('a rule is added and edited in Settings; its alert opens, is shown on every
     await events(101, 6, 'success')
     await receiver.wait('/ok/alerts', 2, 20_000)
     expect(types()).toEqual(['alert.opened', 'alert.resolved'])
-    await page.goto(`${appliance.url}/webhooks`)
+    await goInside(page, '/webhooks')
     const over = alert(page, 'High blocked share')
     await over.getByText('resolved', { exact: true }).waitFor()
     await over.getByText(owner.email).waitFor()
@@ -113,7 +114,7 @@ test('a rule is added and edited in Settings; its alert opens, is shown on every
     await over.getByRole('link', { name: 'High blocked share' }).click()
     await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
     expect(new URL(page.url()).searchParams.get('outcome')).toBe('blocked')
-    await page.goto(`${appliance.url}/logs`)
+    await goInside(page, '/logs')
     await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
     expect(await bar(page).count()).toBe(0)
   })

@@ -13,6 +13,11 @@ export interface PageOptions {
   viewport?: { width: number; height: number }
   /** The account that is signed in when the page opens. */
   as?: { email: string; password: string }
+  /**
+   * True lets the dashboard prefetch and prerender its other pages when the browser is idle, for tests about that. It
+   * costs as much processor time as the visit itself.
+   */
+  prefetches?: boolean
   /** Problems that this test provokes on purpose, such as the console line of a 401. */
   allow?: RegExp[]
   /** More of Playwright's context options, such as `storageState` or `permissions`. */
@@ -93,9 +98,10 @@ async function takeProfile(options: PageOptions): Promise<Profile> {
     viewport: options.viewport ?? { width: 1280, height: 800 },
     colorScheme: options.colorScheme ?? 'light',
   }
-  const key = JSON.stringify(options.context ?? {})
+  const prefetches = options.prefetches ?? false
+  const key = JSON.stringify([prefetches, options.context])
   const found = idle.get(key)
-  if (found === undefined) return createProfile(key, { ...look, ...options.context })
+  if (found === undefined) return createProfile(key, { ...look, ...options.context }, prefetches)
   idle.delete(key)
   try {
     await reset(found, look)
@@ -106,7 +112,11 @@ async function takeProfile(options: PageOptions): Promise<Profile> {
   }
 }
 
-async function createProfile(key: string, options: BrowserContextOptions): Promise<Profile> {
+async function createProfile(
+  key: string,
+  options: BrowserContextOptions,
+  prefetches: boolean,
+): Promise<Profile> {
   const context = await (await browser()).newContext(options)
   const page = await context.newPage()
   const devtools = await context.newCDPSession(page)
@@ -118,12 +128,13 @@ async function createProfile(key: string, options: BrowserContextOptions): Promi
   await page.exposeFunction('reportViolation', (text: string) => {
     profile.report(`content security policy: ${text}`)
   })
-  await page.addInitScript(() => {
+  await page.addInitScript((isEverIdle) => {
+    if (!isEverIdle) window.requestIdleCallback = () => 0
     document.addEventListener('securitypolicyviolation', (event) => {
       const report: unknown = Reflect.get(window, 'reportViolation')
       if (typeof report === 'function') report(`${event.violatedDirective} blocked ${event.blockedURI}`)
     })
-  })
+  }, prefetches)
   noticeAlterations(profile)
   return profile
 }
