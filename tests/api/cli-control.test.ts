@@ -1,4 +1,4 @@
-/** The control socket: who answers, how deep its folder may be, what a crash leaves, and what strangers get. */
+/** The control socket: requests of the command line, long folder paths, leftovers of a crash, malformed requests. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -66,7 +66,7 @@ function post(dataDir: string, body: string): Promise<Response> {
   return fetch('http://localhost/', { unix: controlPath(dataDir), method: 'POST', body })
 }
 
-test('a verb is done by the server, which sees it at once and knows its own address', async () => {
+test('the server runs a verb, sees its effect at once and uses its own address in links', async () => {
   using temp = tempDir('control')
   await withServer(temp.path, async (store) => {
     expect(statSync(controlPath(temp.path)).mode & 0o777).toBe(0o600)
@@ -76,13 +76,13 @@ test('a verb is done by the server, which sees it at once and knows its own addr
     const { link } = (await throughSocket(temp.path, 'account create', params)) as { link: string }
     expect(link).toStartWith('https://traces.example/reset#')
     expect(lines.join('')).toContain('"control_verb"')
-    // The link was answered, and must not have been logged.
+    // The response has the link; the log must not.
     expect(lines.join('')).not.toContain(link.split('#')[1]!)
   })
   expect(existsSync(controlPath(temp.path))).toBe(false)
 })
 
-test('a refusal there is the same refusal here', async () => {
+test('an error of the server reaches the command line unchanged', async () => {
   using temp = tempDir('control')
   await withServer(temp.path, async () => {
     const refusal = (slug: string) =>
@@ -96,7 +96,7 @@ test('a refusal there is the same refusal here', async () => {
   })
 })
 
-test('a folder far deeper than a socket path may be long', async () => {
+test('the data folder’s path may be longer than a socket path', async () => {
   using temp = tempDir('deep')
   const dataDir = join(temp.path, ...Array.from({ length: 5 }, (_, at) => `${at}`.repeat(60)))
   mkdirSync(dataDir, { recursive: true })
@@ -107,7 +107,7 @@ test('a folder far deeper than a socket path may be long', async () => {
   })
 })
 
-test('another version is told so, and nothing is done', async () => {
+test('a command of another version gets an error and changes nothing', async () => {
   using temp = tempDir('control')
   await withServer(temp.path, async (store) => {
     const request = { version: '9.9.9', verb: 'org create', params: { name: 'Acme' } }
@@ -121,7 +121,7 @@ test('another version is told so, and nothing is done', async () => {
   })
 })
 
-test('what is not a request gets an error, and the socket lives on', async () => {
+test('a malformed request gets an error, and the socket still works', async () => {
   using temp = tempDir('control')
   await withServer(temp.path, async () => {
     const wrong = ['', 'x', 'null', '[]', '{}', JSON.stringify({ version, verb: 'constructor', params: {} })]
@@ -132,7 +132,7 @@ test('what is not a request gets an error, and the socket lives on', async () =>
   })
 })
 
-test('what a crash left at the path is replaced, and without a server the verb does its own work', async () => {
+test('a leftover file at the socket’s path is replaced; without a server the verb works on the folder itself', async () => {
   using temp = tempDir('control')
   await withServer(temp.path, async () => {})
   writeFileSync(controlPath(temp.path), 'not a socket')
@@ -145,7 +145,7 @@ test('what a crash left at the path is replaced, and without a server the verb d
   })
 })
 
-test('after kill -9 of the server verbs work alone, and a new server takes the socket over', async () => {
+test('after kill -9 of the server verbs work without it, and a new server replaces the socket', async () => {
   using temp = tempDir('killed')
   const dataDir = temp.join('data')
   const first = await startAppliance({ dataDir })
@@ -161,7 +161,7 @@ test('after kill -9 of the server verbs work alone, and a new server takes the s
   expect(existsSync(controlPath(dataDir))).toBe(false)
 })
 
-test('verbs at once on a folder without a server wait for each other', async () => {
+test('concurrent verbs on a folder without a server wait for each other', async () => {
   using temp = tempDir('crowd')
   const dataDir = temp.join('data')
   const names = ['one', 'two', 'three', 'four']

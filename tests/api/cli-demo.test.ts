@@ -1,4 +1,4 @@
-/** `sightglass demo` of the executable: filling, filling again, removing, and sending live until Ctrl-C. */
+/** `sightglass demo` of the executable: fills, fills again, removes, and sends live events until Ctrl-C. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { binaryPath, startAppliance, type Appliance } from '../support/binary.ts'
 
@@ -24,7 +24,7 @@ async function newest(): Promise<Record<string, unknown>[]> {
   return ((await response.json()) as { events: Record<string, unknown>[] }).events
 }
 
-test('fills about as many as asked, the same again adds nothing, remove takes all of it', async () => {
+test('fills about the requested number; a second run adds nothing; remove deletes everything', async () => {
   const first = await json('demo', '--events', '2000', '--seed', '7')
   expect(first).toEqual({
     orgId: expect.stringMatching(/^org_/),
@@ -58,7 +58,7 @@ test('fills about as many as asked, the same again adds nothing, remove takes al
   expect(stdout).toBe('No demo events in default.\n')
 }, 90_000)
 
-test('live: steady through the public endpoint, clean at Ctrl-C, its key revoked', async () => {
+test('live: a steady rate through the public endpoint; Ctrl-C exits cleanly and revokes the key', async () => {
   const child = Bun.spawn(
     [binaryPath, 'demo', '--live', '--rate', '40/s', '--json', '--data-dir', appliance.dataDir],
     {
@@ -84,7 +84,7 @@ test('live: steady through the public endpoint, clean at Ctrl-C, its key revoked
   ])
 }, 90_000)
 
-test('live: waits as long as a busy server says, and sends the same events again', async () => {
+test('live: obeys Retry-After of a busy server and resends the same events', async () => {
   const bodies: string[] = []
   const busy = Bun.serve({
     port: 0,
@@ -114,7 +114,7 @@ test('live: waits as long as a busy server says, and sends the same events again
   await busy.stop(true)
 }, 90_000)
 
-test('live: a refused key is one clear line and exit 1; without a server it says what to do', async () => {
+test('live: a rejected key is a one-line error and exit 1; without a server the error says what to do', async () => {
   const refused = await appliance.cli('demo', '--live', '--url', appliance.url, '--key', 'agtx_ik_wrong')
   expect([refused.code, refused.stderr]).toEqual([
     1,

@@ -1,4 +1,4 @@
-/** What the command line says when something is wrong: a line for people, or with --json one JSON object, on stderr. */
+/** Errors of the command line on stderr: one line of text, or one JSON object with --json. */
 import { afterAll, expect, test } from 'bun:test'
 import { cli } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -36,7 +36,7 @@ test.each(cases)(
   20_000,
 )
 
-test('the environment asks for JSON as the flag does, and the flag goes before it', async () => {
+test('an environment variable selects JSON like the flag, and the flag wins', async () => {
   const options = { dataDir: temp.join('data'), env: { SIGHTGLASS_JSON: 'true' } }
   expect(JSON.parse((await cli(['dance'], options)).stderr)).toMatchObject({ error: 'wrong_usage' })
   expect((await cli(['dance', '--json=false'], options)).stderr).toStartWith('sightglass: ')

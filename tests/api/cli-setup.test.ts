@@ -1,4 +1,4 @@
-/** The setup file: at start, by its verb, a second time, after people changed things, and when it is wrong. */
+/** The setup file: at start, by its verb, a second time, after people changed things, and when it is invalid. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { newApiKey, newSigningSecret, sha256Hex } from '../../server/ids.ts'
@@ -48,7 +48,7 @@ const auditRows = async (appliance: Appliance): Promise<{ actor: string; action:
   return (await Promise.all(orgs)).flatMap(({ stdout }) => JSON.parse(stdout || '{"entries":[]}').entries)
 }
 
-test('what the file names is there at the first request, once, and people keep the last word', async () => {
+test('everything in the file exists at the first request, once; later changes by people stay', async () => {
   using temp = tempDir('setup')
   const path = temp.join('setup.toml')
   const dataDir = temp.join('data')
@@ -103,7 +103,7 @@ test('what the file names is there at the first request, once, and people keep t
   ])
 })
 
-test('a mistake ends the start with its line; one that needs the data leaves everything as it was', async () => {
+test('an invalid file ends the start and names the line; one that conflicts with the data changes nothing', async () => {
   using temp = tempDir('setup')
   const path = temp.join('setup.toml')
   const dataDir = temp.join('data')
@@ -122,7 +122,7 @@ test('a mistake ends the start with its line; one that needs the data leaves eve
   expect([dry.code, dry.stderr]).toEqual([1, expect.stringContaining('There is no data')])
   expect(existsSync(dataDir)).toBe(false)
 
-  // Its endpoint is on a private address, which is not allowed here.
+  // Its endpoint has a private address, which this server rejects.
   const blocked = await cli(['setup', path], { dataDir })
   expect(blocked.code).toBe(1)
   expect(blocked.stderr).toContain(`${path}:19: organizations[0].endpoints[0]: this URL is not allowed`)

@@ -1,4 +1,4 @@
-/** Every verb of the executable, alone on its folder and beside a running server: answers, JSON shapes, exit codes. */
+/** The verbs of the executable, without and beside a running server: output, JSON shapes, exit codes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -194,18 +194,18 @@ async function accounts(run: Run): Promise<void> {
   expect(await run(['account', 'reset-password', '--email=none@d.e'])).toMatchObject({ code: 1 })
 }
 
-test('beside a server a link carries the server’s own address', async () => {
+test('beside a server a link has the server’s address', async () => {
   const { link } = await json(beside, ['account', 'reset-password', '--email', 'ann@example.com'])
   expect(String(link)).toStartWith(`${appliance.url}/reset#`)
 })
 
-test('alone, a link carries the configured address', async () => {
+test('without a server a link has the configured address', async () => {
   const args = ['account', 'reset-password', '--email', 'ann@example.com']
   const { link } = await json(alone, [...args, '--public-url', 'https://traces.example.com'])
   expect(String(link)).toStartWith('https://traces.example.com/reset#')
 })
 
-test('a key made beside the server works at once, and revoked it does not', async () => {
+test('a key created beside the server works at once, and stops at once when revoked', async () => {
   const { key, id } = await json(beside, ['key', 'create', '--kind', 'ingest', '--label', 'now'])
   const event = {
     id: 'evt_1',
@@ -226,7 +226,7 @@ test('a key made beside the server works at once, and revoked it does not', asyn
   expect((await post()).status).toBe(401)
 })
 
-test('lists make no folder, writing verbs make a private one', async () => {
+test('lists create no folder, writing verbs create a private one', async () => {
   const dataDir = temp.join('fresh')
   for (const verb of ['org list', 'key list', 'account list', 'demo remove']) {
     const { code, stderr } = await cli(verb.split(' '), { dataDir })
@@ -241,7 +241,7 @@ test('lists make no folder, writing verbs make a private one', async () => {
   expect(statSync(dataDir).mode & 0o777).toBe(0o700)
 })
 
-test('a folder that is no folder, or no database, is one clear line and exit 1', async () => {
+test('a data folder that is a file, or has a broken database, is a one-line error and exit 1', async () => {
   writeFileSync(temp.join('file'), 'x')
   const notFolder = await cli(['org', 'create', '--name', 'x'], { dataDir: temp.join('file') })
   const dataDir = temp.join('garbage')
@@ -265,7 +265,7 @@ describe('help and version', () => {
     })
   })
 
-  test('the overview names every verb, and every verb has its page', async () => {
+  test('the overview lists every verb, and every verb has a help page', async () => {
     const names = commands.map(({ name }) => name)
     const overview = await done(alone, ['help'])
     expect(names.filter((name) => !overview.includes(`  ${name} `))).toEqual([])
@@ -290,7 +290,7 @@ describe('help and version', () => {
     ])
   })
 
-  test('a word nobody knows gets the nearest and exit 2', async () => {
+  test('an unknown command suggests the nearest one and exits 2', async () => {
     expect(await alone(['verison'])).toEqual({
       code: 2,
       stdout: '',
@@ -301,7 +301,7 @@ describe('help and version', () => {
 })
 
 describe('config', () => {
-  test('shows each value with its source, secrets hidden', async () => {
+  test('shows each value with its source and hides secrets', async () => {
     const path = temp.join('config.toml')
     writeFileSync(path, 'log-level = "warn"\n')
     const env = {
@@ -325,7 +325,7 @@ describe('config', () => {
     expect(text.stdout).toContain('(hidden)')
   })
 
-  test('refuses what serve would refuse, with exit 2', async () => {
+  test('rejects the options that serve rejects, with exit 2', async () => {
     const wrong = [
       ['--listen', 'x'],
       ['--metrics-token', 'two words'],
@@ -341,7 +341,7 @@ describe('config', () => {
     }
   })
 
-  test('the proxy of the environment is not asked for anything', async () => {
+  test('the proxy variables of the environment are ignored', async () => {
     const args = ['demo', '--live', '--json', '--rate', '50/s']
     const child = Bun.spawn([binaryPath, ...args, '--data-dir', temp.join('served')], {
       env: {

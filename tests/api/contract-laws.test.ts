@@ -1,4 +1,4 @@
-/** Laws of the contract that hold on every route: empty parameters, wrong bodies, no content-type, CSV lines. */
+/** Laws of the contract for every route: empty parameters, invalid bodies, no content-type, CSV lines. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../server/app.ts'
 import { operations } from '../../server/docs/openapi.ts'
@@ -26,7 +26,7 @@ interface Refusal {
   issues?: { path: string; message: string; code: string }[]
 }
 
-/** Every route that may read a body, the dashboard's too, with whoever may call it. */
+/** Every route that may read a body, the dashboard's too, with the credentials that it needs. */
 function bodyRoutes(): { method: string; path: string; headers: Record<string, string> }[] {
   const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
   return createApp(anything as Services)
@@ -39,9 +39,9 @@ function bodyRoutes(): { method: string; path: string; headers: Record<string, s
     .filter(({ path }) => path !== '/api/sign-out')
 }
 
-const bytes = (text: string) => new TextEncoder().encode(text) // a text would be sent as text/plain
+const bytes = (text: string) => new TextEncoder().encode(text) // a string would be sent as text/plain
 
-test('invalid_body always says what is wrong, with the path "" for the whole body', async () => {
+test('invalid_body always has issues, with the path "" for the whole body', async () => {
   const bodies: [string, Uint8Array, Record<string, string>][] = [
     ['a list', bytes('[1]'), {}],
     ['a text', bytes('"text"'), {}],
@@ -80,7 +80,7 @@ test('invalid_body always says what is wrong, with the path "" for the whole bod
   expect(wholes).toBeGreaterThan(50)
 }, 60_000)
 
-test('an empty cursor, since or until counts as absent, on every operation that takes one', async () => {
+test('an empty cursor, since or until counts as absent, on every operation that accepts one', async () => {
   const taking = operations.filter(({ query }) => ['cursor', 'since', 'until'].some((name) => query?.[name]))
   expect(taking.map(({ id }) => id)).toContain('listTraces')
   for (const { method, path, query = {}, params = {} } of taking) {
@@ -103,7 +103,7 @@ test('an empty cursor, since or until counts as absent, on every operation that 
   expect(exported.status).toBe(200)
 })
 
-test('the pages of the dashboard read empty times as absent too', async () => {
+test('empty times count as absent on the dashboard’s routes too', async () => {
   const anything: unknown = new Proxy(() => anything, { get: () => anything, apply: () => anything })
   const pages = createApp(anything as Services)
     .routes.filter(({ method, path }) => method === 'GET' && path.startsWith('/api/') && !path.includes(':'))
@@ -158,5 +158,5 @@ test('lines of every CSV end with LF, and none with CR', async () => {
     expect(text).not.toContain('\r')
     expect(text.endsWith('\n')).toBe(true)
   }
-  expect(texts[0]!.split('\n').length).toBe(5) // the head, two events, a line break in a cell, the end
+  expect(texts[0]!.split('\n').length).toBe(5) // the header, two events, a line break in a cell, the end
 })

@@ -1,4 +1,4 @@
-/** Which addresses are there: the dashboard's pages; unknown ones answer 404, as a page to a browser, else as JSON. */
+/** The dashboard's pages; unknown addresses answer 404, to a browser as a page, otherwise as JSON. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { entryPaths, routes } from '../../web/routes.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
@@ -20,7 +20,7 @@ async function look(
   return [answer.status, answer.headers.get('content-type')?.split(';')[0] ?? '', await answer.text()]
 }
 
-test('the server knows the pages that the router of the dashboard knows, and the ways in', async () => {
+test('the server serves the pages of the dashboard’s router and the sign-in pages', async () => {
   for (const { path } of routes) {
     const other = routes.some((each) => each.path === `${path}x`) ? 200 : 404
     for (const [at, status] of [
@@ -34,7 +34,7 @@ test('the server knows the pages that the router of the dashboard knows, and the
     expect((await look(path)).slice(0, 2)).toEqual([200, 'text/html'])
 })
 
-test('an unknown page is the dashboard’s own, with status 404, never kept by a cache', async () => {
+test('an unknown page is the dashboard’s, with status 404, and is never cached', async () => {
   const [status, type, body] = await look('/nowhere/at/all')
   expect([status, type]).toEqual([404, 'text/html'])
   expect(body).toBe((await look('/'))[2])
@@ -50,12 +50,12 @@ test('an unknown page is the dashboard’s own, with status 404, never kept by a
   expect((await look('/nowhere', 'HEAD')).slice(0, 2)).toEqual([404, 'text/html'])
 })
 
-test('a program that asks for an unknown page gets the error every other address gives', async () => {
+test('a program that requests an unknown page gets the usual error', async () => {
   for (const accept of ['*/*', 'application/json', '']) {
     const [status, type, body] = await look('/nowhere/at/all', 'GET', accept)
     expect([accept, status, type]).toEqual([accept, 404, 'application/json'])
     expect(JSON.parse(body)).toMatchObject({ error: 'not_found', requestId: expect.stringMatching(/^req_/) })
-    // A page that is there stays a page, whoever asks: health checks of proxies look at it.
+    // An existing page is a page for programs too, because health checks of proxies request it.
     expect((await look('/logs', 'GET', accept)).slice(0, 2)).toEqual([200, 'text/html'])
   }
 })

@@ -52,7 +52,7 @@ interface Range {
   until: string
 }
 
-/** Of the range that is being checked. */
+/** Of the range under test. */
 let filters: { name: string; value: string }[] = []
 
 function within({ since, until }: Range, sites: string[]): TestEvent[] {
@@ -83,7 +83,7 @@ function countsOf(period: PeriodView, of: (one: TestEvent) => boolean): EventCou
   return { ...count(null), outcomes: Object.fromEntries(outcomes.map((one) => [one, count(one)])) }
 }
 
-/** `of` gives the value of an event; nothing or an empty text is the same as a missing member. */
+/** `of` returns the value of an event; undefined and '' count as a missing field. */
 function expectBreakdown(
   breakdown: BreakdownView,
   period: PeriodView,
@@ -207,7 +207,7 @@ test.each(ranges)(
   30_000,
 )
 
-test('days are those of the zone: two events at its midnight are in two of them, in UTC in one', async () => {
+test('days follow the time zone: two events around its midnight are in two days, in UTC in one', async () => {
   const org = await makeOrg(server, 'zones')
   const reader = await person(server, org, 'viewer')
   const [late, early] = ['2026-10-24T21:59:59.999Z', '2026-10-24T22:00:00.000Z'] // midnight of Berlin, in summer
@@ -227,7 +227,7 @@ test('days are those of the zone: two events at its midnight are in two of them,
   expect(await days('UTC')).toEqual({ counts: [2], long: [] })
 })
 
-test('filters that are none are refused by name, and a vendor is that of the filters', async () => {
+test('invalid filters are rejected by name, and the vendor page uses the vendor of the filters', async () => {
   for (const wrong of ['vendor', 'colour:red', 'constructor:x', `vendor:${'v'.repeat(201)}`]) {
     const answer = await viewer.call(`/api/detect?filter=${encodeURIComponent(wrong)}`)
     expect([wrong, answer.status]).toEqual([wrong, 400])
@@ -245,7 +245,7 @@ test('filters that are none are refused by name, and a vendor is that of the fil
   expect(mine.length).toBeGreaterThan(1)
 })
 
-test('months tell vendors, sessions and subjects apart, days the last two', async () => {
+test('months count distinct vendors, sessions and subjects; days count distinct sessions and subjects', async () => {
   const { months, days } = await ask<ActiveAgents>('/api/analytics/active?siteId=shop')
   expect(months).toHaveLength(12)
   const near = (count: number, of: TestEvent[], member: (one: TestEvent) => string) => {
@@ -268,7 +268,7 @@ test('months tell vendors, sessions and subjects apart, days the last two', asyn
     const mine = sent.filter(
       (one) => one.siteId === 'shop' && one.type === 'agent.detected' && one.occurredAt.startsWith(month),
     )
-    // A detection without a vendor is a detection, as on Detect.
+    // A detection without a vendor counts, as on Detect.
     expect([month, vendors, detections]).toEqual([
       month,
       new Set(mine.flatMap((one) => one.agent?.vendor || [])).size,
@@ -327,7 +327,7 @@ test.each(['', '&siteId=blog'])(
   },
 )
 
-test('a vendor and the identities, from the newest events', async () => {
+test('the detail of a vendor and the identities, from the newest events', async () => {
   const detail = await ask<VendorDetail>('/api/detect/vendor?range=30d&vendor=GPTBot&siteId=blog')
   const { period } = await ask<DetectCounts>('/api/detect?range=30d&siteId=blog')
   const mine = within(period, ['blog']).filter((one) => one.agent?.vendor === 'GPTBot')
@@ -346,7 +346,7 @@ test('a vendor and the identities, from the newest events', async () => {
   expect(failures.reduce((sum, one) => sum + one.count, 0)).toBe(presented.length - accepted)
 })
 
-test('why: the session before the decision, and the version of the tool that was in force then', async () => {
+test('why: the session before the decision, and the version of the tool at that time', async () => {
   const startMs = Date.now() + hourMs // after the push below
   const tool = (description: string) => ({ siteId: 'shop', tools: [{ name: 'pay', description }] })
   expect((await server.call('/v1/sdk/tools', { key, body: tool('pays') })).status).toBe(202)
@@ -372,7 +372,7 @@ test('why: the session before the decision, and the version of the tool that was
   }
 })
 
-test('wrong parameters are named; without a sign-in and in another organization there is nothing', async () => {
+test('invalid parameters are named; without a session and for another organization there is no data', async () => {
   for (const path of [
     'detect',
     'auth',

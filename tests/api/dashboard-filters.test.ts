@@ -1,4 +1,4 @@
-/** Filters and retention: what hourly counts can say stays counted, what they cannot says how much may be missing. */
+/** Filters and retention: hourly counts outlive their events; other counts report how much may be missing. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sharedTypes } from '../../server/dashboard/period.ts'
 import type { AnalyticsCounts } from '../../server/dashboard/shapes.ts'
@@ -40,7 +40,7 @@ const outcome = '&filter=outcome:blocked'
 const type = '&filter=type:tool.*'
 const vendor = '&filter=vendor:Old'
 
-test('type and outcome are counted whole after retention; a vendor says how many it may lack', async () => {
+test('type and outcome have complete counts after retention; a vendor reports how many may be missing', async () => {
   const expected = { outcome: [4, 4, 2, 0, true], type: [6, 6, 6, 0, true], both: [2, 2, 2, 0, true] }
   const before = { ...expected, vendor: [4, 4, 2, 0, true] }
   const all = async () => ({
@@ -56,7 +56,7 @@ test('type and outcome are counted whole after retention; a vendor says how many
   expect(await counted('&filter=vendor:nobody')).toEqual([0, 0, 0, 0, true])
 })
 
-test('types of a page and of a filter: the narrower of each two', () => {
+test('types of a page and of a filter: the narrower of each pair', () => {
   expect(sharedTypes(undefined, undefined)).toBeNull()
   expect(sharedTypes(['a.b'], undefined)).toEqual(['a.b'])
   expect(sharedTypes(['a.b', 'c.d'], ['a.*'])).toEqual(['a.b'])

@@ -1,4 +1,4 @@
-/** Detect lists agents by name and purpose under their vendors: exactly what came, in the range and the one before. */
+/** Detect counts agents by vendor, name and purpose exactly, in the range and in the one before. */
 import { expect, test } from 'bun:test'
 import { agentRowsOf } from '../../server/dashboard/detections.ts'
 import type { DetectCounts } from '../../server/dashboard/shapes.ts'
@@ -8,7 +8,7 @@ import { testServer } from '../support/server.ts'
 
 const pick = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
 
-test('counts by vendor, name and purpose together, of a site, of all and under filters, now and before', async () => {
+test('counts by vendor, name and purpose, for one site, all sites and filters, now and before', async () => {
   await using server = await testServer()
   const key = await server.key('ingest')
   const viewer = await person(server, server.org, 'viewer')
@@ -73,7 +73,7 @@ test('counts by vendor, name and purpose together, of a site, of all and under f
   }
 }, 90_000)
 
-test('agents beyond the rows of a page count as others of their vendor', () => {
+test('agents beyond the limit of rows count as others of their vendor', () => {
   const agent = (vendor: string, name: string, count: number) => ({
     ...{ vendor: { name: vendor }, name: { name }, purpose: 'missing' as const },
     count,

@@ -1,4 +1,4 @@
-/** Events whose clock stands in the future: kept as they came, and listed by their arrival (contract §1, §6, §7). */
+/** Events with a time in the future: stored unchanged, and listed by their arrival (contract §1, §6, §7). */
 import { expect, test } from 'bun:test'
 import { event } from '../support/events.ts'
 import { testServer } from '../support/server.ts'
@@ -11,7 +11,7 @@ interface Answer {
   byHour: { hour: string; count: number }[]
 }
 
-test('an event far ahead counts as of its arrival everywhere, and comes back as it was sent', async () => {
+test('an event far in the future counts at its arrival everywhere, and is returned unchanged', async () => {
   await using server = await testServer()
   const ingest = await server.key('ingest')
   const secret = await server.key('secret')

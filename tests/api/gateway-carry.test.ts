@@ -1,4 +1,4 @@
-/** `export traces|metrics` and `import` of the executable: out of one appliance, into an empty one, equal again. */
+/** `export traces|metrics` and `import` of the executable: an export imported into an empty appliance is equal. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { startAppliance, type Appliance, type Exit } from '../support/binary.ts'
@@ -54,7 +54,7 @@ function done({ code, stdout, stderr }: Exit): string {
   return stdout
 }
 
-test('exported, imported into an empty appliance, equal again; the same file again changes nothing', async () => {
+test('an export imported into an empty appliance is equal; importing it again changes nothing', async () => {
   const path = files.join('events.ndjson')
   const told = done(await old.cli('export', 'traces', '--out', path, '--json'))
   expect(JSON.parse(told)).toEqual({ path, format: 'json', count: 1_500 })
@@ -76,7 +76,7 @@ test('exported, imported into an empty appliance, equal again; the same file aga
   expect(await ndjson(fresh)).toBe(await ndjson(old))
 })
 
-test('metrics of both are equal; CSV is the rows', async () => {
+test('metrics of both are equal, as JSON and as CSV', async () => {
   const metrics = async (appliance: Appliance) => {
     const text = done(await appliance.cli('export', 'metrics', '--filter', 'since=2026-05-01'))
     const { rows, ...rest } = JSON.parse(text) as { rows: { orgId: string }[]; total: number }
@@ -92,7 +92,7 @@ test('metrics of both are equal; CSV is the rows', async () => {
   expect([lines.length - 1, counts.reduce((a, b) => a + b)]).toEqual([before.rows.length, 1_500])
 })
 
-test('filters as at the gateway, CSV guarded, files not overwritten', async () => {
+test('filters as in the API, CSV without formulas, no file is overwritten', async () => {
   const csv = done(await old.cli('export', 'traces', '--filter', 'since=2026-07-01', '--format=csv'))
   expect(csv.split('\n')[0]).toStartWith('id,siteId,sessionId,')
   expect(csv).toContain(`,'=1+1,`)
@@ -113,7 +113,7 @@ test('filters as at the gateway, CSV guarded, files not overwritten', async () =
   expect(await Bun.file(path).text()).toBe('mine')
 })
 
-test('a cut file, bad lines and strange files: the good events are stored, the rest is said, exit code 1', async () => {
+test('a truncated file, bad lines and other files: valid events are stored, the rest is reported, exit code 1', async () => {
   const good = [event('g1'), event('g2')].map((one) => JSON.stringify(one))
   const write = (name: string, lines: string[]) => {
     writeFileSync(files.join(name), lines.join('\n'))
@@ -143,7 +143,7 @@ test('a cut file, bad lines and strange files: the good events are stored, the r
   ])
 })
 
-test('without a server too, and through a pipe', async () => {
+test('works without a server and through a pipe', async () => {
   const { dataDir } = old
   using other = tempDir('carried')
   const path = files.join('piped.ndjson')

@@ -1,4 +1,4 @@
-/** NDJSON and CSV of traces: whole, in order, refused when misunderstood, cut when they fail, audited. */
+/** NDJSON and CSV exports of traces: complete, in order, cut when they fail, audited. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseCsvObjects } from 'hucre/csv'
 import { limits } from '../../server/limits.ts'
@@ -37,7 +37,7 @@ const get = (query: string, accept: string, key = secret) =>
   server.call(`/v1/traces${query}`, { key, headers: { accept } })
 const newestFirst = (events: TestEvent[]) => events.toReversed()
 
-test('NDJSON gives every match as sent, newest first, and its count at the end', async () => {
+test('NDJSON has every match as sent, newest first, and the count at the end', async () => {
   const response = await get('', 'application/x-ndjson')
   expect(response.headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
   const lines = (await response.text()).split('\n')
@@ -46,7 +46,7 @@ test('NDJSON gives every match as sent, newest first, and its count at the end',
   expect(lines.map((line) => JSON.parse(line) as TestEvent)).toEqual(newestFirst(sent))
 })
 
-test('filters hold for exports, search too; nothing found is still whole', async () => {
+test('filters and search apply to exports; an empty export is complete', async () => {
   const ids = async (query: string) =>
     (await (await get(query, 'application/x-ndjson')).text())
       .trim()
@@ -59,12 +59,12 @@ test('filters hold for exports, search too; nothing found is still whole', async
   expect([csv.headers.get('x-row-count'), (await csv.text()).split('\n').length]).toEqual(['0', 2])
 })
 
-/** As a spreadsheet opens it: cells by the heading of their column, all text. */
+/** As a spreadsheet opens it: cells by column heading, all text. */
 function cellsOf(csv: string, unescapeFormulae = false): Record<string, string>[] {
   return parseCsvObjects(csv, { header: true, unescapeFormulae }).data as Record<string, string>[]
 }
 
-test('CSV says its rows before they come, and a spreadsheet reads it back unchanged', async () => {
+test('CSV announces its number of rows, and a spreadsheet reads them unchanged', async () => {
   const response = await get('?raw=true', 'text/csv')
   expect(response.headers.get('x-row-count')).toBe(String(sent.length))
   expect(response.headers.get('x-csv-formula-guard')).toBe('off')
@@ -96,7 +96,7 @@ test('CSV says its rows before they come, and a spreadsheet reads it back unchan
   })
 })
 
-test('without raw=true formulas are disarmed', async () => {
+test('without raw=true formulas are escaped', async () => {
   const response = await get('?since=2026-07-01', 'text/csv')
   expect(response.headers.get('x-csv-formula-guard')).toBe('on')
   const text = await response.text()
@@ -110,7 +110,7 @@ test('without raw=true formulas are disarmed', async () => {
   expect([tool, agentClass, error]).toEqual(['=cmd|calc,"x"\ny', '+1', '@SUM(A1)'])
 })
 
-test('what arrives during an export is not in it', async () => {
+test('events that arrive during an export are not in it', async () => {
   const response = await get('', 'application/x-ndjson')
   const reader = response.body!.getReader()
   let text = new TextDecoder().decode((await reader.read()).value)
@@ -127,7 +127,7 @@ test('what arrives during an export is not in it', async () => {
   expect(text.trimEnd().endsWith(`{"_end":{"count":${sent.length}}}`)).toBe(true)
 })
 
-test('the largest events come in small pages, and all of them', async () => {
+test('the largest events are read in small pages, all of them', async () => {
   await using other = await testServer()
   const [key, reader] = [await other.key('ingest'), await other.key('secret')]
   const large = (n: number) => event(`large${n}`, { metadata: { filler: '€"'.repeat(12_000), n } })
@@ -151,7 +151,7 @@ test('the largest events come in small pages, and all of them', async () => {
   }
 }, 90_000)
 
-test('an export that fails on the way is cut, so that nobody takes it for whole', async () => {
+test('an export that fails midway is cut, so that it does not look complete', async () => {
   const page = server.store.events.page
   let calls = 0
   server.store.events.page = (query) => (++calls > 1 ? Promise.reject(new Error('disk gone')) : page(query))
@@ -167,7 +167,7 @@ test('an export that fails on the way is cut, so that nobody takes it for whole'
   }
 })
 
-test('no more than so many exports at a time; one that is left gives its place back', async () => {
+test('the number of concurrent exports is limited; an aborted one frees its slot', async () => {
   const page = server.store.events.page
   const gate = Promise.withResolvers<void>()
   server.store.events.page = async (query) => {
@@ -194,7 +194,7 @@ test('no more than so many exports at a time; one that is left gives its place b
   }
 })
 
-/** Asks until the answer has this status; the abort of a connection takes a moment to arrive. */
+/** Requests until the response has this status, because the server notices an aborted connection a moment later. */
 async function untilStatus(status: number): Promise<Response> {
   const endMs = performance.now() + 10_000
   for (;;) {
@@ -210,7 +210,7 @@ async function untilStatus(status: number): Promise<Response> {
   }
 }
 
-test('misunderstandings are refused by name', async () => {
+test('invalid parameters are rejected by name', async () => {
   const wrong: [string, string, number, string | undefined][] = [
     ['?limit=10', 'text/csv', 400, 'limit'],
     ['?cursor=abc', 'application/x-ndjson', 400, 'cursor'],
@@ -227,7 +227,7 @@ test('misunderstandings are refused by name', async () => {
   expect((await get('', 'text/csv', ingest)).status).toBe(403)
 })
 
-test('HEAD sends the type and no rows; every export wrote its audit row', async () => {
+test('HEAD sends the type and no rows; every export has an audit row', async () => {
   const before = (await server.store.audit.list({ orgId: server.org.id, limit: 100, beforeSeq: null }))
     .entries
   const head = await server.call('/v1/traces', {

@@ -48,7 +48,7 @@ const add = (into: Sums, more: Partial<Sums>) => {
   for (const name of Object.keys(more) as (keyof Sums)[]) into[name] += more[name] ?? 0
 }
 
-test('a mixed storm from three keys, equal to what was sent', async () => {
+test('the counts of many requests with three keys equal what was sent', async () => {
   const keys = await Promise.all(
     ['one', 'two', 'idle'].map(async (label) => ({ label, key: await server.key('ingest', { label }) })),
   )
@@ -96,7 +96,7 @@ test('a mixed storm from three keys, equal to what was sent', async () => {
   expect(rejected.find(({ path }) => path === 'type')?.excerpt).toContain('NOT A TYPE')
 })
 
-test('senders whose clock is off, keys seen in a browser', async () => {
+test('senders with a wrong clock, and secret keys used in a browser', async () => {
   const send = async (label: string, offMs: number) => {
     const key = await server.key('ingest', { label })
     const occurredAt = new Date(server.clock.now() + offMs).toISOString()
@@ -122,7 +122,7 @@ test('senders whose clock is off, keys seen in a browser', async () => {
   })
 })
 
-test('near misses of known fields are named by key and counted, and nothing is refused for them', async () => {
+test('near misses of known fields are counted and named per key, and reject nothing', async () => {
   const { durationMs: _, ...plain } = event('near')
   const [first, second] = [await server.key('ingest', { label: 'near' }), await server.key('ingest')]
   const post = async (key: string, events: object[]) => {
@@ -144,7 +144,7 @@ test('near misses of known fields are named by key and counted, and nothing is r
   ])
 })
 
-test('counts lie in the hour of arrival, and outlive a restart', async () => {
+test('counts belong to the hour of arrival and survive a restart', async () => {
   const before = (await health()).totals.accepted
   const key = await server.key('ingest', { label: 'later' })
   server.clock.move(3_600_000)
@@ -156,7 +156,7 @@ test('counts lie in the hour of arrival, and outlive a restart', async () => {
   expect(kept.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(totals.accepted)
 })
 
-test('what an acknowledged request counts is on disk with its events, before any flush', async () => {
+test('the counts of an acknowledged request are on disk with its events, before any flush', async () => {
   const key = await server.key('ingest', { label: 'durable' })
   const body = { events: [event('du1'), event('du1'), { ...event('du2'), type: 'NO' }] }
   expect((await server.call('/v1/sdk/events', { key, body })).status).toBe(202)
@@ -171,7 +171,7 @@ test('what an acknowledged request counts is on disk with its events, before any
   expect(row).toEqual({ requests: 1, refused: 0, accepted: 1, deduped: 1, rejected: 1 })
 })
 
-test('another organization sees nothing of it; wrong questions are refused', async () => {
+test('another organization sees none of it; invalid queries are rejected', async () => {
   expect(await server.store.ingestCounts.list({ orgId: 'org_other', sinceMs: 0 })).toEqual([])
   const status = async (query: string, headers: Record<string, string> = { cookie }) =>
     (await server.call(`/api/ingest/health${query}`, { headers })).status

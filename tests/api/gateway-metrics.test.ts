@@ -1,4 +1,4 @@
-/** GET /v1/metrics equals a recount of what was accepted, in the running hour and after resends and late events. */
+/** GET /v1/metrics equals a recount of the accepted events, in the running hour and after resends and late events. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { MetricsAnswer } from '../../server/api/metrics/routes.ts'
 import { event, type TestEvent } from '../support/events.ts'
@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-/** The first event with an id stands. One more than 5 minutes ahead counts as of its arrival (contract §6). */
+/** The first event with an id wins. One more than 5 minutes ahead counts at its arrival (contract §6). */
 async function send(events: TestEvent[]): Promise<void> {
   const now = Date.now()
   const response = await server.call('/v1/sdk/events', { key: ingest, body: { events } })
@@ -36,7 +36,7 @@ async function metrics(query = ''): Promise<MetricsAnswer> {
 
 const hourOf = (time: string) => `${new Date(time).toISOString().slice(0, 13)}:00:00.000Z`
 
-/** The same answer, counted one event after the other. */
+/** The same response, counted event by event. */
 function recount(
   since: string,
   until: string | null,
@@ -87,7 +87,7 @@ const batch = (prefix: string, count: number, startMs: number, stepMs: number) =
     }),
   )
 
-test('an empty organization has counts of nothing', async () => {
+test('an empty organization has counts of zero', async () => {
   expect(await metrics()).toMatchObject({ until: null, total: 0, byType: {}, byHour: [], rows: [] })
 })
 
@@ -95,7 +95,7 @@ test('equal to a recount: running hour, resends, late and future events, every r
   const now = Date.now()
   await send(batch('now_', 300, now - 60_000, 100))
   await send(batch('old_', 500, now - 20 * 86_400_000, 3_000_000))
-  await send(batch('now_', 300, now - 40_000_000, 100)) // resent with other times: the first stands
+  await send(batch('now_', 300, now - 40_000_000, 100)) // resent with other times: the first wins
   await send(batch('future_', 50, now + 86_400_000, 60_000))
   await send([...batch('twice_', 10, now, 1), ...batch('twice_', 10, now - 9_000_000, 1)])
   const start = hourOf(new Date(now - 30 * 86_400_000).toISOString())
@@ -111,7 +111,7 @@ test('equal to a recount: running hour, resends, late and future events, every r
   )
 })
 
-test('what was just accepted is counted by the very next question', async () => {
+test('an accepted event counts in the next query', async () => {
   const { total } = await metrics()
   for (let round = 1; round <= 20; round++) {
     await send([event(`round_${round}`, { occurredAt: new Date().toISOString() })])
@@ -119,7 +119,7 @@ test('what was just accepted is counted by the very next question', async () => 
   }
 })
 
-test('wrong parameters are named, other keys refused', async () => {
+test('invalid parameters are named, other keys are rejected', async () => {
   for (const [query, path] of [
     ['?since=soon', 'since'],
     ['?until=2026-02-30', 'until'],

@@ -1,4 +1,4 @@
-/** The OpenAPI document holds: valid, naming every route, and each operation answers as it says, right or wrong. */
+/** The OpenAPI document is valid and names every route; each operation answers as documented, also to invalid requests. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { createApp } from '../../server/app.ts'
@@ -36,7 +36,7 @@ interface Call extends Operation {
 
 let server: TestServer
 let written: Document // as it is sent
-let api: Document // with what it refers to in its place
+let api: Document // with references replaced by their schemas
 let calls: Call[]
 let keys: { ingest: string; secret: string }
 
@@ -68,7 +68,7 @@ const keyFor = (call: Call) => keys[keyKind(call) ?? 'secret']
 const bodyOf = ({ requestBody }: Call) => requestBody?.content['application/json']
 const statusOf = ({ responses }: Call) => Number(Object.keys(responses).find((status) => status < '300'))
 
-/** Ids that earlier calls made, in the place of the examples'. */
+/** Ids that earlier calls created; they replace those of the examples. */
 const made: { [example: string]: string } = {}
 const real = (text: string) => made[text] ?? text
 
@@ -104,7 +104,7 @@ function issuesOf(schema: Schema, value: unknown): Issue[] {
   return issues
 }
 
-/** An error answer must be one that the document names for this operation, in the one shape. */
+/** An error must be one that the document lists for this operation, in the common shape. */
 async function expectError(call: Call, response: Response, status: number, codes: string[]): Promise<void> {
   const body = (await response.json()) as { error: string }
   const what = `${call.operationId}: ${JSON.stringify(body).slice(0, 300)}`
@@ -120,12 +120,12 @@ test('the document is valid OpenAPI 3.1', async () => {
   expect(JSON.stringify(written).startsWith('{"openapi":"3.1.0"')).toBe(true)
 })
 
-test('it names what clients make types of, and refers to it from operations', () => {
+test('it names the schemas that clients generate types from, and operations refer to them', () => {
   const names = ['Event', 'Session', 'Tool', 'Delivery', 'Endpoint', 'AuditEntry']
   expect(Object.keys(written.components.schemas)).toEqual(expect.arrayContaining(names))
   const references = JSON.stringify(written.paths).match(/#\/components\/schemas\/\w+/g) ?? []
   for (const name of names) expect(references).toContain(`#/components/schemas/${name}`)
-  // Nothing is written out where it could be named.
+  // No named schema is repeated inline.
   for (const name of Object.keys(written.components.schemas)) {
     const whole = JSON.stringify(written.components.schemas[name])
     expect([name, JSON.stringify(written.paths).includes(whole)]).toEqual([name, false])
@@ -152,14 +152,14 @@ test('it names exactly the routes of the public API', () => {
 })
 
 describe('every operation', () => {
-  test('answers its example with its status and schema; the example answers fit the schemas too', async () => {
+  test('answers its example with the documented status and schema; example responses fit the schemas too', async () => {
     const order = ({ method, operationId }: Call) =>
       method === 'GET' ? 2 : operationId === 'replayDelivery' ? 3 : 1
     const others = calls.filter(({ method }) => method !== 'DELETE')
     for (const call of others.toSorted((a, b) => order(a) - order(b))) await expectExample(call)
   })
 
-  test('refuses wrong query parameters by name', async () => {
+  test('rejects invalid query parameters by name', async () => {
     for (const call of calls) {
       await expectWrongQuery(call, [['nosuchparameter', '1']], 'nosuchparameter')
       for (const parameter of (call.parameters ?? []).filter((one) => one.in === 'query')) {
@@ -174,7 +174,7 @@ describe('every operation', () => {
     }
   })
 
-  test('refuses wrong bodies, types and sizes', async () => {
+  test('rejects invalid bodies, types and sizes', async () => {
     for (const call of calls.filter((one) => one.requestBody !== undefined)) {
       const { schema, example } = bodyOf(call)!
       const check = async (sending: Sending, status: number, ...codes: string[]) =>
@@ -200,7 +200,7 @@ describe('every operation', () => {
     }
   })
 
-  test('answers 404 for what is not there, 405 with Allow for other methods', async () => {
+  test('answers 404 for unknown ids, 405 with Allow for other methods', async () => {
     for (const call of calls) {
       const parameters = call.parameters?.map((one) =>
         one.in === 'path' ? { ...one, example: 'nobody' } : one,
@@ -244,7 +244,7 @@ async function remember({ operationId }: Call, answer: unknown): Promise<void> {
   await openAlert(rule!.id)
 }
 
-/** What a rule finds is found by a run; here it is put there. */
+/** Stores an incident directly, because a rule opens one only in a run. */
 async function openAlert(ruleId: string): Promise<void> {
   const { id: orgId } = server.org
   const lane = made['ep_example']!
@@ -266,7 +266,7 @@ async function expectWrongQuery(call: Call, query: [string, string][], name: str
   await expectError(call, response, 400, ['invalid_query'])
 }
 
-/** Values that the parameter's own schema refuses, and of times and cursors, which it calls text. */
+/** Values that the parameter's schema rejects, and invalid times and cursors, which are strings in the schema. */
 function wrongValues(name: string, schema: Schema): string[] {
   const values = ['x'.repeat(7_000)]
   if (name === 'since' || name === 'until') return ['soon', '2026-02-30', ...values]
@@ -278,7 +278,7 @@ function wrongValues(name: string, schema: Schema): string[] {
   return values
 }
 
-/** Values of every other kind; those that the schema takes are left out by the caller. */
+/** Values of every other type; the caller omits those that the schema accepts. */
 function wrongMembers(_schema: Schema): unknown[] {
   return [true, 7.5, -1, 'x'.repeat(3_000), ['x'.repeat(3_000)], { a: [1] }, [{ a: 1 }]]
 }
@@ -350,7 +350,7 @@ describe('keys', () => {
   })
 })
 
-test('what was made can be deleted, once', async () => {
+test('what was created can be deleted, once', async () => {
   for (const operationId of ['deleteRule', 'deleteEndpoint']) {
     const call = calls.find((one) => one.operationId === operationId)!
     await expectExample(call)

@@ -1,4 +1,4 @@
-/** Pages end before they hold more than 4 MiB, and go on where they ended: nothing is left out. */
+/** A page has at most 4 MiB, and the next one continues without a gap. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -13,7 +13,7 @@ beforeAll(async () => {
   server = await testServer()
   const ingest = await server.key('ingest')
   secret = await server.key('secret')
-  // Three bytes a character: what counts is what is sent.
+  // Three bytes per character, because the limit counts bytes sent.
   const note = 'は'.repeat(20_000)
   for (let from = 0; from < count; from += 30) {
     const events = Array.from({ length: 30 }, (_, n) => {

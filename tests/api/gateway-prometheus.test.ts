@@ -1,4 +1,4 @@
-/** GET /metrics: who may see it, that its text can be parsed, and that its numbers are what happened. */
+/** GET /metrics: access, a text that parses, and numbers that match what happened. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { startAppliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
@@ -14,7 +14,7 @@ interface Sample {
   value: number
 }
 
-/** By the letter of the text format; throws at the first line that does not keep it. */
+/** Strict parser of the text format; throws at the first invalid line. */
 function parse(text: string): Sample[] {
   const types = new Map<string, string>()
   const samples: Sample[] = []
@@ -56,7 +56,7 @@ async function scrape(server: TestServer): Promise<(name: string, labels?: Sampl
       .reduce((sum, { value }) => sum + value, 0)
 }
 
-test('without a token there is nothing; with one, only for who sends it', async () => {
+test('without a configured token it answers 404; with one, only requests that send it get an answer', async () => {
   await using closed = await testServer()
   expect((await closed.call('/metrics')).status).toBe(404)
   expect((await closed.call('/metrics', { key: token })).status).toBe(404)
@@ -116,7 +116,7 @@ test('hostile paths and methods add no series', async () => {
   expect(await lines()).toBe(before)
 })
 
-test('answers fast, also while events stream in', async () => {
+test('answers fast, also during ingest', async () => {
   await using server = await testServer({ metricsToken: token })
   const ingest = await server.key('ingest')
   await scrape(server)
@@ -140,10 +140,10 @@ test('answers fast, also while events stream in', async () => {
   const [floorMs, oursMs] = tookMs.map((times) => times.sort((a, b) => a - b)[15]!) as [number, number]
   stop = true
   await Promise.all(loads)
-  expect(oursMs).toBeLessThan(20 + 4 * floorMs) // beside an answer that needs nothing, on however busy a machine
+  expect(oursMs).toBeLessThan(20 + 4 * floorMs) // compared with the cheapest response, so that a busy machine does not fail it
 })
 
-test('the executable: a listener for /metrics alone, and a token that stays out of sight', async () => {
+test('the executable: a separate listener for /metrics, and a token that is shown nowhere', async () => {
   await using server = await startAppliance({
     args: ['--metrics-listen', '127.0.0.1:0'],
     env: { SIGHTGLASS_METRICS_TOKEN: token },

@@ -6,7 +6,7 @@ import { testServer } from '../support/server.ts'
 
 const perMinute = (count: number) => ({ count, windowMs: 60_000 })
 
-test('a key has its burst, then 429 with what a client needs to wait rightly', async () => {
+test('a key has its burst, then gets 429 with the time to wait', async () => {
   await using server = await testServer({ rateLimits: { gateway: perMinute(5), ingest: null } })
   const key = await server.key('secret')
   const seen: [number, string | null][] = []
@@ -25,7 +25,7 @@ test('a key has its burst, then 429 with what a client needs to wait rightly', a
   expect((await server.call('/v1/traces', { key })).status).toBe(200)
 })
 
-test('the address is limited before route and key are looked at; other pages are not', async () => {
+test('the address is limited before route and key are checked; other pages are not limited', async () => {
   await using server = await testServer({ rateLimits: { gateway: perMinute(3), ingest: null } })
   const status = async (path: string) => (await server.call(path)).status
   expect([await status('/v1/traces'), await status('/v1/nothing'), await status('/v1/limits')]).toEqual([
@@ -37,7 +37,7 @@ test('the address is limited before route and key are looked at; other pages are
   expect([await status('/healthz'), await status('/api/session')]).toEqual([200, 401])
 })
 
-test('keys do not share: one that is used up leaves the other alone', async () => {
+test('each key has its own limit', async () => {
   await using server = await testServer({
     rateLimits: { gateway: perMinute(4), ingest: null },
     trustedProxies: ['127.0.0.0/8'],
@@ -51,7 +51,7 @@ test('keys do not share: one that is used up leaves the other alone', async () =
   expect(await from(other, '192.0.2.9')).toBe(200)
 })
 
-test('ingest is off by default, and settable', async () => {
+test('ingest has no limit by default, and can have one', async () => {
   await using server = await testServer({
     rateLimits: { gateway: perMinute(1), ingest: { count: 2, windowMs: 1_000 } },
   })
@@ -60,10 +60,10 @@ test('ingest is off by default, and settable', async () => {
   const answers = [await post('a'), await post('b'), await post('c')]
   expect(answers.map(({ status }) => status)).toEqual([202, 202, 429])
   server.clock.move(1_000)
-  expect(await (await post('c')).json()).toEqual({ ok: true, accepted: 1, deduped: 0 }) // nothing was taken before
+  expect(await (await post('c')).json()).toEqual({ ok: true, accepted: 1, deduped: 0 }) // the rejected requests stored nothing
 })
 
-test('the executable: 1200/m for the gateway unless told otherwise', async () => {
+test('the executable: the gateway’s default limit is 1200/m', async () => {
   await using server = await startAppliance({
     args: ['--rate-limit-gateway', '2/h', '--rate-limit-ingest=off'],
   })

@@ -1,4 +1,4 @@
-/** POST /v1/sdk/tools and /v1/sdk/memory, their versions and differences, and what reads give back. */
+/** POST /v1/sdk/tools and /v1/sdk/memory: versions, differences, and reads. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { limits } from '../../server/limits.ts'
@@ -61,7 +61,7 @@ async function toolsOf(siteId: string, more = ''): Promise<ToolView[]> {
 const history = (siteId: string, name: string) =>
   read<History>(`/v1/tools/${encodeURIComponent(siteId)}/${encodeURIComponent(name)}`)
 
-test('a real registry of 117 tools comes back as it was sent, once however often it is pushed', async () => {
+test('a real registry of 117 tools is returned as sent, once however often it is pushed', async () => {
   const registry = (await Bun.file(join(import.meta.dir, '../../server/demo/tools.github.json')).json()) as {
     siteId: string
     tools: { name: string; description: string; inputSchema: unknown; outputSchema?: unknown }[]
@@ -86,7 +86,7 @@ test('a real registry of 117 tools comes back as it was sent, once however often
   }
 })
 
-test('equal by value is no change; a change makes a version that says what differs', async () => {
+test('an equal value is no change; a change makes a version with its differences', async () => {
   const at = (schema: unknown, more = {}) =>
     push({ siteId: 'v', tools: [{ name: 'a', inputSchema: schema, ...more }] })
   await at({ type: 'object', properties: { x: 1.0, y: [1, 2] } })
@@ -131,7 +131,7 @@ test('mode=replace marks the absent ones removed, and a later push restores them
   expect(await toolsOf('r')).toEqual([])
 })
 
-test('unknown members, long numbers and odd names are kept; of a name twice the last wins', async () => {
+test('unknown fields, long numbers and odd names are stored; the last of two equal names wins', async () => {
   const name = 'päth/with ?&#% space'
   const text = `{"siteId":"o/ö","tools":[{"name":${JSON.stringify(name)}},{"name":${JSON.stringify(name)},"x-cost":
     12345678901234567890.10,"title":null}]}`
@@ -144,7 +144,7 @@ test('unknown members, long numbers and odd names are kept; of a name twice the 
   expect((JSON.parse(raw) as History).versions.length).toBe(1)
 })
 
-test('a push is all or nothing, and says what is wrong where', async () => {
+test('a push is all or nothing, and its error names each invalid field', async () => {
   const good = { name: 'good' }
   const cases: [unknown, string, string][] = [
     [{ siteId: 'n' }, 'tools', 'required'],
@@ -200,7 +200,7 @@ test('a key limited to sites pushes nothing elsewhere', async () => {
   }
 })
 
-test('a restricted site takes pushes only by keys that name it', async () => {
+test('a restricted site accepts pushes only from keys that name it', async () => {
   const owner = await person(server, server.org, 'owner')
   await owner.post('/api/sites', { siteId: 'vault', restricted: true })
   const named = await server.key('ingest', { siteIds: ['vault'] })
@@ -266,7 +266,7 @@ test('memory: the score is as sent or computed, and only a change makes a versio
     expect([path, (await server.call(path, { key: secret })).status]).toEqual([path, 404])
 })
 
-test('memory: what is refused', async () => {
+test('memory: invalid pushes are rejected', async () => {
   const cases: [unknown, string, string][] = [
     [{ siteId: 'm' }, 'snapshot', 'required'],
     [{ siteId: 'm', snapshot: [] }, 'snapshot', 'wrong_type'],
@@ -306,7 +306,7 @@ test('memory pages by site, and a cursor belongs to its own list and filter', as
     expect([path, (await server.call(path, { key: secret })).status]).toEqual([path, 400])
 })
 
-test('a site may have only so many tools; one too many stores nothing of its push', async () => {
+test('the tools of a site are limited; a push beyond the limit stores nothing', async () => {
   for (let at = 0; at < limits.toolsPerSiteMax; at += 1_000) {
     const tools = Array.from({ length: 1_000 }, (_, n) => ({ name: `t${at + n}` }))
     expect((await push({ siteId: 'many', tools })).status).toBe(202)

@@ -103,7 +103,7 @@ function order(matches: (one: TestEvent) => boolean): string[] {
   ]
 }
 
-test('every session exactly once, newest first, with what it did, while new ones arrive', async () => {
+test('every session exactly once, newest first, with its summary, while new ones arrive', async () => {
   let round = 0
   const arrive = () =>
     send([
@@ -116,12 +116,12 @@ test('every session exactly once, newest first, with what it did, while new ones
   const sessions = await walk('siteId=shop&siteId=blog', arrive)
   expect(sessions.map((one) => one.id)).toEqual(order(() => true))
   for (const session of sessions) {
-    if (session.id === 'session/89') continue // later pages told it by then
+    if (session.id === 'session/89') continue // it was on an earlier page
     expect(session).toEqual(modelOf(session.id))
   }
 })
 
-test('filters choose sessions by one of their events; what is counted are all of them', async () => {
+test('filters match sessions by any of their events; the counts cover all their events', async () => {
   const found = await walk('siteId=blog&type=tool.*&outcome=blocked')
   expect(found.map((one) => one.id)).toEqual(
     order((one) => one.siteId === 'blog' && one.type === 'tool.executed' && one.outcome === 'blocked'),
@@ -147,7 +147,7 @@ test('one session: its events from the first to the last, page by page', async (
   expect(ids).toEqual(own.map((one) => one.id))
 })
 
-test('refusals', async () => {
+test('invalid requests are rejected', async () => {
   const statusOf = async (path: string, key = secret) => (await server.call(path, { key })).status
   expect(await statusOf('/v1/sessions/nobody')).toBe(404)
   const { nextCursor } = await read<{ nextCursor: string }>('/v1/sessions?limit=1&siteId=shop')

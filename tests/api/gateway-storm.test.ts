@@ -1,4 +1,4 @@
-/** The executable under senders, pagers, exporters and hard searches at once: every event once, nobody held up. */
+/** The executable under concurrent ingest, paging, exports and searches: every event exactly once, no one blocked. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
@@ -23,7 +23,7 @@ afterAll(() => server.stop())
 const stored = new Set<string>()
 const startMs = Date.UTC(2026, 5, 1)
 
-/** Posts batches until told to stop, with times all over the range; returns how long each took. */
+/** Posts batches with times across the range until `until` is true; returns their durations. */
 async function send(name: string, until: () => boolean): Promise<number[]> {
   const took: number[] = []
   for (let batch = 0; !until(); batch++) {
@@ -50,7 +50,7 @@ async function send(name: string, until: () => boolean): Promise<number[]> {
 const get = (query: string, accept = 'application/json') =>
   fetch(`${server.url}/v1/traces${query}`, { headers: { authorization: `Bearer ${secret}`, accept } })
 
-/** Pages to the end; returns the ids it was given. */
+/** Pages to the end and returns the ids. */
 async function walk(limit: number): Promise<string[]> {
   const ids: string[] = []
   let cursor = ''
@@ -77,11 +77,11 @@ async function exported(accept: string): Promise<string[]> {
 function expectWhole(ids: string[], atLeast: ReadonlySet<string>): void {
   const given = new Set(ids)
   expect(given.size).toBe(ids.length) // none twice
-  expect([...atLeast].filter((id) => !given.has(id))).toEqual([]) // what was acknowledged before is there
+  expect([...atLeast].filter((id) => !given.has(id))).toEqual([]) // every acknowledged event is there
   expect(ids.filter((id) => !/^[ab]_/.test(id))).toEqual([])
 }
 
-test('walks and exports amid the storm have what was acknowledged before they began, once', async () => {
+test('pages and exports during ingest have every event acknowledged before they began, once', async () => {
   const endMs = performance.now() + 2_500
   const senders = ['a', 'b'].map((name) => send(name, () => performance.now() > endMs))
   const readers = [50, 200].map(async (limit) => {
@@ -106,7 +106,7 @@ test('walks and exports amid the storm have what was acknowledged before they be
   }
   const [took] = await Promise.all([Promise.all(senders), ...readers, exporter(), searcher()])
   const all = took!.flat().sort((a, b) => a - b)
-  expect(all[Math.floor(all.length * 0.9)]).toBeLessThan(2_000) // no reader holds the writer up
+  expect(all[Math.floor(all.length * 0.9)]).toBeLessThan(2_000) // no reader blocks the writer
   const final = await walk(200)
   expect(new Set(final)).toEqual(stored)
   expect(final.length).toBe(stored.size)

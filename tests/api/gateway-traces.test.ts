@@ -1,4 +1,4 @@
-/** GET /v1/traces, its filters alone and in pairs against a naive model, search, and refused parameters. */
+/** GET /v1/traces: its filters alone and in pairs against a naive model, search, and invalid parameters. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { event, type TestEvent } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -9,7 +9,7 @@ let secret: string
 const startMs = Date.UTC(2026, 4, 1)
 const pick = <T>(list: T[], n: number, step: number): T => list[Math.floor(n / step) % list.length]!
 
-/** Every value of every member, and its absence, in many combinations. */
+/** Every value of every field, and its absence, in many combinations. */
 const sent: TestEvent[] = Array.from({ length: 240 }, (_, n) =>
   event(`f_${n}`, {
     occurredAt: new Date(startMs + Math.floor(n / 2) * 60_000).toISOString(),
@@ -69,7 +69,7 @@ const decisionOf = (one: Loose): unknown =>
   (one['policy'] as Loose | null)?.['decision'] ??
   (one['type'] === 'authz.evaluated' ? { blocked: 'deny', success: 'allow' }[String(one['outcome'])] : null)
 
-/** What each parameter looks at, said apart from the server. */
+/** The field of each parameter, written independently of the server. */
 const members: Record<string, (one: Loose) => unknown> = {
   type: (one) => one['type'],
   agentClass: (one) => (one['agent'] as Loose)['class'],
@@ -138,11 +138,11 @@ test('every pair of filters', async () => {
     }
 })
 
-test('the alias means the same parameter: both together are any of', async () => {
+test('the alias is the same parameter: both together match any of their values', async () => {
   expect(await walk('class=dom&agentClass=crawler')).toEqual(model([['class', ['dom', 'crawler']]]))
 })
 
-test('a cursor with many filters goes on alone', async () => {
+test('a cursor contains its filters', async () => {
   const vendors = Array.from({ length: 40 }, (_, n) => `vendor=${'v'.repeat(50)}${n}`).join('&')
   expect(await walk(`vendor=openai&vendor=&${vendors}`)).toEqual(model([['vendor', ['openai', '']]]))
   const cursor = async (query: string) =>
@@ -152,7 +152,7 @@ test('a cursor with many filters goes on alone', async () => {
   expect((await get(`?cursor=${first}&siteId=blog`)).status).toBe(400)
 })
 
-test('q finds a part of any text whatever its case, from since on, and pages to the end', async () => {
+test('q finds a part of any text in any case, from since on, and pages to the end', async () => {
   expect(await walk(`since=2026-01-01&q=${encodeURIComponent('grüsse, "WELT')}`)).toEqual(['f_17'])
   expect(await walk(`since=2026-01-01&q=${encodeURIComponent('GRÜSSE, "welt')}`)).toEqual(['f_17'])
   expect(await walk('since=2026-01-01&q=NOTE%201&outcome=error')).toEqual(
@@ -163,10 +163,10 @@ test('q finds a part of any text whatever its case, from since on, and pages to 
   )
   expect(await walk(`since=${new Date(startMs + 100 * 60_000).toISOString()}&q=note%2017`)).toEqual([])
   expect((await walk('since=2026-01-01&q=evaluated')).length).toBe(60)
-  expect(await walk('since=2026-01-01&q=siteId')).toEqual([]) // a name, not a text
+  expect(await walk('since=2026-01-01&q=siteId')).toEqual([]) // a field name, not a value
 })
 
-test('wrong parameters are 400 and named', async () => {
+test('invalid parameters are 400 and named', async () => {
   const wrong: [string, string, string][] = [
     ['?q=x', 'since', 'required'],
     ['?q=&since=2026-01-01', 'q', 'wrong_length'],

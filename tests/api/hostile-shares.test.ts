@@ -1,4 +1,4 @@
-/** One organization takes all it can of bodies, answers, exports and streams: another one is served all the same. */
+/** One organization exhausts its share of bodies, responses, exports and streams; another one is still served. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { ServeConfig } from '../../server/runtime/make-services.ts'
@@ -69,7 +69,7 @@ async function othersAreServed(on = { server, other }): Promise<void> {
   expect(await exported.text()).toContain('_end')
 }
 
-test('stalled bodies: those beyond the share get 503 and are cut, another organization is not refused', async () => {
+test('stalled bodies: those beyond the share get 503 and are cut; another organization is served', async () => {
   const bytes = 7 * 1024 * 1024
   const all = 40
   const stalled = await Promise.all(
@@ -93,7 +93,7 @@ test('stalled bodies: those beyond the share get 503 and are cut, another organi
   let status = 0
   for (let tries = 0; status !== 202 && tries < 50; tries++, await Bun.sleep(50))
     status = (await server.call('/v1/sdk/events', { key: mine.ingest, body })).status
-  expect(status).toBe(202) // what a connection took that is gone is given back
+  expect(status).toBe(202) // a closed connection returns its share
 }, 60_000)
 
 test('bodies of unknown length count as they arrive', async () => {
@@ -109,7 +109,7 @@ test('bodies of unknown length count as they arrive', async () => {
   for (const one of stalled) one.end()
 }, 60_000)
 
-test('pages that nobody reads: beyond the share they get 503, another organization is not refused', async () => {
+test('unread pages: those beyond the share get 503; another organization is served', async () => {
   using folder = tempDir('unread')
   // Over TCP the kernel buffers up to 4 MiB of each connection, a whole page; on a Unix socket 208 KiB.
   const listen = { host: 'localhost', port: 0, unix: join(folder.path, 'listen') }
@@ -149,7 +149,7 @@ test('streams: an account has a quarter of them', async () => {
   const cookie = await server.signIn('viewer')
   const second = await server.signIn('analyst')
   const aborts: AbortController[] = []
-  const kept: Response[] = [] // the connection of one that is forgotten is closed
+  const kept: Response[] = [] // a response that is garbage-collected closes its connection
   const stream = async (as: string) => {
     const abort = new AbortController()
     aborts.push(abort)

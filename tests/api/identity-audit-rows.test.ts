@@ -1,4 +1,4 @@
-/** Every route that changes something writes exactly one audit row, and none when it fails; none is forgotten. */
+/** Every route that changes something writes exactly one audit row, and none when it fails. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Secret, TOTP } from 'otpauth'
 import { prepareFirstOwner } from '../../server/identity/people/first-owner.ts'
@@ -27,7 +27,7 @@ let secretKey: string
 let receiver: ReturnType<typeof Bun.serve>
 
 beforeAll(async () => {
-  // A receiver that wants nothing: what is sent to it is a dead letter at once, which can be replayed.
+  // A receiver that answers 410, so that a delivery is a dead letter at once, which can be replayed.
   receiver = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response(null, { status: 410 }) })
   const backoffMs = [60_000, 300_000, 1_800_000]
   const webhooks = {
@@ -49,10 +49,10 @@ afterAll(async () => {
 })
 
 interface Call {
-  path?: string // where it has parameters
+  path?: string // of a route with parameters
   body?: unknown
-  who?: Person // the owner unless told
-  rows?: number // one unless told
+  who?: Person // the owner by default
+  rows?: number // one by default
 }
 
 type Told = Record<string, { id: string }> & Record<'link' | 'token' | 'seed' | 'deliveryId' | 'name', string>
@@ -91,7 +91,7 @@ async function deadDelivery(): Promise<string> {
 const codeOf = (seed: string, ms: number) =>
   new TOTP({ secret: Secret.fromBase32(seed) }).generate({ timestamp: ms })
 
-/** Somebody with a second factor, whose next code is unused: it counts already, however slow the machine is. */
+/** A person with a second factor whose next code is unused. It is valid already, however slow the machine is. */
 async function guarded(): Promise<Person & { seed: string }> {
   const who = await stranger()
   const { seed, token } = await post('/api/account/second-factor/begin', {}, who)
@@ -145,12 +145,12 @@ const endpointCalls = (base: string): { [route: string]: Prepare } => ({
 
 type Prepare = (path: string) => Promise<Call> | Call
 
-/** How each route is called so that it succeeds. What it takes to get there is not counted. */
+/** A successful call of each route. Its preparation is not counted. */
 const calls: { [route: string]: Prepare } = {
   'POST /api/retention': () => ({ body: { days: 30 } }),
   'POST /api/erase': () => ({ body: { session: word() } }),
   'POST /api/erase/count': () => ({ body: { session: word() }, rows: 0 }), // it only reads
-  'POST /api/setup': () => ({ rows: 0 }), // there is an owner already; for the first one see below
+  'POST /api/setup': () => ({ rows: 0 }), // an owner exists; the first one is tested below
   'POST /api/sign-in': async () => ({ body: { email: (await stranger()).email, password } }),
   'POST /api/sign-in/code': async () => {
     const { email, seed } = await guarded()
@@ -192,7 +192,7 @@ const calls: { [route: string]: Prepare } = {
     await server.call('/api/sign-in', { body: { email: who.email, password } })
     return { who }
   },
-  'POST /api/account/second-factor/begin': () => ({ rows: 0 }), // nothing is kept before the code was shown
+  'POST /api/account/second-factor/begin': () => ({ rows: 0 }), // nothing is stored before the code is verified
   'POST /api/account/second-factor': async () => {
     const who = await stranger()
     const { seed, token } = await post('/api/account/second-factor/begin', {}, who)
@@ -206,7 +206,7 @@ const calls: { [route: string]: Prepare } = {
   'POST /api/orgs': () => ({ body: { name: 'Another', slug: word() } }),
   'POST /api/org/rename': () => ({ body: { name: 'Renamed' } }),
   'POST /api/org/delete': () => ({ body: { confirm: server.org.slug } }),
-  'POST /api/clock/confirm': () => ({ rows: 0 }), // the clock is right: nothing to confirm
+  'POST /api/clock/confirm': () => ({ rows: 0 }), // the clock is right, so there is nothing to confirm
   'POST /api/org/sign-in-rule': async () => {
     const org = await makeOrg(server, word())
     const who = await person(server, org, 'owner')
@@ -245,7 +245,7 @@ const calls: { [route: string]: Prepare } = {
   'POST /api/webhooks/secret/rotate': () => ({}),
 }
 
-// Ingest writes events, which are a record of their own (contract §8). Backups are proved where they are made.
+// Ingest writes events, which are a record of their own (contract §8). Backups have their own tests.
 const elsewhere = /^\S+ (?:\/v1\/sdk\/|\/api\/backups)/
 const changing = allRoutes()
   .filter(({ method }) => method !== 'GET')
@@ -256,11 +256,11 @@ function send(method: string, path: string, { body = {}, who = owner }: Call): P
   return who.call(path, { method, body })
 }
 
-test('every route that changes something is called here, and no other', () => {
+test('this test calls every route that changes something, and no other', () => {
   expect(Object.keys(calls).sort()).toEqual(changing.map(nameOf).sort())
 })
 
-/** The newest entry says from where it was done, and, where somebody was signed in, by whom. */
+/** The newest entry has the address and, with a session, the person. */
 async function expectSender(kind: 'key' | 'user'): Promise<void> {
   const newest = async (orgId: string) =>
     (await server.store.audit.list({ orgId, limit: 20, beforeSeq: null })).entries.find(
@@ -302,7 +302,7 @@ describe('each changing route', () => {
         ]
         if (route.path.includes(':'))
           failures.push(await send(route.method, unknown, { body: call.body ?? {} }))
-        // Signing out without a sign-in is done already.
+        // Signing out without a session succeeds.
         if (route.path !== '/api/sign-out')
           expect(failures.map(({ status }) => status >= 400)).toEqual(failures.map(() => true))
         expect((await auditCount(server)) - before).toBe(call.rows ?? 1)
@@ -312,8 +312,8 @@ describe('each changing route', () => {
   }
 })
 
-describe('reading writes no row, but for exports and signing in', () => {
-  /** Exports are told (contract §8). A sign-in through a provider ends in a GET; without one it is refused. */
+describe('reading writes no row, except exports and sign-ins', () => {
+  /** Exports are audited (contract §8). A sign-in through a provider ends in a GET; without one it is rejected. */
   const told: { [route: string]: { query?: string; accept?: string } } = {
     'GET /api/export/events': { query: '?format=ndjson' },
     'GET /v1/traces': { accept: 'application/x-ndjson' },
@@ -342,7 +342,7 @@ describe('reading writes no row, but for exports and signing in', () => {
   }
 })
 
-describe('the first owner, by each way to make one', () => {
+describe('the first owner, by each way to create one', () => {
   const email = 'first@example.com'
   const link = async ({ store, clock }: TestServer): Promise<string> => {
     const token = newToken()

@@ -1,4 +1,4 @@
-/** Retention of the audit trail: a trimmed chain verifies, its proof too; whatever else is taken away is named. */
+/** Retention of the audit trail: a trimmed chain and its proof verify; any other deletion is found. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import type { AuditTrim, Store } from '../../db/contract/store.ts'
@@ -37,7 +37,7 @@ afterEach(async () => {
   dir.remove()
 })
 
-/** One entry a day. */
+/** One entry per day. */
 async function write(days: number): Promise<void> {
   for (let day = 0; day < days; day++) {
     const act = { action: 'site.renamed', target: `site_${sites++}` }
@@ -73,7 +73,7 @@ async function byHand(work: (db: Database) => void): Promise<void> {
   db.close()
 }
 
-test('entries older than is kept go behind a signed trim, told in the chain, the log and the checkpoints', async () => {
+test('expired entries are deleted behind a signed trim, recorded in the chain, the log and the checkpoints', async () => {
   await write(10)
   await trim(34) // the entries of the first four days are older than 30 days
   expect(await verdict()).toMatchObject({ ok: true, faults: [], chain: { count: 11, trim: { count: 4 } } })
@@ -92,7 +92,7 @@ test('entries older than is kept go behind a signed trim, told in the chain, the
   expect(audit_trim).toMatchObject({ orgId, count: 4, hash: rows[0]?.prevHash })
   expect((await verifyTrail(dir.path)).checkpoints).toMatchObject({ sound: 1, unsound: [] })
 
-  await trim(34) // again: nothing is left to take, and nothing is written
+  await trim(34) // again: nothing is left to delete, and nothing is written
   expect(await verdict()).toMatchObject({ ok: true, chain: { count: 11, trim: { count: 4 } } })
   await trim(200) // the newest entry stays, whatever its age
   expect(await verdict()).toMatchObject({ ok: true, chain: { count: 12, trim: { count: 10 } } })
@@ -100,7 +100,7 @@ test('entries older than is kept go behind a signed trim, told in the chain, the
   expect(await verdict()).toMatchObject({ ok: true, chain: { count: 14 } })
 })
 
-test('nothing goes unless it was asked for; an organization may ask for itself', async () => {
+test('nothing is deleted without a setting; an organization may have its own', async () => {
   await write(10)
   await trim(4_000, null)
   expect(await verdict()).toMatchObject({ ok: true, chain: { count: 10, trim: null } })
@@ -145,7 +145,7 @@ test('a trimmed chain passes the documented verifier, and a forged beginning doe
   expect([trail.entries.length, trail.count]).toEqual([9, 9])
 })
 
-test('the triggers let go only what a trim covers', async () => {
+test('the triggers allow deleting only what a trim covers', async () => {
   await write(10)
   await trim(34)
   await byHand((db) => {
@@ -159,7 +159,7 @@ test('the triggers let go only what a trim covers', async () => {
   expect(await verdict()).toMatchObject({ ok: true })
 })
 
-test('a trim by hand is named: with another signature, with that of a checkpoint, on another chain', async () => {
+test('a forged trim is found: with another signature, with that of a checkpoint, on another chain', async () => {
   await write(10)
   await trim(34)
   const rows = await store.audit.rows({ orgId, afterSeq: 0, limit: 10 })
@@ -179,7 +179,7 @@ test('a trim by hand is named: with another signature, with that of a checkpoint
   expect([said.code, said.stdout]).toEqual([1, expect.stringContaining('audit position 8 is forged')])
 })
 
-test('a checkpoint that knows another chain up to the trim is believed before the trim', async () => {
+test('a checkpoint of another chain up to the trim counts more than the trim', async () => {
   await write(10)
   const known = (await store.audit.rows({ orgId, afterSeq: 3, limit: 1 }))[0]!
   await trim(34)
@@ -190,7 +190,7 @@ test('a checkpoint that knows another chain up to the trim is believed before th
   expect((await store.audit.verify(other)).faults).toMatchObject([{ position: 4, kind: 'forged' }])
 })
 
-test('a process that ended between trim and deletion leaves a sound chain; the next run deletes the rest', async () => {
+test('a process that ends between trim and deletion leaves a valid chain; the next run deletes the rest', async () => {
   await write(10)
   await trim(34)
   const { hash } = (await store.audit.rows({ orgId, afterSeq: 5, limit: 1 }))[0]!
@@ -207,7 +207,7 @@ test('a process that ended between trim and deletion leaves a sound chain; the n
   expect(await verdict()).toMatchObject({ ok: true })
 })
 
-test('a heads file that lagged behind a trim follows again, and one of another chain does not', async () => {
+test('a heads file older than a trim catches up; one of another chain does not', async () => {
   const heads = dir.join('audit-heads')
   const headOf = async () =>
     ((await Bun.file(heads).json()) as { heads: { [org: string]: { count: number } } }).heads[orgId]
@@ -216,7 +216,7 @@ test('a heads file that lagged behind a trim follows again, and one of another c
   await write(6)
   await trim(34)
   await store.close()
-  await Bun.write(heads, early) // as after a crash, or while there was no room for it
+  await Bun.write(heads, early) // as after a crash or on a full disk
   expect(await verdict()).toMatchObject({ ok: true })
   store = await openDataFolder(dir.path, { now: () => startMs })
   await write(1)
@@ -232,7 +232,7 @@ test('a heads file that lagged behind a trim follows again, and one of another c
   expect(await headOf()).toMatchObject({ count: 8, hash: 'f'.repeat(64) })
 })
 
-test('a trim that is not on the chain, or at its newest entry, is refused', async () => {
+test('a trim that is not on the chain, or is at its newest entry, is rejected', async () => {
   await write(3)
   const audit = auditEntry({ orgId, actor: 'system' }, { action: 'audit.trimmed', target: orgId }, startMs)
   const heads = (await store.audit.heads())[orgId]!
@@ -244,7 +244,7 @@ test('a trim that is not on the chain, or at its newest entry, is refused', asyn
   expect((await store.audit.heads())[orgId]).toEqual(heads)
 })
 
-test('owners say how long their organization keeps its trail; what is no number of days is refused', async () => {
+test('owners set the retention of their organization’s trail; an invalid number of days is rejected', async () => {
   await using server = await testServer({ retention: { days: 90, bytes: null, auditDays: 400 } })
   const [owner, viewer] = [
     await person(server, server.org, 'owner'),
@@ -273,12 +273,12 @@ test('owners say how long their organization keeps its trail; what is no number 
   expect(await told()).toMatchObject({ days: null, auditDays: null })
 })
 
-test('an entry of a clock that ran ahead holds no trim up, and goes with the old one behind it', async () => {
+test('an entry dated ahead does not block a trim, and is deleted with the older one after it', async () => {
   const at = async (day: number) => {
     const act = { action: 'thing.changed', target: 'thing' }
     await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, startMs + day * dayMs))
   }
   for (const day of [0, 400, 1, 401, 20]) await at(day)
-  await trim(40) // cutoff: day 10; what came last before day 20 may be of that day
+  await trim(40) // cutoff: day 10; the last entry before day 20 may be of that day
   expect(await verdict()).toMatchObject({ ok: true, chain: { trim: { count: 3 } } })
 })

@@ -1,4 +1,4 @@
-/** The audit trail over real HTTP: exports by key and sign-in, filters, the guard, other organizations, the proof. */
+/** The audit trail over HTTP: exports by key and by session, filters, formulas, other organizations, the proof. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import type { AuditEntry, Org } from '../../db/contract/store.ts'
@@ -36,7 +36,7 @@ async function exported(key: string, body: unknown = {}): Promise<Export> {
   return (await answer.json()) as Export
 }
 
-test('an export has every row of its organization, its own first, and a head that is signed', async () => {
+test('an export has every row of its organization, its own first, and a signed head', async () => {
   await write(other.id, 'other.done')
   const key = await server.key('secret')
   const { entries, count, head } = await exported(key)
@@ -50,7 +50,7 @@ test('an export has every row of its organization, its own first, and a head tha
   expect(again.entries.slice(1)).toEqual(entries)
 })
 
-test('an empty body is an export, filters narrow it, and what is misspelt is named', async () => {
+test('an empty body exports everything, filters narrow it, and misspelt fields are named', async () => {
   const key = await server.key('secret', { scopes: ['audit:read'] })
   const plain = await server.call('/v1/audit/export', { method: 'POST', key })
   expect(plain.status).toBe(200)
@@ -76,7 +76,7 @@ test('an empty body is an export, filters narrow it, and what is misspelt is nam
   }
 })
 
-test('CSV has the columns of the specification, a guard against formulas, and a way to do without', async () => {
+test('CSV has the documented columns and escapes formulas unless raw', async () => {
   const key = await server.key('secret')
   await server.key('ingest', { label: '=HYPERLINK("http://evil.example")' })
   const answer = await server.call('/v1/audit/export', { key, body: { format: 'csv' } })
@@ -99,7 +99,7 @@ test('CSV has the columns of the specification, a guard against formulas, and a 
   expect((await raw.text()).split('\n')[1]).toContain(',+1,=cmd(),@SUM(A1),{},')
 })
 
-test('only a secret key with the scope exports, and a refused export leaves no row', async () => {
+test('only a secret key with the scope exports, and a rejected export leaves no row', async () => {
   const before = (await server.store.audit.heads())[server.org.id]?.count
   const wrong = await server.key('secret', { scopes: ['traces:read'] })
   const ingest = await server.key('ingest')
@@ -120,7 +120,7 @@ test('only a secret key with the scope exports, and a refused export leaves no r
   expect((await server.store.audit.heads())[server.org.id]?.count).toBe((before ?? 0) + 2) // the two keys
 })
 
-test('more than a page of entries comes whole, newest first', async () => {
+test('more than a page of entries is complete, newest first', async () => {
   for (let i = 0; i < 520; i++) await write(other.id, 'many.done', { i })
   const outsider = await person(server, other, 'analyst')
   const answer = await outsider.post('/api/audit/export', { action: 'many.done' })
@@ -132,7 +132,7 @@ test('more than a page of entries comes whole, newest first', async () => {
   expect(entries.map(({ metadata }) => metadata.i)).toEqual(Array.from({ length: 520 }, (_, i) => 519 - i))
 }, 90_000)
 
-test('the audit page walks, searches and filters its own organization', async () => {
+test('the audit page pages, searches and filters its own organization', async () => {
   const outsider = await person(server, other, 'owner')
   interface Entry {
     action: string
@@ -145,7 +145,7 @@ test('the audit page walks, searches and filters its own organization', async ()
     (await (await who.call(`/api/audit?${query}`)).json()) as Page
   const first = await page('limit=2')
   expect(first.entries.map(({ action }) => action)).toEqual(['session.created', 'account.created'])
-  // Names beside the ids, and from where it was done; the command line has no address.
+  // Names beside the ids, and the address; the command line has none.
   const { email } = outsider
   const names = first.entries.map(({ actorName, targetName, address }) => [actorName, targetName, address])
   expect(names).toEqual([
@@ -161,7 +161,7 @@ test('the audit page walks, searches and filters its own organization', async ()
     expect((await outsider.call(`/api/audit?${wrong}`)).status).toBe(400)
 })
 
-test('a proof passes the verifier of its documentation, and every kind of tampering is named by it', async () => {
+test('a proof passes the documented verifier, which finds every kind of tampering', async () => {
   const key = await server.key('secret')
   const { head } = await exported(key)
   const rows = await server.store.audit.rows({ orgId: server.org.id, afterSeq: 0, limit: head.count })

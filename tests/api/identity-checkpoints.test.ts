@@ -1,4 +1,4 @@
-/** Hand edits of the database and of every head in the folder: the checkpoints still name what was cut or rewritten. */
+/** Edits of the database and of every head in the folder: the checkpoints still find what was cut or rewritten. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -45,7 +45,7 @@ function checkpoint(): Promise<number> {
   return writeCheckpoints({ store, key: openSigningKey(dataDir), dataDir, log }, clock.now())
 }
 
-/** Does to the database what somebody with the file and enough knowledge could. */
+/** Edits the database like an attacker with access to the file. */
 async function byHand(work: (db: Database) => void): Promise<void> {
   await store.close()
   const db = new Database(join(dataDir, 'sightglass.db'))
@@ -54,7 +54,7 @@ async function byHand(work: (db: Database) => void): Promise<void> {
   db.close()
 }
 
-/** Cuts the newest entries, and makes every head of the folder agree. */
+/** Cuts the newest entries and adapts every head of the folder. */
 function cutTo(db: Database, count: number): void {
   db.query('DELETE FROM audit_entry WHERE orgId = ? AND CAST(position AS INTEGER) > ?').run(orgId, count)
   const { hash } = db
@@ -67,7 +67,7 @@ function cutTo(db: Database, count: number): void {
   writeFileSync(path, JSON.stringify(file))
 }
 
-test('a checkpoint is one signed line for each chain that moved, in the file and in the log', async () => {
+test('a checkpoint is one signed line per chain that grew, in the file and in the log', async () => {
   await write(3)
   expect(await checkpoint()).toBe(2) // the appliance's own chain too
   expect(await checkpoint()).toBe(0)
@@ -86,7 +86,7 @@ test('a checkpoint is one signed line for each chain that moved, in the file and
     expect(statSync(join(dataDir, name)).mode & 0o777).toBe(0o600)
 })
 
-test('a tail cut together with every head is found by the checkpoint', async () => {
+test('the checkpoint finds a tail that was cut together with every head', async () => {
   await write(5)
   await checkpoint()
   await byHand((db) => cutTo(db, 3))
@@ -95,7 +95,7 @@ test('a tail cut together with every head is found by the checkpoint', async () 
   expect(faults).toMatchObject([{ orgId, position: 4, kind: 'cut' }])
 })
 
-test('what was appended after such a cut is named at the row that took the place of another', async () => {
+test('entries appended after such a cut are found at the row that replaced another', async () => {
   await write(5)
   await checkpoint()
   await byHand((db) => cutTo(db, 3))
@@ -107,7 +107,7 @@ test('what was appended after such a cut is named at the row that took the place
   expect(faults[0]?.message).toContain('line 1 of the file audit-checkpoints')
 })
 
-test('a changed, a deleted and two swapped rows are named', async () => {
+test('a changed, a deleted and two swapped rows are found', async () => {
   await write(5)
   await checkpoint()
   const at = (n: number) => `position = '${String(n).padStart(12, '0')}' AND orgId = '${orgId}'`
@@ -128,7 +128,7 @@ test('a changed, a deleted and two swapped rows are named', async () => {
   db.close()
 })
 
-test('a line that was edited, or signed by somebody else, is unsound; one cut by a crash is not', async () => {
+test('an edited line, or one with another signature, is unsound; one cut by a crash is not', async () => {
   await write(2)
   await checkpoint()
   const path = join(dataDir, 'audit-checkpoints')
@@ -159,20 +159,20 @@ test('a last line that a crash cut off is a note, and the next checkpoint remove
     writeFileSync(path, whole.subarray(0, -cut))
     const before = await verifyTrail(dataDir)
     expect(before).toMatchObject({ ok: true })
-    // A line that lacks nothing but its line feed is whole.
+    // A line without its line feed is complete.
     if (cut > 1) expect(before.checkpoints.torn).toMatchObject({ line: 2 })
     await write(1)
     await checkpoint()
     expect(await verifyTrail(dataDir)).toMatchObject({ ok: true, checkpoints: { torn: null } })
     expect(readFileSync(path, 'utf8').split('\n').at(-2)).toContain('"orgId":')
   }
-  // The same bytes cut out of the middle are no crash.
+  // The same bytes cut from the middle are not a crash.
   const text = readFileSync(path, 'utf8')
   writeFileSync(path, `${text.slice(0, 50)}${text.slice(text.indexOf('\n') + 20)}`)
   expect((await verifyTrail(dataDir)).ok).toBe(false)
 })
 
-test('a tail that is cut together with both files is found, and after the next start told of', async () => {
+test('a tail cut together with both files is found, also after the next start', async () => {
   await write(5)
   await checkpoint()
   await byHand((db) => cutTo(db, 3))
@@ -192,7 +192,7 @@ test('a tail that is cut together with both files is found, and after the next s
   expect(await verifyTrail(dataDir)).toMatchObject({ ok: true, missing: [] })
 })
 
-test('one of both files is missing: a finding each, and none in a folder that was only just made', async () => {
+test('either file missing is a finding, except in a new folder', async () => {
   expect(await verifyTrail(dataDir)).toMatchObject({ ok: true, missing: [] })
   openSigningKey(dataDir)
   expect(await verifyTrail(dataDir)).toMatchObject({ ok: true, missing: [] })

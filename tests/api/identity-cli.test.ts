@@ -66,7 +66,7 @@ const refusal = (verb: string, params: Params): Promise<string> =>
     (error: Error) => error.message,
   )
 
-/** How each verb is called so that it succeeds. */
+/** The parameters of a successful call of each verb. */
 const calls: { [verb: string]: () => Promise<Params> | Params } = {
   'org create': () => ({ name: 'Acme', slug: word() }),
   'org rename': () => ({ org, name: 'Renamed' }),
@@ -76,7 +76,7 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
     return { org: slug, secondFactor: 'required' }
   },
   'org keep': async () => {
-    await call('org delete', { org, confirm: org }).catch(() => null) // asked for already is just as good
+    await call('org delete', { org, confirm: org }).catch(() => null) // it may be requested already
     return { org }
   },
   'account create': () => ({ email: `${word()}@example.com`, role: 'viewer', org, password: null }),
@@ -106,13 +106,13 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
   'key change': async () => ({ id: await key(), label: 'y' }),
 }
 
-// Webhooks, backups, the clock and the setup file prove theirs where they are at home.
+// Webhooks, backups, the clock and the setup file have their own tests.
 const elsewhere = /^(?:webhook |backup |clock |setup$)/
 const changing = commands
   .filter(({ name, access }) => access !== undefined && access !== 'read' && !elsewhere.test(name))
   .map(({ name }) => name)
 
-test('every verb that changes something is called here, and no other', () => {
+test('this test calls every verb that changes something, and no other', () => {
   expect(Object.keys(calls).sort()).toEqual(changing.sort())
 })
 
@@ -144,7 +144,7 @@ test('the last owner and the last operator stay', async () => {
   }
 })
 
-test('as a user types them: link, role, site, rotation, proof and verification', async () => {
+test('typed by a user: link, role, site, rotation, proof and verification', async () => {
   using folder = tempDir('identity-cli')
   const dataDir = folder.join('data')
   const run = async (...args: string[]): Promise<Answer> => {
@@ -187,7 +187,7 @@ test('as a user types them: link, role, site, rotation, proof and verification',
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('--yes')])
   const csv = await cli(['export', 'audit', '--format', 'csv'], { dataDir })
   expect(csv.stdout).toStartWith('id,orgId,actor,action,target,metadata,occurredAt\n')
-  // A new name alone is a renaming; whatever else changes with it makes it a change.
+  // A new name alone is `renamed`; any other difference makes it `changed`.
   expect(csv.stdout.match(/site\.\w+/g)).toEqual(['site.renamed', 'site.changed'])
   expect(await run('verify', 'audit')).toMatchObject({ ok: true, faults: [] })
   expect((await cli(['verify', 'everything'], { dataDir })).code).toBe(2)

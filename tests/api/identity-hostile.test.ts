@@ -1,4 +1,4 @@
-/** Bad input around people and keys: mass assignment, fixed and replayed sessions, used links, odd and huge names. */
+/** Hostile input around people and keys: mass assignment, fixed and replayed sessions, used links, odd and huge names. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { newToken } from '../../server/ids.ts'
 import { auditCount, caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
@@ -12,7 +12,7 @@ beforeAll(async () => {
 }, 90_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
-test('members that nobody asked for are refused by name, and change nothing', async () => {
+test('unknown fields are rejected by name, and change nothing', async () => {
   const before = await auditCount(server)
   for (const [path, body, member] of [
     ['/api/orgs', { name: 'x', id: 'org_mine' }, 'id'],
@@ -51,7 +51,7 @@ test('members that nobody asked for are refused by name, and change nothing', as
   expect(await auditCount(server)).toBe(before)
 })
 
-test('a session that somebody else chose is not taken over by signing in', async () => {
+test('signing in does not adopt a session token that the client sent', async () => {
   const victim = await person(server, server.org, 'viewer')
   const planted = `sightglass=${newToken()}`
   const answer = await server.call('/api/sign-in', {
@@ -63,7 +63,7 @@ test('a session that somebody else chose is not taken over by signing in', async
   expect((await caller(server, planted).call('/api/session')).status).toBe(401)
 })
 
-test('a cookie is worth nothing once its sign-in, its role or its membership has ended', async () => {
+test('a cookie stops working when its session, its role or its membership ends', async () => {
   const org = await makeOrg(server, 'leaving')
   const boss = await person(server, org, 'owner')
   const ways: ((who: Person) => Promise<unknown>)[] = [
@@ -81,7 +81,7 @@ test('a cookie is worth nothing once its sign-in, its role or its membership has
   }
 }, 90_000)
 
-test('names may be strange, and then are given back as they came; too long or broken ones are refused', async () => {
+test('strange names are returned unchanged; too long or malformed ones are rejected', async () => {
   const strange = [
     '<script>alert(1)</script>',
     'Ωμέγα 🫖',
@@ -106,7 +106,7 @@ test('names may be strange, and then are given back as they came; too long or br
       await owner.post('/api/org/rename', { name }),
       await owner.post('/api/invitations', { email: `${name}@example.com`, role: 'viewer' }),
     ]) {
-      // An address may be longer than a name, but not as long as the longest of these.
+      // An email address may be longer than a name, but not as long as the longest of these.
       if (answer.url.endsWith('invitations') && name === 'a'.repeat(81)) continue
       expect([name.slice(0, 20), answer.url, answer.status]).toEqual([name.slice(0, 20), answer.url, 400])
     }
@@ -115,7 +115,7 @@ test('names may be strange, and then are given back as they came; too long or br
   expect((await server.store.audit.verify([])).faults).toEqual([])
 })
 
-test('of many who accept one invitation at once exactly one does, and a revoked one lets nobody in', async () => {
+test('exactly one of many concurrent requests accepts an invitation, and a revoked one admits nobody', async () => {
   const made = await owner.post('/api/invitations', { email: 'race@example.com', role: 'viewer' })
   const { link } = (await made.json()) as { link: string }
   const token = link.slice(link.indexOf('#') + 1)

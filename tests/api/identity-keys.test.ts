@@ -1,4 +1,4 @@
-/** Sites that only some keys may write, and keys in use: their terms, their change, their rotation, over real HTTP. */
+/** Restricted sites, and the settings, changes and rotation of keys in use, over HTTP. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { auditCount, makeOrg, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -22,7 +22,7 @@ async function told(answer: Response): Promise<[number, string | undefined, stri
   return [answer.status, error, reason ?? issues?.[0]?.path]
 }
 
-test('a restricted site takes only keys that name it', async () => {
+test('a restricted site accepts only keys that name it', async () => {
   const org = server.org
   await owner.post('/api/sites', { siteId: 'vault', name: 'The vault', restricted: true })
   const open = await server.key('ingest')
@@ -59,7 +59,7 @@ test('a restricted site takes only keys that name it', async () => {
   expect(await server.store.sites.restricted(org.id)).toEqual(new Set())
 })
 
-test('keys: terms that fit their kind, change in use, rotation with overlap, one audit row each', async () => {
+test('keys: settings that fit their kind, changes in use, rotation with overlap, one audit row each', async () => {
   const make = (body: unknown) => owner.post('/api/keys', body)
   for (const [body, path] of [
     [{ kind: 'ingest', label: 'x', scopes: ['traces:read'] }, 'scopes'],
@@ -103,7 +103,7 @@ test('keys: terms that fit their kind, change in use, rotation with overlap, one
     ).toBe(404)
 })
 
-test('an end is given to a key in use, moved and taken away; the audit row tells it before and after', async () => {
+test('the expiry of a key in use can be set, moved and removed; the audit row has both values', async () => {
   const made = await owner.post('/api/keys', { kind: 'publishable', label: 'page' })
   const { id } = ((await made.json()) as { key: { id: string } }).key
   const change = async (body: unknown) => {
@@ -114,7 +114,7 @@ test('an end is given to a key in use, moved and taken away; the audit row tells
   }
   const [first, second] = ['2096-01-31T23:59:59.000Z', '2097-02-28T00:00:00.000Z']
   expect(await change({ expiresAt: first })).toBe(first)
-  expect(await change({ label: 'the page' })).toBe(first) // left out: as it was
+  expect(await change({ label: 'the page' })).toBe(first) // omitted: unchanged
   expect(await change({ expiresAt: second })).toBe(second)
   expect(await change({ expiresAt: null })).toBeNull()
   for (const expiresAt of ['2020-01-01T00:00:00Z', 'tomorrow', 7, ''])

@@ -1,4 +1,4 @@
-/** Every route of the dashboard in every role and without one, against the table in server/identity/DESIGN.md. */
+/** Every route of the dashboard in every role and without a session, against the table in server/identity/DESIGN.md. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ beforeAll(async () => {
 }, 90_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
-/** A sign-in of its own for each call: some calls end the one they came with. */
+/** A session per call, because some calls end their session. */
 async function cookie(accountId: string, org: Org): Promise<string> {
   const token = newToken()
   const now = server.clock.now()
@@ -77,7 +77,7 @@ async function call(method: string, path: string, who: Person | null): Promise<O
   })
   const isError = answer.status >= 400
   const body = isError ? ((await answer.json()) as { reason?: string }) : {}
-  ended.abort() // the live stream would never end by itself
+  ended.abort() // the live stream never ends by itself
   return { status: answer.status, reason: body.reason }
 }
 
@@ -98,7 +98,7 @@ describe('each route', () => {
         return
       }
       expect(stranger).toEqual({ status: 401, reason: 'no_session' })
-      // The operator of this test is a viewer otherwise.
+      // The operator of this test is also a viewer.
       const allowed = (who: Person) => may.includes(who) || (who === 'operator' && may.includes('viewer'))
       const got = people.map((who, at) => {
         const { status, reason } = members[at]!
@@ -111,7 +111,7 @@ describe('each route', () => {
   }
 })
 
-test('a page of another site can change nothing, whoever is signed in', async () => {
+test('a page of another site changes nothing, whichever role is signed in', async () => {
   for (const { method, path } of routes.filter((route) => route.method !== 'GET')) {
     const answer = await fetch(server.url + path.replaceAll(/:\w+/g, 'x'), {
       method,
@@ -127,7 +127,7 @@ test('a page of another site can change nothing, whoever is signed in', async ()
   }
 })
 
-describe('what belongs to another organization is not there', () => {
+describe('records of another organization are not found', () => {
   const when = Date.UTC(2026, 5, 1)
   let ids: { [kind: string]: string }
   let owner: string
@@ -187,7 +187,7 @@ describe('what belongs to another organization is not there', () => {
     owner = accounts.get('owner')!
   })
 
-  /** What stands for `:id` and the like in the other organization, and a body that would do in one's own. */
+  /** Ids of the other organization for `:id` and the like, with bodies that are valid in one's own. */
   function theirs(path: string): { path: string; body?: unknown } | null {
     const fill = (id: string | undefined, body: unknown = {}) =>
       id === undefined ? null : { path: path.replace(/:\w+/, encodeURIComponent(id)), body }
@@ -212,7 +212,7 @@ describe('what belongs to another organization is not there', () => {
     return null
   }
 
-  // Backups are of the whole appliance: no organization has its own.
+  // Backups belong to the whole appliance, not to an organization.
   const named = routes.filter(({ path }) => path.includes(':') && !path.startsWith('/api/backups/'))
   for (const { method, path } of named) {
     test(`${method} ${path}`, async () => {

@@ -1,4 +1,4 @@
-/** Organizations, people, invitations, second factor and sign-ins, over real HTTP with real cookies. */
+/** Organizations, people, invitations, second factors and sign-ins, over HTTP with real cookies. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ async function told(answer: Response): Promise<[number, string | undefined, stri
   return [answer.status, error, reason ?? issues?.[0]?.path]
 }
 
-test('an operator makes an organization and owns it; others cannot; switching needs membership', async () => {
+test('an operator creates an organization and owns it; others cannot; switching requires membership', async () => {
   const admin = await person(server, server.org, 'admin')
   expect(await told(await admin.post('/api/orgs', { name: 'Mine' }))).toEqual([
     403,
@@ -54,7 +54,7 @@ test('an operator makes an organization and owns it; others cannot; switching ne
   expect((await admin.post('/api/session/org', { orgId: org.id })).status).toBe(404)
   const switched = await owner.post('/api/session/org', { orgId: org.id })
   expect(await switched.json()).toMatchObject({ org: { id: org.id }, role: 'owner' })
-  // The old cookie must not open the other organization, nor go on at all.
+  // The old cookie must not open the other organization, nor work at all.
   expect((await owner.call('/api/session')).status).toBe(401)
   owner = { ...owner, ...caller(server, cookieOf(switched)) }
   const { orgs } = (await (await owner.call('/api/orgs')).json()) as {
@@ -68,7 +68,7 @@ test('an operator makes an organization and owns it; others cannot; switching ne
   owner = { ...owner, ...caller(server, cookieOf(back)) }
 })
 
-/** The tables in which anything of an organization stands. */
+/** The tables with rows of an organization. */
 function rowsOf(dataDir: string, orgId: string): string[] {
   const db = new Database(join(dataDir, 'sightglass.db'), { readonly: true })
   const tables = db
@@ -85,7 +85,7 @@ function rowsOf(dataDir: string, orgId: string): string[] {
   return found.map(({ name }) => name)
 }
 
-test('an organization is renamed, and deleted with grace: kept, asked again, then gone but for its chain', async () => {
+test('an organization is renamed, and deleted after a grace period: restored, requested again, then gone except for its chain', async () => {
   const org = await makeOrg(server, 'doomed')
   const boss = await person(server, org, 'owner')
   const key = await server.store.keys.list({ orgId: org.id })
@@ -142,7 +142,7 @@ test('an organization is renamed, and deleted with grace: kept, asked again, the
   expect(rowsOf(server.dataDir, org.id)).toEqual(['audit_head', 'event_org'])
 })
 
-test('an invitation makes a member once; a used, revoked, replaced or expired link does not', async () => {
+test('an invitation creates a member once; a used, revoked, replaced or expired link does not', async () => {
   const invite = async (email: string, role = 'analyst') =>
     (await (await owner.post('/api/invitations', { email, role })).json()) as {
       link: string
@@ -182,7 +182,7 @@ test('an invitation makes a member once; a used, revoked, replaced or expired li
   const third = await invite('bob@example.com')
   expect((await owner.post(`/api/invitations/${third.invitation.id}/revoke`)).status).toBe(204)
   expect((await accept(tokenOf(third))).status).toBe(403)
-  // Somebody with an account elsewhere proves with their password that the invitation is theirs.
+  // A person with an account elsewhere proves with the password that the invitation is theirs.
   const elsewhere = await makeOrg(server, 'elsewhere')
   const guest = await person(server, elsewhere, 'viewer')
   const fifth = await invite(guest.email, 'admin')
@@ -202,7 +202,7 @@ test('an invitation makes a member once; a used, revoked, replaced or expired li
 }, 90_000)
 
 test('an invitation expires after seven days', async () => {
-  await using late = await testServer() // its clock goes on by itself: time never runs back
+  await using late = await testServer() // with its own clock, because time never runs back
   const host = await person(late, late.org, 'owner')
   const invited = await host.post('/api/invitations', { email: 'cyd@example.com', role: 'viewer' })
   const { link } = (await invited.json()) as { link: string }
@@ -215,7 +215,7 @@ test('an invitation expires after seven days', async () => {
   expect((await late.call('/api/invitations/accept', { body })).status).toBe(403)
 })
 
-test('the last owner stays, admins do not touch owners, and a new role ends the sign-ins of before', async () => {
+test('the last owner stays, admins cannot change owners, and a new role ends older sessions', async () => {
   const org = await makeOrg(server, 'roles')
   const boss = await person(server, org, 'owner')
   const admin = await person(server, org, 'admin')
@@ -243,7 +243,7 @@ test('the last owner stays, admins do not touch owners, and a new role ends the 
   expect(people).toMatchObject({ role: 'owner' })
 })
 
-test('sign-ins are listed and revoked, and a new password ends the others', async () => {
+test('sessions are listed and revoked, and a new password ends the others', async () => {
   const me = await person(server, server.org, 'viewer')
   const again = async () =>
     caller(server, cookieOf(await server.call('/api/sign-in', { body: { email: me.email, password } })))
@@ -267,7 +267,7 @@ test('sign-ins are listed and revoked, and a new password ends the others', asyn
   expect(await (await me.post('/api/account/sign-ins/end-others')).json()).toEqual({ ended: 0 })
 }, 90_000)
 
-test('a second factor: set, asked for, never twice the same code, recovery codes once each, removed', async () => {
+test('a second factor: set, required, each code once, each recovery code once, removed', async () => {
   const me = await person(server, server.org, 'admin')
   const begun = (await (await me.post('/api/account/second-factor/begin')).json()) as {
     seed: string
@@ -301,13 +301,13 @@ test('a second factor: set, asked for, never twice the same code, recovery codes
   const both = await Promise.all([withCode(good), withCode(good)])
   expect(both.map(({ status }) => status).sort()).toEqual([200, 401])
   server.clock.move(20 * 60_000)
-  expect((await withCode(codeAt(server.clock.now()))).status).toBe(401) // the password was too long ago
+  expect((await withCode(codeAt(server.clock.now()))).status).toBe(401) // the password was checked too long ago
   const later = await half()
   const [first = '', second = ''] = recoveryCodes
   expect((await withCode(first.toLowerCase(), later.token)).status).toBe(200)
   expect((await withCode(first, later.token)).status).toBe(401)
   server.clock.move(60_000)
-  expect((await withCode(second, later.token)).status).toBe(401) // a token is good for one sign-in
+  expect((await withCode(second, later.token)).status).toBe(401) // a token works for one sign-in
   const recovered = await withCode(second, (await half()).token)
   const signedIn = caller(server, cookieOf(recovered))
   expect(await (await signedIn.call('/api/account')).json()).toMatchObject({
@@ -320,7 +320,7 @@ test('a second factor: set, asked for, never twice the same code, recovery codes
   ).not.toBeNull()
 }, 90_000)
 
-test('wrong codes slow down', async () => {
+test('wrong codes are slowed down', async () => {
   const me = await person(server, server.org, 'viewer')
   const begun = (await (await me.post('/api/account/second-factor/begin')).json()) as {
     seed: string

@@ -1,4 +1,4 @@
-/** POST /v1/sdk/events over real HTTP: the contract's order of checks, its answers, and what is stored afterwards. */
+/** POST /v1/sdk/events over HTTP: the contract's order of checks, its responses, and what is stored. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { deflateSync, gzipSync, zstdCompressSync, brotliCompressSync } from 'node:zlib'
@@ -31,7 +31,7 @@ async function stored(id: string): Promise<unknown> {
 }
 
 describe('accepting', () => {
-  test('the example is accepted, then deduped, and given back member for member', async () => {
+  test('the example is accepted, then deduped, and returned field for field', async () => {
     expect(await answer(await post({ events: [exampleEvent] }))).toEqual([
       202,
       { ok: true, accepted: 1, deduped: 0 },
@@ -43,14 +43,14 @@ describe('accepting', () => {
     expect(await stored('evt_1')).toEqual(exampleEvent)
   })
 
-  test('an extra publishableKey and unknown members are ignored or kept', async () => {
+  test('an extra publishableKey is ignored, unknown fields are stored', async () => {
     const odd = event('odd/1 %2F?', { shape: { of: [1, null, { things: '…' }] }, __proto__x: 1 })
     const body = { events: [odd], publishableKey: 'agtx_pk_x', more: true }
     expect(await answer(await post(body))).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
     expect(await stored('odd/1 %2F?')).toEqual(odd)
   })
 
-  test('numbers come back to the last digit', async () => {
+  test('numbers keep every digit', async () => {
     const numbers = '{"a":12345678901234567890.123456789,"b":1e999,"c":0.1000000000000000055511151231257827}'
     const text = JSON.stringify(event('numbers')).replace('"metadata":{', `"exact":${numbers},"metadata":{`)
     expect((await post(`{"events":[${text}]}`, { 'content-type': 'application/json' })).status).toBe(202)
@@ -58,7 +58,7 @@ describe('accepting', () => {
     expect(await response.text()).toContain(`"exact":${numbers}`)
   })
 
-  test('some bad: the good ones are stored, each bad one is named', async () => {
+  test('some invalid: the valid ones are stored, each invalid one is named', async () => {
     const bad = { ...event('bad'), occurredAt: '2026-02-30T00:00:00Z' }
     const [status, body] = await answer(await post({ events: [event('good1'), bad, event('good1'), 7] }))
     expect(status).toBe(202)
@@ -73,7 +73,7 @@ describe('accepting', () => {
     expect(await stored('bad')).toBeNull()
   })
 
-  test('all bad: 400 with the list, nothing stored', async () => {
+  test('all invalid: 400 with the list, nothing stored', async () => {
     const [status, body] = await answer(
       await post({ events: [{ ...event('b1'), siteId: '' }, { id: 'b2' }] }),
     )
@@ -82,14 +82,14 @@ describe('accepting', () => {
     expect(await stored('b1')).toBeNull()
   })
 
-  test('NDJSON: one event a line, a bad line rejects that line', async () => {
+  test('NDJSON: one event per line, an invalid line rejects that line', async () => {
     const lines = [JSON.stringify(event('nd1')), '{"id":', '', JSON.stringify(event('nd2'))].join('\n')
     const [status, body] = await answer(await post(lines, { 'content-type': 'application/x-ndjson' }))
     expect(status).toBe(202)
     expect(body).toMatchObject({ ok: false, accepted: 2, deduped: 0, rejected: 1 })
   })
 
-  test('NDJSON: a line that is not UTF-8 rejects that line; an empty body hears of lines', async () => {
+  test('NDJSON: a line that is not UTF-8 rejects that line; the error of an empty body mentions lines', async () => {
     const headers = { 'content-type': 'application/x-ndjson' }
     const lines = [JSON.stringify(event('nd3')), '{"id":"\\xff"}', JSON.stringify(event('nd4'))].join('\n')
     const bytes = Buffer.from(lines, 'latin1')
@@ -117,7 +117,7 @@ describe('accepting', () => {
     }
   })
 
-  test('a key limited to sites takes those alone', async () => {
+  test('a key limited to sites accepts only those', async () => {
     const limited = await server.key('ingest', { siteIds: ['shop-acme'] })
     const foreign = event('site2', { siteId: 'other' })
     const [mixed, body] = await answer(await post({ events: [event('site1'), foreign] }, {}, limited))
@@ -128,7 +128,7 @@ describe('accepting', () => {
   })
 })
 
-describe('refusing', () => {
+describe('rejecting', () => {
   const cases: [string, () => Promise<Response>, number, string, string?][] = [
     ['no key', () => server.call('/v1/sdk/events', { body: {} }), 401, 'unauthorized', 'missing_bearer'],
     ['an unknown key', () => post({}, {}, `agtx_ik_${'x'.repeat(32)}`), 401, 'unauthorized', 'invalid_key'],
@@ -153,13 +153,13 @@ describe('refusing', () => {
     })
   }
 
-  test('a compression bomb is refused without inflating it', async () => {
+  test('a compression bomb is rejected without inflating it', async () => {
     const bomb = new Uint8Array(gzipSync(Buffer.alloc(64 * 1024 * 1024, 32)))
     const [status, body] = await answer(await post(bomb, { 'content-encoding': 'gzip' }))
     expect([status, body['error']]).toEqual([413, 'payload_too_large'])
   })
 
-  test('nothing of a refused body is echoed', async () => {
+  test('nothing of a rejected body is echoed', async () => {
     const canary = 'canary-5f1e'
     for (const body of [
       `{"events":[{"id":"${canary}"}]`,
@@ -183,7 +183,7 @@ describe('refusing', () => {
     expect(text).toStartWith('HTTP/1.1 401 ')
   })
 
-  test('a leaked key is remembered once, with its audit row', async () => {
+  test('a leaked key is recorded once, with its audit row', async () => {
     const leaked = await server.key('ingest', { label: 'leaked' })
     for (let i = 0; i < 2; i++) {
       expect((await post({}, { 'sec-fetch-site': 'cross-site' }, leaked)).status).toBe(403)
@@ -196,10 +196,10 @@ describe('refusing', () => {
   })
 })
 
-test('rejected events are kept for the ingest-health page', async () => {
+test('rejected events are stored for the ingest-health page', async () => {
   await post({ events: [{ ...event('kept'), type: 'NOT A TYPE' }] })
   const newest = async () => (await server.store.rejected.list({ orgId: server.org.id, limit: 1 }))[0]
-  // It is kept after the answer: nobody waits for it but this test.
+  // It is stored after the response; only this test waits for it.
   while ((await newest())?.excerpt.includes('NOT A TYPE') !== true) await Bun.sleep(5)
   expect(await newest()).toMatchObject({ code: 'wrong_format', path: 'type' })
 })

@@ -1,4 +1,4 @@
-/** Settings → keys over real HTTP: created and shown once, used at once, revoked at once, never stored in clear. */
+/** Settings → keys over HTTP: shown once, valid at once, revoked at once, never stored in clear. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ const api = (path: string, body?: unknown) => server.call(path, { headers: { coo
 const send = (key: string, id: string) =>
   server.call('/v1/sdk/events', { key, body: { events: [event(id)] } })
 
-test('a key works from its creation to its revocation, and each leaves one audit row', async () => {
+test('a key works from creation to revocation, and each leaves one audit row', async () => {
   const created = await api('/api/keys', { kind: 'ingest', label: '  shop backend  ' })
   const { key, secret } = (await created.json()) as { key: KeyView; secret: string }
   expect(created.status).toBe(201)
@@ -58,7 +58,7 @@ test('a key works from its creation to its revocation, and each leaves one audit
   expect(entries[0]!.actor).toStartWith('user:')
 })
 
-test('lists by kind, newest known use included', async () => {
+test('lists by kind, with the newest use', async () => {
   for (const kind of ['secret', 'publishable']) {
     const { secret } = (await (await api('/api/keys', { kind, label: kind })).json()) as { secret: string }
     expect(secret).toStartWith(kind === 'secret' ? 'agtx_sk_' : 'agtx_pk_')
@@ -67,7 +67,7 @@ test('lists by kind, newest known use included', async () => {
   }
 })
 
-test('wrong forms are named', async () => {
+test('invalid fields are named', async () => {
   const cases: [unknown, string][] = [
     [{ kind: 'root', label: 'x' }, 'kind'],
     [{ label: 'x' }, 'kind'],
@@ -86,7 +86,7 @@ test('wrong forms are named', async () => {
   expect((await api('/api/keys/key_nobody/revoke', {})).status).toBe(404)
 })
 
-test('a key of another organization answers as an absent one', async () => {
+test('a key of another organization answers like an unknown one', async () => {
   const org = { id: newId('org'), slug: 'other', name: 'Other', createdAtMs: 0 }
   const audit = {
     id: newId('aud'),
@@ -114,7 +114,7 @@ test('a key of another organization answers as an absent one', async () => {
   expect((await server.store.keys.list({ orgId: org.id }))[0]!.revokedAtMs).toBeNull()
 })
 
-test('no file of the data folder holds a key or password in clear', async () => {
+test('no file of the data folder has a key or password in clear', async () => {
   const secret = await server.key('secret', { label: 'canary' })
   await server.call('/v1/traces', { key: secret })
   const folder = server.dataDir

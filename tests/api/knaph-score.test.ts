@@ -1,11 +1,11 @@
-/** What the dashboard says would raise a score is true: its parts make the very score that the server computes. */
+/** The parts of a score that the dashboard shows add up to the score that the server computes. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { computedScore } from '../../server/api/registry/record.ts'
 import { scoreParts, scoreWith } from '../../web/pages/knaph/snapshot.ts'
 import type { JsonObject } from '../../web/api/registry-api.ts'
 
-test('the parts that are filled make the very score that the server computes', () => {
+test('the filled parts add up to the score that the server computes', () => {
   const part = fc.oneof(fc.constant(undefined), fc.jsonValue({ maxDepth: 2 }))
   const inner = fc.record({ pages: part, navigation: part })
   const snapshot = fc.record({
@@ -17,7 +17,7 @@ test('the parts that are filled make the very score that the server computes', (
   })
   fc.assert(
     fc.property(snapshot, (given) => {
-      // As it travels: members without a value are left out.
+      // As JSON, which omits fields without a value.
       const sent = JSON.parse(JSON.stringify(given)) as JsonObject
       const filled = scoreParts(sent).filter((one) => one.filled).length
       expect(scoreWith(filled)).toBe(computedScore(sent))

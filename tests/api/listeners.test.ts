@@ -1,4 +1,4 @@
-/** What every answer has in common: ids, headers, 404 and 405, health, the ingest listener, stopping. */
+/** Common to every response: ids, headers, 404 and 405, health, the ingest listener, stopping. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -25,7 +25,7 @@ test('health: alive with a version, ready with its five checks', async () => {
   ])
 })
 
-test('an unknown address is 404 JSON, and every answer carries the common headers', async () => {
+test('an unknown address is 404 JSON, and every response has the common headers', async () => {
   for (const path of ['/nope.txt', '/v1/nope', '/api/nope', '/v1/sdk/', '/assets/../../etc/passwd.txt']) {
     const response = await server.call(path)
     expect([path, response.status]).toEqual([path, 404])
@@ -39,7 +39,7 @@ test('an unknown address is 404 JSON, and every answer carries the common header
   }
 })
 
-test('every route answers another method with 405 and says which it takes', async () => {
+test('every route answers another method with 405 and its allowed methods', async () => {
   const cases: [string, string, string][] = [
     ['DELETE', '/v1/sdk/events', 'POST'],
     ['POST', '/v1/limits', 'GET, HEAD'],
@@ -53,7 +53,7 @@ test('every route answers another method with 405 and says which it takes', asyn
   }
 })
 
-test('the ingest listener answers ingest, limits and health alone', async () => {
+test('the ingest listener serves only ingest, limits and health', async () => {
   const status = async (path: string, init: RequestInit = {}) =>
     (await fetch(server.ingestUrl + path, init)).status
   const key = await server.key('ingest')
@@ -67,7 +67,7 @@ test('the ingest listener answers ingest, limits and health alone', async () => 
     expect([path, await status(path)]).toEqual([path, 404])
 })
 
-test('a full disk refuses ingest with 507 and reads on', async () => {
+test('a full disk rejects ingest with 507 and still serves reads', async () => {
   await using full = await testServer({ diskFloorBytes: 2 ** 60 })
   const answer = await full.call('/v1/sdk/events', {
     key: await full.key('ingest'),

@@ -1,4 +1,4 @@
-/** What tabs filter out of a shared stream is what the appliance itself would have sent them; and what they missed. */
+/** A tab that filters a shared stream gets what the server's filter would send; also after a break. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { matchesFilter } from '../../web/live/hub.ts'
 import type { EventFilter, ReceivedEvent, TraceEvent } from '../../web/api/event-shapes.ts'
@@ -20,7 +20,7 @@ beforeAll(async () => {
   const ahead = server.clock.now() + 2 * 3_600_000
   const events = Array.from({ length: 240 }, (_, n) =>
     event(`m${n}`, {
-      // Every fortieth comes from a clock two hours ahead, and counts as of its arrival.
+      // Every fortieth has a clock two hours ahead, and counts at its arrival.
       occurredAt: new Date(n % 40 === 39 ? ahead : Date.UTC(2026, 5, 1) + n * 60_000).toISOString(),
       siteId: pick(['shop', 'blog'], n >> 2),
       sessionId: pick(['s1', 's2', 's3'], n),
@@ -103,7 +103,7 @@ test.each(filters)('%j', async (filter) => {
   expect([more, ahead]).toEqual([false, false])
 })
 
-test('what lies beyond the end is not given, and a position beyond it says so', async () => {
+test('a position beyond the end of the log returns nothing and reports it', async () => {
   const end = await position()
   const both = (after: string, to: string) => `/api/live/missed?${new URLSearchParams({ after, to })}`
   expect(await ask<Missed>(both(start, start))).toMatchObject({ events: [], more: false, ahead: false })

@@ -1,4 +1,4 @@
-/** GET /api/live over real HTTP: what arrives, in which order, after a break, and when a sign-in ends. */
+/** GET /api/live over HTTP: events, their order, a break of the connection, the end of a session. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { event, eventsInOrder } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -18,7 +18,7 @@ const send = async (events: unknown[]) => {
   expect((await server.call('/v1/sdk/events', { key: ingest, body: { events } })).status).toBe(202)
 }
 
-/** Opens the stream and gathers ids of events until `count` came; returns them with the last position. */
+/** Opens the stream and reads the ids of `count` events; returns them with the last position. */
 async function listen(
   query: string,
   count: number,
@@ -53,7 +53,7 @@ async function listen(
   return { ids, position }
 }
 
-test('events committed after the page was read arrive once, and again from the last position after a break', async () => {
+test('events committed after the page was read arrive once; after a break the stream continues at the last position', async () => {
   await send(eventsInOrder(5, 'before_'))
   const page = (await (await server.call('/api/events', { headers: { cookie } })).json()) as { live: string }
   const first = await listen(`?after=${page.live}`, 300, {}, () => send(eventsInOrder(300, 'live_')))
@@ -63,13 +63,13 @@ test('events committed after the page was read arrive once, and again from the l
   expect(again.ids).toEqual(['gap_1', 'gap_2', 'gap_3'])
 })
 
-test('filters hold, and what they leave out does not come back after a break', async () => {
+test('filters apply, and events they exclude do not arrive after a break', async () => {
   const mixed = [event('f1', { type: 'tool.executed' }), event('f2', { outcome: 'success' }), event('f3')]
   const { ids } = await listen('?type=authz.*&outcome=blocked', 1, {}, () => send(mixed))
   expect(ids).toEqual(['f3'])
 })
 
-test('an event is on the stream within a second of its post', async () => {
+test('an event is on the stream within a second of its request', async () => {
   let postedMs = 0
   const since = () => performance.now() - postedMs
   let second = Promise.resolve(0)
@@ -79,17 +79,17 @@ test('an event is on the stream within a second of its post', async () => {
     await send([event('soon')])
   })
   const tookMs = since()
-  expect(tookMs).toBeLessThan(await second) // longer than a second only where the machine stood still
+  expect(tookMs).toBeLessThan(await second) // longer than a second only if the machine stood still
 })
 
-test('needs a sign-in, a position of ours, known parameters', async () => {
+test('requires a session, a valid position, known parameters', async () => {
   expect((await server.call('/api/live')).status).toBe(401)
   for (const query of ['?after=x', '?nope=1', '?type=Not']) {
     expect((await server.call(`/api/live${query}`, { headers: { cookie } })).status).toBe(400)
   }
 })
 
-test('the stream ends soon after its sign-in did', async () => {
+test('the stream ends soon after its session', async () => {
   const response = await fetch(`${server.url}/api/live`, { headers: { cookie } })
   const reader = response.body!.getReader()
   await reader.read()

@@ -1,8 +1,8 @@
-/** Which methods a path takes, for 405 answers. */
+/** The methods of a path, for 405 responses. */
 import { expect, test } from 'bun:test'
 import { methodFinder } from '../../server/app.ts'
 
-test('an address with a name of its own does not take what ids take', () => {
+test('a fixed path does not accept the methods of ids', () => {
   const find = methodFinder([
     { method: 'POST', path: '/v1/webhooks/test' },
     { method: 'GET', path: '/v1/webhooks/:id' },
@@ -10,7 +10,7 @@ test('an address with a name of its own does not take what ids take', () => {
   expect([find('/v1/webhooks/test'), find('/v1/webhooks/wh_1')]).toEqual([['POST'], ['GET', 'HEAD']])
 })
 
-test('finds the methods of a path with its parameters, and none for a stranger', () => {
+test('finds the methods of a path with parameters, and none for an unknown path', () => {
   const find = methodFinder([
     { method: 'GET', path: '/v1/traces' },
     { method: 'GET', path: '/v1/traces/:id' },

@@ -1,4 +1,4 @@
-/** Saved views over HTTP: what a name and a search may be, the limit, and what the audit log says of each change. */
+/** Saved views over HTTP: valid names and searches, the limit, and the audit entry of each change. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { limits } from '../../server/limits.ts'
 import { person, type Person } from '../support/people.ts'
@@ -32,7 +32,7 @@ async function tell(who: Person, method: string, path: string, body?: unknown) {
 const list = async (who = viewer) =>
   ((await (await who.call('/api/views')).json()) as { views: View[] }).views
 
-test('an analyst saves, renames, changes and deletes; a viewer reads; each change has its entry', async () => {
+test('an analyst creates, renames, changes and deletes; a viewer reads; each change has an audit entry', async () => {
   const made = await tell(analyst, 'POST', '/api/views', { name: ' Denied <b> ', search: '?decision=deny' })
   expect(made).toMatchObject({ status: 201, view: { name: 'Denied <b>', search: '?decision=deny' } })
   const { id, createdBy, createdAt } = made.view
@@ -81,7 +81,7 @@ test.each([
   expect(await tell(analyst, 'POST', '/api/views', body)).toMatchObject({ status: 400, issues: [{ path }] })
 })
 
-test('an organization has a hundred at most, and is told so', async () => {
+test('an organization has at most a hundred; one more is an error', async () => {
   for (let n = 0; n < limits.viewsMax; n++)
     await tell(analyst, 'POST', '/api/views', { name: `view ${n}`, search: '' })
   expect(await list()).toHaveLength(limits.viewsMax)

@@ -1,4 +1,4 @@
-/** "Second factor required" of an organization: who sees what until they have one, and the ways out of it. */
+/** "Second factor required" of an organization: the access of members without one, and how they get it back. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Secret, TOTP } from 'otpauth'
 import type { Org } from '../../db/contract/store.ts'
@@ -63,14 +63,14 @@ test('only owners and admins turn it on, and only with a second factor of their 
   expect((await owner.call('/api/overview')).status).toBe(200)
 })
 
-// What is of the person and not of the organization; the rest is closed, whatever routes there will be.
+// Routes of the person, not of the organization. All others, also future ones, are closed.
 const open = [
   /^\S+ \/api\/(?:setup|sign-in|sign-in\/code|sign-out|reset-password|invitations\/look|invitations\/accept)$/,
   /^\S+ \/api\/(?:oidc\/\S+|session|session\/org|account|account\/\S+)$/,
   /^GET \/api\/orgs$/,
 ]
 
-test('a member without one: their account and no data, on every route of the dashboard', async () => {
+test('a member without one sees their account and no data, on every route of the dashboard', async () => {
   const session = await (await viewer.call('/api/session')).json()
   expect(session).toMatchObject({ lacksSecondFactor: true, org: { slug: 'strict' } })
   const closed = allRoutes()
@@ -87,7 +87,7 @@ test('a member without one: their account and no data, on every route of the das
   expect((await viewer.call('/api/orgs')).status).toBe(200)
 })
 
-test('another organization of theirs stays open', async () => {
+test('their other organization stays open', async () => {
   const account = (await server.store.accounts.find(viewer.id))!
   const hash = sha256Hex(newToken())
   const now = server.clock.now()
@@ -112,7 +112,7 @@ test('another organization of theirs stays open', async () => {
   expect(await told(await viewer.call('/api/overview'))).toEqual([403, 'second_factor_required'])
 })
 
-test('with one set up everything opens; it cannot be turned off while it is required', async () => {
+test('a second factor opens everything; it cannot be removed while it is required', async () => {
   expect(await setFactor(viewer)).toBe(200)
   expect((await viewer.call('/api/overview')).status).toBe(200)
   expect(await (await viewer.call('/api/session')).json()).toMatchObject({ lacksSecondFactor: false })

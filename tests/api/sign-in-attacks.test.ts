@@ -13,7 +13,7 @@ let appliance: Appliance
 
 beforeAll(async () => {
   const env = { SIGHTGLASS_ADMIN_EMAIL: email, SIGHTGLASS_ADMIN_PASSWORD: password }
-  // The proxy on this machine says who calls, so that one test plays many senders.
+  // A trusted proxy sets the address, so that one test plays many senders.
   appliance = await startAppliance({ env, args: ['--trusted-proxy', '127.0.0.1'] })
 })
 afterAll(() => appliance[Symbol.asyncDispose]())
@@ -27,7 +27,7 @@ const cookieOf = (answer: Response) => answer.headers.get('set-cookie')?.split('
 const statuses = (answers: Response[]) => answers.map(({ status }) => status)
 const count = (all: number[], status: number) => all.filter((each) => each === status).length
 
-test('junk on every route that ends in a hash leaves correct sign-ins alone, from the same sender too', async () => {
+test('junk on every route that hashes does not affect correct sign-ins, even from the same sender', async () => {
   const junk = { token: 'x'.repeat(43), password: 'a junk password of strangers' }
   const routes: [string, object][] = [
     ['/api/reset-password', junk],
@@ -45,17 +45,17 @@ test('junk on every route that ends in a hash leaves correct sign-ins alone, fro
   stop = true
   await Promise.all(flood)
   expect(entered).toEqual(Array<number>(30).fill(200))
-  expect([...seen].sort()).toEqual([403, 409, 429]) // 409: this appliance has its owner
+  expect([...seen].sort()).toEqual([403, 409, 429]) // 409: this appliance has an owner
 }, 120_000)
 
-test('of sixty guesses at once three are looked at', async () => {
+test('three of sixty concurrent guesses are checked', async () => {
   const guesses = Array.from({ length: 60 }, (_, i) => signIn('198.51.100.7', `a guessed password ${i}`))
   const answers = statuses(await Promise.all(guesses))
   expect(count(answers, 401)).toBe(3)
   expect(count(answers, 429)).toBe(57)
 }, 120_000)
 
-test('sixty senders with one guess each share the three of the account', async () => {
+test('sixty senders with one guess each share the account’s limit of three', async () => {
   const name = 'nobody@example.com'
   const guesses = Array.from({ length: 60 }, (_, i) =>
     post('/api/sign-in', { email: name, password: `a guessed password ${i}` }, `198.51.100.${i + 10}`),
@@ -72,7 +72,7 @@ test('an attacked account opens with the right password from where it signed in 
   expect((await signIn(home)).status).toBe(200)
 }, 120_000)
 
-test('what stands between password and code: one use, one password, and no key that a copy carries', async () => {
+test('the token between password and code: one use, one password, and not forgeable with a copied database', async () => {
   const cookie = cookieOf(await signIn(home))
   const begun = (await (await post('/api/account/second-factor/begin', {}, home, cookie)).json()) as {
     seed: string
@@ -113,6 +113,6 @@ test('what stands between password and code: one use, one password, and no key t
   const forged = { accountId, orgId, email, untilMs: Date.now() + 60_000 }
   const token = makeCursorCipher(secret.value).encrypt('second-factor', forged)
   expect((await finish(token, recoveryCodes[4]!)).status).toBe(401)
-  // The code was not used up by any of the refused ones.
+  // The rejected attempts did not use up the code.
   expect((await finish(await half(changed), recoveryCodes[4]!)).status).toBe(200)
 }, 120_000)

@@ -1,4 +1,4 @@
-/** The first owner, signing in and out, and what the dashboard's API refuses: over real HTTP with real cookies. */
+/** The first owner, signing in and out, and rejected requests of the dashboard's API, over HTTP with real cookies. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { newId, sha256Hex } from '../../server/ids.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -37,7 +37,7 @@ async function actions(): Promise<string[]> {
   return entries.map((entry) => entry.action)
 }
 
-test('fifty claims of one setup link make exactly one owner', async () => {
+test('fifty uses of one setup link create exactly one owner', async () => {
   expect(await (await server.call('/api/setup')).json()).toEqual({
     needsOwner: true,
     signedIn: false,
@@ -70,7 +70,7 @@ test('fifty claims of one setup link make exactly one owner', async () => {
   expect((await actions()).filter((action) => action === 'account.created').length).toBe(1)
 }, 90_000) // fifty passwords are hashed, four at a time
 
-test('signing in gives a cookie that opens the dashboard until it is signed out', async () => {
+test('signing in returns a cookie that opens the dashboard until the sign-out', async () => {
   const account = (await server.store.accounts.list())[0]!
   const audit = {
     id: newId('aud'),
@@ -115,7 +115,7 @@ test('a viewer reads events and sees no keys', async () => {
   }
 })
 
-test('a session ends by idling, and by its absolute end', async () => {
+test('a session ends when it is idle, and at its absolute end', async () => {
   const idle = await signIn()
   server.clock.move(11 * 3_600_000)
   expect((await server.call('/api/session', { headers: { cookie: idle } })).status).toBe(200)
@@ -131,7 +131,7 @@ test('a session ends by idling, and by its absolute end', async () => {
   expect((await server.call('/api/session', { headers: { cookie: busy } })).status).toBe(401)
 })
 
-test('wrong passwords slow down, for unknown names too, and say how long', async () => {
+test('wrong passwords are slowed down, for unknown names too, with the time to wait', async () => {
   for (const name of ['nobody@example.com']) {
     const statuses: number[] = []
     for (let i = 0; i < 4; i++)
@@ -156,7 +156,7 @@ test('another site cannot act for a signed-in person', async () => {
   expect((await server.call('/api/session', { headers: { cookie } })).status).toBe(200)
 })
 
-test('the dashboard answers only under its own names', async () => {
+test('the dashboard answers only under its own host names', async () => {
   const status = async (host: string, path: string) => (await server.call(path, { headers: { host } })).status
   expect(await status('evil.example', '/api/setup')).toBe(403)
   expect(await status('evil.example', '/')).toBe(403)
@@ -165,7 +165,7 @@ test('the dashboard answers only under its own names', async () => {
   expect(await status('evil.example', '/v1/limits')).toBe(200)
 })
 
-test('wrong bodies are named, bad forms refused, nothing echoed', async () => {
+test('invalid fields are named, invalid bodies rejected, nothing is echoed', async () => {
   const cases: [unknown, number, string][] = [
     [{}, 400, 'invalid_body'],
     [{ email: 5, password: 'x' }, 400, 'invalid_body'],

@@ -1,4 +1,4 @@
-/** GET /v1/traces over real HTTP: paging, cursors, filters, and everything that is refused. */
+/** GET /v1/traces over HTTP: paging, cursors, filters, and rejected requests. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { event, eventsInOrder, type TestEvent } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -32,7 +32,7 @@ async function page(query: string): Promise<Page> {
   return (await response.json()) as Page
 }
 
-/** Walks to the end and returns the ids, newest first. */
+/** Pages to the end and returns the ids, newest first. */
 async function walk(
   query: string,
   each: (step: number) => Promise<void> = async () => undefined,
@@ -90,7 +90,7 @@ test('type filters exactly or by prefix, since is inclusive, until exclusive', a
   expect((await page('?siteId=typed&since=2021-01-02T01:00:00+01:00&until=2021-01-03')).events.length).toBe(1)
 })
 
-test('a cursor goes on alone or with its own filters, and with nothing else', async () => {
+test('a cursor works alone or with its own filters, and with no others', async () => {
   const first = await page('?limit=1&type=authz.*&since=2026-01-01')
   const cursor = first.nextCursor!
   const alone = await page(`?cursor=${cursor}`)
@@ -109,7 +109,7 @@ test('a cursor goes on alone or with its own filters, and with nothing else', as
   }
 })
 
-test('wrong parameters are named', async () => {
+test('invalid parameters are named', async () => {
   const wrong: [string, string][] = [
     ['?limit=0', 'limit'],
     ['?limit=-1', 'limit'],
@@ -157,7 +157,7 @@ test('only a secret key with the scope reads', async () => {
   expect((await get('?limit=1', await server.key('secret', { scopes: ['traces:read'] }))).status).toBe(200)
 })
 
-test('an absent event is 404, a wrong method 405 with Allow', async () => {
+test('an unknown event is 404, a wrong method 405 with Allow', async () => {
   expect((await get('/nobody')).status).toBe(404)
   expect((await get('/%zz')).status).toBe(404)
   const put = await server.call('/v1/traces', { method: 'PUT', key: secret })

@@ -1,4 +1,4 @@
-/** `sightglass verify FILE`: an exported proof checked by the executable alone, and every way to spoil one noticed. */
+/** `sightglass verify FILE`: the executable verifies an exported proof and finds every kind of tampering. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
@@ -49,7 +49,7 @@ const edited = (at: number, change: (row: { [member: string]: unknown }) => void
   return `${rows.map((row) => JSON.stringify(row)).join('\n')}\n`
 }
 
-test('a sound proof: exit 0, without making a data folder, and as the documented verifier says', async () => {
+test('a valid proof: exit 0, no data folder created, the same verdict as the documented verifier', async () => {
   using empty = tempDir('elsewhere')
   writeFileSync(empty.join('p.jsonl'), proof)
   const told = await cli(['verify', 'p.jsonl'], { cwd: empty.path })
@@ -65,7 +65,7 @@ test('a sound proof: exit 0, without making a data folder, and as the documented
   expect(await verify(proof, '--trusted-key', 'x'.repeat(43))).toMatchObject({ code: 1, fault: { line: 1 } })
 }, 60_000)
 
-describe('not sound, exit 1, with the first line that does not hold', () => {
+describe('an invalid proof: exit 1, with the first invalid line', () => {
   const spoiled: [string, () => string | Uint8Array, number][] = [
     ['an edited action', () => edited(2, (row) => (row['action'] = 'nothing.happened')), 3],
     ['edited metadata', () => edited(1, (row) => (row['metadata'] = '{}')), 2],
@@ -105,7 +105,7 @@ describe('not sound, exit 1, with the first line that does not hold', () => {
   }
 })
 
-/** A chain that holds in itself, by somebody who has no key of the appliance. */
+/** A consistent chain, made without the appliance's key. */
 function forged(): string {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const rows = lines
@@ -125,7 +125,7 @@ function forged(): string {
   return [first, ...rows].map((row) => JSON.stringify(row)).join('\n')
 }
 
-test('a forged history is sound in itself: only the key tells', async () => {
+test('a forged history is consistent; only its key differs', async () => {
   expect(await verify(forged())).toMatchObject({ code: 0, ok: true })
 }, 30_000)
 

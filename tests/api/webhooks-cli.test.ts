@@ -1,4 +1,4 @@
-/** The webhook verbs of the executable, alone and beside a server, with a real receiver. */
+/** The webhook verbs of the executable, without and beside a server, with a real receiver. */
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
@@ -26,7 +26,7 @@ const quick = [
   '127.0.0.0/8',
 ]
 
-test('beside a server: secret, test, list, show, endpoints and their life', async () => {
+test('beside a server: secret, test, list, show, endpoints and their states', async () => {
   await using receiver = await startReceiver()
   await using appliance = await startAppliance({ args: quick })
   const run = async <T>(...args: string[]) => answer<T>(await appliance.cli('webhook', ...args, '--json'))
@@ -77,7 +77,7 @@ test('beside a server: secret, test, list, show, endpoints and their life', asyn
   expect(appliance.stderr()).not.toContain(secret)
 }, 90_000)
 
-test('without a server: the same work, and lists write nothing', async () => {
+test('without a server: the same results, and lists write nothing', async () => {
   using folder = tempDir('webhook-cli')
   const dataDir = folder.join('data')
   const run = (...args: string[]) => cli(['webhook', ...args, '--json'], { dataDir })
@@ -100,7 +100,7 @@ test('without a server: the same work, and lists write nothing', async () => {
   expect(existsSync(other.join('data', 'secret.key'))).toBe(false)
 }, 90_000)
 
-test('an endpoint with a typing error, waits of its own and a test; a secret is rotated only with --yes', async () => {
+test('an endpoint with a mistyped event type, its own retry delays and a test; a secret is rotated only with --yes', async () => {
   await using receiver = await startReceiver()
   await using appliance = await startAppliance({ args: quick })
   const webhook = (...args: string[]) => appliance.cli('webhook', ...args)
@@ -144,7 +144,7 @@ test('an endpoint with a typing error, waits of its own and a test; a secret is 
   ])
 }, 90_000)
 
-test('what is misused is exit 2 with one clear line', async () => {
+test('wrong usage is exit 2 with a one-line error', async () => {
   for (const args of [
     ['webhook'],
     ['webhook', 'test'],

@@ -1,11 +1,11 @@
-/** The dashboard's webhook API: the public one by sign-in and role, with the secret, notices, request, snippets. */
+/** The dashboard's webhook API: the public one by session and role, with the secret, notices, request, snippets. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { auditCount, makeOrg, person, type Person } from '../support/people.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
-// Runs and attempts are waited for, and a busy machine makes each a little later.
+// Each test waits for runs and attempts, for longer on a busy machine.
 setDefaultTimeout(90_000)
 
 let hook: WebhookServer
@@ -31,7 +31,7 @@ async function jsonOf<T>(answer: Promise<Response>, status = 200): Promise<T> {
   return JSON.parse(text) as T
 }
 
-test('an admin sends, looks, replays and rotates; each change is one audit row', async () => {
+test('an admin sends, reads, replays and rotates; each change is one audit row', async () => {
   const before = await auditCount(hook.server)
   const { secret } = await jsonOf<{ secret: string }>(admin.call('/api/webhooks/secret'))
   const body = { url: `${receiver.url}/status/500/d`, payload: { n: 1 } }
@@ -72,11 +72,11 @@ test('an admin sends, looks, replays and rotates; each change is one audit row',
   expect(await jsonOf<{ replayed: number }>(admin.post('/api/webhooks/replay-dead'), 202)).toMatchObject({
     replayed: 0,
   })
-  // The secret, the delivery, the rotation, the replay.
+  // The secret, the delivery, the rotation and the replay.
   expect((await auditCount(hook.server)) - before).toBe(4)
 })
 
-test('notices say which endpoints need somebody', async () => {
+test('notices name the endpoints that need attention', async () => {
   const url = `${receiver.url}/status/410/n`
   const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(
     admin.post('/api/webhooks/endpoints', { url }),
@@ -92,13 +92,13 @@ test('notices say which endpoints need somebody', async () => {
   expect(await jsonOf<{ notices: unknown[] }>(viewer.call('/api/webhooks/notices'))).toEqual({ notices: [] })
 })
 
-test('an open alert is a notice until it is over', async () => {
+test('an open alert is a notice until it is resolved', async () => {
   const url = `${receiver.url}/ok/alerts`
   const made = admin.post('/api/webhooks/endpoints', { url, types: ['sdk.error'] })
   const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(made, 201)
   const rule = { kind: 'blocked_share', threshold: 0.5, eventsMin: 3, endpointId: endpoint.id }
   await jsonOf(admin.post('/api/webhooks/rules', rule), 201)
-  hook.server.clock.move(2 * 3_600_000) // what other tests sent is out of the window
+  hook.server.clock.move(2 * 3_600_000) // beyond the window of other tests' events
   await hook.ingest([{ outcome: 'blocked' }, { outcome: 'blocked' }, { outcome: 'blocked' }])
   await hook.run()
   const told = async () =>
@@ -116,7 +116,7 @@ test('an open alert is a notice until it is over', async () => {
   await jsonOf(admin.call(`/api/webhooks/endpoints/${endpoint.id}`, { method: 'DELETE' }))
 })
 
-test('a viewer looks and changes nothing, and never sees a secret', async () => {
+test('a viewer reads, changes nothing and never sees a secret', async () => {
   const refused = [
     viewer.call('/api/webhooks/secret'),
     viewer.call('/api/webhooks/wh_none/request'),
@@ -135,7 +135,7 @@ test('a viewer looks and changes nothing, and never sees a secret', async () => 
   }
 })
 
-test('another organization sees nothing of this one', async () => {
+test('another organization sees nothing of it', async () => {
   const other = await person(hook.server, await makeOrg(hook.server, 'other'), 'owner')
   const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(
     admin.post('/api/webhooks/endpoints', { url: receiver.url }),
@@ -157,7 +157,7 @@ test('another organization sees nothing of this one', async () => {
   })
 })
 
-test('five days of nothing but failures pause an endpoint, and a notice says so', async () => {
+test('five days of failures pause an endpoint, and a notice reports it', async () => {
   const url = `${receiver.url}/status/503/five-days`
   const made = admin.post('/api/webhooks/endpoints', { url })
   const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(made, 201)
@@ -172,7 +172,7 @@ test('five days of nothing but failures pause an endpoint, and a notice says so'
   expect(await told(viewer)).toMatchObject([{ code: 'endpoint_failing' }])
   hook.server.clock.move(5 * 24 * 3_600_000)
   await hook.run()
-  // Whoever was signed in then is not any more.
+  // The older session has expired.
   const later = await person(hook.server, hook.server.org, 'viewer')
   expect(await told(later)).toMatchObject([
     {

@@ -1,4 +1,4 @@
-/** Deliveries over the API: what is accepted, the life of one from pending to its end, lists, replay, tenants, keys. */
+/** Deliveries over the API: accepted requests, states from pending to the end, lists, replay, organizations, keys. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { newId } from '../../server/ids.ts'
@@ -6,7 +6,7 @@ import { mintKey } from '../../server/identity/keys/keys.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
-// A run comes once a second, and several are waited for; a busy machine makes each a little later.
+// Each test waits for several runs, one per second, and for longer on a busy machine.
 setDefaultTimeout(90_000)
 
 interface DeliveryJson {
@@ -87,7 +87,7 @@ async function orgSecret(): Promise<string> {
   ).secret
 }
 
-describe('the life of a delivery', () => {
+describe('the states of a delivery', () => {
   test('delivered: signed, the payload byte for byte, the attempt in the log', async () => {
     const text = `{"url":"${receiver.url}/ok/1?x=%20","payload":{"n":12345678901234567890.10,"ü":"\\u2028"}}`
     const response = await post(text)
@@ -117,7 +117,7 @@ describe('the life of a delivery', () => {
     expect(listed).toContain('"payload":{"n":12345678901234567890.10,"ü":"\u2028"}')
   })
 
-  test('failing: the waits of the backoff, exactly four attempts under one id, a dead letter, replay', async () => {
+  test('failing: the delays of the retry policy, exactly four attempts with one id, a dead letter, replay', async () => {
     const id = await send('/status/500/dead')
     const stepsMs = [60_000, 300_000, 1_800_000]
     for (const [index, stepMs] of stepsMs.entries()) {
@@ -135,7 +135,7 @@ describe('the life of a delivery', () => {
     })
     expect(dead.attemptLog).toHaveLength(4)
     server.clock.move(24 * 3_600_000)
-    await Bun.sleep(1_200) // a run in which nothing more may happen
+    await Bun.sleep(1_200) // one more run, which must do nothing
     const requests = receiver.received('/status/500/dead')
     expect(requests.map(({ headers }) => headers['webhook-id'])).toEqual([id, id, id, id])
     expect(new Set(requests.map(({ body }) => body)).size).toBe(1)
@@ -149,7 +149,7 @@ describe('the life of a delivery', () => {
     expect(receiver.received('/status/500/dead')).toHaveLength(5)
   })
 
-  test('a receiver that recovers is delivered to', async () => {
+  test('a receiver that recovers gets the delivery', async () => {
     const id = await send('/flaky/2')
     await until(id, attempted(1))
     server.clock.move(72_000)
@@ -158,7 +158,7 @@ describe('the life of a delivery', () => {
     expect(await until(id, ended)).toMatchObject({ status: 'delivered', attempts: 3, lastError: null })
   })
 
-  test('Retry-After lengthens a step; 410 ends at once; redirects are failures and not followed', async () => {
+  test('Retry-After lengthens a delay; 410 ends at once; redirects are failures and not followed', async () => {
     const [busy, gone, moved] = await Promise.all([
       send('/status/503/busy?retry-after=600'),
       send('/status/410'),
@@ -174,7 +174,7 @@ describe('the life of a delivery', () => {
     expect(receiver.received('/ok/redirected')).toEqual([])
   })
 
-  test('nobody there, no such name', async () => {
+  test('a closed port and an unknown name', async () => {
     const refused = await post({ url: 'http://127.0.0.1:1/', payload: {} })
     const unknown = await post({ url: 'http://nowhere.invalid/', payload: {} })
     expect([refused.status, unknown.status]).toEqual([202, 202])
@@ -183,7 +183,7 @@ describe('the life of a delivery', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('rejected requests', () => {
   const issueOf = async (body: unknown) => {
     const response = await post(body)
     const { error, issues } = (await response.json()) as {
@@ -221,7 +221,7 @@ describe('what is refused', () => {
     expect(await issueOf({ url, payload: {} })).toEqual([400, 'invalid_body', 'url', 'url_blocked'])
   })
 
-  test('bodies of another shape', async () => {
+  test('invalid bodies', async () => {
     const url = `${receiver.url}/ok`
     expect(await issueOf({ payload: {} })).toEqual([400, 'invalid_body', 'url', 'required'])
     expect(await issueOf({ url: 5, payload: {} })).toEqual([400, 'invalid_body', 'url', 'wrong_type'])
@@ -248,7 +248,7 @@ describe('what is refused', () => {
     expect(xml.status).toBe(415)
   })
 
-  test('queries', async () => {
+  test('invalid queries', async () => {
     for (const query of [
       'status=done',
       'limit=0',
@@ -277,7 +277,7 @@ describe('what is refused', () => {
     expect((await server.call('/v1/webhooks/test', { body })).status).toBe(401)
     expect((await server.call('/v1/webhooks', { key: reader })).status).toBe(200)
     expect((await server.call('/v1/webhooks', { key, method: 'DELETE' })).status).toBe(405)
-    // The address of the test delivery is no id, with a key or without one.
+    // The path of test deliveries is not an id, with or without a key.
     for (const method of ['GET', 'HEAD', 'DELETE'])
       for (const call of [{ key, method }, { method }]) {
         const { status, headers } = await server.call('/v1/webhooks/test', call)
@@ -288,8 +288,8 @@ describe('what is refused', () => {
   })
 })
 
-describe('lists and tenants', () => {
-  test('a walk gives every delivery once, newest first, with its filters, for its organization only', async () => {
+describe('lists and organizations', () => {
+  test('paging returns every delivery once, newest first, with filters, for its organization only', async () => {
     const ids: string[] = []
     for (let i = 0; i < 5; i++) ids.push(await send('/ok/walk', { i }))
     await until(ids[4]!, ended)
@@ -330,7 +330,7 @@ describe('lists and tenants', () => {
     expect(replay.status).toBe(404)
   })
 
-  test('each act of a person is one audit row', async () => {
+  test('each action of a person is one audit row', async () => {
     const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 200, beforeSeq: null })
     const counts = Object.groupBy(entries, ({ action }) => action)
     const stored = await server.store.webhooks.list({

@@ -1,10 +1,10 @@
-/** Endpoints: what they are told and how it is numbered; how they pause, resume, go back and change their secret. */
+/** Endpoints: batches and their numbers, pausing, resuming, replaying and rotating the secret. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
-// Runs and attempts are waited for, and a busy machine makes each a little later.
+// Each test waits for runs and attempts, for longer on a busy machine.
 setDefaultTimeout(90_000)
 
 interface EndpointJson {
@@ -33,7 +33,7 @@ interface Batch {
 const base = '/v1/webhooks/endpoints'
 let receiver: Receiver
 let hook: WebhookServer
-let path: string // of this test alone
+let path: string // unique per test
 let tests = 0
 beforeAll(async () => {
   receiver = await startReceiver()
@@ -58,7 +58,7 @@ const batches = () => receiver.received(path).map(({ body }) => JSON.parse(body)
 const idsOf = (batch: Batch) => batch.data.events.map(({ id }) => id)
 
 describe('batches', () => {
-  test('start at the end of the log, carry at most 100 events, and are numbered without a gap', async () => {
+  test('start at the end of the log, have at most 100 events, and are numbered without a gap', async () => {
     await hook.ingest([{ id: 'evt_before' }])
     const { endpoint, secret } = await make()
     expect(endpoint).toMatchObject({ status: 'active', sequence: 0, pending: 0 })
@@ -103,7 +103,7 @@ describe('batches', () => {
     await remove(endpoint.id)
   })
 
-  test('filters are exact or a prefix; what they leave out makes no message but moves the position', async () => {
+  test('filters are exact or a prefix; excluded events make no message but move the position', async () => {
     const { endpoint } = await make({
       types: ['authz.*'],
       outcomes: ['blocked'],
@@ -165,7 +165,7 @@ describe('pause and resume', () => {
     await remove(endpoint.id)
   })
 
-  test('410 pauses at once', async () => {
+  test('a 410 pauses at once', async () => {
     path = `/status/410/${tests}`
     const { endpoint } = await make()
     await hook.ingest([{ id: 'g_1' }])
@@ -174,7 +174,7 @@ describe('pause and resume', () => {
     await remove(endpoint.id)
   })
 
-  test('a message that gets through ends the failing, whatever else of the same run fails', async () => {
+  test('a successful message ends the failing state, even if others of the same run fail', async () => {
     path = `/flaky/1/ends-${tests}`
     const { endpoint } = await make()
     await hook.ingest([{ id: 'g_2' }])
@@ -182,13 +182,13 @@ describe('pause and resume', () => {
     expect((await look(endpoint.id)).failingSince).not.toBeNull()
     hook.server.clock.move(5 * 24 * 3_600_000)
     await hook.ingest([{ id: 'g_3' }])
-    // The second try of the one succeeds while the first try of the other fails, five days after the first failure.
+    // The second attempt of one succeeds while the first of the other fails, five days after the first failure.
     await hook.run()
     expect(await look(endpoint.id)).toMatchObject({ status: 'active', pausedReason: null, delivered: 1 })
     await remove(endpoint.id)
   })
 
-  test('a probe an hour, the oldest waiting delivery first', async () => {
+  test('one probe per hour, the oldest pending delivery first', async () => {
     path = `/flaky/3/failing-${tests}` // the third try is the first probe, which fails too
     const { endpoint } = await make()
     await hook.ingest([{ id: 'h_1' }])
@@ -215,7 +215,7 @@ describe('pause and resume', () => {
   })
 })
 
-test('what was removed before it was sent is counted, and the rest goes on', async () => {
+test('events deleted before they were sent are counted, and the others are sent', async () => {
   const { endpoint } = await make()
   await act(endpoint.id, 'pause')
   await hook.ingest(Array.from({ length: 5 }, (_, n) => ({ id: `m_gone_${n}`, siteId: 'gone' })))
@@ -241,7 +241,7 @@ describe('secrets', () => {
     const accepts = ({ body, headers }: Received, secret: string) => {
       const at = { ...headers }
       try {
-        // The clock of this test is days ahead: the verifier's tolerance is not what is tried here.
+        // The clock of this test is days ahead, beyond the verifier's tolerance, which is not under test.
         const timestamp = Number(at['webhook-timestamp'])
         const verifier = new Webhook(secret)
         return at['webhook-signature']!.split(' ').includes(
@@ -281,8 +281,8 @@ describe('secrets', () => {
   })
 })
 
-describe('changing and refusing', () => {
-  test('a change goes to what waits too; deletion ends it and keeps the record', async () => {
+describe('changing and rejecting', () => {
+  test('a change applies to pending deliveries; deletion ends them and keeps the record', async () => {
     path = `/status/500/change-${tests}`
     const { endpoint } = await make()
     await hook.ingest([{ id: 'c_1' }])
@@ -324,7 +324,7 @@ describe('changing and refusing', () => {
     expect([response.status, issues[0]]).toEqual([400, expect.objectContaining({ path: issuePath, code })])
   })
 
-  test('another organization’s and unknown endpoints are not found, readers may not write', async () => {
+  test('endpoints of another organization and unknown ones are not found; read keys may not write', async () => {
     const { endpoint } = await make()
     const reader = await hook.server.key('secret', { scopes: ['webhooks:read'] })
     for (const what of ['pause', 'resume', 'rotate-secret']) {

@@ -1,4 +1,4 @@
-/** Hostile receivers and names: every one ends as one classified failed attempt, in time, with memory flat. */
+/** Hostile receivers and names: each ends as one classified failed attempt, in time, with constant memory. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { selfSigned } from '../support/certificate.ts'
@@ -11,7 +11,7 @@ import { createEndpoint, deleteEndpoint, orgSecret } from '../../server/webhooks
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
-// Runs and attempts are waited for, and a busy machine makes each a little later.
+// Each test waits for runs and attempts, for longer on a busy machine.
 setDefaultTimeout(90_000)
 
 const timeoutMs = 1_500
@@ -21,7 +21,7 @@ let receiver: Receiver
 let folder: TempDir
 let webhooks: Webhooks
 const asked: string[] = []
-const names = new Map<string, string[][]>() // what each look-up of a name answers, in turn
+const names = new Map<string, string[][]>() // the addresses of a name, per lookup
 
 beforeAll(async () => {
   receiver = await startReceiver()
@@ -62,7 +62,7 @@ function start(allow: string[], ca: string | null = null): Webhooks {
   })
 }
 
-/** One attempt at `url`, past the check that the API makes when it is given. */
+/** One attempt at `url`, without the API's check of URLs. */
 async function attemptAt(url: string, by = webhooks) {
   const id = newId('wh')
   const now = server.clock.now()
@@ -107,7 +107,7 @@ test.each([
   expect(attempt.responseExcerpt.length).toBeLessThanOrEqual(16 * 1024)
 })
 
-test('the status decides: an endless or compressed 200 is delivered, and only its start was read', async () => {
+test('the status decides: an endless or compressed 200 counts as delivered, and only its start is read', async () => {
   for (const path of ['/endless', '/bomb']) {
     const attempt = await attemptAt(receiver.url + path)
     expect([path, attempt.deliveryStatus, attempt.status]).toEqual([path, 'delivered', 200])
@@ -115,7 +115,7 @@ test('the status decides: an endless or compressed 200 is delivered, and only it
   }
 })
 
-test('fifty hostile answers leave memory flat', async () => {
+test('fifty hostile responses leave memory constant', async () => {
   const paths = ['/endless/500', '/bomb/500', '/endless', '/bomb', '/garbage']
   await attemptAt(receiver.url + paths[0]!)
   Bun.gc(true)
@@ -125,7 +125,7 @@ test('fifty hostile answers leave memory flat', async () => {
   expect(process.memoryUsage().rss - beforeBytes).toBeLessThan(64 * 1024 * 1024)
 }, 90_000)
 
-test('names: one forbidden address among good ones, metadata, unknown', async () => {
+test('names: one forbidden address among allowed ones, metadata, unknown', async () => {
   const { port } = new URL(receiver.url)
   names.set('mixed.test', [['127.0.0.1', '10.0.0.1']])
   names.set('meta.test', [['169.254.169.254']])
@@ -139,7 +139,7 @@ test('names: one forbidden address among good ones, metadata, unknown', async ()
   expect(receiver.received('/ok/good')[0]?.headers['host']).toBe(`good.test:${port}`)
 })
 
-test('an endpoint is created without a look-up, so neither answer nor time tells which inside names exist', async () => {
+test('an endpoint is created without a lookup, so neither response nor duration reveals internal names', async () => {
   names.set('inside.test', [['10.0.0.1']])
   const who = { orgId: server.org.id, actor: 'cli' }
   asked.length = 0
@@ -160,9 +160,9 @@ test('an endpoint is created without a look-up, so neither answer nor time tells
   expect(errors[0]).toStartWith('url_blocked: ')
 })
 
-test('rebinding: the address that was checked is the one dialled, and each attempt checks anew', async () => {
+test('rebinding: the attempt connects to the address it checked, and each attempt checks again', async () => {
   const { port } = new URL(receiver.url)
-  // The second answer would lead inside; within one attempt nothing asks a second time.
+  // The second lookup returns an internal address; one attempt looks up only once.
   names.set('rebind.test', [['127.0.0.1'], ['10.0.0.1']])
   const first = await attemptAt(`http://rebind.test:${port}/ok/rebind`)
   expect(first.status).toBe(200)
@@ -172,7 +172,7 @@ test('rebinding: the address that was checked is the one dialled, and each attem
   expect(receiver.received('/ok/rebind')).toHaveLength(1)
 })
 
-test('certificates: refused unless they are for the name and of a known authority', async () => {
+test('certificates: rejected unless they have the name and a known authority', async () => {
   using certificates = tempDir('tls')
   const { key, cert } = selfSigned('hooks.test')
   const certPath = certificates.join('cert.pem')
@@ -187,7 +187,7 @@ test('certificates: refused unless they are for the name and of a known authorit
     expect((await at('hooks.test', webhooks)).error).toStartWith('certificate_refused: ')
     expect((await at('hooks.test', trusting)).status).toBe(200)
     expect((await at('other.test', trusting)).error).toStartWith('certificate_refused: ')
-    // A receiver that speaks no TLS waits for the rest of a request that never comes.
+    // A receiver without TLS waits for the rest of a request that never arrives.
     const plain = await attemptAt(receiver.url.replace('http', 'https'), trusting)
     expect(plain.error).toStartWith('timeout: ')
   } finally {
@@ -196,8 +196,8 @@ test('certificates: refused unless they are for the name and of a known authorit
   }
 })
 
-test('proxy variables of the environment are not obeyed', async () => {
-  // `server/system/environment.ts` removes them at start; here they would lead nowhere.
+test('proxy variables of the environment are ignored', async () => {
+  // `server/system/environment.ts` removes them at start; here they name an unreachable proxy.
   const { isolateEnvironment } = await import('../../server/system/environment.ts')
   const environment: Record<string, string> = {
     HTTP_PROXY: 'http://127.0.0.1:1',
@@ -207,7 +207,7 @@ test('proxy variables of the environment are not obeyed', async () => {
   expect(environment).toEqual({})
 })
 
-test('a suspended process does not count a failure of the receiver', async () => {
+test('a suspended process is not a failure of the receiver', async () => {
   const { attempt } = await import('../../server/webhooks/delivery/dispatcher.ts')
   const parts = { ...webhooks, timeoutMs: 300, ca: null, proxy: null }
   const delivery = (

@@ -1,4 +1,4 @@
-/** What is documented of messages is what is sent: real deliveries of each type fit the schemas and the examples. */
+/** The documentation of messages matches: real deliveries of each type fit the schemas and the examples. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { webhookMessages } from '../../server/docs/webhooks-model.ts'
@@ -52,7 +52,7 @@ function issuesOf(type: string, value: unknown): Issue[] {
   return issues
 }
 
-/** Each name of a field with its kind of value: what an example must share with the real message. */
+/** The fields with the types of their values, which an example shares with the real message. */
 function shapeOf(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value === null ? 'null' : typeof value
   if (Array.isArray(value)) return ['…']
@@ -74,7 +74,7 @@ test('every documented example fits its schema', () => {
   }
 })
 
-test('a test of an endpoint: signed with its secret, passes its filters, and moves no sequence', async () => {
+test('a test message is signed with the endpoint’s secret, ignores its filters, and moves no sequence', async () => {
   const path = '/ok/sample'
   const filters = { types: ['tool.executed'], outcomes: ['error'], sites: ['shop-2'], classes: ['crawler'] }
   const { endpoint, secret } = await add(path, filters)
@@ -113,7 +113,7 @@ test('a test of an endpoint: signed with its secret, passes its filters, and mov
   await hook.api('DELETE', `${base}/${endpoint.id}`)
 })
 
-test('a batch, an alert that opens and is over, each kind of rule: as documented', async () => {
+test('a batch, an alert that opens and resolves, and each kind of rule match the documentation', async () => {
   const path = '/ok/messages'
   const { endpoint } = await add(path)
   const rule = (kind: string, more: object = {}) =>
@@ -155,7 +155,7 @@ test('a batch, an alert that opens and is over, each kind of rule: as documented
 
 const exampleRules = new Set(['blocked_share', 'new_vendor'])
 
-test('a type that no event has is accepted with a warning and a suggestion; one that was sent has none', async () => {
+test('an unused event type is accepted with a warning and a suggestion; a used one has none', async () => {
   const typo = await add('/ok/types', {
     types: ['tool.executed', 'agent.detcted', 'authzz.*', 'authz.*', 'zzzzzz.q'],
   })
@@ -176,7 +176,7 @@ test('a type that no event has is accepted with a warning and a suggestion; one 
   await hook.api('DELETE', `${base}/${typo.endpoint.id}`)
 })
 
-test('an open alert is acknowledged once, with who and when, audited; a resolved one is not', async () => {
+test('an open alert is acknowledged once, with person and time, audited; a resolved one is not', async () => {
   const { endpoint } = await add('/ok/acknowledge')
   const rule = { endpointId: endpoint.id, kind: 'blocked_share', threshold: 0.5, eventsMin: 3 }
   await hook.api('POST', '/v1/webhooks/rules', rule, 201)
@@ -212,7 +212,7 @@ test('an open alert is acknowledged once, with who and when, audited; a resolved
   await hook.api('DELETE', `${base}/${endpoint.id}`)
 })
 
-test('an endpoint has up to eight waits of its own, 24 hours in all', async () => {
+test('an endpoint has at most eight retry delays of its own, 24 hours in all', async () => {
   const { endpoint } = await add('/status/500/waits', { retryWaits: [1, '2s', 1, 1, 1, 1, 1, 1] })
   expect(endpoint.retryWaits).toEqual([1, 2, 1, 1, 1, 1, 1, 1])
   await hook.ingest([{}])

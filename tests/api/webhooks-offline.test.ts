@@ -1,4 +1,4 @@
-/** A machine without a network blames itself: no receiver's retry is used up while our own link is down. */
+/** A machine without a network uses up no receiver's retries while its own link is down. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { startLog } from '../../server/log.ts'
@@ -7,12 +7,12 @@ import { startWebhooks } from '../../server/webhooks/start.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { testServer } from '../support/server.ts'
 
-// Runs and attempts are waited for, and a busy machine makes each a little later.
+// Each test waits for runs and attempts, for longer on a busy machine.
 setDefaultTimeout(90_000)
 
 const script = join(import.meta.dir, '../support/attempt-once.ts')
 const bare = ['unshare', '--user', '--map-root-user', '--net']
-// Network namespaces are Linux's, and some sandboxes forbid them.
+// Network namespaces exist only on Linux, and some sandboxes forbid them.
 const canBeOffline = Bun.which('unshare') !== null && Bun.spawnSync([...bare, 'true']).exitCode === 0
 const why = canBeOffline ? '' : ' (not run: no network namespace can be made here)'
 

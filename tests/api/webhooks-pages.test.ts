@@ -1,9 +1,9 @@
-/** Pages of deliveries: how many, in which order, and never more than 4 MiB. */
+/** Pages of deliveries: their number, their order, and at most 4 MiB. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { newId } from '../../server/ids.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
-// Every delivery is a transaction of its own.
+// Every delivery is a transaction.
 setDefaultTimeout(60_000)
 
 let server: TestServer
@@ -18,8 +18,8 @@ interface DeliveryJson {
   id: string
 }
 
-test('50 a page by default and 200 at most; a page of long payloads and URLs stays below 4 MiB', async () => {
-  // What is scheduled for later is sent by nobody meanwhile.
+test('50 per page by default, at most 200; a page of long payloads and URLs has less than 4 MiB', async () => {
+  // Deliveries scheduled for later are not sent meanwhile.
   const later = server.clock.now() + 3_600_000
   const { id: orgId } = server.org
   const about = { orgId, actor: 'cli', action: 'test.made', target: '', metadata: {}, occurredAtMs: later }
@@ -63,7 +63,7 @@ test('50 a page by default and 200 at most; a page of long payloads and URLs sta
     'wh_page_499',
     'wh_page_0',
   ])
-  // A whole payload of the largest size is a page by itself.
+  // A payload of the maximum size is a page by itself.
   await schedule(600, url, JSON.stringify({ text: 'x'.repeat(524_000) }))
   expect((await page('limit=1')).ids).toEqual(['wh_page_600'])
 })

@@ -1,4 +1,4 @@
-/** Deliveries through a real proxy process: what it is asked for, what it is never asked for, and whose fault it is. */
+/** Deliveries through a real proxy process: its requests, the bypassed addresses, and who is blamed for a failure. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { secretBox } from '../../server/system/encryption.ts'
 import { addressGuard, resolveWith } from '../../server/webhooks/sinks/addresses.ts'
@@ -110,7 +110,7 @@ test.each([
   expect(proxy.heads()).toHaveLength(before)
 })
 
-test('a name that only the proxy can resolve is sent to it', async () => {
+test('a name that only the proxy can resolve goes to the proxy', async () => {
   expect(await send('http://nobody-here-knows.test/ok/handed')).toMatchObject({ status: 200 })
   expect(receiver.received('/ok/handed')).toHaveLength(1)
 })

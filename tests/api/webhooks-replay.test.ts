@@ -1,10 +1,10 @@
-/** Going back in the event log: an endpoint gets what it had before once more, from a place on or in a range. */
+/** Replay: an endpoint gets stored events again, from a position on or within a range. */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
-// Runs and attempts are waited for, and a busy machine makes each a little later.
+// Each test waits for runs and attempts, for longer on a busy machine.
 setDefaultTimeout(90_000)
 
 interface Made {
@@ -18,7 +18,7 @@ interface Batch {
 const base = '/v1/webhooks/endpoints'
 let receiver: Receiver
 let hook: WebhookServer
-let path: string // of this test alone
+let path: string // unique per test
 let tests = 0
 beforeAll(async () => {
   receiver = await startReceiver()
@@ -44,7 +44,7 @@ const batches = () =>
     .map(({ body }) => (JSON.parse(body) as Batch).data)
     .map(({ sequence, events }) => [sequence, events.map(({ id }) => id).join(' ')])
 
-test('to a position or a time of arrival: what follows is delivered again, under new numbers', async () => {
+test('from a position or a time of arrival: later events are delivered again, with new numbers', async () => {
   const { endpoint } = await make()
   const start = endpoint.position
   await hook.ingest([{ id: 'r_1' }])
@@ -66,7 +66,7 @@ test('to a position or a time of arrival: what follows is delivered again, under
   await remove(endpoint.id)
 })
 
-test('a range: what lies in it goes out again, in its own batches, then what is new', async () => {
+test('a range: its events are sent again, in batches of their own, then new ones', async () => {
   const { endpoint } = await make({ batchSize: 3 })
   const start = endpoint.position
   const times: string[] = []
@@ -84,7 +84,7 @@ test('a range: what lies in it goes out again, in its own batches, then what is 
   await hook.ingest([{ id: 'a_7' }])
   await hook.run()
   expect(await look(endpoint.id)).toMatchObject({ position: start + 7, replayUntil: null })
-  await replay(endpoint.id, { from: times[1], until: times[3] }) // from the one time on, before the other
+  await replay(endpoint.id, { from: times[1], until: times[3] }) // from one time, before the other
   await hook.run()
   const nothing = { from: times[1], until: times[1] }
   expect(await replay(endpoint.id, nothing)).toMatchObject({ position: start + 7, replayUntil: null })
@@ -101,7 +101,7 @@ test('a range: what lies in it goes out again, in its own batches, then what is 
   await remove(endpoint.id)
 })
 
-test('a range that retention has passed counts what is gone, and nothing behind its end', async () => {
+test('a range with expired events counts those, and nothing beyond its end', async () => {
   const { endpoint } = await make()
   const start = endpoint.position
   await hook.ingest(Array.from({ length: 4 }, (_, n) => ({ id: `q_gone_${n}`, siteId: 'lost' })))
@@ -137,7 +137,7 @@ test.each([
 
 type Step =
   | { do: 'ingest'; heard: boolean[] } // whether the endpoint's filter lets each event pass
-  | { do: 'replay'; from: number; until: number | null } // shares of what is there
+  | { do: 'replay'; from: number; until: number | null } // fractions of the log
   | { do: 'pause' | 'resume' | 'run' | 'restart' }
 
 const share = fc.nat(10).map((tenths) => tenths / 10)
@@ -153,7 +153,7 @@ const act = fc.record({
     'restart' as const,
   ),
 })
-/** Something has been told already when the walk begins: else there is nothing to go back to. */
+/** Sends events before the walk begins, so that there is something to replay. */
 const walk = fc
   .array(fc.oneof(ingest, replays, act, act), { minLength: 4, maxLength: 14, size: 'max' })
   .map((steps): Step[] => [
@@ -164,7 +164,7 @@ const walk = fc
     { do: 'run' },
   ])
 
-/** What an endpoint is told, kept as simply as can be: a place in the log, and maybe a range to tell again before. */
+/** Model of an endpoint: a position in the log, and maybe a range to send again first. */
 interface Told {
   at: number
   range: { until: number; resume: number } | null
@@ -191,7 +191,7 @@ function tell(told: Told, log: { id: string; heard: boolean }[]): void {
   go(log.length)
 }
 
-test('however it goes back, pauses or restarts, it is told the log, under numbers without a gap', async () => {
+test('after any replays, pauses and restarts the endpoint has received the log, numbered without a gap', async () => {
   let walks = 0
   const law = fc.asyncProperty(walk, fc.integer({ min: 1, max: 4 }), async (steps, batchSize) => {
     path = `/ok/law-${tests}-${++walks}`

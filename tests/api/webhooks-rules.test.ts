@@ -1,9 +1,9 @@
-/** Rules that speak: one message when something begins, one when it is over, and nothing in between. */
+/** Alert rules: one message when an alert opens, one when it resolves, and none in between. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
-// Runs and attempts are waited for, and a busy machine makes each a little later.
+// Each test waits for runs and attempts, for longer on a busy machine.
 setDefaultTimeout(90_000)
 
 interface Message {
@@ -27,7 +27,7 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   path = `/ok/rule-${++tests}`
-  // A filter that no event passes: only the rules are heard.
+  // A filter that no event passes, so that only the rules send messages.
   const body = { url: receiver.url + path, types: ['sdk.error'] }
   const { endpoint } = await hook.api<{ endpoint: { id: string } }>(
     'POST',
@@ -36,7 +36,7 @@ beforeEach(async () => {
     201,
   )
   endpointId = endpoint.id
-  hook.server.clock.move(2 * 3_600_000) // what earlier tests sent is out of the window
+  hook.server.clock.move(2 * 3_600_000) // beyond the window of earlier tests' events
 })
 
 const rule = async (body: Record<string, unknown>) => {
@@ -52,7 +52,7 @@ const messages = () => receiver.received(path).map(({ body }) => JSON.parse(body
 const said = () => messages().map(({ type, data }) => `${type} ${data.subject}`)
 const minuteMs = 60_000
 
-/** Runs a few times: whatever is the case is said once. */
+/** Runs a few times, because an alert is sent only once. */
 async function look(): Promise<void> {
   for (let i = 0; i < 3; i++) await hook.run()
 }
@@ -120,7 +120,7 @@ describe('each kind opens once and resolves once', () => {
     expect(said()).toEqual(['alert.opened ', 'alert.resolved '])
   })
 
-  test('a vendor never seen before, once for ever', async () => {
+  test('a new vendor, only once', async () => {
     await rule({ kind: 'new_vendor' })
     await hook.ingest([
       { agent: { vendor: 'Operator' } },
@@ -128,7 +128,7 @@ describe('each kind opens once and resolves once', () => {
       { agent: { vendor: 'Fresh' } },
     ])
     await look()
-    expect(said()).toEqual(['alert.opened Fresh']) // Operator sent events in the tests before
+    expect(said()).toEqual(['alert.opened Fresh']) // Operator has events of earlier tests
     hook.server.clock.move(25 * 3_600_000)
     await look()
     await hook.ingest([{ agent: { vendor: 'Fresh' } }])
@@ -136,14 +136,14 @@ describe('each kind opens once and resolves once', () => {
     expect(said()).toEqual(['alert.opened Fresh', 'alert.resolved Fresh'])
   })
 
-  test('a flood of random vendors makes a hundred messages, not thousands', async () => {
+  test('a flood of random vendors makes at most a hundred messages', async () => {
     await rule({ kind: 'new_vendor' })
     await hook.ingest(Array.from({ length: 500 }, (_, n) => ({ agent: { vendor: `random ${n}` } })))
     await look()
     expect(messages()).toHaveLength(100)
   })
 
-  test('a key that leaked, until it is revoked', async () => {
+  test('a leaked key, until it is revoked', async () => {
     await rule({ kind: 'key_leaked' })
     const key = await hook.server.key('ingest', { label: 'shop page' })
     const leaked = { method: 'POST', key, body: '{}', headers: { origin: 'https://shop.example' } }
@@ -163,7 +163,7 @@ describe('each kind opens once and resolves once', () => {
   })
 })
 
-test('after a restart nothing is said twice: what is open stays open, and resolves', async () => {
+test('after a restart no alert is repeated: open ones stay open, and resolve', async () => {
   await rule({ kind: 'blocked_share', threshold: 0.5, eventsMin: 5 })
   await hook.ingest(Array.from({ length: 5 }, () => ({ outcome: 'blocked' })))
   await look()
@@ -175,7 +175,7 @@ test('after a restart nothing is said twice: what is open stays open, and resolv
   expect(said()).toEqual(['alert.opened ', 'alert.resolved '])
 })
 
-test('numbers change, and what is open resolves when the new ones say so', async () => {
+test('after a change of thresholds open alerts resolve by the new ones', async () => {
   const id = await rule({ kind: 'blocked_share', threshold: 0.5, eventsMin: 5 })
   await hook.ingest(Array.from({ length: 5 }, (_, n) => ({ outcome: n < 4 ? 'blocked' : 'success' })))
   await look()
@@ -194,7 +194,7 @@ test('numbers change, and what is open resolves when the new ones say so', async
   await hook.api('DELETE', `/v1/webhooks/rules/${plain}`)
 })
 
-test('incidents are told by state, with a sentence and both times', async () => {
+test('incidents are listed by state, with a sentence and both times', async () => {
   const id = await rule({ kind: 'silence', minutes: 1 })
   hook.server.clock.move(2 * minuteMs)
   await look()
@@ -219,7 +219,7 @@ test('incidents are told by state, with a sentence and both times', async () => 
   await hook.api('GET', '/v1/webhooks/incidents?status=done', undefined, 400)
 })
 
-test('incidents are listed; a deleted rule falls silent and its incident ends', async () => {
+test('incidents are listed; a deleted rule sends nothing and its incident ends', async () => {
   const id = await rule({ kind: 'silence', minutes: 1 })
   hook.server.clock.move(2 * minuteMs)
   await look()

@@ -7,7 +7,7 @@ import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
-// Runs and attempts are waited for, and a busy machine makes each a little later.
+// Each test waits for runs and attempts, for longer on a busy machine.
 setDefaultTimeout(90_000)
 
 interface EndpointJson {
@@ -23,7 +23,7 @@ const create = async (hook: WebhookServer, url: string, more = {}) => {
 const look = async (hook: WebhookServer, id: string) =>
   (await hook.api<{ endpoint: EndpointJson }>('GET', `/v1/webhooks/endpoints/${id}`)).endpoint
 
-test('a file gets one event a line, equal to what was sent, and every message of a rule', async () => {
+test('a file gets one event per line, equal to what was sent, and every message of a rule', async () => {
   using sinks = tempDir('sinks')
   await using hook = await webhookServer({ sinkDir: sinks.path })
   const endpoint = await create(hook, 'file:siem/events.ndjson')
@@ -46,12 +46,12 @@ test('a file gets one event a line, equal to what was sent, and every message of
   expect(await look(hook, endpoint.id)).toMatchObject({ delivered: 3, pending: 0 })
 })
 
-test('a folder that does not take writes is our own fault: nothing is used up, and it goes on once it does', async () => {
+test('a folder that rejects writes is a local failure: no retry is used up, and sending continues once it works', async () => {
   using sinks = tempDir('sinks')
   mkdirSync(sinks.join('real'))
   await using hook = await webhookServer({ sinkDir: sinks.join('real') })
   const endpoint = await create(hook, 'file:x.ndjson')
-  // Root may write anywhere, so the folder is put out of the way instead of being locked.
+  // Root may write anywhere, so the folder is moved away instead of made read-only.
   const away = Bun.spawnSync(['mv', sinks.join('real'), sinks.join('away')])
   expect(away.exitCode).toBe(0)
   await hook.ingest([{ id: 'a' }])
@@ -72,7 +72,7 @@ test('a folder that does not take writes is our own fault: nothing is used up, a
   expect(await look(hook, endpoint.id)).toMatchObject({ delivered: 1, pending: 0 })
 })
 
-test('syslog over UDP: one RFC 5424 datagram an event', async () => {
+test('syslog over UDP: one RFC 5424 datagram per event', async () => {
   await using hook = await webhookServer()
   const socket = createSocket('udp4')
   const got: string[] = []
@@ -101,7 +101,7 @@ test('syslog over UDP: one RFC 5424 datagram an event', async () => {
   }
 })
 
-test('syslog over TCP: octet-counted frames; nobody there is a failed attempt', async () => {
+test('syslog over TCP: octet-counted frames; a closed port is a failed attempt', async () => {
   await using hook = await webhookServer()
   let text = ''
   const listener = createServer((socket) => socket.on('data', (data) => (text += data.toString())))

@@ -29,7 +29,7 @@ function status(url: string, head: string, body = ''): Promise<number> {
 
 const hosts = ['Host: a b', 'Host: ', 'Host: \u00e9']
 
-test('the ingest listener serves nothing else behind a path that only looks like ingest', async () => {
+test('the ingest listener serves nothing else for a path that only resembles ingest', async () => {
   for (const host of hosts) {
     for (const path of ['/x/v1/sdk/v1/traces', '/x/v1/sdk/api/setup', '/x/v1/sdk/v1/metrics']) {
       const head = `GET ${path} HTTP/1.1\r\n${host}\r\nauthorization: Bearer ${secret}`
@@ -38,7 +38,7 @@ test('the ingest listener serves nothing else behind a path that only looks like
   }
 })
 
-test('the Host check of the dashboard is not passed by a path that only looks like the public API', async () => {
+test('a path that only resembles the public API does not pass the Host check of the dashboard', async () => {
   for (const host of hosts) {
     expect(await status(server.url, `GET /x/v1/aa/api/setup HTTP/1.1\r\n${host}`)).toBe(403)
     expect(await status(server.url, `GET /api/setup HTTP/1.1\r\n${host}`)).toBe(403)

@@ -16,7 +16,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 const lists = ['/v1/traces', '/v1/sessions', '/v1/webhooks', '/v1/tools', '/v1/memory']
 
-test('a limit above the largest page means the largest page, whatever its length', async () => {
+test('a limit above the maximum means the largest page, however many digits it has', async () => {
   for (const list of lists) {
     for (const limit of ['201', '9'.repeat(16), '9'.repeat(400), '0'.repeat(30) + '7']) {
       const { status } = await server.call(`${list}?limit=${limit}`, { key: secret })
@@ -29,7 +29,7 @@ test('a limit above the largest page means the largest page, whatever its length
   }
 })
 
-test('a cursor with any character added, taken or changed is refused', async () => {
+test('a cursor with any character added, removed or changed is rejected', async () => {
   const page = await server.call('/v1/traces?limit=1', { key: secret })
   const { nextCursor } = (await page.json()) as { nextCursor: string }
   const cursors = [...'AQgw_'].map((last) => nextCursor + last)

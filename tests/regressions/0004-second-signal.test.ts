@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { startAppliance } from '../support/binary.ts'
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`${signal} again and again does not cut the ending short`, async () => {
+  test(`${signal} sent repeatedly does not cut the shutdown short`, async () => {
     const appliance = await startAppliance()
     const { pid } = appliance
     process.kill(pid, signal)

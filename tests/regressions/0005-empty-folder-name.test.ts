@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { cli } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-test('--data-dir= makes nothing in the current folder', async () => {
+test('--data-dir= creates nothing in the current folder', async () => {
   using cwd = tempDir('empty-name')
   const { code, stdout, stderr } = await cli(['serve', '--listen', '127.0.0.1:0', '--data-dir='], {
     cwd: cwd.path,
@@ -18,7 +18,7 @@ test('--data-dir= makes nothing in the current folder', async () => {
   expect(readdirSync(cwd.path)).toEqual([])
 }, 90_000)
 
-test('so does the file of options', async () => {
+test('an empty data-dir in the options file creates nothing either', async () => {
   using cwd = tempDir('empty-name')
   writeFileSync(join(cwd.path, 'options.toml'), 'data-dir = ""\nlisten = "127.0.0.1:0"\n')
   const { code } = await cli(['serve', '--config', 'options.toml'], { cwd: cwd.path, timeoutMs: 5_000 })

@@ -6,7 +6,7 @@ import { listBackups, makeBackupFolder, makePartial } from '../../server/operati
 import { cli, startAppliance } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-test('the list passes over work in progress, and over nothing else', async () => {
+test('the list omits work in progress, and nothing else', async () => {
   using folder = tempDir('half-made')
   makeBackupFolder(folder.path)
   makePartial(folder.path, 'sightglass-2026-11-21T011010Z-manual.backup')
@@ -14,7 +14,7 @@ test('the list passes over work in progress, and over nothing else', async () =>
   expect((await listBackups(folder.path)).map(({ name }) => name)).toEqual(['not-a-backup.backup'])
 })
 
-test('doctor says what is missing, not that something is damaged', async () => {
+test('doctor reports a missing backup, not a damaged one', async () => {
   using folder = tempDir('half-made')
   const dataDir = join(folder.path, 'data')
   const appliance = await startAppliance({ dataDir })

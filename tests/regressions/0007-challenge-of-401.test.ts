@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-test('every route that refuses a stranger names its scheme', async () => {
+test('every route that answers 401 names its scheme', async () => {
   const schemes = new Map<string, string | null>()
   for (const route of allRoutes()) {
     const path = route.path.replace(/:\w+/g, 'some-id')
@@ -28,7 +28,7 @@ test('every route that refuses a stranger names its scheme', async () => {
   expect(schemes.size).toBeGreaterThan(20)
 })
 
-test('so does a wrong password', async () => {
+test('a wrong password names its scheme too', async () => {
   const body = { email: 'nobody@example.com', password: 'a guess in the dark' }
   const response = await server.call('/api/sign-in', { body })
   expect([response.status, response.headers.get('www-authenticate')]).toEqual([

@@ -9,7 +9,7 @@ interface Refusal {
   issues: { message: string }[]
 }
 
-test('a refused password is told once', async () => {
+test('the error of a rejected password is shown once', async () => {
   await using server = await testServer()
   const ann = await person(server, server.org, 'viewer')
   const body = { current: password, password: 'short' }
@@ -18,7 +18,7 @@ test('a refused password is told once', async () => {
   expect(furtherIssues(refused)).toBe('')
 })
 
-test('what the message does not say stays, once', () => {
+test('issues that the message does not repeat are shown, once', () => {
   const issues = ['email is missing', 'password is missing', 'password is missing'].map((message) => ({
     message,
   }))

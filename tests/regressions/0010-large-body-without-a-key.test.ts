@@ -21,7 +21,7 @@ function open(onAnswer: (text: string) => void, onBroken: (error: unknown) => vo
 const headOf = (bytes: number) =>
   `POST /v1/sdk/events HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${bytes}\r\n\r\n`
 
-test('the 401 arrives although 30 MB are still on their way, and the next request is answered too', async () => {
+test('the 401 arrives while 30 MB are in transit, and the next request is answered too', async () => {
   const answers: string[] = []
   const broken = Promise.withResolvers<never>()
   const socket = open((text) => answers.push(text), broken.reject)

@@ -9,7 +9,7 @@ import { tempDir } from '../support/temp-dir.ts'
 
 const orgId = 'org_busy'
 
-test('100,000 delivered messages cost a new one nothing', async () => {
+test('100,000 delivered messages do not slow down a new one', async () => {
   using folder = tempDir('pending-count')
   const store = await openStore({ folder: folder.path, now: 1 })
   await store.orgs.create({ org: makeOrg({ id: orgId, slug: 'busy' }), audit: makeAudit(orgId) })

@@ -8,7 +8,7 @@ import { tempDir } from '../support/temp-dir.ts'
 const orgId = 'org_long'
 const rows = 1_003 // more than a page
 
-test('a trail of several pages comes newest first, each entry once, as JSON and as CSV', async () => {
+test('a trail of several pages is exported newest first, each entry once, as JSON and as CSV', async () => {
   using dir = tempDir('audit-order')
   const store = await openDataFolder(dir.path, { now: () => Date.UTC(2026, 5, 23) })
   const entries = Array.from({ length: rows }, (_, at) => makeAudit(orgId, { target: `thing_${at}` }))

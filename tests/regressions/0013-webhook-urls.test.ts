@@ -41,7 +41,7 @@ test.each([
   'http://exam\nple.com/',
   '\thttp://example.com/',
   'syslog+udp://localhost.',
-])('%j is refused at once, for an endpoint, a test delivery and on the command line', async (url) => {
+])('%j is rejected at once, for an endpoint, a test delivery and on the command line', async (url) => {
   expect(await post('/v1/webhooks/endpoints', { url })).toMatchObject({ status: 400, code: 'url_blocked' })
   expect(await post('/v1/webhooks/test', { url })).toMatchObject({ status: 400, code: 'url_blocked' })
   if (url.includes('syslog')) return
@@ -49,7 +49,7 @@ test.each([
   expect([code, stderr]).toEqual([1, expect.stringContaining('this URL is not allowed')])
 })
 
-test('a name that leads inside and one that does not exist are both accepted', async () => {
+test('an internal name and an unknown one are both accepted', async () => {
   // The hosts file has the name of this machine, whose address is not public.
   const inside = `http://${hostname()}/in`
   const [known, unknown] = [

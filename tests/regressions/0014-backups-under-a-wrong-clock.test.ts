@@ -17,7 +17,7 @@ setDefaultTimeout(60_000)
 
 const day = 24 * 3_600_000
 
-test('of backups made under three clocks, the newest by making stay, and doctor names the wrong date', async () => {
+test('of backups made under three clocks the newest by creation stay, and doctor reports the wrong date', async () => {
   using temp = tempDir('backup-clock')
   const dataDir = temp.join('data')
   const dir = temp.join('backups')
@@ -49,7 +49,7 @@ test('of backups made under three clocks, the newest by making stay, and doctor 
   expect(await checkBackups(dir, now)).toMatchObject({ status: 'ok' })
 })
 
-test('what a killed backup left goes before room is looked for; work of another process stays', async () => {
+test('remains of a killed backup are deleted before free space is checked; work of another process stays', async () => {
   using temp = tempDir('backup-leftover')
   const dir = temp.join('backups')
   mkdirSync(join(dir, '.partial-killed'), { recursive: true })
@@ -80,7 +80,7 @@ function workInPartial(dir: string): string {
   })`
 }
 
-test('two parts of one name are never made', () => {
+test('two partial folders never share a name', () => {
   using temp = tempDir('backup-leftover')
   mkdirSync(temp.join('backups'))
   makePartial(temp.join('backups'), 'one')

@@ -29,7 +29,7 @@ const jumps = [hour, -hour, day, -day, 400 * day, -400 * day]
 const start = Date.UTC(2026, 10, 22, 12)
 const silent = { info() {}, warn() {}, error() {} }
 
-/** A wall clock that can be set, and elapsed time. */
+/** A settable wall clock, and elapsed time. */
 function setTime() {
   const time = { wallMs: start, passedMs: 5 * day }
   const source = { now: () => time.wallMs, elapsed: () => time.passedMs }
@@ -66,7 +66,7 @@ function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, web
   })
 }
 
-/** One of everything that has an age, all from this minute. */
+/** One record of every kind that expires, all from this minute. */
 async function fill(store: Store): Promise<string> {
   const { id } = (await store.orgs.find('default'))!
   const events = Array.from({ length: 300 }, (_, n) => makeEvent(`evt_${n}`, { occurredAtMs: start }))
@@ -122,7 +122,7 @@ async function sendTo(url: string, store: Store, orgId: string, now: number): Pr
   await store.webhooks.schedule({ delivery, audit: makeAudit(orgId, { occurredAtMs: now }) })
 }
 
-test('every job that deletes by age: nothing goes under a wrong clock, and all of it once it is confirmed', async () => {
+test('every job that deletes by age deletes nothing under a wrong clock, and everything once it is confirmed', async () => {
   using temp = tempDir('clock-jumps')
   const dataDir = temp.join('data')
   const { guard, jump, pass } = setTime()
@@ -180,7 +180,7 @@ async function settled(dir: string): Promise<void> {
 }
 
 for (const byMs of jumps) {
-  test(`a retry waits as long as before a jump of ${byMs / hour} hours, also one that is being sent`, async () => {
+  test(`a retry waits as long as before a jump of ${byMs / hour} hours, also one in flight`, async () => {
     using temp = tempDir('clock-jumps')
     const { guard, jump, pass } = setTime()
     const asked = Promise.withResolvers<void>()
@@ -211,7 +211,7 @@ for (const byMs of jumps) {
     pass(11_000)
     const running = run()
     while (requests < 2) await Bun.sleep(5)
-    jump(-byMs) // while it is being sent
+    jump(-byMs) // while the retry is in flight
     asked.resolve()
     await running
     expect(await attempts()).toBe(2)
@@ -226,7 +226,7 @@ for (const byMs of jumps) {
   })
 }
 
-test('notices, the doctor and the clock page tell operators of it, and one of them confirms it', async () => {
+test('notices, the doctor and the clock page report the jump to operators, and one of them confirms it', async () => {
   await using server = await testServer()
   const cookie = await server.signIn('owner')
   const headers = { cookie, origin: server.url }
@@ -252,7 +252,7 @@ test('notices, the doctor and the clock page tell operators of it, and one of th
   expect(entries).toMatchObject([{ action: 'clock.confirmed', metadata: { jumpMs: expect.any(Number) } }])
 })
 
-test('the executable: a folder that was last used under another clock, seen, confirmed and seen no more', async () => {
+test('the executable: a folder last used under another clock is reported until it is confirmed', async () => {
   using temp = tempDir('clock-jumps')
   const dataDir = temp.join('data')
   mkdirSync(dataDir)

@@ -42,7 +42,7 @@ function eventOf(n: number) {
   return makeEvent(`e${n}`, { ...fields, type, tool: 'pay', json, occurredAtMs: noon - n * 1_000 })
 }
 
-/** The result of `work`. Fails when a text with the marker was parsed meanwhile. */
+/** The result of `work`. Fails if a text with the marker was parsed meanwhile. */
 async function withoutParsing<T>(work: () => Promise<T>): Promise<T> {
   const parse = spyOn(JSON, 'parse')
   try {
@@ -77,7 +77,7 @@ test('the detail of a vendor', async () => {
   expect(detail.subjects.map(({ count }) => count)).toEqual([200, 200, 200, 200, 200])
 })
 
-test('the identities of a page and of its file', async () => {
+test('the identities of a page and of its export', async () => {
   const scope: CountScope = { store, orgId: org.id, period }
   const page = await withoutParsing(() => identityDetail(scope))
   expect([page.looked, page.subjects.length, page.failures]).toEqual([1_000, 5, []])

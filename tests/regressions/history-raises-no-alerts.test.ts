@@ -36,7 +36,7 @@ async function look(): Promise<void> {
   for (let i = 0; i < 3; i++) await hook.run()
 }
 
-test('neither while it is stored, nor after a restart, nor by the silence after it; live traffic still does', async () => {
+test('history raises no alert while it is stored, after a restart, or by the silence after it; live traffic does', async () => {
   const { store, clock, org } = hook.server
   const url = `${receiver.url}/ok/history`
   const filter = { types: ['nothing.like.this'] }

@@ -32,7 +32,7 @@ const visit = (path: string, look: (page: Page) => Promise<void>) =>
     await look(page)
   })
 
-test('the audit log: a filter that changes while the one before is still asked', async () => {
+test('the audit log: the filter changes while the older query is running', async () => {
   await visit('/settings/audit', async (page) => {
     const actions = page.locator('.entry-link')
     await actions.first().waitFor()
@@ -54,7 +54,7 @@ test('the audit log: a filter that changes while the one before is still asked',
   })
 }, 60_000)
 
-test('ingest health: another time while the one before is still asked', async () => {
+test('ingest health: the time range changes while the older query is running', async () => {
   await visit('/settings/ingest-health', async (page) => {
     const caption = page.locator('.ingest-hours figcaption')
     await caption.waitFor()
