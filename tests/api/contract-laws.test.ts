@@ -64,15 +64,15 @@ test('invalid_body always has issues, with the path "" for the whole body', asyn
       const answer = await server.call(path, { method, body, headers: { ...headers, ...json, ...more } })
       const refusal = (await answer.json()) as Refusal
       if (refusal.error !== 'invalid_body') continue
-      const told = { route: `${method} ${path}`, what, issues: refusal.issues }
-      expect(told).toEqual({ ...told, issues: expect.any(Array) })
+      const refused = { route: `${method} ${path}`, what, issues: refusal.issues }
+      expect(refused).toEqual({ ...refused, issues: expect.any(Array) })
       expect(refusal.issues!.length).toBeGreaterThan(0)
       for (const issue of refusal.issues!) {
         expect(issue).toMatchObject({ path: expect.any(String), message: expect.any(String) })
         expect(issue.code).toMatch(/^[a-z_]+$/)
       }
       if (what.startsWith('corrupt')) {
-        expect({ ...told, path: refusal.issues![0]!.path }).toEqual({ ...told, path: '' })
+        expect({ ...refused, path: refusal.issues![0]!.path }).toEqual({ ...refused, path: '' })
         wholes++
       }
     }

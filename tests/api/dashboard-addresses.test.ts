@@ -11,7 +11,7 @@ afterAll(() => appliance.stop())
 
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 
-async function look(
+async function request(
   path: string,
   method = 'GET',
   accept = browser,
@@ -28,16 +28,16 @@ test('the server serves the pages of the dashboard’s router and the sign-in pa
       [`${path}/below`, 200],
       [`${path}x`, other],
     ] as const)
-      expect([at, (await look(at))[0]]).toEqual([at, status])
+      expect([at, (await request(at))[0]]).toEqual([at, status])
   }
   for (const path of ['/', ...entryPaths, '/settings/api-keys'])
-    expect((await look(path)).slice(0, 2)).toEqual([200, 'text/html'])
+    expect((await request(path)).slice(0, 2)).toEqual([200, 'text/html'])
 })
 
 test('an unknown page is the dashboard’s, with status 404, and is never cached', async () => {
-  const [status, type, body] = await look('/nowhere/at/all')
+  const [status, type, body] = await request('/nowhere/at/all')
   expect([status, type]).toEqual([404, 'text/html'])
-  expect(body).toBe((await look('/'))[2])
+  expect(body).toBe((await request('/'))[2])
   const again = await fetch(`${appliance.url}/nowhere`, {
     headers: { accept: browser, 'if-none-match': (await fetch(appliance.url)).headers.get('etag') ?? '' },
   })
@@ -47,16 +47,16 @@ test('an unknown page is the dashboard’s, with status 404, and is never cached
     null,
   ])
   expect(again.headers.get('content-security-policy')).toContain("default-src 'none'")
-  expect((await look('/nowhere', 'HEAD')).slice(0, 2)).toEqual([404, 'text/html'])
+  expect((await request('/nowhere', 'HEAD')).slice(0, 2)).toEqual([404, 'text/html'])
 })
 
 test('a program that requests an unknown page gets the usual error', async () => {
   for (const accept of ['*/*', 'application/json', '']) {
-    const [status, type, body] = await look('/nowhere/at/all', 'GET', accept)
+    const [status, type, body] = await request('/nowhere/at/all', 'GET', accept)
     expect([accept, status, type]).toEqual([accept, 404, 'application/json'])
     expect(JSON.parse(body)).toMatchObject({ error: 'not_found', requestId: expect.stringMatching(/^req_/) })
     // An existing page is a page for programs too, because health checks of proxies request it.
-    expect((await look('/logs', 'GET', accept)).slice(0, 2)).toEqual([200, 'text/html'])
+    expect((await request('/logs', 'GET', accept)).slice(0, 2)).toEqual([200, 'text/html'])
   }
 })
 
@@ -70,9 +70,9 @@ test('below /api and /v1, for files, and for other methods it is JSON', async ()
     '/assets/x.css',
     '/%ff',
   ]) {
-    const [status, type, body] = await look(path)
+    const [status, type, body] = await request(path)
     expect([path, status, type]).toEqual([path, 404, 'application/json'])
     expect(JSON.parse(body)).toMatchObject({ error: 'not_found' })
   }
-  expect((await look('/nowhere', 'POST')).slice(0, 2)).toEqual([404, 'application/json'])
+  expect((await request('/nowhere', 'POST')).slice(0, 2)).toEqual([404, 'application/json'])
 })

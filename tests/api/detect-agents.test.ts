@@ -57,12 +57,12 @@ test('counts by vendor, name and purpose, for one site, all sites and filters, n
       const measure = isDecision ? 'blocked' : when
       counts.set(id, { ...known, [measure]: known[measure] + 1 })
     }
-    const told = agents.map(({ vendor, name, purpose, ...measures }) => {
+    const listed = agents.map(({ vendor, name, purpose, ...measures }) => {
       const id = [vendor, name, purpose].map((one) => (typeof one === 'string' ? one : `name ${one.name}`))
       return [id.join(), measures] as const
     })
-    expect(told.length).toBe(counts.size)
-    expect(new Map(told)).toEqual(counts)
+    expect(listed.length).toBe(counts.size)
+    expect(new Map(listed)).toEqual(counts)
     for (const [by, breakdown] of [['name', names] as const, ['purpose', purposes] as const]) {
       for (const { value, count, before } of breakdown.rows) {
         const mine = agents.filter((one) => typeof one[by] === 'object' && one[by].name === value)
@@ -86,9 +86,9 @@ test('agents beyond the limit of rows count as others of their vendor', () => {
     agent('b', '5', 5),
   ]
   const before = [agent('a', '4', 3), agent('b', '6', 1)]
-  const told = agentRowsOf({ count: rows, before, blocked: [agent('b', '3', 2)] }, 2)
+  const listed = agentRowsOf({ count: rows, before, blocked: [agent('b', '3', 2)] }, 2)
   expect(
-    told.map(({ vendor, name, count, before, blocked }) => [vendor, name, count, before, blocked]),
+    listed.map(({ vendor, name, count, before, blocked }) => [vendor, name, count, before, blocked]),
   ).toEqual([
     [{ name: 'a' }, { name: '1' }, 9, 0, 0],
     [{ name: 'a' }, { name: '2' }, 8, 0, 0],

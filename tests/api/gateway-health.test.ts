@@ -75,19 +75,19 @@ test('the counts of many requests with three keys equal what was sent', async ()
     await (await server.call(`/v1/sdk/${path}`, { key, body })).text()
   })
   await Promise.all(requests)
-  const { totals, keys: told, hours, rejected } = await health()
+  const { totals, keys: views, hours, rejected } = await health()
   const all = nothing()
   for (const { label } of keys) {
     const own = sums.get(label)!
     add(all, own)
-    expect(told.find((one) => one.label === label)).toMatchObject({ ...own, state: 'active' })
+    expect(views.find((one) => one.label === label)).toMatchObject({ ...own, state: 'active' })
   }
   expect(totals).toEqual(all)
   const fromHours = nothing()
   for (const hour of hours) add(fromHours, { ...hour, hour: undefined, keyId: undefined } as Partial<Sums>)
   expect(fromHours).toMatchObject(all)
-  expect(told.find(({ label }) => label === 'idle')).toMatchObject({ neverUsed: true, clock: null })
-  expect(told.find(({ label }) => label === 'one')).toMatchObject({
+  expect(views.find(({ label }) => label === 'idle')).toMatchObject({ neverUsed: true, clock: null })
+  expect(views.find(({ label }) => label === 'one')).toMatchObject({
     neverUsed: false,
     clock: { state: 'fine' },
   })

@@ -1,4 +1,4 @@
-/** The OpenAPI document is valid and names every route; each operation answers as documented, also to invalid requests. */
+/** The OpenAPI document is valid and names every route; each operation answers as documented, errors too. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { createApp } from '../../server/app.ts'

@@ -140,7 +140,7 @@ test('answers fast, also during ingest', async () => {
   const [floorMs, oursMs] = tookMs.map((times) => times.sort((a, b) => a - b)[15]!) as [number, number]
   stop = true
   await Promise.all(loads)
-  expect(oursMs).toBeLessThan(20 + 4 * floorMs) // compared with the cheapest response, so that a busy machine does not fail it
+  expect(oursMs).toBeLessThan(20 + 4 * floorMs) // relative, so that a busy machine does not fail it
 })
 
 test('the executable: a separate listener for /metrics, and a token that is shown nowhere', async () => {

@@ -60,7 +60,7 @@ test('ingest has no limit by default, and can have one', async () => {
   const answers = [await post('a'), await post('b'), await post('c')]
   expect(answers.map(({ status }) => status)).toEqual([202, 202, 429])
   server.clock.move(1_000)
-  expect(await (await post('c')).json()).toEqual({ ok: true, accepted: 1, deduped: 0 }) // the rejected requests stored nothing
+  expect(await (await post('c')).json()).toEqual({ ok: true, accepted: 1, deduped: 0 }) // nothing was stored before
 })
 
 test('the executable: the gateway’s default limit is 1200/m', async () => {

@@ -87,7 +87,7 @@ const members: Record<string, (one: Loose) => unknown> = {
   subject: (one) => (one['metadata'] as Loose)['subject'],
 }
 
-function model(wanted: [name: string, values: string[]][]): string[] {
+function model(filters: [name: string, values: string[]][]): string[] {
   const fits = (one: Loose, [name, values]: [string, string[]]) => {
     const value = members[name]!(one) ?? ''
     return values.some((each) =>
@@ -95,7 +95,7 @@ function model(wanted: [name: string, values: string[]][]): string[] {
     )
   }
   return sent
-    .filter((one) => wanted.every((each) => fits(one, each)))
+    .filter((one) => filters.every((each) => fits(one, each)))
     .map((one) => one.id)
     .toReversed()
 }
@@ -123,8 +123,8 @@ const cases: [string, string[]][] = [
   ['subject', ['spiffe://a/b']],
   ['subject', ['']],
 ]
-const queryOf = (wanted: [string, string[]][]) =>
-  wanted.flatMap(([name, values]) => values.map((value) => `${name}=${encodeURIComponent(value)}`)).join('&')
+const queryOf = (filters: [string, string[]][]) =>
+  filters.flatMap(([name, values]) => values.map((value) => `${name}=${encodeURIComponent(value)}`)).join('&')
 
 test('every filter alone', async () => {
   for (const one of cases) expect([one, await walk(queryOf([one]))]).toEqual([one, model([one])])

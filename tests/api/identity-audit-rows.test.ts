@@ -55,23 +55,23 @@ interface Call {
   rows?: number // one by default
 }
 
-type Told = Record<string, { id: string }> & Record<'link' | 'token' | 'seed' | 'deliveryId' | 'name', string>
-const post = async (path: string, body: unknown = {}, who = owner): Promise<Told> =>
-  (await (await who.post(path, body)).json()) as Told
-const word = (): string =>
+type Made = Record<string, { id: string }> & Record<'link' | 'token' | 'seed' | 'deliveryId' | 'name', string>
+const post = async (path: string, body: unknown = {}, who = owner): Promise<Made> =>
+  (await (await who.post(path, body)).json()) as Made
+const newName = (): string =>
   `w${newToken()
     .slice(0, 10)
     .toLowerCase()
     .replaceAll(/[^a-z]/g, 'x')}`
-const hookUrl = (): string => `http://127.0.0.1:${receiver.port}/${word()}`
-const stranger = (): Promise<Person> => person(server, server.org, 'viewer')
+const hookUrl = (): string => `http://127.0.0.1:${receiver.port}/${newName()}`
+const newViewer = (): Promise<Person> => person(server, server.org, 'viewer')
 
 const at = (path: string, id: string, body: unknown = {}): Call => ({ path: path.replace(/:\w+/, id), body })
 const key = async () => (await post('/api/keys', { kind: 'ingest', label: 'x' }))['key']!.id
-const view = async () => (await post('/api/views', { name: word(), search: '' }))['view']!.id
+const view = async () => (await post('/api/views', { name: newName(), search: '' }))['view']!.id
 const member = async () => (await makeAccount(server, server.org, 'viewer')).id
-const invitation = () => post('/api/invitations', { email: `${word()}@example.com`, role: 'viewer' })
-const tokenOf = ({ link }: Told): string => link.slice(link.indexOf('#') + 1)
+const invitation = () => post('/api/invitations', { email: `${newName()}@example.com`, role: 'viewer' })
+const tokenOf = ({ link }: Made): string => link.slice(link.indexOf('#') + 1)
 const endpoint = async () => (await post('/api/webhooks/endpoints', { url: hookUrl() }))['endpoint']!.id
 const rule = async (kind = 'new_vendor') => {
   const made = await post('/api/webhooks/rules', { endpointId: await endpoint(), kind, minutes: 5 })
@@ -93,7 +93,7 @@ const codeOf = (seed: string, ms: number) =>
 
 /** A person with a second factor whose next code is unused. It is valid already, however slow the machine is. */
 async function guarded(): Promise<Person & { seed: string }> {
-  const who = await stranger()
+  const who = await newViewer()
   const { seed, token } = await post('/api/account/second-factor/begin', {}, who)
   const code = codeOf(seed, server.clock.now())
   await post('/api/account/second-factor', { token, code, password }, who)
@@ -148,16 +148,16 @@ type Prepare = (path: string) => Promise<Call> | Call
 /** A successful call of each route. Its preparation is not counted. */
 const calls: { [route: string]: Prepare } = {
   'POST /api/retention': () => ({ body: { days: 30 } }),
-  'POST /api/erase': () => ({ body: { session: word() } }),
-  'POST /api/erase/count': () => ({ body: { session: word() }, rows: 0 }), // it only reads
+  'POST /api/erase': () => ({ body: { session: newName() } }),
+  'POST /api/erase/count': () => ({ body: { session: newName() }, rows: 0 }), // it only reads
   'POST /api/setup': () => ({ rows: 0 }), // an owner exists; the first one is tested below
-  'POST /api/sign-in': async () => ({ body: { email: (await stranger()).email, password } }),
+  'POST /api/sign-in': async () => ({ body: { email: (await newViewer()).email, password } }),
   'POST /api/sign-in/code': async () => {
     const { email, seed } = await guarded()
     const { token } = await post('/api/sign-in', { email, password })
     return { body: { token, code: codeOf(seed, server.clock.now() + 30_000) } }
   },
-  'POST /api/sign-out': async () => ({ who: await stranger() }),
+  'POST /api/sign-out': async () => ({ who: await newViewer() }),
   'POST /api/reset-password': async () => {
     const token = newToken()
     const expiresAtMs = server.clock.now() + 60_000
@@ -174,13 +174,13 @@ const calls: { [route: string]: Prepare } = {
   'POST /api/invitations/accept': async () => ({
     body: { token: tokenOf(await invitation()), password: 'a much better password' },
   }),
-  'POST /api/session/org': async () => ({ who: await stranger(), body: { orgId: server.org.id } }),
+  'POST /api/session/org': async () => ({ who: await newViewer(), body: { orgId: server.org.id } }),
   'POST /api/account/password': async () => ({
-    who: await stranger(),
+    who: await newViewer(),
     body: { current: password, password: 'a much better password' },
   }),
   'POST /api/account/sign-ins/:id/end': async (path) => {
-    const who = await stranger()
+    const who = await newViewer()
     await server.call('/api/sign-in', { body: { email: who.email, password } })
     const { signIns } = (await (await who.call('/api/account')).json()) as {
       signIns: { id: string; current: boolean }[]
@@ -188,13 +188,13 @@ const calls: { [route: string]: Prepare } = {
     return { ...at(path, signIns.find(({ current }) => !current)!.id), who }
   },
   'POST /api/account/sign-ins/end-others': async () => {
-    const who = await stranger()
+    const who = await newViewer()
     await server.call('/api/sign-in', { body: { email: who.email, password } })
     return { who }
   },
   'POST /api/account/second-factor/begin': () => ({ rows: 0 }), // nothing is stored before the code is verified
   'POST /api/account/second-factor': async () => {
-    const who = await stranger()
+    const who = await newViewer()
     const { seed, token } = await post('/api/account/second-factor/begin', {}, who)
     return { who, body: { token, code: codeOf(seed, server.clock.now()), password } }
   },
@@ -203,12 +203,12 @@ const calls: { [route: string]: Prepare } = {
     body: { password },
   }),
   'POST /api/account/second-factor/remove': async () => ({ who: await guarded(), body: { password } }),
-  'POST /api/orgs': () => ({ body: { name: 'Another', slug: word() } }),
+  'POST /api/orgs': () => ({ body: { name: 'Another', slug: newName() } }),
   'POST /api/org/rename': () => ({ body: { name: 'Renamed' } }),
   'POST /api/org/delete': () => ({ body: { confirm: server.org.slug } }),
   'POST /api/clock/confirm': () => ({ rows: 0 }), // the clock is right, so there is nothing to confirm
   'POST /api/org/sign-in-rule': async () => {
-    const org = await makeOrg(server, word())
+    const org = await makeOrg(server, newName())
     const who = await person(server, org, 'owner')
     const act = { action: 'account.second_factor_set', target: who.id }
     await server.store.secondFactors.set({
@@ -224,12 +224,12 @@ const calls: { [route: string]: Prepare } = {
   },
   'POST /api/people/:id/role': async (path) => at(path, await member(), { role: 'analyst' }),
   'POST /api/people/:id/remove': async (path) => at(path, await member()),
-  'POST /api/invitations': () => ({ body: { email: `${word()}@example.com`, role: 'viewer' } }),
+  'POST /api/invitations': () => ({ body: { email: `${newName()}@example.com`, role: 'viewer' } }),
   'POST /api/invitations/:id/revoke': async (path) => at(path, (await invitation())['invitation']!.id),
-  'POST /api/views': () => ({ body: { name: word(), search: '?type=agent.*' } }),
-  'PATCH /api/views/:id': async (path) => at(path, await view(), { name: word() }),
+  'POST /api/views': () => ({ body: { name: newName(), search: '?type=agent.*' } }),
+  'PATCH /api/views/:id': async (path) => at(path, await view(), { name: newName() }),
   'DELETE /api/views/:id': async (path) => at(path, await view()),
-  'POST /api/sites': () => ({ body: { siteId: word(), name: 'A site' } }),
+  'POST /api/sites': () => ({ body: { siteId: newName(), name: 'A site' } }),
   'POST /api/keys': () => ({ body: { kind: 'secret', label: 'x' } }),
   'POST /api/keys/:id/change': async (path) => at(path, await key(), { label: 'y' }),
   'POST /api/keys/:id/rotate': async (path) => at(path, await key(), { overlapHours: 1 }),

@@ -175,8 +175,8 @@ test('a forged trim is found: with another signature, with that of a checkpoint,
   expect(await verdict()).toMatchObject({ ok: false, faults: [{ orgId, position: 7, kind: 'forged' }] })
   await byHand((db) => forge(db, 8, 'x'.repeat(64), { ...checkpoint, signature: 'A'.repeat(86) }))
   expect((await verdict()).faults).toMatchObject([{ orgId, position: 8, kind: 'forged' }])
-  const said = await cli(['verify', 'audit'], { dataDir: dir.path })
-  expect([said.code, said.stdout]).toEqual([1, expect.stringContaining('audit position 8 is forged')])
+  const verified = await cli(['verify', 'audit'], { dataDir: dir.path })
+  expect([verified.code, verified.stdout]).toEqual([1, expect.stringContaining('audit position 8 is forged')])
 })
 
 test('a checkpoint of another chain up to the trim counts more than the trim', async () => {
@@ -250,12 +250,12 @@ test('owners set the retention of their organization’s trail; an invalid numbe
     await person(server, server.org, 'owner'),
     await person(server, server.org, 'viewer'),
   ]
-  const told = async () =>
+  const setting = async () =>
     (await (await viewer.call('/api/retention')).json()) as { [member: string]: unknown }
-  expect(await told()).toMatchObject({ auditDays: null, appliance: { auditDays: 400 } })
+  expect(await setting()).toMatchObject({ auditDays: null, appliance: { auditDays: 400 } })
   const set = (body: unknown) => owner.post('/api/retention', body)
   expect((await set({ days: 30, auditDays: 60 })).status).toBe(200)
-  expect(await told()).toMatchObject({ days: 30, bytes: null, auditDays: 60 })
+  expect(await setting()).toMatchObject({ days: 30, bytes: null, auditDays: 60 })
   const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 1, beforeSeq: null })
   expect(entries[0]).toMatchObject({
     action: 'retention.changed',
@@ -270,7 +270,7 @@ test('owners set the retention of their organization’s trail; an invalid numbe
   }
   expect((await viewer.post('/api/retention', { auditDays: 1 })).status).toBe(403)
   expect((await set({})).status).toBe(200)
-  expect(await told()).toMatchObject({ days: null, auditDays: null })
+  expect(await setting()).toMatchObject({ days: null, auditDays: null })
 })
 
 test('an entry dated ahead does not block a trim, and is deleted with the older one after it', async () => {

@@ -71,8 +71,8 @@ test('an empty body exports everything, filters narrow it, and misspelt fields a
     [{ orgId: other.id }, 'orgId'],
   ] as const) {
     const answer = await server.call('/v1/audit/export', { key, body })
-    const told = (await answer.json()) as { error: string; issues: { path: string }[] }
-    expect([answer.status, told.error, told.issues[0]?.path]).toEqual([400, 'invalid_body', path])
+    const problem = (await answer.json()) as { error: string; issues: { path: string }[] }
+    expect([answer.status, problem.error, problem.issues[0]?.path]).toEqual([400, 'invalid_body', path])
   }
 })
 

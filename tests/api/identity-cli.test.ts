@@ -38,7 +38,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const org = 'default'
 const call = async (verb: string, params: Params): Promise<Answer> =>
   (await workTable(commands).get(verb)!(context, params)) as Answer
-const word = (): string =>
+const newName = (): string =>
   `w${newToken()
     .slice(0, 10)
     .toLowerCase()
@@ -50,7 +50,7 @@ const key = async () =>
 const endpoint = async () => (await call('webhook add', added())).id
 const added = (): Params => ({
   org,
-  url: `https://${word()}.example.com/`,
+  url: `https://${newName()}.example.com/`,
   types: [],
   outcomes: [],
   classes: [],
@@ -68,20 +68,20 @@ const refusal = (verb: string, params: Params): Promise<string> =>
 
 /** The parameters of a successful call of each verb. */
 const calls: { [verb: string]: () => Promise<Params> | Params } = {
-  'org create': () => ({ name: 'Acme', slug: word() }),
+  'org create': () => ({ name: 'Acme', slug: newName() }),
   'org rename': () => ({ org, name: 'Renamed' }),
   'org delete': () => ({ org, confirm: org }),
   'org sign-in-rule': async () => {
-    const { slug } = await makeOrg(server, word())
+    const { slug } = await makeOrg(server, newName())
     return { org: slug, secondFactor: 'required' }
   },
   'org keep': async () => {
     await call('org delete', { org, confirm: org }).catch(() => null) // it may be requested already
     return { org }
   },
-  'account create': () => ({ email: `${word()}@example.com`, role: 'viewer', org, password: null }),
+  'account create': () => ({ email: `${newName()}@example.com`, role: 'viewer', org, password: null }),
   'account reset-password': async () => ({ email: await member() }),
-  'account invite': () => ({ email: `${word()}@example.com`, role: 'admin', org }),
+  'account invite': () => ({ email: `${newName()}@example.com`, role: 'admin', org }),
   'account set-role': async () => ({ email: await member(), role: 'analyst', org }),
   'account remove': async () => ({ email: await member(), org }),
   'account make-operator': async () => ({ email: await member() }),
@@ -98,8 +98,8 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
     return { email }
   },
   'demo remove': () => ({ org }),
-  erase: () => ({ org, kind: 'session', value: word() }),
-  'site change': () => ({ org, siteId: word(), name: 'A site', hidden: null, restricted: 'yes' }),
+  erase: () => ({ org, kind: 'session', value: newName() }),
+  'site change': () => ({ org, siteId: newName(), name: 'A site', hidden: null, restricted: 'yes' }),
   'key create': () => ({ kind: 'secret', label: 'x', org, site: [], scope: [], expires: null }),
   'key revoke': async () => ({ id: await key(), org: null }),
   'key rotate': async () => ({ id: await key(), overlap: '1h' }),

@@ -1,4 +1,4 @@
-/** Hostile input around people and keys: mass assignment, fixed and replayed sessions, used links, odd and huge names. */
+/** Hostile input around people and keys: mass assignment, fixed and replayed sessions, used links, odd names. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { newToken } from '../../server/ids.ts'
 import { auditCount, caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'

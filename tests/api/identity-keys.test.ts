@@ -17,7 +17,7 @@ interface Told {
   issues?: { path: string }[]
 }
 
-async function told(answer: Response): Promise<[number, string | undefined, string | undefined]> {
+async function errorOf(answer: Response): Promise<[number, string | undefined, string | undefined]> {
   const { error, reason, issues } = (await answer.json()) as Told
   return [answer.status, error, reason ?? issues?.[0]?.path]
 }
@@ -43,7 +43,7 @@ test('a restricted site accepts only keys that name it', async () => {
     rejected: 1,
     errors: [{ code: 'wrong_site', index: 0 }],
   })
-  expect(await told(await send(open, event('vault', 'v3')))).toEqual([403, 'forbidden', 'wrong_site'])
+  expect(await errorOf(await send(open, event('vault', 'v3')))).toEqual([403, 'forbidden', 'wrong_site'])
   expect(await (await send(named, event('vault', 'v4'))).json()).toEqual({
     ok: true,
     accepted: 1,
@@ -69,7 +69,7 @@ test('keys: settings that fit their kind, changes in use, rotation with overlap,
     [{ kind: 'ingest', label: 'x', expiresAt: '2020-01-01T00:00:00Z' }, 'expiresAt'],
     [{ kind: 'ingest', label: 'x', hash: 'a'.repeat(64) }, 'hash'],
   ] as const)
-    expect(await told(await make(body))).toEqual([400, 'invalid_body', path])
+    expect(await errorOf(await make(body))).toEqual([400, 'invalid_body', path])
   const made = await make({ kind: 'secret', label: 'export', scopes: ['traces:read'] })
   const { key, secret } = (await made.json()) as { key: { id: string }; secret: string }
   const reads = async (token: string) => (await server.call('/v1/traces?limit=1', { key: token })).status
@@ -82,7 +82,7 @@ test('keys: settings that fit their kind, changes in use, rotation with overlap,
   ).toBe(200)
   expect(await auditCount(server)).toBe(before + 1)
   expect([await reads(secret), await metrics(secret)]).toEqual([403, 200])
-  expect(await told(await owner.post(`/api/keys/${key.id}/rotate`, { overlapHours: -1 }))).toEqual([
+  expect(await errorOf(await owner.post(`/api/keys/${key.id}/rotate`, { overlapHours: -1 }))).toEqual([
     400,
     'invalid_body',
     'overlapHours',
@@ -110,7 +110,7 @@ test('the expiry of a key in use can be set, moved and removed; the audit row ha
     const answer = await owner.post(`/api/keys/${id}/change`, body)
     return answer.ok
       ? ((await answer.json()) as { key: { expiresAt: string | null } }).key.expiresAt
-      : await told(answer)
+      : await errorOf(answer)
   }
   const [first, second] = ['2096-01-31T23:59:59.000Z', '2097-02-28T00:00:00.000Z']
   expect(await change({ expiresAt: first })).toBe(first)

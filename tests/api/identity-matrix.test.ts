@@ -91,13 +91,13 @@ describe('each route', () => {
     const may = table.get(nameOf(route)) ?? []
     test(`${nameOf(route)} is for ${may.join(', ') || 'nobody'}`, async () => {
       const outcomes = await Promise.all([null, ...people].map((who) => call(route.method, route.path, who)))
-      const [stranger, ...members] = outcomes
+      const [outsider, ...members] = outcomes
       if (may.includes('anybody')) {
         expect(outcomes.map(({ reason }) => reason).filter((reason) => reason === 'wrong_role')).toEqual([])
-        if (route.path !== '/api/sign-in/code') expect(stranger?.status).not.toBe(401)
+        if (route.path !== '/api/sign-in/code') expect(outsider?.status).not.toBe(401)
         return
       }
-      expect(stranger).toEqual({ status: 401, reason: 'no_session' })
+      expect(outsider).toEqual({ status: 401, reason: 'no_session' })
       // The operator of this test is also a viewer.
       const allowed = (who: Person) => may.includes(who) || (who === 'operator' && may.includes('viewer'))
       const got = people.map((who, at) => {
@@ -134,8 +134,8 @@ describe('records of another organization are not found', () => {
 
   beforeAll(async () => {
     const { store } = server
-    const stranger = await makeAccount(server, other, 'owner')
-    const theirs = await cookie(stranger.id, other)
+    const outsider = await makeAccount(server, other, 'owner')
+    const theirs = await cookie(outsider.id, other)
     const post = async (path: string, body: unknown) =>
       (await (await server.call(path, { body, headers: { cookie: theirs } })).json()) as Record<
         string,
@@ -176,9 +176,9 @@ describe('records of another organization are not found', () => {
     ids = {
       view: view['view']!.id,
       key: key.key.id,
-      person: stranger.id,
+      person: outsider.id,
       invitation: invitation['invitation']!.id,
-      signIn: (await store.signIns.list(stranger.id))[0]!.id,
+      signIn: (await store.signIns.list(outsider.id))[0]!.id,
       event: event.id,
       endpoint: endpoint['endpoint']!.id,
       delivery: delivery.deliveryId,
@@ -216,16 +216,16 @@ describe('records of another organization are not found', () => {
   const named = routes.filter(({ path }) => path.includes(':') && !path.startsWith('/api/backups/'))
   for (const { method, path } of named) {
     test(`${method} ${path}`, async () => {
-      const wanted = theirs(path)
-      if (wanted === null) throw new Error(`say here what ${path} names in another organization`)
+      const target = theirs(path)
+      if (target === null) throw new Error(`add the ids of the other organization for ${path}`)
       const answers: unknown[] = []
-      for (const target of [
-        wanted.path,
+      for (const address of [
+        target.path,
         path.replaceAll(/:version/g, '1').replaceAll(/:\w+/g, 'no-such-thing'),
       ]) {
         const headers = { cookie: await cookie(owner, server.org) }
-        const body = method === 'GET' || method === 'DELETE' ? {} : { body: wanted.body ?? {} }
-        const answer = await server.call(target, { method, headers, ...body })
+        const body = method === 'GET' || method === 'DELETE' ? {} : { body: target.body ?? {} }
+        const answer = await server.call(address, { method, headers, ...body })
         const { requestId, ...rest } = (await answer.json()) as { requestId: string }
         expect(requestId).toStartWith('req_')
         answers.push([answer.status, rest])

@@ -24,14 +24,14 @@ interface Told {
   issues?: { path: string }[]
 }
 
-async function told(answer: Response): Promise<[number, string | undefined, string | undefined]> {
+async function errorOf(answer: Response): Promise<[number, string | undefined, string | undefined]> {
   const { error, reason, issues } = (await answer.json()) as Told
   return [answer.status, error, reason ?? issues?.[0]?.path]
 }
 
 test('an operator creates an organization and owns it; others cannot; switching requires membership', async () => {
   const admin = await person(server, server.org, 'admin')
-  expect(await told(await admin.post('/api/orgs', { name: 'Mine' }))).toEqual([
+  expect(await errorOf(await admin.post('/api/orgs', { name: 'Mine' }))).toEqual([
     403,
     'forbidden',
     'wrong_role',
@@ -40,17 +40,17 @@ test('an operator creates an organization and owns it; others cannot; switching 
   expect(made.status).toBe(201)
   const { org } = (await made.json()) as { org: { id: string; slug: string } }
   expect(org.slug).toBe('acme-zurich')
-  expect(await told(await owner.post('/api/orgs', { name: 'x', slug: 'acme-zurich' }))).toEqual([
+  expect(await errorOf(await owner.post('/api/orgs', { name: 'x', slug: 'acme-zurich' }))).toEqual([
     409,
     'conflict',
     undefined,
   ])
-  expect(await told(await owner.post('/api/orgs', { name: 'x', slug: 'A B' }))).toEqual([
+  expect(await errorOf(await owner.post('/api/orgs', { name: 'x', slug: 'A B' }))).toEqual([
     400,
     'invalid_body',
     'slug',
   ])
-  expect(await told(await owner.post('/api/orgs', { name: ' ' }))).toEqual([400, 'invalid_body', 'name'])
+  expect(await errorOf(await owner.post('/api/orgs', { name: ' ' }))).toEqual([400, 'invalid_body', 'name'])
   expect((await admin.post('/api/session/org', { orgId: org.id })).status).toBe(404)
   const switched = await owner.post('/api/session/org', { orgId: org.id })
   expect(await switched.json()).toMatchObject({ org: { id: org.id }, role: 'owner' })
@@ -106,12 +106,12 @@ test('an organization is renamed, and deleted after a grace period: restored, re
   await boss.post('/api/sites', { siteId: 's', name: 'Shop', restricted: true })
   await boss.post('/api/invitations', { email: 'new@example.com', role: 'viewer' })
   expect((await boss.post('/api/org/rename', { name: 'Doom' })).status).toBe(200)
-  expect(await told(await boss.post('/api/org/delete', { confirm: 'Doom' }))).toEqual([
+  expect(await errorOf(await boss.post('/api/org/delete', { confirm: 'Doom' }))).toEqual([
     400,
     'invalid_body',
     'confirm',
   ])
-  expect(await told(await boss.post('/api/org/keep'))).toEqual([409, 'conflict', undefined])
+  expect(await errorOf(await boss.post('/api/org/keep'))).toEqual([409, 'conflict', undefined])
   const asked = (await (await boss.post('/api/org/delete', { confirm: 'doomed' })).json()) as {
     org: { deletesAt: string }
   }
@@ -162,7 +162,7 @@ test('an invitation creates a member once; a used, revoked, replaced or expired 
     orgName: 'Default',
     hasAccount: false,
   })
-  expect(await told(await accept(tokenOf(second), 'short'))).toEqual([400, 'invalid_body', 'password'])
+  expect(await errorOf(await accept(tokenOf(second), 'short'))).toEqual([400, 'invalid_body', 'password'])
   const joined = await accept(tokenOf(second))
   expect(await joined.json()).toMatchObject({
     account: { email: 'ann@example.com' },
@@ -186,7 +186,7 @@ test('an invitation creates a member once; a used, revoked, replaced or expired 
   const elsewhere = await makeOrg(server, 'elsewhere')
   const guest = await person(server, elsewhere, 'viewer')
   const fifth = await invite(guest.email, 'admin')
-  expect(await told(await accept(tokenOf(fifth), 'not the password'))).toEqual([
+  expect(await errorOf(await accept(tokenOf(fifth), 'not the password'))).toEqual([
     403,
     'forbidden',
     'wrong_password',
@@ -220,19 +220,23 @@ test('the last owner stays, admins cannot change owners, and a new role ends old
   const boss = await person(server, org, 'owner')
   const admin = await person(server, org, 'admin')
   const viewer = await person(server, org, 'viewer')
-  expect(await told(await boss.post(`/api/people/${boss.id}/role`, { role: 'admin' }))).toEqual([
+  expect(await errorOf(await boss.post(`/api/people/${boss.id}/role`, { role: 'admin' }))).toEqual([
     409,
     'conflict',
     undefined,
   ])
-  expect(await told(await boss.post(`/api/people/${boss.id}/remove`))).toEqual([409, 'conflict', undefined])
+  expect(await errorOf(await boss.post(`/api/people/${boss.id}/remove`))).toEqual([
+    409,
+    'conflict',
+    undefined,
+  ])
   for (const [path, body] of [
     [`/api/people/${boss.id}/role`, { role: 'viewer' }],
     [`/api/people/${boss.id}/remove`, {}],
     [`/api/people/${viewer.id}/role`, { role: 'owner' }],
     ['/api/invitations', { email: 'o@example.com', role: 'owner' }],
   ] as const)
-    expect(await told(await admin.post(path, body))).toEqual([403, 'forbidden', 'wrong_role'])
+    expect(await errorOf(await admin.post(path, body))).toEqual([403, 'forbidden', 'wrong_role'])
   expect((await boss.post(`/api/people/${viewer.id}/role`, { role: 'root' })).status).toBe(400)
   expect((await owner.post(`/api/people/${viewer.id}/role`, { role: 'admin' })).status).toBe(404)
   expect((await admin.post(`/api/people/${viewer.id}/role`, { role: 'analyst' })).status).toBe(200)
@@ -258,7 +262,7 @@ test('sessions are listed and revoked, and a new password ends the others', asyn
   expect((await phone.call('/api/session')).status).toBe(401)
   const next = 'a much better password'
   expect(
-    await told(await me.post('/api/account/password', { current: 'wrong one', password: next })),
+    await errorOf(await me.post('/api/account/password', { current: 'wrong one', password: next })),
   ).toEqual([403, 'forbidden', 'wrong_password'])
   expect((await me.post('/api/account/password', { current: password, password: next })).status).toBe(204)
   expect([(await me.call('/api/session')).status, (await laptop.call('/api/session')).status]).toEqual([
@@ -277,8 +281,8 @@ test('a second factor: set, required, each code once, each recovery code once, r
   const codeAt = (ms: number) => totp.generate({ timestamp: ms })
   const set = (code: string, secret = password) =>
     me.post('/api/account/second-factor', { token: begun.token, code, password: secret })
-  expect(await told(await set(codeAt(0)))).toEqual([400, 'invalid_body', 'code'])
-  expect(await told(await set(codeAt(server.clock.now()), 'wrong'))).toEqual([
+  expect(await errorOf(await set(codeAt(0)))).toEqual([400, 'invalid_body', 'code'])
+  expect(await errorOf(await set(codeAt(server.clock.now()), 'wrong'))).toEqual([
     403,
     'forbidden',
     'wrong_password',

@@ -22,7 +22,7 @@ interface View {
   createdAt: string
 }
 
-async function tell(who: Person, method: string, path: string, body?: unknown) {
+async function request(who: Person, method: string, path: string, body?: unknown) {
   const answer = await who.call(path, { method, ...(body === undefined ? {} : { body }) })
   return {
     status: answer.status,
@@ -33,25 +33,30 @@ const list = async (who = viewer) =>
   ((await (await who.call('/api/views')).json()) as { views: View[] }).views
 
 test('an analyst creates, renames, changes and deletes; a viewer reads; each change has an audit entry', async () => {
-  const made = await tell(analyst, 'POST', '/api/views', { name: ' Denied <b> ', search: '?decision=deny' })
+  const made = await request(analyst, 'POST', '/api/views', {
+    name: ' Denied <b> ',
+    search: '?decision=deny',
+  })
   expect(made).toMatchObject({ status: 201, view: { name: 'Denied <b>', search: '?decision=deny' } })
   const { id, createdBy, createdAt } = made.view
   expect([createdBy, createdAt.endsWith('Z')]).toEqual([analyst.id, true])
   expect(await list()).toEqual([made.view])
   const path = `/api/views/${id}`
-  expect(await tell(viewer, 'PATCH', path, { name: 'mine' })).toMatchObject({ status: 403 })
-  expect(await tell(viewer, 'DELETE', path, {})).toMatchObject({ status: 403 })
-  expect(await tell(viewer, 'POST', '/api/views', { name: 'x', search: '' })).toMatchObject({ status: 403 })
-  expect(await tell(analyst, 'POST', '/api/views', { name: 'Denied <b>', search: '' })).toMatchObject({
+  expect(await request(viewer, 'PATCH', path, { name: 'mine' })).toMatchObject({ status: 403 })
+  expect(await request(viewer, 'DELETE', path, {})).toMatchObject({ status: 403 })
+  expect(await request(viewer, 'POST', '/api/views', { name: 'x', search: '' })).toMatchObject({
+    status: 403,
+  })
+  expect(await request(analyst, 'POST', '/api/views', { name: 'Denied <b>', search: '' })).toMatchObject({
     status: 409,
     error: 'conflict',
   })
-  expect(await tell(analyst, 'PATCH', path, { name: 'Denied' })).toMatchObject({ status: 200 })
-  expect(await tell(analyst, 'PATCH', path, { search: '' })).toMatchObject({
+  expect(await request(analyst, 'PATCH', path, { name: 'Denied' })).toMatchObject({ status: 200 })
+  expect(await request(analyst, 'PATCH', path, { search: '' })).toMatchObject({
     view: { name: 'Denied', search: '' },
   })
-  expect(await tell(analyst, 'DELETE', path, {})).toMatchObject({ status: 200 })
-  expect(await tell(analyst, 'DELETE', path, {})).toMatchObject({ status: 404 })
+  expect(await request(analyst, 'DELETE', path, {})).toMatchObject({ status: 200 })
+  expect(await request(analyst, 'DELETE', path, {})).toMatchObject({ status: 404 })
   const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 50, beforeSeq: null })
   const mine = entries.filter(({ target }) => target === id)
   expect(mine.map(({ action }) => action).toSorted()).toEqual([
@@ -78,15 +83,18 @@ test.each([
   [{ name: 'a' }, 'search'],
   [{ name: 'a', search: '', orgId: 'x' }, 'orgId'],
 ])('%j is refused at %s', async (body, path) => {
-  expect(await tell(analyst, 'POST', '/api/views', body)).toMatchObject({ status: 400, issues: [{ path }] })
+  expect(await request(analyst, 'POST', '/api/views', body)).toMatchObject({
+    status: 400,
+    issues: [{ path }],
+  })
 })
 
 test('an organization has at most a hundred; one more is an error', async () => {
   for (let n = 0; n < limits.viewsMax; n++)
-    await tell(analyst, 'POST', '/api/views', { name: `view ${n}`, search: '' })
+    await request(analyst, 'POST', '/api/views', { name: `view ${n}`, search: '' })
   expect(await list()).toHaveLength(limits.viewsMax)
-  const beyond = await tell(analyst, 'POST', '/api/views', { name: 'one more', search: '' })
+  const beyond = await request(analyst, 'POST', '/api/views', { name: 'one more', search: '' })
   expect(beyond).toMatchObject({ status: 409, message: expect.stringContaining('100 saved views') })
-  const same = await tell(analyst, 'POST', '/api/views', { name: 'view 7', search: '' })
+  const same = await request(analyst, 'POST', '/api/views', { name: 'view 7', search: '' })
   expect(same).toMatchObject({ status: 409, message: expect.stringContaining('"view 7"') })
 })

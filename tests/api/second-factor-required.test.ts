@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-async function told(answer: Response): Promise<[number, string | undefined]> {
+async function refusalOf(answer: Response): Promise<[number, string | undefined]> {
   const text = await answer.text()
   return [answer.status, text === '' ? undefined : (JSON.parse(text) as { reason?: string }).reason]
 }
@@ -41,7 +41,7 @@ const require = (who: Person, secondFactorRequired: boolean) =>
   who.post('/api/org/sign-in-rule', { secondFactorRequired })
 
 test('only owners and admins turn it on, and only with a second factor of their own', async () => {
-  expect(await told(await require(viewer, true))).toEqual([403, 'wrong_role'])
+  expect(await refusalOf(await require(viewer, true))).toEqual([403, 'wrong_role'])
   const alone = await require(owner, true)
   expect([alone.status, ((await alone.json()) as { hint: string }).hint]).toEqual([
     409,
@@ -81,7 +81,11 @@ test('a member without one sees their account and no data, on every route of the
     const path = route.path.replaceAll(/:\w+/g, 'x')
     const body = route.method === 'GET' || route.method === 'DELETE' ? {} : { body: {} }
     const answer = await viewer.call(path, { method: route.method, ...body })
-    expect([nameOf(route), ...(await told(answer))]).toEqual([nameOf(route), 403, 'second_factor_required'])
+    expect([nameOf(route), ...(await refusalOf(answer))]).toEqual([
+      nameOf(route),
+      403,
+      'second_factor_required',
+    ])
   }
   expect((await viewer.call('/api/account')).status).toBe(200)
   expect((await viewer.call('/api/orgs')).status).toBe(200)
@@ -109,7 +113,7 @@ test('their other organization stays open', async () => {
   expect((await open.call('/api/overview')).status).toBe(200)
   const back = await open.post('/api/session/org', { orgId: strict.id })
   viewer = { ...viewer, ...caller(server, back.headers.get('set-cookie')!.split(';')[0]!) }
-  expect(await told(await viewer.call('/api/overview'))).toEqual([403, 'second_factor_required'])
+  expect(await refusalOf(await viewer.call('/api/overview'))).toEqual([403, 'second_factor_required'])
 })
 
 test('a second factor opens everything; it cannot be removed while it is required', async () => {
@@ -143,7 +147,7 @@ test('a sign-in through the identity provider counts as one with a second factor
   }
   expect((await require(owner, true)).status).toBe(200)
   expect((await (await byProvider(true)).call('/api/overview')).status).toBe(200)
-  expect(await told(await (await byProvider(false)).call('/api/overview'))).toEqual([
+  expect(await refusalOf(await (await byProvider(false)).call('/api/overview'))).toEqual([
     403,
     'second_factor_required',
   ])

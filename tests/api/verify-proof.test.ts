@@ -52,9 +52,9 @@ const edited = (at: number, change: (row: { [member: string]: unknown }) => void
 test('a valid proof: exit 0, no data folder created, the same verdict as the documented verifier', async () => {
   using empty = tempDir('elsewhere')
   writeFileSync(empty.join('p.jsonl'), proof)
-  const told = await cli(['verify', 'p.jsonl'], { cwd: empty.path })
-  expect([told.code, told.stderr]).toEqual([0, ''])
-  expect(told.stdout).toStartWith('p.jsonl: intact. 4 audit entries of org_')
+  const verified = await cli(['verify', 'p.jsonl'], { cwd: empty.path })
+  expect([verified.code, verified.stderr]).toEqual([0, ''])
+  expect(verified.stdout).toStartWith('p.jsonl: intact. 4 audit entries of org_')
   expect(existsSync(empty.join('sightglass-data'))).toBe(false)
   const verdict = await verify(proof)
   expect(verdict).toMatchObject({ code: 0, ok: true, entries: 4, fault: null })

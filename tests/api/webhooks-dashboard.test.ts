@@ -101,10 +101,10 @@ test('an open alert is a notice until it is resolved', async () => {
   hook.server.clock.move(2 * 3_600_000) // beyond the window of other tests' events
   await hook.ingest([{ outcome: 'blocked' }, { outcome: 'blocked' }, { outcome: 'blocked' }])
   await hook.run()
-  const told = async () =>
+  const noticesOf = async () =>
     (await jsonOf<{ notices: { code: string; message: string }[] }>(viewer.call('/api/webhooks/notices')))
       .notices
-  expect(await told()).toMatchObject([
+  expect(await noticesOf()).toMatchObject([
     {
       code: 'alert_open',
       message: expect.stringContaining('High blocked share: 100 % of 3 events in the last hour'),
@@ -112,7 +112,7 @@ test('an open alert is a notice until it is resolved', async () => {
   ])
   await hook.ingest(Array.from({ length: 5 }, () => ({ outcome: 'success' })))
   await hook.run()
-  expect(await told()).toEqual([])
+  expect(await noticesOf()).toEqual([])
   await jsonOf(admin.call(`/api/webhooks/endpoints/${endpoint.id}`, { method: 'DELETE' }))
 })
 
@@ -161,7 +161,7 @@ test('five days of failures pause an endpoint, and a notice reports it', async (
   const url = `${receiver.url}/status/503/five-days`
   const made = admin.post('/api/webhooks/endpoints', { url })
   const { endpoint } = await jsonOf<{ endpoint: { id: string } }>(made, 201)
-  const told = async (who: Person) => {
+  const noticesOf = async (who: Person) => {
     const all = jsonOf<{ notices: { code: string; endpointId: string; message: string }[] }>(
       who.call('/api/webhooks/notices'),
     )
@@ -169,12 +169,12 @@ test('five days of failures pause an endpoint, and a notice reports it', async (
   }
   await hook.ingest([{}])
   await hook.run()
-  expect(await told(viewer)).toMatchObject([{ code: 'endpoint_failing' }])
+  expect(await noticesOf(viewer)).toMatchObject([{ code: 'endpoint_failing' }])
   hook.server.clock.move(5 * 24 * 3_600_000)
   await hook.run()
   // The older session has expired.
   const later = await person(hook.server, hook.server.org, 'viewer')
-  expect(await told(later)).toMatchObject([
+  expect(await noticesOf(later)).toMatchObject([
     {
       code: 'endpoint_paused_failing',
       message: expect.stringContaining('It is paused and retried once per hour.'),

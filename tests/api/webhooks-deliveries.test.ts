@@ -159,7 +159,7 @@ describe('the states of a delivery', () => {
   })
 
   test('Retry-After lengthens a delay; 410 ends at once; redirects are failures and not followed', async () => {
-    const [busy, gone, moved] = await Promise.all([
+    const [busy, removed, moved] = await Promise.all([
       send('/status/503/busy?retry-after=600'),
       send('/status/410'),
       send(`/status/302?location=${encodeURIComponent(`${receiver.url}/ok/redirected`)}`),
@@ -169,7 +169,7 @@ describe('the states of a delivery', () => {
       600_000,
       602_000,
     )
-    expect(await until(gone, ended)).toMatchObject({ status: 'dead_letter', attempts: 1, lastStatus: 410 })
+    expect(await until(removed, ended)).toMatchObject({ status: 'dead_letter', attempts: 1, lastStatus: 410 })
     expect(await until(moved, attempted(1))).toMatchObject({ status: 'pending', lastStatus: 302 })
     expect(receiver.received('/ok/redirected')).toEqual([])
   })
@@ -293,20 +293,20 @@ describe('lists and organizations', () => {
     const ids: string[] = []
     for (let i = 0; i < 5; i++) ids.push(await send('/ok/walk', { i }))
     await until(ids[4]!, ended)
-    const seen: string[] = []
+    const listed: string[] = []
     let path = '/v1/webhooks?status=delivered&limit=2'
     for (;;) {
       const response = await server.call(path, { key })
       const page = (await response.json()) as { deliveries: DeliveryJson[]; nextCursor: string | null }
       expect(page.deliveries.length).toBeGreaterThan(0)
-      seen.push(...page.deliveries.map(({ id }) => id))
+      listed.push(...page.deliveries.map(({ id }) => id))
       if (page.nextCursor === null) break
       path = `/v1/webhooks?limit=3&cursor=${page.nextCursor}`
       const other = await server.call(`/v1/webhooks?status=pending&cursor=${page.nextCursor}`, { key })
       expect(other.status).toBe(400)
     }
-    expect(new Set(seen).size).toBe(seen.length)
-    expect(seen.filter((id) => ids.includes(id))).toEqual(ids.toReversed())
+    expect(new Set(listed).size).toBe(listed.length)
+    expect(listed.filter((id) => ids.includes(id))).toEqual(ids.toReversed())
 
     const now = server.clock.now()
     const org = { id: newId('org'), slug: 'other', name: 'Other', createdAtMs: now }

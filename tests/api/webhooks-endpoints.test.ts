@@ -49,7 +49,7 @@ beforeEach(() => {
 
 const make = (more: Record<string, unknown> = {}) =>
   hook.api<Made>('POST', base, { url: receiver.url + path, ...more }, 201)
-const look = async (id: string) =>
+const endpointOf = async (id: string) =>
   (await hook.api<{ endpoint: EndpointJson }>('GET', `${base}/${id}`)).endpoint
 const act = (id: string, what: string, body?: unknown, status = 200) =>
   hook.api<Made>('POST', `${base}/${id}/${what}`, body, status)
@@ -78,7 +78,7 @@ describe('batches', () => {
     for (const { body, headers } of receiver.received(path)) {
       expect(new Webhook(secret).verify(body, headers)).toBeTruthy()
     }
-    expect(await look(endpoint.id)).toMatchObject({
+    expect(await endpointOf(endpoint.id)).toMatchObject({
       sequence: 3,
       delivered: 3,
       pending: 0,
@@ -110,18 +110,18 @@ describe('batches', () => {
       classes: ['dom', ''],
       sites: ['a'],
     })
-    const kept = { siteId: 'a', type: 'authz.evaluated', outcome: 'blocked', agent: { class: 'dom' } }
+    const matching = { siteId: 'a', type: 'authz.evaluated', outcome: 'blocked', agent: { class: 'dom' } }
     await hook.ingest([
-      { id: 'f_kept', ...kept },
-      { id: 'f_none', ...kept, agent: {} },
-      { id: 'f_type', ...kept, type: 'authzx.evaluated' },
-      { id: 'f_outcome', ...kept, outcome: 'success' },
-      { id: 'f_class', ...kept, agent: { class: 'crawler' } },
-      { id: 'f_site', ...kept, siteId: 'b' },
+      { id: 'f_kept', ...matching },
+      { id: 'f_none', ...matching, agent: {} },
+      { id: 'f_type', ...matching, type: 'authzx.evaluated' },
+      { id: 'f_outcome', ...matching, outcome: 'success' },
+      { id: 'f_class', ...matching, agent: { class: 'crawler' } },
+      { id: 'f_site', ...matching, siteId: 'b' },
     ])
     await hook.run()
     expect(batches().map(idsOf)).toEqual([['f_kept', 'f_none']])
-    const { position } = await look(endpoint.id)
+    const { position } = await endpointOf(endpoint.id)
     expect(position).toBe(await hook.server.store.events.lastSeq(hook.server.org.id))
     await remove(endpoint.id)
   })
@@ -133,10 +133,10 @@ describe('batches', () => {
       await hook.ingest(Array.from({ length: 1_000 }, (_, i) => ({ id: `wait_${tests}_${n}_${i}` })))
     }
     await hook.run()
-    expect(await look(dead.endpoint.id)).toMatchObject({ sequence: 100, pending: 100 })
-    expect(await look(slow.endpoint.id)).toMatchObject({ sequence: 110, pending: 0, delivered: 110 })
-    const seen = batches().flatMap(idsOf)
-    expect([seen.length, new Set(seen).size]).toEqual([11_000, 11_000])
+    expect(await endpointOf(dead.endpoint.id)).toMatchObject({ sequence: 100, pending: 100 })
+    expect(await endpointOf(slow.endpoint.id)).toMatchObject({ sequence: 110, pending: 0, delivered: 110 })
+    const received = batches().flatMap(idsOf)
+    expect([received.length, new Set(received).size]).toEqual([11_000, 11_000])
     await remove(dead.endpoint.id)
     await remove(slow.endpoint.id)
   }, 90_000)
@@ -170,7 +170,11 @@ describe('pause and resume', () => {
     const { endpoint } = await make()
     await hook.ingest([{ id: 'g_1' }])
     await hook.run()
-    expect(await look(endpoint.id)).toMatchObject({ status: 'paused', pausedReason: 'gone', deadLetters: 1 })
+    expect(await endpointOf(endpoint.id)).toMatchObject({
+      status: 'paused',
+      pausedReason: 'gone',
+      deadLetters: 1,
+    })
     await remove(endpoint.id)
   })
 
@@ -179,12 +183,16 @@ describe('pause and resume', () => {
     const { endpoint } = await make()
     await hook.ingest([{ id: 'g_2' }])
     await hook.run()
-    expect((await look(endpoint.id)).failingSince).not.toBeNull()
+    expect((await endpointOf(endpoint.id)).failingSince).not.toBeNull()
     hook.server.clock.move(5 * 24 * 3_600_000)
     await hook.ingest([{ id: 'g_3' }])
     // The second attempt of one succeeds while the first of the other fails, five days after the first failure.
     await hook.run()
-    expect(await look(endpoint.id)).toMatchObject({ status: 'active', pausedReason: null, delivered: 1 })
+    expect(await endpointOf(endpoint.id)).toMatchObject({
+      status: 'active',
+      pausedReason: null,
+      delivered: 1,
+    })
     await remove(endpoint.id)
   })
 
@@ -195,7 +203,11 @@ describe('pause and resume', () => {
     await hook.run()
     hook.server.clock.move(5 * 24 * 3_600_000)
     await hook.run()
-    expect(await look(endpoint.id)).toMatchObject({ status: 'paused', pausedReason: 'failing', pending: 1 })
+    expect(await endpointOf(endpoint.id)).toMatchObject({
+      status: 'paused',
+      pausedReason: 'failing',
+      pending: 1,
+    })
     await hook.run()
     expect(receiver.received(path)).toHaveLength(2)
     for (const expected of [3, 4]) {
@@ -204,7 +216,7 @@ describe('pause and resume', () => {
       await hook.run()
       expect(receiver.received(path)).toHaveLength(expected)
     }
-    expect(await look(endpoint.id)).toMatchObject({
+    expect(await endpointOf(endpoint.id)).toMatchObject({
       status: 'active',
       pausedReason: null,
       pending: 0,
@@ -230,7 +242,7 @@ test('events deleted before they were sent are counted, and the others are sent'
   await act(endpoint.id, 'resume')
   await hook.run()
   expect(batches().map(idsOf)).toEqual([['m_kept']])
-  expect(await look(endpoint.id)).toMatchObject({ missed: 5, sequence: 1 })
+  expect(await endpointOf(endpoint.id)).toMatchObject({ missed: 5, sequence: 1 })
   await remove(endpoint.id)
 })
 
@@ -298,9 +310,12 @@ describe('changing and rejecting', () => {
     await act(endpoint.id, 'resume')
     await remove(endpoint.id)
     expect((await hook.server.call(`${base}/${endpoint.id}`, { key: hook.key })).status).toBe(404)
-    const kept = await hook.api<{ deliveries: unknown[] }>('GET', `/v1/webhooks?endpointId=${endpoint.id}`)
-    expect(kept.deliveries).toHaveLength(1)
-    const { id } = kept.deliveries[0] as { id: string }
+    const matching = await hook.api<{ deliveries: unknown[] }>(
+      'GET',
+      `/v1/webhooks?endpointId=${endpoint.id}`,
+    )
+    expect(matching.deliveries).toHaveLength(1)
+    const { id } = matching.deliveries[0] as { id: string }
     expect(
       (await hook.server.call(`/v1/webhooks/${id}/replay`, { key: hook.key, method: 'POST' })).status,
     ).toBe(409)

@@ -20,7 +20,7 @@ let server: TestServer
 let receiver: Receiver
 let folder: TempDir
 let webhooks: Webhooks
-const asked: string[] = []
+const lookups: string[] = []
 const names = new Map<string, string[][]>() // the addresses of a name, per lookup
 
 beforeAll(async () => {
@@ -54,7 +54,7 @@ function start(allow: string[], ca: string | null = null): Webhooks {
     version: 'test',
     timeoutMs,
     async resolver(name) {
-      asked.push(name)
+      lookups.push(name)
       const answers = names.get(name)
       if (answers === undefined) throw Object.assign(new Error(name), { code: 'ENOTFOUND' })
       return answers.length > 1 ? answers.shift()! : answers[0]!
@@ -142,7 +142,7 @@ test('names: one forbidden address among allowed ones, metadata, unknown', async
 test('an endpoint is created without a lookup, so neither response nor duration reveals internal names', async () => {
   names.set('inside.test', [['10.0.0.1']])
   const who = { orgId: server.org.id, actor: 'cli' }
-  asked.length = 0
+  lookups.length = 0
   const hosts = ['inside.test', 'none.test', 'receiver.corp', 'metadata.google.internal']
   for (const host of hosts) {
     const { endpoint } = await createEndpoint(webhooks, who, { url: `http://${host}/in` })
@@ -150,7 +150,7 @@ test('an endpoint is created without a lookup, so neither response nor duration 
     await deleteEndpoint(webhooks, who, endpoint.id)
     await scheduleDelivery(webhooks, who, { url: `http://${host}/in`, payload: '{}' })
   }
-  expect(asked).toEqual([])
+  expect(lookups).toEqual([])
   await webhooks.run(server.clock.now())
   await webhooks.idle()
   const query = { orgId: who.orgId, status: null, endpointId: null, beforeSeq: null }

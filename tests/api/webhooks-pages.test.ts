@@ -51,13 +51,13 @@ test('50 per page by default, at most 200; a page of long payloads and URLs has 
   const url = `http://hooks.invalid/${'ü€'.repeat(1_010)}`
   const body = JSON.stringify({ text: 'x'.repeat(15_700) })
   await Promise.all(Array.from({ length: 200 }, (_, n) => schedule(300 + n, url, body)))
-  const seen: string[] = []
+  const listed: string[] = []
   for (let cursor: string | null = ''; cursor !== null;) {
     const next: Awaited<ReturnType<typeof page>> = await page(`limit=200&cursor=${cursor}`)
-    seen.push(...next.ids.filter((id) => id.startsWith('wh_page_')))
+    listed.push(...next.ids.filter((id) => id.startsWith('wh_page_')))
     cursor = next.nextCursor
   }
-  expect([seen.length, new Set(seen).size, seen[0], seen.at(-1)]).toEqual([
+  expect([listed.length, new Set(listed).size, listed[0], listed.at(-1)]).toEqual([
     405,
     405,
     'wh_page_499',

@@ -34,7 +34,7 @@ beforeEach(() => {
 
 const make = (more: Record<string, unknown> = {}) =>
   hook.api<Made>('POST', base, { url: receiver.url + path, ...more }, 201)
-const look = async (id: string) => (await hook.api<Made>('GET', `${base}/${id}`)).endpoint
+const endpointOf = async (id: string) => (await hook.api<Made>('GET', `${base}/${id}`)).endpoint
 const replay = async (id: string, body: unknown) =>
   (await hook.api<Made>('POST', `${base}/${id}/replay`, body, 202)).endpoint
 const remove = (id: string) => hook.api('DELETE', `${base}/${id}`)
@@ -83,7 +83,7 @@ test('a range: its events are sent again, in batches of their own, then new ones
   })
   await hook.ingest([{ id: 'a_7' }])
   await hook.run()
-  expect(await look(endpoint.id)).toMatchObject({ position: start + 7, replayUntil: null })
+  expect(await endpointOf(endpoint.id)).toMatchObject({ position: start + 7, replayUntil: null })
   await replay(endpoint.id, { from: times[1], until: times[3] }) // from one time, before the other
   await hook.run()
   const nothing = { from: times[1], until: times[1] }
@@ -97,7 +97,7 @@ test('a range: its events are sent again, in batches of their own, then new ones
     [5, 'a_7'],
     [6, 'a_2 a_3'],
   ])
-  expect(await look(endpoint.id)).toMatchObject({ position: start + 7, sequence: 6, missed: 0 })
+  expect(await endpointOf(endpoint.id)).toMatchObject({ position: start + 7, sequence: 6, missed: 0 })
   await remove(endpoint.id)
 })
 
@@ -113,7 +113,7 @@ test('a range with expired events counts those, and nothing beyond its end', asy
   await store.events.removeSite({ orgId: org.id, siteId: 'lost', audit })
   await replay(endpoint.id, { from: start, until: start + 3 })
   await hook.run()
-  expect(await look(endpoint.id)).toMatchObject({ position: start + 5, missed: 3, sequence: 1 })
+  expect(await endpointOf(endpoint.id)).toMatchObject({ position: start + 5, missed: 3, sequence: 1 })
   await remove(endpoint.id)
 })
 
@@ -136,13 +136,13 @@ test.each([
 })
 
 type Step =
-  | { do: 'ingest'; heard: boolean[] } // whether the endpoint's filter lets each event pass
+  | { do: 'ingest'; passes: boolean[] } // whether the endpoint's filter lets each event pass
   | { do: 'replay'; from: number; until: number | null } // fractions of the log
   | { do: 'pause' | 'resume' | 'run' | 'restart' }
 
 const share = fc.nat(10).map((tenths) => tenths / 10)
 const some = fc.array(fc.boolean(), { minLength: 1, maxLength: 6 })
-const ingest = fc.record({ do: fc.constant('ingest' as const), heard: some })
+const ingest = fc.record({ do: fc.constant('ingest' as const), passes: some })
 const replays = fc.record({ do: fc.constant('replay' as const), from: share, until: fc.option(share) })
 const act = fc.record({
   do: fc.constantFrom(
@@ -157,7 +157,7 @@ const act = fc.record({
 const walk = fc
   .array(fc.oneof(ingest, replays, act, act), { minLength: 4, maxLength: 14, size: 'max' })
   .map((steps): Step[] => [
-    { do: 'ingest', heard: [true, false, true, true, true, false, true] },
+    { do: 'ingest', passes: [true, false, true, true, true, false, true] },
     { do: 'run' },
     ...steps,
     { do: 'resume' },
@@ -165,28 +165,28 @@ const walk = fc
   ])
 
 /** Model of an endpoint: a position in the log, and maybe a range to send again first. */
-interface Told {
+interface EndpointModel {
   at: number
   range: { until: number; resume: number } | null
   isPaused: boolean
-  heard: string[]
+  received: string[]
 }
 
-function tell(told: Told, log: { id: string; heard: boolean }[]): void {
-  if (told.isPaused) return
+function deliver(model: EndpointModel, log: { id: string; passes: boolean }[]): void {
+  if (model.isPaused) return
   const go = (to: number): void => {
-    told.heard.push(
+    model.received.push(
       ...log
-        .slice(told.at, to)
-        .filter(({ heard }) => heard)
+        .slice(model.at, to)
+        .filter(({ passes }) => passes)
         .map(({ id }) => id),
     )
-    told.at = to
+    model.at = to
   }
-  if (told.range !== null) {
-    go(told.range.until)
-    told.at = told.range.resume
-    told.range = null
+  if (model.range !== null) {
+    go(model.range.until)
+    model.at = model.range.resume
+    model.range = null
   }
   go(log.length)
 }
@@ -195,36 +195,38 @@ test('after any replays, pauses and restarts the endpoint has received the log, 
   let walks = 0
   const law = fc.asyncProperty(walk, fc.integer({ min: 1, max: 4 }), async (steps, batchSize) => {
     path = `/ok/law-${tests}-${++walks}`
-    const { endpoint } = await make({ batchSize, sites: ['heard'] })
+    const { endpoint } = await make({ batchSize, sites: ['passing'] })
     const { id, position: start } = endpoint
-    const log: { id: string; heard: boolean }[] = []
-    const told: Told = { at: 0, range: null, isPaused: false, heard: [] }
+    const log: { id: string; passes: boolean }[] = []
+    const model: EndpointModel = { at: 0, range: null, isPaused: false, received: [] }
     for (const each of steps) {
       if (each.do === 'ingest') {
-        const events = each.heard.map((heard, n) => ({ id: `l${walks}_${log.length + n}`, heard }))
-        await hook.ingest(events.map(({ id: of, heard }) => ({ id: of, siteId: heard ? 'heard' : 'other' })))
+        const events = each.passes.map((passes, n) => ({ id: `l${walks}_${log.length + n}`, passes }))
+        await hook.ingest(
+          events.map(({ id: of, passes }) => ({ id: of, siteId: passes ? 'passing' : 'other' })),
+        )
         log.push(...events)
       } else if (each.do === 'replay') {
-        const reached = told.range?.resume ?? told.at
+        const reached = model.range?.resume ?? model.at
         const from = Math.round(each.from * reached)
         const until = each.until === null ? null : from + Math.round(each.until * (log.length - from))
         await replay(id, { from: start + from, until: until === null ? null : start + until })
         if (until === from) continue
-        told.range = until !== null && until < reached ? { until, resume: reached } : null
-        told.at = from
+        model.range = until !== null && until < reached ? { until, resume: reached } : null
+        model.at = from
       } else if (each.do === 'restart') await hook.restart()
       else if (each.do === 'run') {
         await hook.run()
-        tell(told, log)
+        deliver(model, log)
       } else {
         await hook.api('POST', `${base}/${id}/${each.do}`)
-        told.isPaused = each.do === 'pause'
+        model.isPaused = each.do === 'pause'
       }
     }
     // Batches of an endpoint may arrive in any order; their numbers say which.
     const got = batches().toSorted(([a], [b]) => Number(a) - Number(b))
     expect(got.map(([sequence]) => sequence)).toEqual(got.map((_, index) => index + 1))
-    expect(got.map(([, ids]) => ids).join(' ')).toBe(told.heard.join(' '))
+    expect(got.map(([, ids]) => ids).join(' ')).toBe(model.received.join(' '))
     await remove(id)
   })
   await fc.assert(law, { numRuns: 25 })

@@ -49,11 +49,11 @@ const rule = async (body: Record<string, unknown>) => {
   return made.rule.id
 }
 const messages = () => receiver.received(path).map(({ body }) => JSON.parse(body) as Message)
-const said = () => messages().map(({ type, data }) => `${type} ${data.subject}`)
+const alerts = () => messages().map(({ type, data }) => `${type} ${data.subject}`)
 const minuteMs = 60_000
 
 /** Runs a few times, because an alert is sent only once. */
-async function look(): Promise<void> {
+async function runRules(): Promise<void> {
   for (let i = 0; i < 3; i++) await hook.run()
 }
 
@@ -61,10 +61,10 @@ describe('each kind opens once and resolves once', () => {
   test('blocked share of the last hour', async () => {
     await rule({ kind: 'blocked_share', threshold: 0.5, eventsMin: 10 })
     await hook.ingest(Array.from({ length: 9 }, () => ({ outcome: 'blocked' })))
-    await look()
-    expect(said()).toEqual([])
+    await runRules()
+    expect(alerts()).toEqual([])
     await hook.ingest([{ outcome: 'blocked' }])
-    await look()
+    await runRules()
     expect(messages()).toMatchObject([
       {
         type: 'alert.opened',
@@ -79,7 +79,7 @@ describe('each kind opens once and resolves once', () => {
       },
     ])
     await hook.ingest(Array.from({ length: 20 }, () => ({ outcome: 'success' })))
-    await look()
+    await runRules()
     expect(messages().map(({ type }) => type)).toEqual(['alert.opened', 'alert.resolved'])
     expect(new Set(messages().map(({ data }) => data.incidentId)).size).toBe(1)
     expect(new Set(receiver.received(path).map(({ headers }) => headers['webhook-id'])).size).toBe(2)
@@ -95,29 +95,29 @@ describe('each kind opens once and resolves once', () => {
       ...times(4, executed('search', 'success')),
       ...times(3, executed('rare', 'error')),
     ])
-    await look()
-    expect(said()).toEqual(['alert.opened pay'])
+    await runRules()
+    expect(alerts()).toEqual(['alert.opened pay'])
     await hook.ingest(times(4, executed('search', 'error')).concat(times(1, executed('search', 'error'))))
-    await look()
-    expect(said()).toEqual(['alert.opened pay', 'alert.opened search'])
+    await runRules()
+    expect(alerts()).toEqual(['alert.opened pay', 'alert.opened search'])
     hook.server.clock.move(62 * minuteMs)
-    await look()
-    expect(said().slice(2).toSorted()).toEqual(['alert.resolved pay', 'alert.resolved search'])
+    await runRules()
+    expect(alerts().slice(2).toSorted()).toEqual(['alert.resolved pay', 'alert.resolved search'])
   })
 
   test('silence', async () => {
     await rule({ kind: 'silence', minutes: 5 })
     await hook.ingest([{}])
-    await look()
+    await runRules()
     hook.server.clock.move(4 * minuteMs)
-    await look()
-    expect(said()).toEqual([])
+    await runRules()
+    expect(alerts()).toEqual([])
     hook.server.clock.move(2 * minuteMs)
-    await look()
-    expect(said()).toEqual(['alert.opened '])
+    await runRules()
+    expect(alerts()).toEqual(['alert.opened '])
     await hook.ingest([{}])
-    await look()
-    expect(said()).toEqual(['alert.opened ', 'alert.resolved '])
+    await runRules()
+    expect(alerts()).toEqual(['alert.opened ', 'alert.resolved '])
   })
 
   test('a new vendor, only once', async () => {
@@ -127,19 +127,19 @@ describe('each kind opens once and resolves once', () => {
       { agent: { vendor: 'Fresh' } },
       { agent: { vendor: 'Fresh' } },
     ])
-    await look()
-    expect(said()).toEqual(['alert.opened Fresh']) // Operator has events of earlier tests
+    await runRules()
+    expect(alerts()).toEqual(['alert.opened Fresh']) // Operator has events of earlier tests
     hook.server.clock.move(25 * 3_600_000)
-    await look()
+    await runRules()
     await hook.ingest([{ agent: { vendor: 'Fresh' } }])
-    await look()
-    expect(said()).toEqual(['alert.opened Fresh', 'alert.resolved Fresh'])
+    await runRules()
+    expect(alerts()).toEqual(['alert.opened Fresh', 'alert.resolved Fresh'])
   })
 
   test('a flood of random vendors makes at most a hundred messages', async () => {
     await rule({ kind: 'new_vendor' })
     await hook.ingest(Array.from({ length: 500 }, (_, n) => ({ agent: { vendor: `random ${n}` } })))
-    await look()
+    await runRules()
     expect(messages()).toHaveLength(100)
   })
 
@@ -148,7 +148,7 @@ describe('each kind opens once and resolves once', () => {
     const key = await hook.server.key('ingest', { label: 'shop page' })
     const leaked = { method: 'POST', key, body: '{}', headers: { origin: 'https://shop.example' } }
     expect((await hook.server.call('/v1/sdk/events', leaked)).status).toBe(403)
-    await look()
+    await runRules()
     expect(messages()).toMatchObject([
       { type: 'alert.opened', data: { rule: 'key_leaked', label: 'shop page' } },
     ])
@@ -157,7 +157,7 @@ describe('each kind opens once and resolves once', () => {
     const about = { orgId: org.id, actor: 'cli', action: 'ingest_key.revoked', target: keyId, metadata: {} }
     const audit = { id: 'aud_revoked', ...about, occurredAtMs: clock.now() }
     await store.keys.revoke({ orgId: org.id, keyId, now: clock.now(), audit })
-    await look()
+    await runRules()
     expect(messages().map(({ type }) => type)).toEqual(['alert.opened', 'alert.resolved'])
     expect(JSON.stringify(messages())).not.toContain(key)
   })
@@ -166,25 +166,25 @@ describe('each kind opens once and resolves once', () => {
 test('after a restart no alert is repeated: open ones stay open, and resolve', async () => {
   await rule({ kind: 'blocked_share', threshold: 0.5, eventsMin: 5 })
   await hook.ingest(Array.from({ length: 5 }, () => ({ outcome: 'blocked' })))
-  await look()
+  await runRules()
   await hook.restart()
-  await look()
-  expect(said()).toEqual(['alert.opened '])
+  await runRules()
+  expect(alerts()).toEqual(['alert.opened '])
   await hook.ingest(Array.from({ length: 6 }, () => ({ outcome: 'success' })))
-  await look()
-  expect(said()).toEqual(['alert.opened ', 'alert.resolved '])
+  await runRules()
+  expect(alerts()).toEqual(['alert.opened ', 'alert.resolved '])
 })
 
 test('after a change of thresholds open alerts resolve by the new ones', async () => {
   const id = await rule({ kind: 'blocked_share', threshold: 0.5, eventsMin: 5 })
   await hook.ingest(Array.from({ length: 5 }, (_, n) => ({ outcome: n < 4 ? 'blocked' : 'success' })))
-  await look()
+  await runRules()
   const change = (body: Record<string, unknown>, status = 200) =>
     hook.api<{ rule: unknown }>('PATCH', `/v1/webhooks/rules/${id}`, body, status)
   const changed = await change({ threshold: 0.9 })
   expect(changed.rule).toMatchObject({ id, kind: 'blocked_share', threshold: 0.9, eventsMin: 5 })
-  await look()
-  expect(said()).toEqual(['alert.opened ', 'alert.resolved '])
+  await runRules()
+  expect(alerts()).toEqual(['alert.opened ', 'alert.resolved '])
   for (const body of [{}, { minutes: 5 }, { threshold: 2 }, { eventsMin: 0.5 }, { threshold: null }]) {
     await change(body, 400)
   }
@@ -197,7 +197,7 @@ test('after a change of thresholds open alerts resolve by the new ones', async (
 test('incidents are listed by state, with a sentence and both times', async () => {
   const id = await rule({ kind: 'silence', minutes: 1 })
   hook.server.clock.move(2 * minuteMs)
-  await look()
+  await runRules()
   interface Listed {
     incidents: { id: string; ruleId: string; message: string; openedAt: string; resolvedAt: string | null }[]
   }
@@ -211,7 +211,7 @@ test('incidents are listed by state, with a sentence and both times', async () =
   })
   expect(open?.resolvedAt).toBeNull()
   await hook.ingest([{}])
-  await look()
+  await runRules()
   expect(await list('open')).toEqual([])
   const [over] = await list('resolved')
   expect(over!.id).toBe(open!.id)
@@ -222,7 +222,7 @@ test('incidents are listed by state, with a sentence and both times', async () =
 test('incidents are listed; a deleted rule sends nothing and its incident ends', async () => {
   const id = await rule({ kind: 'silence', minutes: 1 })
   hook.server.clock.move(2 * minuteMs)
-  await look()
+  await runRules()
   type Listed = { incidents: { ruleId: string; resolvedAt: string | null }[] }
   const mine = async (status: string) =>
     (await hook.api<Listed>('GET', `/v1/webhooks/incidents?status=${status}`)).incidents.filter(
@@ -230,10 +230,10 @@ test('incidents are listed; a deleted rule sends nothing and its incident ends',
     )
   expect(await mine('open')).toMatchObject([{ resolvedAt: null }])
   await hook.api('DELETE', `/v1/webhooks/rules/${id}`)
-  await look()
+  await runRules()
   expect(await mine('open')).toEqual([])
   expect(await mine('resolved')).toMatchObject([{ resolvedAt: expect.any(String) }])
-  expect(said()).toEqual(['alert.opened '])
+  expect(alerts()).toEqual(['alert.opened '])
 })
 
 test.each([

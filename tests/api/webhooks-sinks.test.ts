@@ -20,7 +20,7 @@ const create = async (hook: WebhookServer, url: string, more = {}) => {
   const body = { url, ...more }
   return (await hook.api<{ endpoint: EndpointJson }>('POST', '/v1/webhooks/endpoints', body, 201)).endpoint
 }
-const look = async (hook: WebhookServer, id: string) =>
+const endpointOf = async (hook: WebhookServer, id: string) =>
   (await hook.api<{ endpoint: EndpointJson }>('GET', `/v1/webhooks/endpoints/${id}`)).endpoint
 
 test('a file gets one event per line, equal to what was sent, and every message of a rule', async () => {
@@ -43,7 +43,7 @@ test('a file gets one event per line, equal to what was sent, and every message 
   expect(parsed.map(({ id, type }) => id ?? type)).toEqual(['a', 'b', 'alert.opened', 'c'])
   expect(parsed[0]).toMatchObject({ id: 'a', metadata: { text: 'zeile\nzwei', n: 1.5 } })
   expect(readFileSync(sinks.join('other.ndjson'), 'utf8').split('\n')).toHaveLength(4)
-  expect(await look(hook, endpoint.id)).toMatchObject({ delivered: 3, pending: 0 })
+  expect(await endpointOf(hook, endpoint.id)).toMatchObject({ delivered: 3, pending: 0 })
 })
 
 test('a folder that rejects writes is a local failure: no retry is used up, and sending continues once it works', async () => {
@@ -69,7 +69,7 @@ test('a folder that rejects writes is a local failure: no retry is used up, and 
   Bun.spawnSync(['mv', sinks.join('away'), sinks.join('real')])
   chmodSync(sinks.join('real'), 0o700)
   await hook.run()
-  expect(await look(hook, endpoint.id)).toMatchObject({ delivered: 1, pending: 0 })
+  expect(await endpointOf(hook, endpoint.id)).toMatchObject({ delivered: 1, pending: 0 })
 })
 
 test('syslog over UDP: one RFC 5424 datagram per event', async () => {
@@ -95,7 +95,7 @@ test('syslog over UDP: one RFC 5424 datagram per event', async () => {
       expect.stringMatching(/^<133>1 2026-06-23T12:00:00\.000Z sightglass authz\.evaluated - \{"id":"a",/),
       expect.stringMatching(/^<133>1 2026-06-23T12:00:00\.000Z sightglass authz\.evaluated - \{"id":"b",/),
     ])
-    expect(await look(hook, endpoint.id)).toMatchObject({ delivered: 1 })
+    expect(await endpointOf(hook, endpoint.id)).toMatchObject({ delivered: 1 })
   } finally {
     socket.close()
   }
@@ -126,7 +126,7 @@ test('syslog over TCP: octet-counted frames; a closed port is a failed attempt',
   await new Promise((done) => listener.close(done))
   await hook.ingest([{ id: 'c' }])
   await hook.run()
-  expect(await look(hook, endpoint.id)).toMatchObject({ delivered: 1, pending: 1 })
+  expect(await endpointOf(hook, endpoint.id)).toMatchObject({ delivered: 1, pending: 1 })
   const { deliveries } = await hook.api<{ deliveries: { attempts: number; lastError: string }[] }>(
     'GET',
     '/v1/webhooks?limit=1',
@@ -154,11 +154,12 @@ test('another organization cannot write into the same file', async () => {
   }
   await store.orgs.create({ org, audit: { id: newId('aud'), ...about } })
   const { secret } = await mintKey(store, { orgId: org.id, kind: 'secret', label: 'x', actor: 'cli' }, clock)
-  const ask = (url: string) => hook.server.call('/v1/webhooks/endpoints', { key: secret, body: { url } })
-  const refused = await ask(`file://${sinks.join('mine.ndjson')}`)
+  const addEndpoint = (url: string) =>
+    hook.server.call('/v1/webhooks/endpoints', { key: secret, body: { url } })
+  const refused = await addEndpoint(`file://${sinks.join('mine.ndjson')}`)
   expect([
     refused.status,
     ((await refused.json()) as { issues: { code: string }[] }).issues[0]?.code,
   ]).toEqual([400, 'url_blocked'])
-  expect((await ask('file:theirs.ndjson')).status).toBe(201)
+  expect((await addEndpoint('file:theirs.ndjson')).status).toBe(201)
 })

@@ -59,14 +59,14 @@ test('remains of a killed backup are deleted before free space is checked; work 
   mkdirSync(temp.join('data'))
   writeFileSync(temp.join('data', 'sightglass.db'), '')
   truncateSync(temp.join('data', 'sightglass.db'), 2 ** 42) // no disk has space for it
-  const wanted = { dataDir: temp.join('data'), dir, reason: 'manual', passphrase: null } as const
-  const refused = await createBackup({ ...wanted, clock: { now: () => Date.now() } }).catch(String)
+  const options = { dataDir: temp.join('data'), dir, reason: 'manual', passphrase: null } as const
+  const refused = await createBackup({ ...options, clock: { now: () => Date.now() } }).catch(String)
   expect(refused).toContain('bytes')
   expect(existsSync(join(dir, '.partial-killed'))).toBe(false)
   expect(existsSync(join(dir, '.partial-working'))).toBe(true)
   working.kill('SIGKILL')
   await working.exited
-  await createBackup({ ...wanted, clock: { now: () => Date.now() } }).catch(() => {})
+  await createBackup({ ...options, clock: { now: () => Date.now() } }).catch(() => {})
   expect(existsSync(join(dir, '.partial-working'))).toBe(false)
 })
 

@@ -85,10 +85,10 @@ async function fill(store: Store): Promise<string> {
     network: '127.0.0.0/24',
     audit: makeAudit(id, { occurredAtMs: start }),
   })
-  const going = makeOrg({ slug: 'going' })
-  await store.orgs.create({ org: going, audit: makeAudit(going.id, { occurredAtMs: start }) })
-  const deletion = { orgId: going.id, askedAtMs: start, dueAtMs: start + 7 * day }
-  await store.orgs.requestDeletion({ ...deletion, audit: makeAudit(going.id, { occurredAtMs: start }) })
+  const deleted = makeOrg({ slug: 'going' })
+  await store.orgs.create({ org: deleted, audit: makeAudit(deleted.id, { occurredAtMs: start }) })
+  const deletion = { orgId: deleted.id, askedAtMs: start, dueAtMs: start + 7 * day }
+  await store.orgs.requestDeletion({ ...deletion, audit: makeAudit(deleted.id, { occurredAtMs: start }) })
   return id
 }
 
@@ -183,12 +183,12 @@ for (const byMs of jumps) {
   test(`a retry waits as long as before a jump of ${byMs / hour} hours, also one in flight`, async () => {
     using temp = tempDir('clock-jumps')
     const { guard, jump, pass } = setTime()
-    const asked = Promise.withResolvers<void>()
+    const released = Promise.withResolvers<void>()
     let requests = 0
     using receiver = Bun.serve({
       port: 0,
       async fetch() {
-        if (++requests === 2) await asked.promise
+        if (++requests === 2) await released.promise
         return new Response('', { status: 500 })
       },
     })
@@ -212,7 +212,7 @@ for (const byMs of jumps) {
     const running = run()
     while (requests < 2) await Bun.sleep(5)
     jump(-byMs) // while the retry is in flight
-    asked.resolve()
+    released.resolve()
     await running
     expect(await attempts()).toBe(2)
     pass(290_000)
@@ -261,9 +261,9 @@ test('the executable: a folder last used under another clock is reported until i
   expect(JSON.parse(running.stdout)).toMatchObject({ hold: null })
   await first.stop()
   const path = join(dataDir, 'clock')
-  const seen = JSON.parse(readFileSync(path, 'utf8')) as { wallMs: number; expectedMs: number }
-  const earlier = { wallMs: seen.wallMs - 400 * day, expectedMs: seen.expectedMs - 400 * day }
-  writeFileSync(path, JSON.stringify({ ...seen, ...earlier }))
+  const stored = JSON.parse(readFileSync(path, 'utf8')) as { wallMs: number; expectedMs: number }
+  const earlier = { wallMs: stored.wallMs - 400 * day, expectedMs: stored.expectedMs - 400 * day }
+  writeFileSync(path, JSON.stringify({ ...stored, ...earlier }))
   const found = async () => {
     const { stdout } = await cli(['doctor', '--json'], { dataDir })
     const { checks } = JSON.parse(stdout) as { checks: { id: string; status: string; detail: string }[] }

@@ -26,13 +26,13 @@ afterAll(async () => {
 })
 
 const minuteMs = 60_000
-const said = () =>
+const alerts = () =>
   receiver
     .received('/ok/history')
     .map(({ body }) => JSON.parse(body) as { type: string; data: { rule: string; subject: string } })
     .map(({ type, data }) => `${type} ${data.rule} ${data.subject}`)
 
-async function look(): Promise<void> {
+async function runRules(): Promise<void> {
   for (let i = 0; i < 3; i++) await hook.run()
 }
 
@@ -54,7 +54,7 @@ test('history raises no alert while it is stored, after a restart, or by the sil
   ]
   for (const rule of rules)
     await hook.api('POST', '/v1/webhooks/rules', { endpointId: made.endpoint.id, ...rule }, 201)
-  await look()
+  await runRules()
   clock.move(minuteMs)
 
   const context = { store, clock } as unknown as WorkContext
@@ -79,23 +79,23 @@ test('history raises no alert while it is stored, after a restart, or by the sil
     ),
   )
   await appendImport(context, { orgId: org.id, body: lines.join('\n') })
-  await look()
-  expect(said()).toEqual([])
+  await runRules()
+  expect(alerts()).toEqual([])
   await hook.restart()
   clock.move(10 * minuteMs)
-  await look()
-  expect(said()).toEqual([])
+  await runRules()
+  expect(alerts()).toEqual([])
 
   // A vendor known from history only is not new. Live events count as before.
   await hook.ingest([{ outcome: 'success', agent: { vendor: 'Past' } }])
-  await look()
-  expect(said()).toEqual([])
+  await runRules()
+  expect(alerts()).toEqual([])
   await hook.ingest([{ outcome: 'blocked', agent: { vendor: 'Fresh' } }])
-  await look()
-  expect(said().toSorted()).toEqual(['alert.opened blocked_share ', 'alert.opened new_vendor Fresh'])
+  await runRules()
+  expect(alerts().toSorted()).toEqual(['alert.opened blocked_share ', 'alert.opened new_vendor Fresh'])
   // History between two live events does not end a silence either.
   clock.move(10 * minuteMs)
   await appendImport(context, { orgId: org.id, body: JSON.stringify(event('old-last')) })
-  await look()
-  expect(said()).toContain('alert.opened silence ')
+  await runRules()
+  expect(alerts()).toContain('alert.opened silence ')
 })

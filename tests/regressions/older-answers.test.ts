@@ -25,11 +25,11 @@ const delay = (page: Page, isSlow: (url: URL) => boolean) =>
     await route.continue()
   })
 
-const visit = (path: string, look: (page: Page) => Promise<void>) =>
+const visit = (path: string, use: (page: Page) => Promise<void>) =>
   withOwner(`${appliance.url}${path}`, async (page) => {
     await waitForHeading(page, 'Settings')
     page.setDefaultTimeout(8_000)
-    await look(page)
+    await use(page)
   })
 
 test('the audit log: the filter changes while the older query is running', async () => {
