@@ -13,7 +13,7 @@ import type {
   CopyReport,
   DatabaseFacts,
   Inspection,
-  InspectionWanted,
+  InspectionQuery,
   Placement,
   SchemaState,
   SettledPlacement,
@@ -92,8 +92,8 @@ export function copyDatabase(folder: string, path: string): Promise<CopyReport> 
 }
 
 /** Reads a whole database file and reports its contents and faults. Changes nothing. */
-export function inspectDatabase(wanted: InspectionWanted): Promise<Inspection> {
-  return runFileVerb('file.inspect', wanted)
+export function inspectDatabase(query: InspectionQuery): Promise<Inspection> {
+  return runFileVerb('file.inspect', query)
 }
 
 /** Summarizes the folder's database without verifying it. */

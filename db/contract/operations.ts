@@ -24,7 +24,7 @@ export interface Inspection {
   audit: AuditVerdict
 }
 
-export interface InspectionWanted {
+export interface InspectionQuery {
   path: string
   /** Heads that the audit chains must contain. */
   anchors: AuditAnchor[]

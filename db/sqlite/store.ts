@@ -60,7 +60,7 @@ async function storeOver(threads: Threads): Promise<SqliteStore> {
   const queue = appendQueue(
     (batches) => noticing(threads.append(batches)),
     (orgIds) => {
-      // Before the acknowledgement: an acknowledged event is in every count that is asked for after it.
+      // Before the acknowledgement: an acknowledged event is in every count that is requested after it.
       for (const orgId of orgIds) answers.changed(orgId)
       listeners.forEach((listener) => listener(orgIds))
     },

@@ -50,7 +50,7 @@ interface HeadsKeeper {
 }
 
 export function headsKeeper(db: Database, folder: string): HeadsKeeper {
-  let kept: Heads = readAuditHeads(folder) ?? makeEmpty(db, folder)
+  let known: Heads = readAuditHeads(folder) ?? makeEmpty(db, folder)
   let followedRow = -1
 
   return {
@@ -58,9 +58,9 @@ export function headsKeeper(db: Database, folder: string): HeadsKeeper {
       try {
         const newestRow = newestAuditRow(db)
         if (newestRow === followedRow) return
-        const heads = grown(db, kept)
-        if (heads !== kept) writeAuditHeads(folder, heads)
-        kept = heads
+        const heads = grown(db, known)
+        if (heads !== known) writeAuditHeads(folder, heads)
+        known = heads
         followedRow = newestRow
       } catch {
         // For example a full disk. The next call tries again, and `verify` accepts a file that is behind.
@@ -80,10 +80,10 @@ function makeEmpty(db: Database, folder: string): Heads {
 }
 
 /** The heads with every extended one replaced; the same object when none changed. */
-function grown(db: Database, kept: Heads): Heads {
-  let heads = kept
+function grown(db: Database, known: Heads): Heads {
+  let heads = known
   for (const [orgId, head] of Object.entries(auditHeads(db))) {
-    const before = kept[orgId] ?? null
+    const before = known[orgId] ?? null
     if (before?.hash === head.hash || !growsFrom(db, orgId, head, before)) continue
     heads = { ...heads, [orgId]: head }
   }

@@ -41,7 +41,7 @@ export function trimPoint(
   const begun = auditTrim(db, orgId) ?? untrimmed
   const before = new Date(beforeMs).toISOString()
   const until = untilMs === undefined ? '9999' : new Date(untilMs).toISOString()
-  const kept = db
+  const firstStored = db
     .query<{ position: string }, [string, string, string, string]>(
       `SELECT position FROM audit_entry WHERE orgId = ? AND position > ? AND occurredAt >= ? AND occurredAt <= ?
        ORDER BY position LIMIT 1`,
@@ -50,7 +50,7 @@ export function trimPoint(
   const newest = db
     .query<{ count: number }, [string]>('SELECT count FROM audit_head WHERE org_id = ?')
     .get(orgId)
-  const end = Math.min(kept === null ? Infinity : Number(kept.position), newest?.count ?? 0)
+  const end = Math.min(firstStored === null ? Infinity : Number(firstStored.position), newest?.count ?? 0)
   const last = db
     .query<{ position: string }, [string, string, string, string]>(
       `SELECT position FROM audit_entry WHERE orgId = ? AND position > ? AND position < ? AND occurredAt < ?

@@ -2,7 +2,7 @@
 import { placeDatabase, requireFreeFolder, settlePlacement } from './place.ts'
 import { eachBlockAfter } from '../events/blocks/block-table.ts'
 import { verifyAudit } from '../audit/verify.ts'
-import { openLookConnection, openReaderConnection, sqliteVersion } from '../file/connection.ts'
+import { openUnlockedConnection, openReaderConnection, sqliteVersion } from '../file/connection.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
 import { migrations, schemaVersion } from '../migrations/migrations.ts'
 import { auditHeads } from '../audit/append.ts'
@@ -14,7 +14,7 @@ import type {
   CopyReport,
   DatabaseFacts,
   Inspection,
-  InspectionWanted,
+  InspectionQuery,
   SchemaState,
 } from '../../contract/operations.ts'
 import type { Database } from 'bun:sqlite'
@@ -35,8 +35,8 @@ export type FileVerbs = typeof fileVerbs
 /** Copies databases and verifies whole files: SQLite's checks, counts and every audit chain. */
 const faultsMax = 20
 
-function inspectDatabase({ path, anchors }: InspectionWanted): Inspection {
-  const db = openLookConnection(path)
+function inspectDatabase({ path, anchors }: InspectionQuery): Inspection {
+  const db = openUnlockedConnection(path)
   try {
     const integrity = db
       .query<{ integrity_check: string }, []>(`PRAGMA integrity_check(${faultsMax})`)
@@ -72,7 +72,7 @@ function copyDatabase({ folder, path }: { folder: string; path: string }): CopyR
 /** Lists the migrations that a database has and lacks, also for another schema than this release's. */
 function readSchema(folder: string): SchemaState {
   requireDatabase(folder)
-  const db = openLookConnection(databasePath(folder))
+  const db = openUnlockedConnection(databasePath(folder))
   try {
     const version = schemaVersion(db)
     const applied =
@@ -97,7 +97,7 @@ function readSchema(folder: string): SchemaState {
  */
 function folderFacts(folder: string): DatabaseFacts {
   requireDatabase(folder)
-  const db = openLookConnection(databasePath(folder))
+  const db = openUnlockedConnection(databasePath(folder))
   try {
     return readFacts(db)
   } finally {
@@ -159,7 +159,7 @@ function checkup({ folder, now }: { folder: string; now: number }): Checkup {
   requireDatabase(folder)
   const path = databasePath(folder)
   const bytes = statSync(path).size
-  const db = openLookConnection(path)
+  const db = openUnlockedConnection(path)
   try {
     return {
       facts: readFacts(db),

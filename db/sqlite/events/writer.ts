@@ -49,11 +49,11 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const appends = appender(known, print, ids.has)
   let touched = new Set<OrgState>()
   let commits = 0
-  const takes = deletions(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.deleteStep)
+  const deletes = deletions(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.deleteStep)
   loadIds(db, known, print)
 
   function readAnew(): void {
-    takes.undone()
+    deletes.undone()
     touched = new Set()
     orgs.forget()
     seal.forget()
@@ -78,15 +78,15 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
         if (isFoldDue(org)) fold(db, org)
       }
     },
-    removeSite: takes.removeSite,
-    removeOrg: takes.removeOrg,
-    expire: takes.expire,
-    erase: takes.erase,
+    removeSite: deletes.removeSite,
+    removeOrg: deletes.removeOrg,
+    expire: deletes.expire,
+    erase: deletes.erase,
     dropRollups: ({ orgId, beforeMs }) => dropRollups(db, orgs.of(orgId).num, beforeMs),
     repair: ({ orgId, repairs }) => repairRollups(db, orgs.of(orgId).num, repairs),
     committed() {
       touched = new Set()
-      takes.committed()
+      deletes.committed()
       orgs.trim(seal.current())
     },
     rolledBack: readAnew,

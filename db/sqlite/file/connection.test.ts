@@ -4,7 +4,7 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { run } from '../../../tests/support/process.ts'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
-import { inTransaction, openLookConnection } from './connection.ts'
+import { inTransaction, openUnlockedConnection } from './connection.ts'
 import { Database } from 'bun:sqlite'
 
 test('a header of the shared memory that a crash left half written is no obstacle', async () => {
@@ -22,7 +22,7 @@ test('a header of the shared memory that a crash left half written is no obstacl
   const memory = openSync(`${path}-shm`, 'r+')
   writeSync(memory, Buffer.alloc(16, 0xff), 0, 16, 8) // the first copy of the header differs from the second
   closeSync(memory)
-  const look = openLookConnection(path)
+  const look = openUnlockedConnection(path)
   expect(look.query('SELECT n FROM kept').all()).toEqual([{ n: 7 }])
   look.close()
   other.signal('SIGKILL')

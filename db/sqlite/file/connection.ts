@@ -92,7 +92,7 @@ function setReader(db: Database): Database {
  * without a log the file alone is the whole database. Only shared memory that a crash left half written must be
  * repaired first, which an ordinary reader does.
  */
-export function openLookConnection(path: string): Database {
+export function openUnlockedConnection(path: string): Database {
   const hasLog = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
   const hasMemory = existsSync(`${path}-shm`) && existsSync(`${path}-wal`)
   if (hasLog && !hasMemory) return openReaderConnection(path)

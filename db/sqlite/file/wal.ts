@@ -6,7 +6,7 @@ import { storeError } from './failure.ts'
 const tickMs = 1_000
 const minuteTicks = 60
 
-export interface Housekeeping {
+export interface WalLimit {
   /** Records a write. */
   busy(): void
   /** After a commit: copies a grown log into the database. Throws when the device fails. */
@@ -19,14 +19,14 @@ export interface Housekeeping {
   end(): void
 }
 
-export interface Chores {
+export interface WalEvents {
   idle(): void
   minute(): void
   /** Runs a copy of the log. Its error ends writing and goes no further. */
   copy(work: () => void): void
 }
 
-export function housekeeping(db: Database, chores: Chores): Housekeeping {
+export function limitWal(db: Database, on: WalEvents): WalLimit {
   let writtenSinceTick = false
   let unsettled = false // the log may hold pages that the database lacks
   let ticks = 0
@@ -43,7 +43,7 @@ export function housekeeping(db: Database, chores: Chores): Housekeeping {
 
   /** Waits for no reader: with one in the way the log stays until the next attempt. */
   function truncate(): void {
-    chores.copy(() => {
+    on.copy(() => {
       db.run('PRAGMA busy_timeout = 0')
       try {
         unlessFull(() => {
@@ -60,8 +60,8 @@ export function housekeeping(db: Database, chores: Chores): Housekeeping {
     ticks++
     const idle = !writtenSinceTick
     writtenSinceTick = false
-    if (ticks % minuteTicks === 0) chores.minute()
-    if (idle) chores.idle() // first: what it writes leaves with the log
+    if (ticks % minuteTicks === 0) on.minute()
+    if (idle) on.idle() // first: what it writes leaves with the log
     if (unsettled && (idle || ticks % minuteTicks === 0)) truncate()
   }
 

@@ -89,9 +89,9 @@ export function cancelOrgDeletion(
   command: Parameters<OrgStore['cancelDeletion']>[0],
 ): void {
   const { orgId, now } = command
-  const [asked] = orm.delete(orgDeletion).where(eq(orgDeletion.orgId, orgId)).returning().all()
-  if (asked === undefined) throw new StoreError('conflict', `the deletion of ${orgId} is not requested`)
-  if (asked.dueAtMs <= now) throw new StoreError('conflict', `${orgId} is being deleted`)
+  const [deletion] = orm.delete(orgDeletion).where(eq(orgDeletion.orgId, orgId)).returning().all()
+  if (deletion === undefined) throw new StoreError('conflict', `the deletion of ${orgId} is not requested`)
+  if (deletion.dueAtMs <= now) throw new StoreError('conflict', `${orgId} is being deleted`)
   appendAudit(db, command.audit)
 }
 
@@ -136,8 +136,8 @@ export function removeOrg(context: WriteContext, command: Parameters<OrgStore['r
 }
 
 function requireDue({ orm }: WriteContext, orgId: string, now: number): void {
-  const asked = orm.select().from(orgDeletion).where(eq(orgDeletion.orgId, orgId)).get()
-  if (asked === undefined || asked.dueAtMs > now)
+  const deletion = orm.select().from(orgDeletion).where(eq(orgDeletion.orgId, orgId)).get()
+  if (deletion === undefined || deletion.dueAtMs > now)
     throw new StoreError('conflict', `the deletion of ${orgId} is not due yet`)
 }
 

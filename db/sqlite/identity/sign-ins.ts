@@ -84,12 +84,12 @@ export function knowsNetwork(
   { orm }: ReadContext,
   { accountId, network, sinceMs }: Parameters<SignInStore['knowsNetwork']>[0],
 ): boolean {
-  const wanted = and(
+  const condition = and(
     eq(accountNetwork.accountId, accountId),
     eq(accountNetwork.network, network),
     gt(accountNetwork.lastAtMs, sinceMs),
   )
-  return orm.select().from(accountNetwork).where(wanted).get() !== undefined
+  return orm.select().from(accountNetwork).where(condition).get() !== undefined
 }
 
 export function findExternal(

@@ -105,9 +105,9 @@ export function eraseFromDeliveries(
   let erased = 0
   for (const { seq, body } of rows) {
     const parts = splitBatch(body)
-    const kept = parts?.events.filter((text) => !isErased(text, command))
-    if (parts === null || kept === undefined || kept.length === parts.events.length) continue
-    rewrite.run(`${parts.head}${kept.join(',')}${parts.tail}`, seq)
+    const remaining = parts?.events.filter((text) => !isErased(text, command))
+    if (parts === null || remaining === undefined || remaining.length === parts.events.length) continue
+    rewrite.run(`${parts.head}${remaining.join(',')}${parts.tail}`, seq)
     forget.run(seq)
     erased++
   }
@@ -117,8 +117,8 @@ export function eraseFromDeliveries(
 /** The same condition as for events: any of the sessions and any of the subjects. */
 function isErased(text: string, { sessionIds, subjects }: EraseCommand): boolean {
   const event = JSON.parse(text) as { sessionId?: unknown; metadata?: { subject?: unknown } | null }
-  const among = (wanted: string[], value: unknown) =>
-    wanted.length === 0 || (typeof value === 'string' && wanted.includes(value))
+  const among = (accepted: string[], value: unknown) =>
+    accepted.length === 0 || (typeof value === 'string' && accepted.includes(value))
   return among(sessionIds, event.sessionId) && among(subjects, event.metadata?.subject)
 }
 

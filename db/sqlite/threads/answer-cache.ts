@@ -16,8 +16,8 @@ const rowsOfOneMax = 25_000
 const rowChars = 120 // per row of a result that is JSON text
 
 export interface AnswerCache {
-  /** The cached result of the query, or the one that `ask` fetches. */
-  of<T>(orgId: string, question: string, ask: () => Promise<T>): Promise<T>
+  /** The cached result of the query, or the one that `fetch` fetches. */
+  of<T>(orgId: string, query: string, fetch: () => Promise<T>): Promise<T>
   /** Events were stored or deleted; null: of any organization. */
   changed(orgId: string | null): void
 }
@@ -29,13 +29,13 @@ export function answerCache(): AnswerCache {
   const versionOf = (orgId: string): number => ofAll + (versions.get(orgId) ?? 0)
 
   return {
-    of(orgId, question, ask) {
-      const key = `${orgId}\n${question}`
+    of(orgId, query, fetch) {
+      const key = `${orgId}\n${query}`
       const version = versionOf(orgId)
       const known = cache.get(key)
       cache.delete(key)
       // A query sent before a change may be answered from before it, so a later caller gets a new result.
-      const answer = known?.version === version ? (known.answer as ReturnType<typeof ask>) : ask()
+      const answer = known?.version === version ? (known.answer as ReturnType<typeof fetch>) : fetch()
       const rows = known?.answer === answer ? known.rows : 0
       const entry = { version, answer, rows }
       cache.set(key, entry)

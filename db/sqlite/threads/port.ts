@@ -15,29 +15,29 @@ export interface Port {
   ended: Promise<void>
 }
 
-interface Question {
+interface PendingRequest {
   resolve(result: unknown): void
   reject(error: StoreError): void
 }
 
 export function openPort(workerName: 'writer' | 'reader'): Port {
   const worker = new Worker(workerUrl(workerName), { name: `store ${workerName}` })
-  const questions = new Map<number, Question>()
+  const pending = new Map<number, PendingRequest>()
   let lastId = 0
   let death: StoreError | null = null
 
   function die(error: StoreError): void {
     death ??= error
-    for (const question of questions.values()) question.reject(death)
-    questions.clear()
+    for (const request of pending.values()) request.reject(death)
+    pending.clear()
   }
 
   worker.onmessage = ({ data }: MessageEvent<string>) => {
     const [id, result, failure] = unpackAnswer(data)
-    const question = questions.get(id)
-    questions.delete(id)
-    if (failure === undefined) question?.resolve(result)
-    else question?.reject(new StoreError(failure.kind, failure.message))
+    const request = pending.get(id)
+    pending.delete(id)
+    if (failure === undefined) request?.resolve(result)
+    else request?.reject(new StoreError(failure.kind, failure.message))
   }
   worker.onerror = (event) => {
     die(new StoreError('internal', `the ${workerName} of the store failed: ${event.message}`))
@@ -53,7 +53,7 @@ export function openPort(workerName: 'writer' | 'reader'): Port {
     if (death !== null) return Promise.reject(death)
     const id = ++lastId
     return new Promise((resolve, reject) => {
-      questions.set(id, { resolve, reject })
+      pending.set(id, { resolve, reject })
       worker.postMessage(pack(id))
     })
   }
@@ -61,7 +61,7 @@ export function openPort(workerName: 'writer' | 'reader'): Port {
   return {
     ask: (verb, command) => askPacked((id) => JSON.stringify([id, verb, command])),
     askPacked,
-    open: () => questions.size,
+    open: () => pending.size,
     ended,
   }
 }

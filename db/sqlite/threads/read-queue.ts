@@ -53,16 +53,16 @@ const waitingMax = 1_000
 /** The caller has already received a timeout. */
 const waitMsMax = 30_000
 
-interface Question {
+interface PendingRead {
   verb: string
   query: unknown
   lane: Lane
-  askedMs: number
+  sinceMs: number
   answered: PromiseWithResolvers<unknown>
 }
 
 interface OpenLane {
-  waiting: Question[]
+  waiting: PendingRead[]
   atReader: number[] // reads without a response
 }
 
@@ -89,9 +89,9 @@ export function readQueue(readers: Pick<Port, 'ask' | 'open'>[]): AskReaders {
     return best
   }
 
-  function send(lane: OpenLane, question: Question, index: number): void {
-    const { verb, query, answered } = question
-    const long = question.lane.isLong ? 1 : 0
+  function send(lane: OpenLane, read: PendingRead, index: number): void {
+    const { verb, query, answered } = read
+    const long = read.lane.isLong ? 1 : 0
     lane.atReader[index]!++
     longAt[index]! += long
     const answer = readers[index]!.ask(verb, query)
@@ -99,19 +99,19 @@ export function readQueue(readers: Pick<Port, 'ask' | 'open'>[]): AskReaders {
     const next = () => {
       lane.atReader[index]!--
       longAt[index]! -= long
-      sendWaiting(question.lane.name, lane)
+      sendWaiting(read.lane.name, lane)
     }
     answer.then(next, next)
   }
 
   function sendWaiting(name: string, lane: OpenLane): void {
-    for (let question = lane.waiting[0]; question !== undefined; question = lane.waiting[0]) {
-      const index = freest(question.lane, lane)
+    for (let read = lane.waiting[0]; read !== undefined; read = lane.waiting[0]) {
+      const index = freest(read.lane, lane)
       if (index < 0) return
       lane.waiting.shift()
-      const isLate = performance.now() - question.askedMs > waitMsMax && !question.lane.isBackground
-      if (isLate) question.answered.reject(new StoreError('deadline', `${question.verb} waited too long`))
-      else send(lane, question, index)
+      const isLate = performance.now() - read.sinceMs > waitMsMax && !read.lane.isBackground
+      if (isLate) read.answered.reject(new StoreError('deadline', `${read.verb} waited too long`))
+      else send(lane, read, index)
     }
     if (lane.atReader.every((count) => count === 0)) lanes.delete(name)
   }
@@ -125,7 +125,7 @@ export function readQueue(readers: Pick<Port, 'ask' | 'open'>[]): AskReaders {
         new StoreError('deadline', `${waitingMax} reads of ${lane.name} are already waiting`),
       )
     const answered = Promise.withResolvers<unknown>()
-    open.waiting.push({ verb, query, lane, askedMs: performance.now(), answered })
+    open.waiting.push({ verb, query, lane, sinceMs: performance.now(), answered })
     sendWaiting(lane.name, open)
     return answered.promise
   }

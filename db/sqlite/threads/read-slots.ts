@@ -22,7 +22,7 @@ export interface SlotsOptions {
   later?: (go: () => void) => void
 }
 
-interface Question {
+interface PendingRead {
   verb: string
   lane: Lane
   run: (connection: number) => unknown
@@ -36,60 +36,60 @@ interface Question {
 type Ended = { result: unknown } | { error: unknown } | null
 
 export function readSlots({ deadlineMs, connectionsMax, later = setImmediate }: SlotsOptions): ReadSlots {
-  const lanes = new Map<string, Question[]>() // the first read of each has started or is ready to
-  const ready: Question[] = []
-  const running: Question[] = []
+  const lanes = new Map<string, PendingRead[]>() // the first read of each has started or is ready to
+  const ready: PendingRead[] = []
+  const running: PendingRead[] = []
   const connections = freeConnections(connectionsMax)
   let isDue = false
 
   function schedule(): void {
     if (isDue || (ready.length === 0 && running.length === 0)) return
     isDue = true
-    later(turn)
+    later(step)
   }
 
   /** Starts a read that is ready, and continues the one that has waited longest. */
-  function turn(): void {
+  function step(): void {
     isDue = false
     const next = ready[0]
     if (next !== undefined && begin(next)) ready.shift()
-    const question = running.shift()
-    if (question !== undefined) settle(question, nextSlice(question, deadlineMs))
+    const read = running.shift()
+    if (read !== undefined) settle(read, nextSlice(read, deadlineMs))
     schedule()
   }
 
   /** False while no connection is free. */
-  function begin(question: Question): boolean {
-    question.connection = connections.take(question.lane)
-    if (question.connection < 0) return false
-    settle(question, firstSlice(question, deadlineMs))
+  function begin(read: PendingRead): boolean {
+    read.connection = connections.take(read.lane)
+    if (read.connection < 0) return false
+    settle(read, firstSlice(read, deadlineMs))
     return true
   }
 
-  function settle(question: Question, ended: Ended): void {
+  function settle(read: PendingRead, ended: Ended): void {
     if (ended === null) {
-      running.push(question)
+      running.push(read)
       return
     }
-    connections.giveBack(question.connection)
-    if ('error' in ended) question.answered.reject(ended.error)
-    else question.answered.resolve(ended.result)
-    const lane = lanes.get(question.lane.name)
+    connections.giveBack(read.connection)
+    if ('error' in ended) read.answered.reject(ended.error)
+    else read.answered.resolve(ended.result)
+    const lane = lanes.get(read.lane.name)
     lane?.shift()
     if (lane?.[0] !== undefined) ready.push(lane[0])
-    else lanes.delete(question.lane.name)
+    else lanes.delete(read.lane.name)
   }
 
   return {
     ask(verb, command, run) {
       const lane = laneOf(verb, command)
       const answered = Promise.withResolvers<unknown>()
-      const question = { verb, lane, run, answered, connection: -1, slices: null, usedMs: 0 }
+      const read = { verb, lane, run, answered, connection: -1, slices: null, usedMs: 0 }
       const before = lanes.get(lane.name)
-      if (before !== undefined) before.push(question)
+      if (before !== undefined) before.push(read)
       else {
-        lanes.set(lane.name, [question])
-        if (ready.length > 0 || !begin(question)) ready.push(question)
+        lanes.set(lane.name, [read])
+        if (ready.length > 0 || !begin(read)) ready.push(read)
       }
       schedule()
       return answered.promise
@@ -103,21 +103,21 @@ export function readSlots({ deadlineMs, connectionsMax, later = setImmediate }: 
   }
 }
 
-function firstSlice(question: Question, deadlineMs: number): Ended {
+function firstSlice(read: PendingRead, deadlineMs: number): Ended {
   beginSlice(Math.min(sliceMs, deadlineMs))
   try {
-    const result = question.run(question.connection)
+    const result = read.run(read.connection)
     if (!isSliced(result)) return { result }
-    question.slices = result
+    read.slices = result
   } catch (error) {
     return { error }
   }
-  return nextSlice(question, deadlineMs)
+  return nextSlice(read, deadlineMs)
 }
 
-function nextSlice(question: Question, deadlineMs: number): Ended {
-  const { slices, verb, lane } = question
-  if (question.usedMs > deadlineMs && !lane.isBackground) {
+function nextSlice(read: PendingRead, deadlineMs: number): Ended {
+  const { slices, verb, lane } = read
+  if (read.usedMs > deadlineMs && !lane.isBackground) {
     const error = new StoreError('deadline', `${verb} took longer than ${deadlineMs} ms`)
     thrownInto(slices, error)
     return { error }
@@ -126,7 +126,7 @@ function nextSlice(question: Question, deadlineMs: number): Ended {
   beginSlice(Math.min(sliceMs, deadlineMs))
   try {
     const slice = slices!.next()
-    question.usedMs += performance.now() - startMs
+    read.usedMs += performance.now() - startMs
     return slice.done ? { result: slice.value } : null
   } catch (error) {
     return { error }

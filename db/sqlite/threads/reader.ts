@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { StoreError } from '../../contract/errors.ts'
 import { fileVerbs } from '../backup/file-verbs.ts'
-import { openLookConnection, openReaderConnection } from '../file/connection.ts'
+import { openUnlockedConnection, openReaderConnection } from '../file/connection.ts'
 import type { ReadContext } from './contexts.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
 import { migrations, requireKnownSchema } from '../migrations/migrations.ts'
@@ -16,7 +16,7 @@ export interface ReaderOpening {
   folder: string
   deadlineMs: number
   /** For a folder that this process has not locked: changes nothing in it, and rejects an older schema. */
-  looks: boolean
+  isUnlocked: boolean
   /** Lowers the priority of the thread: the one for long reads. */
   givesWay?: boolean
 }
@@ -26,7 +26,7 @@ const connectionsMax = 24
 const spareCacheKib = 1024
 
 interface Reader {
-  turns: ReadSlots
+  slots: ReadSlots
   context(connection: number): ReadContext
   close(): void
 }
@@ -39,7 +39,7 @@ serve((verb, command) => {
     return Object.keys(readVerbs)
   }
   if (verb === 'close') {
-    reader?.turns.end(new StoreError('closed', 'the store is closed'))
+    reader?.slots.end(new StoreError('closed', 'the store is closed'))
     reader?.close()
     reader = null
     setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
@@ -51,18 +51,18 @@ serve((verb, command) => {
   const run = readVerbs[verb as keyof typeof readVerbs] as
     ((context: ReadContext, query: unknown) => unknown) | undefined
   if (run === undefined) throw new StoreError('internal', `unknown verb ${verb}`)
-  const { context, turns } = reader
-  return turns.ask(verb, command, (connection) => run(context(connection), command))
+  const { context, slots } = reader
+  return slots.ask(verb, command, (connection) => run(context(connection), command))
 })
 
-function openReader({ folder, deadlineMs, looks, givesWay = false }: ReaderOpening): Reader {
+function openReader({ folder, deadlineMs, isUnlocked, givesWay = false }: ReaderOpening): Reader {
   requireDatabase(folder)
   if (givesWay) giveWay()
-  const open = looks ? openLookConnection : openReaderConnection
+  const open = isUnlocked ? openUnlockedConnection : openReaderConnection
   const main = openContext(folder, open)
   const contexts = [main]
   return {
-    turns: readSlots({ deadlineMs, connectionsMax }),
+    slots: readSlots({ deadlineMs, connectionsMax }),
     context: (connection) => (contexts[connection] ??= openContext(folder, open, main)),
     close: () => contexts.forEach(({ db }) => db.close()), // connections that were never opened are holes
   }

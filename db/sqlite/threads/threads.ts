@@ -46,7 +46,7 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const readerOpening = (index: number): ReaderOpening => ({
     folder: opening.folder,
     deadlineMs: opening.readDeadlineMs,
-    looks: false,
+    isUnlocked: false,
     givesWay: index > 0 && index === readers.length - 1,
   })
   try {
@@ -83,7 +83,7 @@ export async function openReadThreads(folder: string, readDeadlineMs: number): P
   let verbs: string[] = []
   const refuse = () => Promise.reject(new StoreError('read_only', 'this command only reads the data folder'))
   try {
-    const opening: ReaderOpening = { folder, deadlineMs: readDeadlineMs, looks: true }
+    const opening: ReaderOpening = { folder, deadlineMs: readDeadlineMs, isUnlocked: true }
     verbs = (await reader.ask('open', opening)) as string[]
   } catch (error) {
     await closePorts([reader])
@@ -114,7 +114,7 @@ export async function readOnce<K extends keyof ReadVerbs>(
     await reader.ask('open', {
       folder,
       deadlineMs: Number.MAX_SAFE_INTEGER,
-      looks: true,
+      isUnlocked: true,
     } satisfies ReaderOpening)
     return (await reader.ask(verb, query[0])) as ResultOf<ReadVerbs[K]>
   } finally {

@@ -25,7 +25,7 @@ import {
   regainReserve,
   withReserve,
 } from '../file/reserve.ts'
-import { housekeeping } from '../file/wal.ts'
+import { limitWal } from '../file/wal.ts'
 import { writeVerbs } from './write-verbs.ts'
 import { countHourMs, mergeCount, type IngestCount } from '../../contract/ingest-counts.ts'
 import { addIngestCounts } from '../registry/ingest-counts.ts'
@@ -131,7 +131,7 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
   }
   const watch = watchFolder(folder)
   const heads = headsKeeper(db, folder)
-  const keeper = housekeeping(db, {
+  const wal = limitWal(db, {
     idle: () => quietly(() => guard.run('maintenance', () => guard.engine().idle())),
     minute: () =>
       quietly(() => {
@@ -147,7 +147,7 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
     try {
       check()
     } catch (error) {
-      keeper.saveLog()
+      wal.saveLog()
       throw error
     }
   }
@@ -155,33 +155,33 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
   return {
     write(verb, command) {
       const run = workOf(verb)
-      keeper.busy()
+      wal.busy()
       return withReserve(folder, verb, () =>
         guard.run(verb, () => {
           const result = inTransaction(db, () => run(context, command))
           guard.committed()
           requirePresent(watch.requireDatabase)
           heads.follow()
-          keeper.copyGrown()
+          wal.copyGrown()
           return result
         }),
       )
     },
     append(batches) {
-      keeper.busy()
+      wal.busy()
       return guard.run('append', () => {
         const outcomes = commitGroup(db, guard.engine(), batches)
         requirePresent(watch.requireDatabase)
-        keeper.copyGrown()
+        wal.copyGrown()
         return outcomes
       })
     },
-    truncate: keeper.truncate,
+    truncate: wal.truncate,
     dropReserve: () => dropReserve(folder),
     requirePresent: () => guard.run('the data folder', () => requirePresent(watch.requireAll)),
     close() {
       guard.engine().close()
-      keeper.end()
+      wal.end()
       quietly(() => requirePresent(watch.requireAll))
       if (closeWriterConnection(db, databasePath(folder))) lock.markLog(false)
       watch.end()
@@ -193,10 +193,10 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
 /** One group of waiting batches in one transaction: one fsync for all of them, each failing alone. */
 function commitGroup(db: Database, events: EventWriter, batches: EventBatch[]): AppendOutcome[] {
   const outcomes = inTransaction(db, () => {
-    const taken = batches.map((batch) => appendOne(db, events, batch))
+    const results = batches.map((batch) => appendOne(db, events, batch))
     events.flush()
-    countRequests(db, batches, taken)
-    return taken
+    countRequests(db, batches, results)
+    return results
   })
   events.committed()
   return outcomes

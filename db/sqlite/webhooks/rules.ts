@@ -22,8 +22,8 @@ export function createRule({ db, orm }: WriteContext, command: Command<'createRu
 }
 
 export function listRules({ orm }: ReadContext, orgId: string | null): Rule[] {
-  const wanted = orgId === null ? undefined : eq(rule.orgId, orgId)
-  return orm.select().from(rule).where(wanted).orderBy(rule.createdAtMs, rule.id).all()
+  const condition = orgId === null ? undefined : eq(rule.orgId, orgId)
+  return orm.select().from(rule).where(condition).orderBy(rule.createdAtMs, rule.id).all()
 }
 
 export function changeRule({ db, orm }: WriteContext, command: Command<'changeRule'>): void {
@@ -82,8 +82,8 @@ export function openIncident({ orm }: WriteContext, command: Command<'openIncide
     .from(incident)
     .where(command.once ? ofSubject : and(ofSubject, isNull(incident.resolvedAtMs)))
     .get()
-  const asked = orm.select({ id: rule.id }).from(rule).where(eq(rule.id, ruleId)).get()
-  if (before !== undefined || asked === undefined) return false
+  const existing = orm.select({ id: rule.id }).from(rule).where(eq(rule.id, ruleId)).get()
+  if (before !== undefined || existing === undefined) return false
   orm.insert(incident).values(command.incident).run()
   insertDelivery(orm, command.delivery)
   return true

@@ -109,11 +109,11 @@ function holdsValue(raw: Uint8Array, view: DataView, start: number, rows: number
   const width = raw[start]!
   const base = view.getFloat64(start + 1, true)
   if (width === 0) return value === base // compared, not subtracted: the base may be infinite
-  const wanted = value - base
-  if (width < 8 && (wanted < 0 || wanted >= 256 ** width)) return false
+  const offset = value - base
+  if (width < 8 && (offset < 0 || offset >= 256 ** width)) return false
   const first = start + headBytes
   if (width === 1) {
-    const at = raw.indexOf(wanted, first)
+    const at = raw.indexOf(offset, first)
     return at >= 0 && at < first + rows
   }
   for (let row = 0; row < rows; row++) if (valueAt(view, start, row) === value) return true

@@ -32,12 +32,12 @@ export interface OpenBlock {
 }
 
 /** Codes of one clause. With more, such as a prefix of types, reading the rows costs the same. */
-const codesAskedMax = 8
+const codesProbedMax = 8
 
 /** Null when the block is deleted, or when its columns show that none of its rows match. */
 export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] = []): OpenBlock | null {
   const columns = columnsOf(db, zone)
-  if (columns === null || !clauses.every((clause) => mayTake(columns, clause))) return null
+  if (columns === null || !clauses.every((clause) => mayMatch(columns, clause))) return null
   const { place } = zone
   let bodies: Bodies | null = null
   let names: Names | null = null
@@ -52,12 +52,11 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
   }
 
   function confirmed(row: number, clause: Clause, code: number): boolean {
-    const wanted = clause.hashed.get(code)
-    if (wanted === undefined) return true
-    if (clause.member === member.sessionId)
-      return wanted.has(JSON.parse(openedNames().session(row)) as string)
+    const texts = clause.hashed.get(code)
+    if (texts === undefined) return true
+    if (clause.member === member.sessionId) return texts.has(JSON.parse(openedNames().session(row)) as string)
     const text = hashedText(clause.member, row)
-    return text !== null && wanted.has(text)
+    return text !== null && texts.has(text)
   }
 
   function hashedText(index: number, row: number): string | null {
@@ -99,8 +98,8 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
   }
 }
 
-function mayTake(columns: PackedColumns, { member: index, codes }: Clause): boolean {
-  if (codes.size > codesAskedMax) return true
+function mayMatch(columns: PackedColumns, { member: index, codes }: Clause): boolean {
+  if (codes.size > codesProbedMax) return true
   for (const code of codes) if (columns.holds(index, code)) return true
   return false
 }

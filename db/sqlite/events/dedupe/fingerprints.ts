@@ -74,7 +74,7 @@ export interface StoredIds {
 export function storedIds(db: Database, mark: EraseMark): StoredIds {
   let cached: CachedIds[] = []
   let next = 0
-  // The ids tell how many events the block has, which saves a read of `event_block`.
+  // The ids show how many events the block has, which saves a read of `event_block`.
   const read = db.query<{ place: number; ids: Uint8Array }, [number, number]>(
     'SELECT place, ids FROM event_body WHERE place <= ? AND place >= ? ORDER BY place DESC LIMIT 1',
   )

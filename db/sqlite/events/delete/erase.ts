@@ -104,9 +104,9 @@ export function blankRows(
 }
 
 function blank(content: BlockContent, row: number): void {
-  const kept: readonly number[] = [extra.at, extra.received] // a block's times and retention depend on them
+  const untouched: readonly number[] = [extra.at, extra.received] // a block's times and retention depend on them
   content.columns.forEach((column, index) => {
-    if (!kept.includes(index)) column[row] = 0
+    if (!untouched.includes(index)) column[row] = 0
   })
   content.sessions[row] = '""'
   content.texts[row] = ''

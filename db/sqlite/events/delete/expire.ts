@@ -46,14 +46,14 @@ export function expireBlocks(
   const laterAge = ageAfter(db, org, limit)
   let events = 0
   let firstKept = org.storedSeq + 1
-  let taken = 0
+  let expired = 0
   let done = true
   for (const place of oldestBlocks(db, org, blocksMax + 1)) {
     const block = readColumns(db, place)
     if (block === null) continue
     const age = ageOf(block, seqOf(place), limit)
     const isOld = (age === 'unknown' ? laterAge(place) : age) === 'old'
-    if (!isOld || taken === blocksMax || counts.entries() >= rollupRowsMax) {
+    if (!isOld || expired === blocksMax || counts.entries() >= rollupRowsMax) {
       firstKept = seqOf(place)
       done = !isOld
       break
@@ -62,11 +62,11 @@ export function expireBlocks(
     counts.add(block, 0, block.rows)
     events += counts.events() - before
     deleteBlock(db, place)
-    taken++
+    expired++
   }
-  if (taken === 0) return { events: 0, done, runs: [] }
+  if (expired === 0) return { events: 0, done, runs: [] }
   expireInRollups(db, org.num, counts)
-  noteRewrite(db, org.num) // no row has another sum, but the blocks that tell which hours folds changed are deleted
+  noteRewrite(db, org.num) // no row has another sum, but the blocks that show which hours folds changed are deleted
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   dropSegments(db, org, firstKept)
   dropSpans(db, org.num, firstKept)
@@ -133,17 +133,17 @@ function blockAfter(
 }
 
 function dropSegments(db: Database, org: OrgState, firstKept: number): void {
-  const kept = Math.floor(firstKept / segmentEvents)
+  const firstSegment = Math.floor(firstKept / segmentEvents)
   const gone = db
     .query<{ segment: number }, [number, number]>(
       'SELECT segment FROM event_segment WHERE org = ? AND segment < ?',
     )
-    .all(org.num, kept)
+    .all(org.num, firstSegment)
   if (gone.length === 0) return
-  db.query('DELETE FROM event_posting WHERE org = ? AND segment < ?').run(org.num, kept)
-  db.query('DELETE FROM event_posting_rest WHERE org = ? AND segment < ?').run(org.num, kept)
-  db.query('DELETE FROM event_posting_filter WHERE org = ? AND segment < ?').run(org.num, kept)
-  db.query('DELETE FROM event_segment WHERE org = ? AND segment < ?').run(org.num, kept)
+  db.query('DELETE FROM event_posting WHERE org = ? AND segment < ?').run(org.num, firstSegment)
+  db.query('DELETE FROM event_posting_rest WHERE org = ? AND segment < ?').run(org.num, firstSegment)
+  db.query('DELETE FROM event_posting_filter WHERE org = ? AND segment < ?').run(org.num, firstSegment)
+  db.query('DELETE FROM event_segment WHERE org = ? AND segment < ?').run(org.num, firstSegment)
 }
 
 /** The newest run stays, so that its number is not used again while memory refers to it. */

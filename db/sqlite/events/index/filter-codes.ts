@@ -15,9 +15,9 @@ export interface Clause {
 /** The clauses of a filter, all of which must match. One without codes means that nothing matches. */
 export function filterClauses(db: Database, org: number, hashSeed: number, filter: EventFilter): Clause[] {
   return filterableFields.flatMap(({ filter: list, number }) => {
-    const wanted = filter[list]
-    if (wanted === undefined || wanted.length === 0) return []
-    return [fieldClause(db, org, hashSeed, number, wanted)]
+    const texts = filter[list]
+    if (texts === undefined || texts.length === 0) return []
+    return [fieldClause(db, org, hashSeed, number, texts)]
   })
 }
 
@@ -27,11 +27,11 @@ export function fieldClause(
   org: number,
   hashSeed: number,
   index: number,
-  wanted: string[],
+  texts: string[],
 ): Clause {
   const codes = new Set<number>()
   const hashed = new Map<number, Set<string>>()
-  for (const text of wanted) {
+  for (const text of texts) {
     if (text === '') codes.add(0)
     else if (index === member.type && text.endsWith('.*')) addPrefix(db, org, text.slice(0, -1), codes)
     else {

@@ -44,17 +44,17 @@ function eventWith(db: Database, zones: Zone[], id: string): StoredEvent | null 
  */
 const idsMax = 2 ** 19
 
-interface Kept {
+interface CachedBlock {
   checksum: number
   hashes: Uint32Array
 }
 
-interface KeptIds {
-  blocks: Map<number, Kept> // by block key, least recently used first
+interface IdCache {
+  blocks: Map<number, CachedBlock> // by block key, least recently used first
   ids: number
 }
 
-const caches = new WeakMap<Database, KeptIds>()
+const caches = new WeakMap<Database, IdCache>()
 
 /** Enables the cache on a reader's connection. Other connections may share it. */
 export function cacheIds(db: Database, sharedWith = db): void {
@@ -73,7 +73,7 @@ export function namesThatMayHold(db: Database, zone: Zone, id: string): Uint8Arr
   if (known?.checksum === checksum)
     return known.hashes.includes(hashOf(Buffer.from(id))) ? readNames(db, place) : null
   const names = readNames(db, place)
-  if (names !== null) keep(cache, place, { checksum, hashes: hashesOf(names, zone.events) })
+  if (names !== null) remember(cache, place, { checksum, hashes: hashesOf(names, zone.events) })
   return names
 }
 
@@ -82,14 +82,14 @@ function readNames(db: Database, place: number): Uint8Array | null {
   return read.get(place)?.ids ?? null
 }
 
-function keep(cache: KeptIds, place: number, block: Kept): void {
+function remember(cache: IdCache, place: number, block: CachedBlock): void {
   forget(cache, place)
   cache.blocks.set(place, block)
   cache.ids += block.hashes.length
   while (cache.ids > idsMax) forget(cache, cache.blocks.keys().next().value!)
 }
 
-function forget(cache: KeptIds, place: number): void {
+function forget(cache: IdCache, place: number): void {
   cache.ids -= cache.blocks.get(place)?.hashes.length ?? 0
   cache.blocks.delete(place)
 }

@@ -65,14 +65,14 @@ export function* readFilteredCounts(
     })),
   }
   const [since = 0, until = 0] = [edges[0], edges.at(-1)]
-  const meets = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
+  const overlaps = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
     by === 'received' || (maxAt >= since && minAt < until)
   for (const part of partsOf(db, org, indexed, arrivals.afterSeq)) {
     if (part.firstSeq > arrivals.untilSeq) break
-    if (!meets(part)) continue
+    if (!overlaps(part)) continue
     if (isSliceOver()) yield
     for (const zone of part.zones()) {
-      if (!meets(zone) || !holdsArrival(zone, arrivals)) continue
+      if (!overlaps(zone) || !holdsArrival(zone, arrivals)) continue
       if (isSliceOver()) yield
       if (performance.now() > endMs) return { rows: [], breakdowns: [], expired: 0, complete: false }
       const block = readBlock(db, zone, clauses)

@@ -42,17 +42,17 @@ export function* readMetricsText(db: Database, org: number, query: MetricsQuery)
   }
 
   const parts: string[] = []
-  let room = query.rowsMax
+  let left = query.rowsMax
   for (const one of hours) {
-    if (room <= 0) break
+    if (left <= 0) break
     if (isSliceOver()) yield
-    const isWhole = one.counts.length <= room
+    const isWhole = one.counts.length <= left
     parts.push(
       isWhole
         ? (one.json ??= jsonOfHour(one.hour, one.counts))
-        : jsonOfHour(one.hour, one.counts.slice(0, room)),
+        : jsonOfHour(one.hour, one.counts.slice(0, left)),
     )
-    room -= one.counts.length
+    left -= one.counts.length
   }
   return { ...sums, rowsJson: `[${parts.join(',')}]` }
 }

@@ -243,18 +243,18 @@ function positionOf({ occurredAtMs, seq }: StoredEvent): { occurredAtMs: number;
  * part of a text stays a part of it.
  */
 export function textMatcher(part: string): (json: string) => boolean {
-  const wanted = part.toUpperCase()
+  const upper = part.toUpperCase()
   const escaped = JSON.stringify(part).slice(1, -1).toUpperCase()
   return (json) => {
     // A cheap check without false negatives. Its hit may be in names of fields or in numbers.
     if (!json.toUpperCase().includes(escaped)) return false
-    return holds(JSON.parse(json), wanted)
+    return holds(JSON.parse(json), upper)
   }
 }
 
-function holds(value: unknown, wanted: string): boolean {
-  if (typeof value === 'string') return value.toUpperCase().includes(wanted)
+function holds(value: unknown, upper: string): boolean {
+  if (typeof value === 'string') return value.toUpperCase().includes(upper)
   if (typeof value !== 'object' || value === null) return false
-  for (const inner of Object.values(value)) if (holds(inner, wanted)) return true
+  for (const inner of Object.values(value)) if (holds(inner, upper)) return true
   return false
 }

@@ -86,11 +86,11 @@ export interface RollupCounts {
 const indexes = [...members.filter(({ counted }) => counted).map(({ number }) => number), agentField]
 
 /** Opens only the columns that the requested fields need. */
-function wantedColumns(wanted: readonly number[] | null) {
-  const wants = (index: number): boolean => wanted === null || wanted.includes(index)
-  const counted = indexes.filter(wants)
-  const pairs = wants(classVendorField)
-  const durationsToo = wants(durationMember)
+function columnsFor(fields: readonly number[] | null) {
+  const needs = (index: number): boolean => fields === null || fields.includes(index)
+  const counted = indexes.filter(needs)
+  const pairs = needs(classVendorField)
+  const durationsToo = needs(durationMember)
   return ({ column }: Pick<PackedColumns, 'column'>) => ({
     types: column(member.type),
     sites: column(member.siteId),
@@ -99,8 +99,8 @@ function wantedColumns(wanted: readonly number[] | null) {
     counted: counted.map((index) => ({ index, codes: column(index) })),
     classes: pairs ? column(member.class) : null,
     vendors: pairs ? column(member.vendor) : null,
-    sessions: wants(distinctMember.session) ? column(member.sessionId) : null,
-    subjects: wants(distinctMember.subject) ? column(member.subject) : null,
+    sessions: needs(distinctMember.session) ? column(member.sessionId) : null,
+    subjects: needs(distinctMember.subject) ? column(member.subject) : null,
     tools: durationsToo ? column(member.tool) : null,
     durations: durationsToo ? column(extra.duration) : null,
   })
@@ -160,9 +160,9 @@ function countedGroups() {
   }
 }
 
-/** `wanted` are the fields whose values are counted, null for all. A query needs one or none. */
-export function rollupCounts(wanted: readonly number[] | null = null): RollupCounts {
-  const columnsOf = wantedColumns(wanted)
+/** `fields` are the fields whose values are counted, null for all. A query needs one or none. */
+export function rollupCounts(fields: readonly number[] | null = null): RollupCounts {
+  const columnsOf = columnsFor(fields)
   const { groupOf, dayOf, addValue, entries, groups, days } = countedGroups()
   let events = 0
 

@@ -40,7 +40,7 @@ export function siteCodes(
   org: number,
   siteIds: string[] | undefined,
 ): ReadonlySet<number> | null {
-  return codesOf(db, org, member.siteId, siteIds, (text, wanted) => text === wanted)
+  return codesOf(db, org, member.siteId, siteIds, (text, requested) => text === requested)
 }
 
 /** A requested type may end in `.*`. */
@@ -49,8 +49,8 @@ export function typeCodes(
   org: number,
   types: string[] | undefined,
 ): ReadonlySet<number> | null {
-  return codesOf(db, org, member.type, types, (text, wanted) =>
-    wanted.endsWith('.*') ? text.startsWith(wanted.slice(0, -1)) : text === wanted,
+  return codesOf(db, org, member.type, types, (text, requested) =>
+    requested.endsWith('.*') ? text.startsWith(requested.slice(0, -1)) : text === requested,
   )
 }
 
@@ -154,10 +154,10 @@ function codesOf(
   db: Database,
   org: number,
   index: number,
-  wanted: string[] | undefined,
-  fits: (text: string, wanted: string) => boolean,
+  requested: string[] | undefined,
+  fits: (text: string, requested: string) => boolean,
 ): ReadonlySet<number> | null {
-  if (wanted === undefined || wanted.length === 0) return null
+  if (requested === undefined || requested.length === 0) return null
   const terms = [...termTexts(db, org, index)]
-  return new Set(terms.filter(([, text]) => wanted.some((one) => fits(text, one))).map(([code]) => code))
+  return new Set(terms.filter(([, text]) => requested.some((one) => fits(text, one))).map(([code]) => code))
 }

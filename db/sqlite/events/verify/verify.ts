@@ -72,14 +72,14 @@ function* inSnapshots<T>(db: Database, check: Check<T>): Check<T> {
   }
 }
 
-interface Told {
+interface OrgCheck {
   print: (org: number, id: string) => number
   report: Report
   counted(events: number): void
   sizes: SliceSizes
 }
 
-function* verifyOrg(db: Database, num: number, { print, report, counted, sizes }: Told): Check {
+function* verifyOrg(db: Database, num: number, { print, report, counted, sizes }: OrgCheck): Check {
   const org = readOrg(db, num)
   const damaged = yield* verifyBlocks(db, org, report, sizes.verifiedBlocks)
   counted(yield* verifyRollups(db, num, damaged, report, sizes.countedBlocks))

@@ -93,8 +93,9 @@ export function appender(
 function requireWhole(event: EventRecord): void {
   const { id, siteId, sessionId, type, outcome, json, occurredAtMs } = event
   const named = typeof id === 'string' && typeof siteId === 'string' && typeof sessionId === 'string'
-  const told = typeof type === 'string' && typeof outcome === 'string' && Number.isSafeInteger(occurredAtMs)
-  if (!named || !told) throw new StoreError('internal', 'an event lacks a required field')
+  const described =
+    typeof type === 'string' && typeof outcome === 'string' && Number.isSafeInteger(occurredAtMs)
+  if (!named || !described) throw new StoreError('internal', 'an event lacks a required field')
   if (json.includes('\0')) throw new StoreError('internal', 'the text of an event contains a NUL')
 }
 

@@ -93,9 +93,9 @@ export function* visitSessions(
 ): Sliced<void> {
   const { db, org, hashSeed } = log
   const idsByText = new Map(ids.map((id) => [JSON.stringify(id), id]))
-  const wanted = codesOf(ids, hashSeed)
+  const clause = codesOf(ids, hashSeed)
   const bounds = { sinceMs: -Infinity, before: { occurredAtMs: Infinity, seq: 0 }, ceilingSeq }
-  const parts = partsOf(db, org, [wanted], 0).filter((part) => overlaps(part, bounds))
+  const parts = partsOf(db, org, [clause], 0).filter((part) => overlaps(part, bounds))
   for (const [index, part] of parts.sort(newestFirst).entries()) {
     if (isSliceOver()) yield
     for (const zone of newestZones(part, bounds)) {
@@ -103,36 +103,36 @@ export function* visitSessions(
       for (const [text, id] of idsByText) {
         if (visitor.wants(id, left)) continue
         idsByText.delete(text)
-        forget(wanted, hashSeed, id)
+        forget(clause, hashSeed, id)
       }
       if (idsByText.size === 0) return
       if (isSliceOver()) yield
       const block = readBlock(db, zone)
       if (block === null) continue
-      const takes = (row: number) => part.mayMatch(zone, row) && block.firstSeq + row <= ceilingSeq
-      visitBlock(block, zone, takes, wanted.codes, idsByText, visitor)
+      const isIncluded = (row: number) => part.mayMatch(zone, row) && block.firstSeq + row <= ceilingSeq
+      visitBlock(block, zone, isIncluded, clause.codes, idsByText, visitor)
       visitor.block()
     }
   }
 }
 
-interface Wanted {
+interface SessionClause {
   member: number
   codes: Set<number>
   hashed: Map<number, Set<string>> // code -> the sessions that have it, hardly ever more than one
 }
 
-function codesOf(ids: string[], hashSeed: number): Wanted {
-  const wanted: Wanted = { member: member.sessionId, codes: new Set(), hashed: new Map() }
+function codesOf(ids: string[], hashSeed: number): SessionClause {
+  const clause: SessionClause = { member: member.sessionId, codes: new Set(), hashed: new Map() }
   for (const id of ids) {
     const code = hashCode(id, hashSeed)
-    wanted.codes.add(code)
-    wanted.hashed.set(code, (wanted.hashed.get(code) ?? new Set()).add(id))
+    clause.codes.add(code)
+    clause.hashed.set(code, (clause.hashed.get(code) ?? new Set()).add(id))
   }
-  return wanted
+  return clause
 }
 
-function forget({ codes, hashed }: Wanted, hashSeed: number, id: string): void {
+function forget({ codes, hashed }: SessionClause, hashSeed: number, id: string): void {
   const code = hashCode(id, hashSeed)
   const sessions = hashed.get(code)
   sessions?.delete(id)
@@ -142,7 +142,7 @@ function forget({ codes, hashed }: Wanted, hashSeed: number, id: string): void {
 function visitBlock(
   block: OpenBlock,
   zone: Zone,
-  takes: (row: number) => boolean,
+  isIncluded: (row: number) => boolean,
   codes: ReadonlySet<number>,
   idsByText: ReadonlyMap<string, string>,
   visitor: Visitor,
@@ -157,7 +157,7 @@ function visitBlock(
   const trusts = block.codes(member.trust)
   const found = new Map<string, SessionRow[]>()
   for (let row = 0; row < block.rows; row++) {
-    if (!codes.has(sessions[row]!) || types[row] === 0 || !takes(row)) continue
+    if (!codes.has(sessions[row]!) || types[row] === 0 || !isIncluded(row)) continue
     const id = idsByText.get(block.session(row)) // a code alone is ambiguous
     if (id === undefined) continue
     const one: SessionRow = {
