@@ -21,7 +21,7 @@ const modules: Record<string, string[]> = {
     'open-block.ts',
     'texts.ts',
   ],
-  'db/sqlite/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-filter.ts', 'id-run.ts'],
+  'db/sqlite/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-run.ts'],
   'db/sqlite/events/delete': ['delete.ts', 'expire.ts'],
   'db/sqlite/events/index': ['filter-codes.ts', 'positions.ts', 'posting.ts', 'seal.ts'],
   'db/sqlite/events/read': [
@@ -47,7 +47,6 @@ const modules: Record<string, string[]> = {
     'connection.ts',
     'failure.ts',
     'files.ts',
-    'folder-watch.ts',
     'lock.ts',
     'missing-data.ts',
     'reserve.ts',

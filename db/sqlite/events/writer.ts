@@ -1,7 +1,13 @@
 /** The writing half of the event engine: stages batches, writes and merges blocks at commit, does due maintenance. */
 import { StoreError } from '../../contract/errors.ts'
 import { appender, type Appender } from './write/append.ts'
-import { deleteBlock, readWholeBlock, writeBlock, zonesBetween } from './blocks/block-table.ts'
+import {
+  type BlockSpan,
+  deleteBlock,
+  readWholeBlock,
+  writeBlock,
+  zonesBetween,
+} from './blocks/block-table.ts'
 import { dropRollups, type StepBounds } from './delete/expire.ts'
 import { dedupe, type Dedupe } from './dedupe/dedupe.ts'
 import { eraseMarks, fingerprintOf, fingerprints, readSeed, storedIds } from './dedupe/fingerprints.ts'
@@ -9,7 +15,7 @@ import { filterBackfill, sealer, type Sealer } from './index/seal.ts'
 import { fold, isFoldDue } from './rollups/fold.ts'
 import { openIds } from './blocks/texts.ts'
 import { inTransaction } from '../file/connection.ts'
-import { openOrgs, smallBlockEvents, type OrgState, type SmallBlock } from './write/org-state.ts'
+import { openOrgs, smallBlockEvents, type OrgState } from './write/org-state.ts'
 import {
   blockEventsMax,
   columnCount,
@@ -153,7 +159,7 @@ function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) =
 const smallBlocksMax = 64
 
 /** Records a block that was just written and merges blocks when it pays. Returns whether any block changed. */
-function mergeAfter(db: Database, org: OrgState, written: SmallBlock): boolean {
+function mergeAfter(db: Database, org: OrgState, written: BlockSpan): boolean {
   const isSmall = written.events < smallBlockEvents
   let merged = false
   if (isSmall) org.small.push(written)

@@ -91,6 +91,30 @@ export function zonesFrom(db: Database, org: number, place: number, limit: numbe
     .all(Math.max(place, placeOf(org, 0)), placeOf(org, seqMax), limit)
 }
 
+/** The key of a block and its number of events. */
+export type BlockSpan = Pick<Zone, 'place' | 'events'>
+
+/** The newest blocks of an organization, newest first. */
+export function newestBlocks(db: Database, org: number, limit: number): BlockSpan[] {
+  return db
+    .query<BlockSpan, [number, number, number]>(
+      'SELECT place, events FROM event_block WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT ?',
+    )
+    .all(placeOf(org, 0), placeOf(org + 1, 0), limit)
+}
+
+export function lastSeqOf(block: BlockSpan | undefined): number {
+  return block === undefined ? 0 : seqOf(block.place) + block.events - 1
+}
+
+/** The newest arrival number of an organization in a reader's snapshot. */
+export function storedLastSeq(db: Database, org: number): number {
+  const floor = db
+    .query<{ last: number }, [number]>('SELECT last_seq AS last FROM event_org WHERE num = ?')
+    .get(org)
+  return Math.max(floor?.last ?? 0, lastSeqOf(newestBlocks(db, org, 1)[0]))
+}
+
 /** The key of the block that holds a seq, or the seq's own key when none does. */
 export function firstPlace(db: Database, org: number, seq: number): number {
   const place = placeOf(org, seq)

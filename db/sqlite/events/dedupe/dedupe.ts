@@ -1,5 +1,5 @@
 /** Exact dedupe as a log-structured tree: memory table, Bloom filter, sorted runs, then the stored id. */
-import { idFilter, newRunBits, type IdFilter } from './id-filter.ts'
+import { idFilter, newRunBits, type IdFilter } from './id-run.ts'
 import { chunkOf, chunksPerRun, packEntry, runIds, runLookup, type RunSpan } from './id-run.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
 import type { Database } from 'bun:sqlite'

@@ -1,10 +1,10 @@
 /** Reads events in arrival order: the tail that live streams and webhooks follow, and counts of a range. */
+import { storedLastSeq } from '../blocks/block-table.ts'
 import { textMatcher } from './page.ts'
 import { readBlock } from '../blocks/open-block.ts'
 import { seqOf } from '../blocks/block.ts'
 import { partsOf } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import { storedLastSeq } from '../write/org-state.ts'
 import type { Database } from 'bun:sqlite'
 import type { EventCountQuery, EventTail, EventTailQuery, StoredEvent } from '../../../contract/store.ts'
 import type { Clause } from '../index/filter-codes.ts'

@@ -1,5 +1,5 @@
 /** Verifies each block alone: checksum, columns, texts and ids. */
-import { firstPlace, readWholeBlock, zonesFrom, type Zone } from '../blocks/block-table.ts'
+import { type Zone, firstPlace, readWholeBlock, storedLastSeq, zonesFrom } from '../blocks/block-table.ts'
 import {
   type BlockContent,
   blockChecksum,
@@ -13,7 +13,6 @@ import {
 } from '../blocks/block.ts'
 import { joinText } from '../blocks/texts.ts'
 import { isHash, member, fieldAt } from '../blocks/fields.ts'
-import { storedLastSeq } from '../write/org-state.ts'
 import type { Database } from 'bun:sqlite'
 
 /** What the checks of `verify.ts` share: the organization, and how to report a fault. */

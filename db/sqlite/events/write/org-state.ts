@@ -3,6 +3,7 @@
  * tables.
  */
 import { StoreError } from '../../../contract/errors.ts'
+import { lastSeqOf, newestBlocks, type BlockSpan } from '../blocks/block-table.ts'
 import { countUnfolded } from '../rollups/fold.ts'
 import {
   type StagedBlock,
@@ -22,11 +23,6 @@ import type { EventRecord, GuardRail } from '../../../contract/store.ts'
 /** Blocks below this many events are merged with their neighbours (writer.ts). */
 export const smallBlockEvents = 128
 
-export interface SmallBlock {
-  place: number
-  events: number
-}
-
 export interface OrgState {
   num: number
   lastSeq: number // of staged events
@@ -36,7 +32,7 @@ export interface OrgState {
   unfolded: RollupCounts
   terms: Terms
   staged: StagedBlock[]
-  small: SmallBlock[] // the small blocks at the end, consecutive and in one segment
+  small: BlockSpan[] // the small blocks at the end, consecutive and in one segment
 }
 
 /** Organizations in memory; the terms of a hostile one take about 5 MB. */
@@ -66,7 +62,7 @@ export function openOrgs(db: Database, hashSeed: number): Orgs {
 
   function load(orgId: string): OrgState {
     const { num, last, folded, segments } = find.get(orgId) ?? create(orgId)
-    const small: SmallBlock[] = []
+    const small: BlockSpan[] = []
     const newest = newestBlocks(db, num, 64)
     const storedSeq = Math.max(last, lastSeqOf(newest[0]))
     for (const block of endsSegment(storedSeq) ? [] : newest) {
@@ -106,26 +102,6 @@ export function openOrgs(db: Database, hashSeed: number): Orgs {
     },
     forget: () => states.clear(),
   }
-}
-
-function newestBlocks(db: Database, org: number, limit: number): SmallBlock[] {
-  return db
-    .query<SmallBlock, [number, number, number]>(
-      'SELECT place, events FROM event_block WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT ?',
-    )
-    .all(placeOf(org, 0), placeOf(org + 1, 0), limit)
-}
-
-function lastSeqOf(block: SmallBlock | undefined): number {
-  return block === undefined ? 0 : seqOf(block.place) + block.events - 1
-}
-
-/** The newest arrival number of an organization in a reader's snapshot. */
-export function storedLastSeq(db: Database, org: number): number {
-  const floor = db
-    .query<{ last: number }, [number]>('SELECT last_seq AS last FROM event_org WHERE num = ?')
-    .get(org)
-  return Math.max(floor?.last ?? 0, lastSeqOf(newestBlocks(db, org, 1)[0]))
 }
 
 /** The interned texts of an organization, in the writer's memory and in `event_term`. */
