@@ -8,7 +8,7 @@ import type { ReaderOpening } from './reader.ts'
 import type { ReadVerbs } from './read-verbs.ts'
 import type { WriterOpening } from './writer.ts'
 import type { Sliced } from './slices.ts'
-import type { WriteVerbs } from './write-verbs.ts'
+import type { WriteVerbs } from './verbs.ts'
 
 export interface Threads {
   /** The names of the verbs, as the threads reported them when they opened. */

@@ -26,7 +26,7 @@ import {
   withReserve,
 } from '../file/reserve.ts'
 import { limitWal } from '../file/wal.ts'
-import { writeVerbs } from './write-verbs.ts'
+import { writeVerbs } from './verbs.ts'
 import { countHourMs, mergeCount, type IngestCount } from '../../contract/ingest-counts.ts'
 import { addIngestCounts } from '../registry/ingest-counts.ts'
 import type { Database } from 'bun:sqlite'
