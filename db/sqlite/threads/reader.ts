@@ -10,7 +10,7 @@ import { migrations, requireKnownSchema } from '../migrations/migrations.ts'
 import { compactEventReader } from '../events/reader.ts'
 import { giveWay, serve } from './port.ts'
 import { readSlots, type ReadSlots } from './read-slots.ts'
-import { readVerbs } from './read-verbs.ts'
+import { readVerbs } from './verbs.ts'
 
 export interface ReaderOpening {
   folder: string

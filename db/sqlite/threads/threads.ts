@@ -5,10 +5,9 @@ import { packAppend, type AppendOutcome, type PackedBatch } from './protocol.ts'
 import { readQueue } from './read-queue.ts'
 import type { Histogram } from '../../rules/histogram.ts'
 import type { ReaderOpening } from './reader.ts'
-import type { ReadVerbs } from './read-verbs.ts'
+import type { ReadVerbs, WriteVerbs } from './verbs.ts'
 import type { WriterOpening } from './writer.ts'
 import type { Sliced } from './slices.ts'
-import type { WriteVerbs } from './verbs.ts'
 
 export interface Threads {
   /** The names of the verbs, as the threads reported them when they opened. */

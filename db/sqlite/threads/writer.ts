@@ -9,8 +9,7 @@ import {
   openWriterConnection,
 } from '../file/connection.ts'
 import { failureLatch, storeError } from '../file/failure.ts'
-import { databasePath, makeFolder, settingAsidePath } from '../file/files.ts'
-import { watchFolder } from '../file/files.ts'
+import { databasePath, makeFolder, settingAsidePath, watchFolder } from '../file/files.ts'
 import { giveWay, serve } from './port.ts'
 import { headsKeeper } from '../audit/heads.ts'
 import { lockFolder, type FolderLock } from '../file/lock.ts'
