@@ -1,4 +1,4 @@
-/** Makes every response: JSON, errors, streamed text, and the headers all of them carry. */
+/** Makes every response: its media type, JSON, errors, streamed text, and the headers all of them carry. */
 import { AppError, errorBody, type ErrorCode, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { ownerOf, type RequestContext } from './request.ts'
