@@ -216,7 +216,7 @@ export interface InvitationStore {
 /** The second factor of an account: an encrypted TOTP seed, and the number of recovery codes left. */
 export interface SecondFactor {
   accountId: string
-  sealedSeed: string
+  encryptedSeed: string
   lastStep: number // the newest 30-second step used, so that no code works twice
   sinceMs: number
   recoveryLeft: number

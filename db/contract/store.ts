@@ -230,7 +230,7 @@ export interface Store extends IdentityStore {
   secret(name: 'cursor'): Promise<string>
   health(): Promise<StoreHealth>
   /** How many secrets are encrypted with the key file of the data folder. */
-  sealedSecrets(): Promise<number>
+  encryptedSecrets(): Promise<number>
   times(): Promise<StoreTimes>
   /** Settles when the device has failed: every later write fails, and only a new process can read what is on disk. */
   broken: Promise<StoreError>

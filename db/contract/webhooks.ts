@@ -69,7 +69,7 @@ export interface Claim {
   delivery: Delivery
   pendingSinceMs: number // when it was scheduled or last replayed
   retryWaitsMs: number[] | null // of its endpoint; null: the server's
-  sealedSecrets: string[] // newest first; [] when its endpoint was deleted
+  encryptedSecrets: string[] // newest first; [] when its endpoint was deleted
   probe: boolean // one attempt at an endpoint that was paused for failing
   failingSinceMs: number | null // of its endpoint
 }
@@ -141,8 +141,8 @@ export interface Endpoint extends EndpointFilter {
   lastSuccessAtMs: number | null
   failingSinceMs: number | null // first failure since the last success
   nextProbeAtMs: number | null
-  sealedSecret: string
-  previousSealedSecret: string | null
+  encryptedSecret: string
+  previousEncryptedSecret: string | null
   previousUntilMs: number | null // the previous secret is valid until then
 }
 
@@ -171,8 +171,8 @@ interface EndpointCommand {
 }
 
 export interface OrgSecret {
-  sealedSecret: string
-  previousSealedSecret: string | null
+  encryptedSecret: string
+  previousEncryptedSecret: string | null
   previousUntilMs: number | null
 }
 
@@ -255,11 +255,11 @@ export interface WebhookStore {
   }): Promise<number>
 
   /** The organization's signing secret. Stores the passed one when there is none. */
-  orgSecret(command: { orgId: string; sealedIfNone: string; audit: AuditEntry }): Promise<OrgSecret>
+  orgSecret(command: { orgId: string; encryptedIfNone: string; audit: AuditEntry }): Promise<OrgSecret>
   findOrgSecret(orgId: string): Promise<OrgSecret | null>
   rotateOrgSecret(command: {
     orgId: string
-    sealedSecret: string
+    encryptedSecret: string
     previousUntilMs: number
     audit: AuditEntry
   }): Promise<void>
@@ -284,7 +284,7 @@ export interface WebhookStore {
    */
   moveEndpoint(command: EndpointCommand & { position: number; until: number | null }): Promise<Endpoint>
   rotateEndpointSecret(
-    command: EndpointCommand & { sealedSecret: string; previousUntilMs: number },
+    command: EndpointCommand & { encryptedSecret: string; previousUntilMs: number },
   ): Promise<Endpoint>
   /** Its pending deliveries become dead letters; its alert rules are deleted. */
   deleteEndpoint(command: EndpointCommand): Promise<void>

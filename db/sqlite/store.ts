@@ -91,7 +91,7 @@ async function storeOver(threads: Threads): Promise<SqliteStore> {
       dropReserve: whileOpen(threads.dropReserve),
     },
     health: () => call('health'),
-    sealedSecrets: () => call('sealedSecrets'),
+    encryptedSecrets: () => call('encryptedSecrets'),
     times: whileOpen(async () => ({ commit: await threads.commitTimes(), append: queue.times() })),
     secret: whileOpen(secrets(call)),
     broken: broken.promise,

@@ -1,6 +1,6 @@
 /**
- * Commands that work on the data: parameters from options, work where the folder is held, the answer as text. Also finds
- * the organizations, accounts and keys that commands name.
+ * Commands that work on the data: parameters from options, work where the folder is held, the answer as text. Also
+ * finds the organizations, accounts and keys that commands name.
  */
 import { systemClock } from '../clock.ts'
 import { listenText, reachableHost, type ListenAddress } from '../http/address.ts'

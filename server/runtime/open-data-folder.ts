@@ -50,7 +50,7 @@ export async function openDataFolder(
 /** Throws when a lost key would be replaced, because a new one silently makes every encrypted secret useless. */
 async function requireKeyFile(dataDir: string, store: Store): Promise<void> {
   if (existsSync(join(dataDir, keyFileName))) return
-  const count = await store.sealedSecrets()
+  const count = await store.encryptedSecrets()
   if (count === 0) return
   const message = `the key file ${keyFileName} is missing, and the database holds secrets encrypted under it (${count})`
   throw new StoreError('incomplete', message)

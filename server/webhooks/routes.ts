@@ -131,24 +131,24 @@ async function requestView(
   atMs: number,
 ) {
   const { id, orgId, endpointId, url, body } = delivery
-  const sealedSecrets = await sealedSecretsOf(store, orgId, endpointId)
-  const headers = requestHeaders(webhooks, { delivery, sealedSecrets }, atMs)
+  const encryptedSecrets = await encryptedSecretsOf(store, orgId, endpointId)
+  const headers = requestHeaders(webhooks, { delivery, encryptedSecrets }, atMs)
   return { id, method: 'POST', url, at: isoTime(atMs), headers, body }
 }
 
 export type RequestView = Awaited<ReturnType<typeof requestView>>
 
-async function sealedSecretsOf(
+async function encryptedSecretsOf(
   store: Pick<Store, 'webhooks'>,
   orgId: string,
   endpointId: string | null,
 ): Promise<string[]> {
   if (endpointId === null) {
     const found = await store.webhooks.findOrgSecret(orgId)
-    return found === null ? [] : [found.sealedSecret]
+    return found === null ? [] : [found.encryptedSecret]
   }
   const found = await store.webhooks.endpoint({ orgId, id: endpointId })
-  return found === null ? [] : [found.endpoint.sealedSecret]
+  return found === null ? [] : [found.endpoint.encryptedSecret]
 }
 
 /** For operators only, because only they can confirm the clock. */

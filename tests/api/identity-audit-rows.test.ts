@@ -212,7 +212,7 @@ const calls: { [route: string]: Prepare } = {
     const who = await person(server, org, 'owner')
     const act = { action: 'account.second_factor_set', target: who.id }
     await server.store.secondFactors.set({
-      factor: { accountId: who.id, sealedSeed: 'never opened', lastStep: 0, sinceMs: 0 },
+      factor: { accountId: who.id, encryptedSeed: 'never opened', lastStep: 0, sinceMs: 0 },
       recoveryHashes: [],
       audit: auditEntry({ orgId: org.id, actor: 'cli' }, act, server.clock.now()),
     })

@@ -93,7 +93,7 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
     const { id, email } = await makeAccount(server, server.org, 'viewer')
     const act = { action: 'account.second_factor_set', target: id }
     const audit = auditEntry({ orgId: server.org.id, actor: 'cli' }, act, server.clock.now())
-    const factor = { accountId: id, sealedSeed: 'sealed', lastStep: 0, sinceMs: 0 }
+    const factor = { accountId: id, encryptedSeed: 'sealed', lastStep: 0, sinceMs: 0 }
     await server.store.secondFactors.set({ factor, recoveryHashes: ['x'], audit })
     return { email }
   },

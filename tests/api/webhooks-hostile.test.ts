@@ -227,7 +227,7 @@ test('a suspended process is not a failure of the receiver', async () => {
     lane: 'x',
     delivery: { ...delivery, url: `${receiver.url}/hang` },
     pendingSinceMs: 0,
-    sealedSecrets: [],
+    encryptedSecrets: [],
     probe: false,
     failingSinceMs: null,
   }

@@ -66,7 +66,7 @@ function send(url: string, by = through('us%20er:p%40ss')) {
     lane: 'lane',
     delivery,
     pendingSinceMs: 0,
-    sealedSecrets: [],
+    encryptedSecrets: [],
   }
   return attempt(parts, { ...claim, probe: false, failingSinceMs: null }, new AbortController().signal)
 }

@@ -142,7 +142,7 @@ export const invitationCases: Cases = {
 export const proofCases: Cases = {
   async 'a step and a recovery code sign in once, also when asked twice at once'({ store, orgId }) {
     const account = await member(store, orgId)
-    const factor = { accountId: account.id, sealedSeed: 'v1.x', lastStep: 7, sinceMs: noon }
+    const factor = { accountId: account.id, encryptedSeed: 'v1.x', lastStep: 7, sinceMs: noon }
     const audit = makeAudit(orgId)
     await writesOnce(store, audit, () =>
       store.secondFactors.set({ factor, recoveryHashes: ['a', 'b'], audit }),
@@ -158,7 +158,7 @@ export const proofCases: Cases = {
   },
   async 'setting it again replaces codes, and taking it away takes them along'({ store, orgId }) {
     const account = await member(store, orgId)
-    const factor = { accountId: account.id, sealedSeed: 'v1.x', lastStep: 0, sinceMs: noon }
+    const factor = { accountId: account.id, encryptedSeed: 'v1.x', lastStep: 0, sinceMs: noon }
     const set = (recoveryHashes: string[]) =>
       store.secondFactors.set({ factor, recoveryHashes, audit: makeAudit(orgId) })
     await set(['a', 'b'])

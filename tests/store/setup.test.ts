@@ -82,12 +82,12 @@ test('an endpoint keeps what it has; another secret is taken over and the old on
   expect(await did(org('acme', endpoint('types = ["authz.*"]')))).toContain('endpoint changed')
   const { id: orgId } = (await store.orgs.find('acme'))!
   const [kept] = await store.webhooks.endpoints(orgId)
-  const { id, sealedSecret, previousSealedSecret, types } = kept!.endpoint
+  const { id, encryptedSecret, previousEncryptedSecret, types } = kept!.endpoint
   const clear = lazySecretBox(temp.join('data')).decrypt(
     secretPurpose({ orgId, endpointId: id }),
-    sealedSecret,
+    encryptedSecret,
   )
-  expect([clear === secret, previousSealedSecret !== null, types]).toEqual([true, true, ['authz.*']])
+  expect([clear === secret, previousEncryptedSecret !== null, types]).toEqual([true, true, ['authz.*']])
 })
 
 test('an endpoint has its own waits, changes them and loses them; a wrong list is named with its place', async () => {

@@ -114,7 +114,11 @@ export const endpointCases: Cases = {
       released: [],
       claim: makeClaim('p2'),
     })
-    expect(claim).toMatchObject({ delivery: { id: 'ep_p-1' }, sealedSecrets: ['sealed-ep_p'], probe: false })
+    expect(claim).toMatchObject({
+      delivery: { id: 'ep_p-1' },
+      encryptedSecrets: ['sealed-ep_p'],
+      probe: false,
+    })
     const failed: Outcome = {
       deliveryId: 'ep_p-1',
       leaseId: 'p2',
@@ -178,7 +182,7 @@ export const endpointCases: Cases = {
     const command = { orgId, endpointId: 'ep_s', now: 9_100 }
     await store.webhooks.rotateEndpointSecret({
       ...command,
-      sealedSecret: 'newer',
+      encryptedSecret: 'newer',
       previousUntilMs: 9_200,
       audit: makeAudit(orgId),
     })
@@ -188,14 +192,14 @@ export const endpointCases: Cases = {
       released: [],
       claim: makeClaim('s1', { leaseMs: 10 }),
     })
-    expect(first[0]?.sealedSecrets).toEqual(['newer', 'sealed-ep_s'])
+    expect(first[0]?.encryptedSecrets).toEqual(['newer', 'sealed-ep_s'])
     const second = await store.webhooks.recordAndClaim({
       now: 9_200,
       outcomes: [],
       released: [],
       claim: makeClaim('s2'),
     })
-    expect(second[0]?.sealedSecrets).toEqual(['newer'])
+    expect(second[0]?.encryptedSecrets).toEqual(['newer'])
     await store.webhooks.deleteEndpoint({ ...command, audit: makeAudit(orgId) })
     expect(await store.webhooks.endpoint({ orgId, id: 'ep_s' })).toBeNull()
     expect((await stateOf(store, orgId, 'ep_s-2')).delivery).toMatchObject({
@@ -218,7 +222,7 @@ export const webhookAuditCases: Cases = {
     await once(webhooks.resumeEndpoint, command())
     await writesNothing(store, orgId, () => webhooks.resumeEndpoint(command()))
     await once(webhooks.moveEndpoint, { ...command(), position: 0, until: null })
-    await once(webhooks.rotateEndpointSecret, { ...command(), sealedSecret: 's', previousUntilMs: 9 })
+    await once(webhooks.rotateEndpointSecret, { ...command(), encryptedSecret: 's', previousUntilMs: 9 })
     await once(webhooks.deleteEndpoint, command())
     const gone = await writesNothing(store, orgId, () => failure(webhooks.pauseEndpoint(command())))
     expect(gone.kind).toBe('not_found')
@@ -227,16 +231,16 @@ export const webhookAuditCases: Cases = {
   async 'the secret of an organization is made once, and rotation keeps the one before'({ store, orgId }) {
     const { webhooks } = store
     expect(await webhooks.findOrgSecret(orgId)).toBeNull()
-    const rotate = { orgId, sealedSecret: 'two', previousUntilMs: 9, audit: makeAudit(orgId) }
+    const rotate = { orgId, encryptedSecret: 'two', previousUntilMs: 9, audit: makeAudit(orgId) }
     const early = await writesNothing(store, orgId, () => failure(webhooks.rotateOrgSecret(rotate)))
     expect(early.kind).toBe('not_found')
     const audit = makeAudit(orgId)
-    await writesOnce(store, audit, () => webhooks.orgSecret({ orgId, sealedIfNone: 'one', audit }))
-    const again = { orgId, sealedIfNone: 'other', audit: makeAudit(orgId) }
+    await writesOnce(store, audit, () => webhooks.orgSecret({ orgId, encryptedIfNone: 'one', audit }))
+    const again = { orgId, encryptedIfNone: 'other', audit: makeAudit(orgId) }
     const kept = await writesNothing(store, orgId, () => webhooks.orgSecret(again))
-    expect(kept).toEqual({ sealedSecret: 'one', previousSealedSecret: null, previousUntilMs: null })
+    expect(kept).toEqual({ encryptedSecret: 'one', previousEncryptedSecret: null, previousUntilMs: null })
     await writesOnce(store, rotate.audit, () => webhooks.rotateOrgSecret(rotate))
-    const rotated = { sealedSecret: 'two', previousSealedSecret: 'one', previousUntilMs: 9 }
+    const rotated = { encryptedSecret: 'two', previousEncryptedSecret: 'one', previousUntilMs: 9 }
     expect(await webhooks.findOrgSecret(orgId)).toEqual(rotated)
   },
 

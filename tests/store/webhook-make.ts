@@ -60,8 +60,8 @@ export const makeEndpoint = (orgId: string, id: string, more: Partial<Endpoint> 
   lastSuccessAtMs: null,
   failingSinceMs: null,
   nextProbeAtMs: null,
-  sealedSecret: `sealed-${id}`,
-  previousSealedSecret: null,
+  encryptedSecret: `sealed-${id}`,
+  previousEncryptedSecret: null,
   previousUntilMs: null,
   ...more,
 })

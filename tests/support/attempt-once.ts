@@ -31,7 +31,7 @@ for (const url of process.argv.slice(2)) {
     lane: 'lane',
     delivery,
     pendingSinceMs: 0,
-    sealedSecrets: [],
+    encryptedSecrets: [],
   }
   const result = await attempt(
     parts,

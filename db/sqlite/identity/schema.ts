@@ -102,7 +102,7 @@ export const invitation = sqliteTable('invitation', {
 
 export const secondFactor = sqliteTable('second_factor', {
   accountId: text('account_id').primaryKey().notNull(),
-  sealedSeed: text('sealed_seed').notNull(),
+  encryptedSeed: text('sealed_seed').notNull(),
   lastStep: integer('last_step').notNull(),
   sinceMs: integer('since_ms').notNull(),
 })

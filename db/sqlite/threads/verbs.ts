@@ -100,7 +100,7 @@ export const readVerbs = {
   'sessions.page': ({ events }: ReadContext, query: SessionPageQuery) => events.sessionPage(query),
   'sessions.story': ({ events }: ReadContext, query: SessionStoryQuery) => events.sessionStory(query),
   health,
-  sealedSecrets,
+  encryptedSecrets,
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 
 export type ReadVerbs = typeof readVerbs
@@ -167,7 +167,7 @@ function fileBytes(path: string): number {
 }
 
 /** Encrypted secrets in any table, which need the data folder's secret.key. */
-function sealedSecrets({ db }: ReadContext): number {
+function encryptedSecrets({ db }: ReadContext): number {
   const columns = db
     .query<{ table: string; column: string }, []>(
       `SELECT t.name AS "table", c.name AS "column" FROM sqlite_schema t, pragma_table_info(t.name) c

@@ -140,8 +140,8 @@ export function rotateEndpointSecret(
   command: Command<'rotateEndpointSecret'>,
 ): Endpoint {
   return change(context, command, (before) => ({
-    sealedSecret: command.sealedSecret,
-    previousSealedSecret: before.sealedSecret,
+    encryptedSecret: command.encryptedSecret,
+    previousEncryptedSecret: before.encryptedSecret,
     previousUntilMs: command.previousUntilMs,
   }))
 }
@@ -214,10 +214,10 @@ export function startProbes({ db, orm }: WriteContext, command: Command<'startPr
 
 /** Each organization has one signing secret, encrypted. The previous one also signs until its overlap ends. */
 export function orgSecret({ db, orm }: WriteContext, command: Command<'orgSecret'>): OrgSecret {
-  const { orgId, sealedIfNone, audit } = command
+  const { orgId, encryptedIfNone, audit } = command
   const made = orm
     .insert(orgSecretTable)
-    .values({ orgId, sealedSecret: sealedIfNone })
+    .values({ orgId, encryptedSecret: encryptedIfNone })
     .onConflictDoNothing()
     .returning({ orgId: orgSecretTable.orgId })
     .all()
@@ -230,11 +230,11 @@ export function findOrgSecret({ orm }: ReadContext, orgId: string): OrgSecret | 
 }
 
 export function rotateOrgSecret({ db, orm }: WriteContext, command: Command<'rotateOrgSecret'>): void {
-  const { orgId, sealedSecret, previousUntilMs, audit } = command
+  const { orgId, encryptedSecret, previousUntilMs, audit } = command
   const before = requireSecret(orm, orgId)
   orm
     .update(orgSecretTable)
-    .set({ sealedSecret, previousSealedSecret: before.sealedSecret, previousUntilMs })
+    .set({ encryptedSecret, previousEncryptedSecret: before.encryptedSecret, previousUntilMs })
     .where(eq(orgSecretTable.orgId, orgId))
     .run()
   appendAudit(db, audit)
@@ -249,6 +249,6 @@ function requireSecret(orm: WriteContext['orm'], orgId: string): OrgSecret {
 function findSecret(orm: WriteContext['orm'], orgId: string): OrgSecret | null {
   const found = orm.select().from(orgSecretTable).where(eq(orgSecretTable.orgId, orgId)).get()
   if (found === undefined) return null
-  const { sealedSecret, previousSealedSecret, previousUntilMs } = found
-  return { sealedSecret, previousSealedSecret, previousUntilMs }
+  const { encryptedSecret, previousEncryptedSecret, previousUntilMs } = found
+  return { encryptedSecret, previousEncryptedSecret, previousUntilMs }
 }

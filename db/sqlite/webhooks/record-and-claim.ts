@@ -245,8 +245,8 @@ interface Leased extends Delivery {
 }
 
 interface Signer {
-  sealedSecret: string
-  previousSealedSecret: string | null
+  encryptedSecret: string
+  previousEncryptedSecret: string | null
   previousUntilMs: number | null
   failingSinceMs: number | null
   retryWaits: string | null // JSON
@@ -262,7 +262,7 @@ function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now
   const { leaseId } = request
   const { seq: _seq, lane, pendingSinceMs, probe, ...delivery } = leased
   const { orgId, endpointId } = delivery
-  const columns = `sealed_secret AS sealedSecret, previous_sealed_secret AS previousSealedSecret,
+  const columns = `sealed_secret AS encryptedSecret, previous_sealed_secret AS previousEncryptedSecret,
     previous_until_ms AS previousUntilMs`
   const signer =
     endpointId === null
@@ -278,14 +278,14 @@ function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now
              FROM webhook_endpoint WHERE id = ?`,
           )
           .get(endpointId)
-  const sealedSecrets = signer === null ? [] : [signer.sealedSecret]
-  if (signer?.previousSealedSecret && (signer.previousUntilMs ?? 0) > now) {
-    sealedSecrets.push(signer.previousSealedSecret)
+  const encryptedSecrets = signer === null ? [] : [signer.encryptedSecret]
+  if (signer?.previousEncryptedSecret && (signer.previousUntilMs ?? 0) > now) {
+    encryptedSecrets.push(signer.previousEncryptedSecret)
   }
   const failingSinceMs = signer?.failingSinceMs ?? null
   const retryWaitsMs = signer?.retryWaits ? (JSON.parse(signer.retryWaits) as number[]) : null
   const about = { leaseId, lane, isAhead, delivery, pendingSinceMs, retryWaitsMs }
-  return { ...about, sealedSecrets, probe: probe === 1, failingSinceMs }
+  return { ...about, encryptedSecrets, probe: probe === 1, failingSinceMs }
 }
 
 interface OpenLane extends DueLane {

@@ -5,8 +5,8 @@ import type { DeliveryStatus, Endpoint, PauseReason, RuleKind } from '../../cont
 
 export const orgSecretTable = sqliteTable('webhook_org_secret', {
   orgId: text('org_id').primaryKey().notNull(),
-  sealedSecret: text('sealed_secret').notNull(),
-  previousSealedSecret: text('previous_sealed_secret'),
+  encryptedSecret: text('sealed_secret').notNull(),
+  previousEncryptedSecret: text('previous_sealed_secret'),
   previousUntilMs: integer('previous_until_ms'),
 })
 
@@ -32,8 +32,8 @@ export const endpointTable = sqliteTable('webhook_endpoint', {
   lastSuccessAtMs: integer('last_success_at_ms'),
   failingSinceMs: integer('failing_since_ms'),
   nextProbeAtMs: integer('next_probe_at_ms'),
-  sealedSecret: text('sealed_secret').notNull(),
-  previousSealedSecret: text('previous_sealed_secret'),
+  encryptedSecret: text('sealed_secret').notNull(),
+  previousEncryptedSecret: text('previous_sealed_secret'),
   previousUntilMs: integer('previous_until_ms'),
   replayUntil: integer('replay_until'),
   resumePosition: integer('resume_position'),

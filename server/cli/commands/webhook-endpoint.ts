@@ -1,5 +1,6 @@
 /**
- * `sightglass webhook`, the part about endpoints: adds, lists, pauses, resumes and removes them. The other webhook commands use its helpers.
+ * `sightglass webhook`, the part about endpoints: adds, lists, pauses, resumes and removes them. The other webhook
+ * commands use its helpers.
  */
 import { textOf, textOrNull, textsOf, type Params, type Work } from '../../runtime/work.ts'
 import {

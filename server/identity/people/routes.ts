@@ -117,9 +117,9 @@ function secondFactorRoutes(services: AccountRoutesServices) {
         const step = stepOf(draft.seed, code.replace(/\s/g, ''), now)
         if (step === null) throw wrongField('code', 'This is not the current code of the app.')
         const { codes, hashes } = newRecoveryCodes()
-        const sealedSeed = webhooks.box.encrypt(seedPurpose, draft.seed)
+        const encryptedSeed = webhooks.box.encrypt(seedPurpose, draft.seed)
         await store.secondFactors.set({
-          factor: { accountId: view.account.id, sealedSeed, lastStep: step, sinceMs: now },
+          factor: { accountId: view.account.id, encryptedSeed, lastStep: step, sinceMs: now },
           recoveryHashes: hashes,
           audit: entry(services, view, 'account.second_factor_set', view.account.id),
         })

@@ -46,8 +46,8 @@ export function providerRoutes(services: ProviderRoutesServices) {
       if (provider === null) throw noProvider()
       try {
         const { url, authorization } = await provider.begin(redirectUrl(request))
-        const sealed = briefCipher.encrypt(purpose, { ...authorization, untilMs: clock.now() + requestMs })
-        return redirect(url, requestCookie(request, sealed, requestMs))
+        const encrypted = briefCipher.encrypt(purpose, { ...authorization, untilMs: clock.now() + requestMs })
+        return redirect(url, requestCookie(request, encrypted, requestMs))
       } catch (error) {
         log.warn('provider_failed', { at: 'start', message: String(error) })
         return refuse(request, 'unreachable')
@@ -99,11 +99,11 @@ function authorizationOf(
   request: Request,
 ): AuthorizationRequest | null {
   const cookies = (request.headers.get('cookie') ?? '').split(';').map((part) => part.trim())
-  const sealed = cookies.find((part) => part.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
+  const encrypted = cookies.find((part) => part.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
   const authorization =
-    sealed === undefined
+    encrypted === undefined
       ? null
-      : (briefCipher.decrypt(purpose, sealed) as (AuthorizationRequest & { untilMs: number }) | null)
+      : (briefCipher.decrypt(purpose, encrypted) as (AuthorizationRequest & { untilMs: number }) | null)
   return authorization !== null && authorization.untilMs > clock.now() ? authorization : null
 }
 

@@ -207,7 +207,7 @@ async function withCode(
   const { names } = await throttledNames(services, { account, email: accountId, address }, 'code')
   let begun: Begun | null = null
   const { right, refusedBefore } = await throttle.attempt(names, async () => {
-    const proof = proofOf(factor, webhooks.box.decrypt(seedPurpose, factor.sealedSeed), code, clock.now())
+    const proof = proofOf(factor, webhooks.box.decrypt(seedPurpose, factor.encryptedSeed), code, clock.now())
     if (proof === null || !halfSignIns.hold(token)) return false
     const by = 'step' in proof ? 'totp' : 'recovery_code'
     try {

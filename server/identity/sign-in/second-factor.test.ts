@@ -14,7 +14,13 @@ const vectors = [
   [2000000000, '279037'],
   [20000000000, '353130'],
 ] as const
-const factor: SecondFactor = { accountId: 'usr_a', sealedSeed: '', lastStep: 0, sinceMs: 0, recoveryLeft: 10 }
+const factor: SecondFactor = {
+  accountId: 'usr_a',
+  encryptedSeed: '',
+  lastStep: 0,
+  sinceMs: 0,
+  recoveryLeft: 10,
+}
 
 test('RFC 6238 codes are valid in their own step, the previous and the next, and no others', () => {
   for (const [seconds, code] of vectors) {

@@ -184,14 +184,14 @@ async function sealEncrypted(options: BackupOptions, draft: Draft): Promise<Made
     yield files
     yield* piecesOf(draft.copy, size)
   }
-  const sealed = join(draft.partial, 'sealed')
-  const file = await open(sealed, 'wx', 0o600)
+  const encryptedPath = join(draft.partial, 'sealed')
+  const file = await open(encryptedPath, 'wx', 0o600)
   try {
     const body = await writePieces(file, encrypted(clear(), key, encryption))
     const manifest = manifestOf(options, draft, { database, body, encryption })
     await file.write(manifestBytes(manifest))
     await file.sync()
-    return await finish(options, draft, sealed, manifest)
+    return await finish(options, draft, encryptedPath, manifest)
   } finally {
     await file.close()
   }

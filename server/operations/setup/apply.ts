@@ -237,9 +237,9 @@ function differing(
 }
 
 /** Null when it was encrypted under another key file: then the secret of the setup file wins. */
-function decryptSecret({ box }: EndpointServices, { orgId, id, sealedSecret }: Endpoint): string | null {
+function decryptSecret({ box }: EndpointServices, { orgId, id, encryptedSecret }: Endpoint): string | null {
   try {
-    return box.decrypt(secretPurpose({ orgId, endpointId: id }), sealedSecret)
+    return box.decrypt(secretPurpose({ orgId, endpointId: id }), encryptedSecret)
   } catch {
     return null
   }

@@ -47,7 +47,7 @@ function claimOf(id: string, path = '/'): Claim {
       deliveredAtMs: null,
     },
     pendingSinceMs: Date.now(),
-    sealedSecrets: [],
+    encryptedSecrets: [],
     probe: false,
     failingSinceMs: null,
   }
@@ -138,7 +138,7 @@ test('a stop aborts hanging attempts, uncounted and due at once, and ends claimi
 })
 
 test('a secret that cannot be decrypted is a local failure', async () => {
-  const claim = { ...claimOf('wh_sealed'), sealedSecrets: ['v1.00000000.AAAA'] }
+  const claim = { ...claimOf('wh_sealed'), encryptedSecrets: ['v1.00000000.AAAA'] }
   const { state, store } = scripted([claim])
   const dispatcher = dispatcherOn(store)
   await dispatcher.dispatch(Date.now())

@@ -38,7 +38,7 @@ function claimOf(more: Partial<Claim['delivery']> = {}, about: Partial<Omit<Clai
       ...more,
     },
     pendingSinceMs: now,
-    sealedSecrets: [],
+    encryptedSecrets: [],
     probe: false,
     failingSinceMs: null,
     ...about,

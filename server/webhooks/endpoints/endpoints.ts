@@ -82,8 +82,8 @@ export async function createEndpoint(
     lastSuccessAtMs: null,
     failingSinceMs: null,
     nextProbeAtMs: null,
-    sealedSecret: box.encrypt(secretPurpose({ orgId, endpointId: id }), secret),
-    previousSealedSecret: null,
+    encryptedSecret: box.encrypt(secretPurpose({ orgId, endpointId: id }), secret),
+    previousEncryptedSecret: null,
     previousUntilMs: null,
   }
   const audit = auditEntry(
@@ -203,7 +203,7 @@ export async function rotateEndpointSecret(
   const command = commandFor(services, who, id, 'secret_rotated', { url })
   await services.store.webhooks.rotateEndpointSecret({
     ...command,
-    sealedSecret: services.box.encrypt(secretPurpose({ orgId: who.orgId, endpointId: id }), secret),
+    encryptedSecret: services.box.encrypt(secretPurpose({ orgId: who.orgId, endpointId: id }), secret),
     previousUntilMs: command.now + limits.webhookOldSecretMs,
   })
   return { endpoint: await findEndpoint(services, who.orgId, id), secret }
@@ -225,12 +225,12 @@ export async function orgSecret({ store, clock, box }: SecretServices, who: Acto
   const now = clock.now()
   const found = await store.webhooks.orgSecret({
     orgId: who.orgId,
-    sealedIfNone: box.encrypt(purpose, newSigningSecret()),
+    encryptedIfNone: box.encrypt(purpose, newSigningSecret()),
     audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
   })
   const isOver = (found.previousUntilMs ?? 0) <= now
   return {
-    secret: box.decrypt(purpose, found.sealedSecret),
+    secret: box.decrypt(purpose, found.encryptedSecret),
     previousUntilMs: isOver ? null : found.previousUntilMs,
   }
 }
@@ -238,16 +238,19 @@ export async function orgSecret({ store, clock, box }: SecretServices, who: Acto
 /** Creates a new secret; for a day both sign messages. */
 export async function rotateOrgSecret(services: SecretServices, who: Actor): Promise<ShownSecret> {
   const { store, clock, box } = services
-  const sealedSecret = box.encrypt(secretPurpose({ orgId: who.orgId, endpointId: null }), newSigningSecret())
+  const encryptedSecret = box.encrypt(
+    secretPurpose({ orgId: who.orgId, endpointId: null }),
+    newSigningSecret(),
+  )
   const now = clock.now()
   const previousUntilMs = now + limits.webhookOldSecretMs
   // A rotation needs a secret to replace.
-  const first = { orgId: who.orgId, sealedIfNone: sealedSecret }
+  const first = { orgId: who.orgId, encryptedIfNone: encryptedSecret }
   await store.webhooks.orgSecret({
     ...first,
     audit: auditEntry(who, { action: 'webhook_secret.created', target: who.orgId }, now),
   })
   const audit = auditEntry(who, { action: 'webhook_secret.rotated', target: who.orgId }, now)
-  await store.webhooks.rotateOrgSecret({ orgId: who.orgId, sealedSecret, previousUntilMs, audit })
+  await store.webhooks.rotateOrgSecret({ orgId: who.orgId, encryptedSecret, previousUntilMs, audit })
   return orgSecret(services, who)
 }

@@ -92,10 +92,10 @@ async function post(
 /** The headers of a request, except those that HTTP itself requires. */
 export function requestHeaders(
   { box, version }: Pick<SendOptions, 'box' | 'version'>,
-  { delivery, sealedSecrets }: Message,
+  { delivery, encryptedSecrets }: Message,
   atMs: number,
 ): Record<string, string> {
-  const secrets = sealedSecrets.map((sealed) => box.decrypt(secretPurpose(delivery), sealed))
+  const secrets = encryptedSecrets.map((text) => box.decrypt(secretPurpose(delivery), text))
   return {
     'content-type': 'application/json',
     'user-agent': `Sightglass/${version}`,

@@ -45,7 +45,7 @@ export interface SendOptions extends SinkOptions {
   signal: AbortSignal
 }
 
-export type Message = Pick<Claim, 'delivery' | 'sealedSecrets'>
+export type Message = Pick<Claim, 'delivery' | 'encryptedSecrets'>
 
 export interface SinkResponse {
   status: number
