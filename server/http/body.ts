@@ -1,4 +1,4 @@
-/** Reads request bodies within limits: type, bytes, time, decompression, UTF-8, JSON. Bodies are never echoed in errors. */
+/** Reads request bodies within limits: type, bytes, time, decompression, UTF-8, JSON. Errors never echo bodies. */
 import zlib from 'node:zlib'
 import { AppError, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
