@@ -42,7 +42,7 @@ interface Overload {
   secondHalf: Memory
 }
 
-/** `seconds` for each measurement after the fill. */
+/** `seconds` for each measurement after the fill. An overload lasts at least 1 s, to open its connections. */
 export async function fullLoadBench(events: number, seconds: number): Promise<FullLoad> {
   const args = ['--rate-limit-ingest', 'off', '--rate-limit-gateway', 'off']
   const server = await startAppliance({ args })
@@ -60,7 +60,9 @@ export async function fullLoadBench(events: number, seconds: number): Promise<Fu
     const fill = await phase(() => filled(server, run, events))
     const reads = await phase(() => readsMeanwhile(server, secret, run, seconds))
     const resends = await phase(() => resent(run, events, seconds))
-    const overload = await phase(() => overloaded(server, ingest, run, resends.freshPerSecond, seconds))
+    const overload = await phase(() =>
+      overloaded(server, ingest, run, resends.freshPerSecond, Math.max(1, seconds)),
+    )
     const acknowledged = run.acknowledged() + overload.probed.events
     const counts = { acknowledged, stored: await storedEvents(server, secret) }
     const hostile = await hostileValues(server, ingest, secret, Math.min(events, 300_000))

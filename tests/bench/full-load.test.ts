@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { fullLoadBench, fullLoadTables } from './full-load.bench.ts'
 
 test('full load, resends, overload and odd values over 60,000 events', async () => {
-  const found = await fullLoadBench(60_000, 1)
+  const found = await fullLoadBench(60_000, 0.5)
   const text = fullLoadTables(found)
   console.log(text)
   expect([found.stored, text]).toEqual([found.acknowledged, text])

@@ -51,7 +51,7 @@ export async function neighboursBench(
     const [good, bad] = [await orgOf(server, 'good'), await orgOf(server, 'bad')]
     await fill(server, good.ingest, 20_000, false)
     await fill(server, bad.ingest, events, true)
-    const quiet = await pages(server, good.secrets[0]!, 3)
+    const quiet = await pages(server, good.secrets[0]!, Math.min(3, seconds / 4))
     const memory = watchMemory(server.pid)
     const stolen = watchStolen()
     const { hostname, port } = new URL(receiver.url)

@@ -48,7 +48,9 @@ export async function waitForRest(page: Page): Promise<void> {
 
 export async function atRest(page: Page, title: string): Promise<Rest> {
   await page.getByRole('heading', { name: title, exact: true, level: 1 }).waitFor()
-  await page.waitForFunction(() => (Reflect.get(window, 'quietMs') as () => number)() > 1_500)
+  await page.waitForFunction(() => (Reflect.get(window, 'quietMs') as () => number)() > 1_500, null, {
+    polling: 100, // at every frame it would cost as much as a page
+  })
   return page.evaluate(
     ({ title, counted }) => {
       const number = (selector: string, fits: (one: Element) => boolean) =>

@@ -1,6 +1,6 @@
 /** Shared by all kill rounds: the killed program, and the check afterwards. */
 import { join } from 'node:path'
-import { run, type Running } from '../support/process.ts'
+import { bunProgram, run, type Running } from '../support/process.ts'
 
 export interface Round {
   folder: string
@@ -24,7 +24,7 @@ export function startProgram(
   { folder, env }: Pick<Round, 'folder' | 'env'>,
   ...args: (string | number)[]
 ): Running {
-  const command = [process.execPath, join(import.meta.dir, name), folder, ...args.map(String)]
+  const command = [...bunProgram(join(import.meta.dir, name)), folder, ...args.map(String)]
   return run(command, { cwd: folder, env: { PATH: process.env['PATH'] ?? '', ...env } })
 }
 

@@ -1,12 +1,12 @@
 /** Runs the manual command once through its four kinds of rounds. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { run } from '../support/process.ts'
+import { bunProgram, run } from '../support/process.ts'
 
 const program = join(import.meta.dir, 'rounds.ts')
 
 test('four rounds of killing find nothing lost, doubled or damaged, and say so', async () => {
-  const command = [process.execPath, program, '--rounds', '4']
+  const command = [...bunProgram(program), '--rounds', '4']
   const child = run(command, { cwd: import.meta.dir, env: { PATH: process.env['PATH'] ?? '' } })
   const code = await child.exited
   expect([child.stdout(), code]).toEqual([

@@ -1,5 +1,6 @@
 /** Runs a process with its file operations numbered (`steps.c`), to kill it or fail one of them. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { bunProgram } from '../support/process.ts'
 
 export interface StepsWanted {
   library: string
@@ -22,7 +23,7 @@ export async function runSteps({ library, under, log, program, args, hit }: Step
     hit === undefined
       ? {}
       : { STEPS_AT: String(hit.at), STEPS_HOW: String(hit.how), STEPS_TIMES: String(hit.times ?? 1) }
-  const child = Bun.spawn([process.execPath, program, ...args], {
+  const child = Bun.spawn([...bunProgram(program), ...args], {
     env: { ...process.env, LD_PRELOAD: library, STEPS_UNDER: under, STEPS_LOG: log, ...at },
     stdin: 'ignore',
     stdout: 'ignore',

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openStore } from '../../db/open.ts'
-import { run } from '../support/process.ts'
+import { bunProgram, run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeBatch, makeEvent, noon } from './make.ts'
 
@@ -19,7 +19,7 @@ interface Report {
 
 test('after a failed write the store only reads, and what it acknowledged is there', async () => {
   using dir = tempDir()
-  const command = ['/bin/sh', '-c', limited, 'sh', process.execPath, program, dir.path]
+  const command = ['/bin/sh', '-c', limited, 'sh', ...bunProgram(program), dir.path]
   const child = run(command, { cwd: dir.path, env: {} })
   const report = await child.line((line) => JSON.parse(line) as Report, 20_000)
   expect(await child.exited).toBe(0)

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openStore } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'
-import { run } from '../support/process.ts'
+import { bunProgram, run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeBatch, makeEvent, noon } from './make.ts'
 import { auditOf, failure } from './subject.ts'
@@ -29,7 +29,7 @@ test(`${rounds} kills in the middle of appending lose nothing that was acknowled
   const acknowledged = new Set<string>()
   const audited = new Set<string>()
   for (let round = 0; round < rounds; round++) {
-    const child = run([process.execPath, program, dir.path, String(round)], { cwd: dir.path, env: {} })
+    const child = run([...bunProgram(program), dir.path, String(round)], { cwd: dir.path, env: {} })
     // A different moment each round: some sender's n-th acknowledgement.
     const reached = (line: string) => (Number(line.split('-')[2]) >= round * 7 ? line : null)
     await child.line(reached, 20_000)

@@ -3,6 +3,9 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
+/** For the programs that tests start, see `bunProgram` in process.ts. */
+process.env['SIGHTGLASS_TEST_THREADS'] = import.meta.path
+
 const folder = join(import.meta.dir, '../../out/threads')
 
 globalThis.Worker = new Proxy(globalThis.Worker, {

@@ -17,6 +17,12 @@ export interface RunOptions {
   stdin?: string
 }
 
+/** The command that runs a TypeScript program. Its stores start the same threads as the test's: bundled or from source. */
+export function bunProgram(path: string): string[] {
+  const bundled = process.env['SIGHTGLASS_TEST_THREADS']
+  return [process.execPath, ...(bundled === undefined ? [] : ['--preload', bundled]), path]
+}
+
 const living = new Set<{ kill(signal: NodeJS.Signals): void }>()
 process.once('exit', () => {
   for (const child of living) child.kill('SIGKILL')
