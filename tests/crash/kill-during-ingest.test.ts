@@ -6,6 +6,7 @@ import { expect, test } from 'bun:test'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
 import { anySeed, seeded } from './seeded.ts'
 
 const rounds = Number(process.env['CRASH_ROUNDS'] ?? 20)
@@ -42,8 +43,10 @@ async function postUntilKilled(
       }
     }
   }
+  const before = record.acknowledged.size
   const senders = Array.from({ length: 8 }, (_, connection) => sender(connection))
-  await Bun.sleep(50 + below(350))
+  await until(() => record.acknowledged.size > before)
+  await Bun.sleep(below(250))
   await appliance.kill()
   await Promise.all(senders)
 }

@@ -17,7 +17,7 @@ export interface RunOptions {
   stdin?: string
 }
 
-/** The command that runs a TypeScript program. Its stores start the same threads as the test's: bundled or from source. */
+/** The command that runs a TypeScript program. Its stores start the threads of the test: bundled or from source. */
 export function bunProgram(path: string): string[] {
   const bundled = process.env['SIGHTGLASS_TEST_THREADS']
   return [process.execPath, ...(bundled === undefined ? [] : ['--preload', bundled]), path]
