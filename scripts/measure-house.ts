@@ -76,7 +76,7 @@ const walks: { name: string; goal: number; starts: string[]; reached: number }[]
   {
     name: 'live stream',
     goal: 16,
-    reached: 26,
+    reached: 22,
     starts: ['server/api/live/routes.ts', 'db/sqlite/events/read/arrivals.ts'],
   },
   {
@@ -98,7 +98,7 @@ const explained = small.filter(({ path }) =>
 )
 
 const measures: Measure[] = [
-  { name: 'source files', value: product.length, goal: 450, reached: 449 },
+  { name: 'source files', value: product.length, goal: 450, reached: 446 },
   { name: 'files under 60 lines with one importer', value: small.length - explained.length, goal: 0 },
   { name: 'longest file, lines', value: Math.max(...product.map(linesOf)), goal: 400 },
   { name: 'files directly in server/', value: topLevel('server'), goal: 10 },
