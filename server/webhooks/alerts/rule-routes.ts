@@ -100,13 +100,8 @@ function readState(text: string | undefined): boolean | null {
   throw invalidQuery('status', 'status must be one of open, resolved')
 }
 
-interface RuleServices {
-  store: Pick<Store, 'webhooks'>
-  clock: Clock
-}
-
 type Body = { [name: string]: unknown }
-export type RuleJson = ReturnType<typeof ruleView>
+type RuleJson = ReturnType<typeof ruleView>
 
 const eventsMinDefault = 20
 const minutesMax = 7 * 24 * 60
@@ -131,7 +126,7 @@ const numbersOf: { readonly [kind in RuleKind]: (body: Body) => RuleNumbers } = 
 
 const kinds = Object.keys(numbersOf) as RuleKind[]
 
-async function createRule({ store, clock }: RuleServices, who: Actor, body: Body): Promise<RuleJson> {
+async function createRule({ store, clock }: RuleRoutesServices, who: Actor, body: Body): Promise<RuleJson> {
   const kind = kinds.find((each) => each === body['kind'])
   if (kind === undefined) throw wrongField('kind', `kind must be one of ${kinds.join(', ')}`)
   const { endpointId } = body
@@ -161,13 +156,13 @@ async function createRule({ store, clock }: RuleServices, who: Actor, body: Body
   return ruleView(rule)
 }
 
-async function listRules({ store }: RuleServices, orgId: string): Promise<RuleJson[]> {
+async function listRules({ store }: RuleRoutesServices, orgId: string): Promise<RuleJson[]> {
   return (await store.webhooks.rules(orgId)).map(ruleView)
 }
 
 /** Changes the settings in `body`. Open incidents stay open until the next evaluation. */
 async function changeRule(
-  { store, clock }: RuleServices,
+  { store, clock }: RuleRoutesServices,
   who: Actor,
   ruleId: string,
   body: Body,
@@ -192,13 +187,13 @@ function missingSettings(own: string[]): string {
     : `at least one of ${own.join(', ')} is required`
 }
 
-async function findRule(store: RuleServices['store'], orgId: string, ruleId: string): Promise<Rule> {
+async function findRule(store: Store, orgId: string, ruleId: string): Promise<Rule> {
   const rule = (await store.webhooks.rules(orgId)).find(({ id }) => id === ruleId)
   if (rule === undefined) throw new AppError('not_found', 'This organization has no alert rule with this id.')
   return rule
 }
 
-async function deleteRule({ store, clock }: RuleServices, who: Actor, ruleId: string): Promise<void> {
+async function deleteRule({ store, clock }: RuleRoutesServices, who: Actor, ruleId: string): Promise<void> {
   const { kind, endpointId } = await findRule(store, who.orgId, ruleId)
   const audit = auditEntry(
     who,
@@ -210,7 +205,7 @@ async function deleteRule({ store, clock }: RuleServices, who: Actor, ruleId: st
 
 /** Idempotent. */
 async function acknowledgeIncident(
-  { store, clock }: RuleServices,
+  { store, clock }: RuleRoutesServices,
   who: Actor,
   id: string,
 ): Promise<Incident> {
