@@ -17,7 +17,7 @@ test('the largest vendors keep their names, the others count as one with those p
   expect(sum(cells)).toBe(sum(rows))
   expect(new Set(cells.map(({ vendor }) => JSON.stringify(vendor))).size).toBe(breakdownRowsMax)
   const other = cells.filter(({ vendor }) => vendor === 'other')
-  // The dom one with what was "other" already, and the crawlers apart from it.
+  // The vendor of "dom" joins what was "other" already; crawlers keep a cell of their own.
   expect(other.map(({ class: of }) => of)).toEqual([named('crawler'), named('dom')])
   expect(sum(other)).toBe(5_000 + sum(rows.slice(breakdownRowsMax - 1, -1)))
 })

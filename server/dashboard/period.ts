@@ -21,7 +21,7 @@ export interface Period {
   zone: string
   sinceMs: number // inclusive, the start of a step
   untilMs: number // exclusive; inside the last step while that step is current
-  /** The previous period: the same hours, one length earlier. Empty when there is none. */
+  /** The previous period: the same hours, one length earlier. Empty for "all" and where counts expired. */
   before: { sinceMs: number; untilMs: number }
   step: Step
   edges: number[] // the starts of the steps, and the end of the last

@@ -11,7 +11,7 @@ export interface PeriodView {
   zone: string // the time zone of the steps
   since: string
   until: string // exclusive
-  before: { since: string; until: string } // the previous period; empty when there is none
+  before: { since: string; until: string } // the previous period; empty for "all" and where counts expired
   now: string // the server's time of counting
   stepHours: number // a day is always 24, a month 730, a year 8,760
   edges: number[] // in milliseconds; the last is the end of the last step

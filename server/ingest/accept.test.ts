@@ -37,7 +37,7 @@ describe('events are stored exactly as sent', () => {
       fc.property(jsonText, (value) => {
         const event = eventWith('metadata', `{"x":${value}}`)
         const sent = canonical(event)
-        const line = event.replaceAll(/[\r\n]/g, ' ') // all of them stand between tokens
+        const line = event.replaceAll(/[\r\n]/g, ' ') // line breaks occur between tokens only
         for (const { records } of [accept(body(event)), accept(` ${body(event)}\n`), acceptNdjson(line)]) {
           expect(records.map((record) => canonical(record.json))).toEqual([sent])
         }

@@ -1,4 +1,4 @@
-/** The differences turn one value into the other and are empty for equal values. */
+/** The differences between versions turn one value into the other and are empty for equal values. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { limits } from '../../limits.ts'

@@ -186,7 +186,7 @@ export async function openInvitation(
 }
 
 /**
- * Creates the account with this password if there is none, adds the membership and begins the sign-in that `begin`
+ * Creates the account with this password if none exists, adds the membership and begins the sign-in that `begin`
  * drafts, all in one transaction.
  */
 export async function acceptInvitation(
