@@ -10,16 +10,14 @@ import type {
   ExpireCommand,
   RollupRepair,
 } from '../../db/contract/store.ts'
-import { openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
+import { inTransaction, openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
 import type { EventWriter } from '../../db/sqlite/events/engine.ts'
 import { recounting, type Recounting } from '../../db/sqlite/events/rollups/recount.ts'
 import { compactEventReader } from '../../db/sqlite/events/reader.ts'
 import { readAtOnce, type ReaderAtOnce } from '../support/read-at-once.ts'
 import { verifyInSlices, type SliceSizes } from '../../db/sqlite/events/verify/verify.ts'
 import { compactEventWriter, type EventWriterOptions } from '../../db/sqlite/events/writer.ts'
-import { migrate } from '../../db/sqlite/migrations/migrations.ts'
-import { migrations } from '../../db/sqlite/migrations/migrations.ts'
-import { inTransaction } from '../../db/sqlite/file/connection.ts'
+import { migrate, migrations } from '../../db/sqlite/migrations/migrations.ts'
 import { makeBatch, makeEvent, noon } from '../store/make.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { blockTexts } from './block-texts.ts'

@@ -5,8 +5,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { copyDatabase } from '../../db/open.ts'
-import { openStore } from '../../db/open.ts'
+import { copyDatabase, openStore } from '../../db/open.ts'
 import type { Store, StoredEvent } from '../../db/contract/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'

@@ -1,6 +1,15 @@
 /** Exact dedupe as a log-structured tree: memory table, Bloom filter, sorted runs, then the stored id. */
-import { idFilter, newRunBits, type IdFilter } from './id-run.ts'
-import { chunkOf, chunksPerRun, packEntry, runIds, runLookup, type RunSpan } from './id-run.ts'
+import {
+  type IdFilter,
+  type RunSpan,
+  chunkOf,
+  chunksPerRun,
+  idFilter,
+  newRunBits,
+  packEntry,
+  runIds,
+  runLookup,
+} from './id-run.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
 import type { Database } from 'bun:sqlite'
 

@@ -1,8 +1,7 @@
 /** Id runs and their filter: every added id is found, and at most 1 % of the others. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { idFilter, newRunBits } from './id-run.ts'
-import { chunkOf, chunksPerRun, findInChunk, packEntry } from './id-run.ts'
+import { chunkOf, chunksPerRun, findInChunk, idFilter, newRunBits, packEntry } from './id-run.ts'
 import { idTable } from './dedupe.ts'
 
 const print = fc.integer({ min: 0, max: 2 ** 53 - 1 })

@@ -1,7 +1,6 @@
 /** Reads events in arrival order: the tail that live streams and webhooks follow, and counts of a range. */
-import { storedLastSeq } from '../blocks/block-table.ts'
+import { readBlock, storedLastSeq } from '../blocks/block-table.ts'
 import { textMatcher } from './page.ts'
-import { readBlock } from '../blocks/open-block.ts'
 import { seqOf } from '../blocks/block.ts'
 import { partsOf } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'

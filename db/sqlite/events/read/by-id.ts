@@ -1,8 +1,7 @@
 /** Finds one event by its id: in the id runs, then in the blocks after the last run. */
-import { zonesBetween, type Zone } from '../blocks/block-table.ts'
+import { type Zone, readBlock, zonesBetween } from '../blocks/block-table.ts'
 import { runLookup, spansOf } from '../dedupe/id-run.ts'
 import { holdsId, idsPerFrame, openIdFrame, openIds } from '../blocks/texts.ts'
-import { readBlock } from '../blocks/open-block.ts'
 import { seqMax, seqOf } from '../blocks/block.ts'
 import type { Database } from 'bun:sqlite'
 import type { StoredEvent } from '../../../contract/store.ts'

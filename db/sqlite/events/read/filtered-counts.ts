@@ -2,11 +2,10 @@
 import type { Database } from 'bun:sqlite'
 import type { FilteredCounts, BreakdownBy, FilteredCountsQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import type { Zone } from '../blocks/block-table.ts'
+import { type OpenBlock, type Zone, readBlock } from '../blocks/block-table.ts'
 import { filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
 import { agentField, agentNames, fieldAt, isHash, member, otherCode, termTexts } from '../blocks/fields.ts'
 import { extra, seqOf } from '../blocks/block.ts'
-import { readBlock, type OpenBlock } from '../blocks/open-block.ts'
 import { hourMs, outcomesSpan } from '../rollups/counts.ts'
 import { partsOf, type Part } from './walk.ts'
 

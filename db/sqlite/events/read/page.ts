@@ -1,5 +1,5 @@
 /** Pages of events in order of time, and searches of their texts in bounded steps, for traces and Logs. */
-import { readBlock, type OpenBlock } from '../blocks/open-block.ts'
+import { type OpenBlock, type Zone, readBlock } from '../blocks/block-table.ts'
 import { seqOf } from '../blocks/block.ts'
 import { partsOf, type Part } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
@@ -11,7 +11,6 @@ import type {
   EventPosition,
   StoredEvent,
 } from '../../../contract/store.ts'
-import type { Zone } from '../blocks/block-table.ts'
 import type { Clause } from '../index/filter-codes.ts'
 import type { EventReader } from '../engine.ts'
 

@@ -1,10 +1,9 @@
 /** Groups the newest matching events by their values, for a vendor's details and the identities on Auth. */
-import { storedLastSeq } from '../blocks/block-table.ts'
+import { type OpenBlock, storedLastSeq } from '../blocks/block-table.ts'
 import type { Database } from 'bun:sqlite'
 import type { EventPosition, Top, TopField, TopQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { isHash, member, termTexts } from '../blocks/fields.ts'
-import type { OpenBlock } from '../blocks/open-block.ts'
 import { fieldClause, filterClauses } from '../index/filter-codes.ts'
 import { newestRows, type NewestRows } from './page.ts'
 

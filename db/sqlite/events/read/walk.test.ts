@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import type { Clause } from '../index/filter-codes.ts'
 import { cacheMatches, cachedMatches } from './walk.ts'
-import { newBitmap, setBit, type Bitmap } from '../index/positions.ts'
+import { newBitmap, setBit, type Bitmap } from '../index/posting.ts'
 
 const clause = (member: number, ...codes: number[]): Clause => ({
   member,

@@ -2,8 +2,15 @@
 import { columnsOf, readZones, zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { fieldAt } from '../blocks/fields.ts'
 import { segmentEvents, seqMax, seqOf } from '../blocks/block.ts'
-import { anyBit, hasBit, newBitmap, setBit, type Bitmap } from '../index/positions.ts'
-import { postingReader, type PostingReader } from '../index/posting.ts'
+import {
+  type Bitmap,
+  type PostingReader,
+  anyBit,
+  hasBit,
+  newBitmap,
+  postingReader,
+  setBit,
+} from '../index/posting.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Database } from 'bun:sqlite'
 import type { Clause } from '../index/filter-codes.ts'

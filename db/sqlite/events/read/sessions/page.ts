@@ -3,7 +3,7 @@ import { filterClauses, type Clause } from '../../index/filter-codes.ts'
 import { summarizeSessions, summaryOfRows, type Candidate } from './summarize.ts'
 import { isAfter, newestOf, newestOfSession, sessionTexts, type LogView, type SessionRow } from './rows.ts'
 import { StoreError } from '../../../../contract/errors.ts'
-import { readBlock, type OpenBlock } from '../../blocks/open-block.ts'
+import { type OpenBlock, type Zone, readBlock } from '../../blocks/block-table.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
 import { boundsOf, endsBefore, newestFirst, newestZones, overlaps, type Bounds, type Span } from '../page.ts'
 import { partsOf, type Part } from '../walk.ts'
@@ -16,7 +16,6 @@ import type {
 } from '../../../../contract/sessions.ts'
 import type { EventPosition, StoredEvent } from '../../../../contract/store.ts'
 import type { Database } from 'bun:sqlite'
-import type { Zone } from '../../blocks/block-table.ts'
 
 /** Ends early when the budget is used up. The walk continues at `next`. */
 export function* listSessions(

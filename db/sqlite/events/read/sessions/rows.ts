@@ -1,11 +1,10 @@
 /** The events of sessions by their columns, in one pass over the log or the newest of each, and their texts. */
 import { hashCode, isHash, member, termTexts } from '../../blocks/fields.ts'
-import { readBlock, type OpenBlock } from '../../blocks/open-block.ts'
+import { type OpenBlock, type Zone, readBlock } from '../../blocks/block-table.ts'
 import { endsBefore, newestFirst, newestZones, overlaps, type Span } from '../page.ts'
 import { partsOf } from '../walk.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
 import type { Database } from 'bun:sqlite'
-import type { Zone } from '../../blocks/block-table.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
 
 /** What a query of sessions needs of one snapshot of an organization's log. */

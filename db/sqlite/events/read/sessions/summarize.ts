@@ -15,7 +15,7 @@ import {
 } from './rows.ts'
 import type { Session } from '../../../../contract/sessions.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
-import type { OpenBlock } from '../../blocks/open-block.ts'
+import type { OpenBlock } from '../../blocks/block-table.ts'
 import type { Sliced } from '../../../threads/slices.ts'
 
 export interface Candidate {

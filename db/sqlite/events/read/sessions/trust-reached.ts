@@ -1,9 +1,8 @@
 /** Counts events by the highest trust that any event of their session reached. */
 import type { TrustReached, TrustReachedQuery } from '../../../../contract/event-counts.ts'
-import type { Zone } from '../../blocks/block-table.ts'
+import { type Zone, readBlock } from '../../blocks/block-table.ts'
 import { type Clause, fieldClause, filterClauses } from '../../index/filter-codes.ts'
 import { member } from '../../blocks/fields.ts'
-import { readBlock } from '../../blocks/open-block.ts'
 import { type Part, partsOf } from '../walk.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
 import { type LogView, type SessionRow, ladder, sessionTexts } from './rows.ts'
