@@ -1,4 +1,4 @@
-/** After the clock jumped: every page says so to operators, System has the button, and a dialog asks before it acts. */
+/** A clock jump in the dashboard: every page shows it to operators, and System confirms the clock after a dialog. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ afterAll(closeBrowser)
 
 const dayMs = 24 * 3_600_000
 
-test('an operator is told of the jump on every page, and confirms the clock', async () => {
+test('every page shows operators a clock jump until they confirm the clock', async () => {
   using temp = tempDir('clock-jump')
   const dataDir = temp.join('data')
   await (await startAppliance({ dataDir, env: ownerEnv })).stop()

@@ -27,7 +27,7 @@ export async function signIn(page: Page): Promise<void> {
   await page.locator('.shell').waitFor()
 }
 
-/** What comes next is the caller's to wait for: the dashboard, a second factor, a refusal. */
+/** The caller waits for the result: the dashboard, a second factor or an error. */
 export async function signInAs(page: Page, email: string, password: string): Promise<void> {
   await page.getByLabel('Email').fill(email)
   await page.getByLabel('Password').fill(password)
@@ -62,8 +62,8 @@ export async function send(url: string, key: string, events: unknown[]): Promise
 }
 
 /**
- * Runs a command that the dashboard shows, as a reader would who pastes it: the shell takes it apart, and what it
- * would have given to curl is then sent.
+ * Runs a command that the dashboard shows, like a reader who pastes it: the shell splits it into arguments, and the
+ * arguments of curl are then sent.
  */
 export async function runCurl(command: string): Promise<Response> {
   const shell = Bun.spawn(['sh', '-c', `curl() { printf '%s\\0' "$@"; }\n${command}`], { stdout: 'pipe' })

@@ -35,7 +35,7 @@ async function tabTo(page: Page, name: string): Promise<void> {
   throw new Error(`Tab never came to "${name}", only to ${JSON.stringify(passed)}`)
 }
 
-test('a keyboard alone leads from sign-in to a new key', async () => {
+test('sign-in and creating a key work with the keyboard alone', async () => {
   await withPage(appliance.url, async (page) => {
     await page.getByLabel('Email').waitFor()
     await page.keyboard.type(owner.email)
@@ -60,7 +60,7 @@ test('a keyboard alone leads from sign-in to a new key', async () => {
   })
 }, 90_000)
 
-test('revoking asks first, names the key, and holds', async () => {
+test('revoking a key asks for confirmation, names the key and persists', async () => {
   await withOwner(`${appliance.url}/settings/api-keys`, async (page) => {
     for (const [kind, label] of [
       ['secret', 'reports'],
@@ -89,7 +89,7 @@ test('revoking asks first, names the key, and holds', async () => {
   })
 }, 90_000)
 
-test('skip link, palette and the list of shortcuts', async () => {
+test('the skip link, the palette and the list of shortcuts work with the keyboard', async () => {
   await withOwner(`${appliance.url}/logs`, async (page) => {
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
     await tabTo(page, 'Skip to content')
@@ -125,7 +125,7 @@ const pages = [
   'Settings',
 ]
 
-test('every page is in the navigation under its name, on a desk and behind Menu on a phone', async () => {
+test('the navigation lists every page by name, on a phone behind Menu', async () => {
   for (const width of [1280, 390]) {
     await withOwner(
       appliance.url,
@@ -144,7 +144,7 @@ test('every page is in the navigation under its name, on a desk and behind Menu 
   }
 }, 90_000)
 
-test('the theme is chosen, kept over a reload, and follows the system again', async () => {
+test('a chosen theme survives a reload and can follow the system again', async () => {
   await withOwner(`${appliance.url}/logs`, async (page) => {
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
     const light = await ground()

@@ -35,7 +35,7 @@ function onLogs(
 
 const row = (page: Page, text: string) => page.locator('.event-row').filter({ hasText: text })
 
-test('the example event of the contract is on the page within a second of its post', async () => {
+test('the example event of the contract appears within a second of its post', async () => {
   await onLogs('', async (page) => {
     await page.getByRole('heading', { name: 'No events yet' }).waitFor()
     await page.getByText('Live', { exact: true }).waitFor()
@@ -46,7 +46,7 @@ test('the example event of the contract is on the page within a second of its po
   })
 }, 90_000)
 
-test('filters are chips, live in the address, and hold for what arrives', async () => {
+test('filters appear as chips, are stored in the address and apply to new events', async () => {
   await send(appliance.url, key, [
     event('f1', { type: 'agent.detected', outcome: 'success', tool: 'filter-a' }),
     event('f2', { type: 'authz.policies_set', outcome: 'success', tool: 'filter-b' }),
@@ -85,7 +85,7 @@ test('filters are chips, live in the address, and hold for what arrives', async 
   })
 }, 90_000)
 
-test('paused, nothing moves and arrivals are counted; resumed, they are there', async () => {
+test('while paused, new events are counted and not shown; resuming shows them', async () => {
   await onLogs('?type=pause.test', async (page) => {
     await page.getByText('Live', { exact: true }).waitFor()
     await send(appliance.url, key, [event('p1', { type: 'pause.test', tool: 'before' })])
@@ -107,7 +107,7 @@ test('paused, nothing moves and arrivals are counted; resumed, they are there', 
   })
 }, 90_000)
 
-test('a crash of the server and its return leave no gap and no duplicate', async () => {
+test('a crash and restart of the server leave no gap and no duplicate', async () => {
   await onLogs(
     '?type=cut.test',
     async (page) => {
@@ -135,7 +135,7 @@ test('a crash of the server and its return leave no gap and no duplicate', async
   )
 }, 90_000)
 
-test('the drawer: why first, facts, exact digits, copies; keys move and close it', async () => {
+test('the drawer shows the reason, facts and exact digits, copies them, and obeys the keyboard', async () => {
   const exact =
     '{"id":"d2","siteId":"shop-acme","sessionId":"s","occurredAt":"2026-06-23T12:00:00Z",' +
     '"type":"drawer.test","outcome":"success","big":12345678901234567890.12345678901234567890,"it\'s":"a \\"quote\\""}'
@@ -187,7 +187,7 @@ test('the drawer: why first, facts, exact digits, copies; keys move and close it
   )
 }, 90_000)
 
-test('hostile text stays text: no markup, no link, no hidden direction, no stretched page', async () => {
+test('hostile text creates no markup, link or hidden direction and does not stretch the page', async () => {
   const long = 'x'.repeat(200)
   await send(appliance.url, key, [
     event('h1', {

@@ -35,7 +35,7 @@ const visit = (path: string, look: (page: Page) => Promise<void>, options: PageO
   )
 const phone = { viewport: { width: 390, height: 844 } }
 
-test('a wrong filter in the address is named, with the way out of it', async () => {
+test('an invalid filter in the address is named and can be removed', async () => {
   const look = async (page: Page): Promise<void> => {
     await page.getByRole('alert').getByText('type').first().waitFor()
     expect(await page.getByText('Connection lost').count()).toBe(0)
@@ -47,7 +47,7 @@ test('a wrong filter in the address is named, with the way out of it', async () 
   await visit('/logs?type=NO+TYPE&vendor=Operator', look, { allow: [/400/] })
 }, 40_000)
 
-test('Escape asks before it closes the dialog that shows a key once', async () => {
+test('Escape asks for confirmation before it closes the dialog of a new key', async () => {
   await visit('/settings/ingest-keys', async (page) => {
     await page.getByRole('button', { name: 'Create key' }).first().click()
     await page.getByLabel('Label').fill('shown once')
@@ -65,7 +65,7 @@ test('Escape asks before it closes the dialog that shows a key once', async () =
   })
 }, 40_000)
 
-test('navigation counts say what they count, and count what the headlines do', async () => {
+test('navigation counts name their unit and equal the headlines', async () => {
   await visit('/knaph', async (page) => {
     await page.locator('nav small').nth(2).waitFor() // with the first answer of the page
     const counts = await page
@@ -86,7 +86,7 @@ test('navigation counts say what they count, and count what the headlines do', a
   })
 }, 40_000)
 
-test('the list of sessions takes the height that there is', async () => {
+test('the list of sessions fills the height of the window', async () => {
   const look = async (page: Page): Promise<void> => {
     const list = page.locator('.sessions .data-scroll')
     await list.getByRole('row').nth(35).waitFor()
@@ -96,7 +96,7 @@ test('the list of sessions takes the height that there is', async () => {
   await visit('/sessions', look, { viewport: { width: 1_280, height: 1_100 } })
 }, 40_000)
 
-test('on a phone the controls stand in two lines, the dot beside the title', async () => {
+test('on a phone the controls take two lines and the live dot is beside the title', async () => {
   await visit(
     '/tools',
     async (page) => {

@@ -25,7 +25,7 @@ const pillars = [
   ['Knaph', 'memory.accessed'],
 ] as const
 
-test('each page says what it waits for; its command works and changes the page by itself', async () => {
+test('each empty page names its first event; its command works and fills the page without a reload', async () => {
   await withOwner(`${appliance.url}/detect`, async (page) => {
     for (const [name, type] of pillars) {
       await page.getByRole('link', { name, exact: true }).click()
@@ -48,7 +48,7 @@ test('each page says what it waits for; its command works and changes the page b
   })
 }, 90_000)
 
-test('a first view is under 150 KB on the wire and asks each file once', async () => {
+test('a first view transfers less than 150 KB and requests each file once', async () => {
   const visit = async (page: Page): Promise<void> => {
     await page.locator('.event-row').first().waitFor()
     const files = await page.evaluate(() =>
@@ -67,7 +67,7 @@ test('a first view is under 150 KB on the wire and asks each file once', async (
   await withOwner(`${appliance.url}/logs`, visit, { prefetches: true })
 }, 90_000)
 
-test('a page that was seen stands in the first frame after the click; no page waits for its code', async () => {
+test('a page opened before renders in the first frame after the click, and no page waits for its code', async () => {
   const visit = async (page: Page): Promise<void> => {
     const codes = () =>
       page.evaluate(
@@ -101,7 +101,7 @@ test('a page that was seen stands in the first frame after the click; no page wa
   await withOwner(`${appliance.url}/settings`, visit, { prefetches: true })
 }, 90_000)
 
-test('an open network is said on every page, and what to do about it', async () => {
+test('every page warns of an unencrypted network and names the remedy', async () => {
   await withPage(appliance.url, async (page) => {
     const insecure = JSON.stringify({ insecure: true }).slice(1, -1)
     for (const path of ['**/api/session', '**/api/sign-in']) {
@@ -142,7 +142,7 @@ function frameGapMs(page: Page, overMs: number): Promise<number> {
   )
 }
 
-test('a thousand events a second: every one is counted, few rows exist, frames go on', async () => {
+test('a thousand events per second are all counted, with few rows and without dropped frames', async () => {
   const type = `flood.test_${Date.now()}` // another one at a second try
   await withOwner(`${appliance.url}/logs?type=${type}`, async (page) => {
     await page.getByText('Live', { exact: true }).waitFor()
@@ -157,7 +157,7 @@ test('a thousand events a second: every one is counted, few rows exist, frames g
       )
       await Bun.sleep(Math.max(0, (n + 1) * 100 - (performance.now() - startMs)))
     }
-    // The server and this test share the machine with the browser: what counts is how much slower the flood makes it.
+    // The server and this test share the machine with the browser, so the limit is relative to the calm rate.
     const floodedMs = await flooded
     expect(floodedMs).toBeLessThan(Math.max(50, 3 * calmMs))
     await page.locator('[role=grid][aria-rowcount="3001"]').waitFor()

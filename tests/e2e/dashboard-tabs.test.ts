@@ -53,7 +53,7 @@ async function expectTools(page: Page, tools: string[]): Promise<void> {
   expect(shown).toEqual([...tools].reverse())
 }
 
-test('four tabs, one stream; the first one closes while events come', async () => {
+test('four tabs share one stream, also when the first one closes while events arrive', async () => {
   const fourTabs = async (first: Page): Promise<void> => {
     await first.getByText('Live', { exact: true }).waitFor()
     const context = first.context()
@@ -78,7 +78,7 @@ test('four tabs, one stream; the first one closes while events come', async () =
   await withOwner(`${appliance.url}/logs`, fourTabs, { viewport: { width: 1280, height: 2_000 } })
 }, 90_000)
 
-test('without shared workers each tab follows by itself', async () => {
+test('without shared workers each tab opens its own stream', async () => {
   await withOwner(`${appliance.url}/logs?siteId=alone`, async (page) => {
     await page.addInitScript(() => Reflect.deleteProperty(window, 'SharedWorker'))
     await page.reload()

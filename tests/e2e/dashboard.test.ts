@@ -13,7 +13,7 @@ afterAll(async () => {
   await appliance.stop()
 })
 
-test('from the setup link to the first event on Logs', async () => {
+test('the setup link leads to the first event on Logs', async () => {
   const link = await appliance.setupLink()
   await withPage(
     link,
@@ -62,7 +62,7 @@ test('from the setup link to the first event on Logs', async () => {
   )
 }, 90_000)
 
-test('a used setup link says so and what to do', async () => {
+test('a used setup link is refused with a link to sign in', async () => {
   const link = await appliance.setupLink()
   await withPage(link, async (page) => {
     // Before anybody types a password into it.
@@ -74,7 +74,7 @@ test('a used setup link says so and what to do', async () => {
   })
 }, 90_000)
 
-test('sign-in keeps the place, refuses a wrong password in words, and signing out shuts the door', async () => {
+test('sign-in returns to the requested page, a wrong password is explained, and signing out ends access', async () => {
   await withPage(
     `${appliance.url}/logs?type=agent.*&outcome=success`,
     async (page) => {
@@ -101,7 +101,7 @@ test('sign-in keeps the place, refuses a wrong password in words, and signing ou
   )
 }, 90_000)
 
-test('a sign-in that ended elsewhere leads to the form and back', async () => {
+test('a session that ended elsewhere leads to the form and back to the page', async () => {
   await withPage(
     `${appliance.url}/logs`,
     async (page) => {
@@ -117,7 +117,7 @@ test('a sign-in that ended elsewhere leads to the form and back', async () => {
   )
 }, 90_000)
 
-test('a lost password is replaced by the link of the command line', async () => {
+test('a reset link from the command line replaces a lost password', async () => {
   const made = await appliance.cli('account', 'reset-password', '--email', owner.email)
   expect([made.code, made.stderr]).toEqual([0, ''])
   const link = /\S+\/reset#\S+/.exec(made.stdout)?.[0] ?? ''

@@ -60,7 +60,7 @@ async function eventually(what: () => Promise<number>, status: number, tries: nu
   return seen
 }
 
-test('with 0 bytes free people sign in, look and export, and the command line says what is wrong', async () => {
+test('with 0 bytes free, sign-in, reads and exports work and the command line names the problem', async () => {
   using disk = smallDisk(48)
   if (!disk) {
     console.log('not run: this user may not mount a small disk')
@@ -107,7 +107,7 @@ test('with 0 bytes free people sign in, look and export, and the command line sa
   expect((await appliance.stop()).code).toBe(0)
 }, 90_000)
 
-test('507 when full, readable throughout, restarts full, and comes back by itself', async () => {
+test('a full disk gives 507, allows reads and a restart, and ingest recovers when space is free', async () => {
   using disk = smallDisk(64)
   if (!disk) {
     console.log('not run: this user may not mount a small disk')

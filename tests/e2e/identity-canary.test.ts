@@ -44,7 +44,7 @@ async function quiet(answer: Promise<Response>): Promise<number> {
   return response.status
 }
 
-test('secrets of every kind are planted, and used', async () => {
+test('secrets of every kind are created and used', async () => {
   const signIn = await call('/api/sign-in', { email: owner.email, password: owner.password })
   cookie = signIn.headers.get('set-cookie')?.split(';')[0] ?? ''
   planted.set('session', cookie.split('=')[1] ?? '')
@@ -77,7 +77,7 @@ test('secrets of every kind are planted, and used', async () => {
   expect(await quiet(call('/api/invitations/accept', invited))).toBe(200)
 }, 90_000)
 
-test('reading everything, and failing in every way, gives none of them back', async () => {
+test('no response and no error contains a secret', async () => {
   const paths = [
     'account',
     'orgs',
@@ -134,12 +134,12 @@ test('reading everything, and failing in every way, gives none of them back', as
   for (const answer of answers) expect(secretsIn(answer)).toEqual([])
 }, 90_000)
 
-test('no line of the log has one, even at level debug', () => {
+test('no log line contains a secret, even at level debug', () => {
   expect(appliance.stderr().length).toBeGreaterThan(1_000)
   expect(secretsIn(appliance.stderr())).toEqual([])
 })
 
-test('no file of the data folder has one, and each is for its owner alone', () => {
+test('no file of the data folder contains a secret, and only its owner can read it', () => {
   const files = (folder: string): string[] =>
     readdirSync(folder, { withFileTypes: true, recursive: true })
       .filter((entry) => entry.isFile())

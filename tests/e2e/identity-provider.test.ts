@@ -27,7 +27,7 @@ afterAll(async () => {
   await provider.stop()
 })
 
-/** Through the provider's own pages, as whoever `subject` is. */
+/** Signs in on the provider's own pages as `subject`. */
 async function goThrough(page: Page, subject: string): Promise<void> {
   await page.getByRole('link', { name: 'Continue with Example ID' }).click()
   await page.getByPlaceholder('Enter any login').fill(subject)
@@ -36,7 +36,7 @@ async function goThrough(page: Page, subject: string): Promise<void> {
   await page.getByRole('button', { name: 'Continue' }).click()
 }
 
-test('a verified address leads to its account, and from then on the subject does', async () => {
+test('a verified email address links an account, and afterwards the subject identifies it', async () => {
   provider.people.set('subject-ada', { email: 'Ada@Example.com', verified: true })
   const enter = () =>
     withPage(
@@ -57,7 +57,7 @@ test('a verified address leads to its account, and from then on the subject does
   expect(trail.stdout.match(/"by":"provider"/g)?.length).toBe(2)
 }, 90_000)
 
-test('without an account, or with an address nobody verified, the page says why not', async () => {
+test('the page explains why an identity without an account or with an unverified address is rejected', async () => {
   provider.people.set('subject-eve', { email: owner.email, verified: false })
   provider.people.set('subject-bob', { email: 'bob@example.com', verified: true })
   for (const subject of ['subject-eve', 'subject-bob']) {
@@ -73,7 +73,7 @@ test('without an account, or with an address nobody verified, the page says why 
   }
 }, 90_000)
 
-test('a made-up, replayed or unasked return signs nobody in', async () => {
+test('a forged, replayed or unsolicited callback signs nobody in', async () => {
   const start = await fetch(`${appliance.url}/api/oidc/start`, { redirect: 'manual' })
   const cookie = start.headers.get('set-cookie')?.split(';')[0] ?? ''
   const asked = new URL(start.headers.get('location') ?? '')

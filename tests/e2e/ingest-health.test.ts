@@ -27,7 +27,7 @@ const markup = '<img src=x onerror=alert(1)>'
 const good = (id: string) => event(id, { occurredAt: new Date().toISOString() })
 const bad = (id: string) => ({ ...event(id), type: markup })
 
-/** Ten kinds of requests, and what each adds to the sums. */
+/** Kinds of requests, and what each adds to the sums. */
 const kinds: ((n: string) => [body: unknown, sums: Sums, type?: string])[] = [
   (n) => [
     { events: [{ ...good(`a${n}`), session_Id: 1, latencyMs: 1, durationMs: undefined }, good(`b${n}`)] },
@@ -51,7 +51,7 @@ async function post(key: string, body: unknown, more: Record<string, string> = {
   await answer.text()
 }
 
-/** The numbers of a table's rows from a column on, by what the cell before them says. */
+/** The numbers of each row of a table from a column on, by the text that identifies the row. */
 async function numbers(page: Page, table: string, from: number): Promise<Map<string, number[]>> {
   const rows = await page
     .getByRole('table', { name: table })
@@ -101,8 +101,8 @@ test('empty at first, then equal to the requests sent, with rejected requests an
     for (const label of ['one', 'two']) expect(keys.get(label)).toEqual(sums[label]!.slice(2))
     expect(keys.get('idle')).toEqual([0, 0, 0])
 
-    const looks = await page.getByLabel('Needs attention').locator('li').allInnerTexts()
-    const has = (text: RegExp) => looks.some((look) => text.test(look))
+    const warnings = await page.getByLabel('Needs attention').locator('li').allInnerTexts()
+    const has = (text: RegExp) => warnings.some((warning) => text.test(warning))
     expect([
       has(/^two: sent from a browser/),
       has(/^late: clock 3 h behind/),

@@ -48,7 +48,7 @@ async function trail(): Promise<string[]> {
   return entries.map(({ action, actor, target }) => `${action} ${actor} ${target}`)
 }
 
-test('only operators get at any of it, owners of an organization do not', async () => {
+test('only operators can use backups; owners of an organization cannot', async () => {
   const name = await makeOne()
   const paths: [string, string][] = [
     ['GET', '/api/backups'],
@@ -65,7 +65,7 @@ test('only operators get at any of it, owners of an organization do not', async 
   expect((await list()).backups.map((each) => each.name)).toContain(name)
 })
 
-test('made, listed, proven again, downloaded as it is, deleted; each act has its row', async () => {
+test('a backup is created, listed, verified, downloaded and deleted, and each action is audited', async () => {
   const name = await makeOne()
   const made = (await list()).backups.find((each) => each.name === name)!
   expect(made).toMatchObject({ events: 2, encrypted: false, reason: 'manual', problem: null, checked: null })
@@ -84,13 +84,13 @@ test('made, listed, proven again, downloaded as it is, deleted; each act has its
   expect((await trail()).slice(0, 3)).toEqual(acts.map((act) => `${act} user:${operator.id} ${name}`))
 })
 
-test('two at once: the second is told so', async () => {
+test('a second backup at the same time is refused', async () => {
   const answers = await Promise.all([operator.post('/api/backups'), operator.post('/api/backups')])
   expect(answers.map(({ status }) => status).sort()).toEqual([202, 409])
   await settled(({ running }) => running === null)
 })
 
-test('a name reaches nothing else', async () => {
+test('a backup name reaches no other file', async () => {
   for (const name of ['..%2Fsightglass.db', '%2e%2e%2fsecret.key', 'absent.backup', 'last-run.json'])
     for (const [method, end] of [
       ['GET', '/file'],
@@ -103,7 +103,7 @@ test('a name reaches nothing else', async () => {
       ])
 })
 
-test('a damaged backup shows as damaged, and the doctor says so', async () => {
+test('a damaged backup is shown as damaged, also by the doctor', async () => {
   const name = await makeOne()
   const path = join(server.dataDir, 'backups', name)
   const bytes = await Bun.file(path).bytes()
@@ -120,7 +120,7 @@ test('a damaged backup shows as damaged, and the doctor says so', async () => {
   await operator.call(`/api/backups/${name}`, { method: 'DELETE' })
 })
 
-test('by schedule: made without asking, as many kept as asked, others untouched', async () => {
+test('the schedule creates backups, deletes the oldest and leaves other files alone', async () => {
   await using scheduled = await testServer({
     backup: {
       dir: join(server.dataDir, 'scheduled'),
@@ -145,7 +145,7 @@ test('by schedule: made without asking, as many kept as asked, others untouched'
   expect(JSON.stringify(state)).not.toContain('for the night')
 })
 
-test('a backup that fails is told in the list, and nothing half is left', async () => {
+test('a failed backup is listed as failed and leaves no partial file', async () => {
   const dir = join(server.dataDir, 'a-file')
   writeFileSync(dir, 'in the way')
   await using broken = await testServer({ backup: { dir, cron: null, keep: 2, passphrase: null } })

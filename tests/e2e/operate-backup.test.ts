@@ -47,7 +47,7 @@ async function post(url: string, key: string, events: unknown[]): Promise<number
   return ((await answer.json()) as { accepted: number }).accepted
 }
 
-/** What the gateway counts, from a server started on the folder. */
+/** The counts of the gateway, from a server started on the folder. */
 async function countIn(dataDir: string): Promise<number> {
   await using appliance = await startAppliance({ dataDir })
   const { key } = await json(['key', 'create', '--kind', 'secret', '--label', 'count'], { dataDir })
@@ -57,7 +57,7 @@ async function countIn(dataDir: string): Promise<number> {
   return ((await answer.json()) as { total: number }).total
 }
 
-test('under full ingest: nothing acknowledged waits for it, and elsewhere it holds what it says', async () => {
+test('a backup under full ingest delays no acknowledgement and restores with every listed event', async () => {
   const dataDir = dir.join('loaded')
   const appliance = await startAppliance({ dataDir })
   const { key } = await json(['key', 'create', '--kind', 'ingest', '--label', 'load'], { dataDir })
@@ -103,7 +103,7 @@ test('under full ingest: nothing acknowledged waits for it, and elsewhere it hol
   expect(await countIn(elsewhere)).toBe(Number(made['events']))
 })
 
-test('refused while a server holds the folder, in one line', async () => {
+test('a restore is refused while a server uses the folder', async () => {
   await using appliance = await startAppliance({ dataDir: dir.join('held') })
   const { path } = await json(['backup', 'create'], { dataDir: appliance.dataDir })
   const refused = await cli(['restore', String(path), '--yes'], { dataDir: appliance.dataDir })
@@ -140,11 +140,11 @@ test('kill -9 anywhere in a restore leaves the old data, the new data, or a fold
   }
 })
 
-test('the passphrase comes from the environment or a file, and stands nowhere', async () => {
+test('the passphrase comes from the environment or a file and is stored nowhere', async () => {
   const dataDir = dir.join('sealed')
   const env = { SIGHTGLASS_BACKUP_PASSPHRASE: 'correct horse battery' }
   await using appliance = await startAppliance({ dataDir, env })
-  // The server's own passphrase holds for what the command line asks of it.
+  // Backups that the command line requests use the server's passphrase.
   const made = await json(['backup', 'create'], { dataDir })
   expect(made).toMatchObject({ encrypted: true })
   await appliance.stop()
@@ -161,7 +161,7 @@ test('the passphrase comes from the environment or a file, and stands nowhere', 
     expect(text).not.toContain('correct horse')
 })
 
-test('wrong usage and absent files are one line each', async () => {
+test('wrong usage and missing files give one line each', async () => {
   const { code, stderr } = await cli(['backup', 'verify'])
   expect([code, stderr.split('\n').length]).toEqual([2, 2])
   expect((await cli(['restore'], { dataDir: dir.join('none') })).code).toBe(2)

@@ -1,4 +1,4 @@
-/** Below a path of a host that others share, behind a proxy that leaves the path in place; and on a unix socket. */
+/** The appliance below a path of a shared host, behind a proxy that does not strip the path, and on a unix socket. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { statSync, writeFileSync } from 'node:fs'
 import { binaryPath, cli, startAppliance } from '../support/binary.ts'
@@ -71,7 +71,7 @@ test('the dashboard in a browser: setup, pages, reload, live events, links, down
   )
 })
 
-test('beside the base path there is nothing but health, and links and documents name it', async () => {
+test('outside the base path only health responds, and links and documents contain it', async () => {
   const args = ['--base-path=/a/b', '--public-url=https://tools.example', '--ingest-listen=127.0.0.1:0']
   await using appliance = await startAppliance({ args, env: ownerEnv })
   const origin = new URL(appliance.url).origin
@@ -103,7 +103,7 @@ test('beside the base path there is nothing but health, and links and documents 
   expect((await get(script.slice('/a/b'.length))).status).toBe(404)
 })
 
-test('listening on every address, the link for the first owner names one that opens', async () => {
+test('the setup link names a reachable address when the server listens on every address', async () => {
   await using appliance = await startAppliance({ args: ['--listen', '0.0.0.0:0'] })
   expect(appliance.url).toStartWith('http://0.0.0.0:')
   const link = new URL(await appliance.setupLink())
@@ -111,7 +111,7 @@ test('listening on every address, the link for the first owner names one that op
   expect((await fetch(new URL('/setup', link.origin))).status).toBe(200)
 })
 
-test('a unix socket: its proxy is believed, a dead socket goes, a living one and a file stay', async () => {
+test('on a unix socket the proxy is trusted, a dead socket is replaced, a live one and a file are not', async () => {
   using dir = tempDir('socket')
   const socket = dir.join('http.sock')
   const command = [binaryPath, 'serve', '--data-dir', dir.join('data'), '--listen', `unix:${socket}`]

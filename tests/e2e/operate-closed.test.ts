@@ -14,7 +14,7 @@ const network = [
   'ip route add default dev nowhere',
 ]
 
-test('first start, ingest, backup, doctor and the dashboard, and not one packet to elsewhere', async () => {
+test('a first start, ingest, backup, doctor and the dashboard send no packet to another host', async () => {
   expect((await cli(['version'])).code).toBe(0) // builds the executable while there is a network
   const inside = join(import.meta.dir, './operate-closed-inside.ts')
   const script = `${network.join(' && ')} && exec "$@"`

@@ -1,4 +1,4 @@
-/** `doctor` judges the options of the running server, and `ready` asks it what a container's health check must know. */
+/** `doctor` checks the options of the running server, and `ready` is the health check of a container. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ async function diagnosis(appliance: Appliance, ...args: string[]): Promise<Map<s
   return new Map(checks.map((check) => [check.id, check]))
 }
 
-test('doctor beside a server judges what the server was started with, not its own defaults', async () => {
+test('doctor checks the options of the running server, not its own defaults', async () => {
   using dir = tempDir('doctor')
   const backups = dir.join('backups-elsewhere')
   const appliance = await startAppliance({
@@ -41,7 +41,7 @@ test('doctor beside a server judges what the server was started with, not its ow
   expect(found.get('backup-schedule')?.status).toBe('warning')
   expect(found.get('retention')?.detail).toContain('7 days')
   expect(found.get('disk')).toMatchObject({ status: 'failure' })
-  // What the command line says does not count beside a server.
+  // Options of the command line have no effect beside a server.
   const told = await diagnosis(appliance, '--backup-dir', dir.join('other'))
   expect(told.get('backup')?.detail).toContain(backups)
   await appliance.stop()
@@ -51,7 +51,7 @@ test('doctor beside a server judges what the server was started with, not its ow
   expect(alone.get('retention')?.detail).toContain('90 days')
 })
 
-test('no passphrase leaves the server with its options', async () => {
+test('the options that the server reports contain no passphrase', async () => {
   using dir = tempDir('doctor')
   const env = { SIGHTGLASS_BACKUP_PASSPHRASE: 'a passphrase nobody may see' }
   await using appliance = await startAppliance({ dataDir: dir.join('data'), env })
@@ -65,7 +65,7 @@ test('no passphrase leaves the server with its options', async () => {
   expect(text).not.toContain('nobody may see')
 })
 
-test('ready: 0 while /readyz says so, 1 when it does not, and 1 without a server', async () => {
+test('ready exits with 0 while /readyz is ready, and with 1 otherwise or without a server', async () => {
   using dir = tempDir('ready')
   const dataDir = dir.join('data')
   expect((await cli(['ready'], { dataDir })).stderr).toContain('No server runs')
@@ -83,7 +83,7 @@ test('ready: 0 while /readyz says so, 1 when it does not, and 1 without a server
   expect((await cli(['ready'], { dataDir })).stderr).toContain('No server runs')
 })
 
-test('ready asks over TLS, below a base path and over a socket alike', async () => {
+test('ready works over TLS, below a base path and over a socket', async () => {
   using dir = tempDir('ready')
   const dataDir = dir.join('data')
   const { key, cert } = selfSigned('traces.example.com')
@@ -105,7 +105,7 @@ test('ready asks over TLS, below a base path and over a socket alike', async () 
   expect(await behind.exited).toBe(0)
 })
 
-test('the container asks it', () => {
+test('the container uses ready as its health check', () => {
   const path = join(import.meta.dir, '../../server/operations/service/container.dockerfile')
   expect(readFileSync(path, 'utf8')).toContain('CMD ["sightglass", "ready"]')
 })

@@ -1,4 +1,4 @@
-/** The restore drill as the README tells it, line by line, and the operations guide in a browser. */
+/** The restore drill of the README, line by line, and the operations guide in a browser. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ function linesBehind(words: string, path: string): string[] {
     .map((line) => line.trim())
 }
 
-test('the restore drill of the README, followed to the letter, shows what was there', async () => {
+test('the restore drill of the README restores the events', async () => {
   using dir = tempDir('drill')
   const drill = dir.join('elsewhere')
   mkdirSync(drill)

@@ -52,7 +52,7 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
     if (performance.now() > deadlineMs) throw new Error('it did not come true in 40 s')
 }
 
-test('with room nothing is shed, and readiness says how much is used', async () => {
+test('below the limit nothing is refused, and readiness reports the memory in use', async () => {
   await using appliance = await startAppliance({ dataDir: dir.join('free') })
   const ready = (await (await fetch(`${appliance.url}/readyz`)).json()) as {
     checks: { name: string; ok: boolean }[]
@@ -60,7 +60,7 @@ test('with room nothing is shed, and readiness says how much is used', async () 
   expect(ready.checks.find(({ name }) => name === 'memory')).toMatchObject({ ok: true })
 })
 
-test('a limit below what it takes itself is refused at start, with the smallest one that works', async () => {
+test('a memory limit that is too small is refused at start with the smallest valid one', async () => {
   const serve = ['serve', '--listen', '127.0.0.1:0', '--memory-limit', '90MiB']
   const refused = await cli(serve, { dataDir: dir.join('small') })
   expect([refused.code, refused.stdout]).toEqual([1, ''])
@@ -73,7 +73,7 @@ test('a limit below what it takes itself is refused at start, with the smallest 
     expect(await status(`${appliance.url}/v1/traces`)).toBe(401)
 })
 
-test('near the limit reads wait while ingest goes on', async () => {
+test('near the limit reads wait while ingest continues', async () => {
   await using appliance = await limited('near')
   const keys = await keysOf(appliance)
   const end = await fillUntil(
@@ -93,7 +93,7 @@ test('near the limit reads wait while ingest goes on', async () => {
   end()
 })
 
-test('above the limit it ends in good order with code 0, for its supervisor to start it afresh', async () => {
+test('above the limit the server stops gracefully with code 0, so that its supervisor restarts it', async () => {
   const appliance = await limited('above')
   const keys = await keysOf(appliance) // one organization alone has too small a share of bodies to fill the memory
   for (const org of ['second', 'third']) {

@@ -18,7 +18,7 @@ const isUp = (url: string) =>
     () => false,
   )
 
-test('400 idle connections under a limit of 256 files take no processor, and afterwards all is well', async () => {
+test('400 idle connections under a limit of 256 files use no processor time, and the server recovers', async () => {
   await buildIfStale()
   using dir = tempDir('files')
   const serve = [binaryPath, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dir.join('data')]

@@ -81,7 +81,7 @@ for (const end of ['stop', 'kill'] as const)
     }
   })
 
-test('beside a running server no file of the database, lock or evidence changes', async () => {
+test('read-only verbs beside a running server change no file of the database, lock or evidence', async () => {
   using dir = tempDir('beside')
   const dataDir = dir.join('data')
   await lived(dataDir, 'stop')

@@ -28,7 +28,7 @@ afterAll(() => dir.remove())
 
 const read = (folder: string, name: string) => readFileSync(dir.join(folder, name))
 
-test('twice the same sources, twice the same bytes, and nothing else in the folder', () => {
+test('the same sources give the same bytes, and the folder contains nothing else', () => {
   expect(read('one', 'SHA256SUMS').toString()).toBe(read('another place', 'SHA256SUMS').toString())
   expect(read('one', 'SHA256SUMS.sig')).toEqual(read('another place', 'SHA256SUMS.sig'))
   expect(readdirSync(dir.join('one')).sort()).toEqual([
@@ -43,7 +43,7 @@ test('twice the same sources, twice the same bytes, and nothing else in the fold
   ])
 })
 
-test('the commands of VERIFY.txt hold, and notice an altered file', async () => {
+test('the commands of VERIFY.txt pass, and fail on an altered file', async () => {
   const [verify = '', check = ''] = read('one', 'VERIFY.txt')
     .toString()
     .split('\n')
@@ -77,7 +77,7 @@ test('the bill of materials names every component once, with a package URL and a
   expect(scoped.components[0].purl).toBe('pkg:npm/%40a/b@2.0.0')
 })
 
-test('a folder with anything else in it is left alone', async () => {
+test('a folder with other files is left unchanged', async () => {
   mkdirSync(dir.join('photos'))
   writeFileSync(dir.join('photos', 'one.jpg'), 'dear')
   const wanted = { out: dir.join('photos'), targets: [own], keyFile: null, say: () => {} }
@@ -85,7 +85,7 @@ test('a folder with anything else in it is left alone', async () => {
   expect(readFileSync(dir.join('photos', 'one.jpg'), 'utf8')).toBe('dear')
 })
 
-test('targets are named, and a strange name is refused', () => {
+test('targets are selected by name, and an unknown name is refused', () => {
   expect(readTargets('linux-x64,windows-x64')).toEqual(['linux-x64', 'windows-x64'])
   expect(() => readTargets('linux-x64,amiga')).toThrow('amiga')
   expect(targetNames).toContain(own)

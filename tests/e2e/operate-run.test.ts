@@ -21,7 +21,7 @@ async function doctor(dataDir: string, ...args: string[]): Promise<{ code: numbe
 
 const check = ({ checks }: Diagnosis, id: string) => checks.find((each) => each.id === id)
 
-test('the doctor: well beside a server and alone, within two seconds; warnings leave 0, failures 1', async () => {
+test('the doctor passes beside a server and alone within two seconds; warnings exit with 0, failures with 1', async () => {
   const dataDir = dir.join('well')
   const appliance = await startAppliance({ dataDir })
   await appliance.cli('backup', 'create')
@@ -74,7 +74,7 @@ test('the doctor: well beside a server and alone, within two seconds; warnings l
   )
 })
 
-test('the doctor tells whom the server called: nobody, then the receiver of a webhook', async () => {
+test('the doctor lists the hosts that the server called: none, then the receiver of a webhook', async () => {
   const got = Promise.withResolvers<void>()
   await using receiver = Bun.serve({
     hostname: '127.0.0.1',
@@ -99,7 +99,7 @@ test('the doctor tells whom the server called: nobody, then the receiver of a we
   ])
 })
 
-test('a leaked key is a failure that names what to do', async () => {
+test('a leaked key is a failure that names the remedy', async () => {
   await using appliance = await startAppliance({ dataDir: dir.join('leaked') })
   const { key } = JSON.parse(
     (await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')).stdout,
@@ -111,7 +111,7 @@ test('a leaked key is a failure that names what to do', async () => {
   })
 })
 
-test('the log level changes while it runs', async () => {
+test('the log level can be changed while the server runs', async () => {
   await using appliance = await startAppliance({ dataDir: dir.join('level'), args: ['--log-level', 'error'] })
   await fetch(`${appliance.url}/healthz`)
   expect(appliance.stderr()).not.toContain('"event":"request"')
@@ -147,7 +147,7 @@ async function post(
 
 const rounds = 10
 
-test('SIGTERM under load, again and again: exit 0, and everything acknowledged is there', async () => {
+test('SIGTERM under load, repeated, exits with 0 and loses no acknowledged event', async () => {
   const { codes, acknowledged, lost } = await terminateUnderLoad(dir.join('terminated'), rounds)
   expect(codes).toEqual(Array.from({ length: rounds }, () => 0))
   expect(lost).toBe(0)

@@ -37,7 +37,7 @@ const service = (...args: string[]): Promise<Exit> =>
   })
 const install = (...args: string[]) => service('install', '--executable', dir.join('opt/sightglass'), ...args)
 
-test('a dry run prints the unit and does nothing; systemd itself finds nothing wrong with it', async () => {
+test('a dry run prints a unit that systemd accepts and changes nothing', async () => {
   const { code, stdout } = await install(
     '--dry-run',
     '--listen',
@@ -64,7 +64,7 @@ test('a dry run prints the unit and does nothing; systemd itself finds nothing w
   expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ''])
 })
 
-test('a socket lies in a folder that systemd makes, or in one that the unit may write to', async () => {
+test('a socket is in a folder that systemd creates or that the unit may write to', async () => {
   const ours = await install('--dry-run', '--listen', 'unix:/run/sightglass/http.sock')
   expect(ours.stdout).toContain('RuntimeDirectory=sightglass\n')
   expect(ours.stdout).not.toContain('ReadWritePaths')
@@ -73,7 +73,7 @@ test('a socket lies in a folder that systemd makes, or in one that the unit may 
   expect(theirs.stdout).not.toContain('RuntimeDirectory')
 })
 
-test('a path given from here is written from the root: the service starts in another folder', async () => {
+test('a relative path becomes absolute in the unit, because the service starts in another folder', async () => {
   const flags = ['--tls-cert', 'tls/cert.pem', '--tls-key', 'tls/key.pem', '--listen', 'unix:http.sock']
   const { code, stdout } = await cli(['service', 'install', '--dry-run', ...flags], { cwd: dir.join('bin') })
   expect(code).toBe(0)
@@ -90,7 +90,7 @@ test('a low port gets the one capability it needs and no more', async () => {
   expect(stdout).not.toContain('PrivateUsers')
 })
 
-test('installed, asked about, installed again, removed; the executable in place is this one', async () => {
+test('the service is installed, shown, installed again and removed, with this executable', async () => {
   expect((await service('status')).code).toBe(1)
   const installed = await install('--json')
   expect([installed.code, installed.stderr]).toEqual([0, ''])
@@ -115,7 +115,7 @@ test('installed, asked about, installed again, removed; the executable in place 
   expect((await service('uninstall')).stdout).toContain('is not installed')
 })
 
-test('a service that does not start is said in one line', async () => {
+test('a service that does not start is reported in one line', async () => {
   writeFileSync(dir.join('broken'), '')
   const { code, stderr } = await install()
   expect([code, stderr]).toEqual([
@@ -124,7 +124,7 @@ test('a service that does not start is said in one line', async () => {
   ])
 })
 
-test('without systemd it says what to do instead', async () => {
+test('without systemd the message names the alternative', async () => {
   const { code, stderr } = await cli(['service', 'install', '--unit-dir', unitDir()], {
     env: { PATH: dir.join('nowhere') },
   })
@@ -185,7 +185,7 @@ test('zsh and fish get every verb; the manual has every verb and reads without a
   expect((await cli(['completions', 'tcsh'])).code).toBe(2)
 })
 
-test('the executable names what of others it holds', async () => {
+test('the executable lists its third-party licenses', async () => {
   const { components } = JSON.parse((await cli(['licenses', '--json'])).stdout) as {
     components: { name: string; license: string }[]
   }

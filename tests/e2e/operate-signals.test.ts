@@ -49,7 +49,7 @@ test('SIGHUP opens a rotated log file again', async () => {
   expect(readFileSync(path, 'utf8')).toContain('"event":"stopped"')
 })
 
-test('the log continues after its disk was full, with the lines from meanwhile', async () => {
+test('the log continues after its disk was full, with the lines written meanwhile', async () => {
   using dir = tempDir('log-disk')
   const disk = dir.join('disk')
   mkdirSync(disk)

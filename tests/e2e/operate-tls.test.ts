@@ -59,7 +59,7 @@ async function hangUp(appliance: Appliance, until: () => Promise<boolean>): Prom
     if (performance.now() > deadlineMs) throw new Error(`nothing came of it\n${appliance.stderr()}`)
 }
 
-test('https on both listeners, a cookie that only https carries, and no plain http', async () => {
+test('both listeners use https with a secure cookie and refuse plain http', async () => {
   await using appliance = await startAppliance({
     args: [...flags(), '--ingest-listen=127.0.0.1:0'],
     dataDir: dir.join('a'),
@@ -83,14 +83,14 @@ test('https on both listeners, a cookie that only https carries, and no plain ht
   expect((await appliance.cli('doctor', '--json', ...flags())).stdout).toContain('uses TLS')
 })
 
-test('a renewed pair is shown to new connections while an open stream goes on; a broken one changes nothing', async () => {
+test('a renewed certificate serves new connections while open streams continue; a broken one changes nothing', async () => {
   use('first')
   const env = { SIGHTGLASS_ADMIN_EMAIL: 'ann@example.com', SIGHTGLASS_ADMIN_PASSWORD: 'a window in a vessel' }
   await using appliance = await startAppliance({ args: flags(), env, dataDir: dir.join('b') })
   expect(await shownBy(appliance)).toBe('first')
   const stream = await openStream(appliance)
   use('second')
-  // In the millisecond of the change a connection is refused or reset: who asks then asks again, as senders do.
+  // During the change, about a millisecond, a connection is refused or reset, so this retries as senders do.
   await hangUp(
     appliance,
     async () =>
@@ -149,7 +149,7 @@ async function openStream(appliance: Appliance) {
   }
 }
 
-test('a pair that does not hold together is refused at the start, in one line', async () => {
+test('a certificate and key that do not match are refused at start in one line', async () => {
   const start = (...args: string[]) =>
     cli(['serve', '--listen', '127.0.0.1:0', ...args], { dataDir: dir.join('c') })
   const cases: [string[], number, RegExp][] = [

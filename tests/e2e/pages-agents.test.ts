@@ -6,10 +6,10 @@ import { agentSources } from '../../sdk/agents/agent-sources.ts'
 import { detectAgent } from '../../sdk/agents/detect-agent.ts'
 import { sampleBody } from '../../web/components/copy.tsx'
 
-/** Neither may import the other, so the dashboard keeps the list as data. */
+/** Neither may import the other, so the dashboard has the list as data. */
 const kept = join(import.meta.dir, '../../web/pages/detect/operators.json')
 
-test('operators.json is the list of sdk/agents with its sources', async () => {
+test('operators.json equals the list of sdk/agents with its sources', async () => {
   // To bring it up to date: write JSON.stringify(list) into the file and format it.
   const list = operators.map(({ vendor, agents }) => ({
     vendor,
@@ -21,7 +21,7 @@ test('operators.json is the list of sdk/agents with its sources', async () => {
   expect(await Bun.file(kept).json()).toEqual(list)
 })
 
-test('the first sample is the bot that detectAgent finds', () => {
+test('detectAgent finds the bot of the first sample', () => {
   const { agent } = (JSON.parse(sampleBody('agent', 0)) as { events: [{ agent: { name: string } }] })
     .events[0]
   expect(detectAgent(`Mozilla/5.0 (compatible; ${agent.name}/1.2)`)).toMatchObject(agent)

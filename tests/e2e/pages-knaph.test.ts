@@ -1,4 +1,4 @@
-/** Knaph in a real browser: scores, trees, policies and versions of what the test pushed, reads of what it posted. */
+/** Knaph in a real browser: scores, trees, policies and versions of pushed snapshots, and reads of posted events. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
@@ -38,7 +38,7 @@ const score = (page: Page) => page.getByRole('region', { name: 'Score' })
 const headline = (page: Page, name: string) =>
   page.locator('.headlines > div').filter({ hasText: name }).locator('strong')
 
-test('empty, it says which push fills it; the command works and the page fills by itself', async () => {
+test('the empty page shows a push command that works and fills the page without a reload', async () => {
   await visit('', async (page) => {
     await page.getByRole('heading', { name: 'No site memory yet' }).waitFor()
     await expectAccessibleInBothThemes(page.locator('main'))
@@ -51,7 +51,7 @@ test('empty, it says which push fills it; the command works and the page fills b
   })
 }, 90_000)
 
-test('score, what would raise it, tree, policies, and what each version changed', async () => {
+test('a site shows its score, how to raise it, its tree, policies and the changes of each version', async () => {
   const pages = [
     { path: '/', name: 'Home', purpose: 'Start' },
     { path: '/shop/cart', availableActions: ['pay'] },
@@ -90,7 +90,7 @@ test('score, what would raise it, tree, policies, and what each version changed'
   })
 }, 90_000)
 
-test('a score that was sent is shown as sent; sites are compared; reads are counted live', async () => {
+test('a sent score is shown as sent, sites are compared, and reads are counted live', async () => {
   await push(appliance.url, key, 'memory', { siteId: 'best', snapshot: { note: 'x' }, score: 97.5 })
   const read = (id: string, more = {}) =>
     recent(id, { type: 'memory.accessed', outcome: 'success', siteId: 'shop', ...more })
@@ -120,7 +120,7 @@ test('a score that was sent is shown as sent; sites are compared; reads are coun
   })
 }, 90_000)
 
-test('hostile snapshots stay text and stretch nothing', async () => {
+test('hostile snapshots stay text and do not stretch the page', async () => {
   const path = `/${'a/'.repeat(60)}${'z'.repeat(300)}`
   const snapshot = {
     siteMap: { pages: [{ path, name: '<img src=x onerror=alert(1)>' }, 5, null, [], { path: '\u202e/x' }] },

@@ -70,7 +70,7 @@ async function open(
   )
 }
 
-test('Detect lists the bots of each vendor with the purposes that came, and leads to their events', async () => {
+test('Detect lists the bots of each vendor with their purposes and links to their events', async () => {
   await open('/detect?range=7d', async (page) => {
     const rows = page.getByRole('table', { name: 'Agents' }).locator('tbody tr')
     await rows.nth(12).waitFor()
@@ -105,7 +105,7 @@ test('Detect lists the bots of each vendor with the purposes that came, and lead
   })
 }, 60_000)
 
-test('an event of a clock that is ahead stands where it arrived, and says so', async () => {
+test('an event from a clock that is ahead is listed by its arrival and says so', async () => {
   await open('/logs', async (page) => {
     const row = page.getByRole('row').filter({ hasText: 'Operator' })
     await row.getByText('3 h ahead').waitFor()

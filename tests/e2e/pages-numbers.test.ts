@@ -1,4 +1,4 @@
-/** The law of the dashboard's numbers: the same label shows the same number everywhere. */
+/** The same label shows the same number everywhere in the dashboard, in its files and in the API. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright'
@@ -62,7 +62,7 @@ interface Metrics {
   rows: { type: string; outcome: string; count: number }[]
 }
 
-/** What the gateway counts over the range of the page: its address says it to the hour. */
+/** The counts of the gateway over the range of the page, which its address states to the hour. */
 async function metricsOf(page: Page, search: string): Promise<Metrics> {
   const { period } = await page.evaluate(
     async (asked) => (await (await fetch(`/api/totals${asked}`)).json()) as { period: Period },
@@ -182,7 +182,7 @@ test.each(['?range=24h', '', '?range=30d&siteId=blog'])(
   120_000,
 )
 
-test('a file has more rows than the page; decisions and outcomes sum up each for itself', async () => {
+test('a CSV file has more rows than the page, and decisions and outcomes each add up', async () => {
   await withOwner(`${appliance.url}/detect?range=30d`, async (page) => {
     await waitForPage(page, '/detect')
     const agents = await csvOf(page, 'Agents')
@@ -209,7 +209,7 @@ test('a file has more rows than the page; decisions and outcomes sum up each for
   })
 }, 120_000)
 
-test('Detect shows the trust that sessions reached, as a share and as bars', async () => {
+test('Detect shows the highest trust of sessions as bars that add up to the detections', async () => {
   await withOwner(`${appliance.url}/detect`, async (page) => {
     await waitForPage(page, '/detect')
     const bars = page.locator('.bars').filter({ hasText: 'By highest trust in session' })
@@ -220,7 +220,7 @@ test('Detect shows the trust that sessions reached, as a share and as bars', asy
   })
 }, 60_000)
 
-test('the navigation names its range, and other pages keep it', async () => {
+test('the navigation names its range and keeps it on other pages', async () => {
   await withOwner(`${appliance.url}/detect?range=24h`, async (page) => {
     await waitForPage(page, '/detect')
     const navigation = page.locator('.navigation.wide')

@@ -39,7 +39,7 @@ afterAll(async () => {
   await appliance.stop()
 })
 
-/** What of the page is cut off by a box of its own: on paper nobody can scroll. */
+/** Elements that cut off their content: nobody can scroll on paper. */
 const cutOff = (page: Page) =>
   page.locator('main *').evaluateAll((all) =>
     all
@@ -58,7 +58,7 @@ const wholeTables: { [path: string]: [table: string, rows: number][] } = {
   '/analytics': [['Types', types.length]],
   '/tools': [['Tools', vendors]],
   '/knaph': [['Sites', 2]],
-  '/sessions': [['Sessions', 30]], // a page of them; older ones are asked for on the screen
+  '/sessions': [['Sessions', 30]], // the first page of them
   '/webhooks': [],
   '/settings/ingest-keys': [],
 }
@@ -99,7 +99,7 @@ async function expectWholeOnPaper(page: Page, path: string, tables: [string, num
   expect([path, /\/Type \/Page\b/.test(pdf.toString('latin1'))]).toEqual([path, true])
 }
 
-test('Logs: every loaded event, on as many sheets as it takes', async () => {
+test('Logs prints every loaded event on as many sheets as needed', async () => {
   await withOwner(`${appliance.url}/logs`, async (page) => {
     await page.locator('.event-row').nth(10).waitFor()
     const shown = await page.locator('.event-row').count()

@@ -1,4 +1,4 @@
-/** Ranges of any length by presets and by dates, and filters in place: every number is a count of what was posted. */
+/** Ranges by preset and by date, and filters in place: every number equals a count of the posted events. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
@@ -54,7 +54,7 @@ const visit = (path: string, name: string, look: (page: Page) => Promise<void>, 
     { viewport: { width, height: 900 }, context: { timezoneId: 'Europe/Berlin' } },
   )
 
-/** Waits until the first headline is what counting the posted events comes to, within the page's own period. */
+/** Waits until the first headline equals the number of posted events within the page's own period. */
 async function expectFirst(page: Page, path: string, passes: (one: TestEvent) => boolean): Promise<number> {
   const search = new URL(page.url()).searchParams
   search.set('zone', 'Europe/Berlin')
@@ -72,7 +72,7 @@ async function expectFirst(page: Page, path: string, passes: (one: TestEvent) =>
 
 const detected = (one: TestEvent) => one.type === 'agent.detected'
 
-test('90 days, 12 months and all time each count what they hold, and say what cannot be compared', async () => {
+test('each range counts exactly its events and says when it has no earlier period to compare with', async () => {
   await visit('/detect?range=24h', 'Detect', async (page) => {
     const range = page.getByLabel('Range', { exact: true })
     const counts: number[] = []
@@ -94,7 +94,7 @@ test('90 days, 12 months and all time each count what they hold, and say what ca
   })
 }, 120_000)
 
-test('dates are chosen by their days and times, stand in the address, and a wrong choice says what is wrong', async () => {
+test('dates and times set the range in the address, and an invalid choice is explained', async () => {
   await visit('/detect', 'Detect', async (page) => {
     await page.getByLabel('Range', { exact: true }).selectOption('Choose dates…')
     const dialog = page.getByRole('dialog', { name: 'Choose dates' })
@@ -122,7 +122,7 @@ test('dates are chosen by their days and times, stand in the address, and a wron
   })
 }, 120_000)
 
-test('a click filters in place: chips, address, every number, back; Logs opens with the same events', async () => {
+test('a click filters every number in place and can be undone; Logs opens with the same events', async () => {
   await visit('/detect?range=30d', 'Detect', async (page) => {
     const all = await expectFirst(page, 'detect', detected)
     const bars = page.locator('.bars').filter({ hasText: 'By vendor' })
@@ -155,7 +155,7 @@ test('a click filters in place: chips, address, every number, back; Logs opens w
   })
 }, 120_000)
 
-test('tool, reason, outcome, page and type filter their pages; what cannot be filtered says so', async () => {
+test('tool, outcome, page and type filter their pages, and parts that cannot be filtered say so', async () => {
   await visit('/authz?range=90d', 'Authz', async (page) => {
     const isDecision = (one: TestEvent) => one.type === 'authz.evaluated'
     await page
@@ -194,7 +194,7 @@ test('tool, reason, outcome, page and type filter their pages; what cannot be fi
   })
 }, 120_000)
 
-test('hostile values stay text in chips and links, and stretch nothing on a phone', async () => {
+test('hostile values stay text in chips and links and do not stretch a phone', async () => {
   await visit(
     `/analytics?range=30d&filter=${encodeURIComponent(`vendor:${hostile}`)}&filter=page:/cart`,
     'Analytics',

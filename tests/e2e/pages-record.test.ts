@@ -1,4 +1,4 @@
-/** Logs with every filter, search, bars, views and export, and Sessions as list and story, against what was posted. */
+/** Logs with every filter, search, bars and export, and Sessions as list and timeline, against the posted events. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
@@ -85,11 +85,11 @@ const visit = (path: string, name: string, look: (page: Page) => Promise<void>, 
     options,
   )
 
-/** Waits until the table has so many rows; only those in view exist. */
+/** Waits until the table has this many rows; only those in view are in the document. */
 const shown = (page: Page, count: number) =>
   page.locator(`.virtual-rows[aria-rowcount="${count + 1}"]`).waitFor({ timeout: 15_000 })
 
-test('any member filters, by choosing it and by the address, alone and together', async () => {
+test('any field filters alone and combined, from the menu and from the address', async () => {
   await visit('/logs', 'Logs', async (page) => {
     await shown(page, 25)
     await page.getByRole('button', { name: 'Add filter' }).click()
@@ -114,7 +114,7 @@ type Posted = Record<string, unknown>
 const member = (one: Posted, of: string, name: string) =>
   (one[of] as { [name: string]: unknown } | null)?.[name]
 
-/** Each filter beside the same choice made from what was posted. */
+/** Each filter, and the same condition on the posted events. */
 const choices: [string, (one: Posted) => boolean][] = [
   ['agentClass=dom', (one) => member(one, 'agent', 'class') === 'dom'],
   [
@@ -130,7 +130,7 @@ const choices: [string, (one: Posted) => boolean][] = [
   ],
 ]
 
-test('each filter of the address shows exactly what passes it', async () => {
+test('each filter in the address shows exactly the matching events', async () => {
   await visit('/logs', 'Logs', async (page) => {
     await shown(page, 25)
     let before = 25
@@ -146,7 +146,7 @@ test('each filter of the address shows exactly what passes it', async () => {
   })
 }, 90_000)
 
-test('text is found in any member, whatever its case, and the bars count what the table shows', async () => {
+test('a search finds text in any field in any case, and the bars count the rows of the table', async () => {
   await visit('/logs?since=2020-01-01', 'Logs', async (page) => {
     await shown(page, 25)
     await page.getByText('Live', { exact: true }).waitFor()
@@ -179,7 +179,7 @@ test('text is found in any member, whatever its case, and the bars count what th
   })
 }, 90_000)
 
-test('an empty result offers a longer range, which finds what is older', async () => {
+test('an empty result offers a longer range that finds older events', async () => {
   const since = new Date(Date.now() - 3_600_000).toISOString()
   await visit(`/logs?${new URLSearchParams({ q: 'needle', since })}`, 'Logs', async (page) => {
     await page.getByRole('heading', { name: 'No matching events' }).waitFor()
@@ -196,7 +196,7 @@ test('an empty result offers a longer range, which finds what is older', async (
   })
 }, 60_000)
 
-test('an export has exactly the events of the filters, as CSV and as NDJSON', async () => {
+test('an export contains exactly the filtered events, as CSV and as NDJSON', async () => {
   await visit('/logs?siteId=odd', 'Logs', async (page) => {
     await shown(page, 10)
     await page.getByRole('button', { name: 'Export' }).click()
@@ -218,7 +218,7 @@ test('an export has exactly the events of the filters, as CSV and as NDJSON', as
   })
 }, 90_000)
 
-test('sessions: each once with its counts, and one told from detection to its last call', async () => {
+test('each session is listed once with its counts, and its timeline runs from detection to the last call', async () => {
   await visit('/sessions', 'Sessions', async (page) => {
     const table = page.locator('.data-table tbody tr')
     await page.getByText('21 sessions', { exact: true }).waitFor({ timeout: 15_000 })
@@ -247,7 +247,7 @@ test('sessions: each once with its counts, and one told from detection to its la
   })
 }, 90_000)
 
-test('the bars of a filter are never drawn above the rows of another, whatever timer was running', async () => {
+test('the bars of one filter are never drawn above the rows of another, whichever timer is pending', async () => {
   const timed = (id: string, siteId: string) => recent(id, { tool: 'timed', sessionId: 'sess_timed', siteId })
   await send(appliance.url, key, [timed('t1', 'left'), timed('t2', 'left'), timed('t3', 'stays')])
   await visit('/logs?since=2020-01-01&tool=timed', 'Logs', async (page) => {
@@ -281,7 +281,7 @@ test('the bars of a filter are never drawn above the rows of another, whatever t
   })
 }, 90_000)
 
-test('hostile sessions and filters stretch nothing on a phone', async () => {
+test('hostile sessions and filters do not stretch a phone', async () => {
   const evil = `<i>${'s'.repeat(190)}`
   await send(appliance.url, key, [
     recent('evil', {

@@ -1,4 +1,4 @@
-/** WebMCP Tools in a real browser: the registry, its costs and its use equal what the test itself pushed and posted. */
+/** WebMCP Tools in a real browser: the registry, its costs and its use equal the pushed tools and posted events. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Page } from 'playwright'
@@ -59,7 +59,7 @@ const headline = async (page: Page, name: string) =>
 const estimated = ({ name, description, inputSchema, outputSchema }: RealTool) =>
   Math.ceil(JSON.stringify({ name, description, inputSchema, outputSchema }).length / 4)
 
-test('empty, it says which push fills it; the command works and the page fills by itself', async () => {
+test('the empty page shows a push command that works and fills the page without a reload', async () => {
   await visit('', async (page) => {
     await page.getByRole('heading', { name: 'No tools yet' }).waitFor()
     expect(await page.getByRole('link', { name: 'Create an ingest key' }).getAttribute('href')).toStartWith(
@@ -73,7 +73,7 @@ test('empty, it says which push fills it; the command works and the page fills b
   })
 }, 90_000)
 
-test('a real registry: every tool, its tokens, its page against the budget', async () => {
+test('a real registry shows every tool, its tokens and each page against the budget', async () => {
   const pages = ['/repo', '/issues', '/pulls']
   const tools = real.map((tool, index) => ({ ...tool, page: pages[index % 3] }))
   await push(appliance.url, key, 'tools', { siteId: 'github', tools })
@@ -100,7 +100,7 @@ test('a real registry: every tool, its tokens, its page against the budget', asy
   })
 }, 90_000)
 
-test('calls, errors and the last call are those of the posted events, live and by site', async () => {
+test('calls, errors and the last call equal the posted events, live and by site', async () => {
   const name = real[0]?.name ?? ''
   const call = (id: string, more = {}) =>
     recent(id, { type: 'tool.executed', siteId: 'github', tool: name, outcome: 'success', ...more })
@@ -143,7 +143,7 @@ test('calls, errors and the last call are those of the posted events, live and b
   })
 }, 90_000)
 
-test('a tool opens with its findings, its schema in words, its versions and their differences', async () => {
+test('a tool shows its findings, its schema, its versions and their differences', async () => {
   const tool = (description: string, type: string) => ({
     ...{ name: 'order.delete', description, page: '/orders' },
     inputSchema: {
@@ -179,7 +179,7 @@ test('a tool opens with its findings, its schema in words, its versions and thei
   })
 }, 90_000)
 
-test('hostile names stay text, stretch nothing, on a desk and on a phone', async () => {
+test('hostile names stay text and do not stretch the page at either width', async () => {
   const hostile = [
     { name: '<img src=x onerror=alert(1)>', description: '<script>alert(1)</script>', page: '<b>page</b>' },
     { name: '\u202egpj.exe', description: 'שלום', page: `/${'p'.repeat(190)}` },

@@ -43,7 +43,7 @@ const visit = (timezoneId: string, path: string, name: string, look: (page: Page
     { context: { timezoneId, acceptDownloads: true } },
   )
 
-/** "22 Nov" and "23:30" of the event by the clocks of a zone, by the runtime and not by what is tested. */
+/** "22 Nov" and "23:30" of the event in a zone, formatted by the runtime and not by the tested code. */
 function clock(timeZone: string): { day: string; time: string } {
   const of = (options: Intl.DateTimeFormatOptions) =>
     new Intl.DateTimeFormat('en-GB', { timeZone, ...options }).format(lateMs)
@@ -54,7 +54,7 @@ function clock(timeZone: string): { day: string; time: string } {
 }
 
 test.each(['Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu', 'UTC'])(
-  'in %s rows, chips, bars and charts are by its clocks and name it',
+  'in %s rows, chips, bars and charts use and name the zone',
   async (zone) => {
     const { day, time } = clock(zone)
     await visit(zone, `/logs?since=${occurredAt}`, 'Logs', async (page) => {
@@ -91,7 +91,7 @@ test.each(['Europe/Berlin', 'America/St_Johns', 'Asia/Kathmandu', 'UTC'])(
   90_000,
 )
 
-test('UTC is chosen on any page, holds on all of them and after a reload, and is taken back', async () => {
+test('a chosen time zone applies to every page, survives a reload and can be undone', async () => {
   await visit('Asia/Kathmandu', '/logs', 'Logs', async (page) => {
     const [there, utc] = [clock('Asia/Kathmandu'), clock('UTC')]
     await page.getByRole('row').getByText(`${there.day} ${there.time}:00`).first().waitFor()
@@ -113,7 +113,7 @@ test('UTC is chosen on any page, holds on all of them and after a reload, and is
   })
 }, 90_000)
 
-test('saved files name the zone in the head of a time and write it with its offset', async () => {
+test('saved files name the zone in the column head and write times with its offset', async () => {
   await visit('Asia/Kathmandu', '/sessions', 'Sessions', async (page) => {
     await page.getByText('1 session', { exact: true }).waitFor()
     const [download] = await Promise.all([
@@ -127,7 +127,7 @@ test('saved files name the zone in the head of a time and write it with its offs
   })
 }, 60_000)
 
-test('date fields are days of the zone: the end of a key, the days of the audit log', async () => {
+test('the date fields of the audit log mean days of the zone', async () => {
   await visit('America/St_Johns', '/settings/audit', 'Settings', async (page) => {
     const asked = page.waitForRequest((request) => request.url().includes('/api/audit?since='))
     await page.getByLabel('From (America/St_Johns)').fill('2026-11-01')
@@ -142,7 +142,7 @@ test('date fields are days of the zone: the end of a key, the days of the audit 
   })
 }, 60_000)
 
-test('on a phone the zone is there too and nothing is stretched', async () => {
+test('a phone shows the zone and is not stretched', async () => {
   await withOwner(
     `${appliance.url}/detect`,
     async (page) => {

@@ -67,7 +67,7 @@ async function open(
   )
 }
 
-test('Detect: headline, comparison, vendors and classes are those of the posted events', async () => {
+test('the headline, comparison, vendors and classes of Detect equal the posted events', async () => {
   await open('/detect', async (page) => {
     const type = 'agent.detected'
     await expectHeadline(page, 'Detections', count({ type }))
@@ -109,7 +109,7 @@ test('Detect: headline, comparison, vendors and classes are those of the posted 
   })
 }, 40_000)
 
-test('the site and the range are chosen in the bar, stand in the address, go along, and back works', async () => {
+test('the site and range are stored in the address, carry over to other pages and can be undone', async () => {
   await open('/detect', async (page) => {
     const type = 'agent.detected'
     await page.getByRole('combobox', { name: 'Site' }).selectOption('blog')
@@ -131,7 +131,7 @@ test('the site and the range are chosen in the bar, stand in the address, go alo
   })
 }, 40_000)
 
-test('dragging in a chart sets the range to whole steps, and so do the keys', async () => {
+test('dragging in a chart and its keys set the range to whole steps', async () => {
   await open('/detect', async (page) => {
     const plot = page.locator('.u-over')
     const box = (await plot.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
@@ -156,7 +156,7 @@ test('dragging in a chart sets the range to whole steps, and so do the keys', as
   })
 }, 40_000)
 
-test('Auth and Analytics count what was posted, and read what follows from it', async () => {
+test('the counts and derived numbers of Auth and Analytics equal the posted events', async () => {
   await open('/auth', async (page) => {
     const type = 'auth.identity_presented'
     await expectHeadline(page, 'Identities', count({ type }))
@@ -204,7 +204,7 @@ test('Auth and Analytics count what was posted, and read what follows from it', 
   })
 }, 40_000)
 
-test('Authz: a refusal explains itself: rule, reason, identity, evidence, and the attempts before it', async () => {
+test('a denial on Authz shows its rule, reason, identity, evidence and earlier attempts', async () => {
   await open('/authz', async (page) => {
     const refused = matching(
       sent,
@@ -244,7 +244,7 @@ test('Authz: a refusal explains itself: rule, reason, identity, evidence, and th
   })
 }, 40_000)
 
-test('a vendor opens: who is behind it and what it did; its link shows it again', async () => {
+test('a vendor shows its operator and activity, also from its link', async () => {
   await open('/detect?vendor=Operator', async (page) => {
     const dialog = page.getByRole('dialog')
     await dialog.getByText('Operated by OpenAI').waitFor()
@@ -258,7 +258,7 @@ test('a vendor opens: who is behind it and what it did; its link shows it again'
   })
 }, 90_000)
 
-test('live: what is posted is counted without a reload, and the charts keep the theme', async () => {
+test('new events are counted without a reload, and the charts follow the theme', async () => {
   for (const dark of [false, true]) {
     await open(
       '/detect',
@@ -290,7 +290,7 @@ test('live: what is posted is counted without a reload, and the charts keep the 
   }
 }, 90_000)
 
-test('tables sort by their heads and give what they show as CSV', async () => {
+test('tables sort by their heads and are saved as CSV in that order', async () => {
   await open('/detect', async (page) => {
     const agents = page.getByRole('table', { name: 'Agents' })
     await agents.getByRole('button', { name: 'Vendor' }).click()
@@ -314,7 +314,7 @@ test('tables sort by their heads and give what they show as CSV', async () => {
   })
 }, 90_000)
 
-test('a bar and a step of the chart lead to exactly their events in Logs', async () => {
+test('a bar and a step of the chart link to exactly their events in Logs', async () => {
   await open('/detect?range=24h&siteId=blog', async (page) => {
     const day = runningRange(1, 1, Date.now())
     const mine = matching(
@@ -342,7 +342,7 @@ test('a bar and a step of the chart lead to exactly their events in Logs', async
   })
 }, 40_000)
 
-test('pages made ready unseen leave the open one as it is, and never show', async () => {
+test('prerendered pages are never visible and do not change the open page', async () => {
   const atAuthz = async (page: Page): Promise<void> => {
     await page.addInitScript(() => {
       const seen = { drawn: 0, shown: 0 }

@@ -74,7 +74,7 @@ test('every page and every section of Settings is found by its name', async () =
   })
 }, 90_000)
 
-test('vendor, agent, tool, session and view lead to what they name; hostile names stay text', async () => {
+test('a vendor, agent, tool, session or view found by name opens; hostile names stay text', async () => {
   await withOwner(`${appliance.url}/logs`, async (page) => {
     await waitForHeading(page, 'Logs')
     await page.evaluate(async () => {
@@ -110,7 +110,7 @@ test('vendor, agent, tool, session and view lead to what they name; hostile name
   })
 }, 90_000)
 
-test('on a phone nothing is stretched', async () => {
+test('the palette does not stretch a phone', async () => {
   const options390 = { viewport: { width: 390, height: 844 }, colorScheme: 'dark' as const }
   await withOwner(
     `${appliance.url}/logs`,

@@ -41,7 +41,7 @@ async function expectRows(page: Page, count: number): Promise<void> {
 const hostile = 'Blocked <b>‮evil</b>'
 const link = (page: Page, name: string | RegExp) => page.locator('.view-list').getByRole('link', { name })
 
-test('saved by the owner, opened by a viewer elsewhere, who may only read', async () => {
+test('a viewer can open a view that the owner saved, but not change it', async () => {
   await withOwner(`${appliance.url}/logs?outcome=blocked`, async (page) => {
     await waitForHeading(page, 'Logs')
     await openViews(page)
@@ -65,7 +65,7 @@ test('saved by the owner, opened by a viewer elsewhere, who may only read', asyn
   await withPage(`${appliance.url}/logs`, asViewer, { as: viewer })
 }, 90_000)
 
-test('renamed, replaced, deleted and brought back; on a phone nothing is stretched', async () => {
+test('a view is renamed, replaced, deleted and restored, without stretching a phone', async () => {
   await withOwner(
     `${appliance.url}/logs?type=authz.*`,
     async (page) => {
@@ -90,7 +90,7 @@ test('renamed, replaced, deleted and brought back; on a phone nothing is stretch
   )
 }, 90_000)
 
-test('views that an earlier version kept in the browser come along once', async () => {
+test('views that an earlier version stored in the browser are imported once', async () => {
   await withOwner(`${appliance.url}/logs`, async (page) => {
     await waitForHeading(page, 'Logs')
     await page.evaluate(async () => {
@@ -105,7 +105,7 @@ test('views that an earlier version kept in the browser come along once', async 
     await page.getByText('2 views from an earlier version are stored only in this browser.').waitFor()
     await page.getByRole('button', { name: 'Share with the organization' }).click()
     await link(page, 'Mine').waitFor()
-    // The name is taken by other filters; the open event of then is no filter.
+    // The name is in use for other filters; the event that was open is not a filter.
     await page.locator('.view-list a[href="/logs?outcome=blocked"]', { hasText: 'Blocked (2)' }).waitFor()
     await page.reload()
     await openViews(page)

@@ -1,4 +1,4 @@
-/** What the tests of the client package share: an appliance with its three keys, and the package as npm delivers it. */
+/** Shared by the tests of the client package: an appliance with its three keys, and the package as npm delivers it. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildPackage } from '../../sdk/build.ts'

@@ -1,4 +1,4 @@
-/** The browser part of the client package in a real Chromium: page, relay, appliance, and what leaves with the page. */
+/** The browser part of the client package in a real Chromium: page, relay, appliance, and events of a page that unloads. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createGateway, createIntelExporter, createRelayHandler, type IntelExporter } from '../../sdk/node.ts'
@@ -63,7 +63,7 @@ async function arrived(id: string): Promise<{ [member: string]: unknown }> {
   throw new Error(`${id} did not arrive`)
 }
 
-test('a page’s events arrive with the server’s stamp, also those traced while it is left', async () => {
+test('events of a page arrive with the server’s fields, also those traced while it unloads', async () => {
   await withPage(shop.url.href, async (page) => {
     const event = await arrived('on-load')
     expect(event).toMatchObject({
@@ -79,7 +79,7 @@ test('a page’s events arrive with the server’s stamp, also those traced whil
   })
 }, 90_000)
 
-test('the ingest key refuses to work in a browser, and no page holds it', async () => {
+test('the ingest key does not work in a browser, and no page contains it', async () => {
   const page = await (await fetch(shop.url)).text()
   const script = await (await fetch(new URL('/sdk.js', shop.url))).text()
   for (const text of [page, script]) expect(text).not.toContain('agtx_ik_' + keys.ingestKey.slice(8, 12))

@@ -30,7 +30,7 @@ async function setUp(page: Page, password: string): Promise<void> {
   await page.getByRole('button', { name: 'Done, I saved them' }).click()
 }
 
-test('the owner turns it on; a member without one sets it up and then sees the data', async () => {
+test('when the owner requires a second factor, a member without one must set it up first', async () => {
   const member = { email: 'vera@example.com', password: 'wide open window' }
   const create = ['account', 'create', '--email', member.email, '--role', 'viewer']
   const made = await appliance.cli(...create, '--json')
@@ -76,7 +76,7 @@ test('the owner turns it on; a member without one sets it up and then sees the d
   expect([off.code, off.stdout]).toEqual([0, 'The second factor is optional in the organization default.\n'])
 }, 120_000)
 
-test('a member who is at work when it is turned on is led to it too', async () => {
+test('a signed-in member must set up a second factor when it becomes required', async () => {
   const member = { email: 'paul@example.com', password: 'another open window' }
   const { link } = JSON.parse(
     (await appliance.cli('account', 'create', '--email', member.email, '--role', 'viewer', '--json')).stdout,
@@ -89,7 +89,7 @@ test('a member who is at work when it is turned on is led to it too', async () =
       await signInAs(page, member.email, member.password)
       await page.locator('.shell').waitFor()
       expect((await appliance.cli('org', 'sign-in-rule', '--second-factor', 'required')).code).toBe(0)
-      // Whatever the page asks next is refused: a click, or what it asks by itself before that.
+      // The next request is refused: that of the click, or one that the page sends before it.
       const link = page.getByRole('link', { name: 'Analytics' }).first()
       await link.click({ timeout: 3_000 }).catch(() => undefined)
       await page.getByRole('heading', { name: 'Second factor required' }).waitFor()

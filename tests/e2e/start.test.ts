@@ -1,4 +1,4 @@
-/** Starting the executable: in any folder, on any data folder, with what is wrong said in one line and exit code 1. */
+/** Starting the executable in any folder and on any data folder: errors are one line with exit code 1. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ function expectOneLine({ code, stdout, stderr }: Exit, saying: RegExp): void {
   expect(stderr).not.toMatch(/\bat \/|\$bunfs|SQLITE_/)
 }
 
-test('a first start makes a private folder, prints the address and the setup link, and ends clean', async () => {
+test('a first start creates a private folder, prints the address and setup link, and stops cleanly', async () => {
   const dataDir = dir.join('fresh')
   const appliance = await startAppliance({ dataDir })
   const lines = appliance.stdout().split('\n')
@@ -35,7 +35,7 @@ test('a first start makes a private folder, prints the address and the setup lin
     expect([left, existsSync(`${dataDir}/${left}`)]).toEqual([left, false])
 })
 
-test('the server collects garbage as on a small machine, under the id it was started with', async () => {
+test('the server collects garbage as on a small machine and keeps its process ID', async () => {
   const [size, growth] = ['BUN_JSC_forceRAMSize', 'BUN_JSC_smallHeapGrowthFactor']
   const told = (pid: number) => {
     const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
@@ -50,7 +50,7 @@ test('the server collects garbage as on a small machine, under the id it was sta
   expect(told(asAsked.pid)).toEqual([`${size}=1073741824`, `${growth}=3`])
 })
 
-test('the thread that writes gives way to those that answer', async () => {
+test('the writer thread has a lower priority than the threads that answer requests', async () => {
   await using appliance = await startAppliance()
   const tasks = `/proc/${appliance.pid}/task`
   const niceness = (name: string) =>
@@ -74,14 +74,14 @@ test('a hostile start folder is harmless: .env, bunfig.toml with a preload, read
   expect(existsSync(dir.join('was-here'))).toBe(false)
 })
 
-test('a second server on the folder refuses and names the first; the first goes on', async () => {
+test('a second server on the folder exits and names the first, which continues', async () => {
   const dataDir = dir.join('held')
   await using first = await startAppliance({ dataDir })
   expectOneLine(await serve(dataDir), new RegExp(`in use.*\\b${first.pid}\\b`))
   expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
 })
 
-test('a taken port is said in one line', async () => {
+test('a port in use is reported in one line', async () => {
   await using first = await startAppliance({ dataDir: dir.join('port1') })
   const { port } = new URL(first.url)
   const result = await cli(['serve', '--listen', `127.0.0.1:${port}`], { dataDir: dir.join('port2') })
@@ -123,12 +123,12 @@ describe('broken data folders are named and left as they are', () => {
   })
 
   test('not writable', async () => {
-    // Root passes over permissions, so the folder lies where the kernel takes no files.
+    // Root ignores permissions, so the folder is where the kernel accepts no files.
     expectOneLine(await serve('/proc/self/sightglass'), /data folder/)
   })
 })
 
-test('a refused admin password stops the start; a good one makes the owner once', async () => {
+test('an invalid admin password stops the start; a valid one creates the owner once', async () => {
   const dataDir = dir.join('admin')
   const admin = (password: string) => ({
     SIGHTGLASS_ADMIN_EMAIL: 'a@example.com',

@@ -53,7 +53,7 @@ test('10,000 due deliveries to one receiver are drained in less than 20 s, each 
   expect(tookMs).toBeLessThan(20_000)
 }, 90_000)
 
-test('one hanging receiver among fifty delays no other beyond a run', async () => {
+test('one hanging receiver among fifty delays no other by more than one run', async () => {
   using folder = tempDir('webhook-load')
   const arrivals = new Map<number, number[]>()
   const startedMs = performance.now()
@@ -69,7 +69,7 @@ test('one hanging receiver among fifty delays no other beyond a run', async () =
     }),
   )
   const dataDir = folder.join('data')
-  // Twenty for each: the hanging one holds its two places all the time, and no more than these.
+  // Twenty for each: the hanging one holds its two slots all the time, and no more.
   await folderWithDue(
     dataDir,
     1_000,
@@ -87,7 +87,7 @@ test('one hanging receiver among fifty delays no other beyond a run', async () =
   for (const receiver of receivers) await receiver.stop(true)
 }, 90_000)
 
-test('kill -9 in the middle of a drain, three times: every delivery arrives, none has used up a retry', async () => {
+test('three kill -9 during a drain lose no delivery and use no retry', async () => {
   using folder = tempDir('webhook-load')
   const seen = new Set<string>()
   let requests = 0
@@ -118,7 +118,7 @@ test('kill -9 in the middle of a drain, three times: every delivery arrives, non
   const deadlineMs = performance.now() + 20_000
   while (count("status = 'pending'") > 0 && performance.now() < deadlineMs) await Bun.sleep(50)
   expect([seen.size, count("status = 'delivered' AND attempts = 1")]).toEqual([total, total])
-  // What was sent twice was being sent, or about to be, when the process died.
+  // Deliveries sent twice were in flight or claimed when the process died.
   expect(requests - total).toBeLessThanOrEqual(3 * 32)
   db.close()
   await appliance.stop()

@@ -120,7 +120,7 @@ test('a rule is added and edited in Settings; its alert opens, is shown on every
   })
 }, 120_000)
 
-test('deleting a rule asks for confirmation; the page fits a phone', async () => {
+test('deleting an alert rule asks for confirmation, on a phone', async () => {
   await withOwner(
     `${appliance.url}/settings/webhooks`,
     async (page) => {

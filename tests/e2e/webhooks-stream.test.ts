@@ -97,7 +97,7 @@ test('pause, resume and two kill -9: no event and no sequence number missing', a
   await appliance.stop()
 }, 90_000)
 
-test('an alert opens and resolves; a file and a syslog receiver are filled', async () => {
+test('an alert opens and resolves, and a file and a syslog receiver get every message', async () => {
   await using receiver = await startReceiver()
   using sinks = tempDir('webhook-sinks')
   const syslog = createSocket('udp4')

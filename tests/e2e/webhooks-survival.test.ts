@@ -57,7 +57,7 @@ const ended = ({ status }: DeliveryJson) => status !== 'pending'
 const idsOf = (requests: Received[]) => new Set(requests.map(({ headers }) => headers['webhook-id']))
 
 test.concurrent(
-  'success, and failure to a dead letter after exactly four attempts under one id, then replay',
+  'a delivery succeeds, or becomes a dead letter after four attempts under one id and is replayed',
   async () => {
     await using receiver = await startReceiver()
     await using appliance = await startAppliance({ args })
@@ -83,7 +83,7 @@ test.concurrent(
 )
 
 test.concurrent(
-  'kill -9 between send and record: delivered again under the same id, no retry used up',
+  'after kill -9 between send and record the delivery is sent again under the same id and uses no retry',
   async () => {
     await using receiver = await startReceiver()
     using folder = tempDir('webhook-kill')
@@ -113,7 +113,7 @@ test.concurrent(
 )
 
 test.concurrent(
-  'SIGTERM gives what is being sent a moment, and loses and blames nobody for the rest',
+  'SIGTERM waits for attempts in flight, and interrupted ones are sent again without using a retry',
   async () => {
     await using receiver = await startReceiver()
     using folder = tempDir('webhook-term')
@@ -144,7 +144,7 @@ test.concurrent(
 )
 
 test.concurrent(
-  'SIGSTOP past a lease: sent again under the same id, and no retry used up',
+  'after SIGSTOP past a lease the delivery is sent again under the same id and uses no retry',
   async () => {
     await using receiver = await startReceiver()
     await using appliance = await startAppliance({ args })
