@@ -1,4 +1,4 @@
-/** The browser part of the client package in a real Chromium: page, relay, appliance, and events of a page that unloads. */
+/** The browser part of the client package in Chromium: page, relay, appliance, and events of a page that unloads. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createGateway, createIntelExporter, createRelayHandler, type IntelExporter } from '../../sdk/node.ts'
