@@ -22,6 +22,7 @@ interface CountsPageProps<T extends { period: PeriodView }> {
   missing: string // title of the empty state: "No agents yet"
   nouns: string // what the page counts: "detections"
   kind: SampleKind
+  allTypes?: boolean // the page counts events of every type, not only of the sample's
   model: CountsModel<T>
   /** True if the page counts this event type. */
   isMine: (type: string) => boolean
@@ -48,9 +49,13 @@ export function CountsPage<T extends { period: PeriodView }>(props: CountsPagePr
           <FirstEvent
             title={props.missing}
             lead={
-              <>
-                {title} shows <code>{sampleType(props.kind)}</code> events.
-              </>
+              props.allTypes ? (
+                `${title} counts events of every type.`
+              ) : (
+                <>
+                  {title} shows <code>{sampleType(props.kind)}</code> events.
+                </>
+              )
             }
             kind={props.kind}
             watch

@@ -25,6 +25,7 @@ export default function AnalyticsPage() {
       missing="No events yet"
       nouns={measures.events.unit}
       kind="agent"
+      allTypes
       model={model}
       isMine={() => true}
       isEmpty={(data) => data.all.count === 0}
