@@ -194,9 +194,9 @@ test.each(ranges)(
     const analytics = await ask<AnalyticsCounts>(`/api/analytics${range}`)
     expect(analytics.all).toEqual(countsOf(analytics.period, () => true))
     for (const type of types) {
-      const wanted = countsOf(analytics.period, (one) => one.type === type)
-      if (wanted.count + wanted.before === 0) expect(analytics.types[type]).toBeUndefined()
-      else expect(analytics.types[type]).toEqual(wanted)
+      const expected = countsOf(analytics.period, (one) => one.type === type)
+      if (expected.count + expected.before === 0) expect(analytics.types[type]).toBeUndefined()
+      else expect(analytics.types[type]).toEqual(expected)
     }
     expectBreakdown(analytics.pages, analytics.period, (one) => one.metadata.page)
     const matrix = await ask<DetectMatrix>(`/api/detect/matrix${range}`)
@@ -212,8 +212,8 @@ test('days follow the time zone: two events around its midnight are in two days,
   const reader = await person(server, org, 'viewer')
   const [late, early] = ['2026-10-24T21:59:59.999Z', '2026-10-24T22:00:00.000Z'] // midnight of Berlin, in summer
   const body = { events: [event('late', { occurredAt: late }), event('early', { occurredAt: early })] }
-  const wanted = { orgId: org.id, kind: 'ingest' as const, label: 'zones', actor: 'cli' }
-  const { secret } = await mintKey(server.store, wanted, server.clock)
+  const request = { orgId: org.id, kind: 'ingest' as const, label: 'zones', actor: 'cli' }
+  const { secret } = await mintKey(server.store, request, server.clock)
   await server.call('/v1/sdk/events', { key: secret, body })
   const time = 'since=2026-09-01T00:00:00Z&until=2026-11-30T00:00:00Z'
   const days = async (zone: string) => {
@@ -291,8 +291,8 @@ test.each(['', '&siteId=shop', '&zone=Europe/Berlin'])(
         [0.95, found?.p95Ms],
         [0.99, found?.p99Ms],
       ] as const) {
-        const wanted = exact[Math.ceil(share * exact.length) - 1] ?? 0
-        expect(Math.abs((value ?? 0) - wanted)).toBeLessThanOrEqual(Math.max(0.01, wanted * 0.0201))
+        const expected = exact[Math.ceil(share * exact.length) - 1] ?? 0
+        expect(Math.abs((value ?? 0) - expected)).toBeLessThanOrEqual(Math.max(0.01, expected * 0.0201))
       }
     }
     expect(calls.length).toBeGreaterThan(20)

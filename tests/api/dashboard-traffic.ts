@@ -58,6 +58,6 @@ export function passes(one: TestEvent, filters: { name: string; value: string }[
 }
 
 /** A type may end in `.*`, which is a prefix. */
-function isSame(wanted: string, value: string): boolean {
-  return wanted === value || (wanted.endsWith('.*') && value.startsWith(wanted.slice(0, -1)))
+function isSame(filter: string, value: string): boolean {
+  return filter === value || (filter.endsWith('.*') && value.startsWith(filter.slice(0, -1)))
 }

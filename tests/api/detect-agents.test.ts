@@ -32,7 +32,7 @@ test('counts by vendor, name and purpose, for one site, all sites and filters, n
     accepted: 600,
   })
   type Sent = (typeof sent)[number]
-  const questions: [asked: string, isMeant: (one: Sent) => boolean][] = [
+  const queries: [query: string, isMeant: (one: Sent) => boolean][] = [
     ['', () => true],
     ['&siteId=blog', ({ siteId }) => siteId === 'blog'],
     ['&filter=vendor:OpenAI', ({ agent }) => 'vendor' in agent && agent.vendor === 'OpenAI'],
@@ -40,8 +40,8 @@ test('counts by vendor, name and purpose, for one site, all sites and filters, n
     ['&filter=purpose:user&filter=purpose:', ({ purpose }) => purpose === 'user' || purpose === null],
   ]
   const named = (value: string | null | undefined): string => (value ? `name ${value}` : 'missing')
-  for (const [asked, isMeant] of questions) {
-    const path = `/api/detect?range=7d${asked}`
+  for (const [query, isMeant] of queries) {
+    const path = `/api/detect?range=7d${query}`
     const { agents, names, purposes, period } = (await (await viewer.call(path)).json()) as DetectCounts
     const counts = new Map<string, { count: number; before: number; blocked: number }>()
     for (const one of sent) {

@@ -56,8 +56,8 @@ function done({ code, stdout, stderr }: Exit): string {
 
 test('an export imported into an empty appliance is equal; importing it again changes nothing', async () => {
   const path = files.join('events.ndjson')
-  const told = done(await old.cli('export', 'traces', '--out', path, '--json'))
-  expect(JSON.parse(told)).toEqual({ path, format: 'json', count: 1_500 })
+  const output = done(await old.cli('export', 'traces', '--out', path, '--json'))
+  expect(JSON.parse(output)).toEqual({ path, format: 'json', count: 1_500 })
   expect(await Bun.file(path).text()).toBe(await ndjson(old))
   expect(await Bun.file(path).text()).toContain('0.10000000000000000001')
 
@@ -99,7 +99,7 @@ test('filters as in the API, CSV without formulas, no file is overwritten', asyn
   expect(
     done(await old.cli('export', 'traces', '--filter=since=2026-07-01', '--format=csv', '--raw')),
   ).toContain(',=1+1,')
-  const path = files.join('kept')
+  const path = files.join('existing')
   writeFileSync(path, 'mine')
   const refused = await old.cli('export', 'traces', '--out', path)
   expect([refused.code, refused.stderr]).toEqual([

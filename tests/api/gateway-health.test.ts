@@ -152,8 +152,8 @@ test('counts belong to the hour of arrival and survive a restart', async () => {
   const { hours, totals } = await health()
   expect(totals.accepted).toBe(before + 1)
   expect(new Set(hours.map(({ hour }) => hour)).size).toBe(2)
-  const kept = await server.store.ingestCounts.list({ orgId: server.org.id, sinceMs: 0 })
-  expect(kept.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(totals.accepted)
+  const stored = await server.store.ingestCounts.list({ orgId: server.org.id, sinceMs: 0 })
+  expect(stored.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(totals.accepted)
 })
 
 test('the counts of an acknowledged request are on disk with its events, before any flush', async () => {

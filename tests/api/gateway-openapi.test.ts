@@ -318,8 +318,8 @@ describe('keys', () => {
       },
     }
     const clock = server.clock
-    const asked = { orgId: org.id, kind: 'secret', label: 'foreign', actor: 'cli' } as const
-    const foreign = (await mintKey(server.store, asked, clock)).secret
+    const request = { orgId: org.id, kind: 'secret', label: 'foreign', actor: 'cli' } as const
+    const foreign = (await mintKey(server.store, request, clock)).secret
     server.clock.move(200)
     for (const call of calls) {
       const kind = keyKind(call)

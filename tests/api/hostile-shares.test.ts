@@ -149,12 +149,12 @@ test('streams: an account has a quarter of them', async () => {
   const cookie = await server.signIn('viewer')
   const second = await server.signIn('analyst')
   const aborts: AbortController[] = []
-  const kept: Response[] = [] // a response that is garbage-collected closes its connection
+  const open: Response[] = [] // a response that is garbage-collected closes its connection
   const stream = async (as: string) => {
     const abort = new AbortController()
     aborts.push(abort)
     const response = await fetch(`${server.url}/api/live`, { headers: { cookie: as }, signal: abort.signal })
-    kept.push(response)
+    open.push(response)
     return response.status
   }
   let opened = 0

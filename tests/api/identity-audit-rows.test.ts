@@ -314,7 +314,7 @@ describe('each changing route', () => {
 
 describe('reading writes no row, except exports and sign-ins', () => {
   /** Exports are audited (contract §8). A sign-in through a provider ends in a GET; without one it is rejected. */
-  const told: { [route: string]: { query?: string; accept?: string } } = {
+  const audited: { [route: string]: { query?: string; accept?: string } } = {
     'GET /api/export/events': { query: '?format=ndjson' },
     'GET /v1/traces': { accept: 'application/x-ndjson' },
   }
@@ -330,7 +330,7 @@ describe('reading writes no row, except exports and sign-ins', () => {
         return answer
       }
       const before = await auditCount(server)
-      const exporting = told[nameOf(route)]
+      const exporting = audited[nameOf(route)]
       if (exporting === undefined || exporting.accept !== undefined) {
         await get()
         expect(await auditCount(server)).toBe(before)

@@ -112,10 +112,10 @@ test('an organization is renamed, and deleted after a grace period: restored, re
     'confirm',
   ])
   expect(await errorOf(await boss.post('/api/org/keep'))).toEqual([409, 'conflict', undefined])
-  const asked = (await (await boss.post('/api/org/delete', { confirm: 'doomed' })).json()) as {
+  const requested = (await (await boss.post('/api/org/delete', { confirm: 'doomed' })).json()) as {
     org: { deletesAt: string }
   }
-  expect(Date.parse(asked.org.deletesAt) - server.clock.now()).toBeGreaterThan(6 * 86_400_000)
+  expect(Date.parse(requested.org.deletesAt) - server.clock.now()).toBeGreaterThan(6 * 86_400_000)
   expect((await boss.post('/api/org/delete', { confirm: 'doomed' })).status).toBe(409)
   expect((await boss.post('/api/org/keep')).status).toBe(200)
   await boss.post('/api/org/delete', { confirm: 'doomed' })

@@ -99,8 +99,8 @@ describe('accepting', () => {
     expect(body['errors']).toEqual([
       { path: '', code: 'wrong_format', message: 'is not valid UTF-8', index: 1 },
     ])
-    const [empty, told] = await answer(await post('\n', headers))
-    expect([empty, told['error'], told['hint']]).toEqual([
+    const [emptyStatus, error] = await answer(await post('\n', headers))
+    expect([emptyStatus, error['error'], error['hint']]).toEqual([
       400,
       'invalid_body',
       'Send 1 to 1000 events, one per line.',
@@ -197,7 +197,7 @@ describe('rejecting', () => {
 })
 
 test('rejected events are stored for the ingest-health page', async () => {
-  await post({ events: [{ ...event('kept'), type: 'NOT A TYPE' }] })
+  await post({ events: [{ ...event('rejected'), type: 'NOT A TYPE' }] })
   const newest = async () => (await server.store.rejected.list({ orgId: server.org.id, limit: 1 }))[0]
   // It is stored after the response; only this test waits for it.
   while ((await newest())?.excerpt.includes('NOT A TYPE') !== true) await Bun.sleep(5)

@@ -98,8 +98,8 @@ test.each(filters)('%j', async (filter) => {
   for (const outcome of filter.outcomes) params.append('outcome', outcome)
   for (const { name, value } of filter.where ?? []) params.append(name, value)
   const { events, more, ahead } = await ask<Missed>(`/api/live/missed?${params}`)
-  const wanted = sent.filter((one) => matchesFilter(filter, one)).map((one) => one.event.id)
-  expect(events.map((one) => one.event.id)).toEqual(wanted)
+  const expected = sent.filter((one) => matchesFilter(filter, one)).map((one) => one.event.id)
+  expect(events.map((one) => one.event.id)).toEqual(expected)
   expect([more, ahead]).toEqual([false, false])
 })
 
