@@ -14,7 +14,7 @@ test('the parts are the events, character by character', () => {
   )
 })
 
-test('numbers too long for a double stay as they are, and another kind of delivery is not a batch', () => {
+test('numbers too long for a double are unchanged, and another kind of delivery is not a batch', () => {
   const parts = splitBatch(`${head}{"n":12345678901234567890.5,"t":"a\\"]},{b"},{}]}}`)
   expect(parts?.events).toEqual(['{"n":12345678901234567890.5,"t":"a\\"]},{b"}', '{}'])
   expect(splitBatch('{"hello":"world"}')).toBeNull()

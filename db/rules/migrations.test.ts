@@ -4,16 +4,16 @@ import { pendingMigrations, type Migration } from './migrations.ts'
 
 const known: Migration[] = [1, 2, 3].map((version) => ({ version, name: `000${version}`, sql: '' }))
 
-test('what is above the applied version is pending, in order', () => {
+test('migrations above the applied version are pending, in order', () => {
   expect(pendingMigrations(0, known)).toEqual(known)
   expect(pendingMigrations(2, known).map(({ version }) => version)).toEqual([3])
   expect(pendingMigrations(3, known)).toEqual([])
 })
 
-test('a version above the known ones is refused', () => {
+test('a version above the known ones is rejected', () => {
   expect(() => pendingMigrations(4, known)).toThrow('use a newer release')
 })
 
-test('a gap or a wrong order among our own is a fault of ours', () => {
+test('a gap or a wrong order in the list is an internal error', () => {
   expect(() => pendingMigrations(0, known.slice(1))).toThrow('out of order')
 })

@@ -44,7 +44,7 @@ test.each<Pace>(['unknown', 'quick'])(
   },
 )
 
-test('within an organization the quick lanes go on while others hang', () => {
+test('within an organization the quick lanes continue while others hang', () => {
   const held = { a: { count: 16, hangs: true } }
   const lanes = [...lanesOf('a', 100, 'slow'), ...lanesOf('a', 3, 'quick', 5_000)]
   const granted = shareSlots(lanes, 16, { ...none, held, slow: 16 })
@@ -68,7 +68,7 @@ describe('whatever is due and held', () => {
     .array(lane, { maxLength: 60 })
     .map((all) => all.map((each, n) => ({ ...each, lane: `${each.orgId}-${n}`, dueAtMs: n })))
 
-  test('no more slots are given than are free or wanted', () => {
+  test('grants at most the free slots, and at most those a lane can use', () => {
     fc.assert(
       fc.property(lanes, fc.integer({ min: 0, max: total }), (all, free) => {
         const granted = shareSlots(all, free, none)
@@ -78,7 +78,7 @@ describe('whatever is due and held', () => {
     )
   })
 
-  test('while nothing is sent, something that is due is always sent', () => {
+  test('with all slots free, a due delivery always gets one', () => {
     fc.assert(
       fc.property(lanes, (all) => {
         const isDue = all.some(({ wants }) => wants > 0)

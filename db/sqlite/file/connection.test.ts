@@ -7,7 +7,7 @@ import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { inTransaction, openUnlockedConnection } from './connection.ts'
 import { Database } from 'bun:sqlite'
 
-test('a header of the shared memory that a crash left half written is no obstacle', async () => {
+test('a half-written header of the shared memory after a crash does not prevent reading', async () => {
   using dir = tempDir('look')
   const path = dir.join('sightglass.db')
   const program = `
@@ -37,14 +37,14 @@ function table(): Database {
 
 const rows = (db: Database): unknown[] => db.query('SELECT x FROM t').values().flat()
 
-test('what the work did is committed, and its result given back', () => {
+test('the work is committed, and its result returned', () => {
   const db = table()
   expect(inTransaction(db, () => db.query('INSERT INTO t VALUES (1) RETURNING x').values())).toEqual([[1]])
   expect(db.inTransaction).toBe(false)
   expect(rows(db)).toEqual([1])
 })
 
-test('whatever is thrown undoes everything', () => {
+test('any error rolls everything back', () => {
   const db = table()
   const work = () => {
     db.run('INSERT INTO t VALUES (1)')
@@ -55,7 +55,7 @@ test('whatever is thrown undoes everything', () => {
   expect(rows(db)).toEqual([])
 })
 
-test('a promise is refused and what ran before its first await undone', () => {
+test('a promise is rejected, and the work before its first await rolled back', () => {
   const db = table()
   const work = async () => {
     db.run('INSERT INTO t VALUES (1)')

@@ -16,7 +16,7 @@ function thrownBy(work: () => unknown): unknown {
   throw new Error('nothing was thrown')
 }
 
-test('constraints tell a conflict from an absence', () => {
+test('constraints distinguish a conflict from a missing row', () => {
   const db = new Database(':memory:')
   db.run('PRAGMA foreign_keys = ON')
   db.run(
@@ -45,7 +45,7 @@ test('files that cannot be made are read_only', () => {
   expect(storeError(Object.assign(new Error('full'), { code: 'ENOSPC' }), 'test').kind).toBe('storage_full')
 })
 
-test('a store error passes through, and anything unknown is a fault of ours', () => {
+test('a store error passes through, and anything unknown is internal', () => {
   const error = new StoreError('deadline', 'late')
   expect(storeError(error, 'test')).toBe(error)
   expect(storeError('text', 'doing it')).toMatchObject({ kind: 'internal', message: 'doing it: text' })
@@ -73,7 +73,7 @@ const fail = (kind: 'conflict' | 'io' | 'storage_full') => () => {
   throw new StoreError(kind, 'no')
 }
 
-test('the engine hears of a transaction only when it took part', () => {
+test('the engine is notified of a transaction only when it took part', () => {
   const { events, calls } = engine()
   const guard = failureLatch(events)
   guard.run('a', () => guard.committed())
@@ -92,7 +92,7 @@ test('the engine hears of a transaction only when it took part', () => {
   expect(calls).toEqual(['committed', 'rolledBack'])
 })
 
-test('after a failed device nothing runs any more; a full disk is not one', () => {
+test('after a device failure nothing runs any more; a full disk is not a device failure', () => {
   const guard = failureLatch(engine().events)
   expect(() => guard.run('a', fail('storage_full'))).toThrow('no')
   expect(guard.run('b', () => 1)).toBe(1)
@@ -102,7 +102,7 @@ test('after a failed device nothing runs any more; a full disk is not one', () =
   expect(ran).toBe(false)
 })
 
-test('an engine that cannot follow ends the writing, and the first failure is the one that is told', () => {
+test('an engine that cannot roll back ends writing, and the first failure is reported', () => {
   const guard = failureLatch(engine(fail('io')).events)
   const failing = () => {
     guard.engine()

@@ -78,7 +78,7 @@ test('migrating again does nothing', () => {
   db.close()
 })
 
-test('a migration that fails leaves nothing behind, not even those before it', () => {
+test('a migration that fails leaves no change, not even those of earlier ones', () => {
   const db = migrated()
   const next = migrations.length + 1
   const bad = [

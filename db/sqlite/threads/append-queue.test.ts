@@ -32,7 +32,7 @@ async function turn(): Promise<void> {
   for (let n = 0; n < 2; n++) await new Promise((resolve) => void setImmediate(resolve))
 }
 
-test('what arrives in one turn, and what waits for the outstanding group, travels together', async () => {
+test('batches of one tick, and those that wait for the outstanding group, travel together', async () => {
   const { send, sent } = fakeWriter()
   const queue = appendQueue(send, () => {})
   const results = [queue.append(batch('org_0', 1)), queue.append(batch('org_1', 1))]
@@ -51,7 +51,7 @@ test('what arrives in one turn, and what waits for the outstanding group, travel
   expect((await Promise.all(results)).length).toBe(5)
 })
 
-test('a second group goes along when it is worth a block', async () => {
+test('a second group is sent when it fills a block', async () => {
   const { send, sent } = fakeWriter()
   const queue = appendQueue(send, () => {})
   const results = [queue.append(batch('a', 1))]
@@ -86,7 +86,7 @@ test('each batch of a group gets its own outcome, and only accepted events wake 
   expect(heard).toEqual([['a']])
 })
 
-test('a group that fails whole fails each of its batches, and the next group still goes', async () => {
+test('a group that fails whole fails each of its batches, and the next group is sent', async () => {
   const { send, sent } = fakeWriter()
   const queue = appendQueue(send, () => {})
   const failed = queue.append(batch('a', 1)).catch((error: StoreError) => error.kind)
@@ -101,7 +101,7 @@ test('a group that fails whole fails each of its batches, and the next group sti
   expect(await next).toMatchObject({ accepted: 2 })
 })
 
-test('nothing is drained that waits for its turn', async () => {
+test('drained waits for queued batches', async () => {
   const { send, sent } = fakeWriter()
   const queue = appendQueue(send, () => {})
   const result = queue.append(batch('a', 1))
@@ -115,7 +115,7 @@ test('nothing is drained that waits for its turn', async () => {
   expect(drained).toBe(true)
 })
 
-test('pressure counts what waits and what is outstanding, and the age of the oldest', async () => {
+test('pressure counts queued and outstanding batches, and the age of the oldest', async () => {
   const { send, sent } = fakeWriter()
   const queue = appendQueue(send, () => {})
   const batches = [100, 200, 300].map((chars) => batch('a', 1, chars))

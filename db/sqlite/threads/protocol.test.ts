@@ -57,7 +57,7 @@ test('any group of batches arrives as it was sent', () => {
   )
 })
 
-test('a message that lost an event is refused, not stored half', () => {
+test('a message that lost an event is rejected, not stored in part', () => {
   const one = fc.sample(batch, { numRuns: 1, seed: 1 })
   const { request, parts } = unpackRequest(packAppend(1, one.map(packBatch)))
   for (let lost = 0; lost < parts.length; lost++)
@@ -85,7 +85,7 @@ test('a page of events arrives as it was answered, an empty one too, and any oth
   expect(unpackAnswer(packAnswer(1, 'events.metricsText', metrics))).toEqual([1, metrics])
 })
 
-test('an answer that lost an event, or its rows, is refused', () => {
+test('an answer that lost an event, or its rows, is rejected', () => {
   const events = fc.sample(stored, { numRuns: 2, seed: 1 })
   const message = packAnswer(1, 'events.tail', { events, lastSeq: 9 })
   expect(() => unpackAnswer(message.slice(0, message.lastIndexOf('\u001e')))).toThrow(

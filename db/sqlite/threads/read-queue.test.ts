@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { readQueue } from './read-queue.ts'
 
 function readers(count: number) {
-  const asked: { reader: number; orgId: string; answer(): Promise<void> }[] = []
+  const sent: { reader: number; orgId: string; answer(): Promise<void> }[] = []
   const openAt = Array.from({ length: count }, () => 0)
   const ports = openAt.map((_, reader) => ({
     open: () => openAt[reader]!,
@@ -15,37 +15,37 @@ function readers(count: number) {
         resolve(null)
         await Bun.sleep(0)
       }
-      asked.push({ reader, orgId: (query as { orgId: string }).orgId, answer })
+      sent.push({ reader, orgId: (query as { orgId: string }).orgId, answer })
       return promise
     },
   }))
-  return { ask: readQueue(ports), asked }
+  return { ask: readQueue(ports), sent }
 }
 
-test('a lane has two questions at each reader, and others are sent at once', async () => {
-  const { ask, asked } = readers(2)
+test('a lane has two reads at each reader, and other lanes are sent at once', async () => {
+  const { ask, sent } = readers(2)
   const all = Array.from({ length: 10 }, () => ask('events.page', { orgId: 'hostile', limit: 50 }))
-  expect(asked.map(({ reader }) => reader)).toEqual([0, 1, 0, 1])
+  expect(sent.map(({ reader }) => reader)).toEqual([0, 1, 0, 1])
   all.push(ask('events.page', { orgId: 'other', limit: 50 }))
-  expect(asked.at(-1)?.orgId).toBe('other')
-  for (let n = 0; n < 11; n++) await asked[n]!.answer()
+  expect(sent.at(-1)?.orgId).toBe('other')
+  for (let n = 0; n < 11; n++) await sent[n]!.answer()
   await Promise.all(all)
-  expect(asked.length).toBe(11)
+  expect(sent.length).toBe(11)
 })
 
-test('one long question of an organization at a time, and its short ones pass it', async () => {
-  const { ask, asked } = readers(2)
+test('one long read of an organization at a time, and its short ones pass it', async () => {
+  const { ask, sent } = readers(2)
   const sessions = [1, 2, 3].map(() => ask('sessions.page', { orgId: 'a', limit: 50 }))
-  expect(asked.length).toBe(1)
+  expect(sent.length).toBe(1)
   const search = ask('events.page', { orgId: 'b', limit: 50, filter: { text: 'x' } })
-  expect(asked.map(({ reader }) => reader)).toEqual([1, 1]) // the reader with the lower priority
+  expect(sent.map(({ reader }) => reader)).toEqual([1, 1]) // the reader with the lower priority
   const page = ask('events.page', { orgId: 'a', limit: 50 })
-  expect(asked.map(({ reader }) => reader)).toEqual([1, 1, 0])
-  for (let n = 0; n < 5; n++) await asked[n]!.answer()
+  expect(sent.map(({ reader }) => reader)).toEqual([1, 1, 0])
+  for (let n = 0; n < 5; n++) await sent[n]!.answer()
   await Promise.all([...sessions, search, page])
 })
 
-test('what waits is bounded', async () => {
+test('the number of waiting reads is bounded', async () => {
   const { ask } = readers(1)
   const kinds: string[] = []
   for (let n = 0; n < 1_010; n++)

@@ -28,7 +28,7 @@ function turns({ deadlineMs = 10_000, connectionsMax = 8 } = {}) {
   }
 }
 
-test('a question begins when it comes, whatever long ones of others are under way', async () => {
+test('a read begins when it arrives, whatever long reads of others are running', async () => {
   const { ask, turn, log } = turns()
   const long = [1, 2, 3].map((n) => ask(`long ${n}`, 'sessions.page', `hostile ${n}`, 3))
   expect(log).toEqual(['long 1 1', 'long 2 1', 'long 3 1'])
@@ -42,7 +42,7 @@ test('a question begins when it comes, whatever long ones of others are under wa
   expect(await Promise.all(long)).toEqual(['long 1', 'long 2', 'long 3'])
 })
 
-test('the second question of a lane begins when the first has ended; short ones do not wait for long ones', async () => {
+test('the second read of a lane begins when the first has ended; short ones do not wait for long ones', async () => {
   const { ask, turn, log } = turns()
   const both = [ask('first', 'sessions.page', 'org', 2), ask('second', 'sessions.page', 'org')]
   expect(await ask('page', 'events.page', 'org')).toBe('page')
@@ -51,15 +51,15 @@ test('the second question of a lane begins when the first has ended; short ones 
   expect(log).toEqual(['first 1', 'page done on 0', 'first done on 1', 'second done on 1'])
 })
 
-test('without a connection a question waits, and nobody is forgotten', async () => {
+test('without a free connection a read waits, and every read is answered', async () => {
   const { ask, turn, log } = turns({ connectionsMax: 2 })
-  const asked = ['a', 'b', 'c', 'd'].map((name) => ask(name, 'sessions.page', name, 2))
+  const answers = ['a', 'b', 'c', 'd'].map((name) => ask(name, 'sessions.page', name, 2))
   expect(log).toEqual(['a 1', 'b 1'])
   for (let n = 0; n < 10; n++) turn()
-  expect(await Promise.all(asked)).toEqual(['a', 'b', 'c', 'd'])
+  expect(await Promise.all(answers)).toEqual(['a', 'b', 'c', 'd'])
 })
 
-test('a question ends with deadline after its own time, not after that of others', async () => {
+test('a read ends with deadline after its own time, not after that of others', async () => {
   const subject = readSlots({ deadlineMs: 200, connectionsMax: 4 })
   const busy = (ms: number) => {
     for (const endMs = performance.now() + ms; performance.now() < endMs;);
@@ -88,10 +88,10 @@ test('a question ends with deadline after its own time, not after that of others
   expect(await patient).toBe('there')
 })
 
-test('the end answers all, begun or not', async () => {
+test('the end answers all reads, begun or not', async () => {
   const { ask, end } = turns({ connectionsMax: 1 })
-  const asked = ['a', 'b', 'a'].map((name) => ask(name, 'sessions.page', name, 5))
+  const answers = ['a', 'b', 'a'].map((name) => ask(name, 'sessions.page', name, 5))
   end(new StoreError('closed', 'the store is closed'))
-  const kinds = await Promise.all(asked.map((one) => one.catch((error: StoreError) => error.kind)))
+  const kinds = await Promise.all(answers.map((one) => one.catch((error: StoreError) => error.kind)))
   expect(kinds).toEqual(['closed', 'closed', 'closed'])
 })

@@ -34,12 +34,12 @@ test('any columns of any length come back, in any order', () => {
       const packed = openColumns(inflateColumns(blob), columns.length)
       expect(packed.rows).toBe(rows)
       for (let index = columns.length - 1; index >= 0; index--) {
-        const wanted = columns[index]!.map((value) => value + 0)
-        expect(wanted.every((value) => packed.holds(index, value))).toBe(true)
-        for (const other of [wanted[0]! + 1, wanted[0]! - 256, 0, 7, -1, 2 ** 40])
-          expect([other, packed.holds(index, other)]).toEqual([other, wanted.includes(other)])
-        expect(wanted.map((_, row) => packed.value(index, row) + 0)).toEqual(wanted)
-        expect(Array.from(packed.column(index)).map((value) => value + 0)).toEqual(wanted)
+        const expected = columns[index]!.map((value) => value + 0)
+        expect(expected.every((value) => packed.holds(index, value))).toBe(true)
+        for (const other of [expected[0]! + 1, expected[0]! - 256, 0, 7, -1, 2 ** 40])
+          expect([other, packed.holds(index, other)]).toEqual([other, expected.includes(other)])
+        expect(expected.map((_, row) => packed.value(index, row) + 0)).toEqual(expected)
+        expect(Array.from(packed.column(index)).map((value) => value + 0)).toEqual(expected)
       }
     }),
     { numRuns: 300 },

@@ -73,7 +73,7 @@ test('any texts come back, whichever is read first', () => {
   )
 })
 
-test('a removed event leaves an empty text', () => {
+test('a deleted event leaves an empty text', () => {
   expectAll(packBodies(['{"a":1}', '', '{}'], []), ['{"a":1}', '', '{}'], [])
 })
 
@@ -87,7 +87,7 @@ test('a block of schema 10, one piece, is read', () => {
   )
 })
 
-test('a blob that ends early is refused', () => {
+test('a blob that ends early is rejected', () => {
   const packed = packBodies(['{"a":1}'], [])
   expect(() => openBodies(packed.subarray(0, packed.length - 4), 1).text(0)).toThrow()
   expect(() => openBodies(packed, 1).text(640)).toThrow('out of range')
@@ -99,7 +99,7 @@ function comesBack(json: string, id: string, session: string): ReturnType<typeof
   return parts
 }
 
-test('both are taken out in either order', () => {
+test('id and session are cut out in either order', () => {
   const { text } = comesBack('{"id":"evt_1","sessionId":"ses_1","n":1}', 'evt_1', 'ses_1')
   expect(text).toBe('{"id":,"sessionId":,"n":1}')
   expect(comesBack('{"sessionId":"ses_1","id":"evt_1"}', 'evt_1', 'ses_1').text).toBe('{"sessionId":,"id":}')
@@ -110,7 +110,7 @@ test('a value that is not the first of its name stays', () => {
   expect(comesBack(json, 'evt_1', 'ses_1')).toEqual({ text: json, idAt: 0, sessionAt: 0 })
 })
 
-test('any object comes back, with any members named alike', () => {
+test('any object comes back, with any fields of the same names', () => {
   const text = fc.oneof(fc.string(), fc.constantFrom('', '"', '"id":', '\\', 'e', '"sessionId":"x"'))
   const member = fc.tuple(fc.constantFrom('id', 'sessionId', 'x', '"id":'), fc.oneof(text, fc.object()))
   fc.assert(

@@ -33,7 +33,7 @@ test('a chunk finds every entry, equal fingerprints included', () => {
   )
 })
 
-test('a chunk refuses what its entries cannot hold', () => {
+test('a chunk rejects values that its entries cannot hold', () => {
   expect(() => packEntry(new Uint32Array(2), 0, 1, 2 ** 21)).toThrow()
 })
 

@@ -15,7 +15,7 @@ import {
   setBit,
 } from './posting.ts'
 
-test('whatever it was made of passes', () => {
+test('every code of the filter passes', () => {
   const code = fc.integer({ min: 2 ** 31, max: 2 ** 32 - 1 })
   fc.assert(
     fc.property(fc.uniqueArray(code, { minLength: 1, maxLength: 2_000 }), (codes) => {
@@ -26,7 +26,7 @@ test('whatever it was made of passes', () => {
   )
 })
 
-test('of what it was not made of, hardly more than one in a hundred passes', () => {
+test('of other codes at most 2.5 % pass', () => {
   for (const count of [10, 3_000, 65_536]) {
     const codes = Array.from({ length: count }, (_, n) => hashCode(`in ${n}`, 7))
     const bits = filterOf(codes, count)
@@ -60,14 +60,14 @@ test('lists and sets come back', () => {
   )
 })
 
-test('adding keeps what was there', () => {
+test('adding a set leaves the positions of the bitmap', () => {
   const bitmap = newBitmap()
   setBit(bitmap, 5)
   addSet(bitmap, packSet([0, 65_535]))
   expect(members(bitmap)).toEqual([0, 5, 65_535])
 })
 
-test('anyBit looks at exactly its range', () => {
+test('anyBit reads exactly its range', () => {
   fc.assert(
     fc.property(position, position, fc.integer({ min: 1, max: 300 }), (bit, first, count) => {
       const within = Math.min(count, 65_536 - first)

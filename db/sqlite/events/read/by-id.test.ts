@@ -24,7 +24,7 @@ function keeping() {
   return { db, write }
 }
 
-test('law: what a block holds is found in it, the first time and again', () => {
+test('law: every id of a block is found in it, the first time and again', () => {
   const jsonTexts = fc.uniqueArray(
     fc.string({ unit: 'binary', minLength: 1 }).map((text) => JSON.stringify(text)),
     {
@@ -58,7 +58,7 @@ test('a block without the id is read once', () => {
   expect([reads(), reads()]).toEqual([100, 0])
 })
 
-test('a block that was written anew is read anew', () => {
+test('a block that was written again is read again', () => {
   const { db, write } = keeping()
   namesThatMayHold(db, write(1, 1, ['"before"']), '"after"')
   const zone = write(1, 2, ['"after"'])
@@ -66,7 +66,7 @@ test('a block that was written anew is read anew', () => {
   expect(namesThatMayHold(db, zone, '"before"')).toBeNull()
 })
 
-test('of more ids than there is room for the first are forgotten, and read again', () => {
+test('beyond the limit of ids the first blocks are evicted, and read again', () => {
   const { db, write } = keeping()
   const ids = Array.from({ length: 4_096 }, (_, row) => `"evt_${row}"`)
   const zones = Array.from({ length: 2 ** 19 / 4_096 + 10 }, (_, n) => write(n, n, ids))

@@ -13,7 +13,7 @@ test('finds a part of any text, at any depth, whatever its case', () => {
   expect(holds({ a: 'ΟΔΟΣ ΑΒΓ' }, 'δος αβ')).toBe(true)
 })
 
-test('names of members, numbers and structure are not texts', () => {
+test('names of fields, numbers and structure are not texts', () => {
   const event = { vendor: 'x', n: 12345, ok: true, none: null }
   for (const part of ['vendor', '12345', 'true', 'null', '":"', '{', 'x"'])
     expect([part, holds(event, part)]).toEqual([part, false])

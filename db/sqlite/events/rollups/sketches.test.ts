@@ -43,7 +43,7 @@ test('p50, p95 and p99 of any durations are within the promise', () => {
   )
 })
 
-test('a long tail too, and the widest spread keeps within the buckets there are', () => {
+test('a long tail too, and the widest spread stays within the buckets', () => {
   const tail = Array.from({ length: 10_000 }, (_, n) => 5 + 2_000 / (1 + ((n * 7_919) % 10_000)))
   for (const share of [0.5, 0.95, 0.99]) expectNear(tail, share)
   expect(bucketOf(Number.MAX_VALUE)).toBe(bucketsMax - 1)
@@ -66,7 +66,7 @@ test('few values are counted to a percent', () => {
   }
 })
 
-test('many are within three standard errors, and within one most of the time', () => {
+test('many values are within three standard errors, and within one most of the time', () => {
   for (const [count, seeds] of [
     [5_000, 20],
     [20_000, 20],
