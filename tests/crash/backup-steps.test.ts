@@ -91,31 +91,34 @@ function chosen(steps: string[]): number[] {
 }
 
 for (const how of ['kill', errno.ENOSPC] as const) {
-  stepTest(`restore, ${how}: the data is whole; again and undone, the original is back`, async () => {
-    const steps = await stepsOf('restore', async () => {
-      begin()
-      const whole = await runSteps(child(['restore', data(), backup], data()))
-      expect(await eventsIn(data())).toBe(2)
-      return whole.steps
-    })
-    for (const at of chosen(steps)) {
-      begin()
-      const { code } = await runSteps(child(['restore', data(), backup], data(), { at, how }))
-      const step = `seed ${seed}, ${at}: ${steps[at]}`
-      const isDone = !existsSync(join(data(), 'restore-unfinished'))
-      const events = isDone ? await eventsIn(data()) : null
-      if (isDone) expect([step, [2, 3].includes(events!)]).toEqual([step, true])
-      if (how !== 'kill' && code !== 0 && isDone) expect([step, events]).toEqual([step, 3])
-      if (events !== 2) {
-        await restore()
-        expect([step, await eventsIn(data())]).toEqual([step, 2])
+  stepTest(
+    `restore, ${how}: the data is complete; restored again and undone, it is the original`,
+    async () => {
+      const steps = await stepsOf('restore', async () => {
+        begin()
+        const whole = await runSteps(child(['restore', data(), backup], data()))
+        expect(await eventsIn(data())).toBe(2)
+        return whole.steps
+      })
+      for (const at of chosen(steps)) {
+        begin()
+        const { code } = await runSteps(child(['restore', data(), backup], data(), { at, how }))
+        const step = `seed ${seed}, ${at}: ${steps[at]}`
+        const isDone = !existsSync(join(data(), 'restore-unfinished'))
+        const events = isDone ? await eventsIn(data()) : null
+        if (isDone) expect([step, [2, 3].includes(events!)]).toEqual([step, true])
+        if (how !== 'kill' && code !== 0 && isDone) expect([step, events]).toEqual([step, 3])
+        if (events !== 2) {
+          await restore()
+          expect([step, await eventsIn(data())]).toEqual([step, 2])
+        }
+        await undoRestore(data(), clock)
+        expect([step, await eventsIn(data())]).toEqual([step, 3])
       }
-      await undoRestore(data(), clock)
-      expect([step, await eventsIn(data())]).toEqual([step, 3])
-    }
-  })
+    },
+  )
 
-  stepTest(`undo, ${how}: the data is whole; done again, the original is back`, async () => {
+  stepTest(`undo, ${how}: the data is complete; after another undo it is the original`, async () => {
     begin()
     await restore()
     cpSync(data(), temp.join('restored'), { recursive: true })
@@ -139,7 +142,7 @@ for (const how of ['kill', errno.ENOSPC] as const) {
     rmSync(temp.join('restored'), { recursive: true })
   })
 
-  stepTest(`backup, ${how}: what has a name is whole, and a later one works`, async () => {
+  stepTest(`backup, ${how}: every named backup is complete, and a later one works`, async () => {
     begin()
     const dir = temp.join('backups')
     const steps = await stepsOf('backup', async () => {

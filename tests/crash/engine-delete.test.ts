@@ -7,7 +7,7 @@ import { takingRound } from './deletion-round.ts'
 const rounds = 3
 const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
-test(`whenever it is killed, nothing that is kept is lost or doubled (CRASH_SEED=${seed})`, async () => {
+test(`killed at any moment, it loses and duplicates no remaining event (CRASH_SEED=${seed})`, async () => {
   using dir = tempDir('engine-delete')
   const { below } = seeded(seed)
   let taken = 0

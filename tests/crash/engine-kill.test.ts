@@ -7,7 +7,7 @@ import { anySeed, seeded } from './seeded.ts'
 const batchSizes = [1_000, 1, 250, 1_000] as const
 const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
-test(`nothing acknowledged is lost or doubled, however often the process is killed (CRASH_SEED=${seed})`, async () => {
+test(`acknowledged events are stored once, however often the process is killed (CRASH_SEED=${seed})`, async () => {
   using dir = tempDir('engine-kill')
   const { below } = seeded(seed)
   let stored = 0

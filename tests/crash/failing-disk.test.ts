@@ -112,7 +112,7 @@ const ending: [name: string, fault: Omit<Fault, 'after'>, padChars: number][] = 
     { call: 'sync', file: wal, times: 1, errno: errno.EIO },
     0,
   ],
-  ['one sync says that there is no room', { call: 'sync', file: wal, times: 1, errno: errno.ENOSPC }, 0],
+  ['one sync reports a full disk', { call: 'sync', file: wal, times: 1, errno: errno.ENOSPC }, 0],
   ['one write to the log fails', { call: 'write', file: wal, times: 1, errno: errno.EIO }, 0],
   [
     'one sync of the database fails while the log is copied',
@@ -161,7 +161,7 @@ describe.if(missing === null)('a failing disk', () => {
     }, 90_000)
   }
 
-  test('a sync that fails while nobody writes: the process ends, whether a write comes or not', async () => {
+  test('a sync that fails while idle: the process ends, with or without a later write', async () => {
     await onDisk(async ({ disk, dataDir, appliance, keys }) => {
       disk.fail({ call: 'sync', file: database, after: 0, times: 1, errno: errno.EIO })
       const sent = [await post(appliance, keys.ingest, [event('first')])]
@@ -174,7 +174,7 @@ describe.if(missing === null)('a failing disk', () => {
     })
   }, 90_000)
 
-  test('a log that finds no room is refused with 507 while it lasts, and ingest comes back', async () => {
+  test('a full disk for the log gives 507 while it lasts, and ingest resumes', async () => {
     await onDisk(async ({ disk, dataDir, appliance, keys }) => {
       disk.fail({ call: 'write', file: wal, after: 20, times: 5, errno: errno.ENOSPC })
       let backAgain = 0

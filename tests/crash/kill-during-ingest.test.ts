@@ -80,7 +80,7 @@ async function mint(appliance: Appliance, kind: string): Promise<string> {
   return (JSON.parse(made.stdout) as { key: string }).key
 }
 
-const title = `${rounds} rounds of kill -9 during ingest lose and double nothing (CRASH_SEED=${seed})`
+const title = `${rounds} rounds of kill -9 during ingest lose and duplicate nothing (CRASH_SEED=${seed})`
 
 test(
   title,

@@ -132,7 +132,7 @@ test('rm sightglass.lock and a second server: never two at once, and nothing ack
   await requireNoLoss(scene)
 })
 
-test('a second folder that leads to the same database by a link is refused', async () => {
+test('rejects a second folder with a link to the same database', async () => {
   using dir = tempDir('links')
   const dataDir = dir.join('data')
   await using _appliance = await startAppliance({ dataDir })
@@ -155,7 +155,7 @@ for (const name of ['sightglass.db-wal', 'sightglass.db-shm'])
     await requireNoLoss(scene)
   })
 
-test('a folder that is moved away: the server stops, and everything acknowledged is in it', async () => {
+test('a moved folder: the server stops, and every acknowledged event is in it', async () => {
   using dir = tempDir('moved')
   const scene = await underLoad(dir.join('data'))
   renameSync(scene.dataDir, dir.join('elsewhere'))
@@ -166,7 +166,7 @@ test('a folder that is moved away: the server stops, and everything acknowledged
   await requireNoLoss({ ...scene, dataDir: dir.join('elsewhere') })
 })
 
-test('rm -rf of the folder: nothing more is acknowledged, and what was can still be read', async () => {
+test('rm -rf of the folder: nothing more is acknowledged, and acknowledged events stay readable', async () => {
   using dir = tempDir('deleted')
   const scene = await underLoad(dir.join('data'))
   const { appliance, secret } = scene
@@ -183,7 +183,7 @@ test('rm -rf of the folder: nothing more is acknowledged, and what was can still
   expect((await appliance.stop()).code).toBe(1)
 })
 
-test('an idle server notices within a second or two that its database was deleted', async () => {
+test('an idle server detects within two seconds that its database was deleted', async () => {
   using dir = tempDir('idle')
   const appliance = await startAppliance({ dataDir: dir.join('data') })
   rmSync(dir.join('data/sightglass.db'))
@@ -255,7 +255,7 @@ test('stale locks and logs after kill -9 never block a start', async () => {
   await requireNoLoss(scene)
 })
 
-test('an older copy of the database is refused beside newer audit heads', async () => {
+test('rejects an older copy of the database beside newer audit heads', async () => {
   using dir = tempDir('older')
   const dataDir = dir.join('data')
   const first = await startAppliance({ dataDir })
@@ -269,7 +269,7 @@ test('an older copy of the database is refused beside newer audit heads', async 
   await acceptLoss(dataDir)
 })
 
-test('a database that was removed is refused, and so is one that was emptied', async () => {
+test('rejects a deleted database and an emptied one', async () => {
   using dir = tempDir('gone')
   const dataDir = dir.join('data')
   await (await startAppliance({ dataDir })).stop()
@@ -280,7 +280,7 @@ test('a database that was removed is refused, and so is one that was emptied', a
   await acceptLoss(dataDir)
 })
 
-test('a lost secret.key is refused while secrets are encrypted under it', async () => {
+test('rejects a lost secret.key while secrets are encrypted with it', async () => {
   using dir = tempDir('key')
   const dataDir = dir.join('data')
   const key = `${dataDir}/secret.key`

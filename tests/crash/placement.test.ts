@@ -90,7 +90,7 @@ for (const kind of ['restore', 'undo'] as const) {
   }
 }
 
-stepTest('settling is killed at every step of its own, and settles at the next try', async () => {
+stepTest('a recovery that is killed at any of its steps is completed by the next one', async () => {
   const { steps } = await runSteps(wanted('restore'))
   const third = steps.flatMap((step, at) => (step.startsWith('rename ') ? [at] : []))[2]!
   const folder = temp.join('data')

@@ -5,7 +5,7 @@ import { bunProgram, run } from '../support/process.ts'
 
 const program = join(import.meta.dir, 'rounds.ts')
 
-test('four rounds of killing find nothing lost, doubled or damaged, and say so', async () => {
+test('four kill rounds report nothing lost, duplicated or damaged', async () => {
   const command = [...bunProgram(program), '--rounds', '4']
   const child = run(command, { cwd: import.meta.dir, env: { PATH: process.env['PATH'] ?? '' } })
   const code = await child.exited

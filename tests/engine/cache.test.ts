@@ -5,7 +5,7 @@ import { noon } from '../store/make.ts'
 import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
 import { countAll, engine, event } from './subject.ts'
 
-test('merged, emptied and removed blocks are read anew', () => {
+test('merged, emptied and deleted blocks are read again', () => {
   const subject = engine()
   const events = Array.from({ length: 900 }, (_, n) => event(n, n * 1_000))
   for (const one of events.slice(0, 300)) subject.group(() => subject.append('org_a', [one]))
@@ -35,7 +35,7 @@ test('merged, emptied and removed blocks are read anew', () => {
   subject.close()
 }, 90_000)
 
-test('answers of sealed segments hold while events come, are erased, expire and the organization begins anew', () => {
+test('cached matches of sealed segments stay right through arrivals, erasure, expiry and a new start', () => {
   const subject = engine()
   const count = 140_000
   const all = Array.from({ length: count }, (_, n) => ({
@@ -94,7 +94,7 @@ test('answers of sealed segments hold while events come, are erased, expire and 
   subject.close()
 }, 90_000)
 
-test('hours are read anew when events come late for them, are erased, expire or a count was repaired', async () => {
+test('hours are read again after late events, erasure, expiry or a repair', async () => {
   const subject = engine()
   const count = 9_000
   const events = Array.from({ length: count }, (_, n) => {
@@ -138,7 +138,7 @@ test('hours are read anew when events come late for them, are erased, expire or 
   subject.close()
 }, 90_000)
 
-test('sketches of days are read anew when events come late for them, are erased or expire', () => {
+test('sketches of days are read again after late events, erasure or expiry', () => {
   const subject = engine()
   const dayMs = 86_400_000
   let next = 0

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { agrees, isSound } from './model.ts'
 import { engine, event } from './subject.ts'
 
-test('retention takes segments and id runs along, and an id older than it is new again', () => {
+test('retention deletes segments and id runs, and an older id is new again', () => {
   const subject = engine({ idsPerRun: 20_000 })
   const events = Array.from({ length: 90_000 }, (_, n) => event(n, n * 10))
   for (let from = 0; from < events.length; from += 5_000) {
@@ -58,7 +58,7 @@ test('a step takes few events when each of them has rollup rows of its own', () 
   subject.close()
 }, 90_000)
 
-test('an erasure ends at what was stored when it began, however much more of its subject comes meanwhile', () => {
+test('an erasure ends at the events stored when it began, however many more arrive', () => {
   const subject = engine({ deleteStep: { blocksMax: 2, rollupRowsMax: 1_000 } })
   const events = Array.from({ length: 20_000 }, (_, n) => ({ ...event(n, n), subject: 'somebody' }))
   subject.group(() => subject.append('org_a', events.slice(0, 2_000)))
@@ -98,7 +98,7 @@ test('rollups are dropped in steps, whether an hour has many rows or each has fe
   subject.close()
 }, 90_000)
 
-test('nothing of a removed organization is left in the tables, and another is as it was', () => {
+test('no row of a removed organization is left, and another organization is unchanged', () => {
   const subject = engine({ idsPerRun: 5_000 })
   const events = Array.from({ length: 12_000 }, (_, n) => ({ ...event(n, n), vendor: `vendor ${n % 9}` }))
   subject.group(() =>
@@ -126,7 +126,7 @@ test('nothing of a removed organization is left in the tables, and another is as
   subject.close()
 }, 90_000)
 
-test('an erased subject is nowhere in the tables, and a resend of its events counts as deduped', () => {
+test('an erased subject is in no table, and a resend of its events counts as deduped', () => {
   const subject = engine({ idsPerRun: 3_000 })
   const who = 'somebody-to-forget'
   const events = Array.from({ length: 8_000 }, (_, n) => {

@@ -196,7 +196,7 @@ describe('any history', () => {
   }
 })
 
-test('single posts become few blocks, and every one of them is still there', () => {
+test('single posts become few blocks, and every event is still stored', () => {
   const subject = engine()
   const events = Array.from({ length: 600 }, (_, n) => event(n, n % 50))
   for (const one of events) subject.group(() => subject.append('org_a', [one]))
@@ -206,7 +206,7 @@ test('single posts become few blocks, and every one of them is still there', () 
   subject.close()
 }, 90_000)
 
-test('values beyond their terms are found by hash, and only the ones asked for', () => {
+test('values beyond the dictionary are found by hash, without other values', () => {
   const subject = engine()
   const events = Array.from({ length: 9_000 }, (_, n) => ({
     ...event(n, n),

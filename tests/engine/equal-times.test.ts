@@ -19,7 +19,7 @@ beforeAll(() => {
 }, 60_000)
 afterAll(() => subject.close())
 
-test('a page over one equal time opens the blocks it shows, at the head and deep in the log', () => {
+test('a page of equal times opens only the blocks it returns, at the head and deep in the log', () => {
   const opened = (before: EventPosition | null) =>
     subject.blocksOpened((reader) => {
       const page = reader.page({ orgId, filter: {}, limit: 50, before, ceilingSeq: null })
@@ -34,7 +34,7 @@ test('a page over one equal time opens the blocks it shows, at the head and deep
   )
 }, 60_000)
 
-test('sessions of one equal time come in order, and the first page ends its search early', () => {
+test('sessions of equal times are in order, and the first page ends its search early', () => {
   const found = walkSessions(subject, { orgId, filter: {}, limit: 40, eventsMax: 20 }, { pagesMax: 2 })
   expect(found).toEqual(sessionsOf(events, () => true, 20).slice(0, 80))
   const opened = subject.blocksOpened((reader) =>

@@ -74,7 +74,7 @@ async function ended(person: Person): Promise<ErasuresJson> {
   }
 }
 
-test('what an owner erases is in no byte of the folder, and everything else is as it was', async () => {
+test('erased data is in no byte of the folder, and everything else is unchanged', async () => {
   await using server = await testServer()
   const { store, org, dataDir } = server
   const key = await server.key('ingest')
@@ -143,7 +143,7 @@ test('what an owner erases is in no byte of the folder, and everything else is a
   ])
 }, 90_000)
 
-test('the verb erases through a running server and without one, and asks for --yes', async () => {
+test('the verb erases through a running server and without one, and requires --yes', async () => {
   await using appliance = await startAppliance()
   const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')
   const { key } = JSON.parse(made.stdout) as { key: string }

@@ -44,7 +44,7 @@ async function gated(folder: string) {
 const totalOf = async (store: Store, orgId: string): Promise<number> =>
   (await store.events.overview(orgId)).total
 
-test('one at a time in an organization, told step by step, and the others go their own way', async () => {
+test('one at a time per organization, with progress by step, independent of others', async () => {
   using dir = tempDir('erasures')
   const { store, erasures, open } = await gated(dir.path)
   expect(erasures.view('org_a')).toMatchObject({ running: null, last: null })
@@ -72,7 +72,7 @@ test('one at a time in an organization, told step by step, and the others go the
   await store.close()
 }, 60_000)
 
-test('a stop ends it at its next step, says so, and the store is whole; begun again it goes to the end', async () => {
+test('a stop ends it at its next step and is reported; a second run completes it', async () => {
   using dir = tempDir('erasures')
   const { store, erasures, errors, open } = await gated(dir.path)
   await erasures.start(actor, theirs)
@@ -97,7 +97,7 @@ test('a stop ends it at its next step, says so, and the store is whole; begun ag
   await again.close()
 }, 60_000)
 
-test('what the first step throws is what the caller gets, and nothing is at work', async () => {
+test('the caller gets the error of the first step, and no erasure is running', async () => {
   using dir = tempDir('erasures')
   const { store, erasures } = await gated(dir.path)
   await store.close()

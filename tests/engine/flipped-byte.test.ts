@@ -31,7 +31,7 @@ const places: [page: PageOfTable, place: RegExp, problem: RegExp][] = [
   [leaf('event_type_total'), /^the totals by type$/, /differ/],
 ]
 
-test('whichever table the byte is in, the first fault says where', () => {
+test('the first fault locates the byte in every table', () => {
   const subject = engine({ idsPerRun: 30_000 })
   for (let from = 0; from < total; from += 6_000) {
     const events = Array.from({ length: 6_000 }, (_, n) => ({

@@ -24,7 +24,7 @@ function watched(store: Store): { hours: number[]; store: Store } {
   return { hours, store: { ...store, events: { ...store.events, recount } } }
 }
 
-test('counts each hour that ended, goes on where it stopped, and repairs', async () => {
+test('counts each ended hour, resumes where it stopped, and repairs', async () => {
   using dir = tempDir('recount')
   let store = await openStore({ folder: dir.path, now: noon })
   await store.orgs.create({ org: makeOrg({ id: 'org_a' }), audit: makeAudit('org_a') })
@@ -69,7 +69,7 @@ test('counts each hour that ended, goes on where it stopped, and repairs', async
   expect((await verifyEvents(dir.path)).faults).toEqual([])
 }, 90_000)
 
-test('what arrives late for an hour and a day that were counted again counts at once, and the re-count agrees', async () => {
+test('late arrivals for a recounted hour and day count at once, and the next re-count agrees', async () => {
   using dir = tempDir('recount-late')
   const store = await openStore({ folder: dir.path, now: noon })
   await store.orgs.create({ org: makeOrg({ id: 'org_a' }), audit: makeAudit('org_a') })
@@ -115,7 +115,7 @@ test('what arrives late for an hour and a day that were counted again counts at 
   expect((await verifyEvents(dir.path)).faults).toEqual([])
 }, 90_000)
 
-test('a recount of many blocks lets others be answered by its reader meanwhile, and a stop does not wait for it', async () => {
+test('a recount of many blocks does not block its reader, and a stop does not wait for it', async () => {
   using dir = tempDir('recount')
   const store = await openStore({ folder: dir.path, now: noon, readers: 1 })
   await store.orgs.create({ org: makeOrg({ id: 'org_a' }), audit: makeAudit('org_a') })

@@ -42,7 +42,7 @@ async function totalsOf(store: Store, orgId: string): Promise<number[]> {
   return (await Promise.all(asked)).map(({ total }) => total)
 }
 
-test('by days: old events go, counts stay, an organization may have a rule of its own', async () => {
+test('by days: old events expire, counts stay, and an organization may have its own rule', async () => {
   const { dir, store } = await openWith('short', 'long')
   for (const orgId of ['org_short', 'org_long']) {
     await fill(store, orgId, 0, 5_120, noon)
@@ -81,7 +81,7 @@ test('by days: old events go, counts stay, an organization may have a rule of it
   dir.remove()
 }, 90_000)
 
-test('by bytes: what is left fits, the newest stay, and the file gives its room back', async () => {
+test('by bytes: the rest fits, the newest stay, and the file shrinks', async () => {
   const { dir, store } = await openWith('a')
   for (let day = 0; day < 20; day++) await fill(store, 'org_a', day * 2_048, 2_048, noon + day * dayMs)
   const before = await store.retention.eventBytes('org_a')
@@ -127,7 +127,7 @@ function timedSync(path: string): number {
   return performance.now() - startedMs
 }
 
-test('retention that is told to end stops at its next step, and the next run takes the rest', async () => {
+test('aborted retention stops at its next step, and the next run completes it', async () => {
   const { dir, store } = await openWith('a')
   await fill(store, 'org_a', 0, 40_000, noon)
   const rule = { days: 90, bytes: null, auditDays: null }
@@ -156,7 +156,7 @@ test('retention that is told to end stops at its next step, and the next run tak
   expect((await verifyEvents(dir.path)).faults).toEqual([])
 }, 90_000)
 
-test('retention beside ingest: no append waits long, and everything adds up', async () => {
+test('retention beside ingest: no append waits long, and all counts are exact', async () => {
   const { dir, store } = await openWith('a')
   await fill(store, 'org_a', 0, 40_000, noon)
   let ended = false
@@ -195,7 +195,7 @@ test('retention beside ingest: no append waits long, and everything adds up', as
   dir.remove()
 }, 90_000)
 
-test('events that a clock 400 days ahead has stamped go with the first that came after them', async () => {
+test('events of a clock 400 days ahead expire with the first that arrived after them', async () => {
   const { dir, store } = await openWith('a')
   const at = [0, 20, 420, 421, 21, 60].map((day) => noon + day * dayMs)
   for (const [index, receivedAtMs] of at.entries())
@@ -222,7 +222,7 @@ test('events that a clock 400 days ahead has stamped go with the first that came
   dir.remove()
 }, 90_000)
 
-test('by bytes the order of arrival counts: a block of a clock ahead does not take the newer ones along', async () => {
+test('by bytes in order of arrival: a block of a clock ahead does not expire newer ones', async () => {
   const { dir, store } = await openWith('a')
   const days = [0, 1, 400, 2, 3]
   for (const [index, day] of days.entries())

@@ -25,7 +25,7 @@ function filled() {
   return { subject, events }
 }
 
-test('pages of many sessions are those of the model, whichever segments have a filter', () => {
+test('pages of many sessions equal the model, whichever segments have a filter', () => {
   const { subject, events } = filled()
   const firstPages = (eventsMax: number) =>
     walkSessions(subject, { orgId, filter: {}, limit: 50, eventsMax }, { pagesMax: 3 })
@@ -57,7 +57,7 @@ test('pages of many sessions are those of the model, whichever segments have a f
   subject.close()
 }, 90_000)
 
-test('without any time to spend, short pages still come to every session once', () => {
+test('with a budget of zero, short pages still return every session once', () => {
   const subject = engine()
   const events = Array.from({ length: 600 }, (_, n) => ({
     ...event(n, n * 10),
@@ -69,7 +69,7 @@ test('without any time to spend, short pages still come to every session once', 
   subject.close()
 }, 90_000)
 
-test('class, vendor and trust beyond their terms are told by their texts', () => {
+test('class, vendor and trust beyond the dictionary are told apart by their texts', () => {
   const subject = engine()
   const events = Array.from({ length: 6_000 }, (_, n) => ({
     ...event(n, n * 10),

@@ -30,7 +30,7 @@ const made = fc.record({
   hours: fc.integer({ min: -60, max: 60 }),
 })
 
-test('any events, in any batches, with an erasure between: the counts are those of the model', async () => {
+test('any events, in any batches, with an erasure in between: the counts equal the model', async () => {
   const groups = fc.array(fc.array(made, { minLength: 1, maxLength: 9 }), { minLength: 1, maxLength: 12 })
   const range = fc.tuple(fc.integer({ min: -50, max: 50 }), fc.integer({ min: 1, max: 48 }))
   await fc.assert(
@@ -60,7 +60,7 @@ test('any events, in any batches, with an erasure between: the counts are those 
   )
 }, 60_000)
 
-test('over a sealed segment and behind it, in slices; without time it gives up instead of guessing', async () => {
+test('over a sealed segment and after it, in slices; without time it gives up', async () => {
   const subject = engine({ idsPerRun: 40_000 })
   const events = Array.from({ length: 70_000 }, (_, n): EventRecord => ({
     ...event(n, n * 100),

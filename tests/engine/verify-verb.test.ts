@@ -37,7 +37,7 @@ function blob(folder: string, sql: string): Uint8Array {
   return Buffer.from(row!.bytes as Uint8Array)
 }
 
-test('a flipped byte is named by its place, and exit code 1 tells scripts', async () => {
+test('a flipped byte is located, and the exit code is 1', async () => {
   using temp = tempDir('verify-verb')
   const folder = temp.join('data')
   const appliance = await startAppliance({ dataDir: folder })

@@ -31,7 +31,7 @@ const damages: [name: string, sql: string, place: RegExp, problem: RegExp][] = [
   ['a segment', 'DELETE FROM event_segment', /^the index of arrivals 0/, /leaves out/],
 ]
 
-test('each kind of damage is named, and an undamaged store is found whole', () => {
+test('each kind of damage is reported, and none in an undamaged store', () => {
   const subject = engine({ idsPerRun: 30_000 })
   for (let from = 0; from < total; from += 6_000) {
     const events = Array.from({ length: 6_000 }, (_, n) => event(from + n, (from + n) * 100))
@@ -51,7 +51,7 @@ test('each kind of damage is named, and an undamaged store is found whole', () =
   subject.close()
 }, 90_000)
 
-test('verify finds nothing wrong beside a writer that adds, folds, merges, seals, erases and lets expire', () => {
+test('verify finds no fault beside a writer that adds, folds, merges, seals, erases and expires', () => {
   for (const seed of [1, 2, 3]) {
     const subject = engine({ idsPerRun: 3_000, freezePart: 500 })
     const { below: random } = seeded(seed)
@@ -94,7 +94,7 @@ test('verify finds nothing wrong beside a writer that adds, folds, merges, seals
   }
 }, 90_000)
 
-test('verify looks at each arrival once, also of small blocks that are merged in the midst of it', () => {
+test('verify reads each arrival once, also when small blocks are merged meanwhile', () => {
   const subject = engine()
   const add = (first: number, page: string) =>
     subject.group(() => {
@@ -118,7 +118,7 @@ test('verify looks at each arrival once, also of small blocks that are merged in
   subject.close()
 }, 90_000)
 
-test('verify comes to its end whatever a damaged block says of its length', () => {
+test('verify ends whatever length a damaged block claims', () => {
   for (const length of [0, -70, -20_000, 300, 2 ** 40]) {
     const subject = engine()
     const events = Array.from({ length: 2_000 }, (_, n) => event(n, n))
@@ -139,7 +139,7 @@ test('verify comes to its end whatever a damaged block says of its length', () =
   }
 }, 90_000)
 
-test('a recount in slices agrees with whatever comes, is folded, erased or expires between two of them', () => {
+test('a recount in slices is exact when events arrive, fold, are erased or expire in between', () => {
   const hourMs = 3_600_000
   const subject = engine()
   const at = (n: number) => event(n, (n % 12) * hourMs + n) // the twelfth hour ends the day
@@ -179,7 +179,7 @@ test('a recount in slices agrees with whatever comes, is folded, erased or expir
   subject.close()
 }, 90_000)
 
-test('a recount in slices agrees while small blocks are merged, in the midst of it and across the watermark', () => {
+test('a recount in slices is exact when small blocks are merged, also across the watermark', () => {
   const subject = engine()
   let next = 0
   const add = () => {
@@ -207,7 +207,7 @@ test('a recount in slices agrees while small blocks are merged, in the midst of 
   subject.close()
 }, 90_000)
 
-test('a recount finds the rows of its hour that are wrong, and repairs them', async () => {
+test('a recount finds and repairs the wrong rows of its hour', async () => {
   const subject = engine()
   const hourMs = 3_600_000
   const events = Array.from({ length: 4_000 }, (_, n) => event(n, (n % 4) * hourMs + n))

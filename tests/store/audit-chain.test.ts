@@ -61,12 +61,12 @@ for (const column of ['id', 'actor', 'action', 'target', 'metadata', 'occurredAt
   })
 }
 
-test('a deleted entry is found where it is missing', async () => {
+test('a deleted entry is found at its position', async () => {
   const fault = await faultAfter(`DELETE FROM audit_entry WHERE ${ofOrg} ${position(2)}`)
   expect(fault).toMatchObject({ orgId, position: 2, kind: 'missing', entryId: null })
 })
 
-test('entries whose positions were exchanged are found', async () => {
+test('entries with swapped positions are found', async () => {
   const fault = await faultAfter(
     `UPDATE audit_entry SET position = 'x' WHERE ${ofOrg} ${position(2)};
      UPDATE audit_entry SET position = '000000000002' WHERE ${ofOrg} ${position(3)};
@@ -75,7 +75,7 @@ test('entries whose positions were exchanged are found', async () => {
   expect(fault).toMatchObject({ orgId, position: 2, kind: 'reordered', entryId: entries[2]?.id })
 })
 
-test('entries that exchanged their places in the table are found', async () => {
+test('entries swapped in the table are found', async () => {
   const fault = await faultAfter(
     `UPDATE audit_entry SET rowid = 100 WHERE ${ofOrg} ${position(2)};
      UPDATE audit_entry SET rowid = 2 WHERE ${ofOrg} ${position(3)};
@@ -84,12 +84,12 @@ test('entries that exchanged their places in the table are found', async () => {
   expect(fault).toMatchObject({ orgId, position: 3, kind: 'reordered', entryId: entries[2]?.id })
 })
 
-test('a cut tail is found by the head in the database', async () => {
+test('a truncated chain is found by the head in the database', async () => {
   const fault = await faultAfter(`DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003'`)
   expect(fault).toMatchObject({ orgId, position: 4, kind: 'cut' })
 })
 
-test('a cut tail whose head was cut too is found by the file beside the database', async () => {
+test('a truncated chain with a truncated head is found by the file beside the database', async () => {
   const fault = await faultAfter(
     `DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003';
      UPDATE audit_head SET count = 3, hash = (SELECT hash FROM audit_entry WHERE ${ofOrg} ${position(3)})
@@ -98,7 +98,7 @@ test('a cut tail whose head was cut too is found by the file beside the database
   expect(fault).toMatchObject({ orgId, position: 4, kind: 'cut' })
 })
 
-test('a whole chain that was taken out is found', async () => {
+test('a deleted chain is found', async () => {
   const fault = await faultAfter(
     `DELETE FROM audit_entry WHERE orgId = '${orgId}'; DELETE FROM audit_head WHERE org_id = '${orgId}'`,
   )
@@ -127,7 +127,7 @@ function rehash(folder: string): void {
   db.close()
 }
 
-test('the documented way to hash gives the hashes in the table', async () => {
+test('the documented hash gives the hashes in the table', async () => {
   using dir = tempDir()
   chain(dir.path)
   tamper(dir.path, 'SELECT 1')
@@ -135,7 +135,7 @@ test('the documented way to hash gives the hashes in the table', async () => {
   expect((await verifyAudit(dir.path)).faults).toEqual([])
 })
 
-test('a chain that was edited and hashed anew throughout is found by the file beside the database', async () => {
+test('an edited and rehashed chain is found by the file beside the database', async () => {
   using dir = tempDir()
   chain(dir.path)
   tamper(dir.path, `UPDATE audit_entry SET actor = 'nobody' WHERE ${ofOrg} ${position(1)}`)
@@ -144,7 +144,7 @@ test('a chain that was edited and hashed anew throughout is found by the file be
   expect(faults).toMatchObject([{ orgId, position: 5, kind: 'rewritten', entryId: entries[4]?.id }])
 })
 
-test('a row that was replaced and hashed anew alone does not lead to the next', async () => {
+test('a replaced and rehashed row does not match the next row', async () => {
   using dir = tempDir()
   chain(dir.path)
   tamper(dir.path, `UPDATE audit_entry SET actor = 'nobody' WHERE ${ofOrg} ${position(2)}`)
@@ -183,7 +183,7 @@ test('plain SQL cannot change or delete an entry', async () => {
   expect((await verifyAudit(dir.path)).faults).toEqual([])
 })
 
-test('a file that lags behind, as after a crash, is no fault, and the next verb brings it up to date', async () => {
+test('a file that is behind, as after a crash, is no fault, and the next verb updates it', async () => {
   using dir = tempDir()
   chain(dir.path)
   const old = dir.join('old-heads')
@@ -211,7 +211,7 @@ const cutTail = `DELETE FROM audit_entry WHERE ${ofOrg} position > '000000000003
   UPDATE audit_head SET count = 3, hash = (SELECT hash FROM audit_entry WHERE ${ofOrg} ${position(3)})
     WHERE org_id = '${orgId}'`
 
-test('a cut tail is no silent new beginning: the start is refused', async () => {
+test('a truncated chain makes the start fail', async () => {
   using dir = tempDir()
   chain(dir.path)
   tamper(dir.path, cutTail)
@@ -222,7 +222,7 @@ test('a cut tail is no silent new beginning: the start is refused', async () => 
   })
 })
 
-test('what the file knows is not forgotten when a running store goes on after a cut tail', async () => {
+test('the file keeps its heads when a running store continues after a truncation', async () => {
   using dir = tempDir()
   chain(dir.path)
   const store = await openStore({ folder: dir.path, now: noon })
@@ -241,7 +241,7 @@ test('what the file knows is not forgotten when a running store goes on after a 
   expect(heads).toMatchObject({ [orgId]: { count: 5 }, org_other: { count: 3 } })
 })
 
-test('without the file the chain is still checked against itself', async () => {
+test('without the file the chain is still verified against itself', async () => {
   using dir = tempDir()
   chain(dir.path)
   rmSync(dir.join('audit-heads'))

@@ -40,7 +40,7 @@ afterAll(async () => {
   temp.remove()
 })
 
-test('a backup says what it holds and is proven', async () => {
+test('a backup reports its contents and is verified', async () => {
   expect(plain).toMatchObject({
     events: 500,
     manifest: { schema: expect.any(Number), encryption: null, orgs: 1 },
@@ -57,7 +57,7 @@ test('a backup says what it holds and is proven', async () => {
   expect(readdirSync(dir).filter((name) => name.startsWith('.partial'))).toEqual([])
 })
 
-test('what was erased is not counted, before and after the hour is folded', async () => {
+test('erased events are not counted, before and after the fold', async () => {
   const org = await store.orgs.find('default')
   const orgId = org!.id
   const events = ['a', 'b', 'c'].map((id) => makeEvent(`evt_erased_${id}`, { sessionId: 'sess_erased' }))
@@ -72,7 +72,7 @@ test('what was erased is not counted, before and after the hour is folded', asyn
   expect((await createBackup({ dataDir, clock, ...elsewhere })).manifest.events).toBe(501)
 })
 
-test('an unencrypted one is a database for any SQLite tool, and carries no key file', () => {
+test('an unencrypted backup is a plain SQLite database without the key file', () => {
   const db = new Database(plain.path, { readonly: true })
   expect(db.query('SELECT sum(events) AS n FROM event_block').get()).toEqual({ n: 500 })
   db.close()
@@ -81,7 +81,7 @@ test('an unencrypted one is a database for any SQLite tool, and carries no key f
   expect(plain.manifest.keyId).toMatch(/^[0-9a-f]{8}$/)
 })
 
-test('an encrypted one shows nothing of its content and opens with its passphrase alone', async () => {
+test('an encrypted backup reveals no content and opens with its passphrase', async () => {
   const bytes = readFileSync(sealed.path)
   expect(bytes.includes('SQLite format 3')).toBe(false)
   expect(bytes.includes('evt_1')).toBe(false)
@@ -91,7 +91,7 @@ test('an encrypted one shows nothing of its content and opens with its passphras
   expect(wrong).toMatchObject({ ok: false, opened: false, problems: [expect.stringContaining('passphrase')] })
 })
 
-test('a flipped bit anywhere is noticed', async () => {
+test('a flipped bit anywhere is detected', async () => {
   for (const { path } of [plain, sealed]) {
     const good = readFileSync(path)
     const copy = temp.join('flipped.backup')
@@ -105,7 +105,7 @@ test('a flipped bit anywhere is noticed', async () => {
   }
 })
 
-test('a file that was cut, is empty or something else is refused with a sentence', async () => {
+test('rejects a truncated, empty or foreign file with a clear message', async () => {
   const cut = temp.join('cut.backup')
   for (const bytes of [plain.bytes - 1, plain.bytes / 2, 10, 0]) {
     cpSync(plain.path, cut)
@@ -117,7 +117,7 @@ test('a file that was cut, is empty or something else is refused with a sentence
   expect(await isSound(temp.join('absent.backup'))).toBe(false)
 })
 
-test('the list is newest first, tells damaged ones, and prunes only scheduled ones', async () => {
+test('the list is newest first, marks damaged backups, and prunes only scheduled ones', async () => {
   const scheduled = [
     await make(null, 'scheduled'),
     await make(null, 'scheduled'),
@@ -141,7 +141,7 @@ test('the list is newest first, tells damaged ones, and prunes only scheduled on
   expect(existsSync(`${scheduled[0]!.path}.proof.json`)).toBe(false)
 })
 
-test('a name reaches no other file', () => {
+test('a name cannot refer to another file', () => {
   writeFileSync(temp.join('outside.backup'), 'x')
   for (const name of [
     '../outside.backup',

@@ -8,7 +8,7 @@ import { filterParameters } from '../../server/api/traces/filter.ts'
 import { traceFilters } from '../../server/docs/gateway-model.ts'
 import { checkEvent } from '../../server/ingest/check-event.ts'
 
-test('numbers, names and CSV places are used once', () => {
+test('numbers, names and CSV positions are unique', () => {
   const numbers = [...eventFields.map(({ number }) => number), agentField, 14, 15, 16, 17, 18, 19]
   expect(new Set(numbers).size).toBe(numbers.length)
   const places = eventFields.flatMap(({ csv }) => (csv === null ? [] : [csv]))
@@ -16,7 +16,7 @@ test('numbers, names and CSV places are used once', () => {
   expect(new Set(eventFields.map(({ name }) => name)).size).toBe(eventFields.length)
 })
 
-test('columns of a CSV stay where clients expect them; new ones come before the event', () => {
+test('CSV columns keep their positions; new ones come before the event', () => {
   const released =
     'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,'
   expect(csvColumns.join()).toStartWith(`${released}page,protocol,subject,error,name,purpose,`)
@@ -33,7 +33,7 @@ test('every filterable field is a parameter, documented, and in the client packa
   }
 })
 
-test('validation reads every field where the table says it lies, up to its longest value', () => {
+test('validation reads every field at its path in the table, up to its longest value', () => {
   for (const { name, path, charsMax } of eventFields) {
     const value = 'a'.repeat(charsMax)
     const [first, second] = path as readonly [string, string?]

@@ -17,7 +17,7 @@ interface Report {
   acknowledged: string[]
 }
 
-test('after a failed write the store only reads, and what it acknowledged is there', async () => {
+test('after a failed write the store only reads, and acknowledged events are stored', async () => {
   using dir = tempDir()
   const command = ['/bin/sh', '-c', limited, 'sh', ...bunProgram(program), dir.path]
   const child = run(command, { cwd: dir.path, env: {} })

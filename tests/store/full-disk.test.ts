@@ -52,7 +52,7 @@ describe.if(mountable)('on a full disk', () => {
     }
   }
 
-  test('writes are refused as storage_full, reads go on, and room brings writes back', async () => {
+  test('rejects writes as storage_full, serves reads, and resumes writes when there is space', async () => {
     await withDisk(32, async (mount) => {
       const store = await openStore({ folder: `${mount}/data`, now: noon })
       const org = makeOrg()
@@ -83,7 +83,7 @@ describe.if(mountable)('on a full disk', () => {
     })
   })
 
-  test('an existing database opens for reading by giving up a part of the reserve, which is made again with room', async () => {
+  test('an existing database opens for reading with a part of the reserve, which is restored later', async () => {
     await withDisk(32, async (mount) => {
       const folder = `${mount}/data`
       const first = await openStore({ folder, now: noon })
@@ -102,7 +102,7 @@ describe.if(mountable)('on a full disk', () => {
     })
   })
 
-  test('without a database and without room there is one clear refusal', async () => {
+  test('without a database and without space there is one clear error', async () => {
     await withDisk(1, async (mount) => {
       fill(`${mount}/ballast`)
       const error = await failure(openStore({ folder: `${mount}/data`, now: noon }))

@@ -59,7 +59,7 @@ test('a new folder and every file in it are their owner’s alone', async () => 
   expect(existsSync(`${folder}/sightglass.db-wal`)).toBe(false)
 })
 
-test('the database has the settings that can only be given at its creation', async () => {
+test('the database has the settings that must be set at its creation', async () => {
   using dir = tempDir()
   used(dir.path)
   const db = new Database(dir.join('sightglass.db'), { readonly: true })
@@ -85,7 +85,7 @@ test('an empty store gets its first organization once', async () => {
   }
 })
 
-test('a folder is held by one store, which the refusal names', async () => {
+test('one store holds a folder, and the error names it', async () => {
   using dir = tempDir()
   const store = await open(dir.path)
   const error = await failure(open(dir.path))
@@ -96,7 +96,7 @@ test('a folder is held by one store, which the refusal names', async () => {
   await (await open(dir.path)).close()
 })
 
-test('a lock file that was removed lets nobody else in, and ends the writing', async () => {
+test('a deleted lock file admits no other process, and ends writing', async () => {
   using dir = tempDir()
   const store = await open(dir.path)
   rmSync(dir.join('sightglass.lock'))
@@ -111,7 +111,7 @@ test('a lock file that was removed lets nobody else in, and ends the writing', a
   await (await open(dir.path)).close()
 })
 
-test('of ten that open at once one gets the folder', async () => {
+test('of ten concurrent opens one gets the folder', async () => {
   using dir = tempDir()
   const opened = await Promise.allSettled(Array.from({ length: 10 }, () => open(dir.path)))
   const stores = opened.filter((one) => one.status === 'fulfilled')
@@ -123,7 +123,7 @@ test('of ten that open at once one gets the folder', async () => {
   await stores[0]?.value.close()
 })
 
-test('a file that is no database is refused and left as it is', async () => {
+test('rejects a file that is no database and leaves it unchanged', async () => {
   using dir = tempDir()
   const garbage = 'not a database, but somebody’s notes\n'.repeat(400)
   writeFileSync(dir.join('sightglass.db'), garbage)
@@ -152,7 +152,7 @@ test('opening and closing again writes nothing', async () => {
   expect(readFileSync(dir.join('sightglass.db')).equals(before)).toBe(true)
 })
 
-test('a database of a newer release is refused and left as it is', async () => {
+test('rejects a database of a newer release and leaves it unchanged', async () => {
   using dir = tempDir()
   used(dir.path)
   const db = new Database(dir.join('sightglass.db'))
@@ -168,7 +168,7 @@ test('a database of a newer release is refused and left as it is', async () => {
   expect((await failure(verifyAudit(dir.path))).kind).toBe('newer_schema')
 })
 
-test('a used folder whose database is gone or empty is refused, not begun anew', async () => {
+test('rejects a used folder with a missing or empty database', async () => {
   using dir = tempDir()
   used(dir.path)
   truncateSync(dir.join('sightglass.db'), 0)
@@ -178,14 +178,14 @@ test('a used folder whose database is gone or empty is refused, not begun anew',
   expect(existsSync(dir.join('sightglass.db'))).toBe(false)
 })
 
-test('a damaged file of audit heads is refused', async () => {
+test('rejects a damaged file of audit heads', async () => {
   using dir = tempDir()
   used(dir.path)
   writeFileSync(dir.join('audit-heads'), '{"format":')
   expect((await failure(open(dir.path))).kind).toBe('corrupt')
 })
 
-test('a creation that was cut off is taken up again', async () => {
+test('completes an interrupted creation', async () => {
   using dir = tempDir()
   const half = new Database(dir.join('sightglass.db'), { create: true })
   half.run('PRAGMA page_size = 8192')
@@ -196,7 +196,7 @@ test('a creation that was cut off is taken up again', async () => {
   expect((await verifyAudit(dir.path)).chains).toHaveLength(1)
 })
 
-test('a path that is a file, and a folder that takes no files, are read_only', async () => {
+test('a path that is a file, and a folder that allows no files, are read_only', async () => {
   using dir = tempDir()
   writeFileSync(dir.join('file'), 'x')
   expect((await failure(open(dir.join('file')))).kind).toBe('read_only')
@@ -206,7 +206,7 @@ test('a path that is a file, and a folder that takes no files, are read_only', a
   expect((await failure(verifyAudit(dir.join('data')))).kind).toBe('not_found')
 })
 
-test('a damaged page is named as corrupt when it is read, and the store lives on', async () => {
+test('reading a damaged page fails as corrupt, and the store keeps running', async () => {
   using dir = tempDir()
   const store = await open(dir.path)
   const metadata = { pad: 'x'.repeat(2_000) }
@@ -241,7 +241,7 @@ test('the log is truncated once the writer is idle', async () => {
   await store.close()
 })
 
-test('a read that takes too long ends with deadline, and the next one is answered', async () => {
+test('a slow read ends with deadline, and the next one succeeds', async () => {
   using dir = tempDir()
   const store = await openStore({ folder: dir.path, now: noon, readers: 1, readDeadlineMs: 1 })
   for (let n = 0; n < 30; n++) {

@@ -127,7 +127,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   return 'it was done'
 }
 
-test('into an empty folder: the same events, a sound trail that tells of it', async () => {
+test('into an empty folder: the same events, and a valid trail that records the restore', async () => {
   using temp = tempDir('restore')
   const { backup } = lived(temp)
   const elsewhere = temp.join('elsewhere')
@@ -139,7 +139,7 @@ test('into an empty folder: the same events, a sound trail that tells of it', as
   ).toEqual([])
 })
 
-test('over data: only when told, and undone in one step, and that undone too', async () => {
+test('over data: only with the option, undone in one step, and the undo is undone too', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)
@@ -154,7 +154,7 @@ test('over data: only when told, and undone in one step, and that undone too', a
   expect(await seen(dataDir)).toMatchObject({ total: 2, slugs: ['default'], faults: [] })
 })
 
-test('a dry run proves and tells, and changes nothing', async () => {
+test('a dry run verifies and reports, and changes nothing', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)
@@ -165,7 +165,7 @@ test('a dry run proves and tells, and changes nothing', async () => {
   expect(await refusal(planRestore(wanted(dataDir, backup)))).toContain('not a complete backup')
 })
 
-test('over damage: the broken database moves aside whole and nothing of its log reaches the new one', async () => {
+test('over damage: the broken database moves aside, and the new one gets nothing of its log', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   writeFileSync(join(dataDir, 'sightglass.db'), Buffer.alloc(65_536, 7))
@@ -178,7 +178,7 @@ test('over damage: the broken database moves aside whole and nothing of its log 
   expect(existsSync(join(aside, 'audit-heads'))).toBe(true)
 })
 
-test('refused while somebody holds the folder', async () => {
+test('rejected while another process holds the folder', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   const store = await openStore({ folder: dataDir, now: clock.now() })
@@ -190,7 +190,7 @@ test('refused while somebody holds the folder', async () => {
   expect(await seen(dataDir)).toEqual(after)
 })
 
-test('a damaged backup and one of a newer schema are refused, and the data stays as it was', async () => {
+test('rejects a damaged backup and one of a newer schema, and leaves the data unchanged', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)
@@ -218,7 +218,7 @@ test('a damaged backup and one of a newer schema are refused, and the data stays
   expect(bytesOf(dataDir)).toEqual(untouched)
 })
 
-test('a folder whose restore was interrupted opens only after another', async () => {
+test('a folder with an interrupted restore opens only after another restore', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   writeFileSync(join(dataDir, 'restore-unfinished'), 'replaced-x\n')
@@ -227,7 +227,7 @@ test('a folder whose restore was interrupted opens only after another', async ()
   expect(await seen(dataDir)).toEqual(restored)
 })
 
-test('the key of the secrets: carried in encrypted ones only, given by hand, or missed loudly', async () => {
+test('the key file: in encrypted backups only, passed by hand, or reported as missing', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   const key = readFileSync(join(dataDir, 'secret.key'), 'utf8')
@@ -256,7 +256,7 @@ test('the key of the secrets: carried in encrypted ones only, given by hand, or 
   expect(await refusal(wrong)).toContain('not the key')
 })
 
-test('an encrypted backup restores with its passphrase alone, keys included', async () => {
+test('an encrypted backup restores with only its passphrase, keys included', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp, 'encrypted')
   const key = readFileSync(join(dataDir, 'secret.key'), 'utf8')
@@ -271,7 +271,7 @@ test('an encrypted backup restores with its passphrase alone, keys included', as
   expect(await seen(dataDir)).toEqual(restored)
 })
 
-test('where a passphrase is configured, an unencrypted backup is refused until somebody allows it', async () => {
+test('with a passphrase configured, an unencrypted backup needs explicit permission', async () => {
   using temp = tempDir('restore')
   const { dataDir, backup } = lived(temp)
   const untouched = bytesOf(dataDir)

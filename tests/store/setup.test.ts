@@ -47,7 +47,7 @@ const key = (letter: string, more = '', kind = 'secret') =>
 const endpoint = (more = '') =>
   `[[organizations.endpoints]]\nlabel = "siem"\nurl = "https://siem.example/in"\nsecretFile = "x"\n${more}\n`
 
-test('a dry run says what would happen in an organization that is not there yet, and does nothing', async () => {
+test('a dry run for a new organization reports the changes and makes none', async () => {
   const text = org('acme', '[[organizations.sites]]\nid = "shop"\n' + key('a') + endpoint())
   const planned = (await apply(text, true)).map((change) => `${change.kind} ${change.did}`)
   expect(planned).toEqual(['organization created', 'site created', 'key created', 'endpoint created'])
@@ -56,7 +56,7 @@ test('a dry run says what would happen in an organization that is not there yet,
   expect((await store.orgs.find('acme'))?.name).toBe('acme')
 })
 
-test('the order of scopes is no change; an end is; one that has passed is left', async () => {
+test('another order of scopes is no change; a new expiry is; a past one stays', async () => {
   expect(await did(org('acme', key('b', 'scopes = ["traces:read", "metrics:read"]')))).toContain(
     'key created',
   )
@@ -74,7 +74,7 @@ test('the order of scopes is no change; an end is; one that has passed is left',
   expect([never?.did, await store.keys.findByHash(hash('c'))]).toEqual(['left', null])
 })
 
-test('an endpoint keeps what it has; another secret is taken over and the old one signs on for a day', async () => {
+test('an endpoint keeps its settings; a new secret replaces the old one, which signs for a day more', async () => {
   const before = resolved
   expect(await did(org('acme', endpoint()))).toEqual(['organization unchanged', 'endpoint unchanged'])
   expect(resolved).toBe(before) // a start resolves no host names
@@ -90,7 +90,7 @@ test('an endpoint keeps what it has; another secret is taken over and the old on
   expect([clear === secret, previousEncryptedSecret !== null, types]).toEqual([true, true, ['authz.*']])
 })
 
-test('an endpoint has its own waits, changes them and loses them; a wrong list is named with its place', async () => {
+test('sets, changes and removes the retry waits of an endpoint, and names an invalid list by its path', async () => {
   const waits = async () => {
     const { id } = (await store.orgs.find('acme'))!
     return (await store.webhooks.bareEndpoints(id))[0]!.retryWaitsMs
@@ -110,7 +110,7 @@ test('an endpoint has its own waits, changes them and loses them; a wrong list i
   )
 })
 
-test('one thing that cannot be leaves everything as it was, and says where it stands', async () => {
+test('one invalid setting changes nothing and is named by its path', async () => {
   const foreign = org('globex', key('d')) + org('acme') + org('initech', key('a'))
   expect(await refusal(foreign)).toBe(
     'setup.toml:12: organizations[2].keys[0]: A key with this hash exists in another organization or with another kind.',

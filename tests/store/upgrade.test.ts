@@ -76,7 +76,7 @@ test('a fixture of any schema can be saved and read back; the newest one is that
 
 describe.each(fixtures().map((fixture) => [fixture.name, fixture] as const))('from %s', (_name, fixture) => {
   const { schema } = fixture
-  test('everything is there, a sound backup was made before, and doing it again does nothing', async () => {
+  test('all data is kept, a valid backup comes first, and a second run does nothing', async () => {
     const folder = await upgraded(fixture)
     const backups = existsSync(join(folder, 'backups')) ? readdirSync(join(folder, 'backups')) : []
     const made = backups.filter((name) => name.endsWith('-upgrade.backup'))
@@ -159,7 +159,7 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
     expect((await verifyEvents(folder)).faults).toEqual([])
   })
 
-  test('a segment whose index lacks a field is scanned for it', async () => {
+  test('a segment without a field in its index is scanned', async () => {
     const { folder, store } = await sealedStore('unindexed')
     await store.close()
     const db = new Database(join(folder, 'sightglass.db'))
@@ -173,7 +173,7 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
     expect((await verifyEvents(folder)).faults).toEqual([])
   })
 
-  test('an event far ahead of its arrival counts as of its arrival: in lists, filters and hours', async () => {
+  test('an event far ahead of its arrival counts at its arrival: in lists, filters and hours', async () => {
     const { store } = await sealedStore('ahead')
     const received = noon + 1
     const times = Array.from({ length: sealedEvents }, (_, number) => {
@@ -230,7 +230,7 @@ function schemaOf(folder: string): unknown {
 }
 
 describe('from every number of migrations', () => {
-  test('comes to the newest, with a backup before', async () => {
+  test('upgrades to the newest, after a backup', async () => {
     const newest = schemaOf(early(newestSchema))
     const withFixture = new Set(fixtures().map(({ schema }) => schema)) // opened above, with data
     for (let schema = 1; schema < newestSchema; schema++) {
@@ -246,7 +246,7 @@ describe('from every number of migrations', () => {
     }
   })
 
-  test('a migration that fails leaves the schema before, whole', () => {
+  test('a failed migration leaves the previous schema intact', () => {
     const folder = early(newestSchema)
     const db = new Database(join(folder, 'sightglass.db'))
     const broken = [
@@ -263,7 +263,7 @@ describe('from every number of migrations', () => {
     db.close()
   })
 
-  test('verbs that only work on data say what to do instead of upgrading', async () => {
+  test('verbs that need current data say what to do instead of upgrading', async () => {
     const folder = early(newestSchema - 1)
     const before = await readSchema(folder)
     const { code, stderr } = await cli(['org', 'list'], { dataDir: folder })
@@ -274,7 +274,7 @@ describe('from every number of migrations', () => {
     expect(await readSchema(folder)).toEqual(before)
   })
 
-  test('migrate status and up: told, done once, told again', async () => {
+  test('migrate status and up: reported, run once, reported again', async () => {
     const folder = early(2)
     const status = async () => {
       const { code, stdout } = await cli(['migrate', 'status', '--json'], { dataDir: folder })
@@ -290,7 +290,7 @@ describe('from every number of migrations', () => {
     expect(JSON.parse(again.stdout)).toEqual({ from: newestSchema, to: newestSchema, backup: null })
   })
 
-  test('killed at any moment, it is the old schema or the new one, and the next run finishes', async () => {
+  test('after a kill at any moment it has the old or the new schema, and the next run completes', async () => {
     for (const afterMs of [20, 80, 140, 200, 260, 320, 400]) {
       const folder = early(1)
       await cli(['migrate', 'up'], { dataDir: folder, timeoutMs: afterMs })
@@ -300,7 +300,7 @@ describe('from every number of migrations', () => {
     }
   })
 
-  test('data of a newer release is refused by every verb with what helps, and stays as it was', async () => {
+  test('every verb rejects data of a newer release with a remedy, and leaves it unchanged', async () => {
     const folder = early(newestSchema)
     const db = new Database(join(folder, 'sightglass.db'))
     db.run("INSERT INTO schema_migration VALUES (?, 'future', 0)", [newestSchema + 1])
