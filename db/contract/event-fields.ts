@@ -19,7 +19,7 @@ export interface EventField {
   indexVersion: number
   /** The longest value that ingest accepts. */
   charsMax: number
-  /** Its position among the CSV columns (db/rules/event-csv.ts); null: not a column. */
+  /** Its position among the CSV columns (server/api/traces/export.ts); null: not a column. */
   csv: number | null
   /** Its label in the dashboard. */
   label: string
