@@ -1,7 +1,7 @@
 /** Every page and section of Settings, full of hostile names: axe-core reports nothing, and nothing overflows. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { settingsSections } from '../../web/pages/settings/sections.ts'
+import { settingsSections } from '../../web/pages/settings/sections.tsx'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { event, type TestEvent } from '../support/events.ts'
