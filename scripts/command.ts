@@ -1,5 +1,6 @@
 /** Runs a command in the repository and collects its output. At the deadline the command and its children end. */
 import { root } from './build.ts'
+import { watchProcess } from './process-time.ts'
 
 export interface CommandResult {
   code: number
@@ -7,7 +8,7 @@ export interface CommandResult {
   output: string
   timedOut: boolean
   durationMs: number
-  /** Processor time of the command and of the children that it waited for. */
+  /** Processor time of the command and of all its descendants. */
   cpuMs: number
 }
 
@@ -28,6 +29,7 @@ export async function command(args: string[], options: CommandOptions): Promise<
     stdout: 'pipe',
     stderr: 'pipe',
   })
+  const totalMs = watchProcess(child.pid)
   let timedOut = false
   let killer: ReturnType<typeof setTimeout> | undefined
   const deadline = setTimeout(() => {
@@ -38,6 +40,7 @@ export async function command(args: string[], options: CommandOptions): Promise<
   const pieces: string[] = []
   const collected = Promise.all([collect(child.stdout, pieces), collect(child.stderr, pieces)])
   const code = await child.exited
+  const cpuMs = totalMs(Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1_000)
   clearTimeout(deadline)
   clearTimeout(killer)
   // A grandchild that outlived a killed command may keep the streams open.
@@ -47,7 +50,7 @@ export async function command(args: string[], options: CommandOptions): Promise<
     output: pieces.join(''),
     timedOut,
     durationMs: performance.now() - startMs,
-    cpuMs: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1_000,
+    cpuMs,
   }
 }
 

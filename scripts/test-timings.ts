@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './build.ts'
 
-/** Wall time and processor time in seconds, measured with one file running at a time. */
+/** Wall time and processor time in seconds, measured with at most one process per core. */
 export type Timings = Record<string, [seconds: number, cpuSeconds: number]>
 
 const timingsPath = join(root, 'tests/timings.json')

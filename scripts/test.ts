@@ -28,7 +28,7 @@ const usage = `npm test [-- [suite …] [option …]]
 suites: ${suites.map(({ name }) => name).join(', ')}
 --changed  only the test files nearest to what differs from main, for about a minute
 --timings  print the slowest files and tests at the end
---record   run one file at a time and write tests/timings.json, which orders the next run`
+--record   run fewer files at a time and write tests/timings.json, which orders the next run`
 
 const options = ['--changed', '--timings', '--record']
 
@@ -38,8 +38,11 @@ const secondAttemptsMax = 12
 const changedSecondsMax = 50
 
 const cores = availableParallelism()
-const capacity: Capacity = { load: cores * 1.2, jobs: cores * 3 }
-const oneAtATime: Capacity = { load: 0, jobs: 1 }
+/** Room for two files with a browser, 1.3 cores each. Files wait now and then; many more would slow each other down. */
+const capacity: Capacity = { load: cores * 1.4, jobs: cores * 3 }
+
+/** Files that wait for each other's cores would record too long a time and too small a load. */
+const uncrowded: Capacity = { load: cores, jobs: cores }
 
 const oneFailed: Counts = { passed: 0, failed: 1, skipped: 0 }
 const onePassed: Counts = { passed: 1, failed: 0, skipped: 0 }
@@ -78,15 +81,16 @@ async function builds(): Promise<boolean> {
   }
 }
 
-/** Checks and builds. Also returns the suites that cannot run because a dependency is missing. */
+async function checked(): Promise<Counts> {
+  const results = await runChecks()
+  for (const check of results) process.stdout.write(describeCheck(check))
+  return results.map(({ ok }) => (ok ? onePassed : oneFailed)).reduce(addCounts)
+}
+
+/** Builds. Also returns the suites that cannot run because a dependency is missing. */
 async function prepare(chosen: Suite[]): Promise<{ counts: Counts; unable: Suite[] }> {
-  let counts = noCounts
-  for (const check of await runChecks()) {
-    process.stdout.write(describeCheck(check))
-    counts = addCounts(counts, check.ok ? onePassed : oneFailed)
-  }
   const hasBinary = await builds()
-  counts = addCounts(counts, hasBinary ? onePassed : oneFailed)
+  let counts = hasBinary ? onePassed : oneFailed
   const noBrowser = chosen.some(({ needsBrowser }) => needsBrowser) ? await ensureChromium() : null
   if (noBrowser !== null) say(noBrowser)
   const unable = chosen.filter(
@@ -173,12 +177,14 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
   const records = args.includes('--record')
   const chosen = suites.filter(({ name }) => names.length === 0 || names.includes(name))
   const jobs = jobsOf(chosen, args.includes('--changed'))
+  // The checks end beside the first tests.
+  const checking = checked()
   const { counts, unable } = await prepare(chosen.filter((suite) => jobs.some((job) => job.suite === suite)))
   const able = jobs.filter(({ suite }) => !unable.includes(suite))
-  const groups = groupFiles(able, ({ suite }) => (suite.shares && !records ? suite.name : null))
+  const groups = groupFiles(able, ({ suite }) => (suite.shares ? suite.name : null))
   const { results, secondAttempts } = await runAll(
     groups,
-    records ? oneAtATime : capacity,
+    records ? uncrowded : capacity,
     await bundleThreads(),
   )
   if (records)
@@ -190,7 +196,8 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
     ...failed,
     secondAttemptsLine(secondAttempts),
   ]
-  return { total: addCounts(counts, totalOf(results)), notes: notes.filter((note) => note !== null) }
+  const total = [await checking, totalOf(results)].reduce(addCounts, counts)
+  return { total, notes: notes.filter((note) => note !== null) }
 }
 
 const { total, notes } = await main(process.argv.slice(2))
