@@ -41,10 +41,14 @@ test('junk on every route that hashes does not affect correct sign-ins, even fro
     const [path, body] = routes[i % routes.length]!
     while (!stop) seen.add((await post(path, body, home)).status)
   })
-  const entered = statuses(await Promise.all(Array.from({ length: 30 }, () => signIn(home))))
+  // The junk has filled the queue of new passwords.
+  for (const endMs = performance.now() + 30_000; !seen.has(429) && performance.now() < endMs;)
+    await Bun.sleep(5)
+  // Twice as many as are hashed at once, so that some wait while the junk waits.
+  const entered = statuses(await Promise.all(Array.from({ length: 8 }, () => signIn(home))))
   stop = true
   await Promise.all(flood)
-  expect(entered).toEqual(Array<number>(30).fill(200))
+  expect(entered).toEqual(Array<number>(8).fill(200))
   expect([...seen].sort()).toEqual([403, 409, 429]) // 409: this appliance has an owner
 }, 120_000)
 

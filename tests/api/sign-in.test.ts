@@ -1,6 +1,8 @@
 /** The first owner, signing in and out, and rejected requests of the dashboard's API, over HTTP with real cookies. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { hashPassword } from '../../server/identity/sign-in/password.ts'
 import { newId, sha256Hex } from '../../server/ids.ts'
+import { quickPasswords } from '../support/quick-passwords.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 const email = 'owner@example.com'
@@ -38,6 +40,8 @@ async function actions(): Promise<string[]> {
 }
 
 test('fifty uses of one setup link create exactly one owner', async () => {
+  // Quick hashes let more of them reach the store at the same time.
+  const endQuickPasswords = quickPasswords()
   expect(await (await server.call('/api/setup')).json()).toEqual({
     needsOwner: true,
     signedIn: false,
@@ -52,6 +56,7 @@ test('fifty uses of one setup link create exactly one owner', async () => {
     post('/api/setup', { token, email: `o${i}@example.com`, password }),
   )
   const answers = await Promise.all(claims)
+  endQuickPasswords()
   const created = answers.filter((response) => response.status === 201)
   expect(created.length).toBe(1)
   for (const response of answers) expect([201, 403, 409, 429]).toContain(response.status)
@@ -68,7 +73,7 @@ test('fifty uses of one setup link create exactly one owner', async () => {
     provider: null,
   })
   expect((await actions()).filter((action) => action === 'account.created').length).toBe(1)
-}, 90_000) // fifty passwords are hashed, four at a time
+}, 90_000)
 
 test('signing in returns a cookie that opens the dashboard until the sign-out', async () => {
   const account = (await server.store.accounts.list())[0]!
@@ -82,7 +87,7 @@ test('signing in returns a cookie that opens the dashboard until the sign-out', 
     occurredAtMs: server.clock.now(),
   }
   await server.store.accounts.create({
-    account: { ...account, id: newId('usr'), email },
+    account: { ...account, id: newId('usr'), email, passwordHash: await hashPassword(password) },
     orgId: server.org.id,
     role: 'viewer',
     audit,
