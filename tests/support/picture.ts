@@ -1,8 +1,9 @@
-/** Saves what a test sees as a picture in `out/pictures`, for a person to check. */
+/** Saves what a test sees as a picture in `out/pictures`, for a person to check, if SIGHTGLASS_PICTURES=1 asks for it. */
 import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { root } from '../../scripts/build.ts'
 
 export async function picture(page: Page, name: string): Promise<void> {
+  if (process.env['SIGHTGLASS_PICTURES'] !== '1') return
   await page.screenshot({ path: join(root, 'out', 'pictures', `${name}.png`), animations: 'disabled' })
 }
