@@ -68,13 +68,16 @@ export async function expectAccessible(shown: Page | Locator, rules: string[] = 
 /** The rules about colours: nothing else differs between the themes. */
 const colourRules = ['color-contrast', 'link-in-text-block']
 
-/** Every rule in the light theme, then the rules about colours in the dark one. */
-export async function expectAccessibleInBothThemes(shown: Page | Locator): Promise<void> {
+/** Every rule in the light theme, then the rules about colours in the dark one, there perhaps of a part only. */
+export async function expectAccessibleInBothThemes(
+  shown: Page | Locator,
+  shownInDark: Page | Locator = shown,
+): Promise<void> {
   const page = 'goto' in shown ? shown : shown.page()
   await page.emulateMedia({ colorScheme: 'light' })
   await expectAccessible(shown)
   await page.emulateMedia({ colorScheme: 'dark' })
-  await expectAccessible(shown, colourRules)
+  await expectAccessible(shownInDark, colourRules)
 }
 
 /** Nothing stretches the page beyond the view. */
