@@ -3,13 +3,14 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, type PageOptions } from '../support/browser.ts'
+import { closeBrowser } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { ingestKey, ownerEnv, runCurl, send, withOwner } from './dashboard-actions.ts'
 import {
   waitForHeading,
   expectAccessibleInBothThemes,
   expectNoSidewaysScroll,
+  goInside,
   numberIn,
   push,
   recent,
@@ -36,15 +37,11 @@ afterAll(async () => {
   await appliance.stop()
 })
 
-const visit = (search: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
-  withOwner(
-    `${appliance.url}/tools${search}`,
-    async (page) => {
-      await waitForHeading(page, 'WebMCP Tools')
-      await look(page)
-    },
-    options,
-  )
+const visit = (search: string, look: (page: Page) => Promise<void>) =>
+  withOwner(`${appliance.url}/tools${search}`, async (page) => {
+    await waitForHeading(page, 'WebMCP Tools')
+    await look(page)
+  })
 
 const row = (page: Page, name: string) =>
   page.locator('.data-table tbody tr').filter({ has: page.getByRole('link', { name, exact: true }) })
@@ -186,25 +183,20 @@ test('hostile names stay text and do not stretch the page at either width', asyn
     { name: 'n'.repeat(128), title: 't'.repeat(200), description: 'x', tokens: Number.MAX_SAFE_INTEGER },
   ]
   await push(appliance.url, key, 'tools', { siteId: `evil-${'e'.repeat(190)}`, tools: hostile })
-  for (const viewport of [
-    { width: 1440, height: 900 },
-    { width: 390, height: 844 },
-  ]) {
-    await visit(
-      '?show=findings',
-      async (page) => {
-        await row(page, 'U+202Egpj.exe').waitFor()
-        expect(await page.locator('.tools img').count()).toBe(0)
-        await expectNoSidewaysScroll(page)
-        await row(page, '<img src=x onerror=alert(1)>').getByRole('link').click()
-        await page
-          .getByRole('heading', { name: '2 findings' })
-          .or(page.getByRole('heading', { name: '1 finding' }))
-          .waitFor()
-        await expectNoSidewaysScroll(page)
-        await expectAccessibleInBothThemes(page.locator('main'))
-      },
-      { viewport },
-    )
-  }
+  await visit('', async (page) => {
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 900 })
+      await goInside(page, '/tools?show=findings')
+      await row(page, 'U+202Egpj.exe').waitFor()
+      expect(await page.locator('.tools img').count()).toBe(0)
+      await expectNoSidewaysScroll(page)
+      await row(page, '<img src=x onerror=alert(1)>').getByRole('link').click()
+      await page
+        .getByRole('heading', { name: '2 findings' })
+        .or(page.getByRole('heading', { name: '1 finding' }))
+        .waitFor()
+      await expectNoSidewaysScroll(page)
+      await expectAccessibleInBothThemes(page.locator('main'))
+    }
+  })
 }, 90_000)
