@@ -1,4 +1,4 @@
-/** Saves what a test sees as a picture in `out/pictures`, for a person to check, if SIGHTGLASS_PICTURES=1 asks for it. */
+/** Saves what a test sees as a picture in `out/pictures`, for a person to check, if SIGHTGLASS_PICTURES is 1. */
 import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { root } from '../../scripts/build.ts'
