@@ -33,11 +33,23 @@ const backupOf = (folder: string) => ({ dir: join(folder, 'backups'), passphrase
 
 const upgrades = new Map<string, Promise<string>>()
 
+/** The steps of `openDataFolder` for data of an earlier schema, without the threads of a store. */
+async function upgradeInProcess(folder: string): Promise<void> {
+  await backUpBeforeUpgrade(folder, clock, backupOf(folder))
+  const db = new Database(join(folder, 'sightglass.db'))
+  migrate(db, migrations, noon)
+  db.close()
+}
+
+/** Upgraded by `openDataFolder`: the oldest schema, the sealed segments and the newest fixture. */
+const opened = new Set(['schema-0005', 'schema-0012-sealed', 'schema-0012'])
+
 /** The folder of a fixture after its upgrade, which runs once for all tests. They change only copies of it. */
 function upgraded(fixture: Fixture): Promise<string> {
   const upgrade = async () => {
     const folder = unpacked(fixture, 'upgraded')
-    await (await openDataFolder(folder, clock, backupOf(folder))).close()
+    if (opened.has(fixture.name)) await (await openDataFolder(folder, clock, backupOf(folder))).close()
+    else await upgradeInProcess(folder)
     return folder
   }
   const known = upgrades.get(fixture.name) ?? upgrade()
@@ -52,7 +64,7 @@ async function copyOf(fixtureName: string, name: string): Promise<string> {
   return folder
 }
 
-async function expectWhole(folder: string, { content }: Fixture): Promise<void> {
+async function expectWhole(folder: string, { name, content }: Fixture): Promise<void> {
   const store = await openDataFolder(folder, clock, backupOf(folder))
   expect(await contentOf(store)).toMatchObject({ ...content })
   for (const orgId of content.orgs) {
@@ -61,7 +73,8 @@ async function expectWhole(folder: string, { content }: Fixture): Promise<void> 
   }
   await store.close()
   expect((await verifyAudit(folder)).faults).toEqual([])
-  expect((await verifyEvents(folder)).faults).toEqual([])
+  // The sealed events are verified below, with one more.
+  if (name !== 'schema-0012-sealed') expect((await verifyEvents(folder)).faults).toEqual([])
   expect(await readSchema(folder)).toMatchObject({ version: newestSchema, pending: [] })
 }
 
@@ -98,7 +111,8 @@ async function sealedStore(name: string): Promise<{ folder: string; store: Store
   return { folder, store: await openStore({ folder, now: noon }) }
 }
 
-async function idsOf(store: Store, filter: EventFilter): Promise<string[]> {
+/** Ids of the newest matching events, newest first. */
+async function idsOf(store: Store, filter: EventFilter, idsMax = sealedEvents): Promise<string[]> {
   const ids: string[] = []
   let before: Parameters<Store['events']['page']>[0]['before'] = null
   do {
@@ -107,8 +121,8 @@ async function idsOf(store: Store, filter: EventFilter): Promise<string[]> {
     })
     ids.push(...page.events.map(({ json }) => (JSON.parse(json) as { id: string }).id))
     before = page.next
-  } while (before !== null)
-  return ids
+  } while (before !== null && ids.length < idsMax)
+  return ids.slice(0, idsMax)
 }
 
 function countBy<K>(values: Iterable<K>): Map<K, number> {
@@ -181,9 +195,13 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
       return { id: `evt_${number}`, at: sent - received > 300_000 ? received : sent, number }
     })
     const newest = times.toSorted((a, b) => b.at - a.at || b.number - a.number).map(({ id }) => id)
-    expect((await idsOf(store, {})).slice(0, 40_000)).toEqual(newest.slice(0, 40_000))
+    expect(await idsOf(store, {}, 40_000)).toEqual(newest.slice(0, 40_000))
     const untilMs = noon + 1_000
-    expect((await idsOf(store, { untilMs })).length).toBe(times.filter(({ at }) => at < untilMs).length)
+    const before = new Set(times.filter(({ at }) => at < untilMs).map(({ id }) => id))
+    expect(await countAll(store, orgId, { untilMs }, sealedEvents)).toBe(before.size)
+    expect(await idsOf(store, { untilMs }, 6_000)).toEqual(
+      newest.filter((id) => before.has(id)).slice(0, 6_000),
+    )
     await store.close()
     const other = await copyOf('schema-0012', 'hours')
     const filled = await openStore({ folder: other, now: noon })
@@ -232,15 +250,11 @@ function schemaOf(folder: string): unknown {
 describe('from every number of migrations', () => {
   test('upgrades to the newest, after a backup', async () => {
     const newest = schemaOf(early(newestSchema))
-    const withFixture = new Set(fixtures().map(({ schema }) => schema)) // opened above, with data
+    const withFixture = new Set(fixtures().map(({ schema }) => schema)) // upgraded above, with data
     for (let schema = 1; schema < newestSchema; schema++) {
       const folder = early(schema)
-      if (withFixture.has(schema)) {
-        await backUpBeforeUpgrade(folder, clock, backupOf(folder))
-        const db = new Database(join(folder, 'sightglass.db'))
-        migrate(db, migrations, noon)
-        db.close()
-      } else await (await openDataFolder(folder, clock, backupOf(folder))).close()
+      if (withFixture.has(schema)) await upgradeInProcess(folder)
+      else await (await openDataFolder(folder, clock, backupOf(folder))).close()
       expect([schema, schemaOf(folder)]).toEqual([schema, newest])
       expect(readdirSync(join(folder, 'backups')).filter((name) => name.endsWith('.backup')).length).toBe(1)
     }
@@ -291,12 +305,13 @@ describe('from every number of migrations', () => {
   })
 
   test('after a kill at any moment it has the old or the new schema, and the next run completes', async () => {
+    const newest = schemaOf(early(newestSchema))
     for (const afterMs of [20, 80, 140, 200, 260, 320, 400]) {
       const folder = early(1)
       await cli(['migrate', 'up'], { dataDir: folder, timeoutMs: afterMs })
       expect([1, newestSchema]).toContain((await readSchema(folder)).version)
       expect((await cli(['migrate', 'up'], { dataDir: folder })).code).toBe(0)
-      expect((await cli(['org', 'list', '--json'], { dataDir: folder })).stdout).toContain('org_early')
+      expect(schemaOf(folder)).toEqual(newest)
     }
   })
 
