@@ -42,7 +42,7 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
     suiteTimeoutMs: minutes * minuteMs,
     needsBinary: needs !== 'nothing',
     needsBrowser: needs === 'browser',
-    shares: ['unit', 'store', 'api', 'fuzz', 'regressions'].includes(name),
+    shares: ['unit', 'store', 'engine', 'api', 'fuzz', 'regressions'].includes(name),
   }
 }
 
