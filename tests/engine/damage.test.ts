@@ -1,9 +1,7 @@
-/** One flipped byte in each kind of table: `verify` names the place (bodies: verify-verb.test.ts). */
+/** Verify names the place of every kind of damage, SQL or a flipped byte (bodies: verify-verb.test.ts). */
 import { expect, test } from 'bun:test'
 import type { PageOfTable } from './damage.ts'
-import { engine, event } from './subject.ts'
-
-const total = 66_000 // a sealed segment and a few more
+import { engine, event, type Engine } from './subject.ts'
 
 const leaf = (table: string, at: 'first' | 'last' = 'first', behind = 0): PageOfTable => ({
   table,
@@ -13,14 +11,21 @@ const leaf = (table: string, at: 'first' | 'last' = 'first', behind = 0): PageOf
 })
 const overflow = (table: string): PageOfTable => ({ table, kind: 'overflow', at: 'first', behind: 0 })
 
-const places: [page: PageOfTable, place: RegExp, problem: RegExp][] = [
+/** Damage by SQL or by a flipped byte, and the expected first fault. */
+type Damage = [by: string | PageOfTable, place: RegExp, problem: RegExp]
+
+const damages: Damage[] = [
+  ['DELETE FROM event_body WHERE place % 65536 = 257', /^arrivals 257 to 512$/, /missing/],
+  ['DELETE FROM event_block WHERE place % 65536 = 257', /^the rollup/, /too many/],
+  ['UPDATE event_block SET min_at = min_at + 5 WHERE place % 65536 = 1', /^arrivals 1 to 256$/, /times/],
+  ["DELETE FROM event_term WHERE text = 'tool.executed'", /^arrivals/, /the value of type/],
+  ['DELETE FROM rollup_value WHERE member = 7', /^the rollup by tool of 20/, /too few/],
+  ['DELETE FROM rollup_value WHERE member = 32', /^the rollup by duration of 20/, /too few/],
+  ['DELETE FROM rollup_value WHERE member = 33', /^the rollup by session of 20/, /too few/],
+  ['DELETE FROM event_id_chunk WHERE chunk = 512', /^arrivals/, /not in id run/],
   [leaf('event_block'), /^arrivals \d+ to \d+$/, /bytes/],
   [leaf('event_id_chunk'), /^arrivals \d+ to \d+$/, /not in id run/],
   [overflow('event_id_filter'), /^arrivals \d+ to \d+$/, /not in id run/],
-  [leaf('event_posting'), /^the index of arrivals 0 to 65535$/, /./],
-  [leaf('event_posting_rest', 'last'), /^the index of arrivals 0 to 65535$/, /./],
-  [leaf('event_segment', 'first', 4), /^the index of arrivals 0 to 65535$/, /another length or time/],
-  [overflow('event_posting_filter'), /^the index of arrivals 0 to 65535$/, /by its (sessionId|subject)/],
   [leaf('rollup_metric'), /^the rollup of 20/, /too (few|many)/],
   // The rows of the last page depend on the store's own hashes.
   [
@@ -31,8 +36,19 @@ const places: [page: PageOfTable, place: RegExp, problem: RegExp][] = [
   [leaf('event_type_total'), /^the totals by type$/, /differ/],
 ]
 
-test('the first fault locates the byte in every table', () => {
-  const subject = engine({ idsPerRun: 30_000 })
+const ofSegment = /^the index of arrivals 0 to 65535$/
+
+const damagesOfSegment: Damage[] = [
+  ['DELETE FROM event_posting WHERE member = 0 AND code = 1', ofSegment, /by its type/],
+  ['DELETE FROM event_segment', ofSegment, /leaves out/],
+  [leaf('event_posting'), ofSegment, /./],
+  [leaf('event_posting_rest', 'last'), ofSegment, /./],
+  [leaf('event_segment', 'first', 4), ofSegment, /another length or time/],
+  [overflow('event_posting_filter'), ofSegment, /by its (sessionId|subject)/],
+]
+
+function filled(total: number, idsPerRun: number): Engine {
+  const subject = engine({ idsPerRun })
   for (let from = 0; from < total; from += 6_000) {
     const events = Array.from({ length: 6_000 }, (_, n) => ({
       ...event(from + n, (from + n) * 100),
@@ -41,17 +57,34 @@ test('the first fault locates the byte in every table', () => {
     subject.group(() => subject.append('org_a', events))
   }
   subject.idle()
-  expect(subject.reader.verify().faults).toEqual([])
-  subject.flipped(
-    places.map(([page]) => page),
-    (reader, page) => {
-      const [, place, problem] = places.find(([one]) => one === page)!
+  return subject
+}
+
+function expectLocated(subject: Engine, list: Damage[]): void {
+  for (const [by, place, problem] of list) {
+    const look = (reader: Engine['reader']) => {
       const [first] = reader.verify().faults
-      expect([page.table, first]).toEqual([
-        page.table,
+      expect([by, first]).toEqual([
+        by,
         { orgId: 'org_a', place: expect.stringMatching(place), problem: expect.stringMatching(problem) },
       ])
-    },
-  )
-  subject.close()
-}, 90_000)
+    }
+    if (typeof by === 'string') subject.damaged(by, look)
+    else subject.flipped([by], look)
+  }
+}
+
+test.each([
+  ['blocks, ids and rollups', 12_000, 8_000, damages],
+  ['the index of a sealed segment', 66_000, 30_000, damagesOfSegment],
+] as const)(
+  'the first fault locates each damage to %s; undamaged data has none',
+  (_, total, idsPerRun, list) => {
+    const subject = filled(total, idsPerRun)
+    expect(subject.reader.verify()).toEqual({ orgs: [{ orgId: 'org_a', events: total }], faults: [] })
+    expectLocated(subject, [...list])
+    expect(subject.reader.verify().faults).toEqual([])
+    subject.close()
+  },
+  90_000,
+)

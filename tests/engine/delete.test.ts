@@ -4,34 +4,34 @@ import { agrees, isSound } from './model.ts'
 import { engine, event } from './subject.ts'
 
 test('retention deletes segments and id runs, and an older id is new again', () => {
-  const subject = engine({ idsPerRun: 20_000 })
-  const events = Array.from({ length: 90_000 }, (_, n) => event(n, n * 10))
-  for (let from = 0; from < events.length; from += 5_000) {
-    subject.group(() => subject.append('org_a', events.slice(from, from + 5_000), from))
+  const subject = engine({ idsPerRun: 4_000 })
+  const events = Array.from({ length: 76_000 }, (_, n) => event(n, n * 10))
+  for (let from = 0; from < events.length; from += 4_000) {
+    subject.group(() => subject.append('org_a', events.slice(from, from + 4_000), from))
   }
   subject.idle()
-  const went = subject.expire('org_a', 70_000)
-  expect(went).toBeGreaterThan(69_744)
-  expect(went).toBeLessThanOrEqual(70_000)
+  const went = subject.expire('org_a', 68_000)
+  expect(went).toBeGreaterThan(67_744)
+  expect(went).toBeLessThanOrEqual(68_000)
   expect(subject.tables('event_segment')).toBe(0)
   expect(subject.tables('event_posting')).toBe(0)
   expect(subject.tables('event_posting_rest')).toBe(0)
-  expect(subject.tables('event_id_filter')).toBeLessThanOrEqual(2)
+  expect(subject.tables('event_id_filter')).toBeWithin(1, 5)
   subject.group(() => {
-    expect(subject.append('org_a', events.slice(10, 20), 90_000).accepted).toBe(10)
-    expect(subject.append('org_a', events.slice(80_000, 80_010), 90_000).deduped).toBe(10)
+    expect(subject.append('org_a', events.slice(10, 20), 76_000).accepted).toBe(10)
+    expect(subject.append('org_a', events.slice(70_000, 70_010), 76_000).deduped).toBe(10)
   })
   agrees(subject, 'org_a', [...events.slice(went), ...events.slice(10, 20)], events.slice(0, went))
   subject.reopen()
   subject.group(() =>
-    expect(subject.append('org_a', events.slice(15, 25), 90_000)).toMatchObject({ accepted: 5, deduped: 5 }),
+    expect(subject.append('org_a', events.slice(15, 25), 76_000)).toMatchObject({ accepted: 5, deduped: 5 }),
   )
   isSound(subject)
-  expect(subject.expire('org_a', 10 ** 9)).toBe(90_000 - went + 15)
-  expect(subject.reader.lastSeq('org_a')).toBe(90_015)
+  expect(subject.expire('org_a', 10 ** 9)).toBe(76_000 - went + 15)
+  expect(subject.reader.lastSeq('org_a')).toBe(76_015)
   subject.reopen()
   subject.group(() => expect(subject.append('org_a', events.slice(0, 5)).accepted).toBe(5))
-  expect(subject.reader.lastSeq('org_a')).toBe(90_020)
+  expect(subject.reader.lastSeq('org_a')).toBe(76_020)
   isSound(subject)
   subject.close()
 }, 90_000)
@@ -39,18 +39,18 @@ test('retention deletes segments and id runs, and an older id is new again', () 
 test('a step takes few events when each of them has rollup rows of its own', () => {
   const subject = engine()
   const hourMs = 3_600_000
-  const events = Array.from({ length: 10_000 }, (_, n) => ({ ...event(n, n * hourMs), subject: 'somebody' }))
+  const events = Array.from({ length: 4_000 }, (_, n) => ({ ...event(n, n * hourMs), subject: 'somebody' }))
   for (const orgId of ['org_a', 'org_b']) {
     for (let from = 0; from < events.length; from += 1_000) {
       subject.group(() => subject.append(orgId, events.slice(from, from + 1_000)))
     }
   }
   subject.idle()
-  const rowsPerEvent = subject.tables('rollup_value')! / 20_000
+  const rowsPerEvent = subject.tables('rollup_value')! / 8_000
   expect(rowsPerEvent).toBeGreaterThan(5)
   const erased = { orgId: 'org_b', sessionIds: [], subjects: ['somebody'] }
   for (const steps of [subject.expireSteps('org_a'), subject.eraseSteps(erased)]) {
-    expect(steps.reduce((all, one) => all + one, 0)).toBe(10_000)
+    expect(steps.reduce((all, one) => all + one, 0)).toBe(4_000)
     // 4,096 rows, and those of the last block.
     expect((Math.max(...steps) - 256) * rowsPerEvent).toBeLessThan(4_096)
   }
@@ -80,7 +80,7 @@ test('an erasure ends at the events stored when it began, however many more arri
 test('rollups are dropped in steps, whether an hour has many rows or each has few', () => {
   const subject = engine()
   const hourMs = 3_600_000
-  const many = Array.from({ length: 30_000 }, (_, n) => ({
+  const many = Array.from({ length: 15_000 }, (_, n) => ({
     ...event(n, n % 3 === 0 ? 0 : n * hourMs),
     page: `/page/${n % 3_000}`,
   }))
@@ -99,12 +99,12 @@ test('rollups are dropped in steps, whether an hour has many rows or each has fe
 }, 90_000)
 
 test('no row of a removed organization is left, and another organization is unchanged', () => {
-  const subject = engine({ idsPerRun: 5_000 })
-  const events = Array.from({ length: 12_000 }, (_, n) => ({ ...event(n, n), vendor: `vendor ${n % 9}` }))
+  const subject = engine({ idsPerRun: 2_500 })
+  const events = Array.from({ length: 6_000 }, (_, n) => ({ ...event(n, n), vendor: `vendor ${n % 9}` }))
   subject.group(() =>
     subject.append(
       'org_b',
-      events.slice(0, 7_000).map((_, n) => event(n, n)),
+      events.slice(0, 3_500).map((_, n) => event(n, n)),
     ),
   )
   subject.group(() => subject.append('org_a', events))
@@ -115,21 +115,21 @@ test('no row of a removed organization is left, and another organization is unch
   agrees(
     subject,
     'org_b',
-    events.slice(0, 7_000).map((_, n) => event(n, n)),
+    events.slice(0, 3_500).map((_, n) => event(n, n)),
   )
   isSound(subject)
   for (const table of ['event_term', 'rollup_value', 'event_posting', 'event_id_run']) {
     expect([table, subject.tables(`${table} WHERE org = 2`)]).toEqual([table, 0])
   }
-  subject.group(() => expect(subject.append('org_a', events).accepted).toBe(12_000))
+  subject.group(() => expect(subject.append('org_a', events).accepted).toBe(6_000))
   isSound(subject)
   subject.close()
 }, 90_000)
 
 test('an erased subject is in no table, and a resend of its events counts as deduped', () => {
-  const subject = engine({ idsPerRun: 3_000 })
+  const subject = engine({ idsPerRun: 1_500 })
   const who = 'somebody-to-forget'
-  const events = Array.from({ length: 8_000 }, (_, n) => {
+  const events = Array.from({ length: 4_000 }, (_, n) => {
     const isTheirs = n % 100 === 7
     const named = {
       ...event(n, n),
@@ -140,9 +140,9 @@ test('an erased subject is in no table, and a resend of its events counts as ded
   })
   const theirs = events.filter((one) => one.subject === who)
   const kept = events.filter((one) => one.subject !== who)
-  subject.group(() => subject.append('org_a', events.slice(0, 6_000)))
+  subject.group(() => subject.append('org_a', events.slice(0, 3_000)))
   subject.idle()
-  subject.group(() => subject.append('org_a', events.slice(6_000)))
+  subject.group(() => subject.append('org_a', events.slice(3_000)))
   expect(subject.texts().filter((text) => text.includes(who)).length).toBeGreaterThan(0)
   expect(subject.erase('org_a', [], [who])).toBe(theirs.length)
   expect(subject.erase('org_a', [], [who])).toBe(0)
