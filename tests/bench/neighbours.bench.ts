@@ -48,8 +48,8 @@ export async function neighboursBench(
   await using receiver = await startReceiver('0.0.0.0')
   const server = await startAppliance({ args: [...open, '--dispatch-cron', '* * * * * *'] })
   try {
-    const [good, bad] = [await orgOf(server, 'good'), await orgOf(server, 'bad')]
-    await fill(server, good.ingest, 20_000, false)
+    const [good, bad] = await Promise.all([orgOf(server, 'good'), orgOf(server, 'bad')])
+    await fill(server, good.ingest, Math.min(20_000, events / 3), false)
     await fill(server, bad.ingest, events, true)
     const quiet = await pages(server, good.secrets[0]!, Math.min(3, seconds / 4))
     const memory = watchMemory(server.pid)
@@ -101,8 +101,7 @@ async function orgOf(server: Appliance, slug: string): Promise<Org> {
     const made = await server.cli('key', 'create', '--kind', kind, '--org', slug, '--label', kind, '--json')
     return (JSON.parse(made.stdout) as { key: string }).key
   }
-  const cookies: string[] = []
-  for (const name of ['ann', 'bob']) {
+  const addAccount = async (name: string) => {
     const [email, password] = [`${name}@${slug}.example`, 'correct horse battery staple']
     const args = [
       'account',
@@ -121,9 +120,12 @@ async function orgOf(server: Appliance, slug: string): Promise<Org> {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ email, password }),
     })
-    cookies.push(signedIn.headers.get('set-cookie')?.split(';')[0] ?? '')
+    return signedIn.headers.get('set-cookie')?.split(';')[0] ?? ''
   }
-  return { ingest: await keyOf('ingest'), secrets: [await keyOf('secret'), await keyOf('secret')], cookies }
+  const keys = ['ingest', 'secret', 'secret'].map(keyOf)
+  const cookies = await Promise.all(['ann', 'bob'].map(addAccount))
+  const [ingest = '', ...secrets] = await Promise.all(keys)
+  return { ingest, secrets, cookies }
 }
 
 /** The hostile organization has few long sessions, and some large events. */

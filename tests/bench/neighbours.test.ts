@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import { neighboursBench, neighboursTable } from './neighbours.bench.ts'
 
-test('five seconds beside a hostile organization of 60,000 events', async () => {
-  const found = await neighboursBench(60_000, 5, 0.3)
+test('three seconds beside a hostile organization of 30,000 events', async () => {
+  const found = await neighboursBench(30_000, 3, 0.3)
   const text = neighboursTable(found)
   console.log(text)
   const { pages, ingest, deliveries, memory, hostile } = found

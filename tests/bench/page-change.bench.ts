@@ -12,13 +12,13 @@ export interface PageChanges {
   pages: { name: string; first: Change[]; later: Change[]; floorMs: number[]; nodes: number }[]
 }
 
-/** `firsts` fresh profiles open every page for the first time; the last one then visits all pages `laters` times. */
-async function measurePages(url: string, firsts: number, laters: number) {
-  const rests = await learnRests(url)
-  const measured = new Map(pageNames.map((name) => [name, { first: [], later: [], floorMs: [] } as Measured]))
+/** `firsts` fresh profiles open each page for the first time; the last one then visits all pages `laters` times. */
+async function measurePages(url: string, firsts: number, laters: number, names: string[]) {
+  const rests = await learnRests(url, names)
+  const measured = new Map(names.map((name) => [name, { first: [], later: [], floorMs: [] } as Measured]))
   const go = async (page: Page, name: string): Promise<Change> => {
     // The range and its numbers change with the hour.
-    if (rests.hour !== hourNow()) Object.assign(rests, await learnRests(url))
+    if (rests.hour !== hourNow()) Object.assign(rests, await learnRests(url, names))
     return change(page, name, rests.of.get(name) as Rest)
   }
   for (let round = 0; round < firsts; round++) {
@@ -44,12 +44,12 @@ type Measured = Pick<PageChanges['pages'][number], 'first' | 'later' | 'floorMs'
 
 const hourNow = (): number => Math.floor(Date.now() / 3_600_000)
 
-/** The complete content of every page, in this hour. */
-async function learnRests(url: string) {
+/** The complete content of these pages, in this hour. */
+async function learnRests(url: string, names: string[]) {
   const { context, page } = await signedIn(url)
   const of = new Map<string, Rest>()
   const hour = hourNow()
-  for (const name of pageNames) {
+  for (const name of names) {
     await link(page, name).click()
     of.set(name, await atRest(page, name))
   }
@@ -114,11 +114,16 @@ async function bare(page: Page): Promise<number> {
   return page.evaluate(() => Reflect.get(window, 'floor') as Promise<number>)
 }
 
-export async function pageChangeBench(events: number, firsts: number, laters: number): Promise<PageChanges> {
+export async function pageChangeBench(
+  events: number,
+  firsts: number,
+  laters: number,
+  names = pageNames,
+): Promise<PageChanges> {
   const server = await startAppliance({ env: ownerEnv, args: ['--rate-limit-ingest', 'off'] })
   try {
     await fillPages(server, events)
-    return { events, pages: await measurePages(server.url, firsts, laters) }
+    return { events, pages: await measurePages(server.url, firsts, laters, names) }
   } finally {
     await closeBrowser()
     await server.stop()

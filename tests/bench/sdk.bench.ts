@@ -16,12 +16,12 @@ export interface SdkBench {
 export async function sdkBench(events: number): Promise<SdkBench[]> {
   const packageDir = await builtPackage()
   const results: SdkBench[] = []
+  await using appliance = await startAppliance()
+  const keys = await makeKeys(appliance)
   for (const [runtime, executable] of [
     ['Bun', process.execPath],
     ['Node.js', 'node'],
   ] as const) {
-    await using appliance = await startAppliance()
-    const keys = await makeKeys(appliance)
     const program = join(import.meta.dir, 'sdk-host.mjs')
     const settings = [appliance.url, keys.ingestKey, keys.publishableKey, String(events)]
     const child = run([executable, program, join(packageDir, 'node.js'), ...settings], {

@@ -25,7 +25,7 @@ const missing = whyNoPreload()
 if (missing !== null) console.warn(`tests of interrupted backups are left out: ${missing}`)
 const stepTest = test.if(missing === null)
 const everyStep = process.env['SIGHTGLASS_EVERY_STEP'] === '1'
-const sampled = 3
+const sampled = 2
 const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 const clock = { now: () => Date.now() }
 

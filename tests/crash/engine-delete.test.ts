@@ -4,7 +4,7 @@ import { tempDir } from '../support/temp-dir.ts'
 import { anySeed, seeded } from './seeded.ts'
 import { takingRound } from './deletion-round.ts'
 
-const rounds = 3
+const rounds = 2
 const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
 test(`killed at any moment, it loses and duplicates no remaining event (CRASH_SEED=${seed})`, async () => {

@@ -8,6 +8,7 @@ import { event, type TestEvent } from '../support/events.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { errno, failingDisk, type Fault } from './failing-disk.ts'
 import { buildPreload, whyNoPreload } from './preload.ts'
+import { prepareFolder, type PreparedFolder } from './prepared-folder.ts'
 
 const missing = whyNoPreload()
 if (missing !== null) console.warn(`tests of a failing disk are left out: ${missing}`)
@@ -20,26 +21,6 @@ interface Sent {
   ids: string[]
   sentAtMs: number
   status: number | null // null: the connection ended
-}
-
-interface Keys {
-  ingest: string
-  secret: string
-}
-
-async function mint(appliance: Appliance, kind: string): Promise<string> {
-  const made = await appliance.cli(
-    'key',
-    'create',
-    '--org',
-    'default',
-    '--kind',
-    kind,
-    '--label',
-    'disk',
-    '--json',
-  )
-  return (JSON.parse(made.stdout) as { key: string }).key
 }
 
 async function post(appliance: Appliance, key: string, events: TestEvent[]): Promise<Sent> {
@@ -68,7 +49,7 @@ async function postAll(
   const sender = async (name: number) => {
     for (let n = 0; Date.now() < endMs && !until(); n++) {
       const pad =
-        padChars === 0 ? '' : Buffer.from(crypto.getRandomValues(new Uint8Array(padChars))).toString('hex')
+        padChars === 0 ? '' : Buffer.from(crypto.getRandomValues(new Uint8Array(padChars))).toString('base64')
       const sent = await post(
         appliance,
         key,
@@ -91,7 +72,7 @@ async function storedIds(url: string, key: string): Promise<string[]> {
 }
 
 /** Without the shim: each acknowledged event is stored once, and `verify` finds no fault. */
-async function expectWhole(dataDir: string, keys: Keys, sent: Sent[]): Promise<void> {
+async function expectWhole(dataDir: string, keys: PreparedFolder, sent: Sent[]): Promise<void> {
   const appliance = await startAppliance({ dataDir })
   const ids = await storedIds(appliance.url, keys.secret)
   const stored = new Set(ids)
@@ -125,9 +106,11 @@ const ending: [name: string, fault: Omit<Fault, 'after'>, padChars: number][] = 
 describe.if(missing === null)('a failing disk', () => {
   let temp: TempDir
   let library: string
-  beforeAll(() => {
+  let keys: PreparedFolder
+  beforeAll(async () => {
     temp = tempDir('failing-disk')
     library = buildPreload('failing-disk', temp.path)
+    keys = await prepareFolder(temp)
   })
   afterAll(() => temp.remove())
 
@@ -139,14 +122,13 @@ describe.if(missing === null)('a failing disk', () => {
   async function start(dir: TempDir) {
     const disk = failingDisk(library, dir.path)
     const dataDir = dir.join('data')
-    const appliance = await startAppliance({ dataDir, env: disk.env })
-    const keys = { ingest: await mint(appliance, 'ingest'), secret: await mint(appliance, 'secret') }
-    return { disk, dataDir, appliance, keys }
+    keys.copyTo(dataDir)
+    return { disk, dataDir, appliance: await startAppliance({ dataDir, env: disk.env }) }
   }
 
   for (const [name, fault, padChars] of ending) {
     test(`${name}: nothing more is acknowledged, and the process ends with an error`, async () => {
-      await onDisk(async ({ disk, dataDir, appliance, keys }) => {
+      await onDisk(async ({ disk, dataDir, appliance }) => {
         const after = padChars > 0 ? 0 : 3 + Math.floor(Math.random() * 40)
         const first = await post(appliance, keys.ingest, [event('first')])
         disk.fail({ ...fault, after })
@@ -162,7 +144,7 @@ describe.if(missing === null)('a failing disk', () => {
   }
 
   test('a sync that fails while idle: the process ends, with or without a later write', async () => {
-    await onDisk(async ({ disk, dataDir, appliance, keys }) => {
+    await onDisk(async ({ disk, dataDir, appliance }) => {
       disk.fail({ call: 'sync', file: database, after: 0, times: 1, errno: errno.EIO })
       const sent = [await post(appliance, keys.ingest, [event('first')])]
       for (let waited = 0; disk.failedAtMs() === null && waited < 10_000; waited += 50) await Bun.sleep(50)
@@ -175,7 +157,7 @@ describe.if(missing === null)('a failing disk', () => {
   }, 90_000)
 
   test('a full disk for the log gives 507 while it lasts, and ingest resumes', async () => {
-    await onDisk(async ({ disk, dataDir, appliance, keys }) => {
+    await onDisk(async ({ disk, dataDir, appliance }) => {
       disk.fail({ call: 'write', file: wal, after: 20, times: 5, errno: errno.ENOSPC })
       let backAgain = 0
       const sent = await postAll(

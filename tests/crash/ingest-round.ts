@@ -7,6 +7,8 @@ import { makeBatch, noon } from '../store/make.ts'
 import { crashEvent, orgId } from './engine-events.ts'
 import { killAfter, startProgram, wholeLines, type Found, type Round } from './round.ts'
 
+const repeatedAtOnce = 16
+
 /** `storedBefore`: events that earlier rounds stored in the folder. */
 export async function ingestRound(
   round: Round,
@@ -24,12 +26,19 @@ export async function ingestRound(
   const faults: string[] = []
   let stored = storedBefore
   let lost = 0
-  for (let first = 0; first < end; first += batchEvents) {
+  const repeat = async (first: number): Promise<void> => {
     const events = Array.from({ length: batchEvents }, (_, n) => crashEvent(number, first + n))
     const { accepted, deduped } = await store.events.append(makeBatch(orgId, events))
     if (deduped !== 0 && accepted !== 0) faults.push(`batch ${first} was stored by half`)
     if (firsts.has(first)) lost += accepted
     stored += accepted + deduped
+  }
+  // Several at once share a commit.
+  for (let from = 0; from < end; from += batchEvents * repeatedAtOnce) {
+    const to = Math.min(end, from + batchEvents * repeatedAtOnce)
+    await Promise.all(
+      Array.from({ length: (to - from) / batchEvents }, (_, n) => repeat(from + n * batchEvents)),
+    )
   }
   const { total } = await store.events.overview(orgId)
   await store.close()

@@ -7,9 +7,10 @@ import { startAppliance, type Appliance } from '../support/binary.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
+import { prepareFolder } from './prepared-folder.ts'
 import { anySeed, seeded } from './seeded.ts'
 
-const rounds = Number(process.env['CRASH_ROUNDS'] ?? 20)
+const rounds = Number(process.env['CRASH_ROUNDS'] ?? 12)
 const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
 const { below } = seeded(seed)
@@ -65,21 +66,6 @@ async function storedIds(url: string, key: string): Promise<string[]> {
   return ids
 }
 
-async function mint(appliance: Appliance, kind: string): Promise<string> {
-  const made = await appliance.cli(
-    'key',
-    'create',
-    '--org',
-    'default',
-    '--kind',
-    kind,
-    '--label',
-    'crash',
-    '--json',
-  )
-  return (JSON.parse(made.stdout) as { key: string }).key
-}
-
 const title = `${rounds} rounds of kill -9 during ingest lose and duplicate nothing (CRASH_SEED=${seed})`
 
 test(
@@ -88,11 +74,10 @@ test(
     using dir = tempDir('crash')
     const dataDir = dir.join('data')
     const record: Record = { acknowledged: new Set(), unanswered: [] }
-    let keys = { ingest: '', secret: '' }
+    const keys = await prepareFolder(dir)
+    keys.copyTo(dataDir)
     for (let round = 0; round < rounds; round++) {
       const appliance = await startAppliance({ dataDir })
-      if (round === 0)
-        keys = { ingest: await mint(appliance, 'ingest'), secret: await mint(appliance, 'secret') }
       await postUntilKilled(appliance, keys.ingest, round, record)
     }
     const appliance = await startAppliance({ dataDir })

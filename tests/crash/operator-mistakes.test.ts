@@ -2,9 +2,11 @@
  * What operators do to a data folder by mistake, while events come in. Oracle: every acknowledged event is stored
  * afterwards, or the loss is reported: the server stops acknowledging, and no start hides what is missing.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import {
+  cpSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   renameSync,
@@ -13,17 +15,22 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { join } from 'node:path'
 import { cli, startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
-import { tempDir } from '../support/temp-dir.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
+import { prepareFolder, type PreparedFolder } from './prepared-folder.ts'
 
 setDefaultTimeout(90_000)
 
-async function mint(appliance: Appliance, kind: string): Promise<string> {
-  const made = await appliance.cli('key', 'create', '--kind', kind, '--label', 'mistake', '--json')
-  return (JSON.parse(made.stdout) as { key: string }).key
-}
+let temp: TempDir
+let prepared: PreparedFolder
+beforeAll(async () => {
+  temp = tempDir('mistakes')
+  prepared = await prepareFolder(temp)
+})
+afterAll(() => temp.remove())
 
 interface Load {
   acknowledged: Set<string>
@@ -48,7 +55,7 @@ function load(url: string, key: string, prefix: string): Load {
       )
       lastStatus = status
       if (status === 202) for (const { id } of events) acknowledged.add(id)
-      else await Bun.sleep(20)
+      await Bun.sleep(status === 202 ? 5 : 20)
     }
   }
   const senders = [0, 1, 2, 3].map(sender)
@@ -81,18 +88,16 @@ const missing = (acknowledged: Set<string>, stored: Set<string>) =>
 interface Scene {
   dataDir: string
   appliance: Appliance
-  secret: string
-  ingest: string
   load: Load
 }
 
 /** A server with some acknowledged events and running senders. */
 async function underLoad(dataDir: string): Promise<Scene> {
+  prepared.copyTo(dataDir)
   const appliance = await startAppliance({ dataDir })
-  const [ingest, secret] = [await mint(appliance, 'ingest'), await mint(appliance, 'secret')]
-  const running = load(appliance.url, ingest, 'a')
+  const running = load(appliance.url, prepared.ingest, 'a')
   await until(() => running.acknowledged.size > 300)
-  return { dataDir, appliance, secret, ingest, load: running }
+  return { dataDir, appliance, load: running }
 }
 
 const reasonOf = (appliance: Appliance) =>
@@ -111,9 +116,12 @@ async function requireExit(scene: Scene, startedMs: number): Promise<void> {
   expect(reasonOf(scene.appliance)).toHaveLength(1)
 }
 
-async function requireNoLoss({ dataDir, secret, load: { acknowledged } }: Scene): Promise<void> {
+async function requireNoLoss({
+  dataDir,
+  load: { acknowledged },
+}: Pick<Scene, 'dataDir' | 'load'>): Promise<void> {
   const appliance = await startAppliance({ dataDir })
-  expect(missing(acknowledged, await storedIds(appliance.url, secret))).toBe(0)
+  expect(missing(acknowledged, await storedIds(appliance.url, prepared.secret))).toBe(0)
   const verdict = await appliance.cli('verify', '--json')
   expect((JSON.parse(verdict.stdout) as { ok: boolean }).ok).toBe(true)
   expect((await appliance.stop()).code).toBe(0)
@@ -169,7 +177,7 @@ test('a moved folder: the server stops, and every acknowledged event is in it', 
 test('rm -rf of the folder: nothing more is acknowledged, and acknowledged events stay readable', async () => {
   using dir = tempDir('deleted')
   const scene = await underLoad(dir.join('data'))
-  const { appliance, secret } = scene
+  const { appliance } = scene
   rmSync(scene.dataDir, { recursive: true, force: true })
   const startedMs = performance.now()
   await until(() => scene.load.lastStatus() === 503)
@@ -177,7 +185,7 @@ test('rm -rf of the folder: nothing more is acknowledged, and acknowledged event
   await scene.load.stop()
   expect((await fetch(`${appliance.url}/readyz`)).status).toBe(503)
   expect((await fetch(`${appliance.url}/healthz`)).status).toBe(200)
-  expect(missing(scene.load.acknowledged, await storedIds(appliance.url, secret))).toBe(0)
+  expect(missing(scene.load.acknowledged, await storedIds(appliance.url, prepared.secret))).toBe(0)
   expect(reasonOf(appliance)).toHaveLength(1)
   expect(reasonOf(appliance)[0]).toContain('only this process can still read')
   expect((await appliance.stop()).code).toBe(1)
@@ -192,21 +200,31 @@ test('an idle server detects within two seconds that its database was deleted', 
   expect((await appliance.stop()).code).toBe(1)
 })
 
-/** Kills a server under load, so that its log is in use. */
-async function crashed(dataDir: string): Promise<Scene> {
-  const scene = await underLoad(dataDir)
-  await scene.appliance.kill()
-  await scene.load.stop()
-  expect(existsSync(`${dataDir}/sightglass.db-wal`)).toBe(true)
-  return scene
+let killed: Promise<Scene> | null = null
+
+/** A copy of the folder of a server that was killed under load, so that its log was in use. */
+async function crashed(dataDir: string): Promise<Pick<Scene, 'dataDir' | 'load'>> {
+  killed ??= (async () => {
+    const scene = await underLoad(temp.join('killed'))
+    await scene.appliance.kill()
+    await scene.load.stop()
+    expect(existsSync(`${scene.dataDir}/sightglass.db-wal`)).toBe(true)
+    return scene
+  })()
+  const scene = await killed
+  const socket = join(scene.dataDir, 'control.sock')
+  cpSync(scene.dataDir, dataDir, { recursive: true, filter: (path) => path !== socket })
+  linkSync(socket, join(dataDir, 'control.sock')) // a socket cannot be copied
+  return { dataDir, load: scene.load }
 }
 
-async function requireRefusal(dataDir: string, text: string): Promise<void> {
+const serve = ['serve', '--listen', '127.0.0.1:0']
+/** A verb opens the folder with the same function as the server: tested once for each kind of loss. */
+const serveAndVerb = [serve, ['org', 'create', '--name', 'B']]
+
+async function requireRefusal(dataDir: string, text: string, verbs = [serve]): Promise<void> {
   const before = readdirSync(dataDir).toSorted()
-  for (const verb of [
-    ['serve', '--listen', '127.0.0.1:0'],
-    ['org', 'create', '--name', 'B'],
-  ]) {
+  for (const verb of verbs) {
     const refused = await cli(verb, { dataDir })
     expect([verb[0], refused.code, refused.stdout]).toEqual([verb[0] ?? '', 1, ''])
     expect(refused.stderr).toContain(text)
@@ -215,19 +233,17 @@ async function requireRefusal(dataDir: string, text: string): Promise<void> {
   expect(readdirSync(dataDir).toSorted()).toEqual(before)
 }
 
-/** It continues only with both options, and records that in the audit trail. */
+/** Accepting is recorded in the audit trail; the server then starts and the data is intact. */
 async function acceptLoss(dataDir: string): Promise<void> {
-  const asked = await cli(['accept-loss'], { dataDir })
-  expect([asked.code, asked.stdout]).toEqual([1, ''])
-  expect(asked.stderr).toContain('--yes')
   const accepted = await cli(['accept-loss', '--yes'], { dataDir })
   expect([accepted.stderr, accepted.code]).toEqual(['', 0])
   await using appliance = await startAppliance({ dataDir })
-  const trail = await appliance.cli('export', 'audit', '--org', 'org_system')
+  const [trail, verdict] = await Promise.all([
+    appliance.cli('export', 'audit', '--org', 'org_system'),
+    appliance.cli('verify'),
+  ])
   expect(trail.stdout).toContain('data.loss_accepted')
-  expect((await appliance.cli('verify')).stdout).toContain('Everything is intact.')
-  const again = await appliance.cli('accept-loss')
-  expect(again.stderr).toContain('in use by process')
+  expect(verdict.stdout).toContain('Everything is intact.')
 }
 
 const logMistakes: { [name: string]: (wal: string) => void } = {
@@ -244,39 +260,49 @@ for (const [name, mistake] of Object.entries(logMistakes))
     using dir = tempDir('log')
     const { dataDir } = await crashed(dir.join('data'))
     mistake(`${dataDir}/sightglass.db-wal`)
-    await requireRefusal(dataDir, 'sightglass.db-wal')
+    await requireRefusal(dataDir, 'sightglass.db-wal', name === 'the log removed' ? serveAndVerb : [serve])
     await acceptLoss(dataDir)
   })
+
+test('accept-loss requires --yes and a folder that is not in use', async () => {
+  using dir = tempDir('accept')
+  const { dataDir } = await crashed(dir.join('data'))
+  rmSync(`${dataDir}/sightglass.db-wal`)
+  const asked = await cli(['accept-loss'], { dataDir })
+  expect([asked.code, asked.stdout]).toEqual([1, ''])
+  expect(asked.stderr).toContain('--yes')
+  await requireRefusal(dataDir, 'sightglass.db-wal')
+  expect((await cli(['accept-loss', '--yes'], { dataDir })).code).toBe(0)
+  await using appliance = await startAppliance({ dataDir })
+  expect((await appliance.cli('accept-loss')).stderr).toContain('in use by process')
+})
 
 test('stale locks and logs after kill -9 never block a start', async () => {
   using dir = tempDir('stale')
   const scene = await crashed(dir.join('data'))
-  await requireNoLoss(scene)
   await requireNoLoss(scene)
 })
 
 test('rejects an older copy of the database beside newer audit heads', async () => {
   using dir = tempDir('older')
   const dataDir = dir.join('data')
-  const first = await startAppliance({ dataDir })
-  await first.stop()
+  prepared.copyTo(dataDir)
   const copy = await Bun.file(`${dataDir}/sightglass.db`).bytes()
-  const second = await startAppliance({ dataDir })
-  await mint(second, 'ingest')
-  await second.stop()
+  const made = await cli(['org', 'create', '--name', 'A'], { dataDir })
+  expect(made.code).toBe(0)
   writeFileSync(`${dataDir}/sightglass.db`, copy)
-  await requireRefusal(dataDir, 'audit-heads')
+  await requireRefusal(dataDir, 'audit-heads', serveAndVerb)
   await acceptLoss(dataDir)
 })
 
 test('rejects a deleted database and an emptied one', async () => {
   using dir = tempDir('gone')
   const dataDir = dir.join('data')
-  await (await startAppliance({ dataDir })).stop()
+  prepared.copyTo(dataDir)
   truncateSync(`${dataDir}/sightglass.db`, 0)
   await requireRefusal(dataDir, 'sightglass.db is missing or empty')
   rmSync(`${dataDir}/sightglass.db`)
-  await requireRefusal(dataDir, 'sightglass.db is missing or empty')
+  await requireRefusal(dataDir, 'sightglass.db is missing or empty', serveAndVerb)
   await acceptLoss(dataDir)
 })
 
@@ -284,14 +310,13 @@ test('rejects a lost secret.key while secrets are encrypted with it', async () =
   using dir = tempDir('key')
   const dataDir = dir.join('data')
   const key = `${dataDir}/secret.key`
-  const first = await startAppliance({ dataDir })
-  await first.stop()
+  prepared.copyTo(dataDir)
   rmSync(key)
   const second = await startAppliance({ dataDir }) // nothing is encrypted yet, so a new key loses nothing
   expect((await second.cli('webhook', 'secret', '--org', 'default')).code).toBe(0)
   await second.stop()
   renameSync(key, dir.join('key'))
-  await requireRefusal(dataDir, 'secret.key is missing')
+  await requireRefusal(dataDir, 'secret.key is missing', serveAndVerb)
   renameSync(dir.join('key'), key)
   await (await startAppliance({ dataDir })).stop()
   rmSync(key)
