@@ -74,7 +74,8 @@ async function buildFor(name: TargetName, work: string, assets: string[], out: s
   mkdirSync(folder)
   const outfile = join(folder, `sightglass${suffix}`)
   await compile(outfile, assets, targets[name])
-  writeFileSync(join(out, `sightglass-${version}-${name}${suffix}.gz`), Bun.gzipSync(readFileSync(outfile)))
+  const packed = Bun.gzipSync(readFileSync(outfile), { library: 'libdeflate', level: 6 })
+  writeFileSync(join(out, `sightglass-${version}-${name}${suffix}.gz`), packed)
   rmSync(folder, { recursive: true })
   return null
 }
