@@ -6,6 +6,7 @@ import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { goInside } from './pages-actions.ts'
 import { earlier, matching, pageTraffic, runningRange, type Wanted } from './pages-traffic.ts'
 
 let appliance: Appliance
@@ -67,7 +68,30 @@ async function open(
   )
 }
 
-test('the headline, comparison, vendors and classes of Detect equal the posted events', async () => {
+/** Tables sort by their heads and are saved as CSV in that order. */
+async function expectSorted(page: Page): Promise<void> {
+  const agents = page.getByRole('table', { name: 'Agents' })
+  await agents.getByRole('button', { name: 'Vendor' }).click()
+  expect((await table(page, 'Agents')).map((row) => row[0])).toEqual([
+    'ClaudeBot',
+    'GPTBot',
+    'House Agent',
+    'Operator',
+  ])
+  const saved = page.waitForEvent('download')
+  await page.locator('.data-panel', { has: agents }).getByRole('button', { name: 'Save as CSV' }).click()
+  const text = await Bun.file(await (await saved).path()).text()
+  const lines = text.replace('\ufeff', '').trim().split('\n')
+  expect(lines[0]).toBe('Vendor,Agent,Purpose,Operator,Detections,"Share, %",Before,"Change, %",Blocked')
+  expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual([
+    'ClaudeBot',
+    'GPTBot',
+    'House Agent',
+    'Operator',
+  ])
+}
+
+test('the headline, comparison, vendors, classes and sorted files of Detect equal the posted events', async () => {
   await open('/detect', async (page) => {
     const type = 'agent.detected'
     await expectHeadline(page, 'Detections', count({ type }))
@@ -106,10 +130,37 @@ test('the headline, comparison, vendors and classes of Detect equal the posted e
     const steps = await table(page, /Detections per 3 hours/)
     const sum = steps.reduce((total, row) => total + Number(row.at(-1)?.replaceAll(',', '')), 0)
     expect([steps.length, sum]).toEqual([56, count({ type })])
+    await expectSorted(page)
   })
 }, 40_000)
 
-test('the site and range are stored in the address, carry over to other pages and can be undone', async () => {
+/** Dragging in a chart and its keys set the range to whole steps. */
+async function expectZoom(page: Page): Promise<void> {
+  await goInside(page, '/detect?range=7d')
+  await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }))
+  const plot = page.locator('.u-over')
+  const box = (await plot.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
+  const since = Date.parse(week().since)
+  await page.mouse.move(box.x + box.width * 0.5 + 2, box.y + 40)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width * 0.75 - 2, box.y + 60, { steps: 5 })
+  await page.mouse.up()
+  const at = (steps: number) => new Date(since + steps * 3 * 3_600_000).toISOString()
+  await page.waitForURL((url) => url.searchParams.get('since') === at(28))
+  expect(new URL(page.url()).searchParams.get('until')).toBe(at(42))
+  const dragged = { since: at(28), until: at(42) }
+  await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, dragged))
+  await page.locator('.stack-chart').focus()
+  for (const press of ['Home', 'Shift+ArrowRight', 'Shift+ArrowRight', 'Enter'])
+    await page.keyboard.press(press)
+  const keyed = { since: at(28), until: new Date(Date.parse(at(28)) + 3 * 3_600_000).toISOString() }
+  await page.waitForURL((url) => url.searchParams.get('until') === keyed.until)
+  await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, keyed))
+  await page.goBack()
+  await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, dragged))
+}
+
+test('the site and range, also of a drag, are stored in the address, carry over to other pages and can be undone', async () => {
   await open('/detect', async (page) => {
     const type = 'agent.detected'
     await page.getByRole('combobox', { name: 'Site' }).selectOption('blog')
@@ -128,35 +179,46 @@ test('the site and range are stored in the address, carry over to other pages an
     await page.getByLabel('Compare').uncheck()
     await page.waitForURL(/compare=off/)
     expect((await headline(page, 'Detections')).about).toBe('')
+    await expectZoom(page)
   })
 }, 40_000)
 
-test('dragging in a chart and its keys set the range to whole steps', async () => {
-  await open('/detect', async (page) => {
-    const plot = page.locator('.u-over')
-    const box = (await plot.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 }
-    const since = Date.parse(week().since)
-    await page.mouse.move(box.x + box.width * 0.5 + 2, box.y + 40)
-    await page.mouse.down()
-    await page.mouse.move(box.x + box.width * 0.75 - 2, box.y + 60, { steps: 5 })
-    await page.mouse.up()
-    const at = (steps: number) => new Date(since + steps * 3 * 3_600_000).toISOString()
-    await page.waitForURL((url) => url.searchParams.get('since') === at(28))
-    expect(new URL(page.url()).searchParams.get('until')).toBe(at(42))
-    const dragged = { since: at(28), until: at(42) }
-    await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, dragged))
-    await page.locator('.stack-chart').focus()
-    for (const press of ['Home', 'Shift+ArrowRight', 'Shift+ArrowRight', 'Enter'])
-      await page.keyboard.press(press)
-    const keyed = { since: at(28), until: new Date(Date.parse(at(28)) + 3 * 3_600_000).toISOString() }
-    await page.waitForURL((url) => url.searchParams.get('until') === keyed.until)
-    await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, keyed))
-    await page.goBack()
-    await expectHeadline(page, 'Detections', count({ type: 'agent.detected' }, dragged))
-  })
-}, 40_000)
+/** A denial shows its rule, reason, identity, evidence and earlier attempts. */
+async function expectReasons(page: Page): Promise<void> {
+  await goInside(page, '/authz')
+  const refused = matching(sent, { type: 'authz.evaluated', outcome: 'blocked' }, week().since, week().until)
+  await expectHeadline(page, 'Denied', refused.length)
+  const newest = page.getByRole('table', { name: 'Newest denials' })
+  await newest.locator('tbody tr').first().focus()
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('trust below verified').waitFor()
+  const one = refused.toSorted((a, b) => (a.occurredAt < b.occurredAt ? 1 : -1))[1]!
+  expect(new URL(page.url()).searchParams.get('why')).toBe(one.id)
+  const told = await dialog.innerText()
+  const earlierOnes = sent.filter(
+    (other) =>
+      other.sessionId === one.sessionId && other.siteId === one.siteId && other.occurredAt < one.occurredAt,
+  )
+  const before = earlierOnes.filter(
+    (other) => other.type === 'authz.evaluated' && other.outcome === 'blocked',
+  )
+  expect(told).toContain(`${['First', 'Second', 'Third'][before.length]} denial in this session`)
+  for (const text of [
+    'tool:checkout.pay',
+    one.agent.vendor,
+    one.metadata['subject' as never],
+    'oauth2|bearer',
+  ])
+    expect(told).toMatch(new RegExp(text))
+  expect(await dialog.locator('.earlier li').count()).toBe(earlierOnes.length)
+  await picture(page, 'why-blocked')
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+}
 
-test('the counts and derived numbers of Auth and Analytics equal the posted events', async () => {
+test('the counts of Auth and Analytics and the reasons of a denial equal the posted events', async () => {
   await open('/auth', async (page) => {
     const type = 'auth.identity_presented'
     await expectHeadline(page, 'Identities', count({ type }))
@@ -201,120 +263,59 @@ test('the counts and derived numbers of Auth and Analytics equal the posted even
     expect(Math.abs(sessions - new Set(mine.map((one) => one.sessionId)).size)).toBeLessThanOrEqual(1)
     const months = await table(page, 'Monthly active agents')
     expect(months[0]?.[1]?.replaceAll(/\s+/g, ' ')).toMatch(/^≈ about [0-9]+$/)
+    await expectReasons(page)
   })
 }, 40_000)
 
-test('a denial on Authz shows its rule, reason, identity, evidence and earlier attempts', async () => {
-  await open('/authz', async (page) => {
-    const refused = matching(
-      sent,
-      { type: 'authz.evaluated', outcome: 'blocked' },
-      week().since,
-      week().until,
-    )
-    await expectHeadline(page, 'Denied', refused.length)
-    const newest = page.getByRole('table', { name: 'Newest denials' })
-    await newest.locator('tbody tr').first().focus()
-    await page.keyboard.press('ArrowDown')
-    await page.keyboard.press('Enter')
-    const dialog = page.getByRole('dialog')
-    await dialog.getByText('trust below verified').waitFor()
-    const one = refused.toSorted((a, b) => (a.occurredAt < b.occurredAt ? 1 : -1))[1]!
-    expect(new URL(page.url()).searchParams.get('why')).toBe(one.id)
-    const told = await dialog.innerText()
-    const earlierOnes = sent.filter(
-      (other) =>
-        other.sessionId === one.sessionId && other.siteId === one.siteId && other.occurredAt < one.occurredAt,
-    )
-    const before = earlierOnes.filter(
-      (other) => other.type === 'authz.evaluated' && other.outcome === 'blocked',
-    )
-    expect(told).toContain(`${['First', 'Second', 'Third'][before.length]} denial in this session`)
-    for (const text of [
-      'tool:checkout.pay',
-      one.agent.vendor,
-      one.metadata['subject' as never],
-      'oauth2|bearer',
-    ])
-      expect(told).toMatch(new RegExp(text))
-    expect(await dialog.locator('.earlier li').count()).toBe(earlierOnes.length)
-    await picture(page, 'why-blocked')
-    await page.keyboard.press('Escape')
-    await dialog.waitFor({ state: 'detached' })
-  })
-}, 40_000)
+async function expectVendor(page: Page): Promise<void> {
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('Operated by OpenAI').waitFor()
+  const all = matching(sent, { vendor: 'Operator' }, week().since, week().until)
+  await dialog.getByText(`${all.length} events in this range`).waitFor()
+  expect(await dialog.innerText()).toContain(`${new Set(all.map((one) => one.sessionId)).size} sessions`)
+  const link = dialog.getByRole('link', { name: /^Documentation/ })
+  expect(await link.getAttribute('href')).toStartWith('https://openai.com/')
+  await dialog.getByRole('button', { name: 'Close' }).click()
+  expect(new URL(page.url()).search).toBe('')
+}
 
-test('a vendor shows its operator and activity, also from its link', async () => {
+test('a vendor shows its operator and activity from its link; new events are counted live, and charts follow the theme', async () => {
   await open('/detect?vendor=Operator', async (page) => {
-    const dialog = page.getByRole('dialog')
-    await dialog.getByText('Operated by OpenAI').waitFor()
-    const all = matching(sent, { vendor: 'Operator' }, week().since, week().until)
-    await dialog.getByText(`${all.length} events in this range`).waitFor()
-    expect(await dialog.innerText()).toContain(`${new Set(all.map((one) => one.sessionId)).size} sessions`)
-    const link = dialog.getByRole('link', { name: /^Documentation/ })
-    expect(await link.getAttribute('href')).toStartWith('https://openai.com/')
-    await dialog.getByRole('button', { name: 'Close' }).click()
-    expect(new URL(page.url()).search).toBe('')
+    await expectVendor(page)
+    const type = 'agent.detected'
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await expectHeadline(page, 'Detections', count({ type }))
+      await page.getByText('Live', { exact: true }).waitFor()
+      const more = Array.from({ length: 25 }, (_, n) =>
+        event(`live-${colorScheme}-${n}`, {
+          ...sent[0],
+          id: `live-${colorScheme}-${n}`,
+          occurredAt: new Date().toISOString(),
+        }),
+      )
+      await send(appliance.url, key, more)
+      sent = [...sent, ...more]
+      await expectHeadline(page, 'Detections', count({ type }))
+      const first = await page
+        .locator('.plot canvas')
+        .evaluate((canvas) => (canvas as HTMLCanvasElement).toDataURL())
+      await page.emulateMedia({ colorScheme })
+      await page.waitForFunction(
+        (old) => document.querySelector<HTMLCanvasElement>('.plot canvas')?.toDataURL() !== old,
+        first,
+      )
+    }
   })
 }, 90_000)
 
-test('new events are counted without a reload, and the charts follow the theme', async () => {
-  for (const dark of [false, true]) {
-    await open(
-      '/detect',
-      async (page) => {
-        const type = 'agent.detected'
-        await expectHeadline(page, 'Detections', count({ type }))
-        await page.getByText('Live', { exact: true }).waitFor()
-        const more = Array.from({ length: 25 }, (_, n) =>
-          event(`live-${dark}-${n}`, {
-            ...sent[0],
-            id: `live-${dark}-${n}`,
-            occurredAt: new Date().toISOString(),
-          }),
-        )
-        await send(appliance.url, key, more)
-        sent = [...sent, ...more]
-        await expectHeadline(page, 'Detections', count({ type }))
-        const ink = () =>
-          page.locator('.plot canvas').evaluate((canvas) => (canvas as HTMLCanvasElement).toDataURL())
-        const first = await ink()
-        await page.emulateMedia({ colorScheme: dark ? 'light' : 'dark' })
-        await page.waitForFunction(
-          (old) => document.querySelector<HTMLCanvasElement>('.plot canvas')?.toDataURL() !== old,
-          first,
-        )
-      },
-      { colorScheme: dark ? 'dark' : 'light' },
-    )
-  }
-}, 90_000)
+/** A chart of a range without any event says so. */
+async function expectNoEvents(page: Page): Promise<void> {
+  await goInside(page, '/detect?since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z')
+  await page.locator('.chart-panel', { hasText: 'No events in this range.' }).waitFor()
+  expect(await page.locator('.stack-chart').count()).toBe(0)
+}
 
-test('tables sort by their heads and are saved as CSV in that order', async () => {
-  await open('/detect', async (page) => {
-    const agents = page.getByRole('table', { name: 'Agents' })
-    await agents.getByRole('button', { name: 'Vendor' }).click()
-    expect((await table(page, 'Agents')).map((row) => row[0])).toEqual([
-      'ClaudeBot',
-      'GPTBot',
-      'House Agent',
-      'Operator',
-    ])
-    const saved = page.waitForEvent('download')
-    await page.locator('.data-panel', { has: agents }).getByRole('button', { name: 'Save as CSV' }).click()
-    const text = await Bun.file(await (await saved).path()).text()
-    const lines = text.replace('\ufeff', '').trim().split('\n')
-    expect(lines[0]).toBe('Vendor,Agent,Purpose,Operator,Detections,"Share, %",Before,"Change, %",Blocked')
-    expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual([
-      'ClaudeBot',
-      'GPTBot',
-      'House Agent',
-      'Operator',
-    ])
-  })
-}, 90_000)
-
-test('a bar and a step of the chart link to exactly their events in Logs', async () => {
+test('a bar and a step of the chart link to exactly their events in Logs; a chart without events says so', async () => {
   await open('/detect?range=24h&siteId=blog', async (page) => {
     const day = runningRange(1, 1, Date.now())
     const mine = matching(
@@ -339,6 +340,7 @@ test('a bar and a step of the chart link to exactly their events in Logs', async
     await page.getByRole('heading', { name: 'Logs' }).waitFor()
     if (stepped.length === 0) await page.getByText('No matching events').waitFor()
     else await page.getByText(new RegExp(`^${stepped.length} events?\\. End of list`)).waitFor()
+    await expectNoEvents(page)
   })
 }, 40_000)
 
@@ -365,11 +367,4 @@ test('prerendered pages are never visible and do not change the open page', asyn
     expect(await page.locator('main h1').innerText()).toBe('Authz')
   }
   await open('/authz', atAuthz, { prefetches: true })
-}, 90_000)
-
-test('a chart of a range without any event says so', async () => {
-  await open('/detect?since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z', async (page) => {
-    await page.locator('.chart-panel', { hasText: 'No events in this range.' }).waitFor()
-    expect(await page.locator('.stack-chart').count()).toBe(0)
-  })
 }, 90_000)
