@@ -38,10 +38,11 @@ afterEach(async () => {
 
 /** One entry per day. */
 async function write(days: number): Promise<void> {
-  for (let day = 0; day < days; day++) {
+  const entries = Array.from({ length: days }, (_, day) => {
     const act = { action: 'site.renamed', target: `site_${sites++}` }
-    await store.audit.append(auditEntry({ orgId, actor: 'cli' }, act, startMs + day * dayMs))
-  }
+    return auditEntry({ orgId, actor: 'cli' }, act, startMs + day * dayMs)
+  })
+  await Promise.all(entries.map((entry) => store.audit.append(entry)))
 }
 
 function trim(atDay: number, auditDays: number | null = 30): Promise<void> {
