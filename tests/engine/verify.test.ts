@@ -7,7 +7,7 @@ import { engine, event } from './subject.ts'
 
 test('verify finds no fault beside a writer that adds, folds, merges, seals, erases and expires', () => {
   const subject = engine({ idsPerRun: 3_000, freezePart: 500 })
-  const sizes = { verifiedBlocks: 3, countedBlocks: 5 }
+  const sizes = { verifiedBlocks: 2, countedBlocks: 4 }
   let next = 0
   const add = (count: number) => {
     const page = `/page/of-${next}` // a new value
@@ -15,7 +15,7 @@ test('verify finds no fault beside a writer that adds, folds, merges, seals, era
     subject.group(() => subject.append('org_a', batch, next))
     next += count
   }
-  for (let batch = 0; batch < 70; batch++) add(1_000)
+  for (let batch = 0; batch < 54; batch++) add(1_000)
   subject.idle()
   for (const seed of [1, 2, 3]) {
     const { below: random } = seeded(seed)
@@ -25,18 +25,18 @@ test('verify finds no fault beside a writer that adds, folds, merges, seals, era
       () => subject.expire('org_a', random(next / 2)),
       () => subject.removeSite('org_a', 'demo'),
     ]
-    const endsAt = next + 30_000
+    const endsAt = next + 10_000
     let slices = 0
     const between = () => {
       slices++
       if (next < endsAt && slices % 2 === 0) often[random(often.length)]!()
-      if (slices % 40 === 7) rarely[random(rarely.length)]!()
+      if (slices % 50 === 7) rarely[random(rarely.length)]!()
     }
     expect([seed, subject.verifyInSlices(sizes, between).faults]).toEqual([seed, []])
     expect(slices).toBeGreaterThan(100)
     isSound(subject)
   }
-  expect(next).toBeGreaterThan(131_072) // the second segment was sealed meanwhile
+  expect(next).toBeGreaterThan(70_000) // a segment was sealed meanwhile
   const damaged = 'rollup_metric WHERE hour % 9 = 4'
   const rows = subject.tables(damaged)!
   expect(rows).toBeGreaterThan(3)
