@@ -90,6 +90,30 @@ function chosen(steps: string[]): number[] {
   return steps.flatMap((_, at) => (at % stride === first ? [at] : []))
 }
 
+/** Calls while the staged database closes, and how often each is made. */
+const stagedFaults: [name: string, path: string, calls: number][] = [
+  ['fsync', '.restoring/sightglass.lock', 2],
+  ['unlink', '.restoring/sightglass.db-shm', 1],
+  ['unlink', '.restoring/sightglass.db-wal', 1],
+  ['fsync', '.restoring/sightglass.db', 2],
+]
+
+for (const [name, path, calls] of stagedFaults)
+  stepTest(
+    `a restore ends, and leaves a folder that opens, when ${name} of ${path} fails`,
+    async () => {
+      for (let at = 0; at < calls; at++) {
+        begin()
+        const hit = { at, how: errno.ENOSPC, only: [name, path] satisfies [string, string] }
+        const { code } = await runSteps(child(['restore', data(), backup], data(), hit))
+        const events = await eventsIn(data())
+        expect([at, [2, 3].includes(events)]).toEqual([at, true])
+        if (code !== 0) expect([at, events]).toEqual([at, 3])
+      }
+    },
+    60_000,
+  )
+
 for (const how of ['kill', errno.ENOSPC] as const) {
   stepTest(
     `restore, ${how}: the data is complete; restored again and undone, it is the original`,

@@ -5,6 +5,7 @@
  *   STEPS_LOG   file to which one line for each step is added: its name and its path
  *   STEPS_AT    number of the step to be hit, from 0; STEPS_HOW: "kill" or an errno, which also fails the steps after
  *               it until STEPS_TIMES have failed
+ *   STEPS_NAME  with STEPS_PATH: only steps of this name whose path has this end are counted; all are logged
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,12 +28,20 @@ static long number(const char *name, long otherwise) {
   return text == NULL ? otherwise : atol(text);
 }
 
+static int counts(const char *name, const char *path) {
+  const char *only = getenv("STEPS_NAME"), *end = getenv("STEPS_PATH");
+  if (only == NULL || end == NULL) return 1;
+  size_t length = strlen(path), tail = strlen(end);
+  return strcmp(name, only) == 0 && length >= tail && strcmp(path + length - tail, end) == 0;
+}
+
 /* Whether this step fails; errno is set then. */
 static int hit(const char *name, const char *path) {
   const char *under = getenv("STEPS_UNDER");
   if (under == NULL || path == NULL || strstr(path, under) == NULL) return 0;
   pthread_mutex_lock(&lock);
-  long step = taken++;
+  int counted = counts(name, path);
+  long step = counted ? taken++ : -1;
   const char *log = getenv("STEPS_LOG");
   if (log != NULL) {
     int file = open(log, O_WRONLY | O_APPEND | O_CREAT, 0600);
@@ -42,7 +51,7 @@ static int hit(const char *name, const char *path) {
   pthread_mutex_unlock(&lock);
   long at = number("STEPS_AT", -1);
   const char *how = getenv("STEPS_HOW");
-  if (at < 0 || how == NULL || step < at) return 0;
+  if (!counted || at < 0 || how == NULL || step < at) return 0;
   if (strcmp(how, "kill") == 0) {
     kill(getpid(), SIGKILL);
     pause();

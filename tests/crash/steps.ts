@@ -8,7 +8,16 @@ export interface StepsWanted {
   log: string // a file for the steps
   program: string
   args: string[]
-  hit?: { at: number; how: 'kill' | number; times?: number } // a number: errno
+  hit?: Hit
+}
+
+export interface Hit {
+  /** Number of the step, among those of `only` when that is given. */
+  at: number
+  how: 'kill' | number // a number: errno
+  times?: number
+  /** A call, and the end of its path. */
+  only?: [name: string, path: string]
 }
 
 export interface Stepped {
@@ -23,8 +32,9 @@ export async function runSteps({ library, under, log, program, args, hit }: Step
     hit === undefined
       ? {}
       : { STEPS_AT: String(hit.at), STEPS_HOW: String(hit.how), STEPS_TIMES: String(hit.times ?? 1) }
+  const only = hit?.only === undefined ? {} : { STEPS_NAME: hit.only[0], STEPS_PATH: hit.only[1] }
   const child = Bun.spawn([...bunProgram(program), ...args], {
-    env: { ...process.env, LD_PRELOAD: library, STEPS_UNDER: under, STEPS_LOG: log, ...at },
+    env: { ...process.env, LD_PRELOAD: library, STEPS_UNDER: under, STEPS_LOG: log, ...at, ...only },
     stdin: 'ignore',
     stdout: 'ignore',
     stderr: 'pipe',

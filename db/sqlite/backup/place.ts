@@ -42,6 +42,8 @@ export function placeDatabase(placement: Placement): { movedAside: string[] } {
   try {
     settle(folder)
     settleLog(folder, lock)
+    // A remnant of the log that was removed: beside the database it would report a lost log.
+    if (!existsSync(`${databasePath(staged)}-wal`)) rmSync(`${databasePath(staged)}-shm`, { force: true })
     const exchange = linkAside(placement)
     try {
       mark(folder, exchange)

@@ -54,15 +54,19 @@ export function openWriterConnection(
 }
 
 /**
- * Closes, and returns whether the log was emptied and removed with the connection. A log that is not empty stays,
- * because a connection with open statements outlives this call: the log would be removed after the lock, and the next
- * start could not tell that from an operator's mistake.
+ * Closes. When the log is empty, calls `emptied` and then removes the log with the connection: if `emptied` throws, the
+ * log stays, and the next start finds it. A log that is not empty stays too, because a connection with open statements
+ * outlives this call: the log would be removed after the lock, and the next start could not tell that from an
+ * operator's mistake.
  */
-export function closeWriterConnection(db: Database, path: string): boolean {
-  const isSettled = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
-  if (isSettled) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 0)
-  db.close()
-  return isSettled
+export function closeWriterConnection(db: Database, path: string, emptied: () => void): void {
+  try {
+    if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return
+    emptied()
+    db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 0)
+  } finally {
+    db.close()
+  }
 }
 
 function isEmpty(db: Database): boolean {

@@ -24,7 +24,7 @@ import {
   regainReserve,
   withReserve,
 } from '../file/reserve.ts'
-import { limitWal } from '../file/wal.ts'
+import { limitWal, type WalLimit } from '../file/wal.ts'
 import { writeVerbs } from './verbs.ts'
 import { countHourMs, mergeCount, type IngestCount } from '../../contract/ingest-counts.ts'
 import { addIngestCounts } from '../registry/ingest-counts.ts'
@@ -58,9 +58,13 @@ serve((verb, command, parts) => {
     return Object.keys(writeVerbs)
   }
   if (verb === 'close') {
-    writer?.close()
-    writer = null
-    setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
+    try {
+      writer?.close()
+    } finally {
+      writer = null
+      // Ends this thread only, after the response was sent. Whoever closed the store waits for it.
+      setTimeout(() => process.exit(0))
+    }
     return null
   }
   if (verb === 'times') return commitTimes
@@ -98,7 +102,9 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
     makeReserveWhenRoom(folder)
     return writerOn(db, folder, lock)
   } catch (error) {
-    if (db !== null && closeWriterConnection(db, databasePath(folder))) lock.markLog(false)
+    const opened = db
+    if (opened !== null)
+      quietly(() => closeWriterConnection(opened, databasePath(folder), () => lock.markLog(false)))
     lock.release()
     throw storeError(error, 'the database cannot be opened')
   }
@@ -116,6 +122,16 @@ function quietly(work: () => void): void {
     work()
   } catch {
     // The next write reports a lasting fault, and a later attempt may find space on the disk.
+  }
+}
+
+/** Call before an acknowledgement. A log without a name is first copied into the database, which may remain. */
+function orSaveLog(wal: WalLimit, check: () => void): void {
+  try {
+    check()
+  } catch (error) {
+    wal.saveLog()
+    throw error
   }
 }
 
@@ -141,15 +157,7 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
     copy: (work) => quietly(() => guard.run('checkpoint', work)),
   })
 
-  /** Call before an acknowledgement. A log without a name is first copied into the database, which may remain. */
-  function requirePresent(check: () => void): void {
-    try {
-      check()
-    } catch (error) {
-      wal.saveLog()
-      throw error
-    }
-  }
+  const requirePresent = (check: () => void) => orSaveLog(wal, check)
 
   return {
     write(verb, command) {
@@ -179,12 +187,15 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
     dropReserve: () => dropReserve(folder),
     requirePresent: () => guard.run('the data folder', () => requirePresent(watch.requireAll)),
     close() {
-      guard.engine().close()
-      wal.end()
-      quietly(() => requirePresent(watch.requireAll))
-      if (closeWriterConnection(db, databasePath(folder))) lock.markLog(false)
-      watch.end()
-      lock.release()
+      try {
+        guard.engine().close()
+        wal.end()
+        quietly(() => requirePresent(watch.requireAll))
+        closeWriterConnection(db, databasePath(folder), () => lock.markLog(false))
+      } finally {
+        watch.end()
+        lock.release()
+      }
     },
   }
 }
