@@ -22,15 +22,19 @@ async function json(
   return JSON.parse(stdout) as Record<string, unknown>
 }
 
-/** Fills a folder and leaves a backup of it, without a server at the end. */
-async function filled(name: string, events: number): Promise<{ dataDir: string; backup: string }> {
+async function makeKey(kind: string, dataDir: string): Promise<string> {
+  return String((await json(['key', 'create', '--kind', kind, '--label', kind], { dataDir }))['key'])
+}
+
+/** A folder with 2,000 events and their backup, and 100 events after it. The backup has the secret key. */
+async function filled(name: string): Promise<{ dataDir: string; backup: string; secretKey: string }> {
   const dataDir = dir.join(name)
-  const appliance = await startAppliance({ dataDir })
-  const { key } = await json(['key', 'create', '--kind', 'ingest', '--label', 'x'], { dataDir })
-  for (let at = 0; at < events; at += 500) await post(appliance.url, String(key), batch(`e${at}_`, 500))
+  await using appliance = await startAppliance({ dataDir })
+  const [key, secretKey] = [await makeKey('ingest', dataDir), await makeKey('secret', dataDir)]
+  for (let at = 0; at < 2_000; at += 500) await post(appliance.url, key, batch(`e${at}_`, 500))
   const { path } = await json(['backup', 'create'], { dataDir })
-  await appliance.stop()
-  return { dataDir, backup: String(path) }
+  await post(appliance.url, key, batch('late', 100))
+  return { dataDir, backup: String(path), secretKey }
 }
 
 const batch = (prefix: string, count: number) =>
@@ -47,11 +51,11 @@ async function post(url: string, key: string, events: unknown[]): Promise<number
   return ((await answer.json()) as { accepted: number }).accepted
 }
 
-/** The counts of the gateway, from a server started on the folder. */
-async function countIn(dataDir: string): Promise<number> {
+/** The counts of the gateway, from a server started on the folder, which knows this key or gets one. */
+async function countIn(dataDir: string, secretKey?: string): Promise<number> {
   await using appliance = await startAppliance({ dataDir })
-  const { key } = await json(['key', 'create', '--kind', 'secret', '--label', 'count'], { dataDir })
-  const headers = { authorization: `Bearer ${String(key)}` }
+  const key = secretKey ?? (await makeKey('secret', dataDir))
+  const headers = { authorization: `Bearer ${key}` }
   const since = '?since=2020-01-01'
   const answer = await fetch(`${appliance.url}/v1/metrics${since}`, { headers })
   return ((await answer.json()) as { total: number }).total
@@ -113,29 +117,32 @@ test('a restore is refused while a server uses the folder', async () => {
 })
 
 test('kill -9 anywhere in a restore leaves the old data, the new data, or a folder that says what to do', async () => {
-  const { dataDir, backup } = await filled('killed', 2_000)
-  await using later = await startAppliance({ dataDir })
-  const { key } = await json(['key', 'create', '--kind', 'ingest', '--label', 'later'], { dataDir })
-  await post(later.url, String(key), batch('late', 100))
-  await later.stop()
-  for (const afterMs of [30, 120, 250, 400, 600, 800]) {
-    const folder = dir.join(`killed-${afterMs}`)
+  const { dataDir, backup, secretKey } = await filled('killed')
+  const restoreIn = (folder: string) => {
     cpSync(dataDir, folder, { recursive: true })
-    const child = run([binaryPath, 'restore', backup, '--yes', '--data-dir', folder], {
-      cwd: dir.path,
-      env: {},
-    })
+    const command = [binaryPath, 'restore', backup, '--yes', '--data-dir', folder]
+    return run(command, { cwd: dir.path, env: {} })
+  }
+  // Shares of its duration spread the kills over a restore, on quick and on slow machines.
+  const whole = restoreIn(dir.join('whole'))
+  const startMs = performance.now()
+  expect(await whole.exited).toBe(0)
+  const wholeMs = performance.now() - startMs
+  for (const share of [0.2, 0.45, 0.7, 0.95]) {
+    const folder = dir.join(`killed-${share}`)
+    const child = restoreIn(folder)
+    const afterMs = share * wholeMs
     await Promise.race([child.exited, Bun.sleep(afterMs)])
     child.signal('SIGKILL')
     await child.exited
     if (existsSync(join(folder, 'restore-unfinished'))) {
       expectLine(await cli(['org', 'list'], { dataDir: folder }), /restore/)
     } else {
-      expect([2_000, 2_100]).toContain(await countIn(folder))
+      expect([2_000, 2_100]).toContain(await countIn(folder, secretKey))
       expect(await json(['verify'], { dataDir: folder })).toMatchObject({ ok: true })
     }
     await json(['restore', backup, '--yes'], { dataDir: folder })
-    expect(await countIn(folder)).toBe(2_000)
+    expect(await countIn(folder, secretKey)).toBe(2_000)
     expect(readdirSync(folder)).not.toContain('.restoring')
   }
 })
