@@ -62,6 +62,10 @@ const viewport = { width: 1440, height: 900 }
 
 async function signedIn(url: string): Promise<{ context: BrowserContext; page: Page }> {
   const context = await (await browser()).newContext({ viewport })
+  // Without prefetching, whose work is not part of a page's complete content.
+  await context.addInitScript(() => {
+    window.requestIdleCallback = () => 0
+  })
   const page = await context.newPage()
   await page.goto(`${url}/settings`)
   await signIn(page)
