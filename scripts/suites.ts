@@ -1,7 +1,8 @@
 /** The test suites, their files and their time limits, for `npm test`. */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './build.ts'
+import type { Sharing } from './test-groups.ts'
 
 export interface Suite {
   name: string
@@ -12,8 +13,24 @@ export interface Suite {
   suiteTimeoutMs: number
   needsBinary: boolean
   needsBrowser: boolean
-  /** Small files share a process. */
-  shares: boolean
+}
+
+/** Suites whose small files share a process. */
+const sharing = ['unit', 'store', 'engine', 'api', 'fuzz', 'regressions']
+const smallFiles = { fileSecondsMax: 2, groupSecondsMax: 5, groupFilesMax: 10 }
+
+/**
+ * Starting Chromium costs 2 s of processor time, so small files that use a browser share one. The files of single
+ * pages are long and gain little.
+ */
+const browserFiles = { fileSecondsMax: 10, groupSecondsMax: 40, groupFilesMax: 5 }
+
+/** With which other files a test file may share a process; null if it runs in its own. */
+export function sharingOf({ name }: Suite, path: string): Sharing | null {
+  const isOfPages = path.startsWith('tests/e2e/pages')
+  if (name === 'e2e' && !isOfPages && readFileSync(join(root, path), 'utf8').includes('closeBrowser'))
+    return { key: 'browser', ...browserFiles }
+  return sharing.includes(name) ? { key: name, ...smallFiles } : null
 }
 
 /** Files that run alone, because they measure time. A page change is compared with a floor of the same run. */
@@ -42,7 +59,6 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
     suiteTimeoutMs: minutes * minuteMs,
     needsBinary: needs !== 'nothing',
     needsBrowser: needs === 'browser',
-    shares: ['unit', 'store', 'engine', 'api', 'fuzz', 'regressions'].includes(name),
   }
 }
 

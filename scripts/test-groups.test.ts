@@ -8,15 +8,17 @@ const file = (path: string, seconds: number, load = 1, alone = false) => ({ path
 const names = (groups: { files: { path: string }[] }[]) =>
   groups.map(({ files }) => files.map(({ path }) => path).join(' '))
 
+const within = (key: string) => ({ key, fileSecondsMax: 2, groupSecondsMax: 5, groupFilesMax: 10 })
+
 test('small files with the same key share a group until it is 5 s long', () => {
   const files = [file('a', 1.9), file('b', 1.5), file('c', 1.5), file('d', 0.5), file('e', 0.5)]
-  expect(names(groupFiles(files, () => 'unit'))).toEqual(['a b c', 'd e'])
-  expect(names(groupFiles(files, ({ path }) => (path < 'c' ? 'x' : 'y')))).toEqual(['a b', 'c d e'])
+  expect(names(groupFiles(files, () => within('unit')))).toEqual(['a b c', 'd e'])
+  expect(names(groupFiles(files, ({ path }) => within(path < 'c' ? 'x' : 'y')))).toEqual(['a b', 'c d e'])
 })
 
 test('a group has at most ten files', () => {
   const files = Array.from({ length: 21 }, (_, n) => file(`f${n}`, 0.1))
-  expect(groupFiles(files, () => 'unit').map((group) => group.files.length)).toEqual([10, 10, 1])
+  expect(groupFiles(files, () => within('unit')).map((group) => group.files.length)).toEqual([10, 10, 1])
 })
 
 test('long files, files that run alone and files without a key have their own process', () => {
@@ -27,12 +29,12 @@ test('long files, files that run alone and files without a key have their own pr
     file('e2e', 0.5),
     file('b', 0.5),
   ]
-  const groups = groupFiles(files, ({ path }) => (path === 'e2e' ? null : 'unit'))
+  const groups = groupFiles(files, ({ path }) => (path === 'e2e' ? null : within('unit')))
   expect(names(groups)).toEqual(['a b', 'long', 'bench', 'e2e'])
 })
 
 test('the load of a group is the processor time of its files per second', () => {
-  const [group] = groupFiles([file('a', 1, 1), file('waits', 1.5, 0)], () => 'unit')
+  const [group] = groupFiles([file('a', 1, 1), file('waits', 1.5, 0)], () => within('unit'))
   expect(group).toMatchObject({ path: 'a', seconds: 2.5, load: 0.4 })
 })
 

@@ -2,28 +2,33 @@
 import { countExpects, countRun, type FileResult, junitOf, testTimes } from './summary.ts'
 import type { Job } from './test-pool.ts'
 
-/** Longer files run in a process of their own. */
-const fileSecondsMax = 2
-
-/** Short groups run side by side until the end of a run, and lose little when their process crashes. */
-const groupSecondsMax = 5
-const groupFilesMax = 10
+/** Which files share a process: those with the same key, within these limits. */
+export interface Sharing {
+  key: string
+  /** Longer files run in a process of their own. */
+  fileSecondsMax: number
+  /** Short groups run side by side until the end of a run, and lose little when their process crashes. */
+  groupSecondsMax: number
+  groupFilesMax: number
+}
 
 export interface Group<T extends Job> extends Job {
   files: T[]
 }
 
-/** Each file is in one group. Files share a group only if they have the same `key`; null never shares. */
-export function groupFiles<T extends Job>(files: T[], key: (file: T) => string | null): Group<T>[] {
+/** Each file is in one group. A file without a sharing has a group of its own. */
+export function groupFiles<T extends Job>(files: T[], sharing: (file: T) => Sharing | null): Group<T>[] {
   const groups: Group<T>[] = []
   const open = new Map<string, Group<T>>()
   for (const file of files) {
-    const shared = file.alone || file.seconds >= fileSecondsMax ? null : key(file)
-    const group = shared === null ? undefined : open.get(shared)
+    const found = file.alone ? null : sharing(file)
+    const shared = found !== null && file.seconds < found.fileSecondsMax ? found : null
+    const group = shared === null ? undefined : open.get(shared.key)
     if (
+      shared !== null &&
       group !== undefined &&
-      group.files.length < groupFilesMax &&
-      group.seconds + file.seconds <= groupSecondsMax
+      group.files.length < shared.groupFilesMax &&
+      group.seconds + file.seconds <= shared.groupSecondsMax
     ) {
       const busy = group.seconds * group.load + file.seconds * file.load
       group.seconds += file.seconds
@@ -33,7 +38,7 @@ export function groupFiles<T extends Job>(files: T[], key: (file: T) => string |
       const { path, seconds, load, alone } = file
       const started = { path, seconds, load, alone, files: [file] }
       groups.push(started)
-      if (shared !== null) open.set(shared, started)
+      if (shared !== null) open.set(shared.key, started)
     }
   }
   return groups

@@ -18,7 +18,7 @@ import {
   suiteTable,
   totalOf,
 } from './summary.ts'
-import { capMs, filesOf, runsAlone, type Suite, suites } from './suites.ts'
+import { capMs, filesOf, runsAlone, sharingOf, type Suite, suites } from './suites.ts'
 import { type Group, groupFiles, resultsOf } from './test-groups.ts'
 import { type Capacity, type Job, runPool } from './test-pool.ts'
 import { bundleThreads } from './test-threads.ts'
@@ -116,7 +116,8 @@ async function runGroup(
   args.push('--reporter=junit', `--reporter-outfile=${junit}`, ...files.map((file) => `./${file.path}`))
   const result = await command([process.execPath, ...args], {
     timeoutMs,
-    env: { SIGHTGLASS_TEST_BINARY: 'built' }, // files need not check for newer sources again
+    // Files need not check for newer sources again, and only the last one closes the browser.
+    env: { SIGHTGLASS_TEST_BINARY: 'built', SIGHTGLASS_TEST_FILES: `${files.length}` },
   })
   const results = resultsOf({
     ...{ paths: files.map((file) => file.path), suite: suite.name },
@@ -181,7 +182,7 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
   const checking = checked()
   const { counts, unable } = await prepare(chosen.filter((suite) => jobs.some((job) => job.suite === suite)))
   const able = jobs.filter(({ suite }) => !unable.includes(suite))
-  const groups = groupFiles(able, ({ suite }) => (suite.shares ? suite.name : null))
+  const groups = groupFiles(able, ({ suite, path }) => sharingOf(suite, path))
   const { results, secondAttempts } = await runAll(
     groups,
     records ? uncrowded : capacity,

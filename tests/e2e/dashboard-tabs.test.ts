@@ -74,8 +74,10 @@ test('four tabs share one stream, also when the first one closes while events ar
     await expectTools(joined, [...shop, ...(await post(2, 'shop'))])
     expect(await streams()).toEqual({ open: 1, ever: 1 })
   }
-  // So high that every row is drawn.
-  await withOwner(`${appliance.url}/logs`, fourTabs, { viewport: { width: 1280, height: 2_000 } })
+  // So high that every row is drawn. A reused page keeps its old height while it is a background tab, hence `context`.
+  await withOwner(`${appliance.url}/logs`, fourTabs, {
+    context: { viewport: { width: 1280, height: 2_000 } },
+  })
 }, 90_000)
 
 test('without shared workers each tab opens its own stream', async () => {

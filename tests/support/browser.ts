@@ -30,14 +30,18 @@ let launched: Promise<Browser> | null = null
 export function browser(): Promise<Browser> {
   launched ??= chromium.launch({
     executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
-    // A process per page costs a quarter of what opening the page costs.
-    args: ['--renderer-process-limit=1'],
+    // A process per page costs a quarter of what opening the page costs, and one per site loses its compiled code.
+    args: ['--renderer-process-limit=1', '--process-per-site', '--disable-site-isolation-trials'],
   })
   return launched
 }
 
-/** Call in `afterAll` of every file that used a page. */
+/** Files of this process that have yet to close the browser; the runner names their number. */
+let users = Number(process.env.SIGHTGLASS_TEST_FILES ?? 1)
+
+/** Call once, in `afterAll`, in every file that used a page. The last one closes the browser. */
 export async function closeBrowser(): Promise<void> {
+  if (--users > 0) return
   const closing = launched
   launched = null
   idle.clear()
