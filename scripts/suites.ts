@@ -20,8 +20,8 @@ const sharing = ['unit', 'store', 'engine', 'api', 'fuzz', 'regressions']
 const smallFiles = { fileSecondsMax: 2, groupSecondsMax: 5, groupFilesMax: 10 }
 
 /**
- * Starting Chromium costs 2 s of processor time, so small files that use a browser share one. The files of single
- * pages are long and gain little.
+ * Starting Chromium costs 1 s of processor time, so small files that use a browser share one. The files of single
+ * pages are long and run alone.
  */
 const browserFiles = { fileSecondsMax: 10, groupSecondsMax: 40, groupFilesMax: 5 }
 

@@ -74,7 +74,7 @@ test('four tabs share one stream, also when the first one closes while events ar
     await expectTools(joined, [...shop, ...(await post(2, 'shop'))])
     expect(await streams()).toEqual({ open: 1, ever: 1 })
   }
-  // So high that every row is drawn. A reused page keeps its old height while it is a background tab, hence `context`.
+  // So high that every row is drawn. `context` gives a page of its own: after another file, a reused one missed rows.
   await withOwner(`${appliance.url}/logs`, fourTabs, {
     context: { viewport: { width: 1280, height: 2_000 } },
   })
