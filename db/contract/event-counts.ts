@@ -169,7 +169,7 @@ export interface NewValues {
   values: { value: string; seq: number; receivedAtMs: number }[]
 }
 
-/** A field's value, or why there is none: the event lacks the field, or the value is beyond the limit. */
+/** A field's value, or the reason it is missing: the event lacks the field, or the value is beyond the limit. */
 export type CountedName = { name: string } | 'missing' | 'other'
 
 export type ClassVendorQuery = Omit<BreakdownQuery, 'by' | 'stepMs'>

@@ -299,7 +299,7 @@ export interface EventFilter extends FilterLists {
 
 export interface StoredEvent {
   seq: number // arrival number, ascending; clients get it encrypted only
-  occurredAtMs: number // the time by which it is ordered and filtered (db/rules/event-record.ts)
+  occurredAtMs: number // orders and filters it (db/rules/event-record.ts)
   receivedAtMs: number
   json: string
 }

@@ -58,7 +58,7 @@ export interface DeliveryQuery {
 
 export interface DeliveryPage {
   deliveries: Delivery[] // newest first
-  next: number | null // `beforeSeq` of the next page, null exactly when there is none
+  next: number | null // `beforeSeq` of the next page, null on the last page
 }
 
 /** A delivery that the claimer sends within its lease or releases. */
@@ -254,7 +254,7 @@ export interface WebhookStore {
     limit: number
   }): Promise<number>
 
-  /** The organization's signing secret. Stores the passed one when there is none. */
+  /** The organization's signing secret. Stores the given secret if it has none. */
   orgSecret(command: { orgId: string; encryptedIfNone: string; audit: AuditEntry }): Promise<OrgSecret>
   findOrgSecret(orgId: string): Promise<OrgSecret | null>
   rotateOrgSecret(command: {

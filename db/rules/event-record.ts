@@ -1,4 +1,4 @@
-/** Rules of an event record: its values in a fixed order, and the time by which it is ordered and counted. */
+/** Rules of an event record: its values in a fixed order, and the time that orders and counts it. */
 import { eventFields } from '../contract/event-fields.ts'
 import type { EventRecord } from '../contract/store.ts'
 

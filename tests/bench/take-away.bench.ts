@@ -83,7 +83,7 @@ async function retentionOf(server: Appliance): Promise<number> {
   return logged(server, 'retention_applied')!.events!
 }
 
-/** The fields of the first log line with that event, or null if there is none. */
+/** The fields of the first log line with that event, or null. */
 function logged(server: Appliance, name: string): Record<string, number> | null {
   const line = server
     .stderr()

@@ -41,7 +41,7 @@ export function auditHeads(db: Database): { [orgId: string]: AuditHead } {
   return Object.fromEntries(rows.map(({ orgId, count, hash }) => [orgId, { count, hash }]))
 }
 
-/** Increases with every entry of any organization; 0 when there is none. */
+/** Increases with every entry of any organization; 0 without entries. */
 export function newestAuditRow(db: Database): number {
   return db.query<{ n: number | null }, []>('SELECT max(rowid) AS n FROM audit_entry').get()?.n ?? 0
 }

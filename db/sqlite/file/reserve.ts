@@ -32,7 +32,7 @@ export function freeBytes(folder: string): number {
   return bavail * bsize
 }
 
-/** Releases the whole reserve; false when there is none. */
+/** Releases the whole reserve. Returns false without a reserve. */
 export function dropReserve(folder: string): boolean {
   const path = `${folder}/${fileName}`
   if (!existsSync(path)) return false

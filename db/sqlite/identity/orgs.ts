@@ -27,7 +27,7 @@ export function createOrg({ db, orm }: WriteContext, command: Parameters<OrgStor
   appendAudit(db, command.audit)
 }
 
-/** Creates the first organization while there is none. Returns whether it did. */
+/** Creates an organization if the database has none. Returns whether it did. */
 export function bootstrapOrg(context: WriteContext, command: { org: Org; audit: AuditEntry }): boolean {
   if (context.orm.select({ id: org.id }).from(org).limit(1).get() !== undefined) return false
   createOrg(context, command)
