@@ -89,12 +89,12 @@ async function checked(): Promise<Counts> {
 
 /** Builds. Also returns the suites that cannot run because a dependency is missing. */
 async function prepare(chosen: Suite[]): Promise<{ counts: Counts; unable: Suite[] }> {
-  const hasBinary = await builds()
+  const needsBrowser = chosen.some((suite) => suite.needsBrowser)
+  const [hasBinary, noBrowser] = await Promise.all([builds(), needsBrowser ? ensureChromium() : null])
   let counts = hasBinary ? onePassed : oneFailed
-  const noBrowser = chosen.some(({ needsBrowser }) => needsBrowser) ? await ensureChromium() : null
   if (noBrowser !== null) say(noBrowser)
   const unable = chosen.filter(
-    ({ needsBinary, needsBrowser }) => (needsBinary && !hasBinary) || (needsBrowser && noBrowser !== null),
+    (suite) => (suite.needsBinary && !hasBinary) || (suite.needsBrowser && noBrowser !== null),
   )
   for (const { name } of unable) {
     say(`\n== ${name}: not run, counts as failed`)

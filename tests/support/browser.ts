@@ -7,6 +7,7 @@ import {
   type Page,
   chromium,
 } from 'playwright'
+import { chromiumPath } from '../../scripts/chromium.ts'
 
 export interface PageOptions {
   colorScheme?: 'light' | 'dark'
@@ -26,10 +27,10 @@ export interface PageOptions {
 
 let launched: Promise<Browser> | null = null
 
-/** The one browser of this test process. `CHROMIUM` names another executable than Debian's. */
+/** The one browser of this test process. */
 export function browser(): Promise<Browser> {
   launched ??= chromium.launch({
-    executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
+    executablePath: chromiumPath(),
     // A process per page costs a quarter of what opening the page costs, and one per site loses its compiled code.
     args: ['--renderer-process-limit=1', '--process-per-site', '--disable-site-isolation-trials'],
   })
