@@ -91,9 +91,14 @@ async function expectWholeOnPaper(page: Page, path: string, tables: [string, num
   expect([path, await page.locator('.range-controls').filter({ visible: true }).count()]).toEqual([path, 0])
   if (path === '/detect') expect(await page.locator('.headlines').isVisible()).toBe(true)
   expect([path, await cutOff(page)]).toEqual([path, []])
-  const ink = await page.locator('main h1').evaluate((title) => getComputedStyle(title).color)
-  const channels = (ink.match(/[0-9.]+/g) ?? []).slice(0, 3).map(Number)
-  expect([path, Math.max(...channels) < 90]).toEqual([path, true])
+  // The page learns of the paper in the next frame.
+  await page.waitForFunction(
+    (title) => {
+      const channels = (getComputedStyle(title).color.match(/[0-9.]+/g) ?? []).slice(0, 3).map(Number)
+      return channels.length === 3 && Math.max(...channels) < 90
+    },
+    await page.locator('main h1').elementHandle(),
+  )
   if (path === '/detect') await picture(page, 'print')
   const pdf = await page.pdf()
   expect([path, /\/Type \/Page\b/.test(pdf.toString('latin1'))]).toEqual([path, true])
