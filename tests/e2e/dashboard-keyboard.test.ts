@@ -35,6 +35,11 @@ async function tabTo(page: Page, name: string): Promise<void> {
   throw new Error(`Tab never came to "${name}", only to ${JSON.stringify(passed)}`)
 }
 
+/** A new page focuses its title after it is drawn, and a Tab before that would start elsewhere. */
+async function waitForPage(page: Page, title: string): Promise<void> {
+  await page.locator('h1:focus', { hasText: title }).waitFor()
+}
+
 test('sign-in and creating a key work with the keyboard alone', async () => {
   await withPage(appliance.url, async (page) => {
     await page.getByLabel('Email').waitFor()
@@ -42,11 +47,11 @@ test('sign-in and creating a key work with the keyboard alone', async () => {
     await tabTo(page, 'Password')
     await page.keyboard.type(owner.password)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
+    await waitForPage(page, 'Logs')
 
     await tabTo(page, 'Create an ingest key')
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Settings' }).waitFor()
+    await waitForPage(page, 'Settings')
     await tabTo(page, 'Create key')
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').getByLabel('Label').waitFor()
