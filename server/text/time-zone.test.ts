@@ -55,9 +55,12 @@ test('steps cover a range without gaps or overlaps', () => {
   )
 })
 
+/** Until 2011 clocks of St John's went back at 00:01, so that a minute of a date came before the end of the last one. */
+const sinceMidnightsAreOnce = fc.integer({ min: Date.UTC(2012, 0), max: Date.UTC(2200, 0) })
+
 test('on the hour, every moment of a day step has the date of its start', () => {
   fc.assert(
-    fc.property(zone, moment, fc.nat(1_000), (name, ms, part) => {
+    fc.property(zone, sinceMidnightsAreOnce, fc.nat(1_000), (name, ms, part) => {
       const { edges, onTheHour } = edgesOf(ms, ms + 40 * dayMs, 'day', name)
       for (const [at, edge] of edges.slice(0, -1).entries()) {
         const inside = edge + Math.floor(((edges[at + 1]! - edge - 1) * part) / 1_000)
