@@ -55,7 +55,7 @@ test('steps cover a range without gaps or overlaps', () => {
   )
 })
 
-/** Until 2011 clocks of St John's went back at 00:01, so that a minute of a date came before the end of the last one. */
+/** Until 2011 clocks of St John's went back at 00:01, and a minute of the new date came before the old one ended. */
 const sinceMidnightsAreOnce = fc.integer({ min: Date.UTC(2012, 0), max: Date.UTC(2200, 0) })
 
 test('on the hour, every moment of a day step has the date of its start', () => {
