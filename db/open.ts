@@ -1,12 +1,10 @@
 /** Opens the store in a data folder. The only file that picks an engine. */
 import { StoreError } from './contract/errors.ts'
-import { openSqliteReader, openSqliteStore } from './sqlite/store.ts'
-import { readOnce } from './sqlite/threads/threads.ts'
+import { openSqliteReader, openSqliteStore, openWorker, readOnce } from './sqlite/threads/threads.ts'
 import { existsSync } from 'node:fs'
 import { unfinishedRestorePath } from './sqlite/file/files.ts'
 import { lockFolder } from './sqlite/file/lock.ts'
 import { migrations } from './sqlite/migrations/migrations.ts'
-import { openPort } from './sqlite/threads/port.ts'
 import type { AuditAnchor, AuditEntry, AuditVerdict, EventVerdict, Org, Store } from './contract/store.ts'
 import type {
   Checkup,
@@ -141,7 +139,7 @@ async function runFileVerb<K extends keyof FileVerbs>(
   verb: K,
   command: Parameters<FileVerbs[K]>[0],
 ): Promise<ReturnType<FileVerbs[K]>> {
-  const reader = openPort('reader')
+  const reader = openWorker('reader')
   try {
     return (await reader.ask(verb, command)) as ReturnType<FileVerbs[K]>
   } finally {

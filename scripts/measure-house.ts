@@ -61,23 +61,19 @@ const walks: { name: string; goal: number; starts: string[]; reached: number }[]
     name: 'POST /v1/sdk/events, from the route to the disk',
     goal: 30,
     reached: 26,
-    starts: [
-      'server/ingest/routes.ts',
-      'db/sqlite/threads/append-queue.ts',
-      'db/sqlite/events/write/append.ts',
-    ],
+    starts: ['server/ingest/routes.ts', 'db/sql/threads/append-queue.ts', 'db/sql/events/write/append.ts'],
   },
   {
     name: 'GET /v1/traces',
     goal: 22,
     reached: 23,
-    starts: ['server/api/traces/routes.ts', 'db/sqlite/events/read/page.ts'],
+    starts: ['server/api/traces/routes.ts', 'db/sql/events/read/page.ts'],
   },
   {
     name: 'live stream',
     goal: 16,
     reached: 20,
-    starts: ['server/api/live/routes.ts', 'db/sqlite/events/read/arrivals.ts'],
+    starts: ['server/api/live/routes.ts', 'db/sql/events/read/arrivals.ts'],
   },
   {
     name: 'one webhook delivery',
@@ -86,7 +82,7 @@ const walks: { name: string; goal: number; starts: string[]; reached: number }[]
     starts: [
       'server/webhooks/delivery/fan-out.ts',
       'server/webhooks/delivery/dispatcher.ts',
-      'db/sqlite/webhooks/record-and-claim.ts',
+      'db/sql/webhooks/record-and-claim.ts',
     ],
   },
   { name: 'Detect page in the browser', goal: 25, reached: 35, starts: ['web/pages/detect/page.tsx'] },

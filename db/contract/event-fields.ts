@@ -28,7 +28,7 @@ export interface EventField {
   example: string
 }
 
-/** Numbers 14 to 19 are block columns without a field (db/sqlite/events/blocks/block.ts); 22 is agents. */
+/** Numbers 14 to 19 are block columns without a field (db/sql/events/blocks/block.ts); 22 is agents. */
 export const eventFields = [
   {
     name: 'type',

@@ -1,14 +1,15 @@
 /** Bench of the event engine in process: `bun tests/bench/engine.bench.ts --short|--full [--write]`, see --help. */
-import type { Database } from 'bun:sqlite'
+import type { SqliteDatabase } from '../../db/sqlite/file/connection.ts'
 import { appendFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
 import type { EventRecord } from '../../db/contract/store.ts'
-import { inTransaction, openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
-import type { EventWriter } from '../../db/sqlite/events/engine.ts'
-import { compactEventReader } from '../../db/sqlite/events/reader.ts'
+import { inTransaction } from '../../db/sql/database.ts'
+import { openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
+import type { EventWriter } from '../../db/sql/events/engine.ts'
+import { compactEventReader } from '../../db/sql/events/reader.ts'
 import { readAtOnce, type ReaderAtOnce } from '../support/read-at-once.ts'
-import { compactEventWriter } from '../../db/sqlite/events/writer.ts'
+import { compactEventWriter } from '../../db/sql/events/writer.ts'
 import { migrate, migrations } from '../../db/sqlite/migrations/migrations.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { eventSource, startMs, type EventSource } from './engine-events.ts'
@@ -73,7 +74,7 @@ function main(args: string[]): void {
 }
 
 function commit(
-  db: Database,
+  db: SqliteDatabase,
   writer: EventWriter,
   events: EventRecord[],
 ): { accepted: number; deduped: number } {
@@ -89,7 +90,7 @@ function commit(
 
 /** Returns a sample of all events. */
 function fill(
-  db: Database,
+  db: SqliteDatabase,
   writer: EventWriter,
   source: EventSource,
   total: number,
@@ -135,7 +136,7 @@ function fill(
 
 /** Alternates batches of old and of fresh ids, so that both see the same conditions. */
 function resend(
-  db: Database,
+  db: SqliteDatabase,
   writer: EventWriter,
   source: EventSource,
   total: number,
@@ -165,7 +166,7 @@ function resend(
   )
 }
 
-function sizes(db: Database, total: number): void {
+function sizes(db: SqliteDatabase, total: number): void {
   const tables = db
     .query<{ name: string; bytes: number }, []>(
       'SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name ORDER BY bytes DESC',

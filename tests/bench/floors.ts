@@ -1,7 +1,7 @@
 /** The floors: the least work that any such server must do, measured in the same run as the product. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { openWriterConnection } from '../../db/sqlite/file/connection.ts'
-import { deflateFrame } from '../../db/sqlite/events/blocks/texts.ts'
+import { deflateFrame } from '../../db/sql/events/blocks/texts.ts'
 
 /** A server in a process of its own that parses the JSON of every post, responds, and does nothing else. */
 export async function startParseOnly(): Promise<{ url: string; stop(): Promise<void> }> {

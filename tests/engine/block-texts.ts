@@ -1,9 +1,9 @@
 /** Inflates the blobs of a database's blocks, to search them for erased data. */
-import type { Database } from 'bun:sqlite'
-import { frameCount, inflateFrame } from '../../db/sqlite/events/blocks/texts.ts'
+import type { SqliteDatabase } from '../../db/sqlite/file/connection.ts'
+import { frameCount, inflateFrame } from '../../db/sql/events/blocks/texts.ts'
 
 /** One text per frame, of bodies, ids and sessions of all blocks. */
-export function blockTexts(db: Database): string[] {
+export function blockTexts(db: SqliteDatabase): string[] {
   const rows = db
     .query<{ ids: Uint8Array; bodies: Uint8Array }, []>('SELECT ids, bodies FROM event_body')
     .all()

@@ -1,29 +1,29 @@
 /** Damages copies of a database by SQL or a flipped byte, and passes them to a check. */
-import type { Database } from 'bun:sqlite'
+import type { SqliteDatabase } from '../../db/sqlite/file/connection.ts'
 import { closeSync, copyFileSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { openReaderConnection, openWriterConnection, pageBytes } from '../../db/sqlite/file/connection.ts'
 import type { TempDir } from '../support/temp-dir.ts'
 
 export function readDamaged(
-  db: Database,
+  db: SqliteDatabase,
   dir: TempDir,
   sql: string,
-  look: (damaged: Database) => void,
+  look: (damaged: SqliteDatabase) => void,
 ): void {
   const copy = dir.join('damaged.db')
   db.query('VACUUM INTO ?').run(copy)
   const damaged = openWriterConnection(copy, () => {})
-  if (damaged.run(sql).changes === 0) throw new Error(`nothing was damaged by ${sql}`)
+  if (damaged.query(sql).run().changes === 0) throw new Error(`nothing was damaged by ${sql}`)
   look(damaged)
   damaged.close()
   rmSync(copy)
 }
 
 export function readFlipped(
-  db: Database,
+  db: SqliteDatabase,
   dir: TempDir,
   pages: PageOfTable[],
-  look: (damaged: Database, page: PageOfTable) => void,
+  look: (damaged: SqliteDatabase, page: PageOfTable) => void,
 ): void {
   const whole = dir.join('whole.db')
   db.query('VACUUM INTO ?').run(whole)

@@ -1,6 +1,6 @@
 /** Erasure by dashboard and command line: no byte of the data folder holds the erased data. */
 import { expect, test } from 'bun:test'
-import { Database } from 'bun:sqlite'
+import { openDatabase } from '../../db/sqlite/file/connection.ts'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { verifyEvents } from '../../db/open.ts'
@@ -35,7 +35,7 @@ function marksIn(folder: string): string[] {
     const bytes = readFileSync(path)
     for (const mark of marks) if (bytes.includes(mark)) found.push(`${mark} in ${name}`)
   }
-  const db = new Database(join(folder, 'sightglass.db'), { readonly: true })
+  const db = openDatabase(join(folder, 'sightglass.db'), { readonly: true })
   for (const text of blockTexts(db))
     for (const mark of marks) if (text.includes(mark)) found.push(`${mark} in a block`)
   db.close()

@@ -1,6 +1,6 @@
 /** Runs the event engine on its own database in this process. */
 import { expect } from 'bun:test'
-import type { Database } from 'bun:sqlite'
+import type { SqliteDatabase } from '../../db/sqlite/file/connection.ts'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type {
   EraseCommand,
@@ -10,13 +10,14 @@ import type {
   ExpireCommand,
   RollupRepair,
 } from '../../db/contract/store.ts'
-import { inTransaction, openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
-import type { EventWriter } from '../../db/sqlite/events/engine.ts'
-import { recounting, type Recounting } from '../../db/sqlite/events/rollups/recount.ts'
-import { compactEventReader } from '../../db/sqlite/events/reader.ts'
+import { inTransaction } from '../../db/sql/database.ts'
+import { openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
+import type { EventWriter } from '../../db/sql/events/engine.ts'
+import { recounting, type Recounting } from '../../db/sql/events/rollups/recount.ts'
+import { compactEventReader } from '../../db/sql/events/reader.ts'
 import { readAtOnce, type ReaderAtOnce } from '../support/read-at-once.ts'
-import { verifyInSlices, type SliceSizes } from '../../db/sqlite/events/verify/verify.ts'
-import { compactEventWriter, type EventWriterOptions } from '../../db/sqlite/events/writer.ts'
+import { verifyInSlices, type SliceSizes } from '../../db/sql/events/verify/verify.ts'
+import { compactEventWriter, type EventWriterOptions } from '../../db/sql/events/writer.ts'
 import { migrate, migrations } from '../../db/sqlite/migrations/migrations.ts'
 import { makeBatch, makeEvent, noon } from '../store/make.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -34,7 +35,7 @@ export const cramped: EventWriterOptions = {
 /** Long after noon, so that most events come from correct clocks. */
 export const firstArrivalMs = noon + 400 * 86_400_000
 
-function connect(path: string): Database {
+function connect(path: string): SqliteDatabase {
   const db = openWriterConnection(path, () => {})
   db.run('PRAGMA synchronous = OFF') // power cuts are not tested here, and waiting for the disk is slow
   return db
@@ -43,7 +44,7 @@ function connect(path: string): Database {
 let migrated: Uint8Array | null = null
 
 /** Creates a database with hashes of its own. Only the first one in a process runs the migrations. */
-function create(path: string): Database {
+function create(path: string): SqliteDatabase {
   if (migrated === null) {
     const db = connect(path)
     migrate(db, migrations, noon)
@@ -55,18 +56,18 @@ function create(path: string): Database {
   return db
 }
 
-function inflatedTexts(db: Database): string[] {
+function inflatedTexts(db: SqliteDatabase): string[] {
   const terms = db.query<{ text: string }, []>('SELECT text FROM event_term').all()
   return [...terms.map(({ text }) => text), ...blockTexts(db)]
 }
 
-function rowsIn(db: Database, table: string): number | undefined {
+function rowsIn(db: SqliteDatabase, table: string): number | undefined {
   return db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n
 }
 
 /** How many events each step took. */
 function eraseSteps(
-  db: Database,
+  db: SqliteDatabase,
   writer: EventWriter,
   command: EraseCommand,
   between: () => void = () => {},
@@ -82,7 +83,7 @@ function eraseSteps(
   }
 }
 
-function expireSteps(db: Database, writer: EventWriter, command: ExpireCommand): number[] {
+function expireSteps(db: SqliteDatabase, writer: EventWriter, command: ExpireCommand): number[] {
   for (const steps: number[] = []; ;) {
     const step = inTransaction(db, () => writer.expire(command))
     writer.committed()
@@ -91,7 +92,11 @@ function expireSteps(db: Database, writer: EventWriter, command: ExpireCommand):
   }
 }
 
-function recountSlices(db: Database, { step }: Recounting, between: (slice: number) => void): RollupRepair[] {
+function recountSlices(
+  db: SqliteDatabase,
+  { step }: Recounting,
+  between: (slice: number) => void,
+): RollupRepair[] {
   for (let slice = 1; ; slice++) {
     const found = inTransaction(db, () => step(db, 1))
     if (found !== null) return found
@@ -109,7 +114,7 @@ function verifySlices(check: Generator<void, EventVerdict>, between: () => void)
 
 /** How many rows of rollups each step took. */
 function dropSteps(
-  db: Database,
+  db: SqliteDatabase,
   writer: EventWriter,
   command: { orgId: string; beforeMs: number },
 ): number[] {
@@ -121,7 +126,7 @@ function dropSteps(
   }
 }
 
-function undone(db: Database, writer: EventWriter, work: () => void): void {
+function undone(db: SqliteDatabase, writer: EventWriter, work: () => void): void {
   expect(() =>
     inTransaction(db, () => {
       work()
@@ -132,13 +137,13 @@ function undone(db: Database, writer: EventWriter, work: () => void): void {
   writer.rolledBack()
 }
 
-function asked<T>(path: string, ask: (db: Database) => T): T {
+function asked<T>(path: string, ask: (db: SqliteDatabase) => T): T {
   using connection = openReaderConnection(path)
   return ask(connection)
 }
 
 /** How often columns of a block were read. */
-function opened(db: Database, work: () => void): number {
+function opened(db: SqliteDatabase, work: () => void): number {
   let count = 0
   const query = db.query.bind(db)
   db.query = ((sql: string) => {
@@ -169,7 +174,7 @@ export function engine(options: EventWriterOptions = {}) {
   let db = create(path)
   let writer = compactEventWriter(db, options)
   const readerDb = openReaderConnection(path)
-  const readerOn = (one: Database) => readAtOnce(compactEventReader(one, options.fingerprintBits))
+  const readerOn = (one: SqliteDatabase) => readAtOnce(compactEventReader(one, options.fingerprintBits))
   const reader = readerOn(readerDb)
   function alone<T>(work: () => T): T {
     const result = inTransaction(db, work)

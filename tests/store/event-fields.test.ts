@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { eventFields, filterableFields } from '../../db/contract/event-fields.ts'
-import { agentField } from '../../db/sqlite/events/blocks/fields.ts'
+import { agentField } from '../../db/sql/events/blocks/fields.ts'
 import { csvColumns } from '../../server/api/traces/export.ts'
 import { filterParameters } from '../../server/api/traces/filter.ts'
 import { traceFilters } from '../../server/docs/gateway-model.ts'

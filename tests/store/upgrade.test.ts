@@ -1,6 +1,6 @@
 /** Upgrades from every earlier schema: nothing lost, a backup first, all or nothing, newer data rejected. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { Database } from 'bun:sqlite'
+import { openDatabase } from '../../db/sqlite/file/connection.ts'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newestSchema, openStore, readSchema, verifyAudit, verifyEvents } from '../../db/open.ts'
@@ -36,7 +36,7 @@ const upgrades = new Map<string, Promise<string>>()
 /** The steps of `openDataFolder` for data of an earlier schema, without the threads of a store. */
 async function upgradeInProcess(folder: string): Promise<void> {
   await backUpBeforeUpgrade(folder, clock, backupOf(folder))
-  const db = new Database(join(folder, 'sightglass.db'))
+  const db = openDatabase(join(folder, 'sightglass.db'))
   migrate(db, migrations, noon)
   db.close()
 }
@@ -176,7 +176,7 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
   test('a segment without a field in its index is scanned', async () => {
     const { folder, store } = await sealedStore('unindexed')
     await store.close()
-    const db = new Database(join(folder, 'sightglass.db'))
+    const db = openDatabase(join(folder, 'sightglass.db'))
     for (const table of ['event_posting', 'event_posting_rest'])
       db.run(`DELETE FROM ${table} WHERE member IN (20, 21)`)
     db.run('UPDATE event_segment SET index_version = 1')
@@ -230,7 +230,7 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
 function early(schema: number): string {
   const folder = temp.join(`early-${schema}-${Math.random().toString(36).slice(2)}`)
   mkdirSync(folder)
-  const db = new Database(join(folder, 'sightglass.db'), { create: true })
+  const db = openDatabase(join(folder, 'sightglass.db'), { create: true })
   db.run('PRAGMA journal_mode = WAL')
   migrate(db, migrations.slice(0, schema), noon)
   db.run("INSERT INTO org (id, slug, name, created_at_ms) VALUES ('org_early', 'early', 'Early', 1)")
@@ -240,7 +240,7 @@ function early(schema: number): string {
 
 /** The definitions of all tables and the organizations. */
 function schemaOf(folder: string): unknown {
-  const db = new Database(join(folder, 'sightglass.db'), { readonly: true })
+  const db = openDatabase(join(folder, 'sightglass.db'), { readonly: true })
   const tables = db.query('SELECT type, name, sql FROM sqlite_schema ORDER BY type, name').all()
   const orgs = db.query("SELECT slug FROM org WHERE slug = 'early'").all()
   db.close()
@@ -262,7 +262,7 @@ describe('from every number of migrations', () => {
 
   test('a failed migration leaves the previous schema intact', () => {
     const folder = early(newestSchema)
-    const db = new Database(join(folder, 'sightglass.db'))
+    const db = openDatabase(join(folder, 'sightglass.db'))
     const broken = [
       ...migrations,
       {
@@ -317,8 +317,8 @@ describe('from every number of migrations', () => {
 
   test('every verb rejects data of a newer release with a remedy, and leaves it unchanged', async () => {
     const folder = early(newestSchema)
-    const db = new Database(join(folder, 'sightglass.db'))
-    db.run("INSERT INTO schema_migration VALUES (?, 'future', 0)", [newestSchema + 1])
+    const db = openDatabase(join(folder, 'sightglass.db'))
+    db.run(`INSERT INTO schema_migration VALUES (${newestSchema + 1}, 'future', 0)`)
     db.close()
     const bytes = readFileSync(join(folder, 'sightglass.db'))
     for (const verb of [

@@ -44,7 +44,7 @@ const laws: Law[] = [
     rule: 'engine-behind-seam',
     message: 'only db/ knows an engine: use db/contract/store.ts and db/open.ts',
     breaks: (edge) =>
-      inServer(edge.from) && !isTest(edge.from) && /^db\/(sqlite|postgres)\//.test(edge.to ?? ''),
+      inServer(edge.from) && !isTest(edge.from) && /^db\/(sql|sqlite|postgres)\//.test(edge.to ?? ''),
   },
   {
     rule: 'server-alone',
@@ -62,11 +62,11 @@ const laws: Law[] = [
   },
   {
     rule: 'driver',
-    message: 'only db/sqlite/ imports drizzle-orm or bun:sqlite',
+    message: 'only db/sql/ and the engines import drizzle-orm, and only db/sqlite/ bun:sqlite',
     breaks: (edge) =>
-      (isPackage(edge, 'drizzle-orm') || edge.specifier === 'bun:sqlite') &&
-      !edge.from.startsWith('db/sqlite/') &&
-      !edge.from.startsWith('tests/'),
+      !edge.from.startsWith('tests/') &&
+      ((isPackage(edge, 'drizzle-orm') && !/^db\/(sql|sqlite|postgres)\//.test(edge.from)) ||
+        (edge.specifier === 'bun:sqlite' && !edge.from.startsWith('db/sqlite/'))),
   },
   {
     rule: 'extension',

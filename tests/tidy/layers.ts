@@ -14,8 +14,9 @@ const layers: [paths: string[], layer: number][] = [
   [['server/ids.ts', 'server/log.ts'], 7],
   [['server'], 4], // every other folder is a feature
   [['db/open.ts'], 8],
-  [['db/sqlite'], 9],
-  [['db'], 10], // contract and rules
+  [['db/sqlite', 'db/postgres'], 9],
+  [['db/sql'], 10], // what engines share
+  [['db'], 11], // contract and rules
   [['web/main.tsx'], 0],
   [['web/shell.tsx', 'web/shell'], 1],
   [['web/routes.ts'], 2],

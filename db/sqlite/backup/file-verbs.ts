@@ -1,13 +1,13 @@
 /** The verbs that a reader thread runs on database files without an open store. */
 import { placeDatabase, requireFreeFolder, settlePlacement } from './place.ts'
-import { eachBlockAfter } from '../events/blocks/block-table.ts'
-import { verifyAudit } from '../audit/verify.ts'
+import { eachBlockAfter } from '../../sql/events/blocks/block-table.ts'
+import { verifyAudit } from '../../sql/audit/verify.ts'
 import { openUnlockedConnection, openReaderConnection, sqliteVersion } from '../file/connection.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
 import { migrations, schemaVersion } from '../migrations/migrations.ts'
-import { auditHeads } from '../audit/append.ts'
-import { member } from '../events/blocks/fields.ts'
-import { atOnce } from '../threads/slices.ts'
+import { auditHeads } from '../../sql/audit/append.ts'
+import { member } from '../../sql/events/blocks/fields.ts'
+import { atOnce } from '../../sql/threads/slices.ts'
 import { statSync } from 'node:fs'
 import type {
   Checkup,
@@ -17,7 +17,7 @@ import type {
   InspectionQuery,
   SchemaState,
 } from '../../contract/operations.ts'
-import type { Database } from 'bun:sqlite'
+import type { SqliteDatabase } from '../file/connection.ts'
 
 export const fileVerbs = {
   'file.checkup': checkup,
@@ -106,7 +106,7 @@ function folderFacts(folder: string): DatabaseFacts {
 }
 
 /** One snapshot of the database. Tables that its schema lacks count as empty. */
-function readFacts(db: Database): DatabaseFacts {
+function readFacts(db: SqliteDatabase): DatabaseFacts {
   db.run('BEGIN')
   try {
     const count = (table: string, sql: string) => (hasTable(db, table) ? number(db, sql) : 0)
@@ -124,7 +124,7 @@ function readFacts(db: Database): DatabaseFacts {
 }
 
 /** Blocks also count the gaps of erased events. Rollups do not, and after their watermark a gap has no type. */
-function liveEvents(db: Database): number {
+function liveEvents(db: SqliteDatabase): number {
   if (!hasTable(db, 'rollup_metric')) return 0
   let events = number(db, 'SELECT coalesce(sum(live), 0) AS n FROM rollup_metric')
   const orgs = db.query<{ num: number; folded: number }, []>(
@@ -139,14 +139,14 @@ function liveEvents(db: Database): number {
   return events
 }
 
-function hasTable(db: Database, name: string): boolean {
+function hasTable(db: SqliteDatabase, name: string): boolean {
   const found = db.query<{ n: number }, [string]>(
     "SELECT count(*) AS n FROM sqlite_schema WHERE type = 'table' AND name = ?",
   )
   return found.get(name)?.n === 1
 }
 
-function number(db: Database, sql: string): number {
+function number(db: SqliteDatabase, sql: string): number {
   return db.query<{ n: number }, []>(sql).get()?.n ?? 0
 }
 
@@ -176,7 +176,7 @@ function checkup({ folder, now }: { folder: string; now: number }): Checkup {
   }
 }
 
-function quickCheck(db: Database): string[] {
+function quickCheck(db: SqliteDatabase): string[] {
   return db
     .query<{ quick_check: string }, []>(`PRAGMA quick_check(${problemsMax})`)
     .all()
@@ -184,7 +184,7 @@ function quickCheck(db: Database): string[] {
     .filter((text) => text !== 'ok')
 }
 
-function eventsSince(db: Database, sinceMs: number): number {
+function eventsSince(db: SqliteDatabase, sinceMs: number): number {
   if (!hasTable(db, 'rollup_metric')) return 0
   const row = db
     .query<{ n: number | null }, [number]>('SELECT sum(live) AS n FROM rollup_metric WHERE hour >= ?')
@@ -192,7 +192,7 @@ function eventsSince(db: Database, sinceMs: number): number {
   return row?.n ?? 0
 }
 
-function newestAudit(db: Database): number | null {
+function newestAudit(db: SqliteDatabase): number | null {
   if (!hasTable(db, 'audit_entry')) return null
   const row = db
     .query<{ at: string }, []>('SELECT occurredAt AS at FROM audit_entry ORDER BY rowid DESC LIMIT 1')
@@ -202,7 +202,7 @@ function newestAudit(db: Database): number | null {
 
 const dayMs = 24 * hourMs
 
-function keyCounts(db: Database, now: number): Checkup['keys'] {
+function keyCounts(db: SqliteDatabase, now: number): Checkup['keys'] {
   const none = { live: 0, exposed: 0, endingSoon: 0, idle: 0 }
   if (!hasTable(db, 'api_key')) return none
   const row = db

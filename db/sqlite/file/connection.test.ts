@@ -4,8 +4,9 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { run } from '../../../tests/support/process.ts'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
-import { inTransaction, openUnlockedConnection } from './connection.ts'
-import { Database } from 'bun:sqlite'
+import { inTransaction } from '../../sql/database.ts'
+import { openUnlockedConnection } from './connection.ts'
+import { openDatabase, type SqliteDatabase } from './connection.ts'
 
 test('a half-written header of the shared memory after a crash does not prevent reading', async () => {
   using dir = tempDir('look')
@@ -29,13 +30,13 @@ test('a half-written header of the shared memory after a crash does not prevent 
   await other.exited
 }, 30_000)
 
-function table(): Database {
-  const db = new Database(':memory:', { strict: true })
+function table(): SqliteDatabase {
+  const db = openDatabase(':memory:', { strict: true })
   db.run('CREATE TABLE t (x INTEGER UNIQUE) STRICT')
   return db
 }
 
-const rows = (db: Database): unknown[] => db.query('SELECT x FROM t').values().flat()
+const rows = (db: SqliteDatabase): unknown[] => db.query('SELECT x FROM t').values().flat()
 
 test('the work is committed, and its result returned', () => {
   const db = table()

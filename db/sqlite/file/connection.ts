@@ -2,7 +2,33 @@
 import { Database, SQLiteError, constants } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
-import { diskBoundsMs, makeHistogram, observe } from '../../rules/histogram.ts'
+import type { Database as SqlDatabase, Dialect } from '../../sql/database.ts'
+
+/** A connection of Bun with what the shared code needs. */
+export type SqliteDatabase = Omit<Database, 'query' | 'run'> & SqlDatabase
+
+const dialect: Dialect = {
+  beginRead: 'BEGIN',
+  beginWrite: 'BEGIN IMMEDIATE',
+  numbersOf: (parameter) => `(SELECT value FROM json_each(${parameter}))`,
+  textsOf: (parameter) => `(SELECT value FROM json_each(${parameter}))`,
+  contains: (column, parameter) => `instr(${column}, ${parameter}) > 0`,
+  matches: (column, parameter) => `${column} LIKE ${parameter} ESCAPE '\\'`,
+  deferKeys: 'PRAGMA defer_foreign_keys = ON',
+  columns: `SELECT t.name AS "table", c.name AS "column" FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
+    WHERE t.type = 'table' ORDER BY t.name`,
+  /** Pages that are lost, used twice or out of order, in any table. */
+  structureFaults: (db, limit) =>
+    db
+      .query<{ quick_check: string }>(`PRAGMA quick_check(${limit})`)
+      .all()
+      .map(({ quick_check }) => quick_check)
+      .filter((fault) => fault !== 'ok'),
+}
+
+export function openDatabase(...options: ConstructorParameters<typeof Database>): SqliteDatabase {
+  return Object.assign(new Database(...options), { dialect }) as unknown as SqliteDatabase
+}
 
 export const pageBytes = 8_192
 const writerCacheKib = 8 * 1024
@@ -22,11 +48,11 @@ const sqliteVersionMin = [3, 51, 3] as const
  */
 export function openWriterConnection(
   path: string,
-  inspect: (db: Database) => void,
+  inspect: (db: SqliteDatabase) => void,
   autocheckpointPages = checkpointPages,
-): Database {
+): SqliteDatabase {
   const hadLog = existsSync(`${path}-wal`)
-  const db = new Database(path, { create: true, readwrite: true, strict: true })
+  const db = openDatabase(path, { create: true, readwrite: true, strict: true })
   try {
     requireSqlite(sqliteVersion(db))
     db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1)
@@ -59,7 +85,7 @@ export function openWriterConnection(
  * outlives this call: the log would be removed after the lock, and the next start could not tell that from an
  * operator's mistake.
  */
-export function closeWriterConnection(db: Database, path: string, emptied: () => void): void {
+export function closeWriterConnection(db: SqliteDatabase, path: string, emptied: () => void): void {
   try {
     if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return
     emptied()
@@ -69,16 +95,16 @@ export function closeWriterConnection(db: Database, path: string, emptied: () =>
   }
 }
 
-function isEmpty(db: Database): boolean {
+function isEmpty(db: SqliteDatabase): boolean {
   return db.query('SELECT 1 FROM sqlite_schema LIMIT 1').get() === null
 }
 
 /** A connection that can only read. */
-export function openReaderConnection(path: string): Database {
-  return setReader(new Database(path, { readonly: true, strict: true }))
+export function openReaderConnection(path: string): SqliteDatabase {
+  return setReader(openDatabase(path, { readonly: true, strict: true }))
 }
 
-function setReader(db: Database): Database {
+function setReader(db: SqliteDatabase): SqliteDatabase {
   try {
     db.run('PRAGMA busy_timeout = 5000')
     db.run('PRAGMA temp_store = MEMORY')
@@ -96,15 +122,15 @@ function setReader(db: Database): Database {
  * without a log the file alone is the whole database. Only shared memory that a crash left half written must be
  * repaired first, which an ordinary reader does.
  */
-export function openUnlockedConnection(path: string): Database {
+export function openUnlockedConnection(path: string): SqliteDatabase {
   const hasLog = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
   const hasMemory = existsSync(`${path}-shm`) && existsSync(`${path}-wal`)
   if (hasLog && !hasMemory) return openReaderConnection(path)
   const address = encodeURI(path).replace(/[?#]/g, encodeURIComponent)
   const uri = `file:${address}?${hasMemory ? 'readonly_shm=1' : 'immutable=1'}`
-  let db: Database | null = null
+  let db: SqliteDatabase | null = null
   try {
-    db = setReader(new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI))
+    db = setReader(openDatabase(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI))
     db.run('SELECT 1 FROM sqlite_schema LIMIT 1')
     return db
   } catch (error) {
@@ -117,7 +143,7 @@ export function openUnlockedConnection(path: string): Database {
 
 const needsRecovery = /^SQLITE_(READONLY_RECOVERY|READONLY_CANTINIT|READONLY_CANTLOCK|PROTOCOL)$/
 
-export function sqliteVersion(db: Database): string {
+export function sqliteVersion(db: SqliteDatabase): string {
   const row = db.query<{ version: string }, []>('SELECT sqlite_version() AS version').get()
   if (row === null) throw new StoreError('internal', 'SQLite did not report its version')
   return row.version
@@ -137,22 +163,20 @@ function requireSqlite(version: string): void {
   }
 }
 
-/** Commit times of this thread's transactions that changed something, fsync included. */
-export const commitTimes = makeHistogram(diskBoundsMs)
+/** Free pages returned to the disk per step: 2 MiB, a few milliseconds. */
+const stepPages = 256
 
-/** Runs `work` between BEGIN IMMEDIATE and COMMIT. Rolls back whatever it throws. */
-export function inTransaction<T>(db: Database, work: () => T): T {
-  db.query('BEGIN IMMEDIATE').run()
-  try {
-    const result = work()
-    if (result instanceof Promise) throw new StoreError('internal', 'a transaction must be synchronous')
-    const startedMs = performance.now()
-    db.query('COMMIT').run()
-    observe(commitTimes, performance.now() - startedMs)
-    return result
-  } catch (error) {
-    // A full disk or a failed device has already rolled back, and a second ROLLBACK would hide the cause.
-    if (db.inTransaction) db.query('ROLLBACK').run()
-    throw error
-  }
+/** Free pages to keep, because growing a file again costs more than reusing its pages. */
+const keptPages = 1_024
+
+/** Returns a bounded number of free pages to the disk. Call until `done`. */
+export function releasePages(db: SqliteDatabase): { bytes: number; done: boolean } {
+  const free = () =>
+    db.query<{ n: number }, []>('SELECT freelist_count AS n FROM pragma_freelist_count').get()?.n ?? 0
+  const before = free()
+  const pages = Math.min(stepPages, before - keptPages)
+  if (pages <= 0) return { bytes: 0, done: true }
+  db.query(`PRAGMA incremental_vacuum(${pages})`).all()
+  const released = before - free()
+  return { bytes: released * pageBytes, done: released === 0 || before - released <= keptPages }
 }

@@ -5,7 +5,7 @@ import { DrizzleQueryError } from 'drizzle-orm'
 import { writeFileSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
 import { failureLatch, storeError } from './failure.ts'
-import type { EventWriter } from '../events/engine.ts'
+import type { EventWriter } from '../../sql/events/engine.ts'
 
 function thrownBy(work: () => unknown): unknown {
   try {

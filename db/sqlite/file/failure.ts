@@ -2,7 +2,7 @@
 import { SQLiteError } from 'bun:sqlite'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { StoreError, endsWriting, type StoreErrorKind } from '../../contract/errors.ts'
-import type { EventWriter } from '../events/engine.ts'
+import type { EventWriter } from '../../sql/events/engine.ts'
 
 const kindByPrimaryCode: { [code: number]: StoreErrorKind } = {
   3: 'read_only', // PERM

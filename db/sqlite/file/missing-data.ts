@@ -2,12 +2,12 @@
  * Finds evidence of lost data before anything is written: a missing database, a deleted or truncated write-ahead log,
  * audit heads with more entries than the database. A new start would hide the loss.
  */
-import type { Database } from 'bun:sqlite'
+import type { SqliteDatabase } from './connection.ts'
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { syncFolder } from '../../rules/durable-files.ts'
 import { StoreError } from '../../contract/errors.ts'
-import { auditHeads } from '../audit/append.ts'
-import { readAuditHeads } from '../audit/heads.ts'
+import { auditHeads } from '../../sql/audit/append.ts'
+import { readAuditHeads } from '../../sql/audit/heads.ts'
 import { databasePath, unfinishedRestorePath } from './files.ts'
 import type { FolderLock } from './lock.ts'
 import { schemaVersion } from '../migrations/migrations.ts'
@@ -75,7 +75,7 @@ function logInUse(path: string): { bytes: number; isNeeded: boolean } | null {
 }
 
 /** The loss shown by a database that opens: all of it, or audit entries that are in `audit-heads`. */
-export function missingEntries(db: Database, folder: string): Missing {
+export function missingEntries(db: SqliteDatabase, folder: string): Missing {
   const files = madeLater.slice(0, 2)
   const known = readAuditHeads(folder)
   if (schemaVersion(db) === 0) {

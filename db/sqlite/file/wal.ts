@@ -1,5 +1,5 @@
 /** Limits the write-ahead log: checkpoints when it has grown, truncates when the writer is idle and each minute. */
-import type { Database } from 'bun:sqlite'
+import type { SqliteDatabase } from './connection.ts'
 import { checkpointPages } from './connection.ts'
 import { storeError } from './failure.ts'
 
@@ -26,7 +26,7 @@ export interface WalEvents {
   copy(work: () => void): void
 }
 
-export function limitWal(db: Database, on: WalEvents): WalLimit {
+export function limitWal(db: SqliteDatabase, on: WalEvents): WalLimit {
   let writtenSinceTick = false
   let unsettled = false // the log may hold pages that the database lacks
   let ticks = 0

@@ -75,7 +75,7 @@ CREATE TABLE store_secret (
   value TEXT NOT NULL
 ) STRICT;
 
--- The evidence: the columns of the audit export by their names there, then the chain's. db/sqlite/audit/append.ts says how
+-- The evidence: the columns of the audit export by their names there, then the chain's. db/sql/audit/append.ts says how
 -- a row is hashed. `position` counts an organization's rows from 1 and is padded with zeros, so that text order is
 -- number order. Organizations are not referenced: a chain outlives its organization.
 CREATE TABLE audit_entry (

@@ -1,4 +1,4 @@
--- Retention of the audit trail: a chain may begin after a point that the appliance signed (db/sqlite/audit/trim.ts).
+-- Retention of the audit trail: a chain may begin after a point that the appliance signed (db/sql/audit/trim.ts).
 
 -- The chain of `org_id` begins after its entry number `count`, whose hash was `hash`.
 CREATE TABLE audit_trim (

@@ -1,4 +1,4 @@
--- Which values a sealed segment may hold, of members that are always hashed (db/sqlite/events/index/posting.ts). Segments
+-- Which values a sealed segment may hold, of members that are always hashed (db/sql/events/index/posting.ts). Segments
 -- of before get theirs later, a few at a time; until then their index is asked.
 
 CREATE TABLE event_posting_filter (

@@ -9,7 +9,7 @@ import {
   writeColumns,
   zonesBetween,
   type Zone,
-} from '../events/blocks/block-table.ts'
+} from '../../sql/events/blocks/block-table.ts'
 import {
   type BlockContent,
   extra,
@@ -17,11 +17,11 @@ import {
   seqMax,
   seqOf,
   unpackBlock,
-} from '../events/blocks/block.ts'
-import { joinText } from '../events/blocks/texts.ts'
-import { addToRollups, takeFromRollups } from '../events/rollups/fold.ts'
-import { agentField, agentText, hashCode, isHash, member } from '../events/blocks/fields.ts'
-import { writePostings } from '../events/index/posting.ts'
+} from '../../sql/events/blocks/block.ts'
+import { joinText } from '../../sql/events/blocks/texts.ts'
+import { addToRollups, takeFromRollups } from '../../sql/events/rollups/fold.ts'
+import { agentField, agentText, hashCode, isHash, member } from '../../sql/events/blocks/fields.ts'
+import { writePostings } from '../../sql/events/index/posting.ts'
 import {
   childOf,
   classVendorField,
@@ -31,16 +31,16 @@ import {
   pairCode,
   rollupCounts,
   typesSpan,
-} from '../events/rollups/counts.ts'
-import { readSeed } from '../events/dedupe/fingerprints.ts'
-import { openTerms, type Terms } from '../events/write/org-state.ts'
-import type { Database } from 'bun:sqlite'
+} from '../../sql/events/rollups/counts.ts'
+import { readSeed } from '../../sql/events/dedupe/fingerprints.ts'
+import { openTerms, type Terms } from '../../sql/events/write/org-state.ts'
+import type { SqliteDatabase } from '../file/connection.ts'
 
 /** Longer texts were never meant as names, and 4,096 of them, interned, would fill memory at every start. */
 const internedCharsMax = 200
 
 interface Fill {
-  db: Database
+  db: SqliteDatabase
   org: number
   folded: number
   terms: Terms
@@ -53,7 +53,7 @@ interface Fill {
  * Gives events of a clock far ahead their time of arrival, blocks the names and purposes of their agents, and sealed
  * segments an index of both. Rollups follow, without the agents of events that expired before.
  */
-export function fillFields(db: Database): void {
+export function fillFields(db: SqliteDatabase): void {
   const orgs = db.query<{ num: number; folded: number }, []>(
     'SELECT num, folded_seq AS folded FROM event_org',
   )
@@ -180,7 +180,7 @@ function addAgents({ db, org, agents }: Fill): void {
 }
 
 /** The rest of a segment that retention has begun to delete. */
-function fillSegment(db: Database, org: number, segment: number): void {
+function fillSegment(db: SqliteDatabase, org: number, segment: number): void {
   const first = segment * segmentEvents
   const zones = zonesBetween(db, org, first, first + segmentEvents)
   if (zones.length === 0) return
@@ -207,14 +207,14 @@ function fillSegment(db: Database, org: number, segment: number): void {
 }
 
 /** Events that expired before stay uncounted, because nothing tells which pair they had. */
-export function fillClassVendor(db: Database): void {
+export function fillClassVendor(db: SqliteDatabase): void {
   const orgs = db.query<{ num: number; folded: number }, []>(
     'SELECT num, folded_seq AS folded FROM event_org',
   )
   for (const { num, folded } of orgs.all()) fillOrg(db, num, folded)
 }
 
-function fillOrg(db: Database, org: number, folded: number): void {
+function fillOrg(db: SqliteDatabase, org: number, folded: number): void {
   const byHour = new Map<number, Map<number, Map<number, number>>>() // hour -> site, type and outcome -> pair -> events
   for (const zone of zonesBetween(db, org, 1, folded + 1)) {
     const block = readColumns(db, zone.place)

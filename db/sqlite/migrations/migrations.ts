@@ -15,8 +15,8 @@ import firstUse from './0013_first_use.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
-import { inTransaction } from '../file/connection.ts'
-import type { Database } from 'bun:sqlite'
+import { inTransaction } from '../../sql/database.ts'
+import type { SqliteDatabase } from '../file/connection.ts'
 
 export const migrations: readonly SqliteMigration[] = [
   { version: 1, name: '0001_identity', sql: identity },
@@ -39,7 +39,7 @@ const applicationId = 0x53474c53
 
 /** `fill` adds what SQL alone cannot, in the same transaction. */
 interface SqliteMigration extends Migration {
-  fill?(db: Database): void
+  fill?(db: SqliteDatabase): void
 }
 
 const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migration (
@@ -49,7 +49,7 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migration (
 ) STRICT`
 
 /** The highest migration of the database, 0 for an empty one. Rejects another program's database. */
-export function schemaVersion(db: Database): number {
+export function schemaVersion(db: SqliteDatabase): number {
   const tables = db.query<{ n: number }, []>('SELECT count(*) AS n FROM sqlite_schema').get()?.n ?? 0
   if (tables === 0) return 0
   const mark = db.query<{ application_id: number }, []>('PRAGMA application_id').get()?.application_id
@@ -60,7 +60,7 @@ export function schemaVersion(db: Database): number {
 }
 
 /** Throws when the database is another program's, a newer release's, or older and must not be upgraded. Only reads. */
-export function requireKnownSchema(db: Database, known: readonly Migration[], mayBeOlder = true): void {
+export function requireKnownSchema(db: SqliteDatabase, known: readonly Migration[], mayBeOlder = true): void {
   const version = schemaVersion(db)
   const pending = pendingMigrations(version, known)
   if (mayBeOlder || version === 0 || pending.length === 0) return
@@ -71,7 +71,7 @@ export function requireKnownSchema(db: Database, known: readonly Migration[], ma
 }
 
 /** Applies pending migrations and returns their versions. Running it again does nothing. */
-export function migrate(db: Database, known: readonly SqliteMigration[], now: number): number[] {
+export function migrate(db: SqliteDatabase, known: readonly SqliteMigration[], now: number): number[] {
   const pending = pendingMigrations(schemaVersion(db), known)
   if (pending.length === 0) return []
   return inTransaction(db, () => {

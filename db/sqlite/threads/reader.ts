@@ -1,16 +1,19 @@
 /** A reader thread: answers from its own read-only connections, so that no scan delays a write or a request. */
-import type { Database } from 'bun:sqlite'
-import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { storeError } from '../file/failure.ts'
+import type { SqliteDatabase } from '../file/connection.ts'
+import { statSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
 import { fileVerbs } from '../backup/file-verbs.ts'
-import { openUnlockedConnection, openReaderConnection } from '../file/connection.ts'
-import type { ReadContext } from './contexts.ts'
+import { openUnlockedConnection, openReaderConnection, sqliteVersion } from '../file/connection.ts'
+import type { StoreHealth } from '../../contract/store.ts'
+import type { ReadContext } from '../../sql/threads/contexts.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
-import { migrations, requireKnownSchema } from '../migrations/migrations.ts'
-import { compactEventReader } from '../events/reader.ts'
-import { giveWay, serve } from './port.ts'
-import { readSlots, type ReadSlots } from './read-slots.ts'
-import { readVerbs } from './verbs.ts'
+import { migrations, requireKnownSchema, schemaVersion } from '../migrations/migrations.ts'
+import { compactEventReader } from '../../sql/events/reader.ts'
+import { giveWay, serve } from '../../sql/threads/port.ts'
+import { readSlots, type ReadSlots } from '../../sql/threads/read-slots.ts'
+import { ormOn } from '../../sql/database.ts'
+import { readVerbs } from '../../sql/threads/verbs.ts'
 
 export interface ReaderOpening {
   folder: string
@@ -33,7 +36,7 @@ interface Reader {
 
 let reader: Reader | null = null
 
-serve((verb, command) => {
+serve(storeError, (verb, command) => {
   if (verb === 'open') {
     reader = openReader(command as ReaderOpening)
     return Object.keys(readVerbs)
@@ -69,14 +72,32 @@ function openReader({ folder, deadlineMs, isUnlocked, givesWay = false }: Reader
 }
 
 /** The first connection caches more. The others share its caches of blocks. */
-function openContext(folder: string, open: (path: string) => Database, first?: ReadContext): ReadContext {
+function openContext(
+  folder: string,
+  open: (path: string) => SqliteDatabase,
+  first?: ReadContext,
+): ReadContext {
   const db = open(databasePath(folder))
   try {
     if (first === undefined) requireKnownSchema(db, migrations)
     else db.run(`PRAGMA cache_size = -${spareCacheKib}`)
-    return { db, orm: drizzle(db), events: compactEventReader(db, undefined, first?.db), folder }
+    const events = compactEventReader(db, undefined, first?.db)
+    return { db, orm: ormOn(db), events, folder, health: () => healthOf(db, folder) }
   } catch (error) {
     db.close()
     throw error
+  }
+}
+
+/** The store's schema, engine and file sizes. */
+function healthOf(db: SqliteDatabase, folder: string): StoreHealth {
+  const path = databasePath(folder)
+  const bytesOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
+  const walBytes = bytesOf(`${path}-wal`)
+  return {
+    schema: schemaVersion(db),
+    engine: `sqlite ${sqliteVersion(db)}`,
+    bytes: bytesOf(path) + walBytes,
+    walBytes,
   }
 }

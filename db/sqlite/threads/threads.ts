@@ -1,31 +1,15 @@
-/** Opens the store's threads, one writer and several readers, and sends verbs to them. */
+/** Opens the store of a data folder on its threads: one writer and several readers. */
 import { StoreError } from '../../contract/errors.ts'
-import { openPort, type Port } from './port.ts'
-import { packAppend, type AppendOutcome, type PackedBatch } from './protocol.ts'
-import { readQueue } from './read-queue.ts'
+import { openPort, type Port } from '../../sql/threads/port.ts'
+import { packAppend, type AppendOutcome, type PackedBatch } from '../../sql/threads/protocol.ts'
+import { storeOver, type SqlStore } from '../../sql/store.ts'
+import { readQueue } from '../../sql/threads/read-queue.ts'
 import type { Histogram } from '../../rules/histogram.ts'
+import type { CommandOf, ResultOf, Threads } from '../../sql/threads/threads.ts'
 import type { ReaderOpening } from './reader.ts'
-import type { ReadVerbs, WriteVerbs } from './verbs.ts'
+import type { ReadVerbs, WriteVerbs } from '../../sql/threads/verbs.ts'
 import type { WriterOpening } from './writer.ts'
-import type { Sliced } from './slices.ts'
-
-export interface Threads {
-  /** The names of the verbs, as the threads reported them when they opened. */
-  verbs: readonly string[]
-  /** Whether a verb runs on the writer. */
-  writes(verb: string): boolean
-  write(verb: string, command: unknown): Promise<unknown>
-  read(verb: string, query: unknown): Promise<unknown>
-  append(batches: PackedBatch[]): Promise<AppendOutcome[]>
-  commitTimes(): Promise<Histogram>
-  /** Whether the log was copied into the database and emptied. */
-  truncateLog(): Promise<boolean>
-  dropReserve(): Promise<boolean>
-  /** Rejects with `displaced` or `deleted` when a file of the folder was deleted or replaced. */
-  requirePresent(): Promise<void>
-  /** Readers first, then the writer, which truncates the log and unlocks the folder. */
-  close(): Promise<void>
-}
+import type { Sliced } from '../../sql/threads/slices.ts'
 
 export interface ThreadsOpening {
   folder: string
@@ -36,10 +20,10 @@ export interface ThreadsOpening {
   readDeadlineMs: number
 }
 
-export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
-  const writer = openPort('writer')
+async function openThreads(opening: ThreadsOpening): Promise<Threads> {
+  const writer = openWorker('writer')
   // Their threads start while the writer opens the database. They open it after the migrations.
-  const readers = Array.from({ length: opening.readers }, () => openPort('reader'))
+  const readers = Array.from({ length: opening.readers }, () => openWorker('reader'))
   const { folder, now, mayMigrate, acceptLoss } = opening
   const opened: WriterOpening = { folder, now, mayMigrate, acceptLoss }
   const readerOpening = (index: number): ReaderOpening => ({
@@ -76,9 +60,15 @@ function openedThreads(writer: Port, readers: Port[], writing: string[], reading
   }
 }
 
+/** In the executable every module claims to be at the root, and workers keep their path below it. */
+export function openWorker(name: 'writer' | 'reader'): Port {
+  const path = Bun.isStandaloneExecutable ? `./db/sqlite/threads/${name}.js` : `./${name}.ts`
+  return openPort(name, new URL(path, import.meta.url).href)
+}
+
 /** Threads that only read, for a folder that this process has not locked. Rejects writes. */
-export async function openReadThreads(folder: string, readDeadlineMs: number): Promise<Threads> {
-  const reader = openPort('reader')
+async function openReadThreads(folder: string, readDeadlineMs: number): Promise<Threads> {
+  const reader = openWorker('reader')
   let verbs: string[] = []
   const refuse = () => Promise.reject(new StoreError('read_only', 'this command only reads the data folder'))
   try {
@@ -108,7 +98,7 @@ export async function readOnce<K extends keyof ReadVerbs>(
   verb: K,
   ...query: CommandOf<ReadVerbs[K]>
 ): Promise<ResultOf<ReadVerbs[K]>> {
-  const reader = openPort('reader')
+  const reader = openWorker('reader')
   try {
     await reader.ask('open', {
       folder,
@@ -131,37 +121,11 @@ async function closePorts(ports: Port[]): Promise<void> {
   await Promise.all(ports.map((port) => port.ended))
 }
 
-/** Makes a method of each verb of a noun, which runs it on its thread: `accounts.find` is `remote('accounts').find`. */
-type Verbs = ReadVerbs & WriteVerbs
-type Verb = keyof Verbs
-type Noun = Verb extends infer V ? (V extends `${infer N}.${string}` ? N : never) : never
-
-type CommandOf<F> = F extends (context: never) => unknown
-  ? []
-  : F extends (context: never, command: infer C) => unknown
-    ? [command: C]
-    : never
-type ResultOf<F> = F extends (context: never, command: never) => infer R
-  ? R extends Sliced<infer T>
-    ? T
-    : Awaited<R>
-  : never
-type Remote<V extends Verb> = (...command: CommandOf<Verbs[V]>) => Promise<ResultOf<Verbs[V]>>
-export type Nouns = {
-  [N in Noun]: { [V in Verb as V extends `${N}.${infer Name}` ? Name : never]: Remote<V> }
+export async function openSqliteStore(opening: ThreadsOpening): Promise<SqlStore> {
+  return storeOver(await openThreads(opening))
 }
 
-/** Runs a verb of the store by name. */
-export type CallVerb = <V extends Verb>(verb: V, ...command: CommandOf<Verbs[V]>) => ReturnType<Remote<V>>
-
-/** The methods are own properties, so that they survive a spread. */
-export function remote<N extends Noun>(call: CallVerb, verbs: readonly string[], noun: N): Nouns[N] {
-  const method = (name: string) => (command?: unknown) =>
-    (call as (verb: string, command?: unknown) => unknown)(`${noun}.${name}`, command)
-  const names = verbs.filter((verb) => verb.startsWith(`${noun}.`)).map((verb) => verb.slice(noun.length + 1))
-  const own = Object.fromEntries(names.map((name) => [name, method(name)]))
-  // Verbs that are not listed write, which their thread rejects in a read-only folder.
-  return new Proxy(own, {
-    get: (known, name) => known[String(name)] ?? (typeof name === 'string' ? method(name) : undefined),
-  }) as unknown as Nouns[N]
+/** Answers reading verbs and rejects the others. The folder stays as it is, and no lock is needed. */
+export async function openSqliteReader(folder: string, readDeadlineMs: number): Promise<SqlStore> {
+  return storeOver(await openReadThreads(folder, readDeadlineMs))
 }

@@ -1,22 +1,16 @@
 /** The writer thread: the only one that changes the database, one message at a time, appends in groups. */
-import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { rmSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
-import {
-  closeWriterConnection,
-  commitTimes,
-  inTransaction,
-  openWriterConnection,
-} from '../file/connection.ts'
+import { closeWriterConnection, openWriterConnection, releasePages } from '../file/connection.ts'
 import { failureLatch, storeError } from '../file/failure.ts'
 import { databasePath, makeFolder, settingAsidePath, watchFolder } from '../file/files.ts'
-import { giveWay, serve } from './port.ts'
-import { headsKeeper } from '../audit/heads.ts'
+import { giveWay, serve } from '../../sql/threads/port.ts'
+import { headsKeeper } from '../../sql/audit/heads.ts'
 import { lockFolder, type FolderLock } from '../file/lock.ts'
 import { migrate, migrations, requireKnownSchema } from '../migrations/migrations.ts'
 import { missingEntries, missingFiles, refuseMissing, setAside, type Missing } from '../file/missing-data.ts'
-import { compactEventWriter } from '../events/writer.ts'
-import { failureOf, unpackBatches, type AppendOutcome } from './protocol.ts'
+import { compactEventWriter } from '../../sql/events/writer.ts'
+import { failureOf, unpackBatches, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import {
   dropReserve,
   dropReserveWhenFull,
@@ -25,13 +19,14 @@ import {
   withReserve,
 } from '../file/reserve.ts'
 import { limitWal, type WalLimit } from '../file/wal.ts'
-import { writeVerbs } from './verbs.ts'
+import { commitTimes, inTransaction, ormOn } from '../../sql/database.ts'
+import { writeVerbs } from '../../sql/threads/verbs.ts'
 import { countHourMs, mergeCount, type IngestCount } from '../../contract/ingest-counts.ts'
-import { addIngestCounts } from '../registry/ingest-counts.ts'
-import type { Database } from 'bun:sqlite'
+import { addIngestCounts } from '../../sql/registry/ingest-counts.ts'
+import type { SqliteDatabase } from '../file/connection.ts'
 import type { EventBatch } from '../../contract/store.ts'
-import type { WriteContext } from './contexts.ts'
-import type { EventWriter } from '../events/engine.ts'
+import type { WriteContext } from '../../sql/threads/contexts.ts'
+import type { EventWriter } from '../../sql/events/engine.ts'
 
 export interface WriterOpening {
   folder: string
@@ -51,7 +46,7 @@ interface Writer {
 
 let writer: Writer | null = null
 
-serve((verb, command, parts) => {
+serve(storeError, (verb, command, parts) => {
   if (verb === 'open') {
     giveWay()
     writer = openWriter(command as WriterOpening)
@@ -79,7 +74,7 @@ serve((verb, command, parts) => {
 function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Writer {
   makeFolder(folder)
   const lock = lockFolder(folder, process.pid)
-  let db: Database | null = null
+  let db: SqliteDatabase | null = null
   const require = (missing: Missing) => {
     if (missing === null) return
     if (!acceptLoss) refuseMissing(missing)
@@ -135,11 +130,12 @@ function orSaveLog(wal: WalLimit, check: () => void): void {
   }
 }
 
-function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
+function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer {
   const guard = failureLatch(compactEventWriter(db))
   const context: WriteContext = {
     db,
-    orm: drizzle(db),
+    orm: ormOn(db),
+    release: () => releasePages(db),
     get events() {
       return guard.engine()
     },
@@ -201,7 +197,7 @@ function writerOn(db: Database, folder: string, lock: FolderLock): Writer {
 }
 
 /** One group of waiting batches in one transaction: one fsync for all of them, each failing alone. */
-function commitGroup(db: Database, events: EventWriter, batches: EventBatch[]): AppendOutcome[] {
+function commitGroup(db: SqliteDatabase, events: EventWriter, batches: EventBatch[]): AppendOutcome[] {
   const outcomes = inTransaction(db, () => {
     const results = batches.map((batch) => appendOne(db, events, batch))
     events.flush()
@@ -213,7 +209,7 @@ function commitGroup(db: Database, events: EventWriter, batches: EventBatch[]): 
 }
 
 /** In the same transaction, so that after a crash the counts of ingest match the events. */
-function countRequests(db: Database, batches: EventBatch[], outcomes: AppendOutcome[]): void {
+function countRequests(db: SqliteDatabase, batches: EventBatch[], outcomes: AppendOutcome[]): void {
   const counts = new Map<string, IngestCount>()
   let keptSinceMs = 0
   batches.forEach(({ orgId, keyId, receivedAtMs, count }, index) => {
@@ -232,7 +228,7 @@ function countRequests(db: Database, batches: EventBatch[], outcomes: AppendOutc
 }
 
 /** A failure of the whole transaction (a full disk, a failed device) fails every batch. */
-function appendOne(db: Database, events: EventWriter, batch: EventBatch): AppendOutcome {
+function appendOne(db: SqliteDatabase, events: EventWriter, batch: EventBatch): AppendOutcome {
   try {
     return events.append(batch)
   } catch (error) {

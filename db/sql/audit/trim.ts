@@ -1,0 +1,103 @@
+/**
+ * Trims the audit trail for retention: a signed trim moves a chain's start past one of its entries. Readers skip the
+ * rows before it from that commit on. They are deleted in steps, and the triggers allow no other deletion.
+ */
+import { columnsOf, type Database } from '../database.ts'
+import { StoreError } from '../../contract/errors.ts'
+import type { AuditHead, AuditStore, AuditTrim } from '../../contract/store.ts'
+import { genesisHash, positionText } from '../../contract/audit.ts'
+import { appendAudit } from './append.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+
+/** Rows per step, which is as long as ingest waits. */
+const sweepRows = 2_000
+
+/** The entry before a chain's first one. An untrimmed chain begins with position 1. */
+export const untrimmed: AuditHead = { count: 0, hash: genesisHash }
+
+/** By organization. Data of an earlier schema, such as an old backup, has none. */
+export function auditTrims(db: Database): { [orgId: string]: AuditTrim } {
+  if (!columnsOf(db).some(({ table }) => table === 'audit_trim')) return {}
+  const rows = db
+    .query<AuditTrim, []>('SELECT org_id AS orgId, count, hash, at, key, signature FROM audit_trim')
+    .all()
+  return Object.fromEntries(rows.map((trim) => [trim.orgId, trim]))
+}
+
+export function auditTrim(db: Database, orgId: string): AuditTrim | null {
+  return db
+    .query<AuditTrim, [string]>(
+      'SELECT org_id AS orgId, count, hash, at, key, signature FROM audit_trim WHERE org_id = ?',
+    )
+    .get(orgId)
+}
+
+/** Never the newest entry, because the head beside the database is compared with it. */
+export function trimPoint(
+  { db }: ReadContext,
+  { orgId, beforeMs, untilMs }: Parameters<AuditStore['trimPoint']>[0],
+): AuditHead | null {
+  const begun = auditTrim(db, orgId) ?? untrimmed
+  const before = new Date(beforeMs).toISOString()
+  const until = untilMs === undefined ? '9999' : new Date(untilMs).toISOString()
+  const firstStored = db
+    .query<{ position: string }, [string, string, string, string]>(
+      `SELECT position FROM audit_entry WHERE orgId = ? AND position > ? AND occurredAt >= ? AND occurredAt <= ?
+       ORDER BY position LIMIT 1`,
+    )
+    .get(orgId, positionText(begun.count), before, until)
+  const newest = db
+    .query<{ count: number }, [string]>('SELECT count FROM audit_head WHERE org_id = ?')
+    .get(orgId)
+  const end = Math.min(firstStored === null ? Infinity : Number(firstStored.position), newest?.count ?? 0)
+  const last = db
+    .query<{ position: string }, [string, string, string, string]>(
+      `SELECT position FROM audit_entry WHERE orgId = ? AND position > ? AND position < ? AND occurredAt < ?
+       ORDER BY position DESC LIMIT 1`,
+    )
+    .get(orgId, positionText(begun.count), positionText(end), before)
+  const count = Number(last?.position ?? 0)
+  if (count <= begun.count) return null
+  const hash = hashAt(db, orgId, count)
+  return hash === null ? null : { count, hash }
+}
+
+/** Rejects a trim that is not an entry of the chain before its newest. */
+export function trimAudit({ db }: WriteContext, { trim, audit }: Parameters<AuditStore['trim']>[0]): void {
+  const { orgId, count, hash, at, key, signature } = trim
+  const newest = db
+    .query<{ count: number }, [string]>('SELECT count FROM audit_head WHERE org_id = ?')
+    .get(orgId)
+  if (hashAt(db, orgId, count) !== hash || count >= (newest?.count ?? 0)) {
+    throw new StoreError('conflict', `the audit chain of ${orgId} cannot begin after its entry ${count}`)
+  }
+  db.query(
+    `INSERT INTO audit_trim (org_id, count, hash, at, key, signature) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (org_id) DO UPDATE SET
+       count = excluded.count, hash = excluded.hash, at = excluded.at, key = excluded.key,
+       signature = excluded.signature`,
+  ).run(orgId, count, hash, at, key, signature)
+  appendAudit(db, audit)
+}
+
+/** Deletes a bounded number of trimmed rows. */
+export function sweepTrimmed({ db }: WriteContext, orgId: string): { entries: number; done: boolean } {
+  const trim = auditTrim(db, orgId)
+  if (trim === null) return { entries: 0, done: true }
+  const { changes } = db
+    .query(
+      `DELETE FROM audit_entry WHERE rowid IN (
+         SELECT rowid FROM audit_entry WHERE orgId = ? AND position <= ? ORDER BY position LIMIT ?)`,
+    )
+    .run(orgId, positionText(trim.count), sweepRows)
+  return { entries: changes, done: changes < sweepRows }
+}
+
+function hashAt(db: Database, orgId: string, count: number): string | null {
+  const row = db
+    .query<{ hash: string }, [string, string]>(
+      'SELECT hash FROM audit_entry WHERE orgId = ? AND position = ?',
+    )
+    .get(orgId, positionText(count))
+  return row?.hash ?? null
+}

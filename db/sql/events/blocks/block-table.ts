@@ -1,0 +1,308 @@
+/** Blocks in `event_block` and `event_body`: writes and reads them, caches columns, and opens blocks for readers. */
+import {
+  blockChecksum,
+  extra,
+  openBlock,
+  openInflated,
+  packBlock,
+  packBlockColumns,
+  placeOf,
+  seqMax,
+  seqOf,
+  type BlockContent,
+} from './block.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { inflateColumns, type PackedColumns } from './number-columns.ts'
+import { StoreError } from '../../../contract/errors.ts'
+import { joinText, openBodies, openNames, type Bodies, type Names, type Spilled } from './texts.ts'
+import { member } from './fields.ts'
+import type { Database } from '../../database.ts'
+import type { StoredEvent } from '../../../contract/store.ts'
+import type { Clause } from '../index/filter-codes.ts'
+
+/** The position of a block and the times it covers. */
+export interface Zone {
+  place: number
+  events: number
+  minAt: number
+  maxAt: number
+  /** Of its blobs. Zones in a segment's row lack it. */
+  checksum?: number
+}
+
+export function writeBlock(db: Database, place: number, content: BlockContent): Zone {
+  const packed = packBlock(content)
+  db.query(
+    `INSERT INTO event_block (place, events, min_at, max_at, checksum, columns) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (place) DO UPDATE SET events = excluded.events, min_at = excluded.min_at,
+       max_at = excluded.max_at, checksum = excluded.checksum, columns = excluded.columns`,
+  ).run(place, packed.events, packed.minAt, packed.maxAt, blockChecksum(packed), packed.columns)
+  db.query(
+    `INSERT INTO event_body (place, ids, bodies) VALUES (?, ?, ?)
+     ON CONFLICT (place) DO UPDATE SET ids = excluded.ids, bodies = excluded.bodies`,
+  ).run(place, packed.ids, packed.bodies)
+  return { place, events: packed.events, minAt: packed.minAt, maxAt: packed.maxAt }
+}
+
+/** Replaces only the columns of a stored block. */
+export function writeColumns(db: Database, place: number, content: BlockContent, whole: WholeBlock): void {
+  const { columns, minAt, maxAt } = packBlockColumns(content)
+  db.query('UPDATE event_block SET min_at = ?, max_at = ?, checksum = ?, columns = ? WHERE place = ?').run(
+    minAt,
+    maxAt,
+    blockChecksum({ ...whole, columns }),
+    columns,
+    place,
+  )
+}
+
+export interface WholeBlock {
+  columns: Uint8Array
+  ids: Uint8Array
+  bodies: Uint8Array
+}
+
+export function readWholeBlock(db: Database, place: number): WholeBlock | null {
+  return db
+    .query<WholeBlock, [number]>(
+      'SELECT columns, ids, bodies FROM event_block JOIN event_body USING (place) WHERE place = ?',
+    )
+    .get(place)
+}
+
+export function deleteBlock(db: Database, place: number): void {
+  db.query('DELETE FROM event_block WHERE place = ?').run(place)
+  db.query('DELETE FROM event_body WHERE place = ?').run(place)
+}
+
+/**
+ * The zones of an organization's blocks from the one that may hold `fromSeq` to before `untilSeq`, in arrival order.
+ */
+export function zonesBetween(db: Database, org: number, fromSeq: number, untilSeq: number): Zone[] {
+  return db
+    .query<Zone, [number, number]>(
+      `SELECT place, events, min_at AS minAt, max_at AS maxAt, checksum FROM event_block
+       WHERE place >= ? AND place < ? ORDER BY place`,
+    )
+    .all(firstPlace(db, org, fromSeq), placeOf(org, untilSeq))
+}
+
+/** A limited number of zones of an organization's blocks, from a key on. */
+export function zonesFrom(db: Database, org: number, place: number, limit: number): Zone[] {
+  return db
+    .query<Zone, [number, number, number]>(
+      `SELECT place, events, min_at AS minAt, max_at AS maxAt, checksum FROM event_block
+       WHERE place >= ? AND place <= ? ORDER BY place LIMIT ?`,
+    )
+    .all(Math.max(place, placeOf(org, 0)), placeOf(org, seqMax), limit)
+}
+
+/** The key of a block and its number of events. */
+export type BlockSpan = Pick<Zone, 'place' | 'events'>
+
+/** The newest blocks of an organization, newest first. */
+export function newestBlocks(db: Database, org: number, limit: number): BlockSpan[] {
+  return db
+    .query<BlockSpan, [number, number, number]>(
+      'SELECT place, events FROM event_block WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT ?',
+    )
+    .all(placeOf(org, 0), placeOf(org + 1, 0), limit)
+}
+
+export function lastSeqOf(block: BlockSpan | undefined): number {
+  return block === undefined ? 0 : seqOf(block.place) + block.events - 1
+}
+
+/** The newest arrival number of an organization in a reader's snapshot. */
+export function storedLastSeq(db: Database, org: number): number {
+  const floor = db
+    .query<{ last: number }, [number]>('SELECT last_seq AS last FROM event_org WHERE num = ?')
+    .get(org)
+  return Math.max(floor?.last ?? 0, lastSeqOf(newestBlocks(db, org, 1)[0]))
+}
+
+/** The key of the block that holds a seq, or the seq's own key when none does. */
+export function firstPlace(db: Database, org: number, seq: number): number {
+  const place = placeOf(org, seq)
+  const row = db
+    .query<{ place: number; events: number }, [number, number]>(
+      'SELECT place, events FROM event_block WHERE place <= ? AND place >= ? ORDER BY place DESC LIMIT 1',
+    )
+    .get(place, placeOf(org, 0))
+  return row !== null && row.place + row.events > place ? row.place : place
+}
+
+export function readColumns(db: Database, place: number): PackedColumns | null {
+  const blob = columnsBlob(db, place)
+  return blob === null ? null : openBlock(blob)
+}
+
+function columnsBlob(db: Database, place: number): Uint8Array | null {
+  const sql = 'SELECT columns FROM event_block WHERE place = ?'
+  return db.query<{ columns: Uint8Array }, [number]>(sql).get(place)?.columns ?? null
+}
+
+/** The format of event_segment.zones: 4 doubles per block: key, events, minAt, maxAt. */
+export function packZones(zones: readonly Zone[]): Uint8Array {
+  const values = zones.flatMap(({ place, events, minAt, maxAt }) => [place, events, minAt, maxAt])
+  return new Uint8Array(Float64Array.from(values).buffer)
+}
+
+export function readZones(zones: Uint8Array): Zone[] {
+  const values = new Float64Array(zones.buffer, zones.byteOffset, zones.byteLength / 8)
+  const all: Zone[] = []
+  for (let at = 0; at < values.length; at += 4)
+    all.push({ place: values[at]!, events: values[at + 1]!, minAt: values[at + 2]!, maxAt: values[at + 3]! })
+  return all
+}
+
+/** Visits the blocks with arrivals after `afterSeq`, which are the rows from `first` to before `end`. */
+export function* eachBlockAfter(
+  db: Database,
+  org: number,
+  afterSeq: number,
+  visit: (columns: PackedColumns, first: number, end: number) => void,
+): Sliced<void> {
+  for (const zone of zonesBetween(db, org, afterSeq + 1, seqMax)) {
+    if (isSliceOver()) yield
+    const columns = columnsOf(db, zone)
+    if (columns !== null) visit(columns, Math.max(0, afterSeq + 1 - seqOf(zone.place)), columns.rows)
+  }
+}
+
+/*
+ * Readers cache the inflated columns of blocks that no segment index covers, because every filter reads them. A merged
+ * or emptied block has another checksum, so an entry is never stale. Entries are 5 KiB: 4 MiB are 200,000 events, three
+ * times the events without an index.
+ */
+const blocksMax = 768
+
+interface CachedBlock {
+  checksum: number
+  raw: Uint8Array
+}
+
+const caches = new WeakMap<Database, Map<number, CachedBlock>>()
+
+/** Enables the cache on a reader's connection. Other connections may share it. */
+export function cacheColumns(db: Database, sharedWith = db): void {
+  caches.set(db, caches.get(sharedWith) ?? new Map())
+}
+
+/** Null when the block is deleted. */
+export function columnsOf(db: Database, { place, checksum }: Zone): PackedColumns | null {
+  const cache = caches.get(db)
+  if (cache === undefined || checksum === undefined) return readColumns(db, place)
+  const known = cache.get(place)
+  if (known?.checksum === checksum) return openInflated(known.raw)
+  const blob = columnsBlob(db, place)
+  if (blob === null) return null
+  const raw = inflateColumns(blob)
+  cache.delete(place)
+  cache.set(place, { checksum, raw })
+  if (cache.size > blocksMax) cache.delete(cache.keys().next().value!)
+  return openInflated(raw)
+}
+
+/** An open block for readers: matches a filter against its rows, and inflates texts only when they are read. */
+export interface OpenBlock {
+  firstSeq: number
+  rows: number
+  /** occurredAt of a row, ms. */
+  at(row: number): number
+  /** The code of the ingest key that sent a row (`keyCodes`). */
+  key(row: number): number
+  /** When a row arrived, ms. */
+  received(row: number): number
+  /** The code of a field; 0 when it is missing, and for the type of a deleted event. */
+  code(member: number, row: number): number
+  /** Whether a row is an event, not a deleted one, that matches all clauses. */
+  matches(row: number, clauses: readonly Clause[]): boolean
+  event(row: number): StoredEvent
+  /** The codes of a field, one per row. */
+  codes(member: number): Float64Array
+  /** The session as JSON text. */
+  session(row: number): string
+  /** The text of a field whose code is a hash. */
+  hashedText(member: number, row: number): string | null
+}
+
+/** Codes of one clause. With more, such as a prefix of types, reading the rows costs the same. */
+const codesProbedMax = 8
+
+/** Null when the block is deleted, or when its columns show that none of its rows match. */
+export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] = []): OpenBlock | null {
+  const columns = columnsOf(db, zone)
+  if (columns === null || !clauses.every((clause) => mayMatch(columns, clause))) return null
+  const { place } = zone
+  let bodies: Bodies | null = null
+  let names: Names | null = null
+  let spilled: Spilled[] | null = null
+
+  function openedBodies(): Bodies {
+    return (bodies ??= openBodies(blob(db, place, 'bodies'), columns!.rows))
+  }
+
+  function openedNames(): Names {
+    return (names ??= openNames(blob(db, place, 'ids'), columns!.rows))
+  }
+
+  function confirmed(row: number, clause: Clause, code: number): boolean {
+    const texts = clause.hashed.get(code)
+    if (texts === undefined) return true
+    if (clause.member === member.sessionId) return texts.has(JSON.parse(openedNames().session(row)) as string)
+    const text = hashedText(clause.member, row)
+    return text !== null && texts.has(text)
+  }
+
+  function hashedText(index: number, row: number): string | null {
+    spilled ??= openedBodies().spilled()
+    return spilled.find(([at, of]) => at === row && of === index)?.[2] ?? null
+  }
+
+  return {
+    firstSeq: seqOf(place),
+    rows: columns.rows,
+    at: (row) => columns.value(extra.at, row),
+    key: (row) => columns.value(extra.key, row),
+    received: (row) => columns.value(extra.received, row),
+    code: (index, row) => columns.value(index, row),
+    matches(row, clauses) {
+      if (columns.value(member.type, row) === 0) return false
+      for (const clause of clauses) {
+        const code = columns.value(clause.member, row)
+        if (!clause.codes.has(code) || (clause.hashed.size > 0 && !confirmed(row, clause, code))) return false
+      }
+      return true
+    },
+    codes: (index) => columns.column(index),
+    session: (row) => openedNames().session(row),
+    hashedText,
+    event(row) {
+      const split = {
+        text: openedBodies().text(row),
+        idAt: columns.value(extra.idAt, row),
+        sessionAt: columns.value(extra.sessionAt, row),
+      }
+      return {
+        seq: seqOf(place) + row,
+        occurredAtMs: columns.value(extra.at, row),
+        receivedAtMs: columns.value(extra.received, row),
+        json: joinText(split, openedNames().id(row), openedNames().session(row)),
+      }
+    },
+  }
+}
+
+function mayMatch(columns: PackedColumns, { member: index, codes }: Clause): boolean {
+  if (codes.size > codesProbedMax) return true
+  for (const code of codes) if (columns.holds(index, code)) return true
+  return false
+}
+
+function blob(db: Database, place: number, name: 'ids' | 'bodies'): Uint8Array {
+  const sql = name === 'ids' ? 'SELECT ids AS blob FROM event_body' : 'SELECT bodies AS blob FROM event_body'
+  const row = db.query<{ blob: Uint8Array }, [number]>(`${sql} WHERE place = ?`).get(place)
+  if (row === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
+  return row.blob
+}

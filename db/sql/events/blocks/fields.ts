@@ -1,0 +1,100 @@
+/** Fields that are stored as numbers, their codes, the texts of the codes, and agents: one code for three fields. */
+import { eventFields, type EventField } from '../../../contract/event-fields.ts'
+import type { AgentNames, CountedName } from '../../../contract/store.ts'
+import type { Database } from '../../database.ts'
+
+/**
+ * Every text becomes a code: 0 is "missing", 1 to 2^31 - 1 are interned in `event_term`, hashes start at 2^31. A field
+ * is hashed from the start when its `termsMax` is 0, otherwise when its organization has used up its terms. Hashes can
+ * collide, so a match is confirmed against the stored text (texts.ts).
+ */
+export const members: readonly EventField[] = eventFields
+
+export const member = Object.fromEntries(eventFields.map(({ name, number }) => [name, number])) as {
+  [name in (typeof eventFields)[number]['name']]: number
+}
+
+/** Vendor, name and purpose together, stored as one more field so that agents are counted by vendor. */
+export const agentField = 22
+
+/** The field with a number; undefined for columns without a field. */
+export function fieldAt(number: number): EventField | undefined {
+  return byNumber.get(number)
+}
+
+const byNumber = new Map(members.map((field) => [field.number, field]))
+
+/** Fields beyond whose `termsMax` an event is rejected rather than hashed (contract §4). */
+export const guardRails = ['type', 'outcome', 'siteId'] as const
+
+const hashBit = 2 ** 31
+
+/** The code of every value beyond its field's limit, so that hostile texts cannot make rollups grow. */
+export const otherCode = hashBit
+
+export function isHash(code: number): boolean {
+  return code >= hashBit
+}
+
+/** The code of a text that is not interned. `seed` is the store's. */
+export function hashCode(text: string, seed: number): number {
+  return hashBit + (Bun.hash.xxHash32(text, seed) >>> 1)
+}
+
+/** The texts of a field's codes, for readers. */
+export function termTexts(db: Database, org: number, index: number): Map<number, string> {
+  const rows = db
+    .query<{ code: number; text: string }, [number, number]>(
+      'SELECT code, text FROM event_term WHERE org = ? AND member = ?',
+    )
+    .all(org, index)
+  return new Map(rows.map(({ code, text }) => [code, text]))
+}
+
+/*
+ * The code of an agent is that of a term "vendor name purpose": the three codes, 0 for a missing one, `beyond` for one
+ * past its limit. These terms have a limit too, so hostile texts cannot create unlimited combinations.
+ */
+const beyond = '*'
+
+interface Agent {
+  vendor: number // otherCode: past its limit
+  name: number
+  purpose: number
+}
+
+export function agentText(vendor: number, name: number, purpose: number): string {
+  const part = (code: number): string => (isHash(code) ? beyond : String(code))
+  return `${part(vendor)} ${part(name)} ${part(purpose)}`
+}
+
+/** The agents of an organization by code. */
+export function agentsByCode(db: Database, org: number): Map<number, Agent> {
+  const agents = new Map<number, Agent>()
+  for (const [code, text] of termTexts(db, org, agentField)) {
+    const [vendor, name, purpose] = text
+      .split(' ')
+      .map((part) => (part === beyond ? otherCode : Number(part))) as [number, number, number]
+    agents.set(code, { vendor, name, purpose })
+  }
+  return agents
+}
+
+/** The names of an organization's agents, by code. */
+export function agentNames(db: Database, org: number): (code: number) => AgentNames {
+  const agents = agentsByCode(db, org)
+  const texts = {
+    vendor: termTexts(db, org, member.vendor),
+    name: termTexts(db, org, member.name),
+    purpose: termTexts(db, org, member.purpose),
+  }
+  const others: Agent = { vendor: otherCode, name: otherCode, purpose: otherCode }
+  return (code) => {
+    const agent = agents.get(code) ?? others
+    const named = (field: keyof Agent): CountedName => {
+      if (agent[field] === 0) return 'missing'
+      return agent[field] === otherCode ? 'other' : { name: texts[field].get(agent[field]) ?? '' }
+    }
+    return { vendor: named('vendor'), name: named('name'), purpose: named('purpose') }
+  }
+}

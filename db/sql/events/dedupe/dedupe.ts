@@ -1,0 +1,274 @@
+/** Exact dedupe as a log-structured tree: memory table, Bloom filter, sorted runs, then the stored id. */
+import {
+  type IdFilter,
+  type RunSpan,
+  chunkOf,
+  chunksPerRun,
+  idFilter,
+  newRunBits,
+  packEntry,
+  runIds,
+  runLookup,
+} from './id-run.ts'
+import { placeOf, seqOf } from '../blocks/block.ts'
+import type { Database } from '../../database.ts'
+
+export interface Dedupe {
+  /** Whether the organization has an event of this fingerprint whose seq `confirm` accepts. */
+  isKnown(org: number, fingerprint: number, confirm: (seq: number) => boolean): boolean
+  add(org: number, seq: number, fingerprint: number): void
+  /** Inside the transaction that stores `events` new ones: writes its share of a run. */
+  step(events: number): void
+  /** Runs were deleted in a committed transaction. */
+  drop(runs: readonly number[]): void
+  /** Reads the state of the tables again. `unflushed` returns the ids after an organization's last run. */
+  load(unflushed: (flushedSeq: ReadonlyMap<number, number>, add: Dedupe['add']) => void): void
+}
+
+/** A run is written while this share of the next one arrives. */
+const freezePart = 0.25
+
+export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Dedupe {
+  const lookup = runLookup(db)
+  const filter = idFilter()
+  const filtered = new Set<number>() // runs that are in the filter
+  let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
+  let nextRun = 0
+  let table = idTable(idsPerRun)
+  let spare: IdTable | null = null // replaces the table while that is written
+  let freezing: Freezing | null = null
+
+  const add: Dedupe['add'] = (org, seq, fingerprint) => table.add(org, seq, fingerprint)
+
+  return {
+    isKnown(org, fingerprint, confirm) {
+      const base = placeOf(org, 0)
+      const here = (place: number) => place - seqOf(place) === base && confirm(seqOf(place))
+      if (table.find(fingerprint, here)) return true
+      if (freezing !== null && freezing.table.find(fingerprint, here)) return true
+      const runs = firstSeqs.get(org)
+      if (runs === undefined) return false
+      return filter.some(fingerprint, (run) => {
+        const firstSeq = runs.get(run)
+        return firstSeq !== undefined && lookup(run, firstSeq, fingerprint, confirm)
+      })
+    },
+    add,
+    step(events) {
+      if (freezing === null && table.size() >= idsPerRun) {
+        freezing = freeze(nextRun++, table)
+        table = spare ?? idTable(idsPerRun)
+        spare = null
+      }
+      if (freezing === null) return
+      const chunks = Math.ceil((events * chunksPerRun) / (idsPerRun * part))
+      const last = Math.min(chunksPerRun, freezing.nextChunk + chunks)
+      while (freezing.nextChunk < last) writeChunk(db, freezing, filter)
+      if (last < chunksPerRun) return
+      finishRun(db, freezing)
+      filtered.add(freezing.run)
+      for (const span of freezing.table.spans().values()) addSpan(firstSeqs, freezing.run, span)
+      spare = freezing.table
+      spare.clear()
+      freezing = null
+    },
+    drop(runs) {
+      for (const run of runs) {
+        filter.drop(run)
+        filtered.delete(run)
+      }
+      firstSeqs = new Map()
+      for (const span of readSpans(db)) addSpan(firstSeqs, span.run, span)
+    },
+    load(unflushed) {
+      firstSeqs = new Map()
+      freezing = null
+      table.clear()
+      nextRun = 0
+      const flushed = new Map<number, number>()
+      for (const span of readSpans(db)) {
+        addSpan(firstSeqs, span.run, span)
+        flushed.set(span.org, Math.max(span.lastSeq, flushed.get(span.org) ?? 0))
+        nextRun = Math.max(nextRun, span.run + 1)
+        if (filtered.has(span.run)) continue
+        filter.load(span.run, readBits(db, span.run))
+        filtered.add(span.run)
+      }
+      unflushed(flushed, add)
+    },
+  }
+}
+
+function addSpan(firstSeqs: Map<number, Map<number, number>>, run: number, { org, firstSeq }: RunSpan): void {
+  const runs = firstSeqs.get(org) ?? new Map<number, number>()
+  firstSeqs.set(org, runs.set(run, firstSeq))
+}
+
+function readSpans(db: Database): (RunSpan & { run: number })[] {
+  return db
+    .query<RunSpan & { run: number }, []>(
+      'SELECT run, org, first_seq AS firstSeq, last_seq AS lastSeq FROM event_id_run ORDER BY run',
+    )
+    .all()
+}
+
+/** A full memory table that is being written as an id run, some chunks per commit. */
+interface Freezing {
+  run: number
+  table: IdTable
+  nextChunk: number
+  bits: Uint32Array<ArrayBuffer>
+}
+
+function freeze(run: number, table: IdTable): Freezing {
+  return { run, table, nextChunk: 0, bits: newRunBits() }
+}
+
+function orgOf(place: number): number {
+  return (place - seqOf(place)) / placeOf(1, 0)
+}
+
+/** Writes the next chunk, inside a transaction. */
+function writeChunk(db: Database, frozen: Freezing, filter: IdFilter): void {
+  const { run, table, nextChunk, bits } = frozen
+  const spans = table.spans()
+  const entries: number[] = []
+  table.chunk(nextChunk, (fingerprint, place) => {
+    entries.push(fingerprint, seqOf(place) - spans.get(orgOf(place))!.firstSeq)
+    filter.add(run, bits, fingerprint)
+  })
+  const words = new Uint32Array(entries.length)
+  for (let at = 0; at < entries.length; at += 2) packEntry(words, at / 2, entries[at]!, entries[at + 1]!)
+  db.query('INSERT OR REPLACE INTO event_id_chunk (chunk, entries) VALUES (?, ?)').run(
+    run * chunksPerRun + nextChunk,
+    new Uint8Array(words.buffer),
+  )
+  frozen.nextChunk++
+}
+
+/** Writes the spans and the filter, which make the run valid. */
+function finishRun(db: Database, { run, table, bits }: Freezing): void {
+  const insert = db.query('INSERT INTO event_id_run (run, org, first_seq, last_seq) VALUES (?, ?, ?, ?)')
+  for (const { org, firstSeq, lastSeq } of table.spans().values()) insert.run(run, org, firstSeq, lastSeq)
+  db.query('INSERT OR REPLACE INTO event_id_filter (run, bits) VALUES (?, ?)').run(
+    run,
+    new Uint8Array(bits.buffer),
+  )
+}
+
+export function readBits(db: Database, run: number): Uint32Array {
+  const row = db
+    .query<{ bits: Uint8Array }, [number]>('SELECT bits FROM event_id_filter WHERE run = ?')
+    .get(run)
+  if (row === null) throw new Error(`the filter of id run ${run} is missing`)
+  return new Uint32Array(row.bits.buffer, row.bits.byteOffset, row.bits.byteLength / 4)
+}
+
+/** The memory table of dedupe: the position of every event that is not in an id run yet, by fingerprint. */
+const empty = -1
+const fingerprintSpan = 2 ** 53
+
+interface IdTable {
+  size(): number
+  add(org: number, seq: number, fingerprint: number): void
+  /** Whether `confirm` accepts the position of any entry with the fingerprint. */
+  find(fingerprint: number, confirm: (place: number) => boolean): boolean
+  /** The arrivals per organization in the table, each a range without a gap. */
+  spans(): ReadonlyMap<number, RunSpan>
+  /** Every entry for one chunk of the later run. */
+  chunk(chunk: number, visit: (fingerprint: number, place: number) => void): void
+  /** Empties the table and shrinks it to its first size. */
+  clear(): void
+}
+
+/**
+ * Open addressing over typed arrays: much faster and smaller than a Map. Equal keys may repeat. Slots follow the upper
+ * bits of a fingerprint, as chunks do, so that a table is written as a run without sorting, which blocked every append
+ * for 90 ms.
+ */
+export function idTable(entriesExpected: number): IdTable {
+  let slots = chunksPerRun
+  while (slots < entriesExpected * 2) slots *= 2
+  const slotsMin = slots
+  let keys = new Float64Array(slots).fill(empty)
+  let places = new Float64Array(slots)
+  let size = 0
+  let width = fingerprintSpan / slots // fingerprints per slot
+  const spans = spansByOrg()
+
+  function put(fingerprint: number, place: number): void {
+    const mask = slots - 1
+    let slot = Math.floor(fingerprint / width)
+    while (keys[slot] !== empty) slot = (slot + 1) & mask
+    keys[slot] = fingerprint
+    places[slot] = place
+  }
+
+  function setSlots(count: number): void {
+    slots = count
+    width = fingerprintSpan / slots
+    keys = new Float64Array(slots).fill(empty)
+    places = new Float64Array(slots)
+  }
+
+  function grow(): void {
+    const oldKeys = keys
+    const oldPlaces = places
+    setSlots(slots * 2)
+    for (let slot = 0; slot < oldKeys.length; slot++) {
+      if (oldKeys[slot] !== empty) put(oldKeys[slot]!, oldPlaces[slot]!)
+    }
+  }
+
+  return {
+    size: () => size,
+    spans: spans.all,
+    add(org, seq, fingerprint) {
+      if (size * 5 > slots * 3) grow()
+      put(fingerprint, placeOf(org, seq))
+      size++
+      spans.note(org, seq)
+    },
+    find(fingerprint, confirm) {
+      const mask = slots - 1
+      for (let slot = Math.floor(fingerprint / width); keys[slot] !== empty; slot = (slot + 1) & mask) {
+        if (keys[slot] === fingerprint && confirm(places[slot]!)) return true
+      }
+      return false
+    },
+    chunk(chunk, visit) {
+      const mask = slots - 1
+      const perChunk = slots / chunksPerRun
+      const first = chunk * perChunk
+      // An entry whose slot was taken is in a later slot, but never after an empty one.
+      for (let at = first; at < first + perChunk || keys[at & mask] !== empty; at++) {
+        const key = keys[at & mask]!
+        if (key !== empty && chunkOf(key) === chunk) visit(key, places[at & mask]!)
+      }
+    },
+    clear() {
+      if (slots > slotsMin) setSlots(slotsMin)
+      else keys.fill(empty)
+      size = 0
+      spans.clear()
+    },
+  }
+}
+
+function spansByOrg() {
+  let all = new Map<number, RunSpan>()
+  let last: RunSpan | undefined // usually also the span of the next one
+  return {
+    all: () => all,
+    note(org: number, seq: number): void {
+      if (last?.org !== org) last = all.get(org)
+      if (last === undefined) all.set(org, (last = { org, firstSeq: seq, lastSeq: seq }))
+      else if (seq < last.firstSeq) last.firstSeq = seq
+      else if (seq > last.lastSeq) last.lastSeq = seq
+    },
+    clear(): void {
+      all = new Map()
+      last = undefined
+    },
+  }
+}

@@ -1,0 +1,104 @@
+/** The 53-bit fingerprint of an event id, the mark that replaces an erased id, and the stored ids that confirm both. */
+import { StoreError } from '../../../contract/errors.ts'
+import { hasId, openIdFrame, type IdFrame } from '../blocks/texts.ts'
+import { placeOf } from '../blocks/block.ts'
+import type { Database } from '../../database.ts'
+
+/** The secret of the store that seeds its hashes. */
+interface Seed {
+  ids: bigint // 64 bits, for fingerprints
+  values: number // 32 bits, for hashed values
+  erased: Uint8Array // 32 bytes, for the hashes of erased ids
+}
+
+export function readSeed(db: Database): Seed {
+  const row = db.query<{ seed: Uint8Array }, []>('SELECT seed FROM event_seed').get()
+  if (row?.seed.byteLength !== 40) throw new StoreError('corrupt', 'the seed of the event hashes is missing')
+  const view = new DataView(row.seed.buffer, row.seed.byteOffset, 8)
+  return { ids: view.getBigUint64(0, true), values: view.getUint32(0, true), erased: row.seed.slice(8) }
+}
+
+/**
+ * Seeded with a secret of the store, so that nobody outside can create ids that collide. A collision costs one read,
+ * because every hit is confirmed against the id. `bits` is smaller only in tests that need collisions.
+ */
+export function fingerprints(seed: bigint, bits = 53): (org: number, id: string) => number {
+  const seeds: bigint[] = []
+  const drop = BigInt(64 - bits)
+  return (org, id) => {
+    const orgSeed = (seeds[org] ??= Bun.hash.wyhash(`${org}`, seed) as bigint)
+    return Number((Bun.hash.wyhash(id, orgSeed) as bigint) >> drop)
+  }
+}
+
+/*
+ * `#fingerprint hash`: the fingerprint finds the position after a restart, and the hash, an HMAC-SHA256 with a secret
+ * of the store, decides. No id looks like this, because ids are JSON texts and begin with a quote.
+ */
+const hashBytes = 16
+
+export type EraseMark = (org: number, id: string) => string
+
+export function eraseMarks(key: Uint8Array, fingerprint: (org: number, id: string) => number): EraseMark {
+  return (org, id) => {
+    const hash = new Bun.CryptoHasher('sha256', key).update(`${org} ${id}`).digest().subarray(0, hashBytes)
+    return `#${fingerprint(org, id)} ${hash.toString('base64url')}`
+  }
+}
+
+/** The fingerprint of an id, also of an erased one; null for a deleted one. */
+export function fingerprintOf(text: string, fingerprint: (id: string) => number): number | null {
+  if (text.startsWith('#')) return Number(text.slice(1, text.indexOf(' ')))
+  return text === removedId ? null : fingerprint(text)
+}
+
+/** Replaces the id of a deleted event that may be sent again. */
+export const removedId = '""'
+
+/** Open frames of ids, about 3 KB each: a resent batch reads the same few repeatedly. */
+const cachedMax = 64
+
+interface CachedIds {
+  first: number // block keys
+  last: number
+  ids: IdFrame
+}
+
+export interface StoredIds {
+  has(org: number, seq: number, id: string): boolean
+  /** Blocks were merged, deleted or rolled back. */
+  forget(): void
+}
+
+/** A resend of an erased event is recognized by the mark that replaced its id. */
+export function storedIds(db: Database, mark: EraseMark): StoredIds {
+  let cached: CachedIds[] = []
+  let next = 0
+  // The ids show how many events the block has, which saves a read of `event_block`.
+  const read = db.query<{ place: number; ids: Uint8Array }, [number, number]>(
+    'SELECT place, ids FROM event_body WHERE place <= ? AND place >= ? ORDER BY place DESC LIMIT 1',
+  )
+
+  function load(org: number, place: number): CachedIds | null {
+    const row = read.get(place, placeOf(org, 0))
+    const ids = row === null ? null : openIdFrame(row.ids, place - row.place)
+    if (row === null || ids === null) return null
+    const first = row.place + ids.firstRow
+    const entry = { first, last: first + ids.rows - 1, ids }
+    cached[next] = entry
+    next = (next + 1) % cachedMax
+    return entry
+  }
+
+  return {
+    has(org, seq, id) {
+      const place = placeOf(org, seq)
+      const entry = cached.find(({ first, last }) => first <= place && place <= last) ?? load(org, place)
+      return entry !== null && (hasId(entry.ids, id) || hasId(entry.ids, mark(org, id)))
+    },
+    forget() {
+      cached = []
+      next = 0
+    },
+  }
+}

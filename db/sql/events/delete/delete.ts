@@ -1,0 +1,157 @@
+/** The writer's deleting verbs: what they delete, and what each removes from the writer's memory. */
+import { StoreError } from '../../../contract/errors.ts'
+import { blankRows, eraseEvents, matchingRows } from './erase.ts'
+import { dropUnusedRuns, expireBlocks, type StepBounds } from './expire.ts'
+import { filterClauses } from '../index/filter-codes.ts'
+import { fold, takeFromRollups } from '../rollups/fold.ts'
+import { noteRewrite } from '../rollups/hours.ts'
+import { member } from '../blocks/fields.ts'
+import { rollupCounts } from '../rollups/counts.ts'
+import { placeOf } from '../blocks/block.ts'
+import type { Database } from '../../database.ts'
+import type { EventWriter } from '../engine.ts'
+import type { Dedupe } from '../dedupe/dedupe.ts'
+import type { EraseMark, StoredIds } from '../dedupe/fingerprints.ts'
+import type { OrgState, Orgs } from '../write/org-state.ts'
+import type { Sealer } from '../index/seal.ts'
+
+/** One step of retention takes 20 to 50 ms: a block 0.2 to 0.4 ms, a rollup row 5 to 10 µs. */
+const stepBounds: StepBounds = { blocksMax: 64, rollupRowsMax: 4_096 }
+
+/** Erasing rows packs a block again, which takes as long as deleting this many. */
+const erasedBlockCosts = 4
+
+export interface TakeAway extends Pick<
+  EventWriter,
+  'removeSite' | 'removeOrg' | 'expire' | 'erase' | 'committed'
+> {
+  undone(): void
+}
+
+interface Memory {
+  orgs: Orgs
+  ids: StoredIds
+  seal: Sealer
+  known: Dedupe
+  mark: EraseMark
+  hashSeed: number
+}
+
+/** These verbs run in their own transaction, between groups, so nothing is staged. */
+export function deletions(
+  db: Database,
+  { orgs, ids, seal, known, mark, hashSeed }: Memory,
+  bounds = stepBounds,
+): TakeAway {
+  let runs: number[] = [] // deleted by the open transaction
+
+  /** So that only rollup rows change, and no count in memory. */
+  function folded(orgId: string): OrgState {
+    const org = orgs.of(orgId)
+    if (org.foldedSeq < org.storedSeq) fold(db, org)
+    return org
+  }
+
+  function forget(): void {
+    ids.forget()
+    seal.forget()
+    orgs.forget()
+  }
+
+  return {
+    removeSite(orgId, siteId) {
+      const removed = removeSiteEvents(db, folded(orgId), siteId)
+      forget()
+      return removed
+    },
+    erase({ orgId, sessionIds, subjects }, range) {
+      const org = folded(orgId)
+      const { after, until } = range ?? { after: 0, until: org.storedSeq }
+      const clauses = filterClauses(db, org.num, hashSeed, { sessionIds, subjects })
+      if (clauses.length === 0) throw new StoreError('internal', 'an erasure names no session and no subject')
+      const blocksMax = Math.ceil(bounds.blocksMax / erasedBlockCosts)
+      const erased = eraseEvents(db, org, { ...bounds, clauses, after, until, blocksMax }, mark)
+      if (erased.events > 0) ids.forget() // blocks keep their keys, so memory stays valid
+      return erased
+    },
+    removeOrg(orgId) {
+      runs = removeOrgEvents(db, orgs.of(orgId))
+      forget()
+    },
+    expire({ orgId, small = false, ...limit }) {
+      const org = folded(orgId)
+      const expired = expireBlocks(db, org, limit, small ? { ...bounds, blocksMax: 1 } : bounds)
+      runs = expired.runs
+      if (expired.events > 0) forget()
+      return { events: expired.events, done: expired.done }
+    },
+    committed() {
+      if (runs.length > 0) known.drop(runs)
+      runs = []
+    },
+    undone() {
+      runs = []
+    },
+  }
+}
+
+/** The organization's rollups must be folded. */
+function removeSiteEvents(db: Database, org: OrgState, siteId: string): number {
+  const term = db
+    .query<{ code: number }, [number, number, string]>(
+      'SELECT code FROM event_term WHERE org = ? AND member = ? AND text = ?',
+    )
+    .get(org.num, member.siteId, siteId)
+  if (term === null) return 0
+  const gone = rollupCounts()
+  const ofSite = {
+    member: member.siteId,
+    codes: new Set([term.code]),
+    hashed: new Map<number, Set<string>>(),
+  }
+  let removed = 0
+  for (const found of matchingRows(db, org.num, [ofSite])) {
+    blankRows(db, found, gone, null)
+    removed += found.rows.length
+  }
+  takeFromRollups(db, org.num, gone)
+  forgetTerm(db, org.num, siteId, term.code)
+  noteRewrite(db, org.num)
+  db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
+  return removed
+}
+
+/** Frees the site's place within the organization's limit, unless rollups of expired events still name it. */
+function forgetTerm(db: Database, org: number, siteId: string, code: number): void {
+  const named = db.query('SELECT 1 FROM rollup_metric WHERE org = ? AND site = ? LIMIT 1').get(org, code)
+  if (named !== null) return
+  const sql = 'DELETE FROM event_term WHERE org = ? AND member = ? AND text = ?'
+  db.query(sql).run(org, member.siteId, siteId)
+}
+
+/** Deletes everything of an organization from the event tables except its number and its last seq. */
+const tables = [
+  'event_term',
+  'event_segment',
+  'event_posting',
+  'event_posting_rest',
+  'event_posting_filter',
+  'event_type_total',
+  'event_id_run',
+  'rollup_metric',
+  'rollup_value',
+] as const
+
+/** Inside a transaction. Returns the id runs that no organization needs. */
+function removeOrgEvents(db: Database, org: OrgState): number[] {
+  for (const table of ['event_block', 'event_body']) {
+    db.query(`DELETE FROM ${table} WHERE place >= ? AND place < ?`).run(
+      placeOf(org.num, 0),
+      placeOf(org.num + 1, 0),
+    )
+  }
+  for (const table of tables) db.query(`DELETE FROM ${table} WHERE org = ?`).run(org.num)
+  noteRewrite(db, org.num)
+  db.query('UPDATE event_org SET last_seq = ?1, folded_seq = ?1 WHERE num = ?2').run(org.storedSeq, org.num)
+  return dropUnusedRuns(db)
+}

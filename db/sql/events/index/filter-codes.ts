@@ -1,0 +1,69 @@
+/** Translates the texts of an event filter to the codes in blocks and segment indexes. */
+import type { Database } from '../../database.ts'
+import { filterableFields } from '../../../contract/event-fields.ts'
+import type { EventFilter } from '../../../contract/store.ts'
+import { extra } from '../blocks/block.ts'
+import { hashCode, member, fieldAt } from '../blocks/fields.ts'
+
+/** One field of the filter: its code must be among these, and a hash must then be confirmed. */
+export interface Clause {
+  member: number
+  codes: ReadonlySet<number>
+  hashed: ReadonlyMap<number, ReadonlySet<string>> // hash -> the texts of the filter that have it
+}
+
+/** The clauses of a filter, all of which must match. One without codes means that nothing matches. */
+export function filterClauses(db: Database, org: number, hashSeed: number, filter: EventFilter): Clause[] {
+  return filterableFields.flatMap(({ filter: list, number }) => {
+    const texts = filter[list]
+    if (texts === undefined || texts.length === 0) return []
+    return [fieldClause(db, org, hashSeed, number, texts)]
+  })
+}
+
+/** The field must have one of the texts; '' matches a missing one. */
+export function fieldClause(
+  db: Database,
+  org: number,
+  hashSeed: number,
+  index: number,
+  texts: string[],
+): Clause {
+  const codes = new Set<number>()
+  const hashed = new Map<number, Set<string>>()
+  for (const text of texts) {
+    if (text === '') codes.add(0)
+    else if (index === member.type && text.endsWith('.*')) addPrefix(db, org, text.slice(0, -1), codes)
+    else {
+      const code = termCode(db, org, index, text) ?? hashCode(text, hashSeed)
+      if (fieldAt(index)!.termsMax > 0 && termCode(db, org, index, text) !== null) codes.add(code)
+      else hashed.set(code, (hashed.get(code) ?? new Set()).add(text))
+    }
+  }
+  for (const code of hashed.keys()) codes.add(code)
+  return { member: index, codes, hashed }
+}
+
+/** The codes of ingest keys; none for a key that never sent an event. */
+export function keyCodes(db: Database, org: number, hashSeed: number, keys: readonly string[]): Set<number> {
+  return new Set(keys.map((key) => termCode(db, org, extra.key, key) ?? hashCode(key, hashSeed)))
+}
+
+function termCode(db: Database, org: number, index: number, text: string): number | null {
+  const row = db
+    .query<{ code: number }, [number, number, string]>(
+      'SELECT code FROM event_term WHERE org = ? AND member = ? AND text = ?',
+    )
+    .get(org, index, text)
+  return row?.code ?? null
+}
+
+/** Types that start with `prefix`, which ends in a dot. */
+function addPrefix(db: Database, org: number, prefix: string, codes: Set<number>): void {
+  const rows = db
+    .query<{ text: string; code: number }, [number, number]>(
+      'SELECT text, code FROM event_term WHERE org = ? AND member = ?',
+    )
+    .all(org, member.type)
+  for (const { text, code } of rows) if (text.startsWith(prefix)) codes.add(code)
+}

@@ -1,0 +1,151 @@
+/** Seals full segments: builds their index one field at a time, in steps during later commits. */
+import type { Database } from '../../database.ts'
+import { indexVersion } from '../../../contract/event-fields.ts'
+import { packZones, readColumns, zonesBetween, type Zone } from '../blocks/block-table.ts'
+import { members } from '../blocks/fields.ts'
+import type { OrgState } from '../write/org-state.ts'
+import { segmentEvents, segmentOf, seqOf } from '../blocks/block.ts'
+import { codesInSegment, filteredFields, writeFilter, writePostings } from './posting.ts'
+
+/*
+ * A segment's row is written last, in the transaction that raises event_org.segments. Readers use the index of a
+ * segment only when both exist. Work that a crash interrupted is repeated and writes the same rows.
+ */
+interface Sealing {
+  org: OrgState
+  segment: number
+  zones: Zone[]
+  columns: Uint32Array[] // codes of the indexed fields, by position in the segment
+  nextZone: number // the next one whose columns are read
+  nextMember: number // index into `indexed`
+}
+
+/** Fields that a filter can name. */
+const indexed = members.flatMap(({ filter, number }) => (filter === null ? [] : [number]))
+
+/** Reading the blocks of a whole segment takes as long as four commits. */
+const readSteps = 8
+const stepsPerSegment = readSteps + indexed.length + 2
+
+export interface Sealer {
+  /** Inside the transaction that stores `events` new ones of the organization. */
+  step(org: OrgState, events: number): void
+  isDue(org: OrgState): boolean
+  /** Does all due work. */
+  finish(org: OrgState): void
+  /** The organization whose segment is half built. */
+  current(): OrgState | null
+  forget(): void
+}
+
+export function sealer(db: Database): Sealer {
+  let sealing: Sealing | null = null
+
+  function isDue(org: OrgState): boolean {
+    return segmentOf(org.storedSeq + 1) > org.segments
+  }
+
+  /** Whether any work was due. */
+  function once(org: OrgState): boolean {
+    if (sealing === null) {
+      if (!isDue(org)) return false
+      sealing = begin(db, org)
+    } else if (sealing.nextZone < sealing.zones.length) {
+      readZones(db, sealing)
+    } else if (sealing.nextMember < indexed.length) {
+      const at = { org: sealing.org.num, segment: sealing.segment, member: indexed[sealing.nextMember]! }
+      writePostings(db, at, sealing.columns[sealing.nextMember]!, segmentEvents)
+      sealing.nextMember++
+    } else {
+      end(db, sealing)
+      sealing = null
+    }
+    return true
+  }
+
+  return {
+    step(org, events) {
+      let steps = Math.ceil((events * 2 * stepsPerSegment) / segmentEvents)
+      while (steps-- > 0 && once(sealing?.org ?? org));
+    },
+    isDue,
+    finish(org) {
+      while (isDue(org)) once(sealing?.org ?? org)
+    },
+    current: () => sealing?.org ?? null,
+    forget() {
+      sealing = null
+    },
+  }
+}
+
+function begin(db: Database, org: OrgState): Sealing {
+  const segment = org.segments
+  const first = segment * segmentEvents
+  const zones = zonesBetween(db, org.num, first, first + segmentEvents)
+  const columns = indexed.map(() => new Uint32Array(segmentEvents))
+  return { org, segment, zones, columns, nextZone: 0, nextMember: 0 }
+}
+
+function readZones(db: Database, sealing: Sealing): void {
+  const { segment, zones, columns, nextZone } = sealing
+  sealing.nextZone += Math.ceil(zones.length / readSteps)
+  for (const { place, events } of zones.slice(nextZone, sealing.nextZone)) {
+    const block = readColumns(db, place)
+    if (block === null) throw new Error(`block ${place} is missing`)
+    const start = seqOf(place) - segment * segmentEvents
+    indexed.forEach((member, index) => columns[index]!.set(block.column(member).subarray(0, events), start))
+  }
+}
+
+function end(db: Database, { org, segment, zones }: Sealing): void {
+  const minAt = zones.reduce((low, zone) => Math.min(low, zone.minAt), Infinity)
+  const maxAt = zones.reduce((high, zone) => Math.max(high, zone.maxAt), -Infinity)
+  if (zones.length > 0) {
+    db.query(
+      `INSERT INTO event_segment (org, segment, min_at, max_at, zones, index_version) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (org, segment) DO UPDATE SET min_at = excluded.min_at, max_at = excluded.max_at,
+         zones = excluded.zones, index_version = excluded.index_version`,
+    ).run(org.num, segment, minAt, maxAt, packZones(zones), indexVersion)
+  }
+  db.query('UPDATE event_org SET segments = ? WHERE num = ?').run(segment + 1, org.num)
+  org.segments = segment + 1
+}
+
+/** Filters per step; a few milliseconds. */
+const stepFilters = 4
+
+interface FilterBackfill {
+  isDue(): boolean
+  /** Inside a transaction: builds the filters of a few segments that an earlier schema sealed without them. */
+  step(): void
+  /** A transaction was rolled back, so missing filters are looked up again. */
+  forget(): void
+}
+
+type Lacking = { org: number; segment: number; member: number }
+
+export function filterBackfill(db: Database): FilterBackfill {
+  let lacking = lackingFilters(db)
+  return {
+    isDue: () => lacking.length > 0,
+    step() {
+      for (const at of lacking.splice(0, stepFilters)) {
+        const codes = codesInSegment(db, at)
+        if (codes.length > 0) writeFilter(db, at, codes, codes.length) // none: retention deleted the segment first
+      }
+    },
+    forget() {
+      lacking = lackingFilters(db)
+    },
+  }
+}
+
+function lackingFilters(db: Database): Lacking[] {
+  const find = db.query<Lacking, [number]>(
+    `SELECT org, segment, ?1 AS member FROM event_segment AS sealed WHERE NOT EXISTS (
+       SELECT 1 FROM event_posting_filter AS filter
+       WHERE filter.org = sealed.org AND filter.segment = sealed.segment AND filter.member = ?1)`,
+  )
+  return filteredFields.flatMap((member) => find.all(member))
+}

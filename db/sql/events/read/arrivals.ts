@@ -1,0 +1,86 @@
+/** Reads events in arrival order: the tail that live streams and webhooks follow, and counts of a range. */
+import { readBlock, storedLastSeq } from '../blocks/block-table.ts'
+import { textMatcher } from './page.ts'
+import { seqOf } from '../blocks/block.ts'
+import { partsOf } from './walk.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import type { Database } from '../../database.ts'
+import type { EventCountQuery, EventTail, EventTailQuery, StoredEvent } from '../../../contract/store.ts'
+import type { Clause } from '../index/filter-codes.ts'
+
+/** Events in arrival order, for the live stream and webhooks. */
+export function* readTail(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  query: Omit<EventTailQuery, 'exceptKeys'> & { exceptKeys: ReadonlySet<number> },
+): Sliced<EventTail> {
+  const { afterSeq, limit, bytesMax = Infinity, exceptKeys } = query
+  const since = query.filter.sinceMs ?? -Infinity
+  const until = query.filter.untilMs ?? Infinity
+  const events: StoredEvent[] = []
+  let bytes = 0
+  for (const part of partsOf(db, org, clauses, afterSeq)) {
+    if (isSliceOver()) yield
+    for (const zone of part.zones()) {
+      if (seqOf(zone.place) + zone.events - 1 <= afterSeq || zone.maxAt < since || zone.minAt >= until)
+        continue
+      if (isSliceOver()) yield
+      const block = readBlock(db, zone, clauses)
+      if (block === null) continue
+      for (let row = Math.max(0, afterSeq + 1 - block.firstSeq); row < block.rows; row++) {
+        const at = block.at(row)
+        if (at < since || at >= until || !part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
+        if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
+        const last = events.at(-1)
+        if (events.length === limit) return { events, lastSeq: last?.seq ?? afterSeq }
+        const event = block.event(row)
+        bytes += Buffer.byteLength(event.json)
+        if (last !== undefined && bytes > bytesMax) return { events, lastSeq: last.seq }
+        events.push(event)
+      }
+    }
+  }
+  return { events, lastSeq: Math.max(afterSeq, storedLastSeq(db, org)) }
+}
+
+/** Ends a step, so that no snapshot stays open for long. The caller continues after `lastSeq`. */
+const stepMs = 100
+
+export function* countEvents(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  { filter, afterSeq, ceilingSeq }: EventCountQuery,
+  exceptKeys: ReadonlySet<number> = new Set(),
+  budgetMs = stepMs,
+): Sliced<{ count: number; lastSeq: number }> {
+  const since = filter.sinceMs ?? -Infinity
+  const until = filter.untilMs ?? Infinity
+  const holdsText = filter.text === undefined ? null : textMatcher(filter.text)
+  const endMs = performance.now() + budgetMs
+  let count = 0
+  for (const part of partsOf(db, org, clauses, afterSeq)) {
+    if (part.firstSeq > ceilingSeq) break
+    if (part.maxAt < since || part.minAt >= until) continue
+    if (isSliceOver()) yield
+    for (const zone of part.zones()) {
+      const firstSeq = seqOf(zone.place)
+      const lastSeq = firstSeq + zone.events - 1
+      if (lastSeq <= afterSeq || firstSeq > ceilingSeq || zone.maxAt < since || zone.minAt >= until) continue
+      if (isSliceOver()) yield
+      const block = readBlock(db, zone, clauses)
+      if (block !== null) {
+        for (let row = Math.max(0, afterSeq + 1 - firstSeq); row < block.rows; row++) {
+          const at = block.at(row)
+          if (holdsText !== null && isSliceOver()) yield // 256 large events take 35 ms
+          if (at < since || at >= until || firstSeq + row > ceilingSeq || !part.mayMatch(zone, row)) continue
+          if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
+          if (block.matches(row, clauses) && (holdsText === null || holdsText(block.event(row).json))) count++
+        }
+      }
+      if (performance.now() > endMs) return { count, lastSeq: Math.min(lastSeq, ceilingSeq) }
+    }
+  }
+  return { count, lastSeq: ceilingSeq }
+}

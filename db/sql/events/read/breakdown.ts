@@ -1,0 +1,185 @@
+/** Counts from the rollups: by the values of one field over time, by class and vendor together, by agent. */
+import { countUnfolded } from '../rollups/fold.ts'
+import { agentField, agentNames, agentsByCode, member, otherCode, termTexts } from '../blocks/fields.ts'
+import { classVendorField, hourMs, outcomesSpan, pairOther, pairSpan } from '../rollups/counts.ts'
+import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes, unfoldedValues } from '../rollups/range.ts'
+import type { Database } from '../../database.ts'
+import type {
+  AgentCounts,
+  AgentsQuery,
+  Breakdown,
+  BreakdownQuery,
+  ClassVendor,
+  ClassVendorQuery,
+  CountedMember,
+  CountedName,
+} from '../../../contract/store.ts'
+import type { Sliced } from '../../threads/slices.ts'
+
+const valuesPerStepMax = 1_000
+
+export function* readBreakdown(db: Database, org: number, query: BreakdownQuery): Sliced<Breakdown> {
+  const range = hourRange(query.sinceMs, query.untilMs)
+  const sites = siteCodes(db, org, query.siteIds)
+  const types = typeCodes(db, org, query.types)
+  const { index, valueOf } = countedIn(db, org, query.by)
+  const startOf = stepStarts(query, range)
+  const sums = new Map<number, Map<number, Sum>>() // start -> code and outcome -> events
+
+  function add(hour: number, code: number, outcome: number, events: number): void {
+    const value = valueOf(code)
+    if (value === 0) return
+    const key = value * outcomesSpan + outcome
+    const start = startOf(hour)
+    let keys = sums.get(start)
+    if (keys === undefined) sums.set(start, (keys = new Map()))
+    const sum = keys.get(key)
+    if (sum === undefined) keys.set(key, { events, firstHour: hour, lastHour: hour })
+    else {
+      sum.events += events
+      if (hour > sum.lastHour) sum.lastHour = hour
+      if (hour < sum.firstHour) sum.firstHour = hour
+    }
+  }
+
+  const columns = 'hour, code, outcome, live + expired'
+  const counted = { org, index, sites, types }
+  yield* foldedRows(db, columns, counted, range, ([hour, code, outcome, events]) =>
+    add(hour!, code!, outcome!, events!),
+  )
+  const unfolded = yield* countUnfolded(db, org, [index])
+  for (const { code, events, group } of unfoldedValues(unfolded.groups(), counted, range))
+    add(group.hour, code, group.outcome, events)
+  return { rows: namedRows(db, org, member[query.by], sums) }
+}
+
+/**
+ * The rollups' field that counts a field, and the code of its value there; names and purposes count as agents. 0:
+ * missing.
+ */
+function countedIn(db: Database, org: number, by: CountedMember) {
+  if (by !== 'name' && by !== 'purpose') return { index: member[by], valueOf: (code: number) => code }
+  const agents = agentsByCode(db, org)
+  return { index: agentField, valueOf: (code: number) => agents.get(code)?.[by] ?? otherCode }
+}
+
+/** Events of one value and outcome, and their first and last hour. */
+interface Sum {
+  events: number
+  firstHour: number
+  lastHour: number
+}
+
+/** By time, then most frequent first. */
+function namedRows(
+  db: Database,
+  org: number,
+  index: number,
+  sums: Map<number, Map<number, Sum>>,
+): Breakdown['rows'] {
+  const texts = termTexts(db, org, index)
+  const outcomes = termTexts(db, org, member.outcome)
+  const rows = [...sums].flatMap(([start, keys]) =>
+    Array.from(withOther(keys), ([key, { events, firstHour, lastHour }]) => {
+      const code = Math.floor(key / outcomesSpan)
+      const value = code === otherCode ? null : (texts.get(code) ?? '')
+      const outcome = outcomes.get(key % outcomesSpan) ?? ''
+      const hours = { startMs: start * hourMs, firstMs: firstHour * hourMs, lastMs: lastHour * hourMs }
+      return { value, outcome, ...hours, count: events }
+    }),
+  )
+  return rows.sort((a, b) => a.startMs - b.startMs || b.count - a.count)
+}
+
+/** Keeps the most frequent values of a step and sums the rest by outcome (contract §4). */
+function withOther(sums: Map<number, Sum>): Map<number, Sum> {
+  const byCode = new Map<number, number>()
+  for (const [key, { events }] of sums) {
+    const code = Math.floor(key / outcomesSpan)
+    if (code === otherCode) continue
+    byCode.set(code, (byCode.get(code) ?? 0) + events)
+  }
+  if (byCode.size <= valuesPerStepMax) return sums
+  const frequent = [...byCode].sort(([a, x], [b, y]) => y - x || a - b).slice(0, valuesPerStepMax)
+  const named = new Set(frequent.map(([code]) => code))
+  const out = new Map<number, Sum>()
+  for (const [key, { events, firstHour, lastHour }] of sums) {
+    const code = Math.floor(key / outcomesSpan)
+    const into = named.has(code) ? key : otherCode * outcomesSpan + (key % outcomesSpan)
+    const known = out.get(into)
+    out.set(into, {
+      events: events + (known?.events ?? 0),
+      firstHour: Math.min(firstHour, known?.firstHour ?? firstHour),
+      lastHour: Math.max(lastHour, known?.lastHour ?? lastHour),
+    })
+  }
+  return out
+}
+
+/** Counts by class and vendor together. */
+export function* readClassVendor(db: Database, org: number, query: ClassVendorQuery): Sliced<ClassVendor> {
+  const range = hourRange(query.sinceMs, query.untilMs)
+  const counted = {
+    ...{ org, index: classVendorField },
+    sites: siteCodes(db, org, query.siteIds),
+    types: typeCodes(db, org, query.types),
+  }
+  const sums = new Map<number, number>() // by pair
+  const add = (code: number, events: number) => sums.set(code, (sums.get(code) ?? 0) + events)
+
+  yield* foldedRows(db, 'code, live + expired', counted, range, ([code, events]) => add(code!, events!))
+  const unfolded = yield* countUnfolded(db, org, [classVendorField])
+  for (const { code, events } of unfoldedValues(unfolded.groups(), counted, range)) add(code, events)
+  return { rows: pairRows(db, org, sums) }
+}
+
+/** Most frequent first. */
+function pairRows(db: Database, org: number, sums: ReadonlyMap<number, number>): ClassVendor['rows'] {
+  const classes = termTexts(db, org, member.class)
+  const vendors = termTexts(db, org, member.vendor)
+  const nameOf = (texts: ReadonlyMap<number, string>, code: number): CountedName => {
+    if (code === 0) return 'missing'
+    return code === pairOther ? 'other' : { name: texts.get(code) ?? '' }
+  }
+  const rows = Array.from(sums, ([code, count]) => ({
+    class: nameOf(classes, Math.floor(code / pairSpan)),
+    vendor: nameOf(vendors, code % pairSpan),
+    count,
+  }))
+  return rows.sort((a, b) => b.count - a.count)
+}
+
+/** Counts by agent: vendor, name and purpose together. */
+export function* readAgents(db: Database, org: number, query: AgentsQuery): Sliced<AgentCounts> {
+  const range = hourRange(query.sinceMs, query.untilMs)
+  const counted = {
+    ...{ org, index: agentField },
+    sites: siteCodes(db, org, query.siteIds),
+    types: typeCodes(db, org, query.types),
+  }
+  const outcomes =
+    query.outcome === undefined ? null : codesOf(termTexts(db, org, member.outcome), query.outcome)
+  const sums = new Map<number, number>() // by agent
+  const add = (code: number, outcome: number, events: number): void => {
+    if (outcomes === null || outcomes.has(outcome)) sums.set(code, (sums.get(code) ?? 0) + events)
+  }
+
+  yield* foldedRows(db, 'code, outcome, live + expired', counted, range, ([code, outcome, events]) =>
+    add(code!, outcome!, events!),
+  )
+  const unfolded = yield* countUnfolded(db, org, [agentField])
+  for (const { code, events, group } of unfoldedValues(unfolded.groups(), counted, range))
+    add(code, group.outcome, events)
+  return { rows: agentRows(db, org, sums) }
+}
+
+function codesOf(texts: ReadonlyMap<number, string>, outcome: string): Set<number> {
+  return new Set([...texts].filter(([, text]) => text === outcome).map(([code]) => code))
+}
+
+/** Most frequent first. */
+function agentRows(db: Database, org: number, sums: ReadonlyMap<number, number>): AgentCounts['rows'] {
+  const agentOf = agentNames(db, org)
+  const rows = Array.from(sums, ([code, count]) => ({ ...agentOf(code), count }))
+  return rows.sort((a, b) => b.count - a.count)
+}

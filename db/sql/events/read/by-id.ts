@@ -1,0 +1,120 @@
+/** Finds one event by its id: in the id runs, then in the blocks after the last run. */
+import { type Zone, readBlock, zonesBetween } from '../blocks/block-table.ts'
+import { runLookup, spansOf } from '../dedupe/id-run.ts'
+import { holdsId, idsPerFrame, openIdFrame, openIds } from '../blocks/texts.ts'
+import { seqMax, seqOf } from '../blocks/block.ts'
+import type { Database } from '../../database.ts'
+import type { StoredEvent } from '../../../contract/store.ts'
+
+export function findById(
+  db: Database,
+  org: number,
+  fingerprint: (org: number, id: string) => number,
+  id: string,
+): StoredEvent | null {
+  const text = JSON.stringify(id)
+  const print = fingerprint(org, text)
+  const lookup = runLookup(db)
+  const spans = spansOf(db, org)
+  let found: StoredEvent | null = null
+  for (const { run, firstSeq } of spans) {
+    lookup(run, firstSeq, print, (seq) => {
+      found = eventWith(db, zonesBetween(db, org, seq, seq + 1), text)
+      return found !== null
+    })
+    if (found !== null) return found
+  }
+  const flushedSeq = spans.reduce((high, { lastSeq }) => Math.max(high, lastSeq), 0)
+  return eventWith(db, zonesBetween(db, org, flushedSeq + 1, seqMax).reverse(), text)
+}
+
+function eventWith(db: Database, zones: Zone[], id: string): StoredEvent | null {
+  for (const zone of zones) {
+    const names = namesThatMayHold(db, zone, id)
+    if (names === null || !holdsId(names, zone.events, id)) continue
+    return readBlock(db, zone)?.event(openIds(names, zone.events).indexOf(id)) ?? null
+  }
+  return null
+}
+
+/*
+ * A merged or emptied block has another checksum, so an entry is never stale. Four bytes per id: 2 MiB hold more than
+ * the events without a run.
+ */
+const idsMax = 2 ** 19
+
+interface CachedBlock {
+  checksum: number
+  hashes: Uint32Array
+}
+
+interface IdCache {
+  blocks: Map<number, CachedBlock> // by block key, least recently used first
+  ids: number
+}
+
+const caches = new WeakMap<Database, IdCache>()
+
+/** Enables the cache on a reader's connection. Other connections may share it. */
+export function cacheIds(db: Database, sharedWith = db): void {
+  caches.set(db, caches.get(sharedWith) ?? { blocks: new Map(), ids: 0 })
+}
+
+/**
+ * The names of a block that may hold an id, as JSON text; null when it does not. Hashes exclude nearly all other blocks
+ * without reading them.
+ */
+export function namesThatMayHold(db: Database, zone: Zone, id: string): Uint8Array | null {
+  const cache = caches.get(db)
+  const { place, checksum } = zone
+  if (cache === undefined || checksum === undefined) return readNames(db, place)
+  const known = cache.blocks.get(place)
+  if (known?.checksum === checksum)
+    return known.hashes.includes(hashOf(Buffer.from(id))) ? readNames(db, place) : null
+  const names = readNames(db, place)
+  if (names !== null) remember(cache, place, { checksum, hashes: hashesOf(names, zone.events) })
+  return names
+}
+
+function readNames(db: Database, place: number): Uint8Array | null {
+  const read = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
+  return read.get(place)?.ids ?? null
+}
+
+function remember(cache: IdCache, place: number, block: CachedBlock): void {
+  forget(cache, place)
+  cache.blocks.set(place, block)
+  cache.ids += block.hashes.length
+  while (cache.ids > idsMax) forget(cache, cache.blocks.keys().next().value!)
+}
+
+function forget(cache: IdCache, place: number): void {
+  cache.ids -= cache.blocks.get(place)?.hashes.length ?? 0
+  cache.blocks.delete(place)
+}
+
+/** FNV-1a of each id, straight from the bytes of its frame: decoding texts first takes ten times as long. */
+function hashesOf(names: Uint8Array, events: number): Uint32Array {
+  const hashes = new Uint32Array(events)
+  for (let row = 0; row < events; row += idsPerFrame) {
+    const frame = openIdFrame(names, row)
+    if (frame === null) break
+    const { rows, bytes } = frame
+    for (let at = 1, of = row; of < row + rows; of++, at++) {
+      let hash = hashStart
+      for (; at < bytes.length && bytes[at] !== 0; at++) hash = hashed(hash, bytes[at]!)
+      hashes[of] = hash
+    }
+  }
+  return hashes
+}
+
+function hashOf(bytes: Uint8Array): number {
+  return bytes.reduce(hashed, hashStart) >>> 0
+}
+
+const hashStart = 0x811c9dc5
+
+function hashed(hash: number, byte: number): number {
+  return Math.imul(hash ^ byte, 0x01000193)
+}

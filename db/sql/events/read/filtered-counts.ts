@@ -1,0 +1,263 @@
+/** Counts the stored events that match any filter by type, outcome, values and time, from their columns. */
+import type { Database } from '../../database.ts'
+import type { FilteredCounts, BreakdownBy, FilteredCountsQuery } from '../../../contract/store.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { type OpenBlock, type Zone, readBlock } from '../blocks/block-table.ts'
+import { filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
+import { agentField, agentNames, fieldAt, isHash, member, otherCode, termTexts } from '../blocks/fields.ts'
+import { extra, seqOf } from '../blocks/block.ts'
+import { hourMs, outcomesSpan } from '../rollups/counts.ts'
+import { partsOf, type Part } from './walk.ts'
+
+/** The limit of a breakdown by rollups: further values count as one. */
+const valuesMax = 1_000
+
+type Counts = Map<number, number> // by code, outcome and step
+
+interface Counting {
+  edges: readonly number[]
+  time: number // the column that `edges` divide
+  arrivals: { afterSeq: number; untilSeq: number }
+  exceptKeys: ReadonlySet<number>
+  clauses: readonly Clause[] // all of them; the index covers only some
+  types: Counts
+  breakdowns: { counts: Counts; first: number; second: number | null; types: ReadonlySet<number> | null }[]
+}
+
+/**
+ * Rollups count one field at a time, so a filter on two fields counts events singly. `complete` is false after the
+ * budget, with no counts, because none would be exact.
+ */
+export function* readFilteredCounts(
+  db: Database,
+  org: number,
+  hashSeed: number,
+  {
+    filter,
+    also = [],
+    edges,
+    by = 'occurred',
+    arrivals = everyArrival,
+    breakdowns,
+    budgetMs,
+  }: FilteredCountsQuery,
+  exceptKeys: ReadonlySet<number>,
+): Sliced<FilteredCounts> {
+  const endMs = performance.now() + budgetMs
+  const indexed = filterClauses(db, org, hashSeed, filter)
+  const clauses = [
+    ...indexed,
+    ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
+  ]
+  const counting: Counting = {
+    edges,
+    time: by === 'occurred' ? extra.at : extra.received,
+    arrivals,
+    exceptKeys,
+    clauses,
+    types: new Map(),
+    breakdowns: breakdowns.map(({ by, and, types }) => ({
+      counts: new Map(),
+      first: by === 'agent' ? agentField : member[by],
+      second: and === undefined ? null : member[and],
+      types: types === undefined ? null : fieldClause(db, org, hashSeed, member.type, types).codes,
+    })),
+  }
+  const [since = 0, until = 0] = [edges[0], edges.at(-1)]
+  const overlaps = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
+    by === 'received' || (maxAt >= since && minAt < until)
+  for (const part of partsOf(db, org, indexed, arrivals.afterSeq)) {
+    if (part.firstSeq > arrivals.untilSeq) break
+    if (!overlaps(part)) continue
+    if (isSliceOver()) yield
+    for (const zone of part.zones()) {
+      if (!overlaps(zone) || !holdsArrival(zone, arrivals)) continue
+      if (isSliceOver()) yield
+      if (performance.now() > endMs) return { rows: [], breakdowns: [], expired: 0, complete: false }
+      const block = readBlock(db, zone, clauses)
+      if (block !== null) countBlock(counting, block, part, zone)
+    }
+  }
+  return {
+    rows: typeRows(db, org, counting),
+    breakdowns: breakdowns.map((breakdown, index) =>
+      breakdownRows(db, org, breakdown, counting.breakdowns[index]!.counts, edges),
+    ),
+    expired: expiredOf(db, org, clauses, since, until),
+    complete: true,
+  }
+}
+
+const everyArrival = { afterSeq: 0, untilSeq: Number.MAX_SAFE_INTEGER }
+
+function holdsArrival(
+  { place, events }: Zone,
+  { afterSeq, untilSeq }: { afterSeq: number; untilSeq: number },
+) {
+  const firstSeq = seqOf(place)
+  return firstSeq <= untilSeq && firstSeq + events - 1 > afterSeq
+}
+
+function countBlock(
+  { edges, time, arrivals, exceptKeys, clauses, types, breakdowns }: Counting,
+  block: OpenBlock,
+  part: Part,
+  zone: Zone,
+): void {
+  const steps = edges.length
+  const [typeCodes, outcomes] = [block.codes(member.type), block.codes(member.outcome)]
+  const columns = breakdowns.map(({ first, second }) => ({
+    first: block.codes(first),
+    second: second === null ? null : block.codes(second),
+  }))
+  const times = block.codes(time)
+  const first = Math.max(0, arrivals.afterSeq + 1 - block.firstSeq)
+  const end = Math.min(block.rows, arrivals.untilSeq + 1 - block.firstSeq)
+  let step = 0
+  for (let row = first; row < end; row++) {
+    if (!part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
+    if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
+    const at = times[row]!
+    if (at < edges[0]! || at >= edges[steps - 1]!) continue
+    step = stepAt(edges, at, step)
+    const place = outcomes[row]! * steps + step
+    add(types, typeCodes[row]! * outcomesSpan * steps + place)
+    for (const [index, breakdown] of breakdowns.entries()) {
+      if (breakdown.types?.has(typeCodes[row]!) === false) continue
+      const { first, second } = columns[index]!
+      const code = valueOf(first[row]!)
+      if (second !== null)
+        add(breakdown.counts, (code * pairSpan + valueOf(second[row]!)) * outcomesSpan * steps + place)
+      else if (code !== 0) add(breakdown.counts, code * outcomesSpan * steps + place)
+    }
+  }
+}
+
+/** Hashed values count as one, as in rollups. Interned ones are few (blocks/fields.ts). */
+const other = 8_191
+const pairSpan = 8_192
+const valueOf = (code: number): number => (isHash(code) ? other : code)
+
+function add(counts: Counts, key: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}
+
+/** Events of a block have close times, so the next one is usually in the same step. */
+export function stepAt(edges: readonly number[], at: number, near: number): number {
+  let step = edges[near]! <= at ? near : 0
+  while (edges[step + 1]! <= at) step++
+  return step
+}
+
+interface Cell {
+  code: number
+  outcome: number
+  startMs: number
+  count: number
+}
+
+function cellsOf(counts: Counts, edges: readonly number[]): Cell[] {
+  const steps = edges.length
+  return Array.from(counts, ([key, count]) => ({
+    code: Math.floor(key / (outcomesSpan * steps)),
+    outcome: Math.floor(key / steps) % outcomesSpan,
+    startMs: edges[key % steps]!,
+    count,
+  }))
+}
+
+function typeRows(db: Database, org: number, { types, edges }: Counting): FilteredCounts['rows'] {
+  const [texts, outcomes] = [termTexts(db, org, member.type), termTexts(db, org, member.outcome)]
+  return cellsOf(types, edges).map(({ code, outcome, startMs, count }) => ({
+    type: texts.get(code) ?? '',
+    outcome: outcomes.get(outcome) ?? '',
+    startMs,
+    count,
+  }))
+}
+
+function breakdownRows(
+  db: Database,
+  org: number,
+  { by, and }: BreakdownBy,
+  counts: Counts,
+  edges: readonly number[],
+): FilteredCounts['breakdowns'][number] {
+  const outcomes = termTexts(db, org, member.outcome)
+  const first = namesOf(db, org, by)
+  const second = and === undefined ? null : namesOf(db, org, and)
+  const cells = second === null ? withOther(cellsOf(counts, edges)) : cellsOf(counts, edges)
+  return cells.map(({ code, outcome, startMs, count }) => ({
+    value: first(second === null ? code : Math.floor(code / pairSpan)),
+    and: second === null ? null : second(code % pairSpan),
+    outcome: outcomes.get(outcome) ?? '',
+    startMs,
+    count,
+  }))
+}
+
+/** Null: beyond the value limit; '': the field is missing. */
+function namesOf(db: Database, org: number, by: BreakdownBy['by']): (code: number) => string | null {
+  if (by === 'agent') {
+    const agentOf = agentNames(db, org)
+    return (code) => JSON.stringify(agentOf(code))
+  }
+  const texts = termTexts(db, org, member[by])
+  return (code) => (code === other ? null : (texts.get(code) ?? ''))
+}
+
+function withOther(cells: Cell[]): Cell[] {
+  const sums = new Map<number, number>()
+  for (const { code, count } of cells) if (code !== other) sums.set(code, (sums.get(code) ?? 0) + count)
+  if (sums.size <= valuesMax) return cells
+  const frequent = new Set(
+    [...sums]
+      .sort(([a, x], [b, y]) => y - x || a - b)
+      .slice(0, valuesMax)
+      .map(([code]) => code),
+  )
+  return cells.map((cell) => (frequent.has(cell.code) ? cell : { ...cell, code: other }))
+}
+
+/**
+ * The most expired events of the time that may have matched. Rollups still count them, by one field at a time, so the
+ * field with the fewest gives the bound. 0 means that nothing has expired.
+ */
+function expiredOf(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  sinceMs: number,
+  untilMs: number,
+): number {
+  const hours = [Math.floor(sinceMs / hourMs), Math.ceil(untilMs / hourMs)] as const
+  const columns = new Map([
+    [member.siteId, 'site'],
+    [member.type, 'type'],
+    [member.outcome, 'outcome'],
+  ])
+  const where = ['org = ? AND hour >= ? AND hour < ?']
+  const bound: (number | string)[] = [org, ...hours]
+  for (const { member: index, codes } of clauses) {
+    const column = columns.get(index)
+    if (column === undefined) continue
+    where.push(`${column} IN ${db.dialect.numbersOf('?')}`)
+    bound.push(JSON.stringify([...codes]))
+  }
+  const sum = (table: string, more: string[], values: (number | string)[]) =>
+    db
+      .query<{ expired: number | null }, (number | string)[]>(
+        `SELECT sum(expired) AS expired FROM ${table} WHERE ${[...where, ...more].join(' AND ')}`,
+      )
+      .get(...bound, ...values)?.expired ?? 0
+  let fewest = sum('rollup_metric', [], [])
+  for (const { member: index, codes } of clauses) {
+    if (fewest === 0) return 0
+    // Rollups count events that have the field, so they cannot answer a filter for events without it.
+    if (columns.has(index) || codes.has(0) || !fieldAt(index)?.counted) continue
+    const counted = [...codes].map((code) => (isHash(code) ? otherCode : code))
+    const more = ['member = ?', `code IN ${db.dialect.numbersOf('?')}`]
+    fewest = Math.min(fewest, sum('rollup_value', more, [index, JSON.stringify(counted)]))
+  }
+  return fewest
+}

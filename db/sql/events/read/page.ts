@@ -1,0 +1,259 @@
+/** Pages of events in order of time, and searches of their texts in bounded steps, for traces and Logs. */
+import { type OpenBlock, type Zone, readBlock } from '../blocks/block-table.ts'
+import { seqOf } from '../blocks/block.ts'
+import { partsOf, type Part } from './walk.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import type { Database } from '../../database.ts'
+import type {
+  EventFilter,
+  EventPage,
+  EventPageQuery,
+  EventPosition,
+  StoredEvent,
+} from '../../../contract/store.ts'
+import type { Clause } from '../index/filter-codes.ts'
+import type { EventReader } from '../engine.ts'
+
+interface Found {
+  at: number
+  seq: number
+  block: OpenBlock
+  row: number
+}
+
+export interface Bounds {
+  sinceMs: number // inclusive
+  before: EventPosition // exclusive
+  ceilingSeq: number // inclusive
+}
+
+export function* readPage(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  query: EventPageQuery,
+  ceilingSeq: number,
+): Sliced<EventPage> {
+  const { rows, next } = yield* newestRows(db, org, { indexed: clauses, clauses }, query, ceilingSeq)
+  return yield* opened(rows, { next, ceilingSeq }, query.bytesMax ?? Infinity)
+}
+
+export interface NewestRows {
+  rows: Found[]
+  next: EventPosition | null
+}
+
+/**
+ * Reads parts, and the blocks in each, newest first by (time, arrival). Once the page is full, the first block that
+ * ends before its last event ends the search, also when millions of events have the same time. Rows must match
+ * `clauses`; `indexed` are those of them that a segment index covers.
+ */
+export function* newestRows(
+  db: Database,
+  org: number,
+  { indexed, clauses }: { indexed: readonly Clause[]; clauses: readonly Clause[] },
+  query: Pick<EventPageQuery, 'filter' | 'before' | 'limit'>,
+  ceilingSeq: number,
+): Sliced<NewestRows> {
+  const bounds = boundsOf(query, ceilingSeq)
+  const best = newestOf(query.limit + 1)
+  const parts = partsOf(db, org, indexed, 0).filter((part) => overlaps(part, bounds))
+  for (const part of parts.sort(newestFirst)) {
+    if (best.isFull() && endsBefore(part, best.oldest())) break
+    if (isSliceOver()) yield
+    for (const zone of newestZones(part, bounds)) {
+      if (best.isFull() && endsBefore(zone, best.oldest())) break
+      if (isSliceOver()) yield
+      scanBlock(db, part, zone, clauses, bounds, best.add)
+    }
+  }
+  const found = best.sorted()
+  const last = found[query.limit - 1]
+  const next =
+    found.length > query.limit && last !== undefined ? { occurredAtMs: last.at, seq: last.seq } : null
+  return { rows: found.slice(0, query.limit), next }
+}
+
+/** Inflates the texts of the rows up to the byte limit. The page ends before the first one that exceeds it. */
+function* opened(
+  rows: Found[],
+  { next, ceilingSeq }: Pick<EventPage, 'next' | 'ceilingSeq'>,
+  bytesMax: number,
+): Sliced<EventPage> {
+  const events: StoredEvent[] = []
+  let bytes = 0
+  for (const { block, row } of rows) {
+    if (isSliceOver()) yield
+    const event = block.event(row)
+    bytes += Buffer.byteLength(event.json)
+    const last = events.at(-1)
+    if (last !== undefined && bytes > bytesMax)
+      return { events, next: { occurredAtMs: last.occurredAtMs, seq: last.seq }, ceilingSeq }
+    events.push(event)
+  }
+  return { events, next, ceilingSeq }
+}
+
+export function boundsOf(
+  { filter, before }: { filter: EventFilter; before: EventPosition | null },
+  ceilingSeq: number,
+): Bounds {
+  const until = { occurredAtMs: filter.untilMs ?? Infinity, seq: 0 }
+  const isEarlier = before !== null && before.occurredAtMs < until.occurredAtMs
+  return { sinceMs: filter.sinceMs ?? -Infinity, before: isEarlier ? before : until, ceilingSeq }
+}
+
+/** The first and last time and arrival of a part or a block. */
+export interface Span {
+  minAt: number
+  maxAt: number
+  firstSeq: number
+  lastSeq: number
+}
+
+export function overlaps({ minAt, maxAt, firstSeq }: Span, { sinceMs, before, ceilingSeq }: Bounds): boolean {
+  if (maxAt < sinceMs || firstSeq > ceilingSeq) return false
+  return minAt < before.occurredAtMs || (minAt === before.occurredAtMs && firstSeq < before.seq)
+}
+
+export function newestFirst(a: Span, b: Span): number {
+  return b.maxAt - a.maxAt || b.lastSeq - a.lastSeq
+}
+
+/** Whether everything in it is older, by (time, arrival), than an event. */
+export function endsBefore({ maxAt, lastSeq }: Span, { occurredAtMs, seq }: EventPosition): boolean {
+  return maxAt < occurredAtMs || (maxAt === occurredAtMs && lastSeq < seq)
+}
+
+/** The blocks of a part that may hold a match within the bounds, newest first. */
+export function newestZones(part: Part, bounds: Bounds): (Zone & Span)[] {
+  return part
+    .zones()
+    .map((zone) => {
+      const firstSeq = seqOf(zone.place)
+      return { ...zone, firstSeq, lastSeq: firstSeq + zone.events - 1 }
+    })
+    .filter((zone) => overlaps(zone, bounds))
+    .sort(newestFirst)
+}
+
+function scanBlock(
+  db: Database,
+  part: Part,
+  zone: Zone,
+  clauses: readonly Clause[],
+  { sinceMs, before, ceilingSeq }: Bounds,
+  add: (found: Found) => void,
+): void {
+  const block = readBlock(db, zone, clauses)
+  if (block === null) return
+  for (let row = 0; row < block.rows; row++) {
+    if (!part.mayMatch(zone, row)) continue
+    const at = block.at(row)
+    const seq = block.firstSeq + row
+    if (at < sinceMs || at > before.occurredAtMs || (at === before.occurredAtMs && seq >= before.seq))
+      continue
+    if (seq > ceilingSeq || !block.matches(row, clauses)) continue
+    add({ at, seq, block, row })
+  }
+}
+
+/** Keeps the newest `size` of the added events. */
+function newestOf(size: number) {
+  let found: Found[] = []
+  let oldest: EventPosition = { occurredAtMs: -Infinity, seq: 0 }
+  const order = (a: Found, b: Found) => b.at - a.at || b.seq - a.seq
+
+  function cut(): void {
+    found = found.sort(order).slice(0, size)
+    const last = found[size - 1]
+    if (last !== undefined) oldest = { occurredAtMs: last.at, seq: last.seq }
+  }
+
+  return {
+    add(one: Found): void {
+      if (one.at < oldest.occurredAtMs || (one.at === oldest.occurredAtMs && one.seq < oldest.seq)) return
+      found.push(one)
+      if (found.length >= size * 4) cut()
+    },
+    isFull(): boolean {
+      if (found.length < size) return false
+      cut()
+      return true
+    },
+    oldest: () => oldest,
+    sorted(): Found[] {
+      cut()
+      return found
+    },
+  }
+}
+
+/** Limits of one step: events and time. `next` continues after them. */
+const stepEventsMax = 50_000
+const stepMs = 250
+const pageEvents = 1_000
+const pageBytesMax = 1024 * 1024
+
+/** Like `page`, but the page may be short, or empty with a `next` that continues the search. */
+export function* searchPage(
+  events: Pick<EventReader, 'page'>,
+  query: EventPageQuery,
+  text: string,
+  budget = { events: stepEventsMax, ms: stepMs },
+): Sliced<EventPage> {
+  const matches = textMatcher(text)
+  const endMs = performance.now() + budget.ms
+  const found: StoredEvent[] = []
+  let { before, ceilingSeq } = query
+  let looked = 0
+  let bytes = 0
+  for (;;) {
+    const page = yield* events.page({
+      ...query,
+      limit: pageEvents,
+      bytesMax: pageBytesMax,
+      before,
+      ceilingSeq,
+    })
+    ceilingSeq = page.ceilingSeq
+    for (const event of page.events) {
+      if (isSliceOver()) yield
+      if (!matches(event.json)) continue
+      found.push(event)
+      bytes += Buffer.byteLength(event.json)
+      if (found.length < query.limit && bytes <= (query.bytesMax ?? Infinity)) continue
+      const isLast = page.next === null && event === page.events.at(-1)
+      return { events: found, next: isLast ? null : positionOf(event), ceilingSeq }
+    }
+    looked += page.events.length
+    before = page.next
+    if (before === null || looked >= budget.events || performance.now() > endMs)
+      return { events: found, next: before, ceilingSeq }
+  }
+}
+
+function positionOf({ occurredAtMs, seq }: StoredEvent): { occurredAtMs: number; seq: number } {
+  return { occurredAtMs, seq }
+}
+
+/**
+ * Compares in upper case: unlike lower case it does not depend on a letter's neighbours (the Greek final sigma), so a
+ * part of a text stays a part of it.
+ */
+export function textMatcher(part: string): (json: string) => boolean {
+  const upper = part.toUpperCase()
+  const escaped = JSON.stringify(part).slice(1, -1).toUpperCase()
+  return (json) => {
+    // A cheap check without false negatives. Its hit may be in names of fields or in numbers.
+    if (!json.toUpperCase().includes(escaped)) return false
+    return holds(JSON.parse(json), upper)
+  }
+}
+
+function holds(value: unknown, upper: string): boolean {
+  if (typeof value === 'string') return value.toUpperCase().includes(upper)
+  if (typeof value !== 'object' || value === null) return false
+  for (const inner of Object.values(value)) if (holds(inner, upper)) return true
+  return false
+}

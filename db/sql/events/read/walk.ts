@@ -1,0 +1,227 @@
+/** The parts of an organization's log: sealed segments with an index and cached matches, and the blocks after them. */
+import { columnsOf, readZones, zonesBetween, type Zone } from '../blocks/block-table.ts'
+import { fieldAt } from '../blocks/fields.ts'
+import { segmentEvents, seqMax, seqOf } from '../blocks/block.ts'
+import {
+  type Bitmap,
+  type PostingReader,
+  anyBit,
+  hasBit,
+  newBitmap,
+  postingReader,
+  setBit,
+} from '../index/posting.ts'
+import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import type { Database } from '../../database.ts'
+import type { Clause } from '../index/filter-codes.ts'
+import type { PackedColumns } from '../blocks/number-columns.ts'
+
+export interface Part {
+  minAt: number
+  maxAt: number
+  firstSeq: number
+  lastSeq: number
+  /** The blocks that may hold a match, in arrival order. */
+  zones(): Zone[]
+  /** Whether a row matches in the index; without an index, every row. */
+  mayMatch(zone: Zone, row: number): boolean
+}
+
+/** Parts that reach past `afterSeq`, in arrival order. */
+export function partsOf(db: Database, org: number, clauses: readonly Clause[], afterSeq: number): Part[] {
+  const sealed = db
+    .query<Sealed, [number, number]>(
+      `SELECT segment, min_at AS minAt, max_at AS maxAt, index_version AS version FROM event_segment
+       WHERE org = ? AND segment >= ? ORDER BY segment`,
+    )
+    .all(org, Math.floor((afterSeq + 1) / segmentEvents))
+  const postings = postingReader(db)
+  const matchesOf = cachedMatches(db, org, clauses)
+  return [
+    ...sealed.map((segment) => sealedPart(db, org, clauses, { postings, matchesOf }, segment)),
+    ...openPart(db, org, afterSeq),
+  ]
+}
+
+interface Sealed {
+  segment: number
+  minAt: number
+  maxAt: number
+  version: number
+}
+
+/** A segment's index covers the fields of its version. Other fields are read from the rows. */
+function sealedPart(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
+  { postings, matchesOf }: { postings: PostingReader; matchesOf: MatchesOf },
+  { segment, minAt, maxAt, version }: Sealed,
+): Part {
+  const indexed = clauses.filter((clause) => fieldAt(clause.member)!.indexVersion <= version)
+  const firstSeq = segment * segmentEvents
+  let found: Bitmap | null = null
+  return {
+    minAt,
+    maxAt,
+    firstSeq,
+    lastSeq: firstSeq + segmentEvents - 1,
+    zones() {
+      if (indexed.length > 0) found = matchesOf(segment, () => matchesIn(postings, org, segment, indexed))
+      if (indexed.length > 0 && found === null) return []
+      const row = db
+        .query<{ zones: Uint8Array }, [number, number]>(
+          'SELECT zones FROM event_segment WHERE org = ? AND segment = ?',
+        )
+        .get(org, segment)
+      const zones = row === null ? [] : readZones(row.zones)
+      const bitmap = found
+      return bitmap === null
+        ? zones
+        : zones.filter(({ place, events }) => anyBit(bitmap, seqOf(place) - firstSeq, events))
+    },
+    mayMatch: ({ place }, row) => found === null || hasBit(found, seqOf(place) - firstSeq + row),
+  }
+}
+
+/** The positions of a segment that match all clauses, or null when none does. */
+function matchesIn(
+  postings: PostingReader,
+  org: number,
+  segment: number,
+  clauses: readonly Clause[],
+): Bitmap | null {
+  let all: Bitmap | null = null
+  for (const clause of clauses) {
+    const one = newBitmap()
+    let found = false
+    for (const code of clause.codes) found = postings.add(one, org, segment, clause.member, code) || found
+    if (!found) return null
+    if (all === null) all = one
+    else if (!intersect(all, one)) return null
+  }
+  return all
+}
+
+function intersect(into: Bitmap, other: Bitmap): boolean {
+  let left = 0
+  for (let word = 0; word < into.length; word++) left |= into[word]! &= other[word]!
+  return left !== 0
+}
+
+/** Arrivals outside any segment: at most one segment of them and those that wait to be sealed. */
+function openPart(db: Database, org: number, afterSeq: number): Part[] {
+  const row = db
+    .query<{ segments: number }, [number]>('SELECT segments FROM event_org WHERE num = ?')
+    .get(org)
+  const firstSeq = Math.max(1, (row?.segments ?? 0) * segmentEvents, afterSeq + 1)
+  const zones = zonesBetween(db, org, firstSeq, seqMax)
+  const last = zones.at(-1)
+  if (last === undefined) return []
+  return [
+    {
+      minAt: zones.reduce((low, zone) => Math.min(low, zone.minAt), Infinity),
+      maxAt: zones.reduce((high, zone) => Math.max(high, zone.maxAt), -Infinity),
+      firstSeq,
+      lastSeq: seqOf(last.place) + last.events - 1,
+      zones: () => zones,
+      mayMatch: () => true,
+    },
+  ]
+}
+
+/*
+ * Readers cache the positions of a sealed segment that match a filter. Paging through a filter, or repeating it while
+ * events arrive, would otherwise read and intersect the index of every segment each time: 10 ms with ten million
+ * events. The cache is never stale: erasure does not change an index, retention deletes a segment whole, and no number
+ * is used twice. A large set is not cached, because reading it again is as quick.
+ */
+const positionsMax = 256
+const codesMax = 64
+const bytesMax = 2 * 1024 * 1024
+const entryBytes = 64
+
+interface Entry {
+  isCached: boolean // false when it was evicted while a read in slices still adds to it
+  bytes: number
+  bySegment: Map<number, Uint16Array | null>
+}
+
+/** Positions of a segment that match all clauses, null for none. `work` computes them. */
+type MatchesOf = (segment: number, work: () => Bitmap | null) => Bitmap | null
+
+interface Cache {
+  bytes: number
+  entries: Map<string, Entry>
+}
+
+const caches = new WeakMap<Database, Cache>()
+
+/** Enables the cache on a reader's connection. Other connections may share it. */
+export function cacheMatches(db: Database, sharedWith = db): void {
+  caches.set(db, caches.get(sharedWith) ?? { bytes: 0, entries: new Map() })
+}
+
+export function cachedMatches(db: Database, org: number, clauses: readonly Clause[]): MatchesOf {
+  const cache = caches.get(db)
+  const codes = clauses.reduce((sum, clause) => sum + clause.codes.size, 0)
+  if (cache === undefined || codes === 0 || codes > codesMax) return (_, work) => work()
+  const entry = entryOf(cache, filterKey(org, clauses))
+  return (segment, work) => {
+    const known = entry.bySegment.get(segment)
+    if (known !== undefined) return known === null ? null : bitmapOf(known)
+    const found = work()
+    const positions = found === null ? null : positionsOf(found)
+    if (positions !== undefined && reserve(cache, entry, entryBytes + (positions?.byteLength ?? 0)))
+      entry.bySegment.set(segment, positions)
+    return found
+  }
+}
+
+function filterKey(org: number, clauses: readonly Clause[]): string {
+  const parts = clauses.map(({ member, codes }) => `${member}:${[...codes].sort((a, b) => a - b).join()}`)
+  return `${org} ${parts.join(' ')}`
+}
+
+/** Moves the entry to the end, because the first is evicted next. */
+function entryOf(cache: Cache, key: string): Entry {
+  const known = cache.entries.get(key)
+  const entry = known ?? { isCached: true, bytes: 0, bySegment: new Map() }
+  cache.entries.delete(key)
+  cache.entries.set(key, entry)
+  if (known === undefined) reserve(cache, entry, entryBytes + key.length * 2)
+  return entry
+}
+
+/** Evicts the entry used longest ago; false when only this one's positions are left and the cache is full. */
+function reserve(cache: Cache, entry: Entry, bytes: number): boolean {
+  if (!entry.isCached) return false
+  while (cache.bytes + bytes > bytesMax) {
+    const [oldest] = cache.entries
+    if (oldest === undefined || oldest[1] === entry) return false
+    cache.entries.delete(oldest[0])
+    cache.bytes -= oldest[1].bytes
+    oldest[1].isCached = false
+  }
+  entry.bytes += bytes
+  cache.bytes += bytes
+  return true
+}
+
+function bitmapOf(positions: Uint16Array): Bitmap {
+  const bitmap = newBitmap()
+  for (const position of positions) setBit(bitmap, position)
+  return bitmap
+}
+
+/** Undefined when there are too many. */
+function positionsOf(bitmap: Bitmap): Uint16Array | undefined {
+  const positions: number[] = []
+  for (let word = 0; word < bitmap.length; word++) {
+    for (let bits = bitmap[word]!; bits !== 0; bits &= bits - 1) {
+      if (positions.length === positionsMax) return undefined
+      positions.push(word * 32 + 31 - Math.clz32(bits & -bits))
+    }
+  }
+  return Uint16Array.from(positions)
+}

@@ -1,0 +1,140 @@
+/** Verifies the id runs and segment indexes: each must lead to every row that a lookup needs. */
+import { readColumns, readZones, zonesBetween, type Zone } from '../blocks/block-table.ts'
+import { member, members } from '../blocks/fields.ts'
+import { segmentEvents, seqOf } from '../blocks/block.ts'
+import { hasBit, newBitmap, postingReader } from '../index/posting.ts'
+import { fingerprintOf } from '../dedupe/fingerprints.ts'
+import { type Span, chunkOf, chunksPerRun, entriesOf, idFilter, spansOf } from '../dedupe/id-run.ts'
+import { readBits } from '../dedupe/dedupe.ts'
+import { openIds } from '../blocks/texts.ts'
+import { blockName, type Check, type Report, type VerifiedOrg } from './blocks.ts'
+import type { Database } from '../../database.ts'
+
+/** Checks that dedupe finds every id that was written to a run, filter first. */
+type Print = (org: number, id: string) => number
+
+/** The runs that exist when it begins, newest first. Retention may delete old ones meanwhile. */
+export function* verifyIds(db: Database, org: number, print: Print, report: Report): Check {
+  for (let before = Infinity; ;) {
+    const span = spansOf(db, org).find(({ run }) => run < before)
+    if (span === undefined) return
+    verifyRun(db, org, span, print, report)
+    before = span.run
+    yield
+  }
+}
+
+function verifyRun(db: Database, org: number, span: Span, print: Print, report: Report): void {
+  const { run, firstSeq, lastSeq } = span
+  const read = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
+  const filter = idFilter()
+  filter.load(run, readBits(db, run))
+  const entries = runEntries(db, run)
+  for (const zone of zonesBetween(db, org, firstSeq, lastSeq + 1)) {
+    const ids = openIds(read.get(zone.place)!.ids, zone.events)
+    ids.forEach((id, row) => {
+      const seq = seqOf(zone.place) + row
+      const fingerprint = fingerprintOf(id, (text) => print(org, text))
+      if (fingerprint === null || seq < firstSeq || seq > lastSeq) return
+      const known = entries.get(fingerprint)?.includes(seq - firstSeq) && filter.some(fingerprint, () => true)
+      if (!known) report(blockName(zone), `the id of arrival ${seq} is not in id run ${run}`)
+    })
+  }
+}
+
+/** fingerprint -> offsets of the entries of a run. */
+function runEntries(db: Database, run: number): Map<number, number[]> {
+  const all = new Map<number, number[]>()
+  const rows = db.query<{ chunk: number; entries: Uint8Array }, [number, number]>(
+    'SELECT chunk, entries FROM event_id_chunk WHERE chunk >= ? AND chunk < ?',
+  )
+  for (const { chunk, entries } of rows.iterate(run * chunksPerRun, (run + 1) * chunksPerRun)) {
+    for (const { fingerprint, offset } of entriesOf(entries, chunk % chunksPerRun)) {
+      if (chunkOf(fingerprint) !== chunk % chunksPerRun) continue
+      const offsets = all.get(fingerprint)
+      if (offsets === undefined) all.set(fingerprint, [offset])
+      else offsets.push(offset)
+    }
+  }
+  return all
+}
+
+/** The segments that are sealed when it begins. */
+export function* verifySegments(db: Database, { num, segments }: VerifiedOrg, report: Report): Check {
+  for (let segment = 0; segment < segments; segment++) {
+    verifySegment(db, num, segment, report)
+    yield
+  }
+}
+
+function verifySegment(db: Database, org: number, segment: number, report: Report): void {
+  const postings = postingReader(db)
+  const first = segment * segmentEvents
+  const where = `the index of arrivals ${first} to ${first + segmentEvents - 1}`
+  const blocks = zonesBetween(db, org, first, first + segmentEvents)
+  const version = versionOf(db, org, segment)
+  verifyZones(db, { org, segment }, blocks, (problem) => report(where, problem))
+  for (const { filter, name, number: index, indexVersion } of members) {
+    if (filter === null || indexVersion > version) continue
+    for (const [code, positions] of positionsByCode(db, blocks, first, index)) {
+      const bitmap = newBitmap()
+      try {
+        postings.add(bitmap, org, segment, index, code)
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error)
+        report(where, `cannot be read for its ${name}: ${why}`)
+        continue
+      }
+      const missing = positions.find((position) => !hasBit(bitmap, position))
+      if (missing !== undefined) report(where, `does not lead to arrival ${first + missing} by its ${name}`)
+    }
+  }
+}
+
+function versionOf(db: Database, org: number, segment: number): number {
+  const sql = 'SELECT index_version AS version FROM event_segment WHERE org = ? AND segment = ?'
+  return db.query<{ version: number }, [number, number]>(sql).get(org, segment)?.version ?? Infinity
+}
+
+/** A page reads a block only when the segment lists it within the requested times. */
+function verifyZones(
+  db: Database,
+  { org, segment }: { org: number; segment: number },
+  blocks: Zone[],
+  report: (problem: string) => void,
+): void {
+  const row = db
+    .query<{ zones: Uint8Array; minAt: number; maxAt: number }, [number, number]>(
+      'SELECT zones, min_at AS minAt, max_at AS maxAt FROM event_segment WHERE org = ? AND segment = ?',
+    )
+    .get(org, segment)
+  const listed = new Map(row === null ? [] : readZones(row.zones).map((zone) => [zone.place, zone]))
+  for (const { place, events, minAt, maxAt } of blocks) {
+    const zone = listed.get(place)
+    if (zone === undefined || row === null) report(`leaves out arrival ${seqOf(place)}`)
+    else if (zone.events !== events || zone.minAt !== minAt || zone.maxAt !== maxAt)
+      report(`says another length or time of the block at arrival ${seqOf(place)}`)
+    else if (minAt < row.minAt || maxAt > row.maxAt) report(`leaves out the time of arrival ${seqOf(place)}`)
+  }
+}
+
+function positionsByCode(
+  db: Database,
+  blocks: { place: number }[],
+  first: number,
+  index: number,
+): Map<number, number[]> {
+  const found = new Map<number, number[]>()
+  for (const { place } of blocks) {
+    const block = readColumns(db, place)
+    if (block === null) continue
+    const types = block.column(member.type)
+    block.column(index).forEach((code, row) => {
+      if (types[row] === 0) return
+      const positions = found.get(code)
+      if (positions === undefined) found.set(code, [seqOf(place) - first + row])
+      else positions.push(seqOf(place) - first + row)
+    })
+  }
+  return found
+}

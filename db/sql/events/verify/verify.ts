@@ -1,0 +1,161 @@
+/** Verifies the event tables against each other: blocks, terms, ids, segment indexes, rollups. */
+import { termTexts } from '../blocks/fields.ts'
+import { verifyBlocks, type Check, type Report, type VerifiedOrg } from './blocks.ts'
+import { verifyIds, verifySegments } from './indexes.ts'
+import { fingerprints, readSeed } from '../dedupe/fingerprints.ts'
+import { columnCount } from '../blocks/block.ts'
+import { firstPlace, zonesFrom, type Zone } from '../blocks/block-table.ts'
+import { countFolded, countedRows, rowDifferences, rowName, storedRows } from '../rollups/recount.ts'
+import type { Database } from '../../database.ts'
+import type { EventFault, EventVerdict } from '../../../contract/store.ts'
+
+/** Faults listed per organization. The first ones locate the damage, and thousands would hide it. */
+const faultsMax = 100
+const fileFaultsMax = 20
+
+/** Reads several snapshots in turn, so that a running writer is not blocked and its changes are no faults. */
+export function verifyEvents(db: Database, fingerprintBits: number): EventVerdict {
+  const check = verifyInSlices(db, fingerprintBits)
+  for (;;) {
+    const slice = check.next()
+    if (slice.done) return slice.value
+  }
+}
+
+/** Only tests use other sizes than the measured ones. */
+export interface SliceSizes {
+  verifiedBlocks?: number
+  countedBlocks?: number
+}
+
+/** The same. No transaction is open at a yield. */
+export function* verifyInSlices(
+  db: Database,
+  fingerprintBits: number,
+  sizes: SliceSizes = {},
+): Check<EventVerdict> {
+  const verdict: EventVerdict = { orgs: [], faults: [] }
+  const print = fingerprints(readSeed(db).ids, fingerprintBits)
+  const orgs = db.query<{ num: number; orgId: string }, []>(
+    'SELECT num, org_id AS orgId FROM event_org ORDER BY org_id',
+  )
+  for (const { num, orgId } of orgs.all()) {
+    const faults: EventFault[] = []
+    const report: Report = (place, problem) => {
+      if (faults.length < faultsMax) faults.push({ orgId, place, problem })
+    }
+    const counted = (events: number) => void verdict.orgs.push({ orgId, events })
+    try {
+      yield* inSnapshots(db, verifyOrg(db, num, { print, report, counted, sizes }))
+    } catch (error) {
+      // Damage that makes the database fail: its message is all that is known.
+      report('the event tables', `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    }
+    verdict.faults.push(...faults)
+  }
+  verdict.faults.push(...structureFaults(db))
+  return verdict
+}
+
+/** Runs each slice of a check in a read transaction. */
+function* inSnapshots<T>(db: Database, check: Check<T>): Check<T> {
+  for (;;) {
+    db.query(db.dialect.beginRead).run()
+    let slice: IteratorResult<void, T>
+    try {
+      slice = check.next()
+    } finally {
+      if (db.inTransaction) db.query('COMMIT').run()
+    }
+    if (slice.done) return slice.value
+    yield
+  }
+}
+
+interface OrgCheck {
+  print: (org: number, id: string) => number
+  report: Report
+  counted(events: number): void
+  sizes: SliceSizes
+}
+
+function* verifyOrg(db: Database, num: number, { print, report, counted, sizes }: OrgCheck): Check {
+  const org = readOrg(db, num)
+  const damaged = yield* verifyBlocks(db, org, report, sizes.verifiedBlocks)
+  counted(yield* verifyRollups(db, num, damaged, report, sizes.countedBlocks))
+  if (damaged.size > 0) return
+  yield* verifyIds(db, num, print, report)
+  yield* verifySegments(db, org, report)
+}
+
+function structureFaults(db: Database): EventFault[] {
+  try {
+    return db.dialect
+      .structureFaults(db, fileFaultsMax)
+      .map((problem) => ({ orgId: null, place: 'the database file', problem }))
+  } catch (error) {
+    const problem = `cannot be checked: ${error instanceof Error ? error.message : String(error)}`
+    return [{ orgId: null, place: 'the database file', problem }]
+  }
+}
+
+function readOrg(db: Database, num: number): VerifiedOrg {
+  const row = db
+    .query<{ segments: number }, [number]>('SELECT segments FROM event_org WHERE num = ?')
+    .get(num)
+  const codes = Array.from({ length: columnCount }, (_, index) => new Set(termTexts(db, num, index).keys()))
+  return { num, segments: row?.segments ?? 0, codes }
+}
+
+/** Compares the rollups with a recount of their rows. */
+const zonesAtOnce = 64
+
+/** Returns the number of events when they were compared, without those in damaged blocks. */
+function* verifyRollups(
+  db: Database,
+  org: number,
+  damaged: ReadonlySet<number>,
+  report: Report,
+  blocksMax?: number,
+): Check<number> {
+  const zonesAfter = (_db: Database, _org: number, seq: number) => wholeBlocks(db, org, seq, damaged)
+  const counting = countFolded({ fromMs: -Infinity, untilMs: Infinity, zonesAfter }, blocksMax)
+  for (;;) {
+    const counts = counting.step(db, org)
+    if (counts !== null) {
+      for (const [key, difference] of rowDifferences(storedRows(db, org, null), countedRows(counts)))
+        report(rowName(key), difference > 0 ? `says ${difference} too few` : `says ${-difference} too many`)
+      verifyTotals(db, org, report)
+      return counting.rest(db, org).events()
+    }
+    yield
+  }
+}
+
+/** In storage order, ignoring the indexes. */
+function* wholeBlocks(
+  db: Database,
+  org: number,
+  afterSeq: number,
+  damaged: ReadonlySet<number>,
+): Generator<Zone> {
+  for (let place = firstPlace(db, org, afterSeq + 1); ;) {
+    const zones = zonesFrom(db, org, place, zonesAtOnce)
+    yield* zones.filter((zone) => !damaged.has(zone.place))
+    if (zones.length < zonesAtOnce) return
+    place = zones.at(-1)!.place + 1
+  }
+}
+
+/** Totals by type count expired events too, like the rollups. */
+function verifyTotals(db: Database, org: number, report: Report): void {
+  const wrong = db
+    .query<{ type: number }, [number]>(
+      `SELECT type FROM (
+         SELECT type, sum(live + expired) AS n FROM rollup_metric WHERE org = ?1 GROUP BY type
+         UNION ALL SELECT type, -events FROM event_type_total WHERE org = ?1
+       ) GROUP BY type HAVING sum(n) <> 0`,
+    )
+    .all(org)
+  if (wrong.length > 0) report('the totals by type', `differ from the rollups for ${wrong.length} types`)
+}

@@ -1,0 +1,150 @@
+/**
+ * The writer's memory of an organization between commits, and its dictionaries. All of it can be rebuilt from the
+ * tables.
+ */
+import { StoreError } from '../../../contract/errors.ts'
+import { lastSeqOf, newestBlocks, type BlockSpan } from '../blocks/block-table.ts'
+import { countUnfolded } from '../rollups/fold.ts'
+import {
+  type StagedBlock,
+  columnCount,
+  endsSegment,
+  orgsMax,
+  placeOf,
+  segmentOf,
+  seqOf,
+} from '../blocks/block.ts'
+import { atOnce } from '../../threads/slices.ts'
+import { guardRails, hashCode, member, fieldAt } from '../blocks/fields.ts'
+import type { Database } from '../../database.ts'
+import type { RollupCounts } from '../rollups/counts.ts'
+import type { EventRecord, GuardRail } from '../../../contract/store.ts'
+
+/** Blocks below this many events are merged with their neighbours (writer.ts). */
+export const smallBlockEvents = 128
+
+export interface OrgState {
+  num: number
+  lastSeq: number // of staged events
+  storedSeq: number // of events in the tables
+  foldedSeq: number
+  segments: number // sealed
+  unfolded: RollupCounts
+  terms: Terms
+  staged: StagedBlock[]
+  small: BlockSpan[] // the small blocks at the end, consecutive and in one segment
+}
+
+/** Organizations in memory; the terms of a hostile one take about 5 MB. */
+const orgsLoadedMax = 32
+
+export interface Orgs {
+  of(orgId: string): OrgState
+  loaded(): Iterable<OrgState>
+  /** Between transactions: evicts the least recently used organizations, except one. */
+  trim(keep: OrgState | null): void
+  forget(): void
+}
+
+export function openOrgs(db: Database, hashSeed: number): Orgs {
+  const states = new Map<string, OrgState>() // least recently used first
+  const find = db.query<{ num: number; last: number; folded: number; segments: number }, [string]>(
+    'SELECT num, last_seq AS last, folded_seq AS folded, segments FROM event_org WHERE org_id = ?',
+  )
+
+  function create(orgId: string): NonNullable<ReturnType<typeof find.get>> {
+    db.query('INSERT INTO event_org (org_id, last_seq, folded_seq, segments) VALUES (?, 0, 0, 0)').run(orgId)
+    const row = find.get(orgId)
+    if (row === null || row.num >= orgsMax)
+      throw new StoreError('internal', 'there are too many organizations')
+    return row
+  }
+
+  function load(orgId: string): OrgState {
+    const { num, last, folded, segments } = find.get(orgId) ?? create(orgId)
+    const small: BlockSpan[] = []
+    const newest = newestBlocks(db, num, 64)
+    const storedSeq = Math.max(last, lastSeqOf(newest[0]))
+    for (const block of endsSegment(storedSeq) ? [] : newest) {
+      if (block.events >= smallBlockEvents || segmentOf(seqOf(block.place)) !== segmentOf(storedSeq)) break
+      const next = small[0]?.place ?? placeOf(num, storedSeq + 1)
+      if (block.place + block.events !== next) break
+      small.unshift(block)
+    }
+    const terms = openTerms(db, num, hashSeed)
+    const unfolded = atOnce(countUnfolded(db, num))
+    return {
+      num,
+      lastSeq: storedSeq,
+      storedSeq,
+      foldedSeq: folded,
+      segments,
+      unfolded,
+      terms,
+      staged: [],
+      small,
+    }
+  }
+
+  return {
+    of(orgId) {
+      const state = states.get(orgId) ?? load(orgId)
+      states.delete(orgId)
+      states.set(orgId, state)
+      return state
+    },
+    loaded: () => states.values(),
+    trim(keep) {
+      for (const [orgId, state] of states) {
+        if (states.size <= orgsLoadedMax) return
+        if (state !== keep) states.delete(orgId)
+      }
+    },
+    forget: () => states.clear(),
+  }
+}
+
+/** The interned texts of an organization, in the writer's memory and in `event_term`. */
+const otherTermsMax = 4_096 // ingest keys, agents
+
+export interface Terms {
+  /** The code of a text. Interns it in the open transaction up to the limit, and hashes it beyond. */
+  code(member: number, text: string): number
+  /** The first field of the event that exceeds its limit of values, or null. */
+  broken(event: EventRecord): GuardRail | null
+}
+
+/** `member` in the table is one of `termMembers`. */
+export function openTerms(db: Database, org: number, hashSeed: number): Terms {
+  const codes = Array.from({ length: columnCount }, () => new Map<string, number>())
+  const highest = codes.map(() => 0)
+  const rows = db.query<{ member: number; text: string; code: number }, [number]>(
+    'SELECT member, text, code FROM event_term WHERE org = ?',
+  )
+  for (const { member, text, code } of rows.all(org)) {
+    codes[member]?.set(text, code)
+    highest[member] = Math.max(highest[member] ?? 0, code)
+  }
+  const termsMax = codes.map((_, index) => fieldAt(index)?.termsMax ?? otherTermsMax)
+  const insert = db.query('INSERT INTO event_term (org, member, text, code) VALUES (?, ?, ?, ?)')
+
+  return {
+    code(member, text) {
+      const known = codes[member]!
+      const found = known.get(text)
+      if (found !== undefined) return found
+      if (known.size >= termsMax[member]!) return hashCode(text, hashSeed)
+      const code = ++highest[member]!
+      insert.run(org, member, text, code)
+      known.set(text, code)
+      return code
+    },
+    broken(event) {
+      for (const name of guardRails) {
+        const known = codes[member[name]]!
+        if (known.size >= termsMax[member[name]]! && !known.has(event[name])) return name
+      }
+      return null
+    },
+  }
+}

@@ -1,0 +1,210 @@
+/** The writing half of the event engine: stages batches, writes and merges blocks at commit, does due maintenance. */
+import { StoreError } from '../../contract/errors.ts'
+import { appender, type Appender } from './write/append.ts'
+import {
+  type BlockSpan,
+  deleteBlock,
+  readWholeBlock,
+  writeBlock,
+  zonesBetween,
+} from './blocks/block-table.ts'
+import { dropRollups, type StepBounds } from './delete/expire.ts'
+import { dedupe, type Dedupe } from './dedupe/dedupe.ts'
+import { eraseMarks, fingerprintOf, fingerprints, readSeed, storedIds } from './dedupe/fingerprints.ts'
+import { filterBackfill, sealer, type Sealer } from './index/seal.ts'
+import { fold, isFoldDue } from './rollups/fold.ts'
+import { openIds } from './blocks/texts.ts'
+import { openOrgs, smallBlockEvents, type OrgState } from './write/org-state.ts'
+import {
+  blockEventsMax,
+  columnCount,
+  endsSegment,
+  placeOf,
+  seqMax,
+  seqOf,
+  unpackBlock,
+  type BlockContent,
+} from './blocks/block.ts'
+import { repairRollups } from './rollups/recount.ts'
+import { deletions } from './delete/delete.ts'
+import { inTransaction, type Database } from '../database.ts'
+import type { EventWriter } from './engine.ts'
+
+/** Only tests use other sizes than the measured ones. */
+export interface EventWriterOptions {
+  fingerprintBits?: number
+  idsPerRun?: number
+  freezePart?: number
+  deleteStep?: StepBounds
+}
+
+/** Steps of the filters' backfill when idle, and commits between two steps otherwise. */
+const backfillSteps = 16
+const backfillEvery = 32
+
+export function compactEventWriter(db: Database, options: EventWriterOptions = {}): EventWriter {
+  const seed = readSeed(db)
+  const print = fingerprints(seed.ids, options.fingerprintBits)
+  const known = dedupe(db, options.idsPerRun, options.freezePart)
+  const mark = eraseMarks(seed.erased, print)
+  const ids = storedIds(db, mark)
+  const orgs = openOrgs(db, seed.values)
+  const seal = sealer(db)
+  const backfill = filterBackfill(db)
+  const appends = appender(known, print, ids.has)
+  let touched = new Set<OrgState>()
+  let commits = 0
+  const deletes = deletions(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.deleteStep)
+  loadIds(db, known, print)
+
+  function readAnew(): void {
+    deletes.undone()
+    touched = new Set()
+    orgs.forget()
+    seal.forget()
+    backfill.forget()
+    ids.forget()
+    loadIds(db, known, print)
+  }
+
+  return {
+    append(batch) {
+      const org = orgs.of(batch.orgId)
+      touched.add(org)
+      return appends.append(org, batch)
+    },
+    flush() {
+      for (const org of touched) {
+        const events = org.staged.reduce((sum, { content }) => sum + content.events, 0)
+        if (writeStaged(db, org, appends)) ids.forget()
+        known.step(events)
+        seal.step(org, events)
+        if (backfill.isDue() && ++commits % backfillEvery === 0) backfill.step()
+        if (isFoldDue(org)) fold(db, org)
+      }
+    },
+    removeSite: deletes.removeSite,
+    removeOrg: deletes.removeOrg,
+    expire: deletes.expire,
+    erase: deletes.erase,
+    dropRollups: ({ orgId, beforeMs }) => dropRollups(db, orgs.of(orgId).num, beforeMs),
+    repair: ({ orgId, repairs }) => repairRollups(db, orgs.of(orgId).num, repairs),
+    committed() {
+      touched = new Set()
+      deletes.committed()
+      orgs.trim(seal.current())
+    },
+    rolledBack: readAnew,
+    idle() {
+      try {
+        for (const org of [...orgs.loaded()])
+          if (isUnsettled(org, seal)) inTransaction(db, () => settle(db, org, seal))
+        for (let steps = 0; backfill.isDue() && steps < backfillSteps; steps++)
+          inTransaction(db, backfill.step)
+      } catch (error) {
+        readAnew()
+        throw error
+      }
+    },
+    close() {},
+  }
+}
+
+function isUnsettled(org: OrgState, seal: Sealer): boolean {
+  return org.foldedSeq < org.storedSeq || seal.isDue(org)
+}
+
+/** Does all the due work of commits at once. */
+function settle(db: Database, org: OrgState, seal: Sealer): void {
+  fold(db, org)
+  seal.finish(org)
+}
+
+/** Writes the staged blocks of an organization. Returns whether older ones were merged. */
+function writeStaged(db: Database, org: OrgState, appends: Appender): boolean {
+  let merged = false
+  for (const { firstSeq, content } of org.staged) {
+    const zone = writeBlock(db, placeOf(org.num, firstSeq), content)
+    org.storedSeq = firstSeq + content.events - 1
+    org.unfolded.add({ column: (index) => content.columns[index]! }, 0, content.events)
+    appends.recycle(content)
+    merged = mergeAfter(db, org, zone) || merged
+  }
+  org.staged = []
+  return merged
+}
+
+/** Rebuilds the memory table from the ids of the blocks after the last run. */
+function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) => number): void {
+  known.load((flushedSeq, add) => {
+    for (const { num } of db.query<{ num: number }, []>('SELECT num FROM event_org').all()) {
+      const afterSeq = flushedSeq.get(num) ?? 0
+      for (const { place, events } of zonesBetween(db, num, afterSeq + 1, seqMax)) {
+        const row = db
+          .query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
+          .get(place)
+        if (row === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
+        openIds(row.ids, events).forEach((id, index) => {
+          const fingerprint = fingerprintOf(id, (text) => print(num, text))
+          const seq = seqOf(place) + index
+          if (seq > afterSeq && fingerprint !== null) add(num, seq, fingerprint)
+        })
+      }
+    }
+  })
+}
+
+/** Small blocks that may wait; a page over them opens each one. */
+const smallBlocksMax = 64
+
+/** Records a block that was just written and merges blocks when it pays. Returns whether any block changed. */
+function mergeAfter(db: Database, org: OrgState, written: BlockSpan): boolean {
+  const isSmall = written.events < smallBlockEvents
+  let merged = false
+  if (isSmall) org.small.push(written)
+  if (!isSmall || endsSegment(seqOf(written.place) + written.events - 1)) {
+    while (org.small.length > 1) merged = mergeFirst(db, org) || merged
+    org.small = []
+  }
+  const events = org.small.reduce((sum, block) => sum + block.events, 0)
+  if (events >= blockEventsMax || org.small.length >= smallBlocksMax) merged = mergeFirst(db, org) || merged
+  return merged
+}
+
+/** Merges as many blocks as fit into one, at least two. */
+function mergeFirst(db: Database, org: OrgState): boolean {
+  let count = 0
+  let events = 0
+  while (count < org.small.length && events + org.small[count]!.events <= blockEventsMax) {
+    events += org.small[count++]!.events
+  }
+  const blocks = org.small.splice(0, count)
+  const place = blocks[0]!.place
+  const content = concat(blocks.map((block) => wholeBlock(db, block.place)))
+  for (const block of blocks.slice(1)) deleteBlock(db, block.place)
+  writeBlock(db, place, content)
+  if (content.events < smallBlockEvents) org.small.unshift({ place, events: content.events })
+  return true
+}
+
+function wholeBlock(db: Database, place: number): BlockContent {
+  const whole = readWholeBlock(db, place)
+  if (whole === null) throw new Error(`block ${place} is missing`)
+  return unpackBlock(whole)
+}
+
+function concat(blocks: BlockContent[]): BlockContent {
+  const events = blocks.reduce((sum, block) => sum + block.events, 0)
+  const columns = Array.from({ length: columnCount }, () => new Float64Array(events))
+  const all: BlockContent = { events, columns, ids: [], texts: [], sessions: [], spilled: [] }
+  let row = 0
+  for (const block of blocks) {
+    block.columns.forEach((column, index) => columns[index]!.set(column.subarray(0, block.events), row))
+    all.ids.push(...block.ids)
+    all.texts.push(...block.texts)
+    all.sessions.push(...block.sessions)
+    for (const [at, member, text] of block.spilled) all.spilled.push([at + row, member, text])
+    row += block.events
+  }
+  return all
+}

@@ -1,0 +1,238 @@
+/** Organizations in SQLite, from creation to deletion after the grace period, with their sites and saved views. */
+import { and, count, eq, ne, or } from 'drizzle-orm'
+import { StoreError } from '../../contract/errors.ts'
+import { columnsOf } from '../database.ts'
+import { appendAudit } from '../audit/append.ts'
+import { membership, org, orgDeletion, orgSignInRule, savedView, site } from './schema.ts'
+import { takeDeliveries } from '../webhooks/deliveries.ts'
+import { member } from '../events/blocks/fields.ts'
+import type {
+  AuditEntry,
+  Org,
+  OrgDeletion,
+  OrgStore,
+  SavedView,
+  SignInRule,
+  Site,
+  SiteStore,
+  ViewStore,
+} from '../../contract/store.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+
+export function createOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['create']>[0]): void {
+  orm.insert(org).values(command.org).run()
+  const { ownerId } = command
+  if (ownerId !== undefined) {
+    orm.insert(membership).values({ accountId: ownerId, orgId: command.org.id, role: 'owner' }).run()
+  }
+  appendAudit(db, command.audit)
+}
+
+/** Creates an organization if the database has none. Returns whether it did. */
+export function bootstrapOrg(context: WriteContext, command: { org: Org; audit: AuditEntry }): boolean {
+  if (context.orm.select({ id: org.id }).from(org).limit(1).get() !== undefined) return false
+  createOrg(context, command)
+  return true
+}
+
+export function listOrgs({ orm }: ReadContext): Org[] {
+  return orm.select().from(org).orderBy(org.createdAtMs, org.id).all()
+}
+
+/** An id takes precedence over an equal slug. */
+export function findOrg({ orm }: ReadContext, idOrSlug: string): Org | null {
+  const found = orm
+    .select()
+    .from(org)
+    .where(or(eq(org.id, idOrSlug), eq(org.slug, idOrSlug)))
+    .all()
+  return found.find((candidate) => candidate.id === idOrSlug) ?? found[0] ?? null
+}
+
+export function renameOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['rename']>[0]): void {
+  const { orgId, name } = command
+  const renamed = orm.update(org).set({ name }).where(eq(org.id, orgId)).returning({ id: org.id }).all()
+  if (renamed.length === 0) throw new StoreError('not_found', `there is no organization ${orgId}`)
+  appendAudit(db, command.audit)
+}
+
+export function signInRule({ orm }: ReadContext, orgId: string): SignInRule {
+  const found = orm.select().from(orgSignInRule).where(eq(orgSignInRule.orgId, orgId)).get()
+  return { secondFactorRequired: found?.secondFactorRequired ?? false }
+}
+
+export function changeSignInRule(
+  { db, orm }: WriteContext,
+  { orgId, rule, audit }: Parameters<OrgStore['changeSignInRule']>[0],
+): void {
+  orm
+    .insert(orgSignInRule)
+    .values({ orgId, ...rule })
+    .onConflictDoUpdate({ target: orgSignInRule.orgId, set: rule })
+    .run()
+  appendAudit(db, audit)
+}
+
+export function listOrgDeletions({ orm }: ReadContext): OrgDeletion[] {
+  return orm.select().from(orgDeletion).orderBy(orgDeletion.dueAtMs).all()
+}
+
+export function requestOrgDeletion(
+  { db, orm }: WriteContext,
+  { orgId, askedAtMs, dueAtMs, audit }: Parameters<OrgStore['requestDeletion']>[0],
+): void {
+  orm.insert(orgDeletion).values({ orgId, askedAtMs, dueAtMs }).run()
+  appendAudit(db, audit)
+}
+
+export function cancelOrgDeletion(
+  { db, orm }: WriteContext,
+  command: Parameters<OrgStore['cancelDeletion']>[0],
+): void {
+  const { orgId, now } = command
+  const [deletion] = orm.delete(orgDeletion).where(eq(orgDeletion.orgId, orgId)).returning().all()
+  if (deletion === undefined) throw new StoreError('conflict', `the deletion of ${orgId} is not requested`)
+  if (deletion.dueAtMs <= now) throw new StoreError('conflict', `${orgId} is being deleted`)
+  appendAudit(db, command.audit)
+}
+
+/** The audit chain outlives its organization. The event engine keeps its number, in memory too. */
+const keptTables = ['audit_head', 'audit_trim', 'event_org']
+
+/** Deliveries per step: at most half a megabyte each. */
+const deliveriesMax = 64
+
+/**
+ * One step, as short as one of retention: with ten million events in one transaction every other write would wait five
+ * seconds and the log would grow to 900 MB. A crash between two steps leaves an organization with fewer events.
+ */
+export function emptyOrg(
+  context: WriteContext,
+  { orgId, now, small = false }: Parameters<OrgStore['empty']>[0],
+): { events: number; done: boolean } {
+  requireDue(context, orgId, now)
+  if (takeDeliveries(context, orgId, small ? 1 : deliveriesMax) > 0) return { events: 0, done: false }
+  const expired = context.events.expire({ orgId, receivedBeforeMs: Number.MAX_SAFE_INTEGER, small })
+  if (!expired.done) return { events: expired.events, done: false }
+  const { done } = context.events.dropRollups({ orgId, beforeMs: Number.MAX_SAFE_INTEGER })
+  return { events: expired.events, done }
+}
+
+/** Deletes the rest of an organization, which is little after it was emptied. */
+export function removeOrg(context: WriteContext, command: Parameters<OrgStore['remove']>[0]): void {
+  const { db, orm } = context
+  const { orgId, now, audit } = command
+  requireDue(context, orgId, now)
+  context.events.removeOrg(orgId)
+  db.query(
+    'DELETE FROM webhook_attempt WHERE delivery_seq IN (SELECT seq FROM webhook_delivery WHERE org_id = ?)',
+  ).run(orgId)
+  // Tables of one noun refer to each other, so only the end of the transaction must be consistent.
+  db.run(db.dialect.deferKeys)
+  for (const name of tablesWithOrg(context)) {
+    if (!keptTables.includes(name)) db.query(`DELETE FROM "${name}" WHERE org_id = ?`).run(orgId)
+  }
+  orm.delete(org).where(eq(org.id, orgId)).run()
+  appendAudit(db, audit)
+}
+
+function requireDue({ orm }: WriteContext, orgId: string, now: number): void {
+  const deletion = orm.select().from(orgDeletion).where(eq(orgDeletion.orgId, orgId)).get()
+  if (deletion === undefined || deletion.dueAtMs > now)
+    throw new StoreError('conflict', `the deletion of ${orgId} is not due yet`)
+}
+
+/** From the schema itself, so that a future table is included. */
+function tablesWithOrg({ db }: WriteContext): string[] {
+  return columnsOf(db).flatMap(({ table, column }) => (column === 'org_id' ? [table] : []))
+}
+
+/** In order of their ids. */
+export function listSites({ db, orm }: ReadContext, orgId: string): Site[] {
+  const seen = db
+    .query<{ text: string }, [string, number]>(
+      `SELECT text FROM event_term JOIN event_org ON event_org.num = event_term.org
+       WHERE org_id = ? AND member = ?`,
+    )
+    .all(orgId, member.siteId)
+    .map(({ text }) => text)
+  const chosen = orm.select().from(site).where(eq(site.orgId, orgId)).all()
+  const sites = new Map<string, Site>()
+  for (const siteId of seen)
+    sites.set(siteId, { siteId, name: null, hidden: false, restricted: false, seen: true })
+  for (const { siteId, name, hidden, restricted } of chosen)
+    sites.set(siteId, { siteId, name, hidden, restricted, seen: sites.has(siteId) })
+  return [...sites.values()].sort((a, b) => (a.siteId < b.siteId ? -1 : 1))
+}
+
+/** Of every organization, for the calling thread's cache. */
+export function restrictedSites({ orm }: ReadContext): { orgId: string; siteId: string }[] {
+  return orm
+    .select({ orgId: site.orgId, siteId: site.siteId })
+    .from(site)
+    .where(eq(site.restricted, true))
+    .all()
+}
+
+export function changeSite({ db, orm }: WriteContext, command: Parameters<SiteStore['change']>[0]): void {
+  const { siteId, ...chosen } = command.site
+  orm
+    .insert(site)
+    .values({ orgId: command.orgId, siteId, ...chosen })
+    .onConflictDoUpdate({ target: [site.orgId, site.siteId], set: chosen })
+    .run()
+  appendAudit(db, command.audit)
+}
+
+/** Saved views in SQLite: named filters that the members of an organization share. */
+export function listViews({ orm }: ReadContext, orgId: string): SavedView[] {
+  return orm.select().from(savedView).where(eq(savedView.orgId, orgId)).orderBy(savedView.name).all()
+}
+
+export function createView(context: WriteContext, command: Parameters<ViewStore['create']>[0]): void {
+  const { db, orm } = context
+  const { view, viewsMax, audit } = command
+  requireFree(context, view)
+  const known = orm.select({ n: count() }).from(savedView).where(eq(savedView.orgId, view.orgId)).get()
+  if ((known?.n ?? 0) >= viewsMax)
+    throw new StoreError('conflict', `${view.orgId} has ${viewsMax} saved views, the maximum`)
+  orm.insert(savedView).values(view).run()
+  appendAudit(db, audit)
+}
+
+export function changeView(context: WriteContext, command: Parameters<ViewStore['change']>[0]): void {
+  const { db, orm } = context
+  const { orgId, id, name, search, audit } = command
+  requireFree(context, { orgId, id, name })
+  const changed = orm
+    .update(savedView)
+    .set({ name, search })
+    .where(and(eq(savedView.orgId, orgId), eq(savedView.id, id)))
+    .returning({ id: savedView.id })
+    .all()
+  if (changed.length === 0) throw new StoreError('not_found', `${id} is not a saved view of ${orgId}`)
+  appendAudit(db, audit)
+}
+
+export function removeView({ db, orm }: WriteContext, command: Parameters<ViewStore['remove']>[0]): void {
+  const { orgId, id, audit } = command
+  const removed = orm
+    .delete(savedView)
+    .where(and(eq(savedView.orgId, orgId), eq(savedView.id, id)))
+    .returning({ id: savedView.id })
+    .all()
+  if (removed.length === 0) throw new StoreError('not_found', `${id} is not a saved view of ${orgId}`)
+  appendAudit(db, audit)
+}
+
+function requireFree(
+  { orm }: WriteContext,
+  { orgId, id, name }: Pick<SavedView, 'orgId' | 'id' | 'name'>,
+): void {
+  const other = orm
+    .select({ id: savedView.id })
+    .from(savedView)
+    .where(and(eq(savedView.orgId, orgId), eq(savedView.name, name), ne(savedView.id, id)))
+    .get()
+  if (other !== undefined) throw new StoreError('conflict', `${orgId} has a saved view of this name`)
+}

@@ -1,0 +1,110 @@
+/** Ingest counts by hour and key, and samples of rejected requests, in SQLite. */
+import {
+  countHourMs,
+  type IngestCount,
+  type IngestCountStore,
+  type NearMissCount,
+} from '../../contract/ingest-counts.ts'
+import { desc, eq } from 'drizzle-orm'
+import { rejectedSample } from '../identity/schema.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { RejectedSample } from '../../contract/store.ts'
+
+export function addIngestCounts(
+  { db }: Pick<WriteContext, 'db'>,
+  { counts, nearMisses = [], keptSinceMs }: Parameters<IngestCountStore['add']>[0],
+): void {
+  const add = db.query(
+    `INSERT INTO ingest_hour (org_id, hour, key_id, requests, refused, accepted, deduped, rejected,
+       ahead_max_ms, behind_min_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (org_id, hour, key_id) DO UPDATE SET
+       requests = ingest_hour.requests + excluded.requests, refused = ingest_hour.refused + excluded.refused,
+       accepted = ingest_hour.accepted + excluded.accepted, deduped = ingest_hour.deduped + excluded.deduped,
+       rejected = ingest_hour.rejected + excluded.rejected,
+       ahead_max_ms = CASE WHEN ingest_hour.ahead_max_ms > excluded.ahead_max_ms
+                           THEN ingest_hour.ahead_max_ms ELSE excluded.ahead_max_ms END,
+       behind_min_ms = CASE WHEN excluded.behind_min_ms IS NULL
+                              OR ingest_hour.behind_min_ms < excluded.behind_min_ms
+                            THEN ingest_hour.behind_min_ms ELSE excluded.behind_min_ms END`,
+  )
+  for (const one of counts) {
+    const hour = Math.floor(one.hourStartMs / countHourMs)
+    const { orgId, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs } = one
+    add.run(orgId, hour, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs)
+  }
+  const miss = db.query(
+    `INSERT INTO ingest_near_miss (org_id, hour, key_id, path, known, events) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (org_id, hour, key_id, path)
+     DO UPDATE SET events = ingest_near_miss.events + excluded.events`,
+  )
+  for (const { orgId, hourStartMs, keyId, path, known, events } of nearMisses)
+    miss.run(orgId, Math.floor(hourStartMs / countHourMs), keyId, path, known, events)
+  for (const table of ['ingest_hour', 'ingest_near_miss']) {
+    const trim = db.query(`DELETE FROM ${table} WHERE org_id = ? AND hour < ?`)
+    for (const orgId of new Set([...counts, ...nearMisses].map((one) => one.orgId)))
+      trim.run(orgId, Math.floor(keptSinceMs / countHourMs))
+  }
+}
+
+const nearMissesMax = 200
+
+export function listNearMisses(
+  { db }: ReadContext,
+  { orgId, sinceMs }: { orgId: string; sinceMs: number },
+): Omit<NearMissCount, 'hourStartMs' | 'orgId'>[] {
+  return db
+    .query<Omit<NearMissCount, 'hourStartMs' | 'orgId'>, [string, number, number]>(
+      `SELECT key_id AS keyId, path, known, sum(events) AS events FROM ingest_near_miss
+       WHERE org_id = ? AND hour >= ? GROUP BY key_id, path, known ORDER BY sum(events) DESC, path LIMIT ?`,
+    )
+    .all(orgId, Math.floor(sinceMs / countHourMs), nearMissesMax)
+}
+
+export function listIngestCounts(
+  { db }: ReadContext,
+  { orgId, sinceMs }: { orgId: string; sinceMs: number },
+): IngestCount[] {
+  return db
+    .query<Omit<IngestCount, 'hourStartMs'> & { hour: number }, [string, number]>(
+      `SELECT org_id AS orgId, hour, key_id AS keyId, requests, refused, accepted, deduped, rejected,
+         ahead_max_ms AS aheadMaxMs, behind_min_ms AS behindMinMs
+       FROM ingest_hour WHERE org_id = ? AND hour >= ? ORDER BY hour, key_id`,
+    )
+    .all(orgId, Math.floor(sinceMs / countHourMs))
+    .map(({ hour, ...one }) => ({ ...one, hourStartMs: hour * countHourMs }))
+}
+
+/** Samples of rejected requests: the newest 1,000 per organization. */
+const samplesPerOrgMax = 1_000
+
+export function addRejected({ db, orm }: WriteContext, samples: RejectedSample[]): void {
+  for (const sample of samples) orm.insert(rejectedSample).values(sample).run()
+  const trim = db.query(
+    `DELETE FROM rejected_sample WHERE org_id = ?1 AND seq <= (
+       SELECT seq FROM rejected_sample WHERE org_id = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ${samplesPerOrgMax})`,
+  )
+  for (const orgId of new Set(samples.map((sample) => sample.orgId))) trim.run(orgId)
+}
+
+/** Newest first. */
+export function listRejected(
+  { orm }: ReadContext,
+  query: { orgId: string; limit: number },
+): RejectedSample[] {
+  return orm
+    .select({
+      orgId: rejectedSample.orgId,
+      keyId: rejectedSample.keyId,
+      atMs: rejectedSample.atMs,
+      code: rejectedSample.code,
+      message: rejectedSample.message,
+      path: rejectedSample.path,
+      excerpt: rejectedSample.excerpt,
+    })
+    .from(rejectedSample)
+    .where(eq(rejectedSample.orgId, query.orgId))
+    .orderBy(desc(rejectedSample.seq))
+    .limit(query.limit)
+    .all()
+}

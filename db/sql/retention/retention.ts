@@ -1,0 +1,118 @@
+/** Retention settings, re-count progress, and erasing copies of events from deliveries and samples. */
+import { appendAudit } from '../audit/append.ts'
+import { splitBatch } from '../../rules/batch-body.ts'
+import type { RecountProgress, RetentionSetting, RetentionStore } from '../../contract/operations.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { Database } from '../database.ts'
+import type { EraseCommand } from '../../contract/event-counts.ts'
+
+function readSetting({ db }: ReadContext, orgId: string): RetentionSetting {
+  const row = db
+    .query<RetentionSetting, [string]>(
+      'SELECT days, bytes, audit_days AS auditDays FROM retention WHERE org_id = ?',
+    )
+    .get(orgId)
+  return row ?? { days: null, bytes: null, auditDays: null }
+}
+
+function writeSetting(
+  { db }: WriteContext,
+  { orgId, setting, audit }: Parameters<RetentionStore['set']>[0],
+): void {
+  db.query(
+    `INSERT INTO retention (org_id, days, bytes, audit_days) VALUES (?, ?, ?, ?)
+     ON CONFLICT (org_id) DO UPDATE SET
+       days = excluded.days, bytes = excluded.bytes, audit_days = excluded.audit_days`,
+  ).run(orgId, setting.days, setting.bytes, setting.auditDays)
+  appendAudit(db, audit)
+}
+
+function readRecounted({ db }: ReadContext, orgId: string): RecountProgress | null {
+  return db
+    .query<RecountProgress, [string]>(
+      'SELECT through_ms AS throughMs, repaired FROM rollup_recount WHERE org_id = ?',
+    )
+    .get(orgId)
+}
+
+function noteRecount(
+  { db }: WriteContext,
+  { orgId, throughMs, repaired }: Parameters<RetentionStore['noteRecount']>[0],
+): void {
+  db.query(
+    `INSERT INTO rollup_recount (org_id, through_ms, repaired) VALUES (?, ?, ?)
+     ON CONFLICT (org_id) DO UPDATE SET through_ms = excluded.through_ms, repaired = excluded.repaired`,
+  ).run(orgId, throughMs, repaired)
+}
+
+/** The verbs of retention, re-counts and disk space, by name. */
+export const retentionWriteVerbs = {
+  'retention.set': writeSetting,
+  'retention.dropRollups': ({ events }: WriteContext, command: { orgId: string; beforeMs: number }) =>
+    events.dropRollups(command),
+  'retention.release': ({ release }: WriteContext) => release(),
+  'retention.noteRecount': noteRecount,
+}
+
+export const retentionReadVerbs = {
+  'retention.setting': readSetting,
+  'retention.recounted': readRecounted,
+  'retention.eventBytes': ({ events }: ReadContext, orgId: string) => events.eventBytes(orgId),
+  'retention.cutoff': ({ events }: ReadContext, query: { orgId: string; bytesMax: number }) =>
+    events.cutoff(query),
+  'retention.firstHour': ({ events }: ReadContext, orgId: string) => events.firstHour(orgId),
+}
+
+/*
+ * A delivery keeps its sequence and its other events, so that no receiver misses one. Responses may quote the events
+ * and are deleted. A sample may be truncated JSON, so it is deleted when the value occurs in it at all.
+ */
+
+/** Inside a transaction. Examines at most `rowsMax` deliveries; `afterSeq` is where the next step continues. */
+export function eraseFromDeliveries(
+  db: Database,
+  command: EraseCommand,
+  afterSeq: number,
+  rowsMax: number,
+): { erased: number; lastSeq: number | null } {
+  const rows = db
+    .query<{ seq: number; body: string }, [string, number, number]>(
+      'SELECT seq, body FROM webhook_delivery WHERE org_id = ? AND seq > ? ORDER BY seq LIMIT ?',
+    )
+    .all(command.orgId, afterSeq, rowsMax)
+  const rewrite = db.query('UPDATE webhook_delivery SET body = ?, last_error = NULL WHERE seq = ?')
+  const forget = db.query(
+    "UPDATE webhook_attempt SET response_excerpt = '', error = NULL WHERE delivery_seq = ?",
+  )
+  let erased = 0
+  for (const { seq, body } of rows) {
+    const parts = splitBatch(body)
+    const remaining = parts?.events.filter((text) => !isErased(text, command))
+    if (parts === null || remaining === undefined || remaining.length === parts.events.length) continue
+    rewrite.run(`${parts.head}${remaining.join(',')}${parts.tail}`, seq)
+    forget.run(seq)
+    erased++
+  }
+  return { erased, lastSeq: rows.length < rowsMax ? null : (rows.at(-1)?.seq ?? null) }
+}
+
+/** The same condition as for events: any of the sessions and any of the subjects. */
+function isErased(text: string, { sessionIds, subjects }: EraseCommand): boolean {
+  const event = JSON.parse(text) as { sessionId?: unknown; metadata?: { subject?: unknown } | null }
+  const among = (accepted: string[], value: unknown) =>
+    accepted.length === 0 || (typeof value === 'string' && accepted.includes(value))
+  return among(sessionIds, event.sessionId) && among(subjects, event.metadata?.subject)
+}
+
+export function eraseSamples(db: Database, { orgId, sessionIds, subjects }: EraseCommand): number {
+  const remove = db.query(
+    `DELETE FROM rejected_sample WHERE org_id = ?1
+     AND (${db.dialect.contains('excerpt', '?2')} OR ${db.dialect.contains('message', '?2')})`,
+  )
+  let samples = 0
+  for (const value of [...sessionIds, ...subjects]) {
+    const escaped = JSON.stringify(value).slice(1, -1)
+    for (const text of new Set([value, escaped])) samples += remove.run(orgId, text).changes
+  }
+  return samples
+}

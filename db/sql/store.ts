@@ -1,0 +1,186 @@
+/** Assembles the store of the contract from its threads: verbs, group commit, caches, closing. */
+import { StoreError, endsWriting } from '../contract/errors.ts'
+import { cachedKeys, cachedSites } from './identity/key-cache.ts'
+import { answerCache, type AnswerCache } from './threads/answer-cache.ts'
+import { appendQueue } from './threads/append-queue.ts'
+import { type CallVerb, type Nouns, type Threads, remote } from './threads/threads.ts'
+import type { EventStore, Store } from '../contract/store.ts'
+
+const watchEveryMs = 400
+
+/** `call` runs verbs that the contract does not have: those of the opening itself. */
+export type SqlStore = Store & { call: CallVerb }
+
+export async function storeOver(threads: Threads): Promise<SqlStore> {
+  let closing: Promise<void> | null = null
+  const broken = Promise.withResolvers<StoreError>()
+  const answers = answerCache()
+  const webhookWakes = wakes()
+  const listeners = new Set<(orgIds: string[]) => void>()
+
+  /** After `close` was called nothing new begins; calls before it are finished. */
+  function whileOpen<A extends unknown[], R>(call: (...args: A) => Promise<R>): (...args: A) => Promise<R> {
+    return (...args) =>
+      closing === null ? call(...args) : Promise.reject(new StoreError('closed', 'the store is closed'))
+  }
+
+  /** Writes only: a failed read says nothing about acknowledged data. */
+  function noticing<T>(answer: Promise<T>): Promise<T> {
+    answer.catch((error: unknown) => {
+      if (endsWriting(error)) broken.resolve(error)
+    })
+    return answer
+  }
+
+  const call = whileOpen(async (verb: string, command?: unknown) => {
+    if (!threads.writes(verb)) return cachedRead(threads, answers, verb, command)
+    const written = noticing(threads.write(verb, command))
+    const answer = await (deletingVerbs.test(verb) ? written.finally(() => answers.changed(null)) : written)
+    webhookWakes.announce(verb, command)
+    return answer
+  }) as CallVerb
+  const { events, keys, sites, ...nouns } = await nounsOf(threads, call)
+  const queue = appendQueue(
+    (batches) => noticing(threads.append(batches)),
+    (orgIds) => {
+      // Before the acknowledgement: an acknowledged event is in every count that is requested after it.
+      for (const orgId of orgIds) answers.changed(orgId)
+      listeners.forEach((listener) => listener(orgIds))
+    },
+  )
+  const endWatch = watchFiles(() => noticing(threads.requirePresent()))
+
+  async function close(): Promise<void> {
+    endWatch()
+    await queue.drained()
+    await threads.close()
+  }
+
+  return {
+    ...{ call, ...nouns },
+    keys: { ...keys, findByHash: whileOpen(keys.findByHash) },
+    sites: { ...sites, restricted: whileOpen(sites.restricted) },
+    events: {
+      ...{ ...events, append: whileOpen(queue.append), pressure: queue.pressure },
+      watch(listener) {
+        listeners.add(listener)
+        return () => void listeners.delete(listener)
+      },
+    },
+    webhooks: { ...nouns.webhooks, watch: webhookWakes.watch },
+    retention: {
+      ...nouns.retention,
+      truncateLog: whileOpen(threads.truncateLog),
+      dropReserve: whileOpen(threads.dropReserve),
+    },
+    health: () => call('health'),
+    encryptedSecrets: () => call('encryptedSecrets'),
+    times: whileOpen(async () => ({ commit: await threads.commitTimes(), append: queue.times() })),
+    secret: whileOpen(secrets(call)),
+    broken: broken.promise,
+    close: () => (closing ??= close()),
+  }
+}
+
+/** The verbs as the contract groups them. Keys and restricted sites are loaded before anybody can change them. */
+async function nounsOf(threads: Threads, call: CallVerb) {
+  const noun = <N extends keyof Nouns>(name: N): Nouns[N] => remote(call, threads.verbs, name)
+  const loading = Promise.all([call('keys.all'), call('sites.restricted')])
+  const [allKeys, restricted] = await loading.catch(async (error: unknown) => {
+    await threads.close()
+    throw error
+  })
+  const keys = cachedKeys(noun('keys'), allKeys)
+  const orgs = noun('orgs')
+  return {
+    ...{ accounts: noun('accounts'), invitations: noun('invitations'), views: noun('views') },
+    ...{ secondFactors: noun('secondFactors'), signIns: noun('signIns'), audit: noun('audit') },
+    ...{ registry: noun('registry'), rejected: noun('rejected'), sessions: noun('sessions') },
+    ...{ ingestCounts: noun('ingestCounts'), webhooks: noun('webhooks'), retention: noun('retention') },
+    ...{ keys, sites: cachedSites(noun('sites'), restricted), events: eventVerbs(noun('events')) },
+    orgs: {
+      ...orgs,
+      async remove(command: Parameters<typeof orgs.remove>[0]) {
+        await orgs.remove(command)
+        keys.dropOrg(command.orgId)
+      },
+    },
+  }
+}
+
+/** The files can be removed while nobody writes for hours. */
+function watchFiles(requirePresent: () => Promise<void>): () => void {
+  const timer = setInterval(() => void requirePresent().catch(() => undefined), watchEveryMs)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+/** These change counts of the past, even where they fail half way. */
+const deletingVerbs = /^(events|orgs|retention)\./
+const countingVerbs =
+  /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|filteredCounts|histogram|trustReached|distinct|durations)$/
+
+/** Counts are answered from the cache while nothing has changed. */
+function cachedRead(threads: Threads, answers: AnswerCache, verb: string, query: unknown): Promise<unknown> {
+  const ask = () => threads.read(verb, query)
+  if (!countingVerbs.test(verb)) return ask()
+  const orgId = typeof query === 'string' ? query : (query as { orgId: string }).orgId
+  return answers.of(orgId, `${verb} ${JSON.stringify(query)}`, ask)
+}
+
+function eventVerbs(events: Nouns['events']): Omit<EventStore, 'append' | 'pressure' | 'watch'> {
+  return {
+    ...events,
+    async recount(query) {
+      const repairs = await events.recount(query)
+      if (repairs.length > 0) await events.repair({ orgId: query.orgId, repairs })
+      return repairs.length
+    },
+  }
+}
+
+/** A secret never changes, so it is read once. */
+function secrets(call: CallVerb): Store['secret'] {
+  const known = new Map<string, Promise<string>>()
+  return (name) => {
+    const answer = known.get(name) ?? call('secret', name)
+    if (known.has(name)) return answer
+    known.set(name, answer)
+    answer.catch(() => known.delete(name)) // a later call may succeed
+    return answer
+  }
+}
+
+/** Announces the webhook verbs after which deliveries are due or endpoints may advance, to whoever dispatches. */
+type Listener = (orgId: string | null) => void
+
+const due = () => [null]
+const advances = ({ orgId }: { orgId: string }) => [null, orgId]
+
+const wakingVerbs: { [verb: string]: (command: never) => (string | null)[] } = {
+  'webhooks.schedule': due,
+  'webhooks.replay': due,
+  'webhooks.replayDead': due,
+  'webhooks.advance': ({ delivery }: { delivery: unknown }) => (delivery === null ? [] : [null]),
+  'webhooks.startProbes': due,
+  'webhooks.openIncident': due,
+  'webhooks.resolveIncident': due,
+  'webhooks.changeEndpoint': advances,
+  'webhooks.resumeEndpoint': advances,
+  'webhooks.moveEndpoint': advances,
+}
+
+function wakes() {
+  const listeners = new Set<Listener>()
+  return {
+    watch(listener: Listener): () => void {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    /** Called after the commit of a verb. */
+    announce(verb: string, command: unknown): void {
+      for (const orgId of wakingVerbs[verb]?.(command as never) ?? [])
+        for (const listener of listeners) listener(orgId)
+    },
+  }
+}

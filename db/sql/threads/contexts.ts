@@ -1,0 +1,22 @@
+/** What a thread passes to its verbs. */
+import type { Database, Orm } from '../database.ts'
+import type { StoreHealth } from '../../contract/store.ts'
+import type { EventReader, EventWriter } from '../events/engine.ts'
+
+/** Every writing verb runs inside a transaction that the writer opened. */
+export interface WriteContext {
+  db: Database
+  orm: Orm
+  events: EventWriter
+  /** Returns a bounded amount of free space of the database to the disk. Call until `done`. */
+  release(): { bytes: number; done: boolean }
+}
+
+export interface ReadContext {
+  db: Database
+  orm: Orm
+  events: EventReader
+  /** Where the engine's files are; empty for an engine without files. */
+  folder: string
+  health(): StoreHealth
+}

@@ -1,0 +1,58 @@
+/** What a store needs of its engine's threads, and the methods that send verbs to them. */
+import type { Histogram } from '../../rules/histogram.ts'
+import type { AppendOutcome, PackedBatch } from './protocol.ts'
+import type { Sliced } from './slices.ts'
+import type { ReadVerbs, WriteVerbs } from './verbs.ts'
+
+export interface Threads {
+  /** The names of the verbs, as the threads reported them when they opened. */
+  verbs: readonly string[]
+  /** Whether a verb runs on the writer. */
+  writes(verb: string): boolean
+  write(verb: string, command: unknown): Promise<unknown>
+  read(verb: string, query: unknown): Promise<unknown>
+  append(batches: PackedBatch[]): Promise<AppendOutcome[]>
+  commitTimes(): Promise<Histogram>
+  /** Whether the log was copied into the database and emptied. */
+  truncateLog(): Promise<boolean>
+  dropReserve(): Promise<boolean>
+  /** Rejects with `displaced` or `deleted` when a file of the folder was deleted or replaced. */
+  requirePresent(): Promise<void>
+  /** Readers first, then the writer, which truncates the log and unlocks the folder. */
+  close(): Promise<void>
+}
+
+/** Makes a method of each verb of a noun, which runs it on its thread: `accounts.find` is `remote('accounts').find`. */
+type Verbs = ReadVerbs & WriteVerbs
+type Verb = keyof Verbs
+type Noun = Verb extends infer V ? (V extends `${infer N}.${string}` ? N : never) : never
+
+export type CommandOf<F> = F extends (context: never) => unknown
+  ? []
+  : F extends (context: never, command: infer C) => unknown
+    ? [command: C]
+    : never
+export type ResultOf<F> = F extends (context: never, command: never) => infer R
+  ? R extends Sliced<infer T>
+    ? T
+    : Awaited<R>
+  : never
+type Remote<V extends Verb> = (...command: CommandOf<Verbs[V]>) => Promise<ResultOf<Verbs[V]>>
+export type Nouns = {
+  [N in Noun]: { [V in Verb as V extends `${N}.${infer Name}` ? Name : never]: Remote<V> }
+}
+
+/** Runs a verb of the store by name. */
+export type CallVerb = <V extends Verb>(verb: V, ...command: CommandOf<Verbs[V]>) => ReturnType<Remote<V>>
+
+/** The methods are own properties, so that they survive a spread. */
+export function remote<N extends Noun>(call: CallVerb, verbs: readonly string[], noun: N): Nouns[N] {
+  const method = (name: string) => (command?: unknown) =>
+    (call as (verb: string, command?: unknown) => unknown)(`${noun}.${name}`, command)
+  const names = verbs.filter((verb) => verb.startsWith(`${noun}.`)).map((verb) => verb.slice(noun.length + 1))
+  const own = Object.fromEntries(names.map((name) => [name, method(name)]))
+  // Verbs that are not listed write, which their thread rejects in a read-only folder.
+  return new Proxy(own, {
+    get: (known, name) => known[String(name)] ?? (typeof name === 'string' ? method(name) : undefined),
+  }) as unknown as Nouns[N]
+}

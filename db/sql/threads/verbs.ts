@@ -1,0 +1,157 @@
+/** Every verb of the store, by the name under which a thread receives it. Writing verbs run in a transaction. */
+import { appendAudit } from '../audit/append.ts'
+import { identityReadVerbs, identityWriteVerbs } from '../identity/verbs.ts'
+import {
+  addIngestCounts,
+  addRejected,
+  listIngestCounts,
+  listNearMisses,
+  listRejected,
+} from '../registry/ingest-counts.ts'
+import {
+  eraseFromDeliveries,
+  eraseSamples,
+  retentionReadVerbs,
+  retentionWriteVerbs,
+} from '../retention/retention.ts'
+import { registryReadVerbs, registryWriteVerbs, removePushed } from '../registry/pushed.ts'
+import { webhookReadVerbs, webhookWriteVerbs } from '../webhooks/verbs.ts'
+import { eq } from 'drizzle-orm'
+import { randomBytes } from 'node:crypto'
+import { StoreError } from '../../contract/errors.ts'
+import { storeSecret } from '../identity/schema.ts'
+import { searchPage } from '../events/read/page.ts'
+import { columnsOf } from '../database.ts'
+import type {
+  AgentsQuery,
+  BreakdownQuery,
+  ClassVendorQuery,
+  DistinctQuery,
+  DurationsQuery,
+  EraseCursor,
+  EraseResult,
+  EventCountQuery,
+  EventPageQuery,
+  EventStore,
+  ExpireCommand,
+  FilteredCountsQuery,
+  HistogramQuery,
+  MetricsQuery,
+  NewValuesQuery,
+  RollupRepair,
+  TopQuery,
+  TrustReachedQuery,
+} from '../../contract/store.ts'
+import type { ReadContext, WriteContext } from './contexts.ts'
+import type { SessionPageQuery, SessionStoryQuery } from '../../contract/sessions.ts'
+
+export const writeVerbs = {
+  ...identityWriteVerbs,
+  'rejected.add': addRejected,
+  'ingestCounts.add': addIngestCounts,
+  'events.removeSite': removeSite,
+  'events.erase': erase,
+  'events.repair': ({ events }: WriteContext, command: { orgId: string; repairs: RollupRepair[] }) =>
+    events.repair(command),
+  'events.expire': ({ events }: WriteContext, command: ExpireCommand) => events.expire(command),
+  ...retentionWriteVerbs,
+  ...webhookWriteVerbs,
+  ...registryWriteVerbs,
+  secret,
+} satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
+
+export type WriteVerbs = typeof writeVerbs
+
+export const readVerbs = {
+  'events.page': ({ events }: ReadContext, query: EventPageQuery) =>
+    query.filter.text === undefined ? events.page(query) : searchPage(events, query, query.filter.text),
+  'events.count': ({ events }: ReadContext, query: EventCountQuery) => events.count(query),
+  'events.byId': ({ events }: ReadContext, query: { orgId: string; id: string }) => events.byId(query),
+  'events.tail': ({ events }: ReadContext, query: Parameters<EventStore['tail']>[0]) => events.tail(query),
+  'events.lastSeq': ({ events }: ReadContext, orgId: string) => events.lastSeq(orgId),
+  'events.metrics': ({ events }: ReadContext, query: MetricsQuery) => events.metrics(query),
+  'events.metricsText': ({ events }: ReadContext, query: MetricsQuery) => events.metricsText(query),
+  'events.breakdown': ({ events }: ReadContext, query: BreakdownQuery) => events.breakdown(query),
+  'events.classVendor': ({ events }: ReadContext, query: ClassVendorQuery) => events.classVendor(query),
+  'events.agents': ({ events }: ReadContext, query: AgentsQuery) => events.agents(query),
+  'events.filteredCounts': ({ events }: ReadContext, query: FilteredCountsQuery) =>
+    events.filteredCounts(query),
+  'events.histogram': ({ events }: ReadContext, query: HistogramQuery) => events.histogram(query),
+  'events.top': ({ events }: ReadContext, query: TopQuery) => events.top(query),
+  'events.newValues': ({ events }: ReadContext, query: NewValuesQuery) => events.newValues(query),
+  'events.distinct': ({ events }: ReadContext, query: DistinctQuery) => events.distinct(query),
+  'events.durations': ({ events }: ReadContext, query: DurationsQuery) => events.durations(query),
+  'events.trustReached': ({ events }: ReadContext, query: TrustReachedQuery) => events.trustReached(query),
+  'events.recount': ({ events }: ReadContext, query: { orgId: string; hourStartMs: number }) =>
+    events.recount(query),
+  'events.verify': ({ events }: ReadContext) => events.verify(),
+  'events.overview': ({ events }: ReadContext, orgId: string) => events.overview(orgId),
+  ...identityReadVerbs,
+  'rejected.list': listRejected,
+  'ingestCounts.list': listIngestCounts,
+  'ingestCounts.nearMisses': listNearMisses,
+  ...webhookReadVerbs,
+  ...registryReadVerbs,
+  ...retentionReadVerbs,
+  'sessions.page': ({ events }: ReadContext, query: SessionPageQuery) => events.sessionPage(query),
+  'sessions.story': ({ events }: ReadContext, query: SessionStoryQuery) => events.sessionStory(query),
+  health: ({ health }: ReadContext) => health(),
+  encryptedSecrets,
+} satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
+
+export type ReadVerbs = typeof readVerbs
+
+function removeSite(
+  { db, events }: WriteContext,
+  { orgId, siteId, audit }: Parameters<EventStore['removeSite']>[0],
+): number {
+  const removed = events.removeSite(orgId, siteId)
+  removePushed(db, orgId, siteId)
+  appendAudit(db, audit)
+  return removed
+}
+
+/** Deliveries per step: at most half a megabyte each. */
+const deliveriesMax = 16
+
+/** Events first, so that a running dispatcher makes no new delivery of them after the deliveries were searched. */
+function erase(
+  { db, events }: WriteContext,
+  { audit, cursor, ...command }: Parameters<EventStore['erase']>[0],
+): EraseResult {
+  if (audit !== null) appendAudit(db, audit)
+  if (cursor?.among === 'deliveries') {
+    const samples = cursor.after === 0 ? eraseSamples(db, command) : 0
+    const { erased, lastSeq } = eraseFromDeliveries(db, command, cursor.after, deliveriesMax)
+    const next = lastSeq === null ? null : { ...cursor, after: lastSeq }
+    return { events: 0, deliveries: erased, samples, next }
+  }
+  const step = events.erase(command, cursor)
+  const next: EraseCursor =
+    step.next === null ? { among: 'deliveries', after: 0 } : { among: 'events', ...step.next }
+  return { events: step.events, deliveries: 0, samples: 0, next }
+}
+
+/** Secrets of this store, each made once and never changed. */
+const secretBytes = 32
+
+function secret({ orm }: WriteContext, name: string): string {
+  orm
+    .insert(storeSecret)
+    .values({ name, value: randomBytes(secretBytes).toString('hex') })
+    .onConflictDoNothing()
+    .run()
+  const found = orm.select().from(storeSecret).where(eq(storeSecret.name, name)).get()
+  if (found === undefined) throw new StoreError('internal', `the secret ${name} was not stored`)
+  return found.value
+}
+
+/** Encrypted secrets in any table, which need the appliance's key. */
+function encryptedSecrets({ db }: ReadContext): number {
+  const columns = columnsOf(db).filter(({ column }) => column.startsWith('sealed_'))
+  const counts = columns.map(({ table, column }) => {
+    const sql = `SELECT count(*) AS n FROM "${table}" WHERE "${column}" IS NOT NULL`
+    return db.query<{ n: number }, []>(sql).get()?.n ?? 0
+  })
+  return counts.reduce((sum, n) => sum + n, 0)
+}

@@ -1,0 +1,184 @@
+/** Webhook deliveries in SQLite: scheduling, lists, replay, pruning. */
+import { and, asc, desc, eq, lt, sql } from 'drizzle-orm'
+import { StoreError } from '../../contract/errors.ts'
+import type {
+  Attempt,
+  Delivery,
+  DeliveryPage,
+  DeliveryQuery,
+  NewDelivery,
+  WebhookStore,
+} from '../../contract/webhooks.ts'
+import { appendAudit } from '../audit/append.ts'
+import { inSnapshot } from '../database.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import { attemptTable, deliveryTable as table } from './schema.ts'
+
+type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]
+/** Bytes of all long texts of a delivery. */
+const octets = sql<number>`octet_length(${table.body}) + octet_length(${table.url})
+  + coalesce(octet_length(${table.lastError}), 0)`
+
+type Row = typeof table.$inferSelect
+
+export function insertDelivery(orm: WriteContext['orm'], delivery: NewDelivery, probe = false): void {
+  orm
+    .insert(table)
+    .values({
+      ...delivery,
+      status: 'pending',
+      attempts: 0,
+      interruptions: 0,
+      probe,
+      nextAttemptAtMs: delivery.scheduledAtMs,
+      pendingSinceMs: delivery.scheduledAtMs,
+    })
+    .run()
+}
+
+export function scheduleDelivery({ db, orm }: WriteContext, command: Command<'schedule'>): void {
+  insertDelivery(orm, command.delivery)
+  appendAudit(db, command.audit)
+}
+
+function deliveryOf(row: Row): Delivery {
+  const { id, orgId, endpointId, url, body, status, attempts } = row
+  const { nextAttemptAtMs, lastError, lastStatus, scheduledAtMs, deliveredAtMs } = row
+  const about = { id, orgId, endpointId, url, body, status, attempts }
+  return { ...about, nextAttemptAtMs, lastError, lastStatus, scheduledAtMs, deliveredAtMs }
+}
+
+type Found = { delivery: Delivery; attempts: Attempt[] }
+
+/** In one transaction, because an outcome recorded meanwhile changes the delivery and its log together. */
+export function findDelivery(context: ReadContext, query: { orgId: string; id: string }): Found | null {
+  return inSnapshot(context.db, () => readDelivery(context, query))
+}
+
+function readDelivery({ orm }: ReadContext, { orgId, id }: { orgId: string; id: string }): Found | null {
+  const row = orm
+    .select()
+    .from(table)
+    .where(and(eq(table.orgId, orgId), eq(table.id, id)))
+    .get()
+  if (row === undefined) return null
+  const attempts = orm
+    .select()
+    .from(attemptTable)
+    .where(eq(attemptTable.deliverySeq, row.seq))
+    .orderBy(asc(attemptTable.number))
+    .all()
+    .map(({ deliverySeq: _seq, number: _number, ...attempt }) => attempt)
+  return { delivery: deliveryOf(row), attempts }
+}
+
+export function listDeliveries({ orm }: ReadContext, query: DeliveryQuery): DeliveryPage {
+  // The size of a body is read before the body, so that a page of large ones is never in memory at once.
+  const sizes = orm
+    .select({ seq: table.seq, bytes: octets })
+    .from(table)
+    .where(
+      and(
+        eq(table.orgId, query.orgId),
+        query.status === null ? undefined : eq(table.status, query.status),
+        query.endpointId === null ? undefined : eq(table.endpointId, query.endpointId),
+        query.beforeSeq === null ? undefined : lt(table.seq, query.beforeSeq),
+      ),
+    )
+    .orderBy(desc(table.seq))
+    .limit(query.limit + 1)
+    .all()
+  const fitting = countFitting(sizes.slice(0, query.limit), query.bytesMax)
+  const deliveries = sizes
+    .slice(0, fitting)
+    .flatMap(({ seq }) => orm.select().from(table).where(eq(table.seq, seq)).all())
+    .map(deliveryOf)
+  const last = sizes[fitting - 1]
+  return { deliveries, next: sizes.length > fitting && last !== undefined ? last.seq : null }
+}
+
+function countFitting(sizes: { bytes: number }[], bytesMax: number): number {
+  let total = 0
+  const over = sizes.findIndex(({ bytes }) => (total += bytes) > bytesMax)
+  return over === -1 ? sizes.length : Math.max(over, 1)
+}
+
+/** Every way to make a delivery pending again goes through here. */
+const replayed = {
+  status: 'pending',
+  attempts: 0,
+  interruptions: 0,
+  deliveredAtMs: null,
+  endedAtMs: null,
+} as const
+
+export function replayDelivery({ db, orm }: WriteContext, command: Command<'replay'>): void {
+  const row = orm
+    .select({ seq: table.seq, status: table.status, endpointId: table.endpointId })
+    .from(table)
+    .where(and(eq(table.orgId, command.orgId), eq(table.id, command.id)))
+    .get()
+  if (row === undefined) throw new StoreError('not_found', `there is no delivery ${command.id}`)
+  if (row.status === 'pending') throw new StoreError('conflict', 'the delivery is already pending')
+  if (row.endpointId !== null && !endpointExists(db, row.endpointId)) {
+    throw new StoreError('conflict', 'the endpoint of the delivery was deleted')
+  }
+  orm
+    .update(table)
+    .set({ ...replayed, nextAttemptAtMs: command.now, pendingSinceMs: command.now })
+    .where(eq(table.seq, row.seq))
+    .run()
+  appendAudit(db, command.audit)
+}
+
+export function replayDeadDeliveries({ db }: WriteContext, command: Command<'replayDead'>): number {
+  const { changes } = db
+    .query(
+      `UPDATE webhook_delivery
+       SET status = 'pending', attempts = 0, interruptions = 0, ended_at_ms = NULL, next_attempt_at_ms = ?1,
+         pending_since_ms = ?1
+       WHERE org_id = ?2 AND status = 'dead_letter' AND (?3 IS NULL OR endpoint_id = ?3)
+         AND (endpoint_id IS NULL OR endpoint_id IN (SELECT id FROM webhook_endpoint WHERE org_id = ?2))`,
+    )
+    .run(command.now, command.orgId, command.endpointId)
+  if (changes === 0) return 0
+  appendAudit(db, { ...command.audit, metadata: { ...command.audit.metadata, count: changes } })
+  return changes
+}
+
+function endpointExists(db: WriteContext['db'], id: string): boolean {
+  return db.query('SELECT 1 FROM webhook_endpoint WHERE id = ?').get(id) !== null
+}
+
+/** Ended deliveries and their attempts, and incidents, before the given time. */
+export function pruneDeliveries({ db }: WriteContext, command: Command<'prune'>): number {
+  const seqs = db
+    .query<{ seq: number }, [number, number, number]>(
+      `SELECT seq FROM webhook_delivery WHERE ended_at_ms IS NOT NULL AND (
+         (status = 'delivered' AND ended_at_ms < ?1) OR (status = 'dead_letter' AND ended_at_ms < ?2)) LIMIT ?3`,
+    )
+    .all(command.deliveredBeforeMs, command.deadBeforeMs, command.limit)
+  deleteDeliveries(db, seqs)
+  db.query('DELETE FROM webhook_incident WHERE resolved_at_ms < ?').run(command.incidentsBeforeMs)
+  return seqs.length
+}
+
+/** With their attempts. */
+function deleteDeliveries(db: WriteContext['db'], seqs: readonly { seq: number }[]): void {
+  for (const { seq } of seqs) {
+    db.query('DELETE FROM webhook_attempt WHERE delivery_seq = ?').run(seq)
+    db.query('DELETE FROM webhook_delivery WHERE seq = ?').run(seq)
+  }
+}
+
+/**
+ * Deletes a bounded number of deliveries of an organization that is being removed, pending ones included. Returns how
+ * many.
+ */
+export function takeDeliveries({ db }: WriteContext, orgId: string, limit: number): number {
+  const seqs = db
+    .query<{ seq: number }, [string, number]>('SELECT seq FROM webhook_delivery WHERE org_id = ? LIMIT ?')
+    .all(orgId, limit)
+  deleteDeliveries(db, seqs)
+  return seqs.length
+}
