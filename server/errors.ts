@@ -19,6 +19,7 @@ export const errorStatus = {
   overloaded: 503,
   shutting_down: 503,
   not_ready: 503,
+  unavailable: 503,
   storage_full: 507,
 } as const
 

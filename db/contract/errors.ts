@@ -13,6 +13,7 @@ const kinds = [
   'io', // the device failed; after a failed write nothing is acknowledged
   'displaced', // a file of the data folder was moved or replaced; nothing is acknowledged
   'deleted', // the database was deleted; nothing is acknowledged, and this process has the only copy
+  'unavailable', // the database cannot be reached or did not answer in time; the same call may succeed in a moment
   'closed', // the store is shutting down
   'deadline', // a read exceeded its deadline
   'internal', // a bug

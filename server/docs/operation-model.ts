@@ -48,6 +48,7 @@ export function errorsOf({ key, body, query, params, errors = [] }: Operation): 
     'internal_error',
     'overloaded',
     'shutting_down',
+    'unavailable',
   ]
   if (key !== 'none') codes.push('unauthorized', 'forbidden')
   if (key === 'ingest') codes.push('key_exposed', 'storage_full')

@@ -1,7 +1,9 @@
 /** Responses: common headers, the media type for each Accept header, and streams that follow their reader. */
 import { expect, test } from 'bun:test'
-import { acceptedType, addCommonHeaders, json, streamText } from './response.ts'
+import { StoreError, endsWriting } from '../../db/contract/errors.ts'
+import { acceptedType, addCommonHeaders, errorResponse, json, streamText, toAppError } from './response.ts'
 import { AppError } from '../errors.ts'
+import { silent } from '../../tests/support/silent-log.ts'
 
 const of = (response: Response) => Object.fromEntries(addCommonHeaders(response, 'req_1').headers)
 
@@ -124,4 +126,21 @@ test.each(['text/html', 'application/json;q=0', 'application/json;q=x', ';', ','
   }
   expect(thrown).toBeInstanceOf(AppError)
   expect((thrown as AppError).status).toBe(406)
+})
+
+test('a database that does not answer is 503 with Retry-After: 1, is no failed write, and is logged once a second', async () => {
+  const warnings: unknown[] = []
+  const log = { ...silent, warn: (name: string, fields: unknown) => warnings.push([name, fields]) }
+  const error = new StoreError('unavailable', 'connection refused')
+  for (let n = 0; n < 5; n++) {
+    const response = errorResponse(toAppError(error, 'req_1', log), 'req_1')
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1'])
+    expect(await response.json()).toEqual({
+      error: 'unavailable',
+      message: 'The database did not answer. Try again in a second.',
+      requestId: 'req_1',
+    })
+  }
+  expect(warnings).toEqual([['store_unavailable', { message: 'connection refused' }]])
+  expect(endsWriting(error)).toBe(false)
 })

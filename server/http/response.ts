@@ -89,6 +89,7 @@ const storeCode: Record<StoreErrorKind, [ErrorCode, string]> = {
   read_only: ['storage_full', 'The data folder is read-only. Nothing in this request was stored.'],
   conflict: ['conflict', 'This conflicts with existing data.'],
   not_found: ['not_found', 'Not found.'],
+  unavailable: ['unavailable', 'The database did not answer. Try again in a second.'],
   closed: ['shutting_down', 'The server is shutting down. Try again in a few seconds.'],
   deadline: ['overloaded', 'The query exceeded its time limit. Narrow it or try again.'],
   io: ['not_ready', 'The disk failed. Nothing in this request was acknowledged.'],
@@ -110,7 +111,8 @@ export function toAppError(thrown: unknown, requestId: string, log: Log): AppErr
   if (thrown instanceof AppError) return thrown
   if (thrown instanceof StoreError) {
     const [code, message] = storeCode[thrown.kind]
-    if (!silent.includes(thrown.kind)) {
+    if (thrown.kind === 'unavailable') logUnavailable(thrown, log)
+    else if (!silent.includes(thrown.kind)) {
       log.error('store_failed', { requestId, kind: thrown.kind, message: thrown.message })
     }
     return new AppError(code, message, retryHeaders(code))
@@ -122,7 +124,20 @@ export function toAppError(thrown: unknown, requestId: string, log: Log): AppErr
   })
 }
 
+const unavailableEveryMs = 1_000
+const unavailableLoggedMs = new WeakMap<Log, number>()
+
+/** At most once per second, because every request fails while the database is away. */
+function logUnavailable({ message }: StoreError, log: Log): void {
+  const nowMs = performance.now()
+  if (nowMs - (unavailableLoggedMs.get(log) ?? -Infinity) < unavailableEveryMs) return
+  unavailableLoggedMs.set(log, nowMs)
+  log.warn('store_unavailable', { message })
+}
+
 function retryHeaders(code: ErrorCode): { headers?: Record<string, string> } {
+  // Not jittered: every node answers for the same database, and a fail-over takes longer than a second anyway.
+  if (code === 'unavailable') return { headers: { 'retry-after': '1' } }
   return code === 'overloaded' || code === 'shutting_down' ? { headers: retryAfter() } : {}
 }
 

@@ -93,6 +93,7 @@ const storeHints: { readonly [K in StoreError['kind']]?: string } = {
   incomplete:
     'put the missing file back or restore a backup; "sightglass accept-loss" continues without it. Nothing was changed',
   corrupt: 'nothing was changed; restore a backup into another folder and compare',
+  unavailable: 'check that the database runs and that this machine can reach it, then try again',
   read_only: 'check the owner of the folder and whether its disk is mounted read-only',
   storage_full:
     'free disk space on the disk of the data folder, or shorten retention; ingest resumes by itself',
