@@ -107,7 +107,7 @@ export interface AuditStore {
   sweep(orgId: string): Promise<{ entries: number; done: boolean }>
   /**
    * Verifies every chain, row by row, from its trim on. The caller checks the trim's signature. Without an open store,
-   * use `verifyAudit` of `db/open.ts`.
+   * use `DatabaseAdmin.verifyAudit`.
    */
   verify(anchors: AuditAnchor[]): Promise<AuditVerdict>
 }

@@ -1,4 +1,4 @@
-/** Types of backups, restores, checks and upgrades, and the store's interface for retention and the re-count. */
+/** Types of whole-database operations, and the store's interface for retention and the re-count. */
 import type { AuditAnchor, AuditEntry, AuditHead, AuditVerdict } from './audit.ts'
 
 /** The contents of a database in numbers that can be compared. */
@@ -57,9 +57,9 @@ export interface SettledPlacement {
 /** What `doctor` reads from a database within a second or two. */
 export interface Checkup {
   facts: DatabaseFacts
-  sqlite: string // SQLite version
+  engine: string // its name and version, as people write them
   bytes: number
-  walBytes: number
+  logBytes: number | null // of the log that is not in the database yet; null when the engine has none to watch
   problems: string[] | null // null: too large for a quick check
   eventsLastWeek: number // by occurredAt
   newestAuditAtMs: number | null

@@ -48,6 +48,7 @@ import type { SessionStore } from './sessions.ts'
 import type { WebhookStore } from './webhooks.ts'
 export type * from './identity.ts'
 export type * from './event-counts.ts'
+export type * from './admin.ts'
 export type * from './operations.ts'
 export type { AuditEntry, Json, StoreError }
 export type { EventFilter, EventPosition, StoredEvent }

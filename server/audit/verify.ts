@@ -2,10 +2,10 @@
  * Verifies the audit trail of a data folder against its hashes, heads, signed checkpoints and trims, and an exported
  * proof as PROOF.md specifies: from the file alone, of any size. Changes nothing.
  */
-import { readFacts, verifyAudit } from '../../db/open.ts'
+import { openDatabaseAdmin } from '../../db/open.ts'
 import { readCheckpoints } from './checkpoints.ts'
 import { checkpointsFileName, isSoundHead, isSoundTrim, readSigningKey, type SignedHead } from './signing.ts'
-import { createReadStream, existsSync, statSync } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 import { auditEntry } from './entry.ts'
@@ -29,13 +29,13 @@ export interface TrailVerdict {
 /** Reads the checkpoints first: a running server may append to the chains and the file, but never to the file alone. */
 export async function verifyTrail(dataDir: string): Promise<TrailVerdict> {
   const { anchors, newest, unsound, torn } = readCheckpoints(dataDir)
-  const { chains, faults: found, renewed } = await verifyAudit(dataDir, anchors)
+  const { chains, faults: found, renewed } = await openDatabaseAdmin(dataDir).verifyAudit(anchors)
   const ours = readSigningKey(dataDir)?.publicKey ?? null
   const forged = chains.flatMap(({ trim }) => (trim === null ? [] : trimFault(trim, ours)))
   // Reports the first fault of each chain; a trim comes before all entries.
   const others = found.filter(({ orgId }) => !forged.some((fault) => fault.orgId === orgId))
   const faults = [...forged, ...others].sort((a, b) => (a.orgId < b.orgId ? -1 : 1))
-  const missing = chains.length === 0 ? [] : missingFiles(dataDir)
+  const missing = chains.length === 0 ? [] : await missingFiles(dataDir)
   const ok = faults.length === 0 && unsound.length === 0 && missing.length === 0
   const checkpoints = { sound: anchors.length, newest, unsound, torn }
   return { ok, chains, faults, checkpoints, missing, renewed }
@@ -52,25 +52,21 @@ function trimFault(trim: AuditTrim, ours: string | null): AuditFault[] {
  * The files beside the database that record the audit chains. Without them a truncated chain would not be noticed, so a
  * missing file is a fault, and the next start records it in the audit trail before it creates the file again.
  */
-const headsFileName = 'audit-heads'
-
 /** The names of required files that are missing. */
-export function missingFiles(dataDir: string): string[] {
-  const missing = (name: string) => !existsSync(join(dataDir, name))
-  return [
-    ...(missing(headsFileName) ? [headsFileName] : []),
-    // The file is created before the key, so a key without the file means that somebody deleted it.
-    ...(missing(checkpointsFileName) && readSigningKey(dataDir) !== null ? [checkpointsFileName] : []),
-  ]
+export async function missingFiles(dataDir: string): Promise<string[]> {
+  const missing = await openDatabaseAdmin(dataDir).missingEvidence()
+  if (existsSync(join(dataDir, checkpointsFileName)) || readSigningKey(dataDir) === null) return missing
+  // The file is created before the key, so a key without the file means that somebody deleted it.
+  return [...missing, checkpointsFileName]
 }
 
 /** The same before the store is opened, which creates them again; empty for a folder without audit entries. */
 export async function missingEvidence(dataDir: string): Promise<string[]> {
-  const path = join(dataDir, 'sightglass.db')
-  const missing = existsSync(path) && statSync(path).size > 0 ? missingFiles(dataDir) : []
+  const admin = openDatabaseAdmin(dataDir)
+  const missing = (await admin.hasData()) ? await missingFiles(dataDir) : []
   if (missing.length === 0) return []
   // Opening the store reports a database that cannot be read.
-  const facts = await readFacts(dataDir).catch(() => null)
+  const facts = await admin.facts().catch(() => null)
   return Object.keys(facts?.auditHeads ?? {}).length === 0 ? [] : missing
 }
 

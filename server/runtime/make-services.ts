@@ -162,7 +162,7 @@ async function startRunning(options: ServerOptions) {
   })
   const auditKey = openSigningKey(dataDir)
   // A folder without checkpoints gets new ones at start; the audit log records since when.
-  if (missingFiles(dataDir).length > 0)
+  if ((await missingFiles(dataDir)).length > 0)
     await writeCheckpoints({ store, key: auditKey, dataDir, log }, clock.now())
   const backups = makeBackups({ config: config.backup, dataDir, store, clock, clockGuard, log })
   const erasures = makeErasures({ store, clock, log })

@@ -8,6 +8,7 @@ import { startLog } from '../log.ts'
 import { setUpAtStart } from '../operations/setup/apply.ts'
 import { readSetupFile } from '../operations/setup/file.ts'
 import { version } from '../system/version.ts'
+import { openDatabaseAdmin } from '../../db/open.ts'
 import { openDataFolder } from './open-data-folder.ts'
 import { createApp } from '../app.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
@@ -23,8 +24,9 @@ import type { Webhooks } from '../webhooks/start.ts'
 /** Runs the server until SIGTERM or SIGINT and returns the exit code. Rejects when it cannot start. */
 export async function serve(config: ServeConfig, work: WorkTable): Promise<number> {
   const log = startLog({ level: config.logLevel, clock: systemClock })
-  // Before the folder is opened: without its own file the guard uses the folder's newest write.
-  const clockGuard = startClockGuard({ time: systemTime(), dataDir: config.dataDir, log })
+  // Before the store is opened, which writes: without its own file the guard uses the newest write.
+  const lastWriteMs = await openDatabaseAdmin(config.dataDir).lastWriteMs()
+  const clockGuard = startClockGuard({ time: systemTime(), dataDir: config.dataDir, lastWriteMs, log })
   const { clock } = clockGuard
   const setup = config.setupFile === null ? null : readSetupFile(config.setupFile)
   let reload: () => void = () => undefined

@@ -5,6 +5,7 @@
 import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError, isStoreErrorKind } from '../../db/contract/errors.ts'
+import { openDatabaseAdmin } from '../../db/open.ts'
 import { AppError, UsageError, errorStatus, type ErrorCode } from '../errors.ts'
 import { lazySecretBox } from '../system/encryption.ts'
 import { version } from '../system/version.ts'
@@ -51,7 +52,7 @@ export async function openStoreAccess(options: AccessOptions): Promise<StoreAcce
 }
 
 async function openHere({ dataDir, baseUrl, clock, work, access }: AccessOptions): Promise<StoreAccess> {
-  if (access !== 'create' && !existsSync(join(dataDir, 'sightglass.db'))) {
+  if (access !== 'create' && !(await openDatabaseAdmin(dataDir).hasData())) {
     throw new AppError('not_found', `There is no data in ${dataDir}.`, {
       hint: 'set the folder with --data-dir',
     })

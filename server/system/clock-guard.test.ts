@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tempDir, type TempDir } from '../../tests/support/temp-dir.ts'
+import { openDatabaseAdmin } from '../../db/open.ts'
 import { startClockGuard, type ClockGuard, type GuardedTime } from './clock-guard.ts'
 
 const hour = 3_600_000
@@ -24,10 +25,10 @@ beforeEach(() => {
 })
 afterEach(() => temp.remove())
 
-function guardOf(dataDir: string | null = temp.path): ClockGuard {
+function guardOf(dataDir: string | null = temp.path, lastWriteMs: number | null = null): ClockGuard {
   const source = { now: () => wallMs, elapsed: () => uptimeMs }
   const time: GuardedTime = { source, uptime: () => uptimeMs, bootId }
-  const guard = startClockGuard({ time, dataDir, log: silent })
+  const guard = startClockGuard({ time, dataDir, lastWriteMs, log: silent })
   guard.onJump((byMs) => void jumps.push(byMs))
   return guard
 }
@@ -155,16 +156,18 @@ test('after a reboot a day of downtime is plausible; a week or an earlier time i
   expect(jumps).toEqual([-hour])
 })
 
-test('a folder of an earlier release uses its newest write; one without data detects no jump', () => {
-  expect(guardOf().hold()).toBeNull()
+test('a folder of an earlier release uses its newest write; one without data detects no jump', async () => {
+  const { lastWriteMs } = openDatabaseAdmin(temp.path)
+  const guard = async () => guardOf(temp.path, await lastWriteMs())
+  expect((await guard()).hold()).toBeNull()
   writeFileSync(temp.join('sightglass.db'), 'x')
   utimesSync(temp.join('sightglass.db'), start / 1_000, start / 1_000)
   wallMs = start + hour
-  expect(guardOf().hold()).toBeNull()
+  expect((await guard()).hold()).toBeNull()
   wallMs = start + 400 * day
-  expect(guardOf().hold()).not.toBeNull()
+  expect((await guard()).hold()).not.toBeNull()
   writeFileSync(temp.join('clock'), '{"wallMs":')
-  expect(guardOf().hold()).not.toBeNull()
+  expect((await guard()).hold()).not.toBeNull()
 })
 
 test('a deleted folder is not created again', () => {

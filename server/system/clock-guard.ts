@@ -46,6 +46,8 @@ export interface GuardedTime {
 export interface GuardOptions {
   time: GuardedTime
   dataDir: string | null // stores the last observation; null: none
+  /** The database's newest write: believed without a saved observation (earlier releases, lost file). */
+  lastWriteMs?: number | null
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
@@ -87,9 +89,9 @@ export function testTime(source: Clock): GuardedTime {
   return { source, uptime: () => elapsedMs(source), bootId: 'test' }
 }
 
-export function startClockGuard({ time, dataDir, log }: GuardOptions): ClockGuard {
+export function startClockGuard({ time, dataDir, lastWriteMs = null, log }: GuardOptions): ClockGuard {
   const { source, uptime, bootId } = time
-  const begun = begin(time, dataDir)
+  const begun = begin(time, dataDir, lastWriteMs)
   const seen = begun.seen
   let startJumpMs = begun.jumpMs
   const ticking = tickingClock(source)
@@ -207,15 +209,15 @@ function holdOf({ hold, wallMs, expectedMs }: Observation): ClockHold | null {
   return { sinceMs: hold.sinceMs, jumpMs: wallMs - expectedMs, leftMs: steadyMs - hold.steadyMs }
 }
 
-/** The starting point: the last process's observation or the files of the folder, and the jump since then. */
+/** The starting point: the last process's observation or newest write, and the jump since then. */
 function begin(
   { source, uptime, bootId }: GuardedTime,
   dataDir: string | null,
+  lastMs: number | null,
 ): { seen: Observation; jumpMs: number } {
   const now = { bootId, uptimeMs: uptime(), wallMs: source.now() }
   const last = dataDir === null ? null : readObservation(dataDir)
   if (last === null) {
-    const lastMs = dataDir === null ? null : lastWriteMs(dataDir)
     const expectedMs = lastMs ?? now.wallMs
     return { seen: { ...now, expectedMs, slackMs: lastMs === null ? 0 : downtimeMs, hold: null }, jumpMs: 0 }
   }
@@ -259,13 +261,6 @@ function readObservation(dataDir: string): Observation | null {
   } catch {
     return null
   }
-}
-
-/** Without a saved observation (earlier releases, lost file): the time of the database's newest write. */
-function lastWriteMs(dataDir: string): number | null {
-  const names = ['sightglass.db', 'sightglass.db-wal', 'audit-heads', 'audit-checkpoints']
-  const paths = names.map((name) => join(dataDir, name)).filter((path) => existsSync(path))
-  return paths.length === 0 ? null : Math.max(...paths.map((path) => statSync(path).mtimeMs))
 }
 
 function readText(path: string): string | null {

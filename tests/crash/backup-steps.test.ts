@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { openStore, verifyAudit } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import { listBackups } from '../../server/operations/backup/backup-folder.ts'
 import { checkBackup } from '../../server/operations/backup/check.ts'
 import { createBackup } from '../../server/operations/backup/create.ts'
@@ -65,7 +65,7 @@ async function eventsIn(dataDir: string): Promise<number> {
   const store = await openStore({ folder: dataDir, now: clock.now() })
   const { total } = await store.events.overview((await store.orgs.find('default'))!.id)
   await store.close()
-  expect((await verifyAudit(dataDir)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dataDir).verifyAudit()).faults).toEqual([])
   return total
 }
 

@@ -2,7 +2,7 @@
  * One round of kill -9 during retention, erasure and page release beside ingest. Acknowledged events within retention
  * must be known and stored once, and `verify` must find no fault.
  */
-import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { makeBatch, noon } from '../store/make.ts'
 import { crashEvent, orgId } from './engine-events.ts'
@@ -19,11 +19,15 @@ export async function takingRound(round: Round): Promise<Found & { taken: number
   round.afterwards?.()
   const newest = Number(wholeLines(child).at(-1))
 
-  const { orgs, faults } = await verifyEvents(folder)
+  const { orgs, faults } = await openDatabaseAdmin(folder).verifyEvents()
   const held = orgs[0]?.events ?? 0
   const found = faults.map(({ place, problem }) => `${place} ${problem}`)
   if (held >= batchEvents * batchesKept * 1.5) found.push(`${held} events outstayed retention`)
-  found.push(...(await verifyAudit(folder)).faults.map((fault) => `audit: ${JSON.stringify(fault)}`))
+  found.push(
+    ...(await openDatabaseAdmin(folder).verifyAudit()).faults.map(
+      (fault) => `audit: ${JSON.stringify(fault)}`,
+    ),
+  )
   const store = await openStore({ folder, now: noon })
   const doubled = await doubles(store)
   let lost = 0

@@ -2,7 +2,7 @@
  * One round of kill -9 while a process appends as fast as it can, through id runs, merges, seals and folds.
  * Acknowledged batches must be stored once, others completely or not at all.
  */
-import { openStore, verifyEvents } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import { makeBatch, noon } from '../store/make.ts'
 import { crashEvent, orgId } from './engine-events.ts'
 import { killAfter, startProgram, wholeLines, type Found, type Round } from './round.ts'
@@ -42,7 +42,7 @@ export async function ingestRound(
   }
   const { total } = await store.events.overview(orgId)
   await store.close()
-  const verdict = await verifyEvents(folder)
+  const verdict = await openDatabaseAdmin(folder).verifyEvents()
   faults.push(...verdict.faults.map(({ place, problem }) => `${place} ${problem}`))
   const held = verdict.orgs.reduce((sum, { events }) => sum + events, 0)
   if (held !== total) faults.push(`${held} events are held, ${total} are counted`)

@@ -3,7 +3,7 @@
  * all data of the earlier release.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { openStore, verifyAudit, verifyEvents } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import { contentOf, type Content, type Fixture } from '../store/fixture.ts'
 import { noon } from '../store/make.ts'
 import { killAfter, startProgram, type Found } from './round.ts'
@@ -21,10 +21,14 @@ export async function migrationRound(folder: string, fixture: Fixture, killAfter
   const faults = Object.entries(fixture.content).flatMap(([name, value]) =>
     isDeepStrictEqual(value, content[name as keyof Content]) ? [] : [`${name} differs`],
   )
-  const verdict = await verifyEvents(folder)
+  const verdict = await openDatabaseAdmin(folder).verifyEvents()
   for (const { place, problem } of verdict.faults)
     if (fixture.schema > 5 || !unmade.test(place)) faults.push(`${place} ${problem}`)
-  faults.push(...(await verifyAudit(folder)).faults.map((fault) => `audit: ${JSON.stringify(fault)}`))
+  faults.push(
+    ...(await openDatabaseAdmin(folder).verifyAudit()).faults.map(
+      (fault) => `audit: ${JSON.stringify(fault)}`,
+    ),
+  )
   const had = Object.values(fixture.content.events).reduce((sum, { total }) => sum + total, 0)
   const held = verdict.orgs.reduce((sum, { events }) => sum + events, 0)
   return { acknowledged: had, lost: Math.max(0, had - held), doubled: Math.max(0, held - had), faults }

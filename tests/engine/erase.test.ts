@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { openDatabase } from '../../db/sqlite/file/connection.ts'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { verifyEvents } from '../../db/open.ts'
+import { openDatabaseAdmin } from '../../db/open.ts'
 import type { ErasuresJson } from '../../server/operations/retention/erasures.ts'
 import { batchBody } from '../../server/webhooks/delivery/fan-out.ts'
 import { startAppliance } from '../support/binary.ts'
@@ -124,7 +124,7 @@ test('erased data is in no byte of the folder, and everything else is unchanged'
   expect(marksIn(dataDir)).toEqual([])
   expect(dirtyFreeBytes(join(dataDir, 'sightglass.db')).dirty).toBe(0)
 
-  expect((await verifyEvents(dataDir)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dataDir).verifyEvents()).faults).toEqual([])
   const kept = await store.webhooks.find({ orgId: org.id, id: 'wh_test' })
   expect((JSON.parse(kept!.delivery.body) as { data: { events: unknown[] } }).data.events).toEqual(
     all.slice(0, 30).filter((_, n) => n % 3 !== 0),

@@ -1,6 +1,6 @@
 /** Erasures in the background: progress by step, one at a time per organization, interrupted by a stop. */
 import { expect, test } from 'bun:test'
-import { openStore, verifyEvents } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { startLog, type LogFields } from '../../server/log.ts'
 import { makeErasures } from '../../server/operations/retention/erasures.ts'
@@ -86,7 +86,7 @@ test('a stop ends it at its next step and is reported; a second run completes it
   expect(left).toBeGreaterThan(events / 2)
   expect(left).toBe(events - (errors[0]![1]!.events as number))
   await store.close()
-  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
 
   const again = await openStore({ folder: dir.path, now: noon })
   const next = makeErasures({ store: again, clock, log: startLog({ level: 'error', clock }) })

@@ -1,7 +1,7 @@
 /** Deleting on a full disk: the reserve makes it possible, and ingest resumes by itself. */
 import { expect, test } from 'bun:test'
 import { closeSync, existsSync, openSync, statfsSync, writeSync } from 'node:fs'
-import { openStore, verifyEvents } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { startLog } from '../../server/log.ts'
 import { deleteDueOrgs } from '../../server/identity/organizations/organizations.ts'
@@ -70,7 +70,7 @@ async function onFullDisk(work: (store: Store, orgId: string) => Promise<void>):
     expect(statfsSync(dir.path).bavail).toBe(0)
     await work(store, org.id)
     expect(await store.retention.truncateLog()).toBe(true)
-    expect((await verifyEvents(folder)).faults).toEqual([])
+    expect((await openDatabaseAdmin(folder).verifyEvents()).faults).toEqual([])
     await store.close()
   } finally {
     Bun.spawnSync(['umount', '--lazy', dir.path])

@@ -1,7 +1,7 @@
 /** The hourly re-count: each closed hour once, missed hours caught up, repairs counted, clock steps harmless. */
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
-import { openStore, verifyEvents } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import { StoreError } from '../../db/contract/errors.ts'
 import type { EventRecord, Store } from '../../db/contract/store.ts'
 import { startLog } from '../../server/log.ts'
@@ -48,7 +48,7 @@ test('counts each ended hour, resumes where it stopped, and repairs', async () =
   const spoil = new Database(dir.join('sightglass.db'))
   spoil.run('UPDATE rollup_metric SET live = live + 3 WHERE hour = ?', [noon / hourMs + 3])
   spoil.close()
-  expect((await verifyEvents(dir.path)).faults.length).toBeGreaterThan(0)
+  expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults.length).toBeGreaterThan(0)
 
   store = await openStore({ folder: dir.path, now: noon })
   const again = watched(store)
@@ -66,7 +66,7 @@ test('counts each ended hour, resumes where it stopped, and repairs', async () =
   await next.run(noon + 8 * hourMs, unending)
   expect(again.hours).toEqual([7])
   await store.close()
-  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
 }, 90_000)
 
 test('late arrivals for a recounted hour and day count at once, and the next re-count agrees', async () => {
@@ -112,7 +112,7 @@ test('late arrivals for a recounted hour and day count at once, and the next re-
   await recount.run(midnight + 3 * hourMs, unending)
   expect(recount.repaired()).toBe(0)
   await store.close()
-  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
 }, 90_000)
 
 test('a recount of many blocks does not block its reader, and a stop does not wait for it', async () => {

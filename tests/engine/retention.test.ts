@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
-import { openStore, verifyEvents } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import type { ExpireCommand, Store } from '../../db/contract/store.ts'
 import { startLog } from '../../server/log.ts'
 import { expireAll } from '../../server/operations/retention/expire-all.ts'
@@ -76,7 +76,7 @@ test('by days: old events expire, counts stay, and an organization may have its 
     2_560,
   )
   expect((await store.events.overview('org_long')).total).toBe(0)
-  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
   await store.close()
   dir.remove()
 }, 90_000)
@@ -103,7 +103,7 @@ test('by bytes: the rest fits, the newest stay, and the file shrinks', async () 
   // 8 MiB of pages stay free for new data.
   expect((await store.health()).bytes).toBeLessThan(fileBefore - (before - after) + 12 * 1024 * 1024)
   expect(await store.retention.cutoff({ orgId: 'org_a', bytesMax })).toBeNull()
-  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
   await store.close()
   dir.remove()
 }, 90_000)
@@ -153,7 +153,7 @@ test('aborted retention stops at its next step, and the next run completes it', 
   await expireAll({ store, rule, log }, noon + 91 * dayMs, unending)
   expect(await held(store, 'org_a')).toBe(0)
   await store.close()
-  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
 }, 90_000)
 
 test('retention beside ingest: no append waits long, and all counts are exact', async () => {
@@ -186,7 +186,7 @@ test('retention beside ingest: no append waits long, and all counts are exact', 
   expect(kept).toBeLessThan(sent - 40_000 + 256)
   expect((await store.events.metrics({ orgId: 'org_a', ...everything })).total).toBe(sent)
   await store.close()
-  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
   const db = new Database(dir.join('sightglass.db'), { readonly: true })
   expect(
     db.query<{ n: number }, []>('SELECT count(*) AS n FROM event_id_filter').get()?.n,
@@ -217,7 +217,7 @@ test('events of a clock 400 days ahead expire with the first that arrived after 
   expect(await from()).toBe(5)
   await byDays(91)
   expect(await from()).toBe(-1)
-  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
   await store.close()
   dir.remove()
 }, 90_000)
@@ -233,7 +233,7 @@ test('by bytes in order of arrival: a block of a clock ahead does not expire new
   expect(await store.events.byId({ orgId: 'org_a', id: `evt_${3 * 2_048}` })).not.toBeNull()
   expect(await store.events.byId({ orgId: 'org_a', id: 'evt_0' })).toBeNull()
   expect(await store.retention.eventBytes('org_a')).toBeLessThanOrEqual(bytesMax)
-  expect((await verifyEvents(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
   await store.close()
   dir.remove()
 }, 90_000)

@@ -1,6 +1,6 @@
 /** Engine verbs through the whole store: threads, transactions, audit. */
 import { expect, test } from 'bun:test'
-import { openStore, verifyEvents } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import { makeAudit, makeBatch, makeOrg, noon } from '../store/make.ts'
 import { auditOf } from '../store/subject.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -37,7 +37,13 @@ test('count, recount, erase, expire and verify', async () => {
   expect((await store.events.metrics({ orgId, ...everything, rowsMax: 0 })).total).toBe(720)
   expect(await store.events.recount({ orgId, hourStartMs: noon })).toBe(0)
   expect(await store.events.append(makeBatch(orgId, events.slice(0, 10)))).toMatchObject({ accepted: 10 })
-  expect(await verifyEvents(dir.path)).toEqual({ orgs: [{ orgId, events: 10 }], faults: [] })
+  expect(await openDatabaseAdmin(dir.path).verifyEvents()).toEqual({
+    orgs: [{ orgId, events: 10 }],
+    faults: [],
+  })
   await store.close()
-  expect(await verifyEvents(dir.path)).toEqual({ orgs: [{ orgId, events: 10 }], faults: [] })
+  expect(await openDatabaseAdmin(dir.path).verifyEvents()).toEqual({
+    orgs: [{ orgId, events: 10 }],
+    faults: [],
+  })
 }, 90_000)

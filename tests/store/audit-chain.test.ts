@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
-import { openStore, verifyAudit } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import type { AuditFault } from '../../db/contract/store.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { makeAudit, noon } from './make.ts'
@@ -21,7 +21,7 @@ beforeAll(async () => {
   for (const entry of entries) await store.audit.append(entry)
   for (const target of ['a', 'b']) await store.audit.append(makeAudit('org_other', { target }))
   await store.close()
-  expect((await verifyAudit(original.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(original.path).verifyAudit()).faults).toEqual([])
 })
 afterAll(() => original.remove())
 
@@ -45,7 +45,7 @@ async function faultAfter(sql: string): Promise<AuditFault | undefined> {
   using dir = tempDir()
   chain(dir.path)
   tamper(dir.path, sql)
-  const { faults, chains } = await verifyAudit(dir.path)
+  const { faults, chains } = await openDatabaseAdmin(dir.path).verifyAudit()
   expect(faults.length).toBe(1) // the other organization is sound
   expect(chains.find((one) => one.orgId === 'org_other')?.count).toBe(2)
   return faults[0]
@@ -132,7 +132,7 @@ test('the documented hash gives the hashes in the table', async () => {
   chain(dir.path)
   tamper(dir.path, 'SELECT 1')
   rehash(dir.path)
-  expect((await verifyAudit(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyAudit()).faults).toEqual([])
 })
 
 test('an edited and rehashed chain is found by the file beside the database', async () => {
@@ -140,7 +140,7 @@ test('an edited and rehashed chain is found by the file beside the database', as
   chain(dir.path)
   tamper(dir.path, `UPDATE audit_entry SET actor = 'nobody' WHERE ${ofOrg} ${position(1)}`)
   rehash(dir.path)
-  const { faults } = await verifyAudit(dir.path)
+  const { faults } = await openDatabaseAdmin(dir.path).verifyAudit()
   expect(faults).toMatchObject([{ orgId, position: 5, kind: 'rewritten', entryId: entries[4]?.id }])
 })
 
@@ -157,7 +157,9 @@ test('a replaced and rehashed row does not match the next row', async () => {
   const hash = createHash('sha256').update(text).digest('hex')
   db.query(`UPDATE audit_entry SET hash = ? WHERE ${ofOrg} ${position(2)}`).run(hash)
   db.close()
-  expect((await verifyAudit(dir.path)).faults).toMatchObject([{ orgId, position: 3, kind: 'rewritten' }])
+  expect((await openDatabaseAdmin(dir.path).verifyAudit()).faults).toMatchObject([
+    { orgId, position: 3, kind: 'rewritten' },
+  ])
 })
 
 test('plain SQL cannot change or delete an entry', async () => {
@@ -180,7 +182,7 @@ test('plain SQL cannot change or delete an entry', async () => {
     )
   }
   db.close()
-  expect((await verifyAudit(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyAudit()).faults).toEqual([])
 })
 
 test('a file that is behind, as after a crash, is no fault, and the next verb updates it', async () => {
@@ -193,7 +195,7 @@ test('a file that is behind, as after a crash, is no fault, and the next verb up
   expect((await store.audit.verify([])).faults).toEqual([])
   await store.close()
   cpSync(old, dir.join('audit-heads'))
-  expect((await verifyAudit(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyAudit()).faults).toEqual([])
   const again = await openStore({ folder: dir.path, now: noon })
   await again.audit.append(makeAudit('org_third'))
   await again.close()
@@ -245,6 +247,6 @@ test('without the file the chain is still verified against itself', async () => 
   using dir = tempDir()
   chain(dir.path)
   rmSync(dir.join('audit-heads'))
-  expect((await verifyAudit(dir.path)).faults).toEqual([])
+  expect((await openDatabaseAdmin(dir.path).verifyAudit()).faults).toEqual([])
   expect(existsSync(dir.join('audit-heads'))).toBe(false)
 })

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
-import { readFacts } from '../../db/open.ts'
+import { openDatabaseAdmin } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, makeEvent } from './make.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -64,9 +64,9 @@ test('erased events are not counted, before and after the fold', async () => {
   await store.events.append(makeBatch(orgId, [...events, makeEvent('evt_kept')]))
   const audit = makeAudit(orgId, { action: 'events.erased', metadata: {} })
   await store.events.erase({ orgId, sessionIds: ['sess_erased'], subjects: [], audit, cursor: null })
-  expect((await readFacts(dataDir)).events).toBe(501)
+  expect((await openDatabaseAdmin(dataDir).facts()).events).toBe(501)
   await store.close() // folds
-  expect((await readFacts(dataDir)).events).toBe(501)
+  expect((await openDatabaseAdmin(dataDir).facts()).events).toBe(501)
   store = await openDataFolder(dataDir, clock)
   const elsewhere = { dir: temp.join('elsewhere'), reason: 'manual', passphrase: null } as const
   expect((await createBackup({ dataDir, clock, ...elsewhere })).manifest.events).toBe(501)

@@ -1,5 +1,5 @@
 /** Main module of the executable that the compiled test builds: the store's life cycle in one run, printed as JSON. */
-import { openStore, verifyAudit } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import { makeAudit, makeBatch, makeEvent, noon } from './make.ts'
 
 const [folder = ''] = process.argv.slice(2)
@@ -17,6 +17,6 @@ const page = await store.events.page({
 })
 const { schema } = await store.health()
 await store.close()
-const { chains, faults } = await verifyAudit(folder)
+const { chains, faults } = await openDatabaseAdmin(folder).verifyAudit()
 const ids = page.events.map(({ json }) => json)
 process.stdout.write(`${JSON.stringify({ appended, ids, schema, chains: chains.length, faults })}\n`)

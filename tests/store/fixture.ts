@@ -5,7 +5,8 @@
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { copyDatabase, openStore } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
+import { copiesOf } from '../../server/operations/backup/check.ts'
 import type { Store, StoredEvent } from '../../db/contract/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
@@ -73,7 +74,7 @@ export async function saveFixture(
   const content = await contentOf(store)
   const { schema } = await store.health()
   await store.close()
-  await copyDatabase(folder, temp.join('copy.db'))
+  await copiesOf(openDatabaseAdmin(folder)).copyTo(temp.join('copy.db'))
   const packed = Bun.zstdCompressSync(readFileSync(temp.join('copy.db')), { level: zstdLevel })
   const heads = readFileSync(join(folder, 'audit-heads'), 'utf8')
   mkdirSync(into, { recursive: true })

@@ -11,7 +11,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { openStore, verifyAudit } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { auditOf, failure } from './subject.ts'
@@ -129,7 +129,7 @@ test('rejects a file that is no database and leaves it unchanged', async () => {
   writeFileSync(dir.join('sightglass.db'), garbage)
   expect((await failure(open(dir.path))).kind).toBe('corrupt')
   expect(readFileSync(dir.join('sightglass.db'), 'utf8')).toBe(garbage)
-  expect((await failure(verifyAudit(dir.path))).kind).toBe('corrupt')
+  expect((await failure(openDatabaseAdmin(dir.path).verifyAudit())).kind).toBe('corrupt')
 })
 
 test('another program’s database is refused and left as it is', async () => {
@@ -165,7 +165,7 @@ test('rejects a database of a newer release and leaves it unchanged', async () =
   expect(error.kind).toBe('newer_schema')
   expect(error.message).toContain('999')
   expect(readFileSync(dir.join('sightglass.db')).equals(before)).toBe(true)
-  expect((await failure(verifyAudit(dir.path))).kind).toBe('newer_schema')
+  expect((await failure(openDatabaseAdmin(dir.path).verifyAudit())).kind).toBe('newer_schema')
 })
 
 test('rejects a used folder with a missing or empty database', async () => {
@@ -193,7 +193,7 @@ test('completes an interrupted creation', async () => {
   half.run('PRAGMA journal_mode = WAL')
   half.close()
   await openAndClose(dir.path)
-  expect((await verifyAudit(dir.path)).chains).toHaveLength(1)
+  expect((await openDatabaseAdmin(dir.path).verifyAudit()).chains).toHaveLength(1)
 })
 
 test('a path that is a file, and a folder that allows no files, are read_only', async () => {
@@ -203,7 +203,7 @@ test('a path that is a file, and a folder that allows no files, are read_only', 
   mkdirSync(dir.join('data'))
   mkdirSync(dir.join('data', 'sightglass.lock')) // cannot be opened as a file, even by root
   expect((await failure(open(dir.join('data')))).kind).toBe('read_only')
-  expect((await failure(verifyAudit(dir.join('data')))).kind).toBe('not_found')
+  expect((await failure(openDatabaseAdmin(dir.join('data')).verifyAudit())).kind).toBe('not_found')
 })
 
 test('reading a damaged page fails as corrupt, and the store keeps running', async () => {

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { openStore, verifyAudit } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import { createBackup } from '../../server/operations/backup/create.ts'
 import { planRestore, restoreBackup, undoRestore } from '../../server/operations/backup/restore.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
@@ -79,7 +79,7 @@ async function seen(dataDir: string) {
   const slugs = (await store.orgs.list()).map(({ slug }) => slug).sort()
   const trail = (await auditOf(store, 'org_system')).map(({ action }) => action).reverse()
   await store.close()
-  return { total, slugs, trail, faults: (await verifyAudit(dataDir)).faults }
+  return { total, slugs, trail, faults: (await openDatabaseAdmin(dataDir).verifyAudit()).faults }
 }
 
 const after = { total: 3, slugs: ['default', 'later'], trail: ['org.created', 'org.created'], faults: [] }

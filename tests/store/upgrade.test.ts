@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { openDatabase } from '../../db/sqlite/file/connection.ts'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { newestSchema, openStore, readSchema, verifyAudit, verifyEvents } from '../../db/open.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import type { EventFilter, Store } from '../../db/contract/store.ts'
 import { migrate, migrations } from '../../db/sqlite/migrations/migrations.ts'
 import { checkBackup } from '../../server/operations/backup/check.ts'
@@ -19,6 +19,7 @@ import { countAll } from './subject.ts'
 setDefaultTimeout(60_000)
 
 const clock = { now: () => noon }
+const { newestSchema } = openDatabaseAdmin('')
 let temp: TempDir
 beforeAll(() => void (temp = tempDir('upgrade')))
 afterAll(() => temp.remove())
@@ -72,10 +73,11 @@ async function expectWhole(folder: string, { name, content }: Fixture): Promise<
     expect(rows.reduce((sum, { count }) => sum + count, 0)).toBe(content.metrics[orgId]!)
   }
   await store.close()
-  expect((await verifyAudit(folder)).faults).toEqual([])
+  expect((await openDatabaseAdmin(folder).verifyAudit()).faults).toEqual([])
   // The sealed events are verified below, with one more.
-  if (name !== 'schema-0012-sealed') expect((await verifyEvents(folder)).faults).toEqual([])
-  expect(await readSchema(folder)).toMatchObject({ version: newestSchema, pending: [] })
+  if (name !== 'schema-0012-sealed')
+    expect((await openDatabaseAdmin(folder).verifyEvents()).faults).toEqual([])
+  expect(await openDatabaseAdmin(folder).schema()).toMatchObject({ version: newestSchema, pending: [] })
 }
 
 test('a fixture of any schema can be saved and read back; the newest one is that of this release', async () => {
@@ -170,7 +172,7 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
       'fresh',
     ])
     await store.close()
-    expect((await verifyEvents(folder)).faults).toEqual([])
+    expect((await openDatabaseAdmin(folder).verifyEvents()).faults).toEqual([])
   })
 
   test('a segment without a field in its index is scanned', async () => {
@@ -184,7 +186,7 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
     const again = await openStore({ folder, now: noon })
     await expectAgents(again)
     await again.close()
-    expect((await verifyEvents(folder)).faults).toEqual([])
+    expect((await openDatabaseAdmin(folder).verifyEvents()).faults).toEqual([])
   })
 
   test('an event far ahead of its arrival counts at its arrival: in lists, filters and hours', async () => {
@@ -279,13 +281,13 @@ describe('from every number of migrations', () => {
 
   test('verbs that need current data say what to do instead of upgrading', async () => {
     const folder = early(newestSchema - 1)
-    const before = await readSchema(folder)
+    const before = await openDatabaseAdmin(folder).schema()
     const { code, stderr } = await cli(['org', 'list'], { dataDir: folder })
     expect([code, stderr]).toEqual([
       1,
       expect.stringMatching(/^sightglass: The data has schema .*migrate up.*\n$/),
     ])
-    expect(await readSchema(folder)).toEqual(before)
+    expect(await openDatabaseAdmin(folder).schema()).toEqual(before)
   })
 
   test('migrate status and up: reported, run once, reported again', async () => {
@@ -309,7 +311,7 @@ describe('from every number of migrations', () => {
     for (const afterMs of [20, 80, 140, 200, 260, 320, 400]) {
       const folder = early(1)
       await cli(['migrate', 'up'], { dataDir: folder, timeoutMs: afterMs })
-      expect([1, newestSchema]).toContain((await readSchema(folder)).version)
+      expect([1, newestSchema]).toContain((await openDatabaseAdmin(folder).schema()).version)
       expect((await cli(['migrate', 'up'], { dataDir: folder })).code).toBe(0)
       expect(schemaOf(folder)).toEqual(newest)
     }

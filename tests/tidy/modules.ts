@@ -11,7 +11,7 @@ const everywhere = ['routes.ts', 'page.tsx']
 /** What belongs to a folder inside another one counts for the inner folder when that one is listed. */
 const modules: Record<string, string[]> = {
   'db/sql/audit': ['append.ts', 'heads.ts', 'list.ts', 'trim.ts', 'verify.ts'],
-  'db/sqlite/backup': ['file-verbs.ts'],
+  'db/sqlite/backup': ['admin.ts', 'file-verbs.ts'],
   'db/sql/events': ['engine.ts', 'reader.ts', 'writer.ts'],
   'db/sql/events/blocks': ['block-table.ts', 'block.ts', 'fields.ts', 'number-columns.ts', 'texts.ts'],
   'db/sql/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-run.ts'],

@@ -163,9 +163,9 @@ function checkup({ folder, now }: { folder: string; now: number }): Checkup {
   try {
     return {
       facts: readFacts(db),
-      sqlite: sqliteVersion(db),
+      engine: `SQLite ${sqliteVersion(db)}`,
       bytes,
-      walBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+      logBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
       problems: bytes > quickCheckBytesMax ? null : quickCheck(db),
       eventsLastWeek: eventsSince(db, now - 7 * 24 * hourMs),
       newestAuditAtMs: newestAudit(db),

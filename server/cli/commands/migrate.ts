@@ -1,5 +1,5 @@
 /** `sightglass migrate` upgrades the schema of a data folder; `sightglass accept-loss` continues without lost files. */
-import { openStore, readSchema, requireFreeFolder } from '../../../db/open.ts'
+import { openDatabaseAdmin } from '../../../db/open.ts'
 import { isoTime, systemClock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { backUpBeforeUpgrade } from '../../operations/backup/create.ts'
@@ -23,7 +23,7 @@ export const migrate: Noun = {
       examples: ['sightglass migrate status --json'],
       options: {},
       async run({ values }) {
-        const { version, newest, applied, pending } = await readSchema(values['data-dir'])
+        const { version, newest, applied, pending } = await openDatabaseAdmin(values['data-dir']).schema()
         const state = version > newest ? 'newer' : pending.length > 0 ? 'pending' : 'current'
         const migrations = [
           ...applied.map((each) => ({
@@ -52,14 +52,15 @@ export const migrate: Noun = {
       options: backupOptions,
       async run({ values }) {
         const dataDir = values['data-dir']
-        const { version: from, newest: to } = await readSchema(dataDir)
+        const admin = openDatabaseAdmin(dataDir)
+        const { version: from, newest: to } = await admin.schema()
         if (from > to) throw new AppError('conflict', stateText(from, to))
-        await requireFreeFolder(dataDir)
+        await admin.requireUnused()
         const backup = await backUpBeforeUpgrade(dataDir, systemClock, {
           dir: backupDirOf(dataDir, values['backup-dir']),
           passphrase: values['backup-passphrase'],
         })
-        if (backup !== null) await (await openStore({ folder: dataDir, now: systemClock.now() })).close()
+        if (backup !== null) await admin.migrate(systemClock.now())
         printAnswer(values, { from, to, backup: backup?.path ?? null }, () =>
           backup === null
             ? `The data already has schema ${to}.`

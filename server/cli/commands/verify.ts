@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { EventVerdict } from '../../../db/contract/store.ts'
-import { verifyEvents } from '../../../db/open.ts'
+import { openDatabaseAdmin } from '../../../db/open.ts'
 import { verifyProof, verifyTrail, type ProofVerdict, type TrailVerdict } from '../../audit/verify.ts'
 import { UsageError } from '../../errors.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
@@ -48,7 +48,7 @@ async function run({ words: [subject], values }: Invocation<typeof options>): Pr
   const folder = values['data-dir']
   // The trail first: it is quick, and it rejects a folder without a database.
   const trail = subject === 'events' ? null : await verifyTrail(folder)
-  const events = subject === 'audit' ? null : await verifyEvents(folder)
+  const events = subject === 'audit' ? null : await openDatabaseAdmin(folder).verifyEvents()
   const ok = trail?.ok !== false && (events === null || events.faults.length === 0)
   printAnswer(values, { ...trail, events, ok }, () =>
     [

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { holdFolder } from '../../../db/open.ts'
+import { databaseFiles } from '../../../db/open.ts'
 import { syncFolder, writeWhole } from '../../../db/rules/durable-files.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { isoTime } from '../../clock.ts'
@@ -65,7 +65,7 @@ export function removeLeftovers(dir: string): void {
 
 function isLocked(path: string): boolean {
   try {
-    holdFolder(path)()
+    databaseFiles.hold(path)()
     return false
   } catch (error) {
     return error instanceof StoreError && error.kind === 'locked'
@@ -76,7 +76,7 @@ function isLocked(path: string): boolean {
 export function makePartial(dir: string, name: string): { path: string; remove: () => Promise<void> } {
   const path = join(dir, `${partialPrefix}${name}`)
   mkdirSync(path, { mode: 0o700 })
-  const release = holdFolder(path)
+  const release = databaseFiles.hold(path)
   return {
     path,
     async remove() {

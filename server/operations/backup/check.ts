@@ -5,11 +5,12 @@
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { inspectDatabase } from '../../../db/open.ts'
+import { databaseFiles } from '../../../db/open.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { AppError } from '../../errors.ts'
 import { decrypted, digestFile, keyOf, piecesOf, writePieces } from './body.ts'
 import { keyFileNames, readManifest, type Encryption, type KeyFiles, type Manifest } from './manifest.ts'
+import type { DatabaseAdmin, DatabaseCopies } from '../../../db/contract/admin.ts'
 import type { CopyReport, DatabaseFacts, Inspection } from '../../../db/contract/operations.ts'
 import type { AuditAnchor } from '../../../db/contract/store.ts'
 
@@ -54,12 +55,20 @@ export async function checkBackup(path: string, passphrase: string | null): Prom
 export async function contentProblems(path: string, manifest: Manifest): Promise<string[]> {
   try {
     const anchors = anchorsOf(manifest.auditHeads, "the backup's manifest")
-    const inspection = await inspectDatabase({ path, anchors })
+    const inspection = await databaseFiles.inspect({ path, anchors })
     return [...faultsOf(inspection), ...differences(inspection.facts, { before: manifest, after: manifest })]
   } catch (error) {
     if (error instanceof StoreError) return [error.message]
     throw error
   }
+}
+
+/** Throws for a database that other tools back up, and says which. */
+export function copiesOf({ backups }: Pick<DatabaseAdmin, 'backups'>): DatabaseCopies {
+  if (backups.by === 'copy') return backups
+  throw new AppError('conflict', 'Other tools back up and restore this database.', {
+    hint: `${backups.backUp}; ${backups.restore}`,
+  })
 }
 
 /** The audit heads of a database, which the chains of its copy must contain. */
@@ -112,7 +121,7 @@ export async function unpackBackup(
     encryption === null
       ? { pieces: body, keyFiles: {} }
       : await splitKeyFiles(await decryptedBody(body, encryption, passphrase))
-  const database = join(folder, 'sightglass.db')
+  const database = databaseFiles.pathIn(folder)
   const file = await open(database, 'wx', 0o600)
   try {
     const { bytes, sha256 } = await writePieces(file, source.pieces)

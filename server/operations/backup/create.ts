@@ -2,10 +2,9 @@
  * Creates a backup: a consistent copy beside the running writer, verified, with its manifest, durable. Also before an
  * upgrade.
  */
-import { existsSync } from 'node:fs'
 import { open, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { copyDatabase, inspectDatabase, readSchema, requireFreeFolder } from '../../../db/open.ts'
+import { databaseFiles, openDatabaseAdmin } from '../../../db/open.ts'
 import { syncFolder } from '../../../db/rules/durable-files.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
@@ -36,7 +35,8 @@ import {
   type BackupReason,
   type Manifest,
 } from './manifest.ts'
-import { anchorsOf, differences, faultsOf } from './check.ts'
+import { anchorsOf, copiesOf, differences, faultsOf } from './check.ts'
+import type { DatabaseCopies } from '../../../db/contract/admin.ts'
 import type { CopyReport, DatabaseFacts } from '../../../db/contract/operations.ts'
 
 export interface BackupOptions {
@@ -73,12 +73,13 @@ async function make(options: BackupOptions): Promise<MadeBackup> {
   const { dataDir, dir, reason, clock } = options
   makeBackupFolder(dir)
   removeLeftovers(dir) // first, to free their space
-  await requireAdmission(options)
+  const copies = copiesOf(openDatabaseAdmin(dataDir))
+  await requireAdmission(options, copies.bytes())
   const name = freeName(dir, reason, clock.now())
   const partial = makePartial(dir, name)
   try {
-    const copy = join(partial.path, 'sightglass.db')
-    const facts = await provenCopy(dataDir, copy)
+    const copy = databaseFiles.pathIn(partial.path)
+    const facts = await provenCopy(copies, copy)
     const draft = { name, path: join(dir, name), copy, partial: partial.path, facts }
     const sequence = 1 + (await newestSequence(dir))
     const made =
@@ -90,11 +91,7 @@ async function make(options: BackupOptions): Promise<MadeBackup> {
   }
 }
 
-async function requireAdmission({ dataDir, dir, passphrase }: BackupOptions): Promise<void> {
-  let bytes = 0
-  for (const name of ['sightglass.db', 'sightglass.db-wal']) {
-    if (existsSync(join(dataDir, name))) bytes += (await stat(join(dataDir, name))).size
-  }
+async function requireAdmission({ dir, passphrase }: BackupOptions, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dir)
   const needed = bytes * (passphrase === null ? 1 : 2) + spareBytes
   if (bavail * bsize < needed) {
@@ -108,10 +105,10 @@ async function requireAdmission({ dataDir, dir, passphrase }: BackupOptions): Pr
   }
 }
 
-async function provenCopy(dataDir: string, copy: string): Promise<DatabaseFacts> {
+async function provenCopy(copies: DatabaseCopies, copy: string): Promise<DatabaseFacts> {
   for (let attempt = 1; ; attempt++) {
-    const report = await whileSyncing(copy, () => copyDatabase(dataDir, copy))
-    const inspection = await inspectDatabase({
+    const report = await whileSyncing(copy, () => copies.copyTo(copy))
+    const inspection = await databaseFiles.inspect({
       path: copy,
       anchors: anchorsOf(report.before.auditHeads, 'the database it was copied from'),
     })
@@ -248,9 +245,10 @@ export async function backUpBeforeUpgrade(
   clock: Clock,
   target: UpgradeBackup | null,
 ): Promise<MadeBackup | null> {
-  if (!existsSync(join(dataDir, 'sightglass.db'))) return null
+  const admin = openDatabaseAdmin(dataDir)
+  if (!(await admin.hasData())) return null
   // Opening the database reports an unreadable file with a better message.
-  const schema = await readSchema(dataDir).catch(() => null)
+  const schema = await admin.schema().catch(() => null)
   if (schema === null || schema.version === 0 || schema.pending.length === 0) return null
   const { version, newest } = schema
   if (target === null) {
@@ -258,7 +256,7 @@ export async function backUpBeforeUpgrade(
       hint: 'run sightglass migrate up, or start the server: both create a backup and migrate the data',
     })
   }
-  await requireFreeFolder(dataDir)
+  await admin.requireUnused()
   const { dir, passphrase } = target
   try {
     return await createBackup({ dataDir, dir, passphrase, clock, reason: 'upgrade' })

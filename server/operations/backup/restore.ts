@@ -5,22 +5,16 @@
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import {
-  newestSchema,
-  openStore,
-  placeDatabase,
-  readFacts,
-  requireFreeFolder,
-  settlePlacement,
-} from '../../../db/open.ts'
+import { databaseFiles, openDatabaseAdmin, openStore } from '../../../db/open.ts'
 import { writeWhole } from '../../../db/rules/durable-files.ts'
 import { AppError } from '../../errors.ts'
 import { keyFileName, openSecretBox } from '../../system/encryption.ts'
-import { checkBackup, contentProblems, unpackBackup } from './check.ts'
+import { checkBackup, contentProblems, copiesOf, unpackBackup } from './check.ts'
 import { folderKeyId, keyFileNames, keyIdOf, readManifest, type KeyFiles, type Manifest } from './manifest.ts'
 import { applianceOrgId } from '../../../db/contract/audit.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
+import type { DatabaseAdmin } from '../../../db/contract/admin.ts'
 import type { DatabaseFacts, Placement } from '../../../db/contract/operations.ts'
 import type { AuditEntry, Store } from '../../../db/contract/store.ts'
 
@@ -48,14 +42,14 @@ export interface Restored {
 
 /** The plan of a restore, verified like a restore; changes nothing. */
 export async function planRestore(options: Omit<RestoreOptions, 'overwrite'>): Promise<Restored> {
-  const manifest = await requireRestorable(options)
+  const manifest = await requireRestorable(options, openDatabaseAdmin(options.dataDir))
   const { ok, opened, problems } = await checkBackup(options.path, options.passphrase)
   if (!ok) throw unsound(problems)
   if (!opened)
     throw new AppError('conflict', 'This backup is encrypted. Provide its passphrase.', passphraseHint)
   const keys = keysToInstall(options, manifest, manifest.encryption === null ? {} : null)
   const present = await factsOf(options.dataDir)
-  const replaced = hasData(options.dataDir)
+  const replaced = (await openDatabaseAdmin(options.dataDir).hasData())
     ? { path: join(options.dataDir, asideName(options.clock)), events: present?.events ?? null }
     : null
   return answer(manifest, replaced, keys.missing)
@@ -63,14 +57,15 @@ export async function planRestore(options: Omit<RestoreOptions, 'overwrite'>): P
 
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { dataDir, path, clock } = options
-  const manifest = await requireRestorable(options)
-  await settlePlacement(dataDir) // rolls back a restore that was interrupted
-  if (hasData(dataDir) && !options.overwrite) {
+  const admin = openDatabaseAdmin(dataDir)
+  const manifest = await requireRestorable(options, admin)
+  await copiesOf(admin).settle() // rolls back a restore that was interrupted
+  if ((await admin.hasData()) && !options.overwrite) {
     throw new AppError('conflict', `${dataDir} already contains data.`, {
       hint: 'add --yes to replace it (it is moved aside; "sightglass restore --undo" brings it back), or set another --data-dir',
     })
   }
-  await requireFreeFolder(dataDir)
+  await admin.requireUnused()
   const staged = join(dataDir, '.restoring')
   rmSync(staged, { recursive: true, force: true }) // first, to free the space of a killed restore
   await requireAdmission(dataDir, manifest)
@@ -117,7 +112,8 @@ export async function undoRestore(
   dataDir: string,
   clock: Clock,
 ): Promise<{ broughtBack: string; replaced: string | null }> {
-  const settled = await settlePlacement(dataDir)
+  const admin = openDatabaseAdmin(dataDir)
+  const settled = await copiesOf(admin).settle()
   if (settled?.kind === 'restore' || settled?.outcome === 'finished') {
     rmSync(join(dataDir, '.restoring'), { recursive: true, force: true })
     return { broughtBack: settled.aside, replaced: null }
@@ -129,7 +125,7 @@ export async function undoRestore(
       `There is nothing to undo: no restore has moved data aside in ${dataDir}.`,
     )
   }
-  await requireFreeFolder(dataDir)
+  await admin.requireUnused()
   const staged = join(dataDir, aside)
   const before = await factsOf(dataDir)
   await recordIn(staged, clock, async () => ({
@@ -141,11 +137,10 @@ export async function undoRestore(
   return { broughtBack: aside, replaced }
 }
 
-async function requireRestorable({
-  path,
-  passphrase,
-  allowPlain,
-}: Omit<RestoreOptions, 'overwrite'>): Promise<Manifest> {
+async function requireRestorable(
+  { path, passphrase, allowPlain }: Omit<RestoreOptions, 'overwrite'>,
+  { newestSchema }: DatabaseAdmin,
+): Promise<Manifest> {
   const manifest = await readManifest(path)
   if (manifest.encryption === null && passphrase !== null && !allowPlain) {
     throw new AppError(
@@ -172,10 +167,6 @@ async function requireAdmission(dataDir: string, { databaseBytes }: Manifest): P
     const needed = `${databaseBytes + spareBytes} bytes; ${bavail * bsize} are free in ${dataDir}`
     throw new AppError('storage_full', `The restore needs ${needed}. Nothing was changed.`)
   }
-}
-
-function hasData(dataDir: string): boolean {
-  return existsSync(join(dataDir, 'sightglass.db'))
 }
 
 const passphraseHint = { hint: 'set SIGHTGLASS_BACKUP_PASSPHRASE or SIGHTGLASS_BACKUP_PASSPHRASE_FILE' }
@@ -271,13 +262,11 @@ async function place(
   keys: readonly string[],
 ): Promise<string | null> {
   const aside = freeAside(dataDir, clock)
-  const { movedAside } = await placeDatabase({
-    folder: dataDir,
+  const { movedAside } = await copiesOf(openDatabaseAdmin(dataDir)).place({
     staged,
     aside,
     // Checkpoints describe the replaced chains; beside the restored chains they would look like tampering.
     files: ['audit-checkpoints', ...keys],
-    holder: process.pid,
     kind,
   })
   return movedAside.length === 0 ? null : join(dataDir, aside)
@@ -298,7 +287,7 @@ function freeAside(dataDir: string, clock: Clock): string {
 export function asideFolders(dataDir: string): string[] {
   if (!existsSync(dataDir)) return []
   return readdirSync(dataDir)
-    .filter((name) => name.startsWith(asidePrefix) && existsSync(join(dataDir, name, 'sightglass.db')))
+    .filter((name) => name.startsWith(asidePrefix) && existsSync(databaseFiles.pathIn(join(dataDir, name))))
     .sort()
     .reverse()
 }
@@ -309,7 +298,9 @@ function newestAside(dataDir: string): string | null {
 
 /** The contents of the folder, as far as they can be read: corruption may be the reason for the restore. */
 async function factsOf(dataDir: string): Promise<DatabaseFacts | null> {
-  return readFacts(dataDir).catch(() => null)
+  return openDatabaseAdmin(dataDir)
+    .facts()
+    .catch(() => null)
 }
 
 function headsJson(facts: DatabaseFacts | null): AuditEntry['metadata'][string] {

@@ -1,7 +1,5 @@
 /** Runs every check of `doctor`, the cheap ones first. Ends early when the folder has no data. */
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { checkUp, readSchema } from '../../../db/open.ts'
+import { openDatabaseAdmin } from '../../../db/open.ts'
 import { isoTime } from '../../clock.ts'
 import { version } from '../../system/version.ts'
 import { failure, warning, type Check, type Diagnosis } from './check.ts'
@@ -31,7 +29,7 @@ interface DiagnosisOptions {
 export async function diagnose({ config, now, live, url }: DiagnosisOptions): Promise<Diagnosis> {
   const { dataDir, diskFloorBytes, backup, hasTls } = config
   const about = { at: isoTime(now), version }
-  if (!existsSync(join(dataDir, 'sightglass.db'))) {
+  if (!(await openDatabaseAdmin(dataDir).hasData())) {
     const check = failure('folder', `There is no data in ${dataDir}.`, 'set the folder with --data-dir')
     return { ok: false, ...about, checks: [check] }
   }
@@ -55,10 +53,11 @@ export async function diagnose({ config, now, live, url }: DiagnosisOptions): Pr
 }
 
 async function database(dataDir: string, now: number) {
+  const admin = openDatabaseAdmin(dataDir)
   try {
-    const schema = checkSchema(await readSchema(dataDir))
+    const schema = checkSchema(await admin.schema())
     if (schema.status === 'failure') return { checkup: null, checks: [schema] }
-    const checkup = await checkUp(dataDir, now)
+    const checkup = await admin.checkUp(now)
     const checks = [
       schema,
       checkIntegrity(checkup),

@@ -22,9 +22,9 @@ const mebibyte = 1024 * 1024
 const facts = { schema: 5, events: 1_000_000, orgs: 1, accounts: 1, keys: 1, auditHeads: {} }
 const well: Checkup = {
   facts,
-  sqlite: '3.54.1',
+  engine: 'SQLite 3.54.1',
   bytes: 200 * mebibyte,
-  walBytes: 0,
+  logBytes: 0,
   problems: [],
   eventsLastWeek: 0,
   newestAuditAtMs: now - 1_000,
@@ -36,7 +36,7 @@ test('the database: corruption, a long log, a clock that was set back', () => {
   expect(checkIntegrity({ ...well, problems: ['page 7 is never used'] })).toMatchObject({ status: 'failure' })
   expect(checkIntegrity({ ...well, problems: null }).detail).toContain('too large for a quick check')
   const sizes = [0, 256, 257, 1024, 1025].map(
-    (size) => checkLog({ ...well, walBytes: size * mebibyte }).status,
+    (size) => checkLog({ ...well, logBytes: size * mebibyte })?.status,
   )
   expect(sizes).toEqual(['ok', 'ok', 'warning', 'warning', 'failure'])
   expect(checkClock(well, now).status).toBe('ok')

@@ -56,7 +56,7 @@ const remoteTypes: { readonly [type: number]: string } = {
 }
 const temporaryTypes: { readonly [type: number]: string } = { 0x01021994: 'tmpfs', 0x794c7630: 'overlayfs' }
 
-/** SQLite's locks and shared memory need a local disk, and evidence needs a persistent one. */
+/** Locks and shared memory need a local disk, and evidence needs a persistent one. */
 export async function checkFileSystem(dataDir: string): Promise<Check> {
   const type = (await statfs(dataDir)).type >>> 0
   const far = remoteTypes[type]
@@ -162,14 +162,14 @@ export function checkSchema({ version, newest, pending }: SchemaState): Check {
   return ok('schema', `The data has schema ${version}, the newest of this release.`)
 }
 
-export function checkIntegrity({ problems, sqlite, bytes }: Checkup): Check {
+export function checkIntegrity({ problems, engine, bytes }: Checkup): Check {
   if (problems === null) {
     return ok(
       'database',
-      `SQLite ${sqlite}, ${sizeText(bytes)}: too large for a quick check; every backup reads all of it.`,
+      `${engine}, ${sizeText(bytes)}: too large for a quick check; every backup reads all of it.`,
     )
   }
-  if (problems.length === 0) return ok('database', `SQLite ${sqlite}, ${sizeText(bytes)}, intact.`)
+  if (problems.length === 0) return ok('database', `${engine}, ${sizeText(bytes)}, intact.`)
   return failure(
     'database',
     `The database is damaged: ${problems.join('; ')}`,
@@ -177,11 +177,12 @@ export function checkIntegrity({ problems, sqlite, bytes }: Checkup): Check {
   )
 }
 
-export function checkLog({ walBytes }: Checkup): Check {
-  const detail = `Write-ahead log: ${sizeText(walBytes)}.`
-  if (walBytes > 1024 * mebibyte)
+export function checkLog({ logBytes }: Checkup): Check | null {
+  if (logBytes === null) return null
+  const detail = `Write-ahead log: ${sizeText(logBytes)}.`
+  if (logBytes > 1024 * mebibyte)
     return failure('wal', detail, 'a read has been open for too long; restart the server')
-  if (walBytes > 256 * mebibyte)
+  if (logBytes > 256 * mebibyte)
     return warning('wal', detail, 'it should shrink within a minute under less load')
   return ok('wal', detail)
 }

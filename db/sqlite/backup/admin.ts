@@ -1,0 +1,73 @@
+/** The whole-database operations of a data folder. Each runs on a thread that ends with its result. */
+import { existsSync, statSync } from 'node:fs'
+import { databasePath, unfinishedRestorePath } from '../file/files.ts'
+import { lockFolder } from '../file/lock.ts'
+import { migrations } from '../migrations/migrations.ts'
+import { openWorker, readOnce } from '../threads/threads.ts'
+import type { DatabaseAdmin, DatabaseCopies, DatabaseFiles } from '../../contract/admin.ts'
+import type { FileVerbs } from './file-verbs.ts'
+
+const headsFile = 'audit-heads'
+
+/** `migrate` is missing because it opens a store, which `db/open.ts` does. */
+export function openFolderAdmin(folder: string): Omit<DatabaseAdmin, 'migrate'> {
+  return {
+    newestSchema: migrations.length,
+    hasData: async () => existsSync(databasePath(folder)),
+    schema: () => runFileVerb('file.schema', folder),
+    async requireUnused() {
+      await runFileVerb('file.requireFree', { folder, holder: process.pid })
+    },
+    facts: () => runFileVerb('file.facts', folder),
+    checkUp: (now) => runFileVerb('file.checkup', { folder, now }),
+    verifyAudit: (anchors = []) => readOnce(folder, 'audit.verify', anchors),
+    verifyEvents: () => readOnce(folder, 'events.verify'),
+    missingEvidence: async () => (existsSync(`${folder}/${headsFile}`) ? [] : [headsFile]),
+    lastWriteMs: async () => lastWriteMs(folder),
+    backups: copiesOf(folder),
+  }
+}
+
+function copiesOf(folder: string): DatabaseCopies {
+  return {
+    by: 'copy',
+    bytes: () => sizeOf(databasePath(folder)) + sizeOf(`${databasePath(folder)}-wal`),
+    copyTo: (path) => runFileVerb('file.copy', { folder, path }),
+    place: (placement) => runFileVerb('file.place', { ...placement, folder, holder: process.pid }),
+    async settle() {
+      if (!existsSync(unfinishedRestorePath(folder))) return null
+      return runFileVerb('file.settle', { folder, holder: process.pid })
+    },
+  }
+}
+
+export const folderFiles: DatabaseFiles = {
+  pathIn: databasePath,
+  inspect: (query) => runFileVerb('file.inspect', query),
+  hold: (folder) => lockFolder(folder, process.pid).release,
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}
+
+function lastWriteMs(folder: string): number | null {
+  const paths = ['sightglass.db', 'sightglass.db-wal', headsFile, 'audit-checkpoints'].map(
+    (name) => `${folder}/${name}`,
+  )
+  const times = paths.flatMap((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? [])
+  return times.length === 0 ? null : Math.max(...times)
+}
+
+async function runFileVerb<K extends keyof FileVerbs>(
+  verb: K,
+  command: Parameters<FileVerbs[K]>[0],
+): Promise<ReturnType<FileVerbs[K]>> {
+  const reader = openWorker('reader')
+  try {
+    return (await reader.ask(verb, command)) as ReturnType<FileVerbs[K]>
+  } finally {
+    await Promise.allSettled([reader.ask('close', null)])
+    await reader.ended
+  }
+}
