@@ -3,6 +3,9 @@ import type { Database } from '../database.ts'
 import { auditHash, genesisHash, positionText } from '../../contract/audit.ts'
 import type { AuditEntry, AuditHead, AuditRow } from '../../contract/store.ts'
 
+/** Named, because an engine may add a column. */
+export const auditColumns = 'id, orgId, actor, action, target, metadata, occurredAt, position, prevHash, hash'
+
 /** Appends one entry to its organization's chain, only inside the transaction of the verb that it records. */
 export function appendAudit(db: Database, entry: AuditEntry): void {
   const head = db
@@ -22,7 +25,7 @@ export function appendAudit(db: Database, entry: AuditEntry): void {
   const hash = auditHash(row)
   db.query(
     `INSERT INTO audit_entry
-      (id, orgId, actor, action, target, metadata, occurredAt, position, prevHash, hash)
+      (${auditColumns})
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   ).run(
     ...[row.id, row.orgId, row.actor, row.action, row.target, row.metadata],

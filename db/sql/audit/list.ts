@@ -1,6 +1,7 @@
 /** Lists a page of an organization's audit entries, newest first, filtered by actor, action, time and text. */
 import type { Database, Dialect } from '../database.ts'
 import type { AuditEntry, AuditFilter, AuditQuery, AuditRow, AuditStore } from '../../contract/store.ts'
+import { auditColumns } from './append.ts'
 import { auditTrim } from './trim.ts'
 import { positionText } from '../../contract/audit.ts'
 
@@ -12,7 +13,7 @@ export function listAudit(db: Database, query: AuditQuery): Awaited<ReturnType<A
   const after = positionText(auditTrim(db, query.orgId)?.count ?? 0)
   const rows = db
     .query<AuditRow, (string | number)[]>(
-      `SELECT * FROM audit_entry WHERE orgId = ? AND position > ? AND position < ?${sql}
+      `SELECT ${auditColumns} FROM audit_entry WHERE orgId = ? AND position > ? AND position < ?${sql}
        ORDER BY position DESC LIMIT ?`,
     )
     .all(query.orgId, after, before, ...values, query.limit + 1)
@@ -28,7 +29,7 @@ export function auditRows(
   const begun = auditTrim(db, orgId)?.count ?? 0
   return db
     .query<AuditRow, [string, string, number]>(
-      'SELECT * FROM audit_entry WHERE orgId = ? AND position > ? ORDER BY position LIMIT ?',
+      `SELECT ${auditColumns} FROM audit_entry WHERE orgId = ? AND position > ? ORDER BY position LIMIT ?`,
     )
     .all(orgId, positionText(Math.max(afterSeq, begun)), limit)
 }

@@ -10,7 +10,7 @@ import type {
   AuditVerdict,
 } from '../../contract/store.ts'
 import { auditTrims, untrimmed } from './trim.ts'
-import { auditHeads } from './append.ts'
+import { auditColumns, auditHeads } from './append.ts'
 import { readAuditHeads } from './heads.ts'
 
 type Row = AuditRow & { rowid: number }
@@ -18,11 +18,13 @@ type Chain = { db: Database; begun: number } // `begun`: entries before the star
 type FaultOf = Omit<AuditFault, 'orgId'>
 
 /**
- * Reads the heads file first, because a running writer may extend the chains meanwhile, but never the file alone.
+ * Reads the heads file first, because a running writer may extend the chains meanwhile, but never the file alone. An
+ * engine without files has none.
  * `anchors` are heads that were recorded elsewhere before any truncation.
  */
 export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]): AuditVerdict {
-  const inFile = Object.entries(readAuditHeads(folder) ?? {}).map(([orgId, head]): AuditAnchor => ({
+  const heads = folder === '' ? null : readAuditHeads(folder)
+  const inFile = Object.entries(heads ?? {}).map(([orgId, head]): AuditAnchor => ({
     orgId,
     ...head,
     source: 'the file audit-heads',
@@ -76,7 +78,7 @@ function verifyChain(db: Database, orgId: string, { trim, head, anchors }: Known
   let rowid = 0
   const rows = db
     .query<Row, [string, string]>(
-      'SELECT rowid, * FROM audit_entry WHERE orgId = ? AND position > ? ORDER BY position',
+      `SELECT rowid, ${auditColumns} FROM audit_entry WHERE orgId = ? AND position > ? ORDER BY position`,
     )
     .iterate(orgId, positionText(count))
   for (const row of rows) {

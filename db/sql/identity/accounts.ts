@@ -36,7 +36,7 @@ export function createFirstOwner(
   orm.insert(membership).values({ accountId: command.account.id, orgId: command.orgId, role: 'owner' }).run()
   if (command.signIn !== undefined) orm.insert(signIn).values(command.signIn).run()
   if (command.network !== undefined)
-    rememberNetwork(orm, command.account.id, command.network, command.account.createdAtMs)
+    rememberNetwork({ db, orm }, command.account.id, command.network, command.account.createdAtMs)
   orm.delete(oneTimeLink).where(eq(oneTimeLink.purpose, 'setup')).run()
   appendAudit(db, command.audit)
   return 'created'

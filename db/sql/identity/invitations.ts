@@ -53,7 +53,7 @@ export function resetPassword(
   const account = changePassword(orm, used.accountId, command.passwordHash)
   // Anybody with the old password may have signed in from anywhere; the holder of the link is the person.
   orm.delete(accountNetwork).where(eq(accountNetwork.accountId, account.id)).run()
-  if (command.network !== undefined) rememberNetwork(orm, account.id, command.network, command.now)
+  if (command.network !== undefined) rememberNetwork({ db, orm }, account.id, command.network, command.now)
   const home = membershipsOf(orm, account.id)[0]
   appendAudit(db, {
     id: command.auditId,
@@ -137,7 +137,7 @@ export function acceptInvitation(
       .insert(signIn)
       .values({ ...command.signIn, accountId })
       .run()
-  if (command.network !== undefined) rememberNetwork(orm, accountId, command.network, command.now)
+  if (command.network !== undefined) rememberNetwork({ db, orm }, accountId, command.network, command.now)
   const session = command.signIn && { session: command.signIn.id, address: command.signIn.address }
   appendAudit(db, {
     id: command.auditId,

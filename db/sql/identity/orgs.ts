@@ -174,13 +174,13 @@ export function restrictedSites({ orm }: ReadContext): { orgId: string; siteId: 
     .all()
 }
 
-export function changeSite({ db, orm }: WriteContext, command: Parameters<SiteStore['change']>[0]): void {
-  const { siteId, ...chosen } = command.site
-  orm
-    .insert(site)
-    .values({ orgId: command.orgId, siteId, ...chosen })
-    .onConflictDoUpdate({ target: [site.orgId, site.siteId], set: chosen })
-    .run()
+export function changeSite({ db }: WriteContext, command: Parameters<SiteStore['change']>[0]): void {
+  const { siteId, name, hidden, restricted } = command.site
+  db.query(
+    `INSERT INTO site (org_id, site_id, name, hidden, restricted) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (org_id, site_id)
+     DO UPDATE SET name = excluded.name, hidden = excluded.hidden, restricted = excluded.restricted`,
+  ).run(command.orgId, siteId, name, hidden ? 1 : 0, restricted ? 1 : 0)
   appendAudit(db, command.audit)
 }
 

@@ -39,7 +39,7 @@ export function createSignIn(
       .onConflictDoNothing()
       .run()
   }
-  if (command.network !== undefined) rememberNetwork(orm, accountId, command.network, createdAtMs)
+  if (command.network !== undefined) rememberNetwork({ db, orm }, accountId, command.network, createdAtMs)
   appendAudit(db, command.audit)
   return 'done'
 }
@@ -53,19 +53,15 @@ function hasPassword(orm: WriteContext['orm'], accountId: string, passwordHash: 
 const networksMax = 20
 
 export function rememberNetwork(
-  orm: WriteContext['orm'],
+  { db, orm }: Pick<WriteContext, 'db' | 'orm'>,
   accountId: string,
   network: string,
   lastAtMs: number,
 ): void {
-  orm
-    .insert(accountNetwork)
-    .values({ accountId, network, lastAtMs })
-    .onConflictDoUpdate({
-      target: [accountNetwork.accountId, accountNetwork.network],
-      set: { lastAtMs },
-    })
-    .run()
+  db.query(
+    `INSERT INTO account_network (account_id, network, last_at_ms) VALUES (?, ?, ?)
+     ON CONFLICT (account_id, network) DO UPDATE SET last_at_ms = excluded.last_at_ms`,
+  ).run(accountId, network, lastAtMs)
   const known = orm
     .select()
     .from(accountNetwork)

@@ -78,8 +78,14 @@ export function listIngestCounts(
 /** Samples of rejected requests: the newest 1,000 per organization. */
 const samplesPerOrgMax = 1_000
 
-export function addRejected({ db, orm }: WriteContext, samples: RejectedSample[]): void {
-  for (const sample of samples) orm.insert(rejectedSample).values(sample).run()
+/** Without drizzle, which would insert NULL as `seq`. */
+export function addRejected({ db }: WriteContext, samples: RejectedSample[]): void {
+  const add = db.query(
+    `INSERT INTO rejected_sample (org_id, key_id, at_ms, code, message, path, excerpt)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  )
+  for (const { orgId, keyId, atMs, code, message, path, excerpt } of samples)
+    add.run(orgId, keyId, atMs, code, message, path, excerpt)
   const trim = db.query(
     `DELETE FROM rejected_sample WHERE org_id = ?1 AND seq <= (
        SELECT seq FROM rejected_sample WHERE org_id = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ${samplesPerOrgMax})`,

@@ -8,6 +8,8 @@ export interface WriteContext {
   db: Database
   orm: Orm
   events: EventWriter
+  /** Whether nothing else writes to the database, so that what an earlier process began has ended. */
+  isOnlyWriter: boolean
   /** Returns a bounded amount of free space of the database to the disk. Call until `done`. */
   release(): { bytes: number; done: boolean }
 }

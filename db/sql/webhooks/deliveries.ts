@@ -21,23 +21,18 @@ const octets = sql<number>`octet_length(${table.body}) + octet_length(${table.ur
 
 type Row = typeof table.$inferSelect
 
-export function insertDelivery(orm: WriteContext['orm'], delivery: NewDelivery, probe = false): void {
-  orm
-    .insert(table)
-    .values({
-      ...delivery,
-      status: 'pending',
-      attempts: 0,
-      interruptions: 0,
-      probe,
-      nextAttemptAtMs: delivery.scheduledAtMs,
-      pendingSinceMs: delivery.scheduledAtMs,
-    })
-    .run()
+/** Without drizzle, which would insert NULL as `seq`. */
+export function insertDelivery(db: WriteContext['db'], delivery: NewDelivery, probe = false): void {
+  const { id, orgId, endpointId, url, lane, body, scheduledAtMs } = delivery
+  db.query(
+    `INSERT INTO webhook_delivery (id, org_id, endpoint_id, url, lane, body, status, attempts, interruptions, probe,
+       next_attempt_at_ms, scheduled_at_ms, pending_since_ms)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', 0, 0, ?7, ?8, ?8, ?8)`,
+  ).run(id, orgId, endpointId, url, lane, body, probe ? 1 : 0, scheduledAtMs)
 }
 
-export function scheduleDelivery({ db, orm }: WriteContext, command: Command<'schedule'>): void {
-  insertDelivery(orm, command.delivery)
+export function scheduleDelivery({ db }: WriteContext, command: Command<'schedule'>): void {
+  insertDelivery(db, command.delivery)
   appendAudit(db, command.audit)
 }
 
@@ -137,7 +132,7 @@ export function replayDeadDeliveries({ db }: WriteContext, command: Command<'rep
       `UPDATE webhook_delivery
        SET status = 'pending', attempts = 0, interruptions = 0, ended_at_ms = NULL, next_attempt_at_ms = ?1,
          pending_since_ms = ?1
-       WHERE org_id = ?2 AND status = 'dead_letter' AND (?3 IS NULL OR endpoint_id = ?3)
+       WHERE org_id = ?2 AND status = 'dead_letter' AND (CAST(?3 AS TEXT) IS NULL OR endpoint_id = ?3)
          AND (endpoint_id IS NULL OR endpoint_id IN (SELECT id FROM webhook_endpoint WHERE org_id = ?2))`,
     )
     .run(command.now, command.orgId, command.endpointId)

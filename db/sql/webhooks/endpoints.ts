@@ -182,7 +182,7 @@ export function advanceEndpoint(
     .set({ ...moved, sequence, missed })
     .where(eq(table.id, endpointId))
     .run()
-  if (delivery !== null) insertDelivery(orm, delivery)
+  if (delivery !== null) insertDelivery(db, delivery)
   return 'advanced'
 }
 
@@ -207,7 +207,7 @@ export function startProbes({ db, orm }: WriteContext, command: Command<'startPr
     const { id: endpointId, orgId, url } = endpoint
     if (changes > 0) return
     const made = { id: ids[index]!, orgId, endpointId, url, lane: endpointId, body, scheduledAtMs: now }
-    insertDelivery(orm, made, true)
+    insertDelivery(db, made, true)
   })
   return due.length
 }

@@ -14,7 +14,7 @@ import { shareSlots, type DueLane } from '../../rules/webhook-share.ts'
 /** Our own faults are logged too, but a long outage must not fill a delivery's log. */
 const uncountedMax = 20
 
-/** Databases that this thread has claimed from. Earlier leases belong to a process that ended. */
+/** Databases that this thread has claimed from. Earlier leases of an only writer belong to a process that ended. */
 const claimedFrom = new WeakSet<WriteContext['db']>()
 
 export function recordAndClaim(
@@ -122,19 +122,20 @@ function logAttempt(db: WriteContext['db'], seq: number, attempt: Attempt): void
 }
 
 /** An expired lease: its holder ended or hung. The delivery is due again, and the receiver is not blamed. */
-function endLostLeases({ db }: WriteContext, request: ClaimRequest, now: number): void {
+function endLostLeases({ db, isOnlyWriter }: WriteContext, request: ClaimRequest, now: number): void {
+  const isFirst = isOnlyWriter && !claimedFrom.has(db)
   const lost = db
     .query<LostLease, [number]>(
       `SELECT d.seq, d.attempts, d.interruptions, d.leased_at_ms AS leasedAtMs,
-         json_array_length(e.retry_waits_ms) AS retries
+         e.retry_waits_ms AS retryWaits
        FROM webhook_delivery d LEFT JOIN webhook_endpoint e ON e.id = d.endpoint_id
        WHERE d.lease_id IS NOT NULL AND d.leased_until_ms <= ?`,
     )
-    .all(claimedFrom.has(db) ? now : Number.MAX_SAFE_INTEGER)
+    .all(isFirst ? Number.MAX_SAFE_INTEGER : now)
   claimedFrom.add(db)
-  for (const { seq, attempts, interruptions, leasedAtMs, retries } of lost) {
+  for (const { seq, attempts, interruptions, leasedAtMs, retryWaits } of lost) {
     const counted = interruptions >= request.interruptionsMax
-    const attemptsMax = retries === null ? request.attemptsMax : retries + 1
+    const attemptsMax = retryWaits === null ? request.attemptsMax : waitsOf(retryWaits).length + 1
     const isDead = counted && attempts + 1 >= attemptsMax
     const error = 'interrupted: the appliance stopped before the outcome was known; it may have arrived'
     logAttempt(db, seq, {
@@ -177,12 +178,14 @@ export function shiftTimes({ db }: WriteContext, { byMs }: { byMs: number }): vo
   ).run(by)
 }
 
+const waitsOf = (json: string) => JSON.parse(json) as number[]
+
 interface LostLease {
   seq: number
   attempts: number
   interruptions: number
   leasedAtMs: number
-  retries: number | null // null: the limit of the request
+  retryWaits: string | null // JSON; null: the limit of the request
 }
 
 /** Lanes by the due time of their first delivery, each with its share of the free slots. */
@@ -215,7 +218,7 @@ function leaseSome(db: WriteContext['db'], request: ClaimRequest, now: number, s
     .query<Leased, [string, number, number, string, number, number, number, number]>(
       `UPDATE webhook_delivery SET lease_id = ?1, leased_until_ms = ?2, leased_at_ms = ?3 WHERE seq IN (
          SELECT seq FROM webhook_delivery WHERE status = 'pending' AND lease_id IS NULL AND lane = ?4
-           AND CASE WHEN ?5 THEN probe = 1 ELSE next_attempt_at_ms <= ?6 END AND interruptions <= ?7
+           AND CASE WHEN ?5 = 1 THEN probe = 1 ELSE next_attempt_at_ms <= ?6 END AND interruptions <= ?7
          ORDER BY next_attempt_at_ms, seq LIMIT ?8)
        RETURNING ${leasedColumns}`,
     )
@@ -283,7 +286,7 @@ function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now
     encryptedSecrets.push(signer.previousEncryptedSecret)
   }
   const failingSinceMs = signer?.failingSinceMs ?? null
-  const retryWaitsMs = signer?.retryWaits ? (JSON.parse(signer.retryWaits) as number[]) : null
+  const retryWaitsMs = signer?.retryWaits ? waitsOf(signer.retryWaits) : null
   const about = { leaseId, lane, isAhead, delivery, pendingSinceMs, retryWaitsMs }
   return { ...about, encryptedSecrets, probe: probe === 1, failingSinceMs }
 }
@@ -314,23 +317,25 @@ function openLanes(db: WriteContext['db'], { dueMs, perLaneMax, share }: ClaimRe
          SELECT (SELECT min(d.lane) FROM webhook_delivery d
                  WHERE d.status = 'pending' AND d.lease_id IS NULL AND d.lane > lanes.lane)
          FROM lanes WHERE lane IS NOT NULL
-       ), due (lane, at) AS (
+       ), due (lane, at, probed) AS (
          SELECT lane, (SELECT min(d.next_attempt_at_ms) FROM webhook_delivery d
-                       WHERE d.status = 'pending' AND d.lease_id IS NULL AND d.lane = lanes.lane)
+                       WHERE d.status = 'pending' AND d.lease_id IS NULL AND d.lane = lanes.lane),
+           CASE WHEN EXISTS (SELECT 1 FROM webhook_delivery d WHERE d.probe = 1 AND d.lane = lanes.lane)
+           THEN 1 ELSE 0 END
          FROM lanes WHERE lane IS NOT NULL
        )
-       SELECT due.lane, due.at AS dueAtMs, coalesce(e.status = 'paused', 0) AS isPaused,
-         coalesce(e.last_success_at_ms IS NOT NULL AND e.failing_since_ms IS NULL, 0) AS isHealthy,
+       SELECT due.lane, due.at AS dueAtMs, due.probed AS isProbed,
+         CASE WHEN e.status = 'paused' THEN 1 ELSE 0 END AS isPaused,
+         CASE WHEN e.last_success_at_ms IS NOT NULL AND e.failing_since_ms IS NULL THEN 1 ELSE 0 END AS isHealthy,
          (SELECT d.org_id FROM webhook_delivery d
           WHERE d.status = 'pending' AND d.lease_id IS NULL AND d.lane = due.lane
           ORDER BY d.next_attempt_at_ms, d.seq LIMIT 1) AS orgId,
          (SELECT count(*) FROM (
             SELECT 1 FROM webhook_delivery d WHERE d.status = 'pending' AND d.lease_id IS NULL
-              AND d.lane = due.lane AND d.next_attempt_at_ms <= ?1 LIMIT ?2)) AS due,
-         EXISTS (SELECT 1 FROM webhook_delivery d WHERE d.probe = 1 AND d.lane = due.lane) AS isProbed,
+              AND d.lane = due.lane AND d.next_attempt_at_ms <= ?1 LIMIT ?2) AS ready) AS due,
          (SELECT count(*) FROM webhook_delivery d WHERE d.lane = due.lane AND d.lease_id IS NOT NULL) AS leased
        FROM due LEFT JOIN webhook_endpoint e ON e.id = due.lane
-       WHERE due.at <= ?1 OR isProbed = 1 ORDER BY due.at, due.lane`,
+       WHERE due.at <= ?1 OR due.probed = 1 ORDER BY due.at, due.lane`,
     )
     .all(dueMs, perLaneMax)
   return rows

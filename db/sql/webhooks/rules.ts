@@ -74,7 +74,7 @@ export function listIncidents({ orm }: ReadContext, { orgId, isOpen, limit }: In
     .all()
 }
 
-export function openIncident({ orm }: WriteContext, command: Command<'openIncident'>): boolean {
+export function openIncident({ db, orm }: WriteContext, command: Command<'openIncident'>): boolean {
   const { ruleId, subject } = command.incident
   const ofSubject = and(eq(incident.ruleId, ruleId), eq(incident.subject, subject))
   const before = orm
@@ -85,11 +85,11 @@ export function openIncident({ orm }: WriteContext, command: Command<'openIncide
   const existing = orm.select({ id: rule.id }).from(rule).where(eq(rule.id, ruleId)).get()
   if (before !== undefined || existing === undefined) return false
   orm.insert(incident).values(command.incident).run()
-  insertDelivery(orm, command.delivery)
+  insertDelivery(db, command.delivery)
   return true
 }
 
-export function resolveIncident({ orm }: WriteContext, command: Command<'resolveIncident'>): boolean {
+export function resolveIncident({ db, orm }: WriteContext, command: Command<'resolveIncident'>): boolean {
   const resolved = orm
     .update(incident)
     .set({ resolvedAtMs: command.now })
@@ -97,7 +97,7 @@ export function resolveIncident({ orm }: WriteContext, command: Command<'resolve
     .returning({ id: incident.id })
     .all()
   if (resolved.length === 0) return false
-  insertDelivery(orm, command.delivery)
+  insertDelivery(db, command.delivery)
   return true
 }
 

@@ -135,6 +135,7 @@ function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer 
   const context: WriteContext = {
     db,
     orm: ormOn(db),
+    isOnlyWriter: true,
     release: () => releasePages(db),
     get events() {
       return guard.engine()
