@@ -9,7 +9,7 @@ import {
   zonesBetween,
 } from './blocks/block-table.ts'
 import { dropRollups, type StepBounds } from './delete/expire.ts'
-import { dedupe, type Dedupe } from './dedupe/dedupe.ts'
+import { dedupe, knownIds, type Dedupe } from './dedupe/dedupe.ts'
 import { eraseMarks, fingerprintOf, fingerprints, readSeed, storedIds } from './dedupe/fingerprints.ts'
 import { filterBackfill, sealer, type Sealer } from './index/seal.ts'
 import { fold, isFoldDue } from './rollups/fold.ts'
@@ -51,7 +51,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const orgs = openOrgs(db, seed.values)
   const seal = sealer(db)
   const backfill = filterBackfill(db)
-  const appends = appender(known, print, ids.has)
+  const appends = appender(knownIds(known, print, ids.has))
   let touched = new Set<OrgState>()
   let commits = 0
   const deletes = deletions(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.deleteStep)

@@ -1,6 +1,7 @@
-/** Ingest counts by hour and key, and samples of rejected requests, in SQLite. */
+/** Ingest counts by hour and key, and samples of rejected requests,. */
 import {
   countHourMs,
+  mergeCount,
   type IngestCount,
   type IngestCountStore,
   type NearMissCount,
@@ -8,7 +9,8 @@ import {
 import { desc, eq } from 'drizzle-orm'
 import { rejectedSample } from '../identity/schema.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
-import type { RejectedSample } from '../../contract/store.ts'
+import type { AppendOutcome } from '../threads/protocol.ts'
+import type { EventBatch, RejectedSample } from '../../contract/store.ts'
 
 export function addIngestCounts(
   { db }: Pick<WriteContext, 'db'>,
@@ -45,6 +47,28 @@ export function addIngestCounts(
     for (const orgId of new Set([...counts, ...nearMisses].map((one) => one.orgId)))
       trim.run(orgId, Math.floor(keptSinceMs / countHourMs))
   }
+}
+
+/** What a group of batches adds to the counts, those of failed batches excepted. */
+export function requestCounts(
+  batches: readonly EventBatch[],
+  outcomes: readonly AppendOutcome[],
+): { counts: IngestCount[]; keptSinceMs: number } {
+  const counts = new Map<string, IngestCount>()
+  let keptSinceMs = 0
+  batches.forEach(({ orgId, keyId, receivedAtMs, count }, index) => {
+    const outcome = outcomes[index]
+    if (count === undefined || outcome === undefined || 'kind' in outcome) return
+    const { accepted, deduped } = outcome
+    const { aheadMaxMs, behindMinMs } = count
+    keptSinceMs = count.keptSinceMs
+    mergeCount(counts, {
+      ...{ orgId, keyId, hourStartMs: receivedAtMs - (receivedAtMs % countHourMs), requests: 1 },
+      refused: accepted + deduped === 0 ? 1 : 0,
+      ...{ accepted, deduped, rejected: count.rejected + outcome.rejected.length, aheadMaxMs, behindMinMs },
+    })
+  })
+  return { counts: [...counts.values()], keptSinceMs }
 }
 
 const nearMissesMax = 200

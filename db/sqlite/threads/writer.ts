@@ -21,8 +21,7 @@ import {
 import { limitWal, type WalLimit } from '../file/wal.ts'
 import { commitTimes, inTransaction, ormOn } from '../../sql/database.ts'
 import { writeVerbs } from '../../sql/threads/verbs.ts'
-import { countHourMs, mergeCount, type IngestCount } from '../../contract/ingest-counts.ts'
-import { addIngestCounts } from '../../sql/registry/ingest-counts.ts'
+import { addIngestCounts, requestCounts } from '../../sql/registry/ingest-counts.ts'
 import type { SqliteDatabase } from '../file/connection.ts'
 import type { EventBatch } from '../../contract/store.ts'
 import type { WriteContext } from '../../sql/threads/contexts.ts'
@@ -202,30 +201,13 @@ function commitGroup(db: SqliteDatabase, events: EventWriter, batches: EventBatc
   const outcomes = inTransaction(db, () => {
     const results = batches.map((batch) => appendOne(db, events, batch))
     events.flush()
-    countRequests(db, batches, results)
+    // In the same transaction, so that after a crash the counts of ingest match the events.
+    const { counts, keptSinceMs } = requestCounts(batches, results)
+    if (counts.length > 0) addIngestCounts({ db }, { counts, keptSinceMs })
     return results
   })
   events.committed()
   return outcomes
-}
-
-/** In the same transaction, so that after a crash the counts of ingest match the events. */
-function countRequests(db: SqliteDatabase, batches: EventBatch[], outcomes: AppendOutcome[]): void {
-  const counts = new Map<string, IngestCount>()
-  let keptSinceMs = 0
-  batches.forEach(({ orgId, keyId, receivedAtMs, count }, index) => {
-    const outcome = outcomes[index]
-    if (count === undefined || outcome === undefined || 'kind' in outcome) return
-    const { accepted, deduped } = outcome
-    const { aheadMaxMs, behindMinMs } = count
-    keptSinceMs = count.keptSinceMs
-    mergeCount(counts, {
-      ...{ orgId, keyId, hourStartMs: receivedAtMs - (receivedAtMs % countHourMs), requests: 1 },
-      refused: accepted + deduped === 0 ? 1 : 0,
-      ...{ accepted, deduped, rejected: count.rejected + outcome.rejected.length, aheadMaxMs, behindMinMs },
-    })
-  })
-  if (counts.size > 0) addIngestCounts({ db }, { counts: [...counts.values()], keptSinceMs })
 }
 
 /** A failure of the whole transaction (a full disk, a failed device) fails every batch. */

@@ -2,6 +2,7 @@
 import {
   blockChecksum,
   extra,
+  inflateBlock,
   openBlock,
   openInflated,
   packBlock,
@@ -12,7 +13,7 @@ import {
   type BlockContent,
 } from './block.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import { inflateColumns, type PackedColumns } from './number-columns.ts'
+import type { PackedColumns } from './number-columns.ts'
 import { StoreError } from '../../../contract/errors.ts'
 import { joinText, openBodies, openNames, type Bodies, type Names, type Spilled } from './texts.ts'
 import { member } from './fields.ts'
@@ -197,7 +198,7 @@ export function columnsOf(db: Database, { place, checksum }: Zone): PackedColumn
   if (known?.checksum === checksum) return openInflated(known.raw)
   const blob = columnsBlob(db, place)
   if (blob === null) return null
-  const raw = inflateColumns(blob)
+  const raw = inflateBlock(blob)
   cache.delete(place)
   cache.set(place, { checksum, raw })
   if (cache.size > blocksMax) cache.delete(cache.keys().next().value!)

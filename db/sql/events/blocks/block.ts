@@ -1,7 +1,13 @@
 /** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
 import { openBodies, openIds, openSessions, packBodies, packNames, type Spilled } from './texts.ts'
 import { agentField, members } from './fields.ts'
-import { inflateColumns, openColumns, packColumns, type PackedColumns } from './number-columns.ts'
+import {
+  inflateColumns,
+  openColumns,
+  packColumns,
+  raiseColumn,
+  type PackedColumns,
+} from './number-columns.ts'
 
 /*
  * The key of a block is the organization's number and its first arrival number (seq) in one integer. Each organization
@@ -117,11 +123,33 @@ export function blockChecksum({
   ids,
   bodies,
 }: Pick<PackedBlock, 'columns' | 'ids' | 'bodies'>): number {
-  return Bun.hash.xxHash32(bodies, Bun.hash.xxHash32(ids, Bun.hash.xxHash32(columns, 0)))
+  const { packed, floorMs } = splitFloor(columns)
+  const checksum = Bun.hash.xxHash32(bodies, Bun.hash.xxHash32(ids, Bun.hash.xxHash32(packed, 0)))
+  return floorMs === null ? checksum : (checksum ^ Math.floor(floorMs / 2 ** 32) ^ (floorMs % 2 ** 32)) >>> 0
+}
+
+/*
+ * Where several processes append, one learns only in the statement that stores its block when the arrival before it
+ * was received. If that was later than `received` in the block, the statement writes the time before the columns: 8
+ * bytes, ms, big-endian, so that the first one is 0. Columns begin with the magic number of zstd, 0x28.
+ */
+const floorBytes = 8
+
+function splitFloor(columns: Uint8Array): { packed: Uint8Array; floorMs: number | null } {
+  if (columns[0] !== 0) return { packed: columns, floorMs: null }
+  const view = new DataView(columns.buffer, columns.byteOffset, floorBytes)
+  return { packed: columns.subarray(floorBytes), floorMs: Number(view.getBigInt64(0)) }
+}
+
+export function inflateBlock(columns: Uint8Array): Uint8Array {
+  const { packed, floorMs } = splitFloor(columns)
+  const raw = inflateColumns(packed)
+  if (floorMs !== null) raiseColumn(raw, extra.received, floorMs)
+  return raw
 }
 
 export function openBlock(columns: Uint8Array): PackedColumns {
-  return openInflated(inflateColumns(columns))
+  return openInflated(inflateBlock(columns))
 }
 
 export function openInflated(columns: Uint8Array): PackedColumns {

@@ -1,7 +1,7 @@
 /** Columns of numbers are unpacked as they were packed, at every width. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { inflateColumns, openColumns, packColumns } from './number-columns.ts'
+import { inflateColumns, openColumns, packColumns, raiseColumn } from './number-columns.ts'
 
 const near = fc.tuple(
   fc.maxSafeInteger(),
@@ -58,4 +58,22 @@ test('a column that is infinite everywhere holds infinity', () => {
 test('only the first rows of a longer column are packed', () => {
   const packed = openColumns(inflateColumns(packColumns([Float64Array.of(7, 8, 1e300, 0)], 2)), 1)
   expect(Array.from(packed.column(0))).toEqual([7, 8])
+})
+
+test('a raised column has the greater of each value and the floor, and no other column changes', () => {
+  const times = fc.integer({ min: 1, max: 200 }).chain((rows) => columnOf(rows))
+  fc.assert(
+    fc.property(times, fc.maxSafeInteger(), fc.nat(), (values, anywhere, pick) => {
+      const rows = values.length
+      const other = Float64Array.from(values, (_, row) => row * 300)
+      const raw = inflateColumns(packColumns([other, Float64Array.from(values), other], rows))
+      const floor = pick % 3 === 0 ? anywhere : values[pick % rows]!
+      raiseColumn(raw, 1, floor)
+      const raised = openColumns(raw, 3)
+      const expected = values.map((value) => Math.max(value, floor) + 0)
+      expect(Array.from(raised.column(1), (value) => value + 0)).toEqual(expected)
+      expect([raised.column(0), raised.column(2)]).toEqual([other, other])
+    }),
+    { numRuns: 300 },
+  )
 })

@@ -104,6 +104,21 @@ export function openColumns(raw: Uint8Array, count: number): PackedColumns {
   }
 }
 
+/** Raises the values of one column in an inflated blob to at least `floor`. */
+export function raiseColumn(raw: Uint8Array, index: number, floor: number): void {
+  const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
+  const rows = view.getUint16(0, true)
+  let start = 2
+  for (let before = 0; before < index; before++) start += headBytes + rows * raw[start]!
+  const width = raw[start]!
+  const base = view.getFloat64(start + 1, true)
+  if (width > 0 && width < 8 && base >= floor) return
+  const values = unpack(raw, view, start, rows).map((value) => Math.max(value, floor))
+  // The distance to a greater base is smaller, so each value fits the same width.
+  if (width < 8) view.setFloat64(start + 1, Math.max(base, floor), true)
+  if (width > 0) packValues(raw, start + headBytes, values, rows, width === 8 ? 0 : floor, width)
+}
+
 function holdsValue(raw: Uint8Array, view: DataView, start: number, rows: number, value: number): boolean {
   if (start === absent) return value === 0
   const width = raw[start]!

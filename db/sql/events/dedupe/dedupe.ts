@@ -12,6 +12,8 @@ import {
 } from './id-run.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
+import type { KnownIds } from '../write/append.ts'
+import type { Staging } from '../write/org-state.ts'
 
 export interface Dedupe {
   /** Whether the organization has an event of this fingerprint whose seq `confirm` accepts. */
@@ -97,6 +99,38 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       unflushed(flushed, add)
     },
   }
+}
+
+/** The ids as batches are staged: those in staged blocks too. `storedHas` reads a stored id. */
+export function knownIds(
+  known: Dedupe,
+  fingerprint: (org: number, id: string) => number,
+  storedHas: (org: number, seq: number, id: string) => boolean,
+): KnownIds {
+  // One closure for all events, which reads these variables.
+  let org: Staging
+  let id = ''
+  let print = 0
+  const confirm = (seq: number) => {
+    const first = org.staged[0]?.firstSeq ?? Infinity
+    return seq < first ? storedHas(org.num, seq, id) : stagedId(org, seq) === id
+  }
+
+  return {
+    has(state, text) {
+      org = state
+      id = text
+      print = fingerprint(org.num, id)
+      return known.isKnown(org.num, print, confirm)
+    },
+    add: ({ num }, seq) => known.add(num, seq, print),
+  }
+}
+
+/** The id of an event that is not committed yet. */
+function stagedId(org: Staging, seq: number): string | null {
+  const block = org.staged.findLast(({ firstSeq }) => firstSeq <= seq)
+  return block?.content.ids[seq - block.firstSeq] ?? null
 }
 
 function addSpan(firstSeqs: Map<number, Map<number, number>>, run: number, { org, firstSeq }: RunSpan): void {

@@ -13,9 +13,14 @@ interface Seed {
 
 export function readSeed(db: Database): Seed {
   const row = db.query<{ seed: Uint8Array }, []>('SELECT seed FROM event_seed').get()
-  if (row?.seed.byteLength !== 40) throw new StoreError('corrupt', 'the seed of the event hashes is missing')
-  const view = new DataView(row.seed.buffer, row.seed.byteOffset, 8)
-  return { ids: view.getBigUint64(0, true), values: view.getUint32(0, true), erased: row.seed.slice(8) }
+  return seedOf(row?.seed)
+}
+
+/** Of the row of `event_seed`. */
+function seedOf(seed: Uint8Array | undefined): Seed {
+  if (seed?.byteLength !== 40) throw new StoreError('corrupt', 'the seed of the event hashes is missing')
+  const view = new DataView(seed.buffer, seed.byteOffset, 8)
+  return { ids: view.getBigUint64(0, true), values: view.getUint32(0, true), erased: seed.slice(8) }
 }
 
 /**

@@ -10,10 +10,9 @@ import {
   extra,
   segmentOf,
 } from '../blocks/block.ts'
-import type { Dedupe } from '../dedupe/dedupe.ts'
 import { splitText } from '../blocks/texts.ts'
 import { agentField, agentText, isHash, member } from '../blocks/fields.ts'
-import type { OrgState, Terms } from './org-state.ts'
+import type { Staging, Terms } from './org-state.ts'
 
 /** A session's id as JSON text and as a code, a hash that is the same in every organization. */
 interface Session {
@@ -23,47 +22,43 @@ interface Session {
 
 const sessionsMax = 4_096
 
+/** Which ids an organization has, as JSON texts. */
+export interface KnownIds {
+  has(org: Staging, id: string): boolean
+  /** The id that `has` did not find is the event's with this arrival number. */
+  add(org: Staging, seq: number): void
+}
+
 export interface Appender {
-  append(org: OrgState, batch: EventBatch): AppendResult
+  append(org: Staging, batch: EventBatch): AppendResult
   /** Reuses a written block, because new arrays cost more than filling them. */
   recycle(content: BlockContent): void
 }
 
 const sparesMax = 64
 
-export function appender(
-  known: Dedupe,
-  fingerprint: (org: number, id: string) => number,
-  storedHas: (org: number, seq: number, id: string) => boolean,
-): Appender {
+export function appender(known: KnownIds): Appender {
   const sessions = new Map<string, Session>()
   const spares: BlockContent[] = []
-  // One closure for all events, which reads these variables.
-  let org: OrgState
-  let id = ''
-  const confirm = (seq: number) =>
-    stagedId(org, seq) === id || (seq <= org.storedSeq && storedHas(org.num, seq, id))
 
   /** Sessions repeat soon, and their code and text cost as much as half the other fields. */
-  function sessionOf(sessionId: string): Session {
+  function sessionOf(terms: Terms, sessionId: string): Session {
     const found = sessions.get(sessionId)
     if (found !== undefined) return found
     if (sessions.size >= sessionsMax) sessions.clear()
-    const made = { text: JSON.stringify(sessionId), code: org.terms.code(member.sessionId, sessionId) }
+    const made = { text: JSON.stringify(sessionId), code: terms.code(member.sessionId, sessionId) }
     sessions.set(sessionId, made)
     return made
   }
 
   return {
-    append(state, batch) {
+    append(org, batch) {
       batch.events.forEach(requireWhole) // before anything is staged: a batch fails alone and completely
-      org = state
       const result: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
       const key = org.terms.code(extra.key, batch.keyId)
       batch.events.forEach((event, index) => {
-        id = JSON.stringify(event.id)
-        const print = fingerprint(org.num, id)
-        if (known.isKnown(org.num, print, confirm)) {
+        const id = JSON.stringify(event.id)
+        if (known.has(org, id)) {
           result.deduped++
           return
         }
@@ -73,12 +68,12 @@ export function appender(
           return
         }
         const content = openBlockFor(org, ++org.lastSeq, spares)
-        stage(org.terms, content, event, id, sessionOf(event.sessionId))
+        stage(org.terms, content, event, id, sessionOf(org.terms, event.sessionId))
         const row = content.events - 1
         content.columns[extra.at]![row] = eventTimeMs(event.occurredAtMs, batch.receivedAtMs)
         content.columns[extra.received]![row] = batch.receivedAtMs
         content.columns[extra.key]![row] = key
-        known.add(org.num, org.lastSeq, print)
+        known.add(org, org.lastSeq)
         result.accepted++
       })
       return result
@@ -127,7 +122,7 @@ function agentCode(terms: Terms, columns: Float64Array[], row: number): number {
   return terms.code(agentField, text)
 }
 
-function openBlockFor(org: OrgState, seq: number, spares: BlockContent[]): BlockContent {
+function openBlockFor(org: Staging, seq: number, spares: BlockContent[]): BlockContent {
   const open = org.staged.at(-1)
   const fits =
     open !== undefined && open.content.events < blockEventsMax && segmentOf(open.firstSeq) === segmentOf(seq)
@@ -135,11 +130,4 @@ function openBlockFor(org: OrgState, seq: number, spares: BlockContent[]): Block
   const block = { firstSeq: seq, content: spares.pop() ?? emptyBlock() }
   org.staged.push(block)
   return block.content
-}
-
-/** The id of an event that is not committed yet. */
-function stagedId(org: OrgState, seq: number): string | null {
-  if (seq <= org.storedSeq) return null
-  const block = org.staged.findLast(({ firstSeq }) => firstSeq <= seq)
-  return block?.content.ids[seq - block.firstSeq] ?? null
 }

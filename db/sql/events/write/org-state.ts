@@ -23,15 +23,19 @@ import type { EventRecord, GuardRail } from '../../../contract/store.ts'
 /** Blocks below this many events are merged with their neighbours (writer.ts). */
 export const smallBlockEvents = 128
 
-export interface OrgState {
+/** What staging a batch needs to know of its organization. */
+export interface Staging {
   num: number
   lastSeq: number // of staged events
+  terms: Terms
+  staged: StagedBlock[]
+}
+
+export interface OrgState extends Staging {
   storedSeq: number // of events in the tables
   foldedSeq: number
   segments: number // sealed
   unfolded: RollupCounts
-  terms: Terms
-  staged: StagedBlock[]
   small: BlockSpan[] // the small blocks at the end, consecutive and in one segment
 }
 
@@ -114,19 +118,21 @@ export interface Terms {
   broken(event: EventRecord): GuardRail | null
 }
 
-/** `member` in the table is one of `termMembers`. */
-export function openTerms(db: Database, org: number, hashSeed: number): Terms {
+interface Term {
+  member: number // one of `termMembers`
+  text: string
+  code: number
+}
+
+/** `insert` stores a term before the events that use it are committed. */
+function interner(stored: Term[], hashSeed: number, insert: (term: Term) => void): Terms {
   const codes = Array.from({ length: columnCount }, () => new Map<string, number>())
   const highest = codes.map(() => 0)
-  const rows = db.query<{ member: number; text: string; code: number }, [number]>(
-    'SELECT member, text, code FROM event_term WHERE org = ?',
-  )
-  for (const { member, text, code } of rows.all(org)) {
+  for (const { member, text, code } of stored) {
     codes[member]?.set(text, code)
     highest[member] = Math.max(highest[member] ?? 0, code)
   }
   const termsMax = codes.map((_, index) => fieldAt(index)?.termsMax ?? otherTermsMax)
-  const insert = db.query('INSERT INTO event_term (org, member, text, code) VALUES (?, ?, ?, ?)')
 
   return {
     code(member, text) {
@@ -135,7 +141,7 @@ export function openTerms(db: Database, org: number, hashSeed: number): Terms {
       if (found !== undefined) return found
       if (known.size >= termsMax[member]!) return hashCode(text, hashSeed)
       const code = ++highest[member]!
-      insert.run(org, member, text, code)
+      insert({ member, text, code })
       known.set(text, code)
       return code
     },
@@ -147,4 +153,10 @@ export function openTerms(db: Database, org: number, hashSeed: number): Terms {
       return null
     },
   }
+}
+
+export function openTerms(db: Database, org: number, hashSeed: number): Terms {
+  const rows = db.query<Term, [number]>('SELECT member, text, code FROM event_term WHERE org = ?')
+  const insert = db.query('INSERT INTO event_term (org, member, text, code) VALUES (?, ?, ?, ?)')
+  return interner(rows.all(org), hashSeed, ({ member, text, code }) => insert.run(org, member, text, code))
 }
