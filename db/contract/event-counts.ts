@@ -272,7 +272,6 @@ export interface ExpireCommand {
   beforeSeq?: number
   /** Arrivals after this time have a wrong clock; later arrivals show their age. Default: none has. */
   receivedUntilMs?: number
-  small?: boolean // writes as little as possible, for a full disk
 }
 
 export interface ExpireResult {

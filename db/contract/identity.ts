@@ -38,9 +38,9 @@ export interface OrgStore {
   cancelDeletion(command: { orgId: string; now: number; audit: AuditEntry }): Promise<void>
   /**
    * Deletes a bounded part of the deliveries, events and counts of an organization whose deletion is due. Call until
-   * `done`; `conflict` before the due time. `small` is for a full disk.
+   * `done`; `conflict` before the due time.
    */
-  empty(command: { orgId: string; now: number; small?: boolean }): Promise<{ events: number; done: boolean }>
+  empty(command: { orgId: string; now: number }): Promise<{ events: number; done: boolean }>
   /**
    * Deletes an organization whose deletion is due, except its audit chain; `conflict` before. Writes wait for it, so it
    * is emptied first. Accounts stay, also those without another organization.

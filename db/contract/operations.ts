@@ -79,6 +79,8 @@ export interface RecountProgress {
   repaired: number // rollup rows corrected so far
 }
 
+export type MaintenanceReason = 'deleted' | 'full'
+
 export interface RetentionStore {
   setting(orgId: string): Promise<RetentionSetting>
   set(command: { orgId: string; setting: RetentionSetting; audit: AuditEntry }): Promise<void>
@@ -90,10 +92,13 @@ export interface RetentionStore {
   dropRollups(command: { orgId: string; beforeMs: number }): Promise<{ rows: number; done: boolean }>
   /** Returns a bounded number of free pages to the disk and leaves a few. Call until `done`. */
   release(): Promise<{ bytes: number; done: boolean }>
-  /** Copies the write-ahead log into the database and empties it; false while a reader prevents that. */
-  truncateLog(): Promise<boolean>
-  /** Releases the disk reserve; false when it is already released. */
-  dropReserve(): Promise<boolean>
+  /**
+   * Maintains what the engine stores on disk. `deleted`: returns the space of deleted data, of which no copy remains in
+   * its files when the answer is true; false while an open read prevents that. `full`: a write was rejected with
+   * `storage_full`. Also frees what the engine has reserved for deleting, and the steps of deleting verbs become as
+   * small as they can until there is space again.
+   */
+  maintain(command: { reason: MaintenanceReason }): Promise<boolean>
   /** The start of the first hour with counts, or null. */
   firstHour(orgId: string): Promise<number | null>
   recounted(orgId: string): Promise<RecountProgress | null>

@@ -126,13 +126,22 @@ export interface EventTail {
   lastSeq: number // resume after this one (it also covers events that the filter excluded)
 }
 
+export interface Pressure {
+  queuedBytes: number
+  oldestMs: number
+  full: boolean
+}
+
 export interface EventStore {
   /**
    * Stores a batch and resolves when it is on disk (fsync). A known (orgId, id) counts as deduped; the first one stays.
    */
   append(batch: EventBatch): Promise<AppendResult>
-  /** Bytes and milliseconds of appends that wait for the disk, for the decision on 503 before a body is read. */
-  pressure(): { queuedBytes: number; oldestMs: number }
+  /**
+   * Bytes and milliseconds of appends that wait for the disk, for the decision on 503 before a body is read. `full`,
+   * for 507: the last append was rejected with `storage_full` less than a second ago.
+   */
+  pressure(): Pressure
   page(query: EventPageQuery): Promise<EventPage>
   byId(query: { orgId: string; id: string }): Promise<StoredEvent | null>
   /**
@@ -206,8 +215,8 @@ export interface RejectedSample {
 export interface StoreHealth {
   schema: number
   engine: string // for example "sqlite 3.54.1"
-  bytes: number // database and log files
-  walBytes: number
+  bytes: number // of the database, its log included
+  logBytes: number | null // of the log that is not in the database yet; null when the engine has none to watch
 }
 
 /** Since the store was opened. */

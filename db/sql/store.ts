@@ -70,8 +70,7 @@ export async function storeOver(threads: Threads): Promise<SqlStore> {
     webhooks: { ...nouns.webhooks, watch: webhookWakes.watch },
     retention: {
       ...nouns.retention,
-      truncateLog: whileOpen(threads.truncateLog),
-      dropReserve: whileOpen(threads.dropReserve),
+      maintain: whileOpen(({ reason }) => threads.maintain(reason)),
     },
     health: () => call('health'),
     encryptedSecrets: () => call('encryptedSecrets'),

@@ -18,8 +18,8 @@ export async function requireAdmission(
   { disk, store, parseQueue }: Pick<AdmissionServices, 'disk' | 'store' | 'parseQueue'>,
   request: Request,
 ): Promise<void> {
-  if (disk.full()) throw diskFull()
-  const { queuedBytes, oldestMs } = store.events.pressure()
+  const { queuedBytes, oldestMs, full } = store.events.pressure()
+  if (full || disk.full()) throw diskFull()
   if (queuedBytes + parseQueue.waitingBytes() > limits.queueBytesMax || oldestMs > limits.queueAgeMsMax) {
     const message = 'Too many events are waiting to be written. Try again later.'
     throw new AppError('overloaded', message, { headers: retryAfter() })

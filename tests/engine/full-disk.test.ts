@@ -64,12 +64,12 @@ async function onFullDisk(work: (store: Store, orgId: string) => Promise<void>):
     await store.orgs.requestDeletion({ ...asked, audit: makeAudit(org.id) })
     expect(existsSync(`${folder}/reserve`)).toBe(true)
     // Ingest stops at the floor, and an idle writer empties its log. Then others fill the rest of the disk.
-    expect(await store.retention.truncateLog()).toBe(true)
+    expect(await store.retention.maintain({ reason: 'deleted' })).toBe(true)
     fill(dir.join('ballast'))
     expect((await failure(store.events.append(batch(org.id, full)))).kind).toBe('storage_full')
     expect(statfsSync(dir.path).bavail).toBe(0)
     await work(store, org.id)
-    expect(await store.retention.truncateLog()).toBe(true)
+    expect(await store.retention.maintain({ reason: 'deleted' })).toBe(true)
     expect((await openDatabaseAdmin(folder).verifyEvents()).faults).toEqual([])
     await store.close()
   } finally {

@@ -86,7 +86,7 @@ test('by bytes: the rest fits, the newest stay, and the file shrinks', async () 
   for (let day = 0; day < 20; day++) await fill(store, 'org_a', day * 2_048, 2_048, noon + day * dayMs)
   const before = await store.retention.eventBytes('org_a')
   const bytesMax = Math.floor(before / 4)
-  await store.retention.truncateLog()
+  await store.retention.maintain({ reason: 'deleted' })
   const { bytes: fileBefore } = await store.health()
   await expireAll(
     { store, rule: { days: null, bytes: bytesMax, auditDays: null }, log },
@@ -99,7 +99,7 @@ test('by bytes: the rest fits, the newest stay, and the file shrinks', async () 
   const newest = await store.events.byId({ orgId: 'org_a', id: `evt_${20 * 2_048 - 1}` })
   expect(newest).not.toBeNull()
   expect(await store.events.byId({ orgId: 'org_a', id: 'evt_0' })).toBeNull()
-  expect(await store.retention.truncateLog()).toBe(true)
+  expect(await store.retention.maintain({ reason: 'deleted' })).toBe(true)
   // 8 MiB of pages stay free for new data.
   expect((await store.health()).bytes).toBeLessThan(fileBefore - (before - after) + 12 * 1024 * 1024)
   expect(await store.retention.cutoff({ orgId: 'org_a', bytesMax })).toBeNull()
@@ -133,12 +133,13 @@ test('aborted retention stops at its next step, and the next run completes it', 
   const rule = { days: 90, bytes: null, auditDays: null }
   const ending = new AbortController()
   const taken: number[] = [] // deleted by each step
+  await store.retention.maintain({ reason: 'full' }) // one block per step
   const counting = {
     ...store,
     events: {
       ...store.events,
       async expire(command: ExpireCommand) {
-        const part = await store.events.expire({ ...command, small: true }) // one block per step
+        const part = await store.events.expire(command)
         if (taken.push(part.events) === 3) ending.abort()
         return part
       },

@@ -107,7 +107,7 @@ export const appendCases: Cases = {
     await append
     await store.events.append(makeBatch(orgId, [makeEvent('f')]))
     await Bun.sleep(0)
-    expect(store.events.pressure()).toEqual({ queuedBytes: 0, oldestMs: 0 })
+    expect(store.events.pressure()).toEqual({ queuedBytes: 0, oldestMs: 0, full: false })
   },
 }
 

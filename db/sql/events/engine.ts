@@ -58,7 +58,8 @@ export interface EventWriter {
   /** Deletes everything of an organization inside the open transaction. */
   removeOrg(orgId: string): void
   /** Expires a bounded number of the oldest events inside the open transaction (retention). */
-  expire(command: ExpireCommand): ExpireResult
+  /** `tight`: writes as little as possible, for a full disk. */
+  expire(command: ExpireCommand, tight?: boolean): ExpireResult
   /** Erases a bounded number of events, first (null) from the first arrival on; `next` is the rest. */
   erase(command: EraseCommand, range: EraseRange | null): { events: number; next: EraseRange | null }
   /** Drops a bounded number of rollup rows of hours before a time without a live event. */

@@ -108,11 +108,11 @@ const deliveriesMax = 64
  */
 export function emptyOrg(
   context: WriteContext,
-  { orgId, now, small = false }: Parameters<OrgStore['empty']>[0],
+  { orgId, now }: Parameters<OrgStore['empty']>[0],
 ): { events: number; done: boolean } {
   requireDue(context, orgId, now)
-  if (takeDeliveries(context, orgId, small ? 1 : deliveriesMax) > 0) return { events: 0, done: false }
-  const expired = context.events.expire({ orgId, receivedBeforeMs: Number.MAX_SAFE_INTEGER, small })
+  if (takeDeliveries(context, orgId, context.tight ? 1 : deliveriesMax) > 0) return { events: 0, done: false }
+  const expired = context.events.expire({ orgId, receivedBeforeMs: Number.MAX_SAFE_INTEGER }, context.tight)
   if (!expired.done) return { events: expired.events, done: false }
   const { done } = context.events.dropRollups({ orgId, beforeMs: Number.MAX_SAFE_INTEGER })
   return { events: expired.events, done }

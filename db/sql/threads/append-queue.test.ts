@@ -94,11 +94,12 @@ test('a group that fails whole fails each of its batches, and the next group is 
   sent[0]?.fail(new StoreError('storage_full', 'no room'))
   expect(await failed).toBe('storage_full')
   await queue.drained()
-  expect(queue.pressure()).toEqual({ queuedBytes: 0, oldestMs: 0 })
+  expect(queue.pressure()).toEqual({ queuedBytes: 0, oldestMs: 0, full: true })
   const next = queue.append(batch('a', 2))
   await turn()
   if (sent[1] !== undefined) sent[1].answer(accept(sent[1]))
   expect(await next).toMatchObject({ accepted: 2 })
+  expect(queue.pressure().full).toBe(false)
 })
 
 test('drained waits for queued batches', async () => {
@@ -128,7 +129,7 @@ test('pressure counts queued and outstanding batches, and the age of the oldest'
   for (const group of sent) group.answer(accept(group))
   await Promise.all(results)
   await queue.drained()
-  expect(queue.pressure()).toEqual({ queuedBytes: 0, oldestMs: 0 })
+  expect(queue.pressure()).toEqual({ queuedBytes: 0, oldestMs: 0, full: false })
 })
 
 test('whatever arrives: two groups at most, every batch once and in order, no group above the limits', async () => {

@@ -4,7 +4,7 @@
  */
 import { StoreError } from '../../contract/errors.ts'
 import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../../rules/histogram.ts'
-import type { AppendResult, EventBatch } from '../../contract/store.ts'
+import type { AppendResult, EventBatch, Pressure } from '../../contract/store.ts'
 import { packBatch, type AppendOutcome, type PackedBatch } from './protocol.ts'
 
 const groupsMax = 2
@@ -24,22 +24,22 @@ interface Waiting {
 
 export interface AppendQueue {
   append(batch: EventBatch): Promise<AppendResult>
-  pressure(): { queuedBytes: number; oldestMs: number }
+  pressure(): Pressure
   times(): Histogram
   /** Fulfilled when nothing is queued or outstanding. */
   drained(): Promise<void>
 }
 
-export function appendQueue(
-  send: (batches: PackedBatch[]) => Promise<AppendOutcome[]>,
-  committed: (orgIds: string[]) => void,
-): AppendQueue {
+type Send = (batches: PackedBatch[]) => Promise<AppendOutcome[]>
+
+export function appendQueue(send: Send, committed: (orgIds: string[]) => void): AppendQueue {
   const waiting: Waiting[] = []
   const outstanding = new Set<Waiting[]>()
   const times = makeHistogram(diskBoundsMs)
   let queuedChars = 0 // roughly bytes, without encoding
   let waitingEvents = 0
   let scheduled = false
+  const disk = watchFull(send)
   let onDrained: (() => void)[] = []
 
   function sendWaiting(): void {
@@ -60,7 +60,7 @@ export function appendQueue(
   }
 
   async function settle(group: Waiting[]): Promise<void> {
-    const outcomes = await send(group.map((one) => one.batch)).catch((error: unknown) => {
+    const outcomes = await disk.send(group.map((one) => one.batch)).catch((error: unknown) => {
       for (const one of group) one.reject(error)
     })
     if (!outcomes) return
@@ -90,13 +90,33 @@ export function appendQueue(
     },
     pressure() {
       const [firstGroup] = outstanding
-      return { queuedBytes: queuedChars, oldestMs: ageMs(firstGroup?.[0] ?? waiting[0]) }
+      return { queuedBytes: queuedChars, oldestMs: ageMs(firstGroup?.[0] ?? waiting[0]), full: disk.full() }
     },
     times: () => ({ ...times, counts: [...times.counts] }),
     drained() {
       if (outstanding.size === 0 && waiting.length === 0) return Promise.resolve()
       return new Promise((resolve) => onDrained.push(resolve))
     },
+  }
+}
+
+/** After a full disk a batch finds out this often whether there is space again. */
+const fullMs = 1_000
+
+function watchFull(send: Send): { send: Send; full(): boolean } {
+  let fullAtMs = -Infinity
+  return {
+    async send(batches) {
+      try {
+        const outcomes = await send(batches)
+        fullAtMs = -Infinity
+        return outcomes
+      } catch (error) {
+        if (error instanceof StoreError && error.kind === 'storage_full') fullAtMs = performance.now()
+        throw error
+      }
+    },
+    full: () => performance.now() - fullAtMs < fullMs,
   }
 }
 

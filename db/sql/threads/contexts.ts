@@ -10,6 +10,8 @@ export interface WriteContext {
   events: EventWriter
   /** Whether nothing else writes to the database, so that what an earlier process began has ended. */
   isOnlyWriter: boolean
+  /** Whether deleting verbs take their smallest steps, because the disk was full. */
+  readonly tight: boolean
   /** Returns a bounded amount of free space of the database to the disk. Call until `done`. */
   release(): { bytes: number; done: boolean }
 }

@@ -1,5 +1,6 @@
 /** What a store needs of its engine's threads, and the methods that send verbs to them. */
 import type { Histogram } from '../../rules/histogram.ts'
+import type { MaintenanceReason } from '../../contract/operations.ts'
 import type { AppendOutcome, PackedBatch } from './protocol.ts'
 import type { Sliced } from './slices.ts'
 import type { ReadVerbs, WriteVerbs } from './verbs.ts'
@@ -13,12 +14,11 @@ export interface Threads {
   read(verb: string, query: unknown): Promise<unknown>
   append(batches: PackedBatch[]): Promise<AppendOutcome[]>
   commitTimes(): Promise<Histogram>
-  /** Whether the log was copied into the database and emptied. */
-  truncateLog(): Promise<boolean>
-  dropReserve(): Promise<boolean>
+  /** As `RetentionStore.maintain`. */
+  maintain(reason: MaintenanceReason): Promise<boolean>
   /** Rejects with `displaced` or `deleted` when a file of the folder was deleted or replaced. */
   requirePresent(): Promise<void>
-  /** Readers first, then the writer, which truncates the log and unlocks the folder. */
+  /** Readers first, then the writer. */
   close(): Promise<void>
 }
 

@@ -53,7 +53,7 @@ export const writeVerbs = {
   'events.erase': erase,
   'events.repair': ({ events }: WriteContext, command: { orgId: string; repairs: RollupRepair[] }) =>
     events.repair(command),
-  'events.expire': ({ events }: WriteContext, command: ExpireCommand) => events.expire(command),
+  'events.expire': ({ events, tight }: WriteContext, command: ExpireCommand) => events.expire(command, tight),
   ...retentionWriteVerbs,
   ...webhookWriteVerbs,
   ...registryWriteVerbs,

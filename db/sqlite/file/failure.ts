@@ -56,7 +56,7 @@ function kindOf(error: unknown): StoreErrorKind {
 }
 
 /** Rejects every write after a device failure, and makes the event engine reload its memory after a rollback. */
-interface FailureLatch {
+export interface FailureLatch {
   /**
    * Runs one write and throws a StoreError when it fails. After a device failure memory and disk may differ, so nothing
    * runs and nothing is acknowledged any more.

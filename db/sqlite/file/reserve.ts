@@ -70,12 +70,18 @@ export function dropReserveWhenFull(folder: string): void {
   while (freeBytes(folder) < openBytesMin && lendReserve(folder));
 }
 
-/** Creates a missing reserve when there is space. A failure leaves none, because the reserve is optional. */
-export function makeReserveWhenRoom(folder: string): void {
+/**
+ * Creates a missing reserve when there is space. Returns whether there was. A failure leaves none, because the reserve
+ * is optional.
+ */
+export function makeReserveWhenRoom(folder: string): boolean {
   const path = `${folder}/${fileName}`
   try {
-    if (freeBytes(folder) < makeBytesMin) return
-    if (existsSync(path)) return regainReserve(folder)
+    if (freeBytes(folder) < makeBytesMin) return false
+    if (existsSync(path)) {
+      regainReserve(folder)
+      return true
+    }
     const file = openSync(path, 'wx', 0o600)
     try {
       writeFileSync(file, Buffer.alloc(reserveBytes))
@@ -83,8 +89,10 @@ export function makeReserveWhenRoom(folder: string): void {
     } finally {
       closeSync(file)
     }
+    return true
   } catch {
     rmSync(path, { force: true })
+    return false
   }
 }
 

@@ -93,11 +93,11 @@ function openContext(
 function healthOf(db: SqliteDatabase, folder: string): StoreHealth {
   const path = databasePath(folder)
   const bytesOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
-  const walBytes = bytesOf(`${path}-wal`)
+  const logBytes = bytesOf(`${path}-wal`)
   return {
     schema: schemaVersion(db),
     engine: `sqlite ${sqliteVersion(db)}`,
-    bytes: bytesOf(path) + walBytes,
-    walBytes,
+    bytes: bytesOf(path) + logBytes,
+    logBytes,
   }
 }

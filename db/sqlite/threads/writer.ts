@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
 import { closeWriterConnection, openWriterConnection, releasePages } from '../file/connection.ts'
-import { failureLatch, storeError } from '../file/failure.ts'
+import { failureLatch, storeError, type FailureLatch } from '../file/failure.ts'
 import { databasePath, makeFolder, settingAsidePath, watchFolder } from '../file/files.ts'
 import { giveWay, serve } from '../../sql/threads/port.ts'
 import { headsKeeper } from '../../sql/audit/heads.ts'
@@ -24,6 +24,7 @@ import { writeVerbs } from '../../sql/threads/verbs.ts'
 import { addIngestCounts, requestCounts } from '../../sql/registry/ingest-counts.ts'
 import type { SqliteDatabase } from '../file/connection.ts'
 import type { EventBatch } from '../../contract/store.ts'
+import type { MaintenanceReason } from '../../contract/operations.ts'
 import type { WriteContext } from '../../sql/threads/contexts.ts'
 import type { EventWriter } from '../../sql/events/engine.ts'
 
@@ -37,8 +38,7 @@ export interface WriterOpening {
 interface Writer {
   write(verb: string, command: unknown): unknown
   append(batches: EventBatch[]): unknown
-  truncate(): boolean
-  dropReserve(): boolean
+  maintain(reason: MaintenanceReason): boolean
   requirePresent(): void
   close(): void
 }
@@ -63,9 +63,8 @@ serve(storeError, (verb, command, parts) => {
   }
   if (verb === 'times') return commitTimes
   if (writer === null) throw new StoreError('closed', 'the store is closed')
-  if (verb === 'truncate') return writer.truncate()
   if (verb === 'present') return void writer.requirePresent()
-  if (verb === 'dropReserve') return writer.dropReserve()
+  if (verb === 'maintain') return writer.maintain(command as MaintenanceReason)
   return verb === 'append' ? writer.append(unpackBatches(command, parts)) : writer.write(verb, command)
 })
 
@@ -129,17 +128,47 @@ function orSaveLog(wal: WalLimit, check: () => void): void {
   }
 }
 
-function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer {
-  const guard = failureLatch(compactEventWriter(db))
-  const context: WriteContext = {
+/** Whether the disk was full, and the reserve that deleting needs then. */
+interface DiskSpace {
+  isTight(): boolean
+  release(): void
+  regain(): void
+}
+
+function diskSpace(folder: string): DiskSpace {
+  let tight = false
+  return {
+    isTight: () => tight,
+    release(): void {
+      dropReserve(folder)
+      tight = true
+    },
+    regain(): void {
+      if (makeReserveWhenRoom(folder)) tight = false
+      regainReserve(folder)
+    },
+  }
+}
+
+function contextOf(db: SqliteDatabase, guard: FailureLatch, space: DiskSpace): WriteContext {
+  return {
     db,
     orm: ormOn(db),
     isOnlyWriter: true,
+    get tight() {
+      return space.isTight()
+    },
     release: () => releasePages(db),
     get events() {
       return guard.engine()
     },
   }
+}
+
+function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer {
+  const guard = failureLatch(compactEventWriter(db))
+  const space = diskSpace(folder)
+  const context = contextOf(db, guard, space)
   const watch = watchFolder(folder)
   const heads = headsKeeper(db, folder)
   const wal = limitWal(db, {
@@ -147,8 +176,7 @@ function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer 
     minute: () =>
       quietly(() => {
         guard.run('the reserve', () => requirePresent(watch.requireAll))
-        makeReserveWhenRoom(folder)
-        regainReserve(folder)
+        space.regain()
       }),
     copy: (work) => quietly(() => guard.run('checkpoint', work)),
   })
@@ -179,8 +207,11 @@ function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer 
         return outcomes
       })
     },
-    truncate: wal.truncate,
-    dropReserve: () => dropReserve(folder),
+    maintain(reason) {
+      const emptied = wal.truncate()
+      if (reason === 'full') space.release()
+      return emptied
+    },
     requirePresent: () => guard.run('the data folder', () => requirePresent(watch.requireAll)),
     close() {
       try {

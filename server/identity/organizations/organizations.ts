@@ -122,7 +122,7 @@ export async function deleteDueOrgs(
     const metadata = { name: org?.name ?? null, slug: org?.slug ?? null }
     const act = { action: 'org.deleted', target: orgId, metadata }
     const events = await steps.untilDone(
-      (small) => store.orgs.empty({ orgId, now, small }),
+      () => store.orgs.empty({ orgId, now }),
       (part) => part.events,
     )
     const audit = auditEntry({ orgId: applianceOrgId, actor: 'system' }, act, now)

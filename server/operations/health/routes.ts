@@ -65,7 +65,7 @@ export async function readiness({
     ))
   return [
     { name: 'store', ok: failed === null, detail: failed ?? 'writable' },
-    { name: 'disk', ok: !disk.full(), detail: `${sizeText(disk.freeBytes())} free` },
+    { name: 'disk', ok: !disk.full() && !pressure.full, detail: `${sizeText(disk.freeBytes())} free` },
     {
       name: 'queue',
       ok: !queueFull,

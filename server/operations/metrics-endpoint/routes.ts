@@ -124,7 +124,7 @@ function metricsOf(of: Gathered): (Metric | HistogramMetric)[] {
       'Duration from accepting a batch of events to its acknowledgement.',
       of.times.append,
     ),
-    gauge('wal_bytes', 'The write-ahead log.', of.health.walBytes),
+    ...(of.health.logBytes === null ? [] : [gauge('wal_bytes', 'The write-ahead log.', of.health.logBytes)]),
     gauge('store_bytes', 'Size of the database and its write-ahead log.', of.health.bytes),
     gauge('disk_free_bytes', 'Free disk space of the data folder.', of.diskFreeBytes),
     gauge('memory_bytes', 'Resident memory of the process.', of.memoryBytes),

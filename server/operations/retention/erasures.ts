@@ -97,7 +97,7 @@ interface ErasedCounts {
 }
 
 interface Erased extends ErasedCounts {
-  /** Whether the write-ahead log was truncated; until then it may contain erased pages. */
+  /** Whether no copy of erased data remains in the files of the store. */
   logEmptied: boolean
 }
 
@@ -166,7 +166,7 @@ async function hashOf(
 
 async function emptyLog({ retention }: Pick<Store, 'retention'>): Promise<boolean> {
   for (let tries = 0; tries < truncateTries; tries++) {
-    if (await retention.truncateLog()) return true
+    if (await retention.maintain({ reason: 'deleted' })) return true
     await Bun.sleep(truncateWaitMs)
   }
   return false

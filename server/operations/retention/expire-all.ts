@@ -35,7 +35,7 @@ export async function expireAll(
       limit === null
         ? 0
         : await steps.untilDone(
-            (small) => store.events.expire({ orgId, ...limit, small }),
+            () => store.events.expire({ orgId, ...limit }),
             (part) => part.events,
           )
     const rollups = { orgId, beforeMs: now - rollupsRetentionMs }
@@ -72,7 +72,7 @@ async function limitOf(
   orgId: string,
   rule: RetentionRule,
   now: number,
-): Promise<Omit<ExpireCommand, 'orgId' | 'small'> | null> {
+): Promise<Omit<ExpireCommand, 'orgId'> | null> {
   const { days, bytes } = await ruleOf(store, orgId, rule)
   const beforeSeq = bytes === null ? null : await store.retention.cutoff({ orgId, bytesMax: bytes })
   if (days === null && beforeSeq === null) return null
@@ -86,34 +86,32 @@ async function limitOf(
 const pauseMs = 20
 
 interface Steps {
-  /** `small` requests a step that needs little space in the write-ahead log. */
-  once<T>(step: (small: boolean) => Promise<T>): Promise<T>
+  once<T>(step: () => Promise<T>): Promise<T>
   /** Returns the sum of `countOf` over all steps. Throws between two steps when it must end. */
   untilDone<T extends { done: boolean }>(
-    step: (small: boolean) => Promise<T>,
+    step: () => Promise<T>,
     countOf: (part: T) => number,
   ): Promise<number>
 }
 
 /**
- * Deleting events writes to the write-ahead log first. On a full disk the reserve is released once to make space for
- * that; from then on steps are small and the log is truncated after each, which frees pages of the database.
+ * Deleting needs space on the disk before it frees any. After the first step that a full disk rejects, the store makes
+ * space for small steps, and returns what each of them deleted.
  */
 export function makeSteps({ retention }: Pick<Store, 'retention'>, ending: AbortSignal): Steps {
   let tight = false
 
-  async function once<T>(step: (small: boolean) => Promise<T>): Promise<T> {
+  async function once<T>(step: () => Promise<T>): Promise<T> {
     try {
-      const done = await step(tight)
-      if (tight) await retention.truncateLog()
+      const done = await step()
+      if (tight) await retention.maintain({ reason: 'deleted' })
       return done
     } catch (error) {
       if (tight || !(error instanceof StoreError) || error.kind !== 'storage_full') throw error
       tight = true
-      await retention.truncateLog()
-      await retention.dropReserve()
-      const done = await step(true)
-      await retention.truncateLog()
+      await retention.maintain({ reason: 'full' })
+      const done = await step()
+      await retention.maintain({ reason: 'deleted' })
       return done
     }
   }

@@ -78,9 +78,9 @@ export function deletions(
       runs = removeOrgEvents(db, orgs.of(orgId))
       forget()
     },
-    expire({ orgId, small = false, ...limit }) {
+    expire({ orgId, ...limit }, tight) {
       const org = folded(orgId)
-      const expired = expireBlocks(db, org, limit, small ? { ...bounds, blocksMax: 1 } : bounds)
+      const expired = expireBlocks(db, org, limit, tight ? { ...bounds, blocksMax: 1 } : bounds)
       runs = expired.runs
       if (expired.events > 0) forget()
       return { events: expired.events, done: expired.done }
