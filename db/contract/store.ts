@@ -42,6 +42,7 @@ import type {
 } from './event-counts.ts'
 import type { IdentityStore } from './identity.ts'
 import type { BatchCount, IngestCountStore } from './ingest-counts.ts'
+import type { JobLease, JobStore, NodeStore } from './nodes.ts'
 import type { RetentionStore } from './operations.ts'
 import type { RegistryStore } from './registry.ts'
 import type { SessionStore } from './sessions.ts'
@@ -184,8 +185,11 @@ export interface EventStore {
    * events.
    */
   removeSite(command: { orgId: string; siteId: string; audit: AuditEntry }): Promise<number>
-  /** Counts an hour's live events again and repairs its rollups. Returns the number of wrong rows (expected: 0). */
-  recount(query: { orgId: string; hourStartMs: number }): Promise<number>
+  /**
+   * Counts an hour's live events again and repairs its rollups. Returns the number of wrong rows (expected: 0). A
+   * repair adds differences, so with `lease` it is rejected with `conflict` when another node has claimed the job.
+   */
+  recount(query: { orgId: string; hourStartMs: number; lease?: JobLease }): Promise<number>
   /**
    * Erases a bounded number of events, webhook deliveries with them, and samples of rejected requests. The first call
    * has no cursor and passes the audit entry, which must not contain the session or subject in clear; later calls pass
@@ -225,17 +229,27 @@ export interface StoreTimes {
   append: Histogram // batches of events, from `append` to the acknowledgement
 }
 
-export interface Store extends IdentityStore {
+/** The log of events, with what ingest counted and rejected: the part of an engine that is its own. */
+export interface EventLog {
   events: EventStore
-  webhooks: WebhookStore
-  registry: RegistryStore
-  ingestCounts: IngestCountStore
   sessions: SessionStore
-  retention: RetentionStore
+  ingestCounts: IngestCountStore
   rejected: {
     add(samples: RejectedSample[]): Promise<void>
     list(query: { orgId: string; limit: number }): Promise<RejectedSample[]>
   }
+}
+
+/** Ordinary rows: identity, the audit log, webhooks, the registry, settings of retention. */
+export interface Records extends IdentityStore {
+  webhooks: WebhookStore
+  registry: RegistryStore
+  retention: RetentionStore
+}
+
+export interface Store extends EventLog, Records {
+  nodes: NodeStore
+  jobs: JobStore
   /** A secret of this store, made once (32 random bytes, hex), for example to encrypt cursors. */
   secret(name: 'cursor'): Promise<string>
   health(): Promise<StoreHealth>

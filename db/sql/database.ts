@@ -40,6 +40,8 @@ export interface Dialect {
   matches(column: string, parameter: string): string
   /** Checks foreign keys at the end of the transaction, not after each statement. */
   deferKeys: string
+  /** The store's time in milliseconds: that of the database's machine, or `now` when every caller is on it. */
+  storeMs(db: Database, now: number): number
   /** Lists every column of every table as ("table", "column"), in order of the tables' names. */
   columns: string
   /** Faults of the database itself, below its tables; at most `limit`. */

@@ -2,6 +2,7 @@
 import { StoreError, endsWriting } from '../contract/errors.ts'
 import { cachedKeys, cachedSites } from './identity/key-cache.ts'
 import { answerCache, type AnswerCache } from './threads/answer-cache.ts'
+import { startPoll } from './threads/change-poll.ts'
 import { appendQueue } from './threads/append-queue.ts'
 import { type CallVerb, type Nouns, type Threads, remote } from './threads/threads.ts'
 import type { EventStore, Store } from '../contract/store.ts'
@@ -11,9 +12,15 @@ const watchEveryMs = 400
 /** `call` runs verbs that the contract does not have: those of the opening itself. */
 export type SqlStore = Store & { call: CallVerb }
 
-export async function storeOver(threads: Threads): Promise<SqlStore> {
+interface StoreOptions {
+  /** Other stores write to the same database, so caches are checked against it. */
+  isShared?: boolean
+}
+
+export async function storeOver(threads: Threads, options: StoreOptions = {}): Promise<SqlStore> {
+  const { isShared = false } = options
   let closing: Promise<void> | null = null
-  const broken = Promise.withResolvers<StoreError>()
+  const { broken, noticing } = failures()
   const answers = answerCache()
   const webhookWakes = wakes()
   const listeners = new Set<(orgIds: string[]) => void>()
@@ -24,16 +31,8 @@ export async function storeOver(threads: Threads): Promise<SqlStore> {
       closing === null ? call(...args) : Promise.reject(new StoreError('closed', 'the store is closed'))
   }
 
-  /** Writes only: a failed read says nothing about acknowledged data. */
-  function noticing<T>(answer: Promise<T>): Promise<T> {
-    answer.catch((error: unknown) => {
-      if (endsWriting(error)) broken.resolve(error)
-    })
-    return answer
-  }
-
   const call = whileOpen(async (verb: string, command?: unknown) => {
-    if (!threads.writes(verb)) return cachedRead(threads, answers, verb, command)
+    if (!threads.writes(verb)) return cachedRead({ threads, answers, isShared }, verb, command)
     const written = noticing(threads.write(verb, command))
     const answer = await (deletingVerbs.test(verb) ? written.finally(() => answers.changed(null)) : written)
     webhookWakes.announce(verb, command)
@@ -48,18 +47,23 @@ export async function storeOver(threads: Threads): Promise<SqlStore> {
       listeners.forEach((listener) => listener(orgIds))
     },
   )
+  const poll = isShared ? await startPoll(call, { keys, sites }, listeners).catch(closeAfter(threads)) : null
+  /** Without a poll the caches are always current. */
+  const fresh = <A extends unknown[], R>(find: (...args: A) => Promise<R>) =>
+    poll === null ? whileOpen(find) : whileOpen(async (...args: A) => (await poll.fresh(), find(...args)))
   const endWatch = watchFiles(() => noticing(threads.requirePresent()))
 
   async function close(): Promise<void> {
     endWatch()
+    poll?.end()
     await queue.drained()
     await threads.close()
   }
 
   return {
     ...{ call, ...nouns },
-    keys: { ...keys, findByHash: whileOpen(keys.findByHash) },
-    sites: { ...sites, restricted: whileOpen(sites.restricted) },
+    keys: { ...keys, findByHash: fresh(keys.findByHash) },
+    sites: { ...sites, restricted: fresh(sites.restricted) },
     events: {
       ...{ ...events, append: whileOpen(queue.append), pressure: queue.pressure },
       watch(listener) {
@@ -76,8 +80,23 @@ export async function storeOver(threads: Threads): Promise<SqlStore> {
     encryptedSecrets: () => call('encryptedSecrets'),
     times: whileOpen(async () => ({ commit: await threads.commitTimes(), append: queue.times() })),
     secret: whileOpen(secrets(call)),
-    broken: broken.promise,
+    broken,
     close: () => (closing ??= close()),
+  }
+}
+
+/** The first failure after which nothing is acknowledged. */
+function failures() {
+  const broken = Promise.withResolvers<StoreError>()
+  return {
+    broken: broken.promise,
+    /** Writes only: a failed read says nothing about acknowledged data. */
+    noticing<T>(answer: Promise<T>): Promise<T> {
+      answer.catch((error: unknown) => {
+        if (endsWriting(error)) broken.resolve(error)
+      })
+      return answer
+    },
   }
 }
 
@@ -85,10 +104,7 @@ export async function storeOver(threads: Threads): Promise<SqlStore> {
 async function nounsOf(threads: Threads, call: CallVerb) {
   const noun = <N extends keyof Nouns>(name: N): Nouns[N] => remote(call, threads.verbs, name)
   const loading = Promise.all([call('keys.all'), call('sites.restricted')])
-  const [allKeys, restricted] = await loading.catch(async (error: unknown) => {
-    await threads.close()
-    throw error
-  })
+  const [allKeys, restricted] = await loading.catch(closeAfter(threads))
   const keys = cachedKeys(noun('keys'), allKeys)
   const orgs = noun('orgs')
   return {
@@ -96,7 +112,12 @@ async function nounsOf(threads: Threads, call: CallVerb) {
     ...{ secondFactors: noun('secondFactors'), signIns: noun('signIns'), audit: noun('audit') },
     ...{ registry: noun('registry'), rejected: noun('rejected'), sessions: noun('sessions') },
     ...{ ingestCounts: noun('ingestCounts'), webhooks: noun('webhooks'), retention: noun('retention') },
-    ...{ keys, sites: cachedSites(noun('sites'), restricted), events: eventVerbs(noun('events')) },
+    ...{ nodes: noun('nodes'), jobs: noun('jobs') },
+    ...{
+      keys,
+      sites: cachedSites(noun('sites'), restricted, () => call('sites.restricted')),
+      events: eventVerbs(noun('events')),
+    },
     orgs: {
       ...orgs,
       async remove(command: Parameters<typeof orgs.remove>[0]) {
@@ -104,6 +125,14 @@ async function nounsOf(threads: Threads, call: CallVerb) {
         keys.dropOrg(command.orgId)
       },
     },
+  }
+}
+
+/** For a failure of the opening. */
+function closeAfter(threads: Threads): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await threads.close()
+    throw error
   }
 }
 
@@ -119,20 +148,31 @@ const deletingVerbs = /^(events|orgs|retention)\./
 const countingVerbs =
   /^events\.(overview|metrics|metricsText|breakdown|classVendor|agents|filteredCounts|histogram|trustReached|distinct|durations)$/
 
+interface Reading {
+  threads: Threads
+  answers: AnswerCache
+  isShared: boolean
+}
+
 /** Counts are answered from the cache while nothing has changed. */
-function cachedRead(threads: Threads, answers: AnswerCache, verb: string, query: unknown): Promise<unknown> {
+function cachedRead({ threads, answers, isShared }: Reading, verb: string, query: unknown): Promise<unknown> {
   const ask = () => threads.read(verb, query)
   if (!countingVerbs.test(verb)) return ask()
   const orgId = typeof query === 'string' ? query : (query as { orgId: string }).orgId
-  return answers.of(orgId, `${verb} ${JSON.stringify(query)}`, ask)
+  const name = `${verb} ${JSON.stringify(query)}`
+  if (!isShared) return answers.of(orgId, name, ask)
+  // The version of the data is part of the name: another node may have changed the data since.
+  return threads.read('eventVersion', orgId).then((version) => answers.of(orgId, `${version} ${name}`, ask))
 }
 
 function eventVerbs(events: Nouns['events']): Omit<EventStore, 'append' | 'pressure' | 'watch'> {
   return {
     ...events,
-    async recount(query) {
+    async recount({ lease, ...query }) {
       const repairs = await events.recount(query)
-      if (repairs.length > 0) await events.repair({ orgId: query.orgId, repairs })
+      const { orgId } = query
+      if (repairs.length > 0)
+        await events.repair(lease === undefined ? { orgId, repairs } : { orgId, repairs, lease })
       return repairs.length
     },
   }

@@ -7,6 +7,7 @@ import type { EventRecord, Store } from '../../db/contract/store.ts'
 import { startLog } from '../../server/log.ts'
 import { makeRecount } from '../../server/operations/retention/recount.ts'
 import { makeAudit, makeBatch, makeOrg, noon } from '../store/make.ts'
+import { failure } from '../store/subject.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { unending } from '../support/unending.ts'
 import { event } from './subject.ts'
@@ -51,6 +52,12 @@ test('counts each ended hour, resumes where it stopped, and repairs', async () =
   expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults.length).toBeGreaterThan(0)
 
   store = await openStore({ folder: dir.path, now: noon })
+  const job = { job: 'rollup-recount', leaseMs: 60_000, now: noon }
+  const lost = (await store.jobs.claim({ ...job, node: 'a' }))!
+  const held = (await store.jobs.claim({ ...job, node: 'a' }))!
+  const hour = { orgId: 'org_a', hourStartMs: noon + 3 * hourMs }
+  expect((await failure(store.events.recount({ ...hour, lease: lost }))).kind).toBe('conflict')
+  await store.jobs.release({ ...held, quietMs: 0, now: noon })
   const again = watched(store)
   const next = makeRecount({ store: again.store, log })
   await next.run(noon + 6 * hourMs, unending) // four hours were missed

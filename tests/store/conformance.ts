@@ -18,7 +18,8 @@ import { distinctCases, durationCases } from './sketch-cases.ts'
 import { filteredCountsCases } from './filtered-counts-cases.ts'
 import { claimCases, deliveryCases } from './webhook-delivery-cases.ts'
 import { endpointCases, ruleCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
-import type { Cases, OpenFolder } from './subject.ts'
+import { nodeCases } from './node-cases.ts'
+import type { Cases, OpenFolder, OpenNodes } from './subject.ts'
 
 const groups: { [name: string]: Cases } = {
   organizations: orgCases,
@@ -64,7 +65,8 @@ const groups: { [name: string]: Cases } = {
 
 const caseTimeoutMs = 20_000
 
-export function testStore(engine: string, open: OpenFolder): void {
+export function testStore(engine: string, open: OpenFolder, openNodes: OpenNodes): void {
+  testNodes(engine, openNodes)
   let dir: TempDir
   let store: Store
   beforeAll(async () => {
@@ -90,4 +92,31 @@ export function testStore(engine: string, open: OpenFolder): void {
       }
     })
   }
+}
+
+function testNodes(engine: string, openNodes: OpenNodes): void {
+  describe(`${engine}: two nodes`, () => {
+    let dir: TempDir
+    let stores: readonly [Store, Store]
+    beforeAll(async () => {
+      dir = tempDir('nodes')
+      stores = await openNodes(dir.path)
+    })
+    afterAll(async () => {
+      for (const store of stores) await store.close()
+      dir.remove()
+    })
+    for (const [name, run] of Object.entries(nodeCases)) {
+      test(
+        name,
+        async () => {
+          const [store, another] = stores
+          const org = makeOrg()
+          await store.orgs.create({ org, audit: makeAudit(org.id) })
+          await run({ store, another, orgId: org.id })
+        },
+        caseTimeoutMs,
+      )
+    }
+  })
 }

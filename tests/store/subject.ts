@@ -11,6 +11,17 @@ export interface Subject {
   open: OpenFolder
 }
 
+/** Two stores on one database, each of which acts as a node of its own. */
+export type OpenNodes = (folder: string) => Promise<readonly [Store, Store]>
+
+export interface NodeSubject {
+  store: Store
+  another: Store
+  orgId: string // unique per case
+}
+
+export type NodeCases = { [name: string]: (subject: NodeSubject) => Promise<void> }
+
 export type Cases = { [name: string]: (subject: Subject) => Promise<void> }
 
 /** The StoreError with which a promise rejects; anything else fails the test. */

@@ -2,33 +2,35 @@
 import type { ApiKey, KeyStore, SiteStore } from '../../contract/store.ts'
 import type { Nouns } from '../threads/threads.ts'
 
+/** A cache that can be read again, because another node changed what it holds. */
+interface Cached {
+  reload(): Promise<void>
+}
+
 /** Every change goes to the writer first, and to the cache when it is on disk. */
 export function cachedKeys(
   remote: Nouns['keys'],
   loaded: ApiKey[],
-): KeyStore & { dropOrg(orgId: string): void } {
-  const keys = keyMap(loaded)
+): KeyStore & Cached & { dropOrg(orgId: string): void } {
+  let keys = keyMap(loaded)
+  const { changing, load } = changes()
   return {
     ...remote,
-    async create(command) {
-      await remote.create(command)
-      keys.put(command.key)
-    },
+    create: (command) => changing(remote.create(command), () => keys.put(command.key)),
     findByHash: async (hash) => keys.find(hash),
-    async revoke(command) {
-      const revoked = await remote.revoke(command)
-      if (revoked) keys.change(command.keyId, (key) => (key.revokedAtMs = command.now))
-      return revoked
-    },
-    async change(command) {
-      await remote.change(command)
-      keys.change(command.keyId, (key) => void Object.assign(key, structuredClone(command.settings)))
-    },
-    async rotate(command) {
-      await remote.rotate(command)
-      keys.put(command.successor)
-      keys.change(command.keyId, (key) => (key.expiresAtMs = sooner(key.expiresAtMs, command.oldEndsAtMs)))
-    },
+    revoke: (command) =>
+      changing(remote.revoke(command), (revoked) => {
+        if (revoked) keys.change(command.keyId, (key) => (key.revokedAtMs = command.now))
+      }),
+    change: (command) =>
+      changing(remote.change(command), () =>
+        keys.change(command.keyId, (key) => void Object.assign(key, structuredClone(command.settings))),
+      ),
+    rotate: (command) =>
+      changing(remote.rotate(command), () => {
+        keys.put(command.successor)
+        keys.change(command.keyId, (key) => (key.expiresAtMs = sooner(key.expiresAtMs, command.oldEndsAtMs)))
+      }),
     async touch(uses) {
       if (uses.length === 0) return
       await remote.touch(uses)
@@ -40,12 +42,40 @@ export function cachedKeys(
         })
       }
     },
-    async markExposed(command) {
-      const first = await remote.markExposed(command)
-      if (first) keys.change(command.keyId, (key) => (key.exposedAtMs = command.now))
-      return first
+    markExposed: (command) =>
+      changing(remote.markExposed(command), (first) => {
+        if (first) keys.change(command.keyId, (key) => (key.exposedAtMs = command.now))
+      }),
+    dropOrg: (orgId) => keys.dropOrg(orgId),
+    reload: async () => void (keys = keyMap(await load(remote.all))),
+  }
+}
+
+/** What was read while this store changed the same rows may lack the change, so it is read again. */
+function changes() {
+  const running = new Set<Promise<unknown>>()
+  let count = 0
+  return {
+    /** Applies a change to the cache when it is committed. */
+    async changing<T>(change: Promise<T>, apply: (result: T) => void): Promise<T> {
+      running.add(change)
+      try {
+        const result = await change
+        apply(result)
+        return result
+      } finally {
+        running.delete(change)
+        count++
+      }
     },
-    dropOrg: keys.dropOrg,
+    async load<T>(read: () => Promise<T>): Promise<T> {
+      for (;;) {
+        await Promise.allSettled(running)
+        const before = count
+        const found = await read()
+        if (count === before && running.size === 0) return found
+      }
+    },
   }
 }
 
@@ -82,21 +112,29 @@ function keyMap(keys: ApiKey[]) {
 
 const none: ReadonlySet<string> = new Set()
 
-export function cachedSites(remote: Nouns['sites'], loaded: { orgId: string; siteId: string }[]): SiteStore {
-  const byOrg = new Map<string, Set<string>>()
-  const put = (orgId: string, siteId: string): void => {
-    const sites = byOrg.get(orgId) ?? new Set()
-    byOrg.set(orgId, sites.add(siteId))
-  }
-  for (const { orgId, siteId } of loaded) put(orgId, siteId)
+export function cachedSites(
+  remote: Nouns['sites'],
+  loaded: { orgId: string; siteId: string }[],
+  read: () => Promise<{ orgId: string; siteId: string }[]>,
+): SiteStore & Cached {
+  let byOrg = sitesByOrg(loaded)
+  const { changing, load } = changes()
   return {
     ...remote,
-    async change(command) {
-      await remote.change(command)
-      const { orgId, site } = command
-      if (site.restricted) put(orgId, site.siteId)
-      else byOrg.get(orgId)?.delete(site.siteId)
-    },
+    change: (command) =>
+      changing(remote.change(command), () => {
+        const { orgId, site } = command
+        const sites = byOrg.get(orgId) ?? new Set()
+        byOrg.set(orgId, sites)
+        if (site.restricted) sites.add(site.siteId)
+        else sites.delete(site.siteId)
+      }),
     restricted: async (orgId) => byOrg.get(orgId) ?? none,
+    reload: async () => void (byOrg = sitesByOrg(await load(read))),
   }
+}
+
+function sitesByOrg(restricted: { orgId: string; siteId: string }[]): Map<string, Set<string>> {
+  const groups = Map.groupBy(restricted, ({ orgId }) => orgId)
+  return new Map([...groups].map(([orgId, sites]) => [orgId, new Set(sites.map(({ siteId }) => siteId))]))
 }

@@ -4,10 +4,12 @@ import { StoreError } from '../../contract/errors.ts'
 import type { ApiKey, KeyKind, KeyStore } from '../../contract/store.ts'
 import { appendAudit } from '../audit/append.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import { noteChange } from '../nodes/nodes.ts'
 import { apiKey } from './schema.ts'
 
 export function createKey({ db, orm }: WriteContext, command: Parameters<KeyStore['create']>[0]): void {
   orm.insert(apiKey).values(command.key).run()
+  noteChange(db, 'keys')
   appendAudit(db, command.audit)
 }
 
@@ -38,6 +40,7 @@ export function revokeKey({ db, orm }: WriteContext, command: Parameters<KeyStor
     .returning({ id: apiKey.id })
     .all()
   if (revoked.length === 0) return false
+  noteChange(db, 'keys')
   appendAudit(db, command.audit)
   return true
 }
@@ -51,6 +54,7 @@ export function changeKey({ db, orm }: WriteContext, command: Parameters<KeyStor
     .returning({ id: apiKey.id })
     .all()
   if (changed.length === 0) throw new StoreError('conflict', `the key ${command.keyId} is revoked`)
+  noteChange(db, 'keys')
   appendAudit(db, command.audit)
 }
 
@@ -63,6 +67,7 @@ export function rotateKey({ db, orm }: WriteContext, command: Parameters<KeyStor
   const expiresAtMs = Math.min(old.expiresAtMs ?? command.oldEndsAtMs, command.oldEndsAtMs)
   orm.update(apiKey).set({ expiresAtMs }).where(eq(apiKey.id, old.id)).run()
   orm.insert(apiKey).values(command.successor).run()
+  noteChange(db, 'keys')
   appendAudit(db, command.audit)
 }
 
@@ -78,6 +83,7 @@ export function markKeyExposed(
     .returning({ id: apiKey.id })
     .all()
   if (marked.length === 0) return false
+  noteChange(db, 'keys')
   appendAudit(db, command.audit)
   return true
 }

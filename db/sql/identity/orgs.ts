@@ -3,6 +3,7 @@ import { and, count, eq, ne, or } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { columnsOf } from '../database.ts'
 import { appendAudit } from '../audit/append.ts'
+import { noteChange } from '../nodes/nodes.ts'
 import { membership, org, orgDeletion, orgSignInRule, savedView, site } from './schema.ts'
 import { takeDeliveries } from '../webhooks/deliveries.ts'
 import { member } from '../events/blocks/fields.ts'
@@ -133,6 +134,7 @@ export function removeOrg(context: WriteContext, command: Parameters<OrgStore['r
     if (!keptTables.includes(name)) db.query(`DELETE FROM "${name}" WHERE org_id = ?`).run(orgId)
   }
   orm.delete(org).where(eq(org.id, orgId)).run()
+  for (const group of ['keys', 'sites'] as const) noteChange(db, group)
   appendAudit(db, audit)
 }
 
@@ -181,6 +183,7 @@ export function changeSite({ db }: WriteContext, command: Parameters<SiteStore['
      ON CONFLICT (org_id, site_id)
      DO UPDATE SET name = excluded.name, hidden = excluded.hidden, restricted = excluded.restricted`,
   ).run(command.orgId, siteId, name, hidden ? 1 : 0, restricted ? 1 : 0)
+  noteChange(db, 'sites')
   appendAudit(db, command.audit)
 }
 

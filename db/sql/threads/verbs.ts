@@ -16,6 +16,7 @@ import {
 } from '../retention/retention.ts'
 import { registryReadVerbs, registryWriteVerbs, removePushed } from '../registry/pushed.ts'
 import { webhookReadVerbs, webhookWriteVerbs } from '../webhooks/verbs.ts'
+import { nodeReadVerbs, nodeWriteVerbs, requireLease } from '../nodes/nodes.ts'
 import { eq } from 'drizzle-orm'
 import { randomBytes } from 'node:crypto'
 import { StoreError } from '../../contract/errors.ts'
@@ -42,6 +43,7 @@ import type {
   TopQuery,
   TrustReachedQuery,
 } from '../../contract/store.ts'
+import type { JobLease } from '../../contract/nodes.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
 import type { SessionPageQuery, SessionStoryQuery } from '../../contract/sessions.ts'
 
@@ -51,12 +53,12 @@ export const writeVerbs = {
   'ingestCounts.add': addIngestCounts,
   'events.removeSite': removeSite,
   'events.erase': erase,
-  'events.repair': ({ events }: WriteContext, command: { orgId: string; repairs: RollupRepair[] }) =>
-    events.repair(command),
+  'events.repair': repair,
   'events.expire': ({ events, tight }: WriteContext, command: ExpireCommand) => events.expire(command, tight),
   ...retentionWriteVerbs,
   ...webhookWriteVerbs,
   ...registryWriteVerbs,
+  ...nodeWriteVerbs,
   secret,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
 
@@ -93,6 +95,7 @@ export const readVerbs = {
   ...webhookReadVerbs,
   ...registryReadVerbs,
   ...retentionReadVerbs,
+  ...nodeReadVerbs,
   'sessions.page': ({ events }: ReadContext, query: SessionPageQuery) => events.sessionPage(query),
   'sessions.story': ({ events }: ReadContext, query: SessionStoryQuery) => events.sessionStory(query),
   health: ({ health }: ReadContext) => health(),
@@ -100,6 +103,18 @@ export const readVerbs = {
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 
 export type ReadVerbs = typeof readVerbs
+
+/** A repair adds differences, so it must not run twice. */
+function repair({ db, events }: WriteContext, { lease, ...command }: RepairCommand): void {
+  if (lease !== undefined) requireLease(db, lease)
+  events.repair(command)
+}
+
+interface RepairCommand {
+  orgId: string
+  repairs: RollupRepair[]
+  lease?: JobLease
+}
 
 function removeSite(
   { db, events }: WriteContext,

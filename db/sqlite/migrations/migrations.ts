@@ -12,6 +12,7 @@ import classVendor from './0010_class_vendor.sql' with { type: 'text' }
 import bodyFrames from './0011_body_frames.sql' with { type: 'text' }
 import hourRewrites from './0012_hour_rewrites.sql' with { type: 'text' }
 import firstUse from './0013_first_use.sql' with { type: 'text' }
+import nodes from './0014_nodes.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
@@ -32,6 +33,7 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 11, name: '0011_body_frames', sql: bodyFrames },
   { version: 12, name: '0012_hour_rewrites', sql: hourRewrites },
   { version: 13, name: '0013_first_use', sql: firstUse, fill: fillFields },
+  { version: 14, name: '0014_nodes', sql: nodes },
 ]
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */

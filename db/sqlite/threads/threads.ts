@@ -20,7 +20,7 @@ export interface ThreadsOpening {
   readDeadlineMs: number
 }
 
-async function openThreads(opening: ThreadsOpening): Promise<Threads> {
+export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const writer = openWorker('writer')
   // Their threads start while the writer opens the database. They open it after the migrations.
   const readers = Array.from({ length: opening.readers }, () => openWorker('reader'))

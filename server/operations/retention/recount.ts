@@ -1,5 +1,6 @@
 /** The hourly recount: counts past hours again from their events, and repairs rollups that differ. */
 import type { RecountProgress, Store } from '../../../db/contract/store.ts'
+import type { JobLease } from '../../../db/contract/nodes.ts'
 import { isoTime } from '../../clock.ts'
 import type { Log } from '../../log.ts'
 
@@ -18,8 +19,8 @@ const hoursPerNote = 24
 const backMs = 400 * 24 * hourMs
 
 export interface Recount {
-  /** Throws once `ending` is aborted; the next run repeats the current hour. */
-  run(now: number, ending: AbortSignal): Promise<void>
+  /** Throws once `ending` is aborted; the next run repeats the current hour. With `lease` only its holder repairs. */
+  run(now: number, ending: AbortSignal, lease?: JobLease): Promise<void>
   /** Rollup rows repaired since the process started; expected: 0. */
   repaired(): number
 }
@@ -29,7 +30,8 @@ function startOf(known: RecountProgress | null, untilMs: number): number {
   return known.throughMs > untilMs ? untilMs - againMs : known.throughMs
 }
 
-interface End {
+interface Run {
+  lease: JobLease | undefined
   deadline: number
   ended: Promise<never> // an hour of 100 million events takes minutes; a stop does not wait for it
 }
@@ -51,7 +53,7 @@ export function makeRecount({
 }): Recount {
   let repaired = 0
 
-  async function recountOrg(orgId: string, now: number, { deadline, ended }: End): Promise<void> {
+  async function recountOrg(orgId: string, now: number, { lease, deadline, ended }: Run): Promise<void> {
     const untilMs = Math.floor(now / hourMs) * hourMs
     const known = await store.retention.recounted(orgId)
     const first = await store.retention.firstHour(orgId)
@@ -64,7 +66,8 @@ export function makeRecount({
       return store.retention.noteRecount({ orgId, ...progress })
     }
     for (; hour < untilMs && performance.now() < deadline; hour += hourMs) {
-      const rows = await Promise.race([store.events.recount({ orgId, hourStartMs: hour }), ended])
+      const query = { orgId, hourStartMs: hour, ...(lease === undefined ? {} : { lease }) }
+      const rows = await Promise.race([store.events.recount(query), ended])
       if (rows > 0) {
         log.error('rollup_repaired', { orgId, hour: isoTime(hour), rows })
         wrong += rows
@@ -77,9 +80,9 @@ export function makeRecount({
 
   return {
     repaired: () => repaired,
-    async run(now, ending) {
-      const end = { deadline: performance.now() + runMsMax, ended: rejectedBy(ending) }
-      for (const { id } of await store.orgs.list()) await recountOrg(id, now, end)
+    async run(now, ending, lease) {
+      const run = { lease, deadline: performance.now() + runMsMax, ended: rejectedBy(ending) }
+      for (const { id } of await store.orgs.list()) await recountOrg(id, now, run)
     },
   }
 }
