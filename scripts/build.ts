@@ -21,7 +21,11 @@ const mainEntry = 'server/main.ts'
  *     ? new URL('./db/sqlite/threads/writer.js', import.meta.url)  // from the main bundle
  *     : new URL('./writer.ts', import.meta.url)                    // from the file itself
  */
-export const workerEntries = ['db/sqlite/threads/writer.ts', 'db/sqlite/threads/reader.ts'] as const
+export const workerEntries = [
+  'db/sqlite/threads/writer.ts',
+  'db/sqlite/threads/reader.ts',
+  'db/postgres/connection/io.ts',
+] as const
 
 /** Sources of the executable. A change to any of them makes it stale. */
 const inputs = ['server', 'db', 'web', 'sdk', 'scripts', 'package.json', 'bun.lock', 'tsconfig.json'] as const

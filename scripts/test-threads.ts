@@ -15,6 +15,7 @@ export async function bundleThreads(): Promise<string[]> {
   const { success } = await Bun.build({
     entrypoints: workerEntries.map((path) => join(root, path)),
     outdir: folder,
+    root, // as in the executable, entries keep their path below the repository
     target: 'bun',
     format: 'cjs',
     bytecode: true,

@@ -6,6 +6,7 @@ import { buildIfStale, root } from './build.ts'
 import { changedFiles, distances, readGraph } from './changed.ts'
 import { describeCheck, runChecks } from './checks.ts'
 import { ensureChromium } from './chromium.ts'
+import { ensurePostgres } from './postgres.ts'
 import { command } from './command.ts'
 import {
   addCounts,
@@ -91,6 +92,8 @@ async function checked(): Promise<Counts> {
 async function prepare(chosen: Suite[]): Promise<{ counts: Counts; unable: Suite[] }> {
   const needsBrowser = chosen.some((suite) => suite.needsBrowser)
   const [hasBinary, noBrowser] = await Promise.all([builds(), needsBrowser ? ensureChromium() : null])
+  const noPostgres = await ensurePostgres()
+  if (noPostgres !== null) say(noPostgres)
   let counts = hasBinary ? onePassed : oneFailed
   if (noBrowser !== null) say(noBrowser)
   const unable = chosen.filter(

@@ -21,7 +21,10 @@ export interface Statement<Row = unknown, Params extends SqlValue[] = SqlValue[]
 export interface Database {
   /** Prepares a statement once per text. Parameters are `?` in order, or `?1`, `?2` and so on. */
   query<Row = unknown, Params extends SqlValue[] = SqlValue[]>(sql: string): Statement<Row, Params>
+  /** Runs SQL of the engine itself, without parameters, as it is written. */
   run(sql: string): unknown
+  /** Runs one statement for each row of parameters. An engine may send many before it waits for the first. */
+  runEach(sql: string, rows: SqlValue[][]): void
   readonly inTransaction: boolean
   readonly dialect: Dialect
   close(): void

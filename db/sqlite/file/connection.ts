@@ -2,7 +2,7 @@
 import { Database, SQLiteError, constants } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
-import type { Database as SqlDatabase, Dialect } from '../../sql/database.ts'
+import type { Database as SqlDatabase, Dialect, SqlValue } from '../../sql/database.ts'
 
 /** A connection of Bun with what the shared code needs. */
 export type SqliteDatabase = Omit<Database, 'query' | 'run'> & SqlDatabase
@@ -28,7 +28,12 @@ const dialect: Dialect = {
 }
 
 export function openDatabase(...options: ConstructorParameters<typeof Database>): SqliteDatabase {
-  return Object.assign(new Database(...options), { dialect }) as unknown as SqliteDatabase
+  const db = new Database(...options)
+  const runEach = (sql: string, rows: SqlValue[][]): void => {
+    const statement = db.query<unknown, SqlValue[]>(sql)
+    for (const row of rows) statement.run(...row)
+  }
+  return Object.assign(db, { dialect, runEach }) as unknown as SqliteDatabase
 }
 
 export const pageBytes = 8_192

@@ -1,7 +1,7 @@
 /** The writer's deleting verbs: what they delete, and what each removes from the writer's memory. */
 import { StoreError } from '../../../contract/errors.ts'
 import { blankRows, eraseEvents, matchingRows } from './erase.ts'
-import { expireBlocks, type StepBounds } from './expire.ts'
+import { dropUnusedRuns, expireBlocks, type StepBounds } from './expire.ts'
 import { filterClauses } from '../index/filter-codes.ts'
 import { fold, takeFromRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../rollups/hours.ts'
@@ -9,7 +9,9 @@ import { member } from '../blocks/fields.ts'
 import { rollupCounts } from '../rollups/counts.ts'
 import { placeOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
-import type { DeletedIds, EventWriter } from '../engine.ts'
+import type { EventWriter } from '../engine.ts'
+import type { Dedupe } from '../dedupe/dedupe.ts'
+import type { EraseMark, StoredIds } from '../dedupe/fingerprints.ts'
 import type { OrgState, Orgs } from '../write/org-state.ts'
 import type { Sealer } from '../index/seal.ts'
 
@@ -28,17 +30,21 @@ export interface TakeAway extends Pick<
 
 interface Memory {
   orgs: Orgs
-  ids: DeletedIds
-  seal: Pick<Sealer, 'forget'>
+  ids: StoredIds
+  seal: Sealer
+  known: Dedupe
+  mark: EraseMark
   hashSeed: number
 }
 
 /** These verbs run in their own transaction, between groups, so nothing is staged. */
 export function deletions(
   db: Database,
-  { orgs, ids, seal, hashSeed }: Memory,
+  { orgs, ids, seal, known, mark, hashSeed }: Memory,
   bounds = stepBounds,
 ): TakeAway {
+  let runs: number[] = [] // deleted by the open transaction
+
   /** So that only rollup rows change, and no count in memory. */
   function folded(orgId: string): OrgState {
     const org = orgs.of(orgId)
@@ -54,7 +60,7 @@ export function deletions(
 
   return {
     removeSite(orgId, siteId) {
-      const removed = removeSiteEvents(db, folded(orgId), siteId, ids)
+      const removed = removeSiteEvents(db, folded(orgId), siteId)
       forget()
       return removed
     },
@@ -64,29 +70,33 @@ export function deletions(
       const clauses = filterClauses(db, org.num, hashSeed, { sessionIds, subjects })
       if (clauses.length === 0) throw new StoreError('internal', 'an erasure names no session and no subject')
       const blocksMax = Math.ceil(bounds.blocksMax / erasedBlockCosts)
-      const erased = eraseEvents(db, org, { ...bounds, clauses, after, until, blocksMax }, ids.mark)
+      const erased = eraseEvents(db, org, { ...bounds, clauses, after, until, blocksMax }, mark)
       if (erased.events > 0) ids.forget() // blocks keep their keys, so memory stays valid
       return erased
     },
     removeOrg(orgId) {
-      const org = orgs.of(orgId)
-      removeOrgEvents(db, org)
-      ids.emptied(org.num)
+      runs = removeOrgEvents(db, orgs.of(orgId))
       forget()
     },
     expire({ orgId, ...limit }, tight) {
       const org = folded(orgId)
-      const expired = expireBlocks(db, org, limit, tight ? { ...bounds, blocksMax: 1 } : bounds, ids)
+      const expired = expireBlocks(db, org, limit, tight ? { ...bounds, blocksMax: 1 } : bounds)
+      runs = expired.runs
       if (expired.events > 0) forget()
       return { events: expired.events, done: expired.done }
     },
-    committed: ids.committed,
-    undone: ids.undone,
+    committed() {
+      if (runs.length > 0) known.drop(runs)
+      runs = []
+    },
+    undone() {
+      runs = []
+    },
   }
 }
 
 /** The organization's rollups must be folded. */
-function removeSiteEvents(db: Database, org: OrgState, siteId: string, ids: DeletedIds): number {
+function removeSiteEvents(db: Database, org: OrgState, siteId: string): number {
   const term = db
     .query<{ code: number }, [number, number, string]>(
       'SELECT code FROM event_term WHERE org = ? AND member = ? AND text = ?',
@@ -101,7 +111,7 @@ function removeSiteEvents(db: Database, org: OrgState, siteId: string, ids: Dele
   }
   let removed = 0
   for (const found of matchingRows(db, org.num, [ofSite])) {
-    ids.removed(org.num, blankRows(db, found, gone, null))
+    blankRows(db, found, gone, null)
     removed += found.rows.length
   }
   takeFromRollups(db, org.num, gone)
@@ -127,12 +137,13 @@ const tables = [
   'event_posting_rest',
   'event_posting_filter',
   'event_type_total',
+  'event_id_run',
   'rollup_metric',
   'rollup_value',
 ] as const
 
-/** Inside a transaction. */
-function removeOrgEvents(db: Database, org: OrgState): void {
+/** Inside a transaction. Returns the id runs that no organization needs. */
+function removeOrgEvents(db: Database, org: OrgState): number[] {
   for (const table of ['event_block', 'event_body']) {
     db.query(`DELETE FROM ${table} WHERE place >= ? AND place < ?`).run(
       placeOf(org.num, 0),
@@ -142,4 +153,5 @@ function removeOrgEvents(db: Database, org: OrgState): void {
   for (const table of tables) db.query(`DELETE FROM ${table} WHERE org = ?`).run(org.num)
   noteRewrite(db, org.num)
   db.query('UPDATE event_org SET last_seq = ?1, folded_seq = ?1 WHERE num = ?2').run(org.storedSeq, org.num)
+  return dropUnusedRuns(db)
 }

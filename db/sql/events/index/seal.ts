@@ -11,8 +11,8 @@ import { codesInSegment, filteredFields, writeFilter, writePostings } from './po
  * A segment's row is written last, in the transaction that raises event_org.segments. Readers use the index of a
  * segment only when both exist. Work that a crash interrupted is repeated and writes the same rows.
  */
-interface Sealing<Org> {
-  org: Org
+interface Sealing {
+  org: OrgState
   segment: number
   zones: Zone[]
   columns: Uint32Array[] // codes of the indexed fields, by position in the segment
@@ -27,29 +27,26 @@ const indexed = members.flatMap(({ filter, number }) => (filter === null ? [] : 
 const readSteps = 8
 const stepsPerSegment = readSteps + indexed.length + 2
 
-/** What sealing needs to know of an organization, and changes. */
-type Sealable = Pick<OrgState, 'num' | 'storedSeq' | 'segments'>
-
-export interface Sealer<Org extends Sealable = OrgState> {
+export interface Sealer {
   /** Inside the transaction that stores `events` new ones of the organization. */
-  step(org: Org, events: number): void
-  isDue(org: Org): boolean
+  step(org: OrgState, events: number): void
+  isDue(org: OrgState): boolean
   /** Does all due work. */
-  finish(org: Org): void
+  finish(org: OrgState): void
   /** The organization whose segment is half built. */
-  current(): Org | null
+  current(): OrgState | null
   forget(): void
 }
 
-export function sealer<Org extends Sealable = OrgState>(db: Database): Sealer<Org> {
-  let sealing: Sealing<Org> | null = null
+export function sealer(db: Database): Sealer {
+  let sealing: Sealing | null = null
 
-  function isDue(org: Org): boolean {
+  function isDue(org: OrgState): boolean {
     return segmentOf(org.storedSeq + 1) > org.segments
   }
 
   /** Whether any work was due. */
-  function once(org: Org): boolean {
+  function once(org: OrgState): boolean {
     if (sealing === null) {
       if (!isDue(org)) return false
       sealing = begin(db, org)
@@ -82,7 +79,7 @@ export function sealer<Org extends Sealable = OrgState>(db: Database): Sealer<Or
   }
 }
 
-function begin<Org extends Sealable>(db: Database, org: Org): Sealing<Org> {
+function begin(db: Database, org: OrgState): Sealing {
   const segment = org.segments
   const first = segment * segmentEvents
   const zones = zonesBetween(db, org.num, first, first + segmentEvents)
@@ -90,7 +87,7 @@ function begin<Org extends Sealable>(db: Database, org: Org): Sealing<Org> {
   return { org, segment, zones, columns, nextZone: 0, nextMember: 0 }
 }
 
-function readZones(db: Database, sealing: Sealing<Sealable>): void {
+function readZones(db: Database, sealing: Sealing): void {
   const { segment, zones, columns, nextZone } = sealing
   sealing.nextZone += Math.ceil(zones.length / readSteps)
   for (const { place, events } of zones.slice(nextZone, sealing.nextZone)) {
@@ -101,7 +98,7 @@ function readZones(db: Database, sealing: Sealing<Sealable>): void {
   }
 }
 
-function end(db: Database, { org, segment, zones }: Sealing<Sealable>): void {
+function end(db: Database, { org, segment, zones }: Sealing): void {
   const minAt = zones.reduce((low, zone) => Math.min(low, zone.minAt), Infinity)
   const maxAt = zones.reduce((high, zone) => Math.max(high, zone.maxAt), -Infinity)
   if (zones.length > 0) {
@@ -145,10 +142,10 @@ export function filterBackfill(db: Database): FilterBackfill {
 }
 
 function lackingFilters(db: Database): Lacking[] {
-  const find = db.query<Omit<Lacking, 'member'>, [number]>(
-    `SELECT org, segment FROM event_segment AS sealed WHERE NOT EXISTS (
+  const find = db.query<Lacking, [number]>(
+    `SELECT org, segment, ?1 AS member FROM event_segment AS sealed WHERE NOT EXISTS (
        SELECT 1 FROM event_posting_filter AS filter
-       WHERE filter.org = sealed.org AND filter.segment = sealed.segment AND filter.member = ?)`,
+       WHERE filter.org = sealed.org AND filter.segment = sealed.segment AND filter.member = ?1)`,
   )
-  return filteredFields.flatMap((member) => find.all(member).map((at) => ({ ...at, member })))
+  return filteredFields.flatMap((member) => find.all(member))
 }

@@ -1,6 +1,6 @@
 /** Folds counts by hour into the rollups up to a watermark. Readers count the arrivals after it. */
 import { eachBlockAfter } from '../blocks/block-table.ts'
-import type { Database, Statement } from '../../database.ts'
+import type { Database } from '../../database.ts'
 import { fieldAndCode, rollupCounts, type RollupCounts } from './counts.ts'
 import type { Sliced } from '../../threads/slices.ts'
 
@@ -62,16 +62,13 @@ export function* countUnfolded(
 
 /** Adds counts to the rollups. */
 export function addToRollups(db: Database, org: number, counts: RollupCounts): void {
-  const metric = db.query(
-    `INSERT INTO rollup_metric (live, org, hour, site, type, outcome) VALUES (?, ?, ?, ?, ?, ?)
-     ON CONFLICT (org, hour, site, type, outcome) DO UPDATE SET live = rollup_metric.live + excluded.live`,
-  )
-  const value = db.query(
-    `INSERT INTO rollup_value (live, org, member, hour, site, type, outcome, code) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+  const metric = `INSERT INTO rollup_metric (live, org, hour, site, type, outcome) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (org, hour, site, type, outcome) DO UPDATE SET live = rollup_metric.live + excluded.live`
+  const value = `INSERT INTO rollup_value (live, org, member, hour, site, type, outcome, code)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (org, member, hour, site, type, outcome, code)
-     DO UPDATE SET live = rollup_value.live + excluded.live`,
-  )
-  changeRows(org, counts, [metric], [value])
+     DO UPDATE SET live = rollup_value.live + excluded.live`
+  changeRows(db, org, counts, [metric], [value])
   const total = db.query(
     `INSERT INTO event_type_total (events, org, type) VALUES (?, ?, ?)
      ON CONFLICT (org, type) DO UPDATE SET events = event_type_total.events + excluded.events`,
@@ -84,16 +81,11 @@ export function takeFromRollups(db: Database, org: number, counts: RollupCounts)
   const subtract = 'SET live = live - ?1'
   const ifNothing = 'AND live = 0 AND expired = 0'
   changeRows(
+    db,
     org,
     counts,
-    [
-      db.query(`UPDATE rollup_metric ${subtract} ${ofMetric}`),
-      db.query(`DELETE FROM rollup_metric ${ofMetric} ${ifNothing}`),
-    ],
-    [
-      db.query(`UPDATE rollup_value ${subtract} ${ofValue}`),
-      db.query(`DELETE FROM rollup_value ${ofValue} ${ifNothing}`),
-    ],
+    [`UPDATE rollup_metric ${subtract} ${ofMetric}`, `DELETE FROM rollup_metric ${ofMetric} ${ifNothing}`],
+    [`UPDATE rollup_value ${subtract} ${ofValue}`, `DELETE FROM rollup_value ${ofValue} ${ifNothing}`],
   )
   const total = db.query('UPDATE event_type_total SET events = events - ? WHERE org = ? AND type = ?')
   for (const [type, events] of typeTotals(counts)) total.run(events, org, type)
@@ -103,9 +95,9 @@ export function takeFromRollups(db: Database, org: number, counts: RollupCounts)
 /** Moves counts from `live` to `expired`. Metrics, their sum, do not change. */
 export function expireInRollups(db: Database, org: number, counts: RollupCounts): void {
   const move = 'SET live = live - ?1, expired = expired + ?1'
-  const metric = db.query(`UPDATE rollup_metric ${move} ${ofMetric}`)
-  const value = db.query(`UPDATE rollup_value ${move} ${ofValue}`)
-  changeRows(org, counts, [metric], [value])
+  const metric = `UPDATE rollup_metric ${move} ${ofMetric}`
+  const value = `UPDATE rollup_value ${move} ${ofValue}`
+  changeRows(db, org, counts, [metric], [value])
 }
 
 /** The row that a count and its key stand for, in this order. */
@@ -114,23 +106,27 @@ const ofValue =
   'WHERE org = ?2 AND member = ?3 AND hour = ?4 AND site = ?5 AND type = ?6 AND outcome = ?7 AND code = ?8'
 
 /** Runs the statements for each row of the counts: the count first, then the row's key. */
-function changeRows(org: number, counts: RollupCounts, metric: Statement[], value: Statement[]): void {
-  for (const { hour, site, type, outcome, events, values } of counts.groups()) {
-    for (const statement of metric) statement.run(events, org, hour, site, type, outcome)
-    changeValues(values, hour, site, type, outcome)
+function changeRows(
+  db: Database,
+  org: number,
+  counts: RollupCounts,
+  metric: string[],
+  value: string[],
+): void {
+  const metrics: number[][] = []
+  const values: number[][] = []
+  for (const { hour, site, type, outcome, events, values: found } of counts.groups()) {
+    metrics.push([events, org, hour, site, type, outcome])
+    addValues(found, hour, site, type, outcome)
   }
-  for (const { hour, site, type, values } of counts.days()) changeValues(values, hour, site, type, ofDay)
+  for (const { hour, site, type, values: found } of counts.days()) addValues(found, hour, site, type, ofDay)
+  for (const sql of metric) db.runEach(sql, metrics)
+  for (const sql of value) db.runEach(sql, values)
 
-  function changeValues(
-    values: Map<number, number>,
-    hour: number,
-    site: number,
-    type: number,
-    outcome: number,
-  ) {
-    for (const [key, count] of values) {
+  function addValues(found: Map<number, number>, hour: number, site: number, type: number, outcome: number) {
+    for (const [key, count] of found) {
       const [member, code] = fieldAndCode(key)
-      for (const statement of value) statement.run(count, org, member, hour, site, type, outcome, code)
+      values.push([count, org, member, hour, site, type, outcome, code])
     }
   }
 }

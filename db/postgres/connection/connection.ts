@@ -1,0 +1,90 @@
+/** Opens PostgreSQL connections whose statements block the calling thread, for the shared SQL. */
+import { StoreError } from '../../contract/errors.ts'
+import type { Database, SqlValue, Statement } from '../../sql/database.ts'
+import { dialect, named, ordered, translate } from './dialect.ts'
+import { serverOptions, type ConnectionOptions } from './options.ts'
+import { openSession, type Session } from './session.ts'
+import type { Answer } from './wire.ts'
+
+/** Rows of one batch of `iterate`, and of one message of `runEach`. */
+const batchRows = 256
+const eachRows = 1_000
+
+/** A connection keeps that many statements prepared on the server. Further texts are parsed each time. */
+const preparedMax = 1_000
+
+const versionMin = 15
+
+export function openConnection(options: ConnectionOptions): Database {
+  const server = serverOptions(options)
+  const session = openSession(server)
+  const statements = new Map<string, Statement>()
+  try {
+    const { rows } = session.ask({ do: 'open', options: server })
+    const version = Math.floor(Number(rows[0]?.[0]) / 10_000)
+    if (version < versionMin)
+      throw new StoreError('internal', `PostgreSQL ${version} is too old: ${versionMin} or newer is required`)
+  } catch (error) {
+    session.close()
+    throw error
+  }
+
+  return {
+    query<Row, Params extends SqlValue[]>(text: string) {
+      const isKept = statements.size < preparedMax
+      const known = statements.get(text) ?? statementOn(session, text, isKept)
+      if (isKept) statements.set(text, known)
+      return known as Statement<Row, Params>
+    },
+    run: (text) => (session.control(text) ?? (() => session.ask({ do: 'script', sql: text })))(),
+    runEach(text, rows) {
+      const { sql, order } = translate(text)
+      for (let from = 0; from < rows.length; from += eachRows) {
+        const batch = rows.slice(from, from + eachRows).map((row) => ordered(order, row))
+        session.ask({ do: 'each', sql, rows: batch })
+      }
+    },
+    get inTransaction() {
+      return session.inTransaction()
+    },
+    dialect,
+    close: session.close,
+  }
+}
+
+function statementOn(session: Session, text: string, reused: boolean): Statement {
+  const { sql, order } = translate(text)
+  const control = session.control(text)
+  const execute = (params: SqlValue[]): Answer =>
+    control?.() ?? session.ask({ do: 'execute', sql, params: ordered(order, params), reused })
+  return {
+    get(...params) {
+      const { columns, rows } = execute(params)
+      return rows[0] === undefined ? null : named(columns, rows[0])
+    },
+    all(...params) {
+      const { columns, rows } = execute(params)
+      return rows.map((row) => named(columns, row))
+    },
+    values: (...params) => execute(params).rows,
+    run: (...params) => ({ changes: execute(params).changes }),
+    iterate: (...params) => batches(session, sql, ordered(order, params)),
+  }
+}
+
+/** A caller that stops early closes the query on the server. */
+function* batches(session: Session, sql: string, params: SqlValue[]): Generator<unknown> {
+  let { columns, rows } = session.ask({ do: 'first', sql, params, size: batchRows })
+  let hasMore = rows.length === batchRows
+  try {
+    for (;;) {
+      for (const row of rows) yield named(columns, row)
+      if (!hasMore) return
+      hasMore = false // until the answer is there: a query that failed is closed
+      rows = session.ask({ do: 'more' }).rows
+      hasMore = rows.length === batchRows
+    }
+  } finally {
+    if (hasMore && session.isUsable()) session.ask({ do: 'stop' })
+  }
+}

@@ -1,0 +1,70 @@
+/** How PostgreSQL writes the shared SQL: its dialect, the text of a statement, and its values. */
+import type { Dialect, SqlValue } from '../../sql/database.ts'
+
+export const dialect: Dialect = {
+  beginRead: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
+  beginWrite: 'BEGIN',
+  numbersOf: (parameter) => `(SELECT value::bigint ${ofList(parameter)})`,
+  textsOf: (parameter) => `(SELECT value ${ofList(parameter)})`,
+  contains: (column, parameter) => `strpos(${column}, ${parameter}) > 0`,
+  // Under this collation ILIKE ignores the case of ASCII letters only.
+  matches: (column, parameter) => `${column} COLLATE "C" ILIKE ${parameter} ESCAPE '\\'`,
+  deferKeys: 'SET CONSTRAINTS ALL DEFERRED',
+  storeMs: (db) => db.query<{ ms: number }>(clock).get()?.ms ?? 0,
+  columns: `SELECT table_name AS "table", column_name AS "column" FROM information_schema.columns
+    WHERE table_schema = current_schema() ORDER BY table_name COLLATE "C", ordinal_position`,
+  structureFaults: () => [],
+}
+
+/** Not now(), which is when the transaction began: it may have waited for a lock since. */
+const clock = 'SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) AS ms'
+
+function ofList(parameter: string): string {
+  return `FROM jsonb_array_elements_text(CAST(CAST(${parameter} AS text) AS jsonb)) AS list(value)`
+}
+
+/** What stays as it is: strings, quoted names, comments, dollar quotes and numbers. Then parameters, then names. */
+const tokens =
+  /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$(\w*)\$[\s\S]*?\$\1\$|\d[\w.]*|\?(\d*)|[A-Za-z_][\w$]*/g
+
+const isName = (token: string): boolean => /^[A-Za-z_]/.test(token)
+const isCamelCase = (name: string): boolean => /[a-z]/.test(name) && /[A-Z]/.test(name)
+
+export interface Translated {
+  sql: string
+  /** For each parameter of `sql` the index of the caller's. The server refuses parameters that nothing uses. */
+  order: number[]
+}
+
+export function translate(text: string): Translated {
+  const order: number[] = []
+  let last = 0 // a `?` without a number follows the greatest number so far
+  const sql = text.replace(tokens, (token, _tag, number?: string) => {
+    if (!token.startsWith('?')) return isName(token) && isCamelCase(token) ? `"${token}"` : token
+    const index = number ? Number(number) : last + 1
+    last = Math.max(last, index)
+    if (!order.includes(index - 1)) order.push(index - 1)
+    return `$${order.indexOf(index - 1) + 1}`
+  })
+  return { sql, order }
+}
+
+/** A row as an object. */
+export function named(columns: string[], values: unknown[]): unknown {
+  const row: { [column: string]: unknown } = {}
+  for (let index = 0; index < columns.length; index++) row[columns[index]!] = values[index]
+  return row
+}
+
+/** The parameters in the order in which the translated statement has them. */
+export function ordered(order: number[], params: SqlValue[]): SqlValue[] {
+  return order.map((index) => sent(params[index]))
+}
+
+/** As SQLite stores it. A view is copied, because its whole buffer would cross. */
+function sent(value: SqlValue | undefined): SqlValue {
+  if (value === undefined) return null
+  if (typeof value === 'boolean') return value ? 1 : 0
+  const isView = value instanceof Uint8Array && value.byteLength !== value.buffer.byteLength
+  return isView ? value.slice() : value
+}

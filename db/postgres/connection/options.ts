@@ -1,0 +1,105 @@
+/** Reads a PostgreSQL URL with the parameters of libpq, and adds the settings of a session. */
+import { readFileSync } from 'node:fs'
+import { StoreError } from '../../contract/errors.ts'
+
+export interface ConnectionOptions {
+  url: string
+  /** Names the node in `pg_stat_activity`. */
+  node: string
+  /** The server ends a statement that runs longer. */
+  statementTimeoutMs: number
+  /** How long a statement waits for a lock that another holds. */
+  lockTimeoutMs?: number
+  /** The schema of the tables, unless the URL has `search_path`. */
+  schema?: string
+  /** The environment, of which libpq's variables count where the URL is silent. */
+  environment?: { [variable: string]: string | undefined }
+}
+
+/** What the I/O thread needs: plain values, which cross threads. */
+export interface ServerOptions {
+  host?: string
+  port?: number
+  database?: string
+  username?: string
+  password?: string
+  ssl: boolean | string | { [name: string]: unknown }
+  target_session_attrs?: string
+  connection: { [parameter: string]: string | number }
+  /** False for a pooler that gives each transaction another connection. */
+  prepare: boolean
+  deadlineMs: number
+}
+
+/** A transaction of ours never waits for anything but its own thread. A node that stopped must not hold its locks. */
+const idleInTransactionMs = 5_000
+const lockTimeoutMs = 5_000
+
+const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full']
+
+export function serverOptions(options: ConnectionOptions): ServerOptions {
+  const environment = options.environment ?? {}
+  const { url, parameters } = parsed(options.url)
+  const take = (name: string, variable?: string): string | undefined => {
+    const value = parameters.get(name) ?? undefined
+    parameters.delete(name)
+    return value ?? (variable === undefined ? undefined : environment[variable] || undefined)
+  }
+  const part = (text: string): string | undefined => (text === '' ? undefined : decodeURIComponent(text))
+  const port = (url.port || take('port', 'PGPORT')) ?? undefined
+  const timeouts = {
+    statement_timeout: options.statementTimeoutMs,
+    lock_timeout: options.lockTimeoutMs ?? lockTimeoutMs,
+    idle_in_transaction_session_timeout: idleInTransactionMs,
+  }
+  const result: ServerOptions = {
+    ssl: sslOption(take),
+    ...given('host', take('host') ?? part(url.hostname) ?? environment['PGHOST']),
+    ...given('port', port === undefined ? undefined : Number(port)),
+    ...given('database', take('dbname') ?? part(url.pathname.slice(1)) ?? environment['PGDATABASE']),
+    ...given('username', take('user') ?? part(url.username) ?? environment['PGUSER']),
+    ...given('password', take('password') ?? part(url.password) ?? environment['PGPASSWORD']),
+    ...given('target_session_attrs', take('target_session_attrs', 'PGTARGETSESSIONATTRS')),
+    connection: {
+      application_name: `sightglass/${options.node}`,
+      search_path: take('search_path') ?? options.schema ?? 'sightglass',
+      ...timeouts,
+    },
+    prepare: take('prepare') !== 'false',
+    deadlineMs: options.statementTimeoutMs,
+  }
+  const [unknown] = parameters.keys()
+  if (unknown !== undefined) throw refused(`"${unknown}" is not a parameter of a PostgreSQL URL`)
+  return result
+}
+
+function refused(message: string): StoreError {
+  return new StoreError('internal', `the database URL cannot be used: ${message}`)
+}
+
+/** The URL is not repeated in errors, because it may contain a password. */
+function parsed(text: string): { url: URL; parameters: Map<string, string> } {
+  if (!/^postgres(ql)?:\/\//.test(text)) throw refused('it must begin with postgres://')
+  const url = URL.parse(text)
+  if (url === null) throw refused('it is not a URL')
+  return { url, parameters: new Map(url.searchParams) }
+}
+
+function given<K extends string, V>(name: K, value: V | undefined): { [key in K]?: V } {
+  return value === undefined ? {} : ({ [name]: value } as { [key in K]?: V })
+}
+
+function sslOption(take: (name: string, variable?: string) => string | undefined): ServerOptions['ssl'] {
+  const mode = take('sslmode', 'PGSSLMODE') ?? 'prefer'
+  const root = take('sslrootcert', 'PGSSLROOTCERT')
+  const [cert, key] = [take('sslcert', 'PGSSLCERT'), take('sslkey', 'PGSSLKEY')]
+  if (!sslModes.includes(mode)) throw refused(`sslmode must be one of ${sslModes.join(', ')}`)
+  if (mode === 'disable') return false
+  if (root === undefined && cert === undefined) return mode.startsWith('verify') ? 'verify-full' : mode
+  return {
+    rejectUnauthorized: mode.startsWith('verify'),
+    ...given('ca', root === undefined || root === 'system' ? undefined : readFileSync(root, 'utf8')),
+    ...given('cert', cert === undefined ? undefined : readFileSync(cert, 'utf8')),
+    ...given('key', key === undefined ? undefined : readFileSync(key, 'utf8')),
+  }
+}

@@ -1,0 +1,166 @@
+/** Clusters of PostgreSQL for tests: each in a temporary folder on a free port, ended with the process. */
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { postgresFolder } from '../../scripts/postgres.ts'
+import { run, type Running } from './process.ts'
+import { until } from './until.ts'
+
+export interface Cluster {
+  /** Of the database `postgres`, over TCP. */
+  url: string
+  /** The folder of its Unix socket. */
+  socketFolder: string
+  /** Runs SQL with psql and returns its rows, columns separated by `|`. */
+  psql(sql: string, database?: string): Promise<string>
+  /** Ends it as an operator does. */
+  stop(): Promise<void>
+  /** Ends it as a power cut does. */
+  kill(): Promise<void>
+  /** Starts it again on the same port and data. */
+  restart(): Promise<void>
+}
+
+export interface ClusterOptions {
+  /** Off unless asked for: a test that ends the process needs no disk. */
+  fsync?: boolean
+  settings?: { [name: string]: string }
+}
+
+const startMs = 60_000
+const account = 'postgres'
+
+/** What a cluster of tests needs: fast to start, small, and quiet. */
+const defaults = {
+  ...{ max_connections: '100', shared_buffers: '32MB', max_wal_size: '256MB', jit: 'off' },
+  ...{ wal_level: 'minimal', max_wal_senders: '0', autovacuum_naptime: '10s' },
+}
+
+/** PostgreSQL refuses to run as root. */
+const isRoot = process.getuid?.() === 0
+
+function asAccount(command: string[]): string[] {
+  const switched = ['setpriv', `--reuid=${account}`, `--regid=${account}`, '--init-groups']
+  return isRoot ? [...switched, ...command] : command
+}
+
+function program(name: string): string {
+  const folder = postgresFolder()
+  if (folder === null) throw new Error('PostgreSQL is not installed: apt-get install postgresql-15')
+  return join(folder, name)
+}
+
+function start(command: string[], folder = '/'): Running {
+  return run(command, { cwd: folder, env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8' } })
+}
+
+async function complete(command: string[]): Promise<string> {
+  const child = start(command)
+  if ((await child.exited) !== 0) throw new Error(`${command.join(' ')}\n${child.stdout()}${child.stderr()}`)
+  return child.stdout()
+}
+
+const living = new Map<string, Running | null>() // folders of this process
+process.once('exit', () => {
+  for (const folder of living.keys()) rmSync(folder, { recursive: true, force: true })
+})
+
+/** A folder that only the account of the cluster can read. */
+async function clusterFolder(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'sightglass-postgres-'))
+  living.set(folder, null)
+  if (isRoot) await complete(['chown', `${account}:`, folder])
+  return folder
+}
+
+/** A copy takes a tenth of the time of initdb. One template per boot and version, for every test process. */
+async function copyTemplate(data: string): Promise<void> {
+  const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
+  const version = program('').split('/').at(-3)
+  const template = join(tmpdir(), `sightglass-postgres-template-${version}-${process.getuid?.()}-${boot}`)
+  if (!existsSync(template)) {
+    const folder = await clusterFolder()
+    const options = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
+    const made = join(folder, 'made')
+    await complete(asAccount([program('initdb'), ...options, '--wal-segsize=1', '-D', made]))
+    try {
+      renameSync(made, template)
+    } catch {
+      // Another process was first.
+    }
+    rmSync(folder, { recursive: true })
+    living.delete(folder)
+  }
+  await complete(['cp', '-a', template, data])
+}
+
+function freePort(): number {
+  const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  const { port } = server
+  server.stop(true)
+  return port
+}
+
+export async function startPostgres({ fsync = false, settings = {} }: ClusterOptions = {}): Promise<Cluster> {
+  const folder = await clusterFolder()
+  const data = join(folder, 'data')
+  await copyTemplate(data)
+  const port = freePort()
+  const all = { ...defaults, ...settings, ...(fsync ? {} : { fsync: 'off', full_page_writes: 'off' }) }
+  const options = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const address = ['-h', '127.0.0.1', '-k', folder, '-p', String(port)]
+  const server = [program('postgres'), '-D', data, ...address, ...options].map((word) => `'${word}'`)
+  // Not a pipe: while a test blocks its thread nobody reads it, and the server would wait to write its log.
+  const log = join(folder, 'log')
+  const command = asAccount(['sh', '-c', `exec ${server.join(' ')} >'${log}' 2>&1`])
+  let running = await serve()
+
+  async function serve(): Promise<Running> {
+    rmSync(log, { force: true })
+    const child = start(command, folder)
+    let ended = false
+    void child.exited.then(() => (ended = true))
+    const written = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
+    const isReady = () => ended || written().includes('ready to accept connections')
+    await until(isReady, startMs)
+    if (ended) throw new Error(`PostgreSQL did not start\n${written()}`)
+    return child
+  }
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    running.signal(signal)
+    await running.exited
+  }
+
+  return {
+    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    socketFolder: folder,
+    async psql(sql, database = 'postgres') {
+      const target = ['-h', folder, '-p', String(port), '-U', 'postgres', '-d', database]
+      const quiet = ['--no-psqlrc', '--quiet', '--tuples-only', '--no-align', '-v', 'ON_ERROR_STOP=1']
+      return (await complete([program('psql'), ...target, ...quiet, '-c', sql])).trimEnd()
+    },
+    async stop() {
+      await end('SIGINT')
+      rmSync(folder, { recursive: true })
+      living.delete(folder)
+    },
+    kill: () => end('SIGKILL'),
+    async restart() {
+      await end('SIGINT')
+      running = await serve()
+    },
+  }
+}
+
+let shared: Promise<Cluster> | null = null
+let databases = 0
+
+/** An empty database on a cluster that the whole test process shares. */
+export async function database(): Promise<{ url: string; cluster: Cluster; name: string }> {
+  shared ??= startPostgres()
+  const cluster = await shared
+  const name = `test_${++databases}`
+  await cluster.psql(`CREATE DATABASE ${name} TEMPLATE template0`)
+  return { url: cluster.url.replace(/postgres$/, name), cluster, name }
+}
