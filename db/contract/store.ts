@@ -67,7 +67,7 @@ export interface EventRecord extends EventFieldValues {
 export interface EventBatch {
   orgId: string
   keyId: string // the ingest key that sent it
-  receivedAtMs: number
+  receivedAtMs: number // by the node's clock; the store may raise it, see `append`
   events: EventRecord[] // 1 to 1,000
   count?: BatchCount // as defined in `ingestCounts`; without it the batch is not counted
 }
@@ -135,7 +135,17 @@ export interface Pressure {
 
 export interface EventStore {
   /**
-   * Stores a batch and resolves when it is on disk (fsync). A known (orgId, id) counts as deduped; the first one stays.
+   * Stores a batch and resolves when it is on disk (fsync). A known (orgId, id) counts as deduped, whichever node stored
+   * it; the first one stays.
+   *
+   * Arrival numbers of an organization are dense from 1 and become visible in order: who sees n sees all below n. The
+   * live stream, webhooks and alerts depend on it.
+   *
+   * `receivedAtMs` does not fall while arrival numbers rise: the store raises a batch's time to that of the
+   * organization's newest arrival (`arrivalTimeMs`). A newest arrival more than an hour ahead comes from a clock that
+   * was corrected since, or from a node whose clock is wrong, and raises nothing.
+   *
+   * After `unavailable` the batch may be stored. Send it again: dedupe answers for what is.
    */
   append(batch: EventBatch): Promise<AppendResult>
   /**

@@ -43,3 +43,14 @@ const aheadMaxMs = 5 * 60_000
 export function eventTimeMs(occurredAtMs: number, receivedAtMs: number): number {
   return occurredAtMs > receivedAtMs + aheadMaxMs ? receivedAtMs : occurredAtMs
 }
+
+/** Clocks of nodes that are further apart are not both right, and a clock may have been corrected since. */
+const skewMaxMs = 60 * 60_000
+
+/**
+ * The arrival time that is stored: it does not fall while arrival numbers rise, although the clocks of nodes differ.
+ * After a clock that was more than an hour ahead, arrivals show their own time again.
+ */
+export function arrivalTimeMs(stampMs: number, newestMs: number): number {
+  return newestMs - stampMs <= skewMaxMs ? Math.max(stampMs, newestMs) : stampMs
+}

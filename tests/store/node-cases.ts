@@ -76,6 +76,25 @@ export const nodeCases: NodeCases = {
     expect(results.reduce((sum, { deduped }) => sum + deduped, 0)).toBe(300)
     expect(await totalOf(another, orgId)).toBe(303)
   },
+  async 'the time of arrival never falls between nodes whose clocks differ'({ store, another, orgId }) {
+    const times = [5_000, 1_000, 5_500, 2_000, 9_000]
+    for (const [n, afterMs] of times.entries())
+      await appendTo(n % 2 === 0 ? store : another, orgId, [`${n}`], noon + afterMs)
+    const received = (await arrivalsOf(store, orgId)).map(({ receivedAtMs }) => receivedAtMs - noon)
+    expect(received).toEqual([5_000, 5_000, 5_500, 5_500, 9_000])
+  },
+  async 'after a clock that was more than an hour ahead, arrivals show their own time again'({
+    store,
+    another,
+    orgId,
+  }) {
+    const dayMs = 24 * 3_600_000
+    const times = [5_000, 400 * dayMs, 6_000, 5_500, 7_000]
+    for (const [n, afterMs] of times.entries())
+      await appendTo(n % 2 === 0 ? store : another, orgId, [`${n}`], noon + afterMs)
+    const received = (await arrivalsOf(another, orgId)).map(({ receivedAtMs }) => receivedAtMs - noon)
+    expect(received).toEqual([5_000, 400 * dayMs, 6_000, 6_000, 7_000])
+  },
   async 'a key is found and rejected on every node: at once where it was changed, within a second elsewhere'({
     store,
     another,

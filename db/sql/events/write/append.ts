@@ -1,7 +1,7 @@
 /** Adds a batch's events to the blocks that the next commit writes. */
 import type { AppendResult, EventBatch, EventRecord } from '../../../contract/store.ts'
 import { StoreError } from '../../../contract/errors.ts'
-import { eventTimeMs, internFields } from '../../../rules/event-record.ts'
+import { arrivalTimeMs, eventTimeMs, internFields } from '../../../rules/event-record.ts'
 import {
   type BlockContent,
   blockEventsMax,
@@ -56,6 +56,7 @@ export function appender(known: KnownIds): Appender {
       batch.events.forEach(requireWhole) // before anything is staged: a batch fails alone and completely
       const result: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
       const key = org.terms.code(extra.key, batch.keyId)
+      const receivedAtMs = arrivalTimeMs(batch.receivedAtMs, org.receivedMs)
       batch.events.forEach((event, index) => {
         const id = JSON.stringify(event.id)
         if (known.has(org, id)) {
@@ -70,12 +71,13 @@ export function appender(known: KnownIds): Appender {
         const content = openBlockFor(org, ++org.lastSeq, spares)
         stage(org.terms, content, event, id, sessionOf(org.terms, event.sessionId))
         const row = content.events - 1
-        content.columns[extra.at]![row] = eventTimeMs(event.occurredAtMs, batch.receivedAtMs)
-        content.columns[extra.received]![row] = batch.receivedAtMs
+        content.columns[extra.at]![row] = eventTimeMs(event.occurredAtMs, receivedAtMs)
+        content.columns[extra.received]![row] = receivedAtMs
         content.columns[extra.key]![row] = key
         known.add(org, org.lastSeq)
         result.accepted++
       })
+      if (result.accepted > 0) org.receivedMs = receivedAtMs
       return result
     },
     recycle(content) {

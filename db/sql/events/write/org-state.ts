@@ -3,12 +3,13 @@
  * tables.
  */
 import { StoreError } from '../../../contract/errors.ts'
-import { lastSeqOf, newestBlocks, type BlockSpan } from '../blocks/block-table.ts'
+import { lastSeqOf, newestBlocks, readColumns, type BlockSpan } from '../blocks/block-table.ts'
 import { countUnfolded } from '../rollups/fold.ts'
 import {
   type StagedBlock,
   columnCount,
   endsSegment,
+  extra,
   orgsMax,
   placeOf,
   segmentOf,
@@ -27,6 +28,7 @@ export const smallBlockEvents = 128
 export interface Staging {
   num: number
   lastSeq: number // of staged events
+  receivedMs: number // of the newest arrival; 0 when none is stored
   terms: Terms
   staged: StagedBlock[]
 }
@@ -80,6 +82,7 @@ export function openOrgs(db: Database, hashSeed: number): Orgs {
     return {
       num,
       lastSeq: storedSeq,
+      receivedMs: receivedOf(db, newest[0]),
       storedSeq,
       foldedSeq: folded,
       segments,
@@ -106,6 +109,12 @@ export function openOrgs(db: Database, hashSeed: number): Orgs {
     },
     forget: () => states.clear(),
   }
+}
+
+/** The arrival time of a block's last event. */
+function receivedOf(db: Database, block: BlockSpan | undefined): number {
+  const columns = block === undefined ? null : readColumns(db, block.place)
+  return columns?.value(extra.received, columns.rows - 1) ?? 0
 }
 
 /** The interned texts of an organization, in the writer's memory and in `event_term`. */
