@@ -135,8 +135,8 @@ export interface Pressure {
 
 export interface EventStore {
   /**
-   * Stores a batch and resolves when it is on disk (fsync). A known (orgId, id) counts as deduped, whichever node stored
-   * it; the first one stays.
+   * Stores a batch and resolves when it is on disk (fsync). A known (orgId, id) counts as deduped, whichever node
+   * stored it; the first one stays.
    *
    * Arrival numbers of an organization are dense from 1 and become visible in order: who sees n sees all below n. The
    * live stream, webhooks and alerts depend on it.

@@ -1,6 +1,13 @@
 /** A day of every job under a fast clock: each runs as often as scheduled, on time, and never overlaps itself. */
 import { expect, test } from 'bun:test'
+import type { JobLease } from '../../db/contract/nodes.ts'
+import { openTwoStores } from '../../tests/store/sqlite-nodes.ts'
 import { fastClock } from '../../tests/support/fast-clock.ts'
+import { tempDir } from '../../tests/support/temp-dir.ts'
+import { unending } from '../../tests/support/unending.ts'
+import { until } from '../../tests/support/until.ts'
+import { systemClock } from '../clock.ts'
+import { startLog } from '../log.ts'
 import { startJobs, type Job } from '../system/scheduler.ts'
 import { jobTable } from '../jobs.ts'
 import { silent } from '../../tests/support/silent-log.ts'
@@ -31,7 +38,7 @@ const timesADay: { [job: string]: number } = {
 /** The schedules of the real table. Its services are never called, because every run is replaced. */
 function realJobs(): { id: string; schedule: string }[] {
   const nothing = new Proxy({}, { get: () => () => undefined })
-  const crons = { dispatchCron: '* * * * *', backupCron: '17 3 * * *' }
+  const crons = { dispatchCron: '* * * * *', backupCron: '17 3 * * *', node: null }
   const parts = new Proxy(crons, {
     get: (given, name) => (name in given ? Reflect.get(given, name) : nothing),
   })
@@ -135,4 +142,65 @@ test('a clock set forward runs due jobs once; set back, no job waits for the rep
   await clock.run(hourMs)
   expect(times.hourly).toBe(2)
   await jobs.stop()
+})
+
+test('of two nodes one runs the jobs of the appliance, the other takes over, and both look after themselves', async () => {
+  using dir = tempDir('nodes')
+  const stores = await openTwoStores(dir.path)
+  const ran: string[] = []
+  const released = Promise.withResolvers<void>()
+  const log = startLog({ level: 'error', clock: systemClock })
+  const tables = stores.map((store, n) => {
+    const services = {
+      ...{ store, log, clock: systemClock, clockGuard: { hold: () => null } },
+      ...{
+        dispatchCron: '* * * * *',
+        backupCron: null,
+        retention: { days: null, bytes: null, auditDays: null },
+      },
+      node: { name: `node-${n}`, version: '1', role: 'all' },
+      disk: { check: async () => void ran.push(`disk ${n}`) },
+      recount: {
+        async run(_now: number, ending: AbortSignal, lease: JobLease) {
+          ran.push(`recount ${n}`)
+          await released.promise
+          ran.push(`lease ${lease.lease}${ending.aborted ? ' lost' : ''}`)
+        },
+      },
+      webhooks: {
+        async run(_now: number, alerts: (work: () => Promise<void>) => Promise<void>) {
+          ran.push(`dispatch ${n}`)
+          await alerts(async () => void ran.push(`alerts ${n}`))
+        },
+      },
+    }
+    const table = jobTable(services as unknown as Parameters<typeof jobTable>[0])
+    return (id: string) => table.find((job) => job.id === id)!.run(Date.now(), unending)
+  })
+  const [first, second] = tables as [(id: string) => Promise<void>, (id: string) => Promise<void>]
+  const done = () => ran.splice(0)
+
+  const running = first('rollup-recount')
+  await until(() => ran.length > 0)
+  await second('rollup-recount') // the first has it
+  released.resolve()
+  await running
+  expect(done()).toEqual(['recount 0', 'lease 1'])
+  await second('rollup-recount') // released, but for the same time of day
+  expect(done()).toEqual([])
+  await stores[0].jobs.claim({ job: 'rollup-recount', node: 'node-0', leaseMs: 1, now: Date.now() })
+  await Bun.sleep(10) // the first ended without a release
+  await second('rollup-recount')
+  expect(done()).toEqual(['recount 1', 'lease 3'])
+
+  await Promise.all([first('webhook-dispatch'), second('webhook-dispatch')])
+  expect(ran.filter((what) => what.startsWith('dispatch')).toSorted()).toEqual(['dispatch 0', 'dispatch 1'])
+  expect(done().filter((what) => what.startsWith('alerts')).length).toBe(1)
+  await Promise.all([first('disk-watch'), second('disk-watch')])
+  expect(done().toSorted()).toEqual(['disk 0', 'disk 1'])
+  await first('node-heartbeat')
+  await second('node-heartbeat')
+  expect((await stores[0].nodes.list()).map(({ name }) => name)).toEqual(['node-0', 'node-1'])
+  for (const store of stores) await store.close()
+  await log.close()
 })

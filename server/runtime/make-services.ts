@@ -29,6 +29,7 @@ import { makeErasures } from '../operations/retention/erasures.ts'
 import { makeRecount } from '../operations/retention/recount.ts'
 import { version } from '../system/version.ts'
 import { startWebhooks, type WebhookConfig } from '../webhooks/start.ts'
+import type { NewNode } from '../../db/contract/nodes.ts'
 import type { Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
@@ -71,6 +72,8 @@ export interface ServerOptions {
   /** The guard behind `clock`; without it no clock jump is detected. */
   clockGuard?: ClockGuard
   log: Log
+  /** This node of a database that several nodes share. Without it no other process uses the database. */
+  node?: NewNode
   assets?: Assets // set by tests
   /** False in tests that trigger webhook delivery themselves: only cron dispatches. */
   wakesWebhooks?: boolean
@@ -144,6 +147,8 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
 async function startRunning(options: ServerOptions) {
   const { config, store, clock, log, exhausted } = options
   const { dataDir, retention } = config
+  const node = options.node ?? null
+  if (node !== null) await store.nodes.register({ node, now: clock.now() })
   const clockGuard = options.clockGuard ?? startClockGuard({ time: testTime(clock), dataDir: null, log })
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(dataDir, config.diskFloorBytes, log)
@@ -182,6 +187,10 @@ async function startRunning(options: ServerOptions) {
     ...watches,
   }
   const crons = { dispatchCron: config.webhooks.cron, backupCron: config.backup.cron }
-  const jobs = startJobs(jobTable({ ...shared, ...crons, store, dataDir, log, retention }), clock, log)
+  const jobs = startJobs(
+    jobTable({ ...shared, ...crons, store, dataDir, log, retention, clock, node }),
+    clock,
+    log,
+  )
   return { ...shared, jobs, webhookOutcomes, rateLimits: makeRateLimits(config.rateLimits, clock) }
 }

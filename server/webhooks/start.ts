@@ -42,8 +42,11 @@ export interface Webhooks extends EndpointServices {
   version: string
   /** From now on new events and due deliveries wake the dispatcher. */
   startWake(): void
-  /** One run: sends, fans out new events, evaluates alert rules, starts probes. Running attempts outlive it. */
-  run(now: number): Promise<void>
+  /**
+   * One run: sends, fans out new events, evaluates alert rules, starts probes. Running attempts outlive it. `alerts`
+   * runs the part that one of several nodes does; default: this one.
+   */
+  run(now: number, alerts?: (work: () => Promise<void>) => Promise<void>): Promise<void>
   prune(now: number): Promise<void>
   /** Moves stored times with the clock, so that every wait keeps its length. */
   clockJumped(byMs: number): void
@@ -85,11 +88,10 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     resolve,
     sinkDir,
     version,
-    async run(now) {
+    async run(now, alerts = (work) => work()) {
       await dispatcher.dispatch(now)
       await fanOut.all(now)
-      await evaluate(now)
-      await startProbes(store, now)
+      await alerts(() => evaluate(now).then(() => startProbes(store, now)))
       await dispatcher.dispatch(now)
     },
     async prune(now) {

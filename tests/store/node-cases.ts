@@ -165,6 +165,15 @@ export const nodeCases: NodeCases = {
     await soon(async () => calls.includes(orgId))
     stop()
   },
+  async 'the first claim of a node leaves the leases of the others'({ store, another, orgId }) {
+    const delivery = makeDelivery(orgId, `held-${orgId}`, `held-${orgId}`)
+    await store.webhooks.schedule({ delivery, audit: makeAudit(orgId) })
+    const claim = (node: Store, leaseId: string) =>
+      node.webhooks.recordAndClaim({ now: 1_000, outcomes: [], released: [], claim: makeClaim(leaseId) })
+    expect((await claim(store, `held-${orgId}-1`)).map(({ delivery: { id } }) => id)).toEqual([delivery.id])
+    expect(await claim(another, `held-${orgId}-2`)).toEqual([])
+    await drain(store)
+  },
   async 'two claimers never get the same delivery'({ store, another, orgId }) {
     const ids = Array.from({ length: 60 }, (_, n) => `pair-${orgId}-${n}`)
     for (const [n, id] of ids.entries())
