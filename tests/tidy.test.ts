@@ -6,6 +6,7 @@ import { functionLength } from './tidy/function-length.ts'
 import { deadFiles, dependencyRules, type Manifest, missingDocuments } from './tidy/house-rules.ts'
 import { barrel, cycles, importRules } from './tidy/import-rules.ts'
 import { importsOf } from './tidy/imports.ts'
+import { engineWordsIn } from './tidy/engine-words.ts'
 import { deadExports } from './tidy/exports.ts'
 import { upwardImports } from './tidy/layers.ts'
 import { insideImports } from './tidy/modules.ts'
@@ -40,6 +41,7 @@ const findings: Finding[] = [
   ...insideImports(edges),
   ...slivers(sources, edges),
   ...sources.flatMap(words),
+  ...sources.flatMap(engineWordsIn),
   ...deadExports(sources, (path) => entries.includes(path) || path.startsWith('sdk/')),
   ...cycles(edges),
   ...deadFiles(sources, entries),
@@ -82,6 +84,7 @@ describe('the house', () => {
       'upward',
       'sliver',
       'words',
+      'engine-words',
       'dead-export',
       'cycle',
       'dead-file',

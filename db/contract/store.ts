@@ -228,7 +228,7 @@ export interface RejectedSample {
 
 export interface StoreHealth {
   schema: number
-  engine: string // for example "sqlite 3.54.1"
+  engine: string // its name and version
   bytes: number // of the database, its log included
   logBytes: number | null // of the log that is not in the database yet; null when the engine has none to watch
 }

@@ -8,6 +8,7 @@ import { inTransaction } from '../../db/sql/database.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
 import type { EventWriter } from '../../db/sql/events/engine.ts'
 import { compactEventReader } from '../../db/sql/events/reader.ts'
+import { idsInRuns } from '../../db/sql/events/dedupe/ids-in-runs.ts'
 import { readAtOnce, type ReaderAtOnce } from '../support/read-at-once.ts'
 import { compactEventWriter } from '../../db/sql/events/writer.ts'
 import { migrate, migrations } from '../../db/sqlite/migrations/migrations.ts'
@@ -61,7 +62,7 @@ function main(args: string[]): void {
   db.run('PRAGMA wal_checkpoint(TRUNCATE)')
   sizes(db, total)
   const readerDb = openReaderConnection(path)
-  reads(readAtOnce(compactEventReader(readerDb)), source, total, old)
+  reads(readAtOnce(compactEventReader(readerDb, idsInRuns(readerDb))), source, total, old)
   readerDb.close()
   db.close()
   const started = performance.now()

@@ -15,6 +15,7 @@ import { openReaderConnection, openWriterConnection } from '../../db/sqlite/file
 import type { EventWriter } from '../../db/sql/events/engine.ts'
 import { recounting, type Recounting } from '../../db/sql/events/rollups/recount.ts'
 import { compactEventReader } from '../../db/sql/events/reader.ts'
+import { idsInRuns } from '../../db/sql/events/dedupe/ids-in-runs.ts'
 import { readAtOnce, type ReaderAtOnce } from '../support/read-at-once.ts'
 import { verifyInSlices, type SliceSizes } from '../../db/sql/events/verify/verify.ts'
 import { compactEventWriter, type EventWriterOptions } from '../../db/sql/events/writer.ts'
@@ -174,7 +175,8 @@ export function engine(options: EventWriterOptions = {}) {
   let db = create(path)
   let writer = compactEventWriter(db, options)
   const readerDb = openReaderConnection(path)
-  const readerOn = (one: SqliteDatabase) => readAtOnce(compactEventReader(one, options.fingerprintBits))
+  const readerOn = (one: SqliteDatabase) =>
+    readAtOnce(compactEventReader(one, idsInRuns(one, options.fingerprintBits)))
   const reader = readerOn(readerDb)
   function alone<T>(work: () => T): T {
     const result = inTransaction(db, work)
@@ -217,7 +219,7 @@ export function engine(options: EventWriterOptions = {}) {
     recountInSlices: (hourStartMs: number, blocksMax: number, between: (slice: number) => void) =>
       recountSlices(readerDb, recounting(hourStartMs, blocksMax), between),
     verifyInSlices: (sizes: SliceSizes, between: () => void) =>
-      verifySlices(verifyInSlices(readerDb, options.fingerprintBits ?? 53, sizes), between),
+      verifySlices(verifyInSlices(readerDb, idsInRuns(readerDb, options.fingerprintBits), sizes), between),
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),
     /** Runs `look` on a copy of the database after `sql`. */

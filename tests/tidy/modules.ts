@@ -14,7 +14,7 @@ const modules: Record<string, string[]> = {
   'db/sqlite/backup': ['admin.ts', 'file-verbs.ts'],
   'db/sql/events': ['engine.ts', 'reader.ts', 'writer.ts'],
   'db/sql/events/blocks': ['block-table.ts', 'block.ts', 'fields.ts', 'number-columns.ts', 'texts.ts'],
-  'db/sql/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-run.ts'],
+  'db/sql/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-run.ts', 'ids-in-runs.ts'],
   'db/sql/events/delete': ['delete.ts', 'expire.ts'],
   'db/sql/events/index': ['filter-codes.ts', 'posting.ts', 'seal.ts'],
   'db/sql/events/read': [
@@ -34,8 +34,8 @@ const modules: Record<string, string[]> = {
     'walk.ts',
   ],
   'db/sql/events/rollups': ['counts.ts', 'fold.ts', 'hours.ts', 'range.ts', 'recount.ts', 'sketches.ts'],
-  'db/sql/events/verify': ['verify.ts'],
-  'db/sql/events/write': ['append.ts', 'org-state.ts'],
+  'db/sql/events/verify': ['blocks.ts', 'indexes.ts', 'verify.ts'],
+  'db/sql/events/write': ['append.ts', 'merge.ts', 'org-state.ts'],
   'db/sqlite/file': [
     'connection.ts',
     'failure.ts',

@@ -4,6 +4,7 @@ import { functionLength } from './function-length.ts'
 import { deadFiles, dependencyRules, missingDocuments } from './house-rules.ts'
 import { barrel, cycles, importRules } from './import-rules.ts'
 import { importsOf } from './imports.ts'
+import { engineWordsIn } from './engine-words.ts'
 import { deadExports } from './exports.ts'
 import { upwardImports } from './layers.ts'
 import { insideImports } from './modules.ts'
@@ -299,6 +300,24 @@ test('dead-export: functions and values that no other file imports', () => {
 test('words: what the glossary avoids, in texts that people read', () => {
   expect(rulesOf(words(source('web/a.ts', "const a = 'Rules that speak of it'")))).toEqual(['words'])
   expect(words(source('web/a.ts', "const a = 'Alert rules of this organization' // told"))).toEqual([])
+})
+
+test('engine-words: names, file names and texts of one engine, outside of its folder', () => {
+  const found = (path: string, text = '') => engineWordsIn(source(path, text)).map(({ message }) => message)
+  for (const [text, word] of [
+    ['/** Keys in SQLite. */', 'SQLite'],
+    ['const path = `${folder}/sightglass.db-wal`', 'sightglass.db-wal'],
+    ['const { walBytes } = checkup', 'walBytes'],
+    ['limitWal(db)', 'limitWal'],
+    ["db.run('PRAGMA optimize')", 'PRAGMA'],
+    ['openPostgresStore(url)', 'openPostgresStore'],
+    ["'SELECT pg_advisory_lock(1)'", 'pg_advisory_lock'],
+  ] as const)
+    expect(found('server/a.ts', text)).toEqual([`"${word}" is a word of one engine`])
+  expect(found('db/sql/sqlite-page.ts')).toEqual(['"sqlite-page" is a word of one engine'])
+  expect(found('server/a.ts', 'const wallMs = walls + walk + sightglass.dbs')).toEqual([])
+  for (const path of ['db/sqlite/a.ts', 'db/postgres/a.ts', 'server/a.test.ts', 'server/guide/operations.md'])
+    expect(found(path, 'SQLite')).toEqual([])
 })
 
 test('module: other folders import the entries of a folder, and every entry is used', () => {

@@ -46,6 +46,8 @@ import type {
   FilteredCountsQuery,
 } from '../../contract/store.ts'
 import type { Sliced } from '../threads/slices.ts'
+import type { EraseMark } from './dedupe/fingerprints.ts'
+import type { Check, Report } from './verify/blocks.ts'
 
 /** One per writer. The writer opens and ends the transactions and tells the engine how each ended. */
 export interface EventWriter {
@@ -73,6 +75,31 @@ export interface EventWriter {
   idle(): void
   /** The last call, outside any transaction. */
   close(): void
+}
+
+/** How an engine finds an event by its id, on one connection. */
+export interface EventIds {
+  find(org: number, id: string): StoredEvent | null
+  /** Checks that every id of a stored event is found. */
+  verify(org: number, report: Report): Check
+}
+
+/** What the deleting verbs tell the engine about ids, each inside its transaction. */
+export interface DeletedIds {
+  /** Returns what replaces an erased id, by which a resend is still known. */
+  mark: EraseMark
+  /** The ids may be sent again. */
+  removed(org: number, ids: readonly string[]): void
+  /** The block at `place` expires. Called before it is deleted. */
+  expires(org: number, place: number): void
+  /** Everything before an arrival has expired. */
+  expired(org: number, firstKept: number): void
+  /** Everything of the organization was deleted. */
+  emptied(org: number): void
+  /** Blocks have changed. */
+  forget(): void
+  committed(): void
+  undone(): void
 }
 
 /** One per reader's connection. Long queries run in slices, in one snapshot except for `recount`. */

@@ -2,14 +2,13 @@
 import type { Database } from '../database.ts'
 import type { EventPageQuery, RollupRepair, StoredEvent, TrustReached } from '../../contract/store.ts'
 import type { SessionStory } from '../../contract/sessions.ts'
-import type { EventReader } from './engine.ts'
+import type { EventIds, EventReader } from './engine.ts'
 import { readAgents, readBreakdown, readClassVendor } from './read/breakdown.ts'
 import { cacheSketches, readDistinct, readDurations } from './read/sketches.ts'
-import { cacheIds, findById } from './read/by-id.ts'
 import { countEvents, readTail } from './read/arrivals.ts'
 import { cutoffForBytes, eventBytes, firstHour } from './delete/expire.ts'
 import { filterClauses, keyCodes } from './index/filter-codes.ts'
-import { fingerprints, readSeed } from './dedupe/fingerprints.ts'
+import { readSeed } from './dedupe/fingerprints.ts'
 import { cacheColumns, storedLastSeq } from './blocks/block-table.ts'
 import { cacheHours } from './rollups/hours.ts'
 import { cacheMatches } from './read/walk.ts'
@@ -28,11 +27,10 @@ import { verifyEvents } from './verify/verify.ts'
 const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: false }
 
 /** `sharedWith` is another connection of the same thread, whose caches of blocks this one shares. */
-export function compactEventReader(db: Database, fingerprintBits = 53, sharedWith = db): EventReader {
+export function compactEventReader(db: Database, ids: EventIds, sharedWith = db): EventReader {
   const seed = readSeed(db)
-  const print = fingerprints(seed.ids, fingerprintBits)
   // Blocks and sealed indexes are the same in every snapshot; counts differ.
-  for (const keep of [cacheColumns, cacheIds, cacheMatches]) keep(db, sharedWith)
+  for (const keep of [cacheColumns, cacheMatches]) keep(db, sharedWith)
   if (sharedWith === db) for (const keep of [cacheHours, cacheSketches]) keep(db)
   const { inSlices, read } = snapshots(db)
   const except = (org: number, { exceptKeys = [] }: { exceptKeys?: string[] }) =>
@@ -54,7 +52,7 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
         const log = { db, org, hashSeed: seed.values }
         return readStory(log, { ...query, ceilingSeq: query.ceilingSeq ?? storedLastSeq(db, org) })
       }),
-    byId: ({ orgId, id }) => read<StoredEvent | null>(orgId, null, (org) => findById(db, org, print, id)),
+    byId: ({ orgId, id }) => read<StoredEvent | null>(orgId, null, (org) => ids.find(org, id)),
     count: (query) =>
       inSlices(query.orgId, { count: 0, lastSeq: query.ceilingSeq }, (org) =>
         countEvents(db, org, filterClauses(db, org, seed.values, query.filter), query, except(org, query)),
@@ -90,7 +88,7 @@ export function compactEventReader(db: Database, fingerprintBits = 53, sharedWit
     cutoff: ({ orgId, bytesMax }) =>
       inSlices<number | null>(orgId, null, (org) => cutoffForBytes(db, org, bytesMax)),
     firstHour: (orgId) => inSlices<number | null>(orgId, null, (org) => firstHour(db, org)),
-    verify: () => verifyEvents(db, fingerprintBits),
+    verify: () => verifyEvents(db, ids),
     overview: (orgId) => inSlices(orgId, { total: 0, byType: {} }, (org) => readOverview(db, org)),
   }
 }

@@ -1,30 +1,17 @@
 /** The writing half of the event engine: stages batches, writes and merges blocks at commit, does due maintenance. */
 import { StoreError } from '../../contract/errors.ts'
 import { appender, type Appender } from './write/append.ts'
-import {
-  type BlockSpan,
-  deleteBlock,
-  readWholeBlock,
-  writeBlock,
-  zonesBetween,
-} from './blocks/block-table.ts'
+import { type BlockSpan, writeBlock, zonesBetween } from './blocks/block-table.ts'
 import { dropRollups, type StepBounds } from './delete/expire.ts'
 import { dedupe, knownIds, type Dedupe } from './dedupe/dedupe.ts'
+import { deletedFromRuns } from './dedupe/ids-in-runs.ts'
 import { eraseMarks, fingerprintOf, fingerprints, readSeed, storedIds } from './dedupe/fingerprints.ts'
 import { filterBackfill, sealer, type Sealer } from './index/seal.ts'
 import { fold, isFoldDue } from './rollups/fold.ts'
 import { openIds } from './blocks/texts.ts'
-import { openOrgs, smallBlockEvents, type OrgState } from './write/org-state.ts'
-import {
-  blockEventsMax,
-  columnCount,
-  endsSegment,
-  placeOf,
-  seqMax,
-  seqOf,
-  unpackBlock,
-  type BlockContent,
-} from './blocks/block.ts'
+import { mergeFirst, smallBlockEvents, smallBlocksMax } from './write/merge.ts'
+import { openOrgs, type OrgState } from './write/org-state.ts'
+import { blockEventsMax, endsSegment, placeOf, seqMax, seqOf } from './blocks/block.ts'
 import { repairRollups } from './rollups/recount.ts'
 import { deletions } from './delete/delete.ts'
 import { inTransaction, type Database } from '../database.ts'
@@ -54,7 +41,8 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const appends = appender(knownIds(known, print, ids.has))
   let touched = new Set<OrgState>()
   let commits = 0
-  const deletes = deletions(db, { orgs, ids, seal, known, mark, hashSeed: seed.values }, options.deleteStep)
+  const deleted = deletedFromRuns(db, known, ids, mark)
+  const deletes = deletions(db, { orgs, ids: deleted, seal, hashSeed: seed.values }, options.deleteStep)
   loadIds(db, known, print)
 
   function readAnew(): void {
@@ -154,57 +142,17 @@ function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) =
   })
 }
 
-/** Small blocks that may wait; a page over them opens each one. */
-const smallBlocksMax = 64
-
 /** Records a block that was just written and merges blocks when it pays. Returns whether any block changed. */
 function mergeAfter(db: Database, org: OrgState, written: BlockSpan): boolean {
   const isSmall = written.events < smallBlockEvents
   let merged = false
   if (isSmall) org.small.push(written)
   if (!isSmall || endsSegment(seqOf(written.place) + written.events - 1)) {
-    while (org.small.length > 1) merged = mergeFirst(db, org) || merged
+    while (org.small.length > 1) merged = mergeFirst(db, org.small) || merged
     org.small = []
   }
   const events = org.small.reduce((sum, block) => sum + block.events, 0)
-  if (events >= blockEventsMax || org.small.length >= smallBlocksMax) merged = mergeFirst(db, org) || merged
+  if (events >= blockEventsMax || org.small.length >= smallBlocksMax)
+    merged = mergeFirst(db, org.small) || merged
   return merged
-}
-
-/** Merges as many blocks as fit into one, at least two. */
-function mergeFirst(db: Database, org: OrgState): boolean {
-  let count = 0
-  let events = 0
-  while (count < org.small.length && events + org.small[count]!.events <= blockEventsMax) {
-    events += org.small[count++]!.events
-  }
-  const blocks = org.small.splice(0, count)
-  const place = blocks[0]!.place
-  const content = concat(blocks.map((block) => wholeBlock(db, block.place)))
-  for (const block of blocks.slice(1)) deleteBlock(db, block.place)
-  writeBlock(db, place, content)
-  if (content.events < smallBlockEvents) org.small.unshift({ place, events: content.events })
-  return true
-}
-
-function wholeBlock(db: Database, place: number): BlockContent {
-  const whole = readWholeBlock(db, place)
-  if (whole === null) throw new Error(`block ${place} is missing`)
-  return unpackBlock(whole)
-}
-
-function concat(blocks: BlockContent[]): BlockContent {
-  const events = blocks.reduce((sum, block) => sum + block.events, 0)
-  const columns = Array.from({ length: columnCount }, () => new Float64Array(events))
-  const all: BlockContent = { events, columns, ids: [], texts: [], sessions: [], spilled: [] }
-  let row = 0
-  for (const block of blocks) {
-    block.columns.forEach((column, index) => columns[index]!.set(column.subarray(0, block.events), row))
-    all.ids.push(...block.ids)
-    all.texts.push(...block.texts)
-    all.sessions.push(...block.sessions)
-    for (const [at, member, text] of block.spilled) all.spilled.push([at + row, member, text])
-    row += block.events
-  }
-  return all
 }

@@ -1,4 +1,4 @@
-/** Accounts and memberships in SQLite. An organization always has an owner, and the appliance an operator. */
+/** Accounts and memberships. An organization always has an owner, and the appliance an operator. */
 import { and, count, eq, gt, ne } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'

@@ -1,4 +1,4 @@
-/** One-time links and invitations in SQLite. Only hashes of their tokens are stored. */
+/** One-time links and invitations. Only hashes of their tokens are stored. */
 import { applianceOrgId } from '../../contract/audit.ts'
 import { and, eq, gt, isNull, lte } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'

@@ -1,4 +1,4 @@
-/** API keys in SQLite. Only their hashes are stored. */
+/** API keys. Only their hashes are stored. */
 import { and, eq, isNull } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import type { ApiKey, KeyKind, KeyStore } from '../../contract/store.ts'

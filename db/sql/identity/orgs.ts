@@ -1,4 +1,4 @@
-/** Organizations in SQLite, from creation to deletion after the grace period, with their sites and saved views. */
+/** Organizations, from creation to deletion after the grace period, with their sites and saved views. */
 import { and, count, eq, ne, or } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { columnsOf } from '../database.ts'
@@ -187,7 +187,7 @@ export function changeSite({ db }: WriteContext, command: Parameters<SiteStore['
   appendAudit(db, command.audit)
 }
 
-/** Saved views in SQLite: named filters that the members of an organization share. */
+/** Saved views: named filters that the members of an organization share. */
 export function listViews({ orm }: ReadContext, orgId: string): SavedView[] {
   return orm.select().from(savedView).where(eq(savedView.orgId, orgId)).orderBy(savedView.name).all()
 }

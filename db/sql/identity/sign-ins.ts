@@ -1,4 +1,4 @@
-/** Dashboard sign-ins and second factors in SQLite. */
+/** Dashboard sign-ins and second factors. */
 import { and, count, desc, eq, gt, lt, lte, ne, or } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'
@@ -207,7 +207,7 @@ export function pruneSignIns(
     .all().length
 }
 
-/** Second factors in SQLite: an encrypted seed, the last step used, and hashes of the recovery codes. */
+/** Second factors: an encrypted seed, the last step used, and hashes of the recovery codes. */
 type Orm = WriteContext['orm']
 type Command<K extends 'set' | 'setRecovery' | 'remove'> = Parameters<SecondFactorStore[K]>[0]
 

@@ -1,4 +1,4 @@
-/** Pushed tools and site memory in SQLite: a row per object that refers to its newest version, and compressed texts. */
+/** Pushed tools and site memory: a row per object that refers to its newest version, and compressed texts. */
 import { StoreError } from '../../contract/errors.ts'
 import type { Database } from '../database.ts'
 import type {

@@ -1,4 +1,4 @@
-/** Webhook deliveries in SQLite: scheduling, lists, replay, pruning. */
+/** Webhook deliveries: scheduling, lists, replay, pruning. */
 import { and, asc, desc, eq, lt, sql } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import type {

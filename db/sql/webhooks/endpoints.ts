@@ -1,4 +1,4 @@
-/** Webhook endpoints and signing secrets in SQLite, and the transaction that advances an endpoint's position. */
+/** Webhook endpoints and signing secrets, and the transaction that advances an endpoint's position. */
 import { and, eq, ne } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'

@@ -1,4 +1,4 @@
-/** Alert rules and incidents in SQLite. An incident and its message are one transaction. */
+/** Alert rules and incidents. An incident and its message are one transaction. */
 import { and, desc, eq, isNotNull, isNull } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import type { Incident, IncidentQuery, Rule, WebhookStore } from '../../contract/webhooks.ts'

@@ -10,6 +10,7 @@ import type { ReadContext } from '../../sql/threads/contexts.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
 import { migrations, requireKnownSchema, schemaVersion } from '../migrations/migrations.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
+import { idsInRuns } from '../../sql/events/dedupe/ids-in-runs.ts'
 import { giveWay, serve } from '../../sql/threads/port.ts'
 import { readSlots, type ReadSlots } from '../../sql/threads/read-slots.ts'
 import { ormOn } from '../../sql/database.ts'
@@ -81,7 +82,7 @@ function openContext(
   try {
     if (first === undefined) requireKnownSchema(db, migrations)
     else db.run(`PRAGMA cache_size = -${spareCacheKib}`)
-    const events = compactEventReader(db, undefined, first?.db)
+    const events = compactEventReader(db, idsInRuns(db, undefined, first?.db), first?.db)
     return { db, orm: ormOn(db), events, folder, health: () => healthOf(db, folder) }
   } catch (error) {
     db.close()

@@ -49,7 +49,7 @@ export const erase: Noun = {
             `${counted(samples, 'sample')} of rejected requests.`,
           ...(logEmptied === true
             ? []
-            : ['The write-ahead log still holds copies; a running server truncates it within a minute.']),
+            : ['Files of the database still hold copies; a running server removes them within a minute.']),
           'Out of reach:',
           ...(Array.isArray(beyond) ? beyond : []).map((each) => `  ${String(each)}`),
         ].join('\n'),

@@ -2,8 +2,8 @@
  * The format of a backup file: the database, a manifest as JSON, then a footer of 48 bytes: the manifest's SHA-256,
  * its length (8 bytes, big-endian) and the letters SGLSBK01.
  *
- * SQLite reads only the pages its header declares, so any SQLite tool can open an unencrypted backup. Encrypted backups
- * contain the key files of the data folder; plain backups name the key they need.
+ * An unencrypted backup is also a database, because its header declares how much of the file belongs to it. Encrypted
+ * backups contain the key files of the data folder; plain backups name the key they need.
  */
 import { createHash } from 'node:crypto'
 import { open, type FileHandle } from 'node:fs/promises'

@@ -34,7 +34,7 @@ export async function watchDisk(dataDir: string, floorBytes: number, log: Log): 
 }
 
 /**
- * Measures how long the disk takes to sync a small write, with an unlinked file. SQLite writes and syncs in one COMMIT,
+ * Measures how long the disk takes to sync a small write, with an unlinked file. A commit writes and syncs at once,
  * so this distinguishes a slow disk from a large commit.
  */
 export interface FsyncProbe {

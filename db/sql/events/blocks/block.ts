@@ -117,7 +117,7 @@ export function packBlock(block: BlockContent): PackedBlock {
   }
 }
 
-/** Checks damage that still inflates: SQLite does not checksum its pages, and these frames have no checksum. */
+/** Checks damage that still inflates: not every engine has checksums of its pages, and these frames have none. */
 export function blockChecksum({
   columns,
   ids,

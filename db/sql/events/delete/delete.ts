@@ -1,7 +1,7 @@
 /** The writer's deleting verbs: what they delete, and what each removes from the writer's memory. */
 import { StoreError } from '../../../contract/errors.ts'
 import { blankRows, eraseEvents, matchingRows } from './erase.ts'
-import { dropUnusedRuns, expireBlocks, type StepBounds } from './expire.ts'
+import { expireBlocks, type StepBounds } from './expire.ts'
 import { filterClauses } from '../index/filter-codes.ts'
 import { fold, takeFromRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../rollups/hours.ts'
@@ -9,9 +9,7 @@ import { member } from '../blocks/fields.ts'
 import { rollupCounts } from '../rollups/counts.ts'
 import { placeOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
-import type { EventWriter } from '../engine.ts'
-import type { Dedupe } from '../dedupe/dedupe.ts'
-import type { EraseMark, StoredIds } from '../dedupe/fingerprints.ts'
+import type { DeletedIds, EventWriter } from '../engine.ts'
 import type { OrgState, Orgs } from '../write/org-state.ts'
 import type { Sealer } from '../index/seal.ts'
 
@@ -30,21 +28,17 @@ export interface TakeAway extends Pick<
 
 interface Memory {
   orgs: Orgs
-  ids: StoredIds
-  seal: Sealer
-  known: Dedupe
-  mark: EraseMark
+  ids: DeletedIds
+  seal: Pick<Sealer, 'forget'>
   hashSeed: number
 }
 
 /** These verbs run in their own transaction, between groups, so nothing is staged. */
 export function deletions(
   db: Database,
-  { orgs, ids, seal, known, mark, hashSeed }: Memory,
+  { orgs, ids, seal, hashSeed }: Memory,
   bounds = stepBounds,
 ): TakeAway {
-  let runs: number[] = [] // deleted by the open transaction
-
   /** So that only rollup rows change, and no count in memory. */
   function folded(orgId: string): OrgState {
     const org = orgs.of(orgId)
@@ -60,7 +54,7 @@ export function deletions(
 
   return {
     removeSite(orgId, siteId) {
-      const removed = removeSiteEvents(db, folded(orgId), siteId)
+      const removed = removeSiteEvents(db, folded(orgId), siteId, ids)
       forget()
       return removed
     },
@@ -70,33 +64,29 @@ export function deletions(
       const clauses = filterClauses(db, org.num, hashSeed, { sessionIds, subjects })
       if (clauses.length === 0) throw new StoreError('internal', 'an erasure names no session and no subject')
       const blocksMax = Math.ceil(bounds.blocksMax / erasedBlockCosts)
-      const erased = eraseEvents(db, org, { ...bounds, clauses, after, until, blocksMax }, mark)
+      const erased = eraseEvents(db, org, { ...bounds, clauses, after, until, blocksMax }, ids.mark)
       if (erased.events > 0) ids.forget() // blocks keep their keys, so memory stays valid
       return erased
     },
     removeOrg(orgId) {
-      runs = removeOrgEvents(db, orgs.of(orgId))
+      const org = orgs.of(orgId)
+      removeOrgEvents(db, org)
+      ids.emptied(org.num)
       forget()
     },
     expire({ orgId, ...limit }, tight) {
       const org = folded(orgId)
-      const expired = expireBlocks(db, org, limit, tight ? { ...bounds, blocksMax: 1 } : bounds)
-      runs = expired.runs
+      const expired = expireBlocks(db, org, limit, tight ? { ...bounds, blocksMax: 1 } : bounds, ids)
       if (expired.events > 0) forget()
       return { events: expired.events, done: expired.done }
     },
-    committed() {
-      if (runs.length > 0) known.drop(runs)
-      runs = []
-    },
-    undone() {
-      runs = []
-    },
+    committed: ids.committed,
+    undone: ids.undone,
   }
 }
 
 /** The organization's rollups must be folded. */
-function removeSiteEvents(db: Database, org: OrgState, siteId: string): number {
+function removeSiteEvents(db: Database, org: OrgState, siteId: string, ids: DeletedIds): number {
   const term = db
     .query<{ code: number }, [number, number, string]>(
       'SELECT code FROM event_term WHERE org = ? AND member = ? AND text = ?',
@@ -111,7 +101,7 @@ function removeSiteEvents(db: Database, org: OrgState, siteId: string): number {
   }
   let removed = 0
   for (const found of matchingRows(db, org.num, [ofSite])) {
-    blankRows(db, found, gone, null)
+    ids.removed(org.num, blankRows(db, found, gone, null))
     removed += found.rows.length
   }
   takeFromRollups(db, org.num, gone)
@@ -137,13 +127,12 @@ const tables = [
   'event_posting_rest',
   'event_posting_filter',
   'event_type_total',
-  'event_id_run',
   'rollup_metric',
   'rollup_value',
 ] as const
 
-/** Inside a transaction. Returns the id runs that no organization needs. */
-function removeOrgEvents(db: Database, org: OrgState): number[] {
+/** Inside a transaction. */
+function removeOrgEvents(db: Database, org: OrgState): void {
   for (const table of ['event_block', 'event_body']) {
     db.query(`DELETE FROM ${table} WHERE place >= ? AND place < ?`).run(
       placeOf(org.num, 0),
@@ -153,5 +142,4 @@ function removeOrgEvents(db: Database, org: OrgState): number[] {
   for (const table of tables) db.query(`DELETE FROM ${table} WHERE org = ?`).run(org.num)
   noteRewrite(db, org.num)
   db.query('UPDATE event_org SET last_seq = ?1, folded_seq = ?1 WHERE num = ?2').run(org.storedSeq, org.num)
-  return dropUnusedRuns(db)
 }

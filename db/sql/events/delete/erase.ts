@@ -78,18 +78,19 @@ export function* matchingRows(
 
 /**
  * Adds these rows to `gone`: the rollups must have counted them. `idOf` returns what replaces an id. With null nothing
- * does, and a block without events is deleted.
+ * does, and a block without events is deleted. Returns the replaced ids.
  */
 export function blankRows(
   db: Database,
   { zone: { place }, rows }: Rows,
   gone: RollupCounts,
   idOf: ((id: string) => string) | null,
-): void {
+): string[] {
   const whole = readWholeBlock(db, place)
   if (whole === null) throw new Error(`block ${place} is missing`)
   const content = unpackBlock(whole)
   const columns = openBlock(whole.columns)
+  const ids = rows.map((row) => content.ids[row]!)
   for (const row of rows) {
     gone.add(columns, row, row + 1)
     content.ids[row] = idOf === null ? removedId : idOf(content.ids[row]!)
@@ -100,6 +101,7 @@ export function blankRows(
   if (idOf === null && types.every((type) => type === 0) && !content.ids.some((id) => id.startsWith('#'))) {
     deleteBlock(db, place)
   } else writeBlock(db, place, content)
+  return ids
 }
 
 function blank(content: BlockContent, row: number): void {

@@ -2,11 +2,11 @@
 import { deleteBlock, readColumns } from '../blocks/block-table.ts'
 import { extra, placeOf, segmentEvents, seqOf } from '../blocks/block.ts'
 import { countUnfolded, expireInRollups } from '../rollups/fold.ts'
-import { chunksPerRun } from '../dedupe/id-run.ts'
 import { noteRewrite } from '../rollups/hours.ts'
 import { hourMs, rollupCounts } from '../rollups/counts.ts'
 import type { Database } from '../../database.ts'
 import type { ExpireCommand } from '../../../contract/event-counts.ts'
+import type { DeletedIds } from '../engine.ts'
 import type { OrgState } from '../write/org-state.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
@@ -15,15 +15,12 @@ import { isSliceOver, type Sliced } from '../../threads/slices.ts'
  * A block expires when all its events arrived before the given time, so an event may outlast it by the time a block
  * takes to fill. Blocks expire in arrival order: one that follows a younger block stays, whatever its time. A time in
  * the future comes from a wrong clock; such a block expires with the next one whose time is plausible. Segment indexes
- * expire with their blocks, and id runs when no organization needs them: an id older than retention is new again,
- * because the block that would confirm it is deleted.
+ * expire with their blocks, and an id older than retention is new again.
  */
 export interface Expired {
   events: number
   /** Whether nothing that old remains. */
   done: boolean
-  /** Id runs that no organization needs. */
-  runs: number[]
 }
 
 export type ExpireLimit = Pick<ExpireCommand, 'receivedBeforeMs' | 'beforeSeq' | 'receivedUntilMs'>
@@ -41,6 +38,7 @@ export function expireBlocks(
   org: OrgState,
   limit: ExpireLimit,
   { blocksMax, rollupRowsMax }: StepBounds,
+  ids: DeletedIds,
 ): Expired {
   const counts = rollupCounts()
   const laterAge = ageAfter(db, org, limit)
@@ -61,16 +59,17 @@ export function expireBlocks(
     const before = counts.events()
     counts.add(block, 0, block.rows)
     events += counts.events() - before
+    ids.expires(org.num, place)
     deleteBlock(db, place)
     expired++
   }
-  if (expired === 0) return { events: 0, done, runs: [] }
+  if (expired === 0) return { events: 0, done }
   expireInRollups(db, org.num, counts)
   noteRewrite(db, org.num) // no row has another sum, but the blocks that show which hours folds changed are deleted
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   dropSegments(db, org, firstKept)
-  dropSpans(db, org.num, firstKept)
-  return { events, done, runs: dropUnusedRuns(db) }
+  ids.expired(org.num, firstKept)
+  return { events, done }
 }
 
 type Age = 'old' | 'young' | 'unknown'
@@ -144,29 +143,6 @@ function dropSegments(db: Database, org: OrgState, firstKept: number): void {
   db.query('DELETE FROM event_posting_rest WHERE org = ? AND segment < ?').run(org.num, firstSegment)
   db.query('DELETE FROM event_posting_filter WHERE org = ? AND segment < ?').run(org.num, firstSegment)
   db.query('DELETE FROM event_segment WHERE org = ? AND segment < ?').run(org.num, firstSegment)
-}
-
-/** The newest run stays, so that its number is not used again while memory refers to it. */
-function dropSpans(db: Database, org: number, firstKept: number): void {
-  db.query(
-    'DELETE FROM event_id_run WHERE org = ? AND last_seq < ? AND run < (SELECT max(run) FROM event_id_run)',
-  ).run(org, firstKept)
-}
-
-/** Deletes the chunks and filters of runs that no organization needs, and returns the runs. */
-export function dropUnusedRuns(db: Database): number[] {
-  const gone = db
-    .query<{ run: number }, []>(
-      `SELECT run FROM event_id_filter WHERE run NOT IN (SELECT run FROM event_id_run)
-       AND run < (SELECT max(run) FROM event_id_filter)`,
-    )
-    .all()
-  for (const { run } of gone) {
-    const first = run * chunksPerRun
-    db.query('DELETE FROM event_id_chunk WHERE chunk >= ? AND chunk < ?').run(first, first + chunksPerRun)
-    db.query('DELETE FROM event_id_filter WHERE run = ?').run(run)
-  }
-  return gone.map(({ run }) => run)
 }
 
 /** Rollup rows per step, of hours and of values each: 20 to 90 ms. */

@@ -9,7 +9,7 @@ import type { Database } from '../../database.ts'
  * (ascending), count * u32 end, then the lists; end counts from the first list's start.
  */
 const ownRowMin = 256
-const restBytesMax = 1_900 // per shared row: what SQLite stores without an overflow page
+const restBytesMax = 1_900 // per shared row: what the engines store within a page
 
 /** Writes the index of one field. `codes[position]` is its code, of `events` positions. */
 export function writePostings(

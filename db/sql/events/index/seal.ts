@@ -11,8 +11,8 @@ import { codesInSegment, filteredFields, writeFilter, writePostings } from './po
  * A segment's row is written last, in the transaction that raises event_org.segments. Readers use the index of a
  * segment only when both exist. Work that a crash interrupted is repeated and writes the same rows.
  */
-interface Sealing {
-  org: OrgState
+interface Sealing<Org> {
+  org: Org
   segment: number
   zones: Zone[]
   columns: Uint32Array[] // codes of the indexed fields, by position in the segment
@@ -27,26 +27,29 @@ const indexed = members.flatMap(({ filter, number }) => (filter === null ? [] : 
 const readSteps = 8
 const stepsPerSegment = readSteps + indexed.length + 2
 
-export interface Sealer {
+/** What sealing needs to know of an organization, and changes. */
+type Sealable = Pick<OrgState, 'num' | 'storedSeq' | 'segments'>
+
+export interface Sealer<Org extends Sealable = OrgState> {
   /** Inside the transaction that stores `events` new ones of the organization. */
-  step(org: OrgState, events: number): void
-  isDue(org: OrgState): boolean
+  step(org: Org, events: number): void
+  isDue(org: Org): boolean
   /** Does all due work. */
-  finish(org: OrgState): void
+  finish(org: Org): void
   /** The organization whose segment is half built. */
-  current(): OrgState | null
+  current(): Org | null
   forget(): void
 }
 
-export function sealer(db: Database): Sealer {
-  let sealing: Sealing | null = null
+export function sealer<Org extends Sealable = OrgState>(db: Database): Sealer<Org> {
+  let sealing: Sealing<Org> | null = null
 
-  function isDue(org: OrgState): boolean {
+  function isDue(org: Org): boolean {
     return segmentOf(org.storedSeq + 1) > org.segments
   }
 
   /** Whether any work was due. */
-  function once(org: OrgState): boolean {
+  function once(org: Org): boolean {
     if (sealing === null) {
       if (!isDue(org)) return false
       sealing = begin(db, org)
@@ -79,7 +82,7 @@ export function sealer(db: Database): Sealer {
   }
 }
 
-function begin(db: Database, org: OrgState): Sealing {
+function begin<Org extends Sealable>(db: Database, org: Org): Sealing<Org> {
   const segment = org.segments
   const first = segment * segmentEvents
   const zones = zonesBetween(db, org.num, first, first + segmentEvents)
@@ -87,7 +90,7 @@ function begin(db: Database, org: OrgState): Sealing {
   return { org, segment, zones, columns, nextZone: 0, nextMember: 0 }
 }
 
-function readZones(db: Database, sealing: Sealing): void {
+function readZones(db: Database, sealing: Sealing<Sealable>): void {
   const { segment, zones, columns, nextZone } = sealing
   sealing.nextZone += Math.ceil(zones.length / readSteps)
   for (const { place, events } of zones.slice(nextZone, sealing.nextZone)) {
@@ -98,7 +101,7 @@ function readZones(db: Database, sealing: Sealing): void {
   }
 }
 
-function end(db: Database, { org, segment, zones }: Sealing): void {
+function end(db: Database, { org, segment, zones }: Sealing<Sealable>): void {
   const minAt = zones.reduce((low, zone) => Math.min(low, zone.minAt), Infinity)
   const maxAt = zones.reduce((high, zone) => Math.max(high, zone.maxAt), -Infinity)
   if (zones.length > 0) {
@@ -142,10 +145,10 @@ export function filterBackfill(db: Database): FilterBackfill {
 }
 
 function lackingFilters(db: Database): Lacking[] {
-  const find = db.query<Lacking, [number]>(
-    `SELECT org, segment, ?1 AS member FROM event_segment AS sealed WHERE NOT EXISTS (
+  const find = db.query<Omit<Lacking, 'member'>, [number]>(
+    `SELECT org, segment FROM event_segment AS sealed WHERE NOT EXISTS (
        SELECT 1 FROM event_posting_filter AS filter
-       WHERE filter.org = sealed.org AND filter.segment = sealed.segment AND filter.member = ?1)`,
+       WHERE filter.org = sealed.org AND filter.segment = sealed.segment AND filter.member = ?)`,
   )
-  return filteredFields.flatMap((member) => find.all(member))
+  return filteredFields.flatMap((member) => find.all(member).map((at) => ({ ...at, member })))
 }

@@ -6,7 +6,7 @@ import { hourMs } from './counts.ts'
 import { inChunks, ofMetrics, type HourRange } from './range.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 
-/** Numbers only, as SQLite returns them: an object per row takes three times as long. */
+/** Numbers only, as statements return them: an object per row takes three times as long. */
 export type Count = [hour: number, site: number, type: number, outcome: number, events: number]
 
 export interface HourCounts {

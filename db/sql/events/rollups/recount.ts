@@ -194,7 +194,7 @@ function isDayRow(key: RowKey): boolean {
 /** The stored `live` counts, of one hour or of all. */
 export function* storedRows(db: Database, org: number, hour: number | null): Generator<[RowKey, number]> {
   const key = "hour || ' ' || site || ' ' || type || ' ' || outcome"
-  const within = 'org = ?1 AND (?2 IS NULL OR hour = ?2)'
+  const within = 'org = ?1 AND (hour = ?2 OR ?2 IS NULL)'
   const queries = [
     `SELECT ${key} AS key, live FROM rollup_metric WHERE ${within}`,
     `SELECT ${key} || ' ' || member || ' ' || code AS key, live FROM rollup_value WHERE ${within}`,

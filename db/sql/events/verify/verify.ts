@@ -1,12 +1,12 @@
 /** Verifies the event tables against each other: blocks, terms, ids, segment indexes, rollups. */
 import { termTexts } from '../blocks/fields.ts'
 import { verifyBlocks, type Check, type Report, type VerifiedOrg } from './blocks.ts'
-import { verifyIds, verifySegments } from './indexes.ts'
-import { fingerprints, readSeed } from '../dedupe/fingerprints.ts'
+import { verifySegments } from './indexes.ts'
 import { columnCount } from '../blocks/block.ts'
 import { firstPlace, zonesFrom, type Zone } from '../blocks/block-table.ts'
 import { countFolded, countedRows, rowDifferences, rowName, storedRows } from '../rollups/recount.ts'
 import type { Database } from '../../database.ts'
+import type { EventIds } from '../engine.ts'
 import type { EventFault, EventVerdict } from '../../../contract/store.ts'
 
 /** Faults listed per organization. The first ones locate the damage, and thousands would hide it. */
@@ -14,8 +14,8 @@ const faultsMax = 100
 const fileFaultsMax = 20
 
 /** Reads several snapshots in turn, so that a running writer is not blocked and its changes are no faults. */
-export function verifyEvents(db: Database, fingerprintBits: number): EventVerdict {
-  const check = verifyInSlices(db, fingerprintBits)
+export function verifyEvents(db: Database, ids: EventIds): EventVerdict {
+  const check = verifyInSlices(db, ids)
   for (;;) {
     const slice = check.next()
     if (slice.done) return slice.value
@@ -29,13 +29,8 @@ export interface SliceSizes {
 }
 
 /** The same. No transaction is open at a yield. */
-export function* verifyInSlices(
-  db: Database,
-  fingerprintBits: number,
-  sizes: SliceSizes = {},
-): Check<EventVerdict> {
+export function* verifyInSlices(db: Database, ids: EventIds, sizes: SliceSizes = {}): Check<EventVerdict> {
   const verdict: EventVerdict = { orgs: [], faults: [] }
-  const print = fingerprints(readSeed(db).ids, fingerprintBits)
   const orgs = db.query<{ num: number; orgId: string }, []>(
     'SELECT num, org_id AS orgId FROM event_org ORDER BY org_id',
   )
@@ -46,7 +41,7 @@ export function* verifyInSlices(
     }
     const counted = (events: number) => void verdict.orgs.push({ orgId, events })
     try {
-      yield* inSnapshots(db, verifyOrg(db, num, { print, report, counted, sizes }))
+      yield* inSnapshots(db, verifyOrg(db, num, { ids, report, counted, sizes }))
     } catch (error) {
       // Damage that makes the database fail: its message is all that is known.
       report('the event tables', `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
@@ -73,18 +68,18 @@ function* inSnapshots<T>(db: Database, check: Check<T>): Check<T> {
 }
 
 interface OrgCheck {
-  print: (org: number, id: string) => number
+  ids: EventIds
   report: Report
   counted(events: number): void
   sizes: SliceSizes
 }
 
-function* verifyOrg(db: Database, num: number, { print, report, counted, sizes }: OrgCheck): Check {
+function* verifyOrg(db: Database, num: number, { ids, report, counted, sizes }: OrgCheck): Check {
   const org = readOrg(db, num)
   const damaged = yield* verifyBlocks(db, org, report, sizes.verifiedBlocks)
   counted(yield* verifyRollups(db, num, damaged, report, sizes.countedBlocks))
   if (damaged.size > 0) return
-  yield* verifyIds(db, num, print, report)
+  yield* ids.verify(num, report)
   yield* verifySegments(db, org, report)
 }
 
@@ -154,7 +149,7 @@ function verifyTotals(db: Database, org: number, report: Report): void {
       `SELECT type FROM (
          SELECT type, sum(live + expired) AS n FROM rollup_metric WHERE org = ?1 GROUP BY type
          UNION ALL SELECT type, -events FROM event_type_total WHERE org = ?1
-       ) GROUP BY type HAVING sum(n) <> 0`,
+       ) AS totals GROUP BY type HAVING sum(n) <> 0`,
     )
     .all(org)
   if (wrong.length > 0) report('the totals by type', `differ from the rollups for ${wrong.length} types`)

@@ -4,6 +4,7 @@
  */
 import { StoreError } from '../../../contract/errors.ts'
 import { lastSeqOf, newestBlocks, readColumns, type BlockSpan } from '../blocks/block-table.ts'
+import { smallBlockEvents } from './merge.ts'
 import { countUnfolded } from '../rollups/fold.ts'
 import {
   type StagedBlock,
@@ -20,9 +21,6 @@ import { guardRails, hashCode, member, fieldAt } from '../blocks/fields.ts'
 import type { Database } from '../../database.ts'
 import type { RollupCounts } from '../rollups/counts.ts'
 import type { EventRecord, GuardRail } from '../../../contract/store.ts'
-
-/** Blocks below this many events are merged with their neighbours (writer.ts). */
-export const smallBlockEvents = 128
 
 /** What staging a batch needs to know of its organization. */
 export interface Staging {

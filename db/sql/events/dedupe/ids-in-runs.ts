@@ -1,0 +1,67 @@
+/** Ids in id runs: how readers find them, and how runs expire with the events. */
+import { cacheIds, findById } from '../read/by-id.ts'
+import { verifyIds } from '../verify/indexes.ts'
+import { chunksPerRun } from './id-run.ts'
+import { fingerprints, readSeed, type EraseMark, type StoredIds } from './fingerprints.ts'
+import type { Database } from '../../database.ts'
+import type { DeletedIds, EventIds } from '../engine.ts'
+import type { Dedupe } from './dedupe.ts'
+
+/** `sharedWith` is another connection of the same thread, whose cache this one shares. */
+export function idsInRuns(db: Database, fingerprintBits = 53, sharedWith = db): EventIds {
+  const print = fingerprints(readSeed(db).ids, fingerprintBits)
+  cacheIds(db, sharedWith)
+  return {
+    find: (org, id) => findById(db, org, print, id),
+    verify: (org, report) => verifyIds(db, org, print, report),
+  }
+}
+
+/** An id whose block is deleted is new again, because the block would confirm it. So only whole runs are deleted. */
+export function deletedFromRuns(db: Database, known: Dedupe, stored: StoredIds, mark: EraseMark): DeletedIds {
+  let runs: number[] = [] // deleted by the open transaction
+  return {
+    mark,
+    removed() {},
+    expires() {},
+    expired(org, firstKept) {
+      dropSpans(db, org, firstKept)
+      runs = dropUnusedRuns(db)
+    },
+    emptied(org) {
+      db.query('DELETE FROM event_id_run WHERE org = ?').run(org)
+      runs = dropUnusedRuns(db)
+    },
+    forget: stored.forget,
+    committed() {
+      if (runs.length > 0) known.drop(runs)
+      runs = []
+    },
+    undone() {
+      runs = []
+    },
+  }
+}
+
+/** The newest run stays, so that its number is not used again while memory refers to it. */
+function dropSpans(db: Database, org: number, firstKept: number): void {
+  db.query(
+    'DELETE FROM event_id_run WHERE org = ? AND last_seq < ? AND run < (SELECT max(run) FROM event_id_run)',
+  ).run(org, firstKept)
+}
+
+/** Deletes the chunks and filters of runs that no organization needs, and returns the runs. */
+function dropUnusedRuns(db: Database): number[] {
+  const gone = db
+    .query<{ run: number }, []>(
+      `SELECT run FROM event_id_filter WHERE run NOT IN (SELECT run FROM event_id_run)
+       AND run < (SELECT max(run) FROM event_id_filter)`,
+    )
+    .all()
+  for (const { run } of gone) {
+    const first = run * chunksPerRun
+    db.query('DELETE FROM event_id_chunk WHERE chunk >= ? AND chunk < ?').run(first, first + chunksPerRun)
+    db.query('DELETE FROM event_id_filter WHERE run = ?').run(run)
+  }
+  return gone.map(({ run }) => run)
+}

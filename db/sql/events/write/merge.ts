@@ -1,0 +1,51 @@
+/** Merges small blocks, which single posts leave, into larger ones. */
+import { deleteBlock, readWholeBlock, writeBlock, type BlockSpan } from '../blocks/block-table.ts'
+import { blockEventsMax, columnCount, unpackBlock, type BlockContent } from '../blocks/block.ts'
+import type { Database } from '../../database.ts'
+
+/** Blocks below this many events are merged with their neighbours. */
+export const smallBlockEvents = 128
+
+/** Small blocks that may wait; a page over them opens each one. */
+export const smallBlocksMax = 64
+
+/**
+ * Merges as many blocks as fit into one, at least two. `small` are consecutive blocks of one segment. What remains of
+ * them is there afterwards, with the merged one when it is small too.
+ */
+export function mergeFirst(db: Database, small: BlockSpan[]): boolean {
+  let count = 0
+  let events = 0
+  while (count < small.length && events + small[count]!.events <= blockEventsMax) {
+    events += small[count++]!.events
+  }
+  const blocks = small.splice(0, count)
+  const place = blocks[0]!.place
+  const content = concat(blocks.map((block) => wholeBlock(db, block.place)))
+  for (const block of blocks.slice(1)) deleteBlock(db, block.place)
+  writeBlock(db, place, content)
+  if (content.events < smallBlockEvents) small.unshift({ place, events: content.events })
+  return true
+}
+
+function wholeBlock(db: Database, place: number): BlockContent {
+  const whole = readWholeBlock(db, place)
+  if (whole === null) throw new Error(`block ${place} is missing`)
+  return unpackBlock(whole)
+}
+
+function concat(blocks: BlockContent[]): BlockContent {
+  const events = blocks.reduce((sum, block) => sum + block.events, 0)
+  const columns = Array.from({ length: columnCount }, () => new Float64Array(events))
+  const all: BlockContent = { events, columns, ids: [], texts: [], sessions: [], spilled: [] }
+  let row = 0
+  for (const block of blocks) {
+    block.columns.forEach((column, index) => columns[index]!.set(column.subarray(0, block.events), row))
+    all.ids.push(...block.ids)
+    all.texts.push(...block.texts)
+    all.sessions.push(...block.sessions)
+    for (const [at, member, text] of block.spilled) all.spilled.push([at + row, member, text])
+    row += block.events
+  }
+  return all
+}
