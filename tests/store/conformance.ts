@@ -11,7 +11,7 @@ import { makeAudit, makeOrg } from './make.ts'
 import { orgEmptyingCases } from './org-emptying-cases.ts'
 import { filterCases, walkCases } from './page-cases.ts'
 import { invitationCases, memberCases, proofCases } from './people-cases.ts'
-import { auditCases, restCases } from './record-cases.ts'
+import { auditCases, restCases, trimCases } from './record-cases.ts'
 import { histogramCases, newValuesCases, topCases } from './column-cases.ts'
 import { classVendorCases } from './class-vendor-cases.ts'
 import { distinctCases, durationCases } from './sketch-cases.ts'
@@ -38,6 +38,7 @@ const groups: { [name: string]: Cases } = {
   'keys in use': keyInUseCases,
   'finding audit entries': auditSearchCases,
   audit: auditCases,
+  'trims and settings of retention': trimCases,
   'appending events': appendCases,
   'watching events': watchCases,
   'removing events': removeCases,
@@ -65,8 +66,15 @@ const groups: { [name: string]: Cases } = {
 
 const caseTimeoutMs = 20_000
 
-export function testStore(engine: string, open: OpenFolder, openNodes: OpenNodes): void {
-  testNodes(engine, openNodes)
+type IsCovered = (group: string, name: string) => boolean
+
+export function testStore(
+  engine: string,
+  open: OpenFolder,
+  openNodes: OpenNodes,
+  isCovered: IsCovered = () => true,
+): void {
+  testNodes(engine, openNodes, isCovered)
   let dir: TempDir
   let store: Store
   beforeAll(async () => {
@@ -80,6 +88,7 @@ export function testStore(engine: string, open: OpenFolder, openNodes: OpenNodes
   for (const [group, cases] of Object.entries(groups)) {
     describe(`${engine}: ${group}`, () => {
       for (const [name, run] of Object.entries(cases)) {
+        if (!isCovered(group, name)) continue
         test(
           name,
           async () => {
@@ -94,7 +103,7 @@ export function testStore(engine: string, open: OpenFolder, openNodes: OpenNodes
   }
 }
 
-function testNodes(engine: string, openNodes: OpenNodes): void {
+function testNodes(engine: string, openNodes: OpenNodes, isCovered: IsCovered): void {
   describe(`${engine}: two nodes`, () => {
     let dir: TempDir
     let stores: readonly [Store, Store]
@@ -107,6 +116,7 @@ function testNodes(engine: string, openNodes: OpenNodes): void {
       dir.remove()
     })
     for (const [name, run] of Object.entries(nodeCases)) {
+      if (!isCovered('two nodes', name)) continue
       test(
         name,
         async () => {

@@ -56,6 +56,79 @@ export const auditCases: Cases = {
   },
 }
 
+/** The server signs trims and verifies the signatures. A store compares a trim with the chain. */
+export const trimCases: Cases = {
+  async 'a trim moves the start of a chain; its entries are deleted, and the rest verifies'({
+    store,
+    orgId,
+  }) {
+    const entries = Array.from({ length: 6 }, (_, n) => makeAudit(orgId, { occurredAtMs: noon + n * 1_000 }))
+    for (const entry of entries) await store.audit.append(entry)
+    const before = await auditOf(store, orgId)
+    const point = (await store.audit.trimPoint({ orgId, beforeMs: noon + 3_000 }))!
+    expect(point.count).toBe(before.length - 3)
+    const trim = { orgId, ...point, at: '2026-06-01', key: 'k', signature: 's' }
+    const forged = await failure(store.audit.trim({ trim: { ...trim, hash: 'x' }, audit: makeAudit(orgId) }))
+    expect(forged.kind).toBe('conflict')
+    const audit = makeAudit(orgId, { action: 'audit.trimmed' })
+    await store.audit.trim({ trim, audit })
+    const after = await auditOf(store, orgId)
+    expect(after.map(({ id }) => id)).toEqual([
+      audit.id,
+      ...entries
+        .slice(3)
+        .toReversed()
+        .map(({ id }) => id),
+    ])
+    expect(await store.audit.sweep(orgId)).toEqual({ entries: point.count, done: true })
+    expect(await store.audit.sweep(orgId)).toEqual({ entries: 0, done: true })
+    expect((await store.audit.trims())[orgId]).toEqual(trim)
+    expect((await store.audit.rows({ orgId, afterSeq: 0, limit: 1 }))[0]?.id).toBe(entries[3]!.id)
+    const verdict = await store.audit.verify([])
+    expect(verdict.faults).toEqual([])
+    expect(verdict.chains.find((chain) => chain.orgId === orgId)).toMatchObject({
+      count: before.length + 1,
+      trim,
+    })
+    expect(await store.audit.trimPoint({ orgId, beforeMs: noon + 3_000 })).toBeNull()
+    const back = await failure(store.audit.trim({ trim: { ...trim, count: 1 }, audit: makeAudit(orgId) }))
+    expect(back.kind).toBe('conflict')
+  },
+  async 'a row of the chain has the fields of its hash alone'({ store, orgId }) {
+    const entry = makeAudit(orgId)
+    await store.audit.append(entry)
+    const row = (await store.audit.rows({ orgId, afterSeq: 0, limit: 100 })).at(-1)!
+    expect(Object.keys(row).toSorted()).toEqual([
+      ...[
+        'action',
+        'actor',
+        'hash',
+        'id',
+        'metadata',
+        'occurredAt',
+        'orgId',
+        'position',
+        'prevHash',
+        'target',
+      ],
+    ])
+    const [listed] = (await store.audit.list({ orgId, limit: 1, beforeSeq: null })).entries
+    expect(listed).toEqual({ ...entry, seq: Number(row.position) })
+  },
+  async 'settings of retention and the progress of a re-count are the organization’s own'({ store, orgId }) {
+    expect(await store.retention.setting(orgId)).toEqual({ days: null, bytes: null, auditDays: null })
+    const setting = { days: 30, bytes: 5_000_000_000, auditDays: null }
+    await store.retention.set({ orgId, setting, audit: makeAudit(orgId) })
+    expect(await store.retention.setting(orgId)).toEqual(setting)
+    await store.retention.set({ orgId, setting: { ...setting, days: null }, audit: makeAudit(orgId) })
+    expect(await store.retention.setting(orgId)).toEqual({ ...setting, days: null })
+    expect(await store.retention.recounted(orgId)).toBeNull()
+    await store.retention.noteRecount({ orgId, throughMs: noon, repaired: 0 })
+    await store.retention.noteRecount({ orgId, throughMs: noon + 1, repaired: 2 })
+    expect(await store.retention.recounted(orgId)).toEqual({ throughMs: noon + 1, repaired: 2 })
+  },
+}
+
 function makeSample(orgId: string, n: number): RejectedSample {
   const excerpt = `{"n":${n}}`
   return { orgId, keyId: 'key_1', atMs: noon + n, code: 'required', message: 'no id', path: '/id', excerpt }

@@ -158,6 +158,14 @@ export const auditSearchCases: Cases = {
 }
 
 export const viewCases: Cases = {
+  async 'names are ordered by their bytes, in any language of the database'({ store, orgId }) {
+    for (const [index, name] of ['b', 'a-b', 'ä', 'ab', 'B', 'Z', 'a'].entries()) {
+      const view = { id: `${orgId}${index}`, orgId, name, search: '', createdBy: 'usr_1', createdAtMs: noon }
+      await store.views.create({ view, viewsMax: 10, audit: makeAudit(orgId) })
+    }
+    const names = (await store.views.list(orgId)).map(({ name }) => name)
+    expect(names).toEqual(['B', 'Z', 'a', 'a-b', 'ab', 'b', 'ä'])
+  },
   async 'views are shared by name, changed and removed with an entry each; a limit holds'({ store, orgId }) {
     const view = (id: string, name: string) => ({
       ...{ id: `${orgId}${id}`, orgId, name, search: `?q=${id}`, createdBy: 'usr_1', createdAtMs: noon },
