@@ -42,7 +42,8 @@ export interface OrgStore {
    */
   empty(command: { orgId: string; now: number }): Promise<{ events: number; done: boolean }>
   /**
-   * Deletes an organization whose deletion is due, except its audit chain; `conflict` before. Writes wait for it, so it
+   * Deletes an organization whose deletion is due, except its audit chain; `conflict` before. Its keys end at once on
+   * this node and within 1 s on others. Writes wait for it, so it
    * is emptied first. Accounts stay, also those without another organization.
    */
   remove(command: { orgId: string; now: number; audit: AuditEntry }): Promise<void>
@@ -61,7 +62,10 @@ export interface SiteStore {
   list(orgId: string): Promise<Site[]>
   /** Stores the settings of a site, also before its first event. */
   change(command: { orgId: string; site: Omit<Site, 'seen'>; audit: AuditEntry }): Promise<void>
-  /** Sites that only keys naming them may write to. Fast enough for every ingest request. */
+  /**
+   * Sites that only keys naming them may write to. Fast enough for every ingest request. A change by another node
+   * counts within 1 s.
+   */
   restricted(orgId: string): Promise<ReadonlySet<string>>
 }
 
@@ -143,7 +147,11 @@ export interface AccountStore {
    * Creates a one-time link and ends older ones of the same purpose and account. Only its SHA-256 is stored. The setup
    * link has no audit entry, because it belongs to no organization; using it has one.
    */
-  createLink(command: { link: OneTimeLink; audit: AuditEntry | null }): Promise<void>
+  createLink(command: {
+    link: OneTimeLink
+    audit: AuditEntry | null
+    keepsOlder?: boolean // several nodes each print a setup link, and every one works on any of them
+  }): Promise<void>
   /** A link that has not expired, whatever its purpose. */
   findLink(query: { hash: string; now: number }): Promise<OneTimeLink | null>
   /** Consumes a password link and sets the password in one transaction. The account keeps this network only. */
@@ -330,7 +338,11 @@ export type KeySettings = Pick<ApiKey, 'label' | 'scopes' | 'siteIds' | 'behindP
 export interface KeyStore {
   create(command: { key: ApiKey; audit: AuditEntry }): Promise<void>
   list(query: { orgId: string; kind?: KeyKind | undefined }): Promise<ApiKey[]>
-  /** The key with this hash, whatever its state. Fast enough for every request: engines answer from memory. */
+  /**
+   * The key with this hash, whatever its state. Fast enough for every request: engines answer from memory. A change by
+   * this store counts at once, one by another node within 1 s: a store that has not heard from its database for that
+   * long asks it first, and rejects with `unavailable` when it does not answer.
+   */
   findByHash(hash: string): Promise<ApiKey | null>
   /** `not_found` for an unknown key of the organization. Revoking again returns false and writes no audit entry. */
   revoke(command: { orgId: string; keyId: string; now: number; audit: AuditEntry }): Promise<boolean>

@@ -4,7 +4,11 @@
  * Rules. Every method is async and one atomic verb; no transaction handle leaves an engine. Times are integer
  * milliseconds since 1970 UTC, and `now` is always an argument. Callers make the ids. Every verb whose change a person
  * may have to answer for writes the audit entry it is passed, in the same transaction. Failures are `StoreError`s.
- * Nothing outside an engine may assume that only one process uses the database.
+ * Nothing outside an engine may assume that only one process uses the database. Several stores on one database act as
+ * one: what a verb of one of them has acknowledged is true for every verb that any of them is asked afterwards, except
+ * where a verb says that it answers from memory. Clocks of nodes differ, so verbs that compare times of several nodes
+ * say whose clock counts. Texts are ordered by their UTF-8 bytes. A search of events ignores case as `toUpperCase`
+ * does, a search of the audit log that of ASCII letters.
  */
 import type { AuditEntry, Json } from './audit.ts'
 import type { StoreError } from './errors.ts'
@@ -165,6 +169,7 @@ export interface EventStore {
   lastSeq(orgId: string): Promise<number>
   /** Whether the organization ever stored an event, and the count of each type. */
   overview(orgId: string): Promise<{ total: number; byType: { [type: string]: number } }>
+  /** Like every count: includes each event that any node acknowledged before the call. */
   metrics(query: MetricsQuery): Promise<Metrics>
   metricsText(query: MetricsQuery): Promise<MetricsText>
   breakdown(query: BreakdownQuery): Promise<Breakdown>
@@ -188,7 +193,11 @@ export interface EventStore {
   trustReached(query: TrustReachedQuery): Promise<TrustReached | null>
   /** How many distinct sessions or verified subjects each day or month had. */
   distinct(query: DistinctQuery): Promise<Distinct>
-  /** Calls back after every commit with the organizations that got events. Returns a function that ends the watch. */
+  /**
+   * Calls back with organizations that got events: after every commit of this store, soon after those of other nodes,
+   * perhaps late, perhaps for nothing. A hint to read again: who needs every event also polls. Returns a function that
+   * ends the watch.
+   */
   watch(listener: (orgIds: string[]) => void): () => void
   /**
    * Deletes every event of a site and its registry (demo data only; evidence is never edited). Returns the number of
@@ -260,7 +269,7 @@ export interface Records extends IdentityStore {
 export interface Store extends EventLog, Records {
   nodes: NodeStore
   jobs: JobStore
-  /** A secret of this store, made once (32 random bytes, hex), for example to encrypt cursors. */
+  /** A secret of the database, made once (32 random bytes, hex): cursors of one node work on every other. */
   secret(name: 'cursor'): Promise<string>
   health(): Promise<StoreHealth>
   /** How many secrets are encrypted with the key file of the data folder. */

@@ -217,8 +217,8 @@ export interface IncidentQuery {
 
 export interface WebhookStore {
   /**
-   * Calls back after every commit that makes deliveries due (null) or lets endpoints of an organization advance (its
-   * id). Returns a function that ends the watch.
+   * Calls back after commits of this store that make deliveries due (null) or let endpoints of an organization advance
+   * (its id). A hint: other nodes' commits are found by the next scheduled run. Returns a function that ends the watch.
    */
   watch(listener: (orgId: string | null) => void): () => void
   /** When the first delivery after this time is due; null when none is pending. */
@@ -237,7 +237,10 @@ export interface WebhookStore {
     now: number
     audit: AuditEntry
   }): Promise<number>
-  /** Records outcomes and claims due deliveries in one transaction. Drops outcomes of lost leases. */
+  /**
+   * Records outcomes and claims due deliveries in one transaction. Drops outcomes of lost leases. No delivery is
+   * claimed by two callers at a time, whichever nodes they are on.
+   */
   recordAndClaim(command: {
     now: number
     outcomes: Outcome[]

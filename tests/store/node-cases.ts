@@ -1,7 +1,8 @@
 /** Conformance of two nodes on one database: what one of them does is true on the other. */
 import { expect } from 'bun:test'
 import type { Store } from '../../db/contract/store.ts'
-import { makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
+import { sha256Hex } from '../../server/ids.ts'
+import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
 import { failure, type NodeCases } from './subject.ts'
 import { drain, makeClaim, makeDelivery } from './webhook-make.ts'
 
@@ -260,6 +261,47 @@ export const nodeCases: NodeCases = {
       ['core', '1.1.0'],
       ['edge', '1.2.0'],
     ])
+  },
+  async 'the setup links of two nodes work on both, and one of them creates the first owner'({
+    store,
+    another,
+    orgId,
+  }) {
+    const links = [store, another].map((node, n) => ({ node, hash: sha256Hex(`setup ${orgId} ${n}`) }))
+    for (const { node, hash } of links) {
+      const link = { hash, purpose: 'setup' as const, accountId: null, expiresAtMs: noon + 1_000 }
+      await node.accounts.createLink({ link, audit: null, keepsOlder: true })
+    }
+    for (const node of [store, another])
+      for (const { hash } of links) expect(await node.accounts.findLink({ hash, now: noon })).not.toBeNull()
+    const created = await Promise.all(
+      links.map(({ hash }, n) =>
+        (n === 0 ? another : store).accounts.createFirstOwner({
+          ...{ account: makeAccount(), orgId, linkHash: hash, now: noon, audit: makeAudit(orgId) },
+        }),
+      ),
+    )
+    expect(created.toSorted()).toEqual(['created', 'owner_exists'])
+  },
+  async 'texts are ordered by their bytes, and a search ignores the case of ASCII letters only'({
+    store,
+    another,
+    orgId,
+  }) {
+    const names = ['b', 'Z', 'é', 'a', 'É', 'B', '漢', 'aa', '😀', '_']
+    for (const name of names) {
+      const view = { id: `${orgId} ${name}`, orgId, name, search: '', createdBy: 'usr_1', createdAtMs: noon }
+      await store.views.create({ view, viewsMax: 20, audit: makeAudit(orgId, { target: name }) })
+    }
+    const byBytes = names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    expect((await another.views.list(orgId)).map(({ name }) => name)).toEqual(byBytes)
+    const found = async (text: string) => {
+      return (await another.audit.list({ orgId, filter: { text }, limit: 20, beforeSeq: null })).entries
+        .map(({ target }) => target)
+        .toSorted()
+    }
+    expect(await found('É')).toEqual(['É'])
+    expect(await found('AA')).toEqual(['aa'])
   },
   async 'both nodes read and write every organization'({ store, another, orgId }) {
     const org = makeOrg()

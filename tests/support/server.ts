@@ -44,6 +44,7 @@ export interface CallOptions {
 export async function testServer(
   config: Partial<ServeConfig> = {},
   passwords: 'quick' | 'argon2id' = 'quick',
+  open: (folder: string, clock: Clock) => Promise<Store> = openDataFolder,
 ): Promise<TestServer> {
   const endQuickPasswords = passwords === 'quick' ? quickPasswords() : () => {}
   const temp = tempDir('api')
@@ -57,7 +58,7 @@ export async function testServer(
   const clockGuard = startClockGuard({ time: testTime(source), dataDir: null, log: quiet })
   const clock = { ...clockGuard.clock, move: (byMs: number) => void (movedMs += byMs) }
   const log = startLog({ level: 'error', clock })
-  const store = await openDataFolder(temp.path, clock)
+  const store = await open(temp.path, clock)
   const failure = Promise.withResolvers<void>()
   const server = await startServer({
     config: {

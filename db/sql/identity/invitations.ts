@@ -13,14 +13,12 @@ import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
 export function createLink(
   { db, orm }: WriteContext,
-  { link, audit }: Parameters<AccountStore['createLink']>[0],
+  { link, audit, keepsOlder = false }: Parameters<AccountStore['createLink']>[0],
 ): void {
-  const sameAccount =
+  const ofAccount =
     link.accountId === null ? isNull(oneTimeLink.accountId) : eq(oneTimeLink.accountId, link.accountId)
-  orm
-    .delete(oneTimeLink)
-    .where(and(eq(oneTimeLink.purpose, link.purpose), sameAccount))
-    .run()
+  const older = and(eq(oneTimeLink.purpose, link.purpose), ofAccount)
+  if (!keepsOlder) orm.delete(oneTimeLink).where(older).run()
   orm.insert(oneTimeLink).values(link).run()
   if (audit !== null) appendAudit(db, audit)
 }

@@ -65,6 +65,8 @@ interface FirstRun {
   admin: { email: string; password: string } | null
   clock: Clock
   log: Log
+  /** Other nodes on the same database print setup links too. */
+  isShared?: boolean
 }
 
 /**
@@ -72,7 +74,13 @@ interface FirstRun {
  * environment stops the start (contract §10). With a full disk the appliance starts without a link, because it cannot
  * store one.
  */
-export async function prepareFirstOwner({ store, admin, clock, log }: FirstRun): Promise<string | null> {
+export async function prepareFirstOwner({
+  store,
+  admin,
+  clock,
+  log,
+  isShared = false,
+}: FirstRun): Promise<string | null> {
   if (await store.accounts.ownerExists()) return null
   if (admin) {
     await createFirstOwner(store, { ...admin, linkHash: null, actor: 'system' }, clock)
@@ -82,7 +90,7 @@ export async function prepareFirstOwner({ store, admin, clock, log }: FirstRun):
   const link = { hash: sha256Hex(token), purpose: 'setup' as const, accountId: null }
   try {
     const expiresAtMs = clock.now() + limits.setupLinkMs
-    await store.accounts.createLink({ link: { ...link, expiresAtMs }, audit: null })
+    await store.accounts.createLink({ link: { ...link, expiresAtMs }, audit: null, keepsOlder: isShared })
     return token
   } catch (error) {
     log.error('setup_link_not_made', { message: error instanceof AppError ? error.message : String(error) })
