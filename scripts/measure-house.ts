@@ -82,8 +82,8 @@ const walks: { name: string; goal: number; starts: string[]; reached: number; re
   {
     name: 'one webhook delivery',
     goal: 15,
-    reached: 24,
-    reason: 'nine are shared basics, four the database, six the three sinks with their table and rules',
+    reached: 25,
+    reason: 'ten are shared basics, four the database, six the three sinks with their table and rules',
     starts: [
       'server/webhooks/delivery/fan-out.ts',
       'server/webhooks/delivery/dispatcher.ts',

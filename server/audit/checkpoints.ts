@@ -16,9 +16,9 @@ import { syncFolder } from '../../db/rules/durable-files.ts'
 import {
   checkpointsFileName,
   isSoundHead,
-  readSigningKey,
   signHead,
   signTrim,
+  trustedKeys,
   type SignedHead,
   type SigningKey,
 } from './signing.ts'
@@ -28,6 +28,7 @@ import { ruleOf, type RetentionRule } from '../operations/retention/expire-all.t
 import { auditEntry } from './entry.ts'
 import type { AuditAnchor, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
+import type { KeyRing } from '../system/key-ring.ts'
 
 interface CheckpointServices {
   store: Pick<Store, 'audit'>
@@ -81,18 +82,19 @@ export interface Checkpoints {
   torn: { line: number; bytes: number } | null // an incomplete last line
 }
 
-/** Verifies the file with the appliance's own key, without writing. An incomplete last line is not a fault. */
-export function readCheckpoints(dataDir: string): Checkpoints {
+/** Verifies the file with the appliance's own keys, without writing. An incomplete last line is not a fault. */
+export function readCheckpoints(dataDir: string, ring: KeyRing | null = null): Checkpoints {
   const path = join(dataDir, checkpointsFileName)
   const exists = existsSync(path)
   const { lines, torn } = exists ? readFile(path) : noLines
-  const ours = readSigningKey(dataDir)?.publicKey ?? null
+  const ours = trustedKeys(dataDir, ring)
   const found: Checkpoints = { exists, anchors: [], newest: null, unsound: [], torn }
   for (const [index, head] of lines.entries()) {
     const line = index + 1
     const unsound = (message: string) => found.unsound.push({ line, message })
     if (head === null) unsound('is not a checkpoint')
-    else if (ours !== null && head.key !== ours) unsound('is signed by a key other than audit-signing.key')
+    else if (ours.length > 0 && !ours.includes(head.key))
+      unsound('is signed by a key other than audit-signing.key')
     else if (!isSoundHead(head)) unsound('has an invalid signature')
     else {
       const { orgId, count, hash, at } = head

@@ -11,6 +11,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeOnce } from '../../db/rules/durable-files.ts'
 import { isoTime } from '../clock.ts'
+import type { KeyRing } from '../system/key-ring.ts'
 import type { AuditHead, AuditTrim } from '../../db/contract/store.ts'
 
 export interface SigningKey {
@@ -24,6 +25,19 @@ export const checkpointsFileName = 'audit-checkpoints'
 /** Reads the key of a data folder; creates it, after the file of checkpoints, when it is missing. */
 export function openSigningKey(folder: string): SigningKey {
   return readSigningKey(folder) ?? makeSigningKey(folder)
+}
+
+/** The key with which every node of a key ring signs. */
+export function ringSigningKey({ signing: [newest] }: KeyRing): SigningKey {
+  if (newest === undefined) throw new Error('the key ring holds no signing key')
+  return signingKey(newest)
+}
+
+/** The public keys whose checkpoints and trims belong to this appliance: of its data folder and of its key ring. */
+export function trustedKeys(folder: string, ring: KeyRing | null): string[] {
+  const own = readSigningKey(folder)
+  const shared = (ring?.signing ?? []).map((key) => signingKey(key).publicKey)
+  return [...(own === null ? [] : [own.publicKey]), ...shared]
 }
 
 /** Null when the folder has no key; never writes. */

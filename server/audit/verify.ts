@@ -4,7 +4,15 @@
  */
 import { openDatabaseAdmin } from '../../db/open.ts'
 import { readCheckpoints } from './checkpoints.ts'
-import { checkpointsFileName, isSoundHead, isSoundTrim, readSigningKey, type SignedHead } from './signing.ts'
+import {
+  checkpointsFileName,
+  isSoundHead,
+  isSoundTrim,
+  readSigningKey,
+  trustedKeys,
+  type SignedHead,
+} from './signing.ts'
+import type { KeyRing } from '../system/key-ring.ts'
 import { createReadStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { applianceOrgId } from '../../db/contract/audit.ts'
@@ -27,10 +35,10 @@ export interface TrailVerdict {
 }
 
 /** Reads the checkpoints first: a running server may append to the chains and the file, but never to the file alone. */
-export async function verifyTrail(dataDir: string): Promise<TrailVerdict> {
-  const { anchors, newest, unsound, torn } = readCheckpoints(dataDir)
+export async function verifyTrail(dataDir: string, ring: KeyRing | null = null): Promise<TrailVerdict> {
+  const { anchors, newest, unsound, torn } = readCheckpoints(dataDir, ring)
   const { chains, faults: found, renewed } = await openDatabaseAdmin(dataDir).verifyAudit(anchors)
-  const ours = readSigningKey(dataDir)?.publicKey ?? null
+  const ours = trustedKeys(dataDir, ring)
   const forged = chains.flatMap(({ trim }) => (trim === null ? [] : trimFault(trim, ours)))
   // Reports the first fault of each chain; a trim comes before all entries.
   const others = found.filter(({ orgId }) => !forged.some((fault) => fault.orgId === orgId))
@@ -41,8 +49,8 @@ export async function verifyTrail(dataDir: string): Promise<TrailVerdict> {
   return { ok, chains, faults, checkpoints, missing, renewed }
 }
 
-function trimFault(trim: AuditTrim, ours: string | null): AuditFault[] {
-  if (trim.key === ours && isSoundTrim(trim)) return []
+function trimFault(trim: AuditTrim, ours: string[]): AuditFault[] {
+  if (ours.includes(trim.key) && isSoundTrim(trim)) return []
   const { orgId, count: position } = trim
   const message = `the entries up to here were trimmed, but this appliance's key did not sign the trim`
   return [{ orgId, position, entryId: null, kind: 'forged', message }]

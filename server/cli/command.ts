@@ -96,6 +96,7 @@ export function usageOf({ name, usage, arguments: words, options }: Command): st
 /** Options of every command, and options of serve that some commands need when no server runs. */
 const unlisted = [
   'data-dir',
+  'key-file',
   'config',
   'json',
   'help',

@@ -138,6 +138,37 @@ describe('sources', () => {
     expect(serving([], { SIGHTGLASS_LISTEN_FILE: secret }).listen.port).toBe(7400)
   })
 
+  test('a secret may be a systemd credential, which a variable overrides', () => {
+    writeFileSync(join(folder, 'sightglass.backup-passphrase'), 'from the credential\n')
+    const environment = { CREDENTIALS_DIRECTORY: folder }
+    expect(serving([], environment).backup.passphrase).toBe('from the credential')
+    expect(serving([], { ...environment, SIGHTGLASS_BACKUP_PASSPHRASE: 'x' }).backup.passphrase).toBe('x')
+    expect(serving([], { CREDENTIALS_DIRECTORY: join(folder, 'none') }).backup.passphrase).toBeNull()
+  })
+
+  test('a key ring comes from a file, the environment or a credential, and never shows in a message', () => {
+    const [key, path] = ['ab'.repeat(32), join(folder, 'keys')]
+    writeFileSync(path, `${key}\n`)
+    const idsOf = (args: string[], environment: Environment = {}) =>
+      serving(args, environment).keyRing?.encryption.map((each) => each.toString('hex')) ?? null
+    expect(idsOf([])).toBeNull()
+    expect(idsOf(['--key-file', path])).toEqual([key])
+    expect(idsOf([], { SIGHTGLASS_KEY_FILE: path })).toEqual([key])
+    expect(idsOf([], { SIGHTGLASS_KEY_RING: key })).toEqual([key])
+    expect(idsOf([], { SIGHTGLASS_KEY_RING_FILE: path })).toEqual([key])
+    writeFileSync(join(folder, 'sightglass.key-ring'), key)
+    expect(idsOf([], { CREDENTIALS_DIRECTORY: folder })).toEqual([key])
+    const both = refusal(() => idsOf(['--key-file', path], { SIGHTGLASS_KEY_RING: key }))
+    expect(both.message).toContain('must not be set together')
+    writeFileSync(path, `${key}0\n`)
+    expect(refusal(() => idsOf(['--key-file', path])).message).toBe(
+      `--key-file ${path}: it must contain keys of 32 bytes in hex, one per line`,
+    )
+    expect(refusal(() => idsOf(['--key-file', join(folder, 'none')])).message).toContain('ENOENT')
+    const invalid = refusal(() => idsOf([], { SIGHTGLASS_KEY_RING: `${key}0` }))
+    expect(invalid.message).toBe('SIGHTGLASS_KEY_RING: the value is invalid')
+  })
+
   test('taking the environment removes proxies and secrets from the process', () => {
     const environment: Environment = {
       HTTP_PROXY: 'http://p',
@@ -325,6 +356,7 @@ function sample(name: string): string {
     status: 'pending',
     'public-url': 'https://a.example',
     'memory-limit': '1GiB',
+    'key-ring': '00'.repeat(32),
     kind: 'ingest',
     role: 'viewer',
     url: 'http://a.example',

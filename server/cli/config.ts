@@ -1,5 +1,6 @@
 /** Resolves every option of one invocation: flag, environment, file or default, and remembers which. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { optionTable, readArguments, type Arguments } from './arguments.ts'
 import { environmentTwin, type Option, type Options } from './option.ts'
@@ -68,7 +69,10 @@ function ofDefault(name: string, option: Option): Setting {
   return { name, option, text: option.default, source: 'default', from: 'default' }
 }
 
-/** An empty variable counts as absent, because compose files pass such ones along. */
+/**
+ * An empty variable counts as absent, because compose files pass such ones along. systemd puts credentials into a
+ * folder: `LoadCredential=sightglass.key-ring` is the option key-ring.
+ */
 function fromEnvironment(
   name: string,
   { secret }: Option,
@@ -78,11 +82,23 @@ function fromEnvironment(
   const text = environment[twin] || null
   const path = (secret && environment[`${twin}_FILE`]) || null
   if (text !== null && path !== null) throw new UsageError(`${twin} and ${twin}_FILE are both set; unset one`)
-  if (path === null) return text === null ? null : { text, from: twin }
+  if (text !== null) return { text, from: twin }
+  if (path !== null) return { text: readSecret(path, `${twin}_FILE`), from: `${twin}_FILE` }
+  const credential = secret ? credentialPath(`sightglass.${name}`, environment) : null
+  if (credential === null) return null
+  return { text: readSecret(credential, credential), from: `credential sightglass.${name}` }
+}
+
+function credentialPath(name: string, { CREDENTIALS_DIRECTORY: folder }: Environment): string | null {
+  const path = folder ? join(folder, name) : null
+  return path !== null && existsSync(path) ? path : null
+}
+
+function readSecret(path: string, from: string): string {
   try {
-    return { text: readFileSync(path, 'utf8').replace(/\r?\n$/, ''), from: `${twin}_FILE` }
+    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   } catch (error) {
-    throw new UsageError(`${twin}_FILE: ${error instanceof Error ? error.message : 'cannot be read'}`)
+    throw new UsageError(`${from}: ${error instanceof Error ? error.message : 'cannot be read'}`)
   }
 }
 

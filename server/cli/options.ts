@@ -22,6 +22,17 @@ import {
   wholeNumber,
   type Options,
 } from './option.ts'
+import { readFileSync } from 'node:fs'
+import { UsageError } from '../errors.ts'
+import { readKeyRing, type KeyRing } from '../system/key-ring.ts'
+
+function keyRing(text: string, from = ''): KeyRing {
+  try {
+    return readKeyRing(text)
+  } catch (error) {
+    throw new UsageError(`${from}${error instanceof Error ? error.message : String(error)}`)
+  }
+}
 
 export const commonOptions = {
   'data-dir': {
@@ -29,6 +40,20 @@ export const commonOptions = {
     value: 'FOLDER',
     default: './sightglass-data',
     help: 'folder that holds the database and the keys',
+  },
+  'key-file': {
+    read: folderPath,
+    value: 'FILE',
+    default: null,
+    help: 'key ring that several nodes share, by default the key files of the data folder: one key of 64 hex digits per line, the newest first',
+  },
+  'key-ring': {
+    read: (text: string) => keyRing(text),
+    value: 'KEYS',
+    default: null,
+    help: 'the contents of such a file',
+    environmentOnly: true,
+    secret: true,
   },
   config: {
     read: folderPath,
@@ -40,6 +65,26 @@ export const commonOptions = {
   json: toggle('print one JSON value'),
   help: { ...toggle('show this help'), flagOnly: true },
 } satisfies Options
+
+interface KeyValues {
+  'key-file': string | null
+  'key-ring': KeyRing | null
+}
+
+/** Null: the keys are files of the data folder. */
+export function keyRingOf(values: KeyValues): KeyRing | null {
+  const { 'key-file': path, 'key-ring': ring } = values
+  if (path === null) return ring
+  if (ring !== null) throw new UsageError('--key-file and SIGHTGLASS_KEY_RING must not be set together')
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : null
+    throw new UsageError(`--key-file ${path}: cannot be read (${code})`)
+  }
+  return keyRing(text, `--key-file ${path}: `)
+}
 
 const listenerOptions = {
   listen: {

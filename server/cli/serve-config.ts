@@ -1,5 +1,6 @@
 /** Makes the configuration of the server from the options of serve, and rejects options that contradict each other. */
 import { UsageError } from '../errors.ts'
+import { keyRingOf } from './options.ts'
 import { listenText } from '../http/address.ts'
 import { backupDirOf } from '../operations/backup/backup-folder.ts'
 import type { ServeConfig } from '../runtime/make-services.ts'
@@ -19,6 +20,7 @@ export function serveConfig(
     ingestListen: values['ingest-listen'],
     metricsListen: values['metrics-listen'],
     dataDir: values['data-dir'],
+    keyRing: keyRingOf(values),
     publicUrl: values['public-url'],
     basePath: values['base-path'],
     allowedHosts: values['allowed-host'],

@@ -31,6 +31,7 @@ import { version } from '../system/version.ts'
 import { startWebhooks, type WebhookConfig } from '../webhooks/start.ts'
 import type { NewNode } from '../../db/contract/nodes.ts'
 import type { Store } from '../../db/contract/store.ts'
+import type { KeyRing } from '../system/key-ring.ts'
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { Services } from '../services.ts'
@@ -45,6 +46,7 @@ export interface ServeConfig {
   ingestListen: ListenAddress | null
   metricsListen: ListenAddress | null
   dataDir: string // absolute
+  keyRing: KeyRing | null // null: the keys are files of the data folder
   publicUrl: string | null // origin, without a trailing slash
   basePath: string // such as /sightglass, or empty
   allowedHosts: string[]
@@ -159,6 +161,7 @@ async function startRunning(options: ServerOptions) {
   const webhooks = startWebhooks({
     config: config.webhooks,
     dataDir,
+    keyRing: config.keyRing,
     store: { ...store, webhooks: webhookOutcomes.counted(store.webhooks) },
     clock,
     log,
@@ -169,7 +172,15 @@ async function startRunning(options: ServerOptions) {
   // A folder without checkpoints gets new ones at start; the audit log records since when.
   if ((await missingFiles(dataDir)).length > 0)
     await writeCheckpoints({ store, key: auditKey, dataDir, log }, clock.now())
-  const backups = makeBackups({ config: config.backup, dataDir, store, clock, clockGuard, log })
+  const backups = makeBackups({
+    config: config.backup,
+    keyRing: config.keyRing,
+    dataDir,
+    store,
+    clock,
+    clockGuard,
+    log,
+  })
   const erasures = makeErasures({ store, clock, log })
   const ingestCounts = makeIngestCounts(store, clock, log, clockGuard)
   const recount = makeRecount({ store, log })

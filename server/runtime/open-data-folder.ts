@@ -8,15 +8,23 @@ import { missingEvidence, recordMissing } from '../audit/verify.ts'
 import { backUpBeforeUpgrade, type UpgradeBackup } from '../operations/backup/create.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
-import { keyFileName, openSecretBox } from '../system/encryption.ts'
+import { AppError } from '../errors.ts'
+import { keyFileName, openSecretBox, readKeyFile } from '../system/encryption.ts'
+import type { KeyRing } from '../system/key-ring.ts'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 
-/** Migrates data of an older schema after a backup; with `backup` null it refuses such data instead. */
+interface FolderOptions {
+  /** Null: data of an older schema is refused. Otherwise it is migrated after a backup. */
+  backup?: UpgradeBackup | null
+  acceptLoss?: boolean
+  /** Null: the keys are files of the data folder. */
+  keyRing?: KeyRing | null
+}
+
 export async function openDataFolder(
   dataDir: string,
   clock: Clock,
-  backup: UpgradeBackup | null = null,
-  acceptLoss = false,
+  { backup = null, acceptLoss = false, keyRing = null }: FolderOptions = {},
 ): Promise<Store> {
   const now = clock.now()
   const org: Org = { id: newId('org'), slug: 'default', name: 'Default', createdAtMs: now }
@@ -33,11 +41,12 @@ export async function openDataFolder(
   const missing = await missingEvidence(dataDir)
   const store = await openStore({ ...opening, mayMigrate: false }).catch(async (error: unknown) => {
     if (!(error instanceof StoreError) || error.kind !== 'older_schema') throw error
-    await backUpBeforeUpgrade(dataDir, clock, backup)
+    await backUpBeforeUpgrade(dataDir, clock, backup, keyRing)
     return openStore(opening)
   })
   try {
-    if (!acceptLoss) await requireKeyFile(dataDir, store)
+    if (keyRing !== null) requireWholeRing(dataDir, keyRing)
+    else if (!acceptLoss) await requireKeyFile(dataDir, store)
     else openSecretBox(dataDir)
     await recordMissing(store, missing, now)
     return store
@@ -54,6 +63,15 @@ async function requireKeyFile(dataDir: string, store: Store): Promise<void> {
   if (count === 0) return
   const message = `the key file ${keyFileName} is missing, and the database holds secrets encrypted under it (${count})`
   throw new StoreError('incomplete', message)
+}
+
+/** Throws when the folder has a key that the ring lacks: secrets encrypted with it would be useless. */
+function requireWholeRing(dataDir: string, { encryption }: KeyRing): void {
+  const own = readKeyFile(join(dataDir, keyFileName)) ?? []
+  if (own.every((key) => encryption.some((each) => each.equals(key)))) return
+  throw new AppError('conflict', `The key ring lacks a key of ${keyFileName} in ${dataDir}.`, {
+    hint: `append the lines of ${keyFileName} to the key ring`,
+  })
 }
 
 /** For commands that only read: changes nothing and takes no lock. Data of an older schema is an error with a hint. */

@@ -37,7 +37,10 @@ export async function serve(config: ServeConfig, work: WorkTable): Promise<numbe
     log.info('reloaded', { logReopened })
     reload()
   })
-  const store = await openDataFolder(config.dataDir, clock, config.backup)
+  const store = await openDataFolder(config.dataDir, clock, {
+    backup: config.backup,
+    keyRing: config.keyRing,
+  })
   clockGuard.run()
   const ended = Promise.withResolvers<number>()
   // Not `once`: npm and `timeout` send the signal twice, and the second would interrupt the shutdown.
@@ -63,7 +66,7 @@ export async function serve(config: ServeConfig, work: WorkTable): Promise<numbe
     const running = {
       ingestUrl: server.ingestLink,
       log,
-      backups: config.backup,
+      backups: { ...config.backup, keyRing: config.keyRing },
       clockGuard,
       state: server.state,
     }

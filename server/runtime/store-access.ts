@@ -8,6 +8,7 @@ import { StoreError, isStoreErrorKind } from '../../db/contract/errors.ts'
 import { openDatabaseAdmin } from '../../db/open.ts'
 import { AppError, UsageError, errorStatus, type ErrorCode } from '../errors.ts'
 import { lazySecretBox } from '../system/encryption.ts'
+import type { KeyRing } from '../system/key-ring.ts'
 import { version } from '../system/version.ts'
 import { addressGuard, resolveWith, systemResolver } from '../webhooks/sinks/addresses.ts'
 import { openDataFolder, openToRead } from './open-data-folder.ts'
@@ -26,6 +27,8 @@ export interface StoreAccess {
 
 export interface AccessOptions {
   dataDir: string
+  /** Read when this process needs the keys. */
+  keyRing: () => KeyRing | null
   baseUrl: string // for links when no server runs
   clock: Clock
   work: WorkTable
@@ -51,18 +54,28 @@ export async function openStoreAccess(options: AccessOptions): Promise<StoreAcce
   }
 }
 
-async function openHere({ dataDir, baseUrl, clock, work, access }: AccessOptions): Promise<StoreAccess> {
+async function openHere({
+  dataDir,
+  keyRing,
+  baseUrl,
+  clock,
+  work,
+  access,
+}: AccessOptions): Promise<StoreAccess> {
   if (access !== 'create' && !(await openDatabaseAdmin(dataDir).hasData())) {
     throw new AppError('not_found', `There is no data in ${dataDir}.`, {
       hint: 'set the folder with --data-dir',
     })
   }
-  const store = access === 'read' ? await openToRead(dataDir, clock) : await openDataFolder(dataDir, clock)
+  const store =
+    access === 'read'
+      ? await openToRead(dataDir, clock)
+      : await openDataFolder(dataDir, clock, { keyRing: keyRing() })
   const webhooks: WorkContext['webhooks'] = ({ allow, sinkDir }) => {
     const resolve = resolveWith(systemResolver, addressGuard(allow))
-    return { store, clock, box: lazySecretBox(dataDir), resolve, sinkDir }
+    return { store, clock, box: lazySecretBox(dataDir, keyRing), resolve, sinkDir }
   }
-  const context: WorkContext = { store, clock, baseUrl, webhooks }
+  const context: WorkContext = { store, clock, baseUrl, keyRing, webhooks }
   return {
     byServer: false,
     call(verb, params) {

@@ -3,6 +3,7 @@ import { AppError, UsageError, type Issue } from '../errors.ts'
 import { StoreError } from '../../db/contract/errors.ts'
 import type { Json, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
+import type { KeyRing } from '../system/key-ring.ts'
 import type { Log } from '../log.ts'
 import type { ServerState } from '../operations/doctor/server-checks.ts'
 import type { ClockGuard } from '../system/clock-guard.ts'
@@ -15,6 +16,8 @@ export interface WorkContext {
   baseUrl: string
   /** Services for webhook work. A running server ignores `given` and uses the options it was started with. */
   webhooks(given: { allow: string[]; sinkDir: string | null }): EndpointServices
+  /** Keys that are not files of the data folder, when no server runs. */
+  keyRing?(): KeyRing | null
   /** Present when a server runs. */
   server?: RunningServices
 }
@@ -23,7 +26,7 @@ export interface WorkContext {
 export interface RunningServices {
   ingestUrl: string | null // null: it listens on a Unix socket
   log: Pick<Log, 'setLevel'>
-  backups: { dir: string; passphrase: string | null }
+  backups: { dir: string; passphrase: string | null; keyRing: KeyRing | null }
   clockGuard: ClockGuard
   state(): Promise<ServerState>
 }

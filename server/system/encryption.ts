@@ -2,10 +2,11 @@
  * AES-256-GCM: encrypts secrets that the server needs in clear again (signing secrets), and the cursors that clients
  * get.
  */
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeOnce } from '../../db/rules/durable-files.ts'
+import { keyBytes, keyIdOf, readKeyRing, type KeyRing } from './key-ring.ts'
 
 /** Thrown when a secret was altered, or encrypted for another purpose or with another key. */
 export class DecryptionError extends Error {}
@@ -18,36 +19,43 @@ export interface SecretBox {
 }
 
 export const keyFileName = 'secret.key'
-const keyBytes = 32
 const nonceBytes = 12
 const tagBytes = 16
 
-/** Opens the box of a data folder; creates its key file (mode 0600) when it is missing. */
-export function openSecretBox(folder: string): SecretBox {
+/**
+ * Opens the box of a key ring, or without one the box of a data folder, whose key file (mode 0600) is created when it
+ * is missing.
+ */
+export function openSecretBox(folder: string, ring: KeyRing | null = null): SecretBox {
+  if (ring !== null) return secretBox(ring.encryption)
   const path = join(folder, keyFileName)
-  return secretBox(readKey(path) ?? makeKey(path))
+  return secretBox(readKeyFile(path) ?? [makeKey(path)])
 }
 
 /** A box that reads or creates its key file on first use, because commands that only read must not write. */
-export function lazySecretBox(folder: string): SecretBox {
+export function lazySecretBox(folder: string, ring: () => KeyRing | null = () => null): SecretBox {
   let box: SecretBox | null = null
-  const opened = () => (box ??= openSecretBox(folder))
+  const opened = () => (box ??= openSecretBox(folder, ring()))
   return {
     encrypt: (purpose, secret) => opened().encrypt(purpose, secret),
     decrypt: (purpose, encrypted) => opened().decrypt(purpose, encrypted),
   }
 }
 
-export function secretBox(key: Buffer): SecretBox {
-  const keyId = createHash('sha256').update(key).digest('hex').slice(0, 8)
+/** The first key encrypts; each secret names the key that decrypts it. */
+export function secretBox(keys: readonly Buffer[]): SecretBox {
+  const known = new Map(keys.map((key) => [keyIdOf(key), key]))
+  const [newest = Buffer.alloc(0)] = keys
   return {
     encrypt: (purpose, secret) =>
-      `v1.${keyId}.${encryptBytes(key, purpose, Buffer.from(secret)).toString('base64url')}`,
+      `v1.${keyIdOf(newest)}.${encryptBytes(newest, purpose, Buffer.from(secret)).toString('base64url')}`,
     decrypt(purpose, encrypted) {
-      const [version, usedKeyId, text] = encrypted.split('.')
-      if (version !== 'v1' || usedKeyId !== keyId) {
+      const [version, usedKeyId = '', text] = encrypted.split('.')
+      const key = known.get(usedKeyId)
+      if (version !== 'v1' || key === undefined) {
+        const contained = [...known.keys()].join(', ')
         throw new DecryptionError(
-          `a secret is encrypted with the key ${usedKeyId}, but ${keyFileName} contains ${keyId}`,
+          `a secret is encrypted with the key ${usedKeyId}, but ${keyFileName} or the key ring contains ${contained}`,
         )
       }
       const clear = decryptBytes(key, purpose, Buffer.from(text ?? '', 'base64url'))
@@ -76,7 +84,8 @@ export function decryptBytes(key: Buffer, purpose: string, bytes: Buffer): Buffe
   }
 }
 
-function readKey(path: string): Buffer | null {
+/** The keys of a key file, newest first; null when there is none. */
+export function readKeyFile(path: string): readonly Buffer[] | null {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
@@ -84,12 +93,18 @@ function readKey(path: string): Buffer | null {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
     throw error
   }
-  const key = Buffer.from(text.trim(), 'hex')
-  if (key.length !== keyBytes)
-    throw new Error(`${keyFileName} is corrupt: it must contain ${keyBytes} bytes in hex`)
+  const keys = keysIn(text)
   // A key file that was restored by hand may be readable for others.
   if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600)
-  return key
+  return keys
+}
+
+function keysIn(text: string): readonly Buffer[] {
+  try {
+    return readKeyRing(text).encryption
+  } catch (error) {
+    throw new Error(`${keyFileName} is corrupt: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 
 /** Durable before first use: secrets encrypted with a key that a power cut removed would be lost for good. */

@@ -12,6 +12,7 @@ import { makeDispatcher, type Dispatcher } from './delivery/dispatcher.ts'
 import { makeFanOut, type FanOut } from './delivery/fan-out.ts'
 import { probeEveryMs } from './delivery/retry-policy.ts'
 import { startWake, type Wake } from './delivery/wake.ts'
+import type { KeyRing } from '../system/key-ring.ts'
 import type { EndpointServices } from './endpoints/endpoints.ts'
 
 /** The webhook options of the operator. */
@@ -27,6 +28,7 @@ export interface WebhookConfig {
 export interface WebhookOptions {
   config: WebhookConfig
   dataDir: string
+  keyRing?: KeyRing | null // null: the key is a file of the data folder
   store: Pick<Store, 'webhooks' | 'events' | 'keys'>
   clock: Clock
   log: Log
@@ -57,7 +59,7 @@ export interface Webhooks extends EndpointServices {
 
 export function startWebhooks(options: WebhookOptions): Webhooks {
   const { config, store, clock, log, version } = options
-  const box = openSecretBox(options.dataDir)
+  const box = openSecretBox(options.dataDir, options.keyRing)
   const resolve = resolveWith(options.resolver ?? systemResolver, addressGuard(config.allow))
   const { sinkDir } = config
   const dispatcher = makeDispatcher({

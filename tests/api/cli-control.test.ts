@@ -23,6 +23,7 @@ const lines: string[] = []
 const sink = { write: (line: string) => void lines.push(line), takeDropped: () => 0, flush: async () => {} }
 const log = startLog({ level: 'debug', clock, sink })
 
+const keyRing = () => null
 const clockGuard = startClockGuard({
   time: testTime(clock),
   dataDir: null,
@@ -35,7 +36,7 @@ async function withServer(dataDir: string, use: (store: Store) => Promise<void>)
     throw new Error('no webhook verb is called here')
   }
   const server = {
-    ...{ ingestUrl: 'http://127.0.0.1:1', log, backups: { dir: dataDir, passphrase: null } },
+    ...{ ingestUrl: 'http://127.0.0.1:1', log, backups: { dir: dataDir, passphrase: null, keyRing: null } },
     ...{ clockGuard, state: () => Promise.reject(new Error('no command asks for the state here')) },
   }
   const context = { store, clock, baseUrl, webhooks, server }
@@ -53,7 +54,14 @@ async function throughSocket(
   verb: string,
   params: { [member: string]: Json },
 ): Promise<Json> {
-  const data = await openStoreAccess({ dataDir, baseUrl: 'http://wrong', clock, work, access: 'write' })
+  const data = await openStoreAccess({
+    dataDir,
+    keyRing,
+    baseUrl: 'http://wrong',
+    clock,
+    work,
+    access: 'write',
+  })
   try {
     expect(data.byServer).toBe(true)
     return await data.call(verb, params)
@@ -136,7 +144,7 @@ test('a leftover file at the socket’s path is replaced; without a server the v
   using temp = tempDir('control')
   await withServer(temp.path, async () => {})
   writeFileSync(controlPath(temp.path), 'not a socket')
-  const alone = await openStoreAccess({ dataDir: temp.path, baseUrl, clock, work, access: 'write' })
+  const alone = await openStoreAccess({ dataDir: temp.path, keyRing, baseUrl, clock, work, access: 'write' })
   expect(alone.byServer).toBe(false)
   expect(await alone.call('org list', {})).toHaveProperty('orgs')
   await alone.close()

@@ -46,7 +46,7 @@ function send(url: string, by = through('us%20er:p%40ss')) {
   }
   const parts: AttemptServices = {
     clock: { now: () => Date.now() },
-    box: secretBox(Buffer.alloc(32)),
+    box: secretBox([Buffer.alloc(32)]),
     resolve: resolveWith(resolver, addressGuard([])),
     version: 'test',
     sinkDir: null,

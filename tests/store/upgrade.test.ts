@@ -49,7 +49,8 @@ const opened = new Set(['schema-0005', 'schema-0012-sealed', 'schema-0012'])
 function upgraded(fixture: Fixture): Promise<string> {
   const upgrade = async () => {
     const folder = unpacked(fixture, 'upgraded')
-    if (opened.has(fixture.name)) await (await openDataFolder(folder, clock, backupOf(folder))).close()
+    if (opened.has(fixture.name))
+      await (await openDataFolder(folder, clock, { backup: backupOf(folder) })).close()
     else await upgradeInProcess(folder)
     return folder
   }
@@ -66,7 +67,7 @@ async function copyOf(fixtureName: string, name: string): Promise<string> {
 }
 
 async function expectWhole(folder: string, { name, content }: Fixture): Promise<void> {
-  const store = await openDataFolder(folder, clock, backupOf(folder))
+  const store = await openDataFolder(folder, clock, { backup: backupOf(folder) })
   expect(await contentOf(store)).toMatchObject({ ...content })
   for (const orgId of content.orgs) {
     const { rows } = await store.events.classVendor({ orgId, sinceMs: 0, untilMs: null })
@@ -256,7 +257,7 @@ describe('from every number of migrations', () => {
     for (let schema = 1; schema < newestSchema; schema++) {
       const folder = early(schema)
       if (withFixture.has(schema)) await upgradeInProcess(folder)
-      else await (await openDataFolder(folder, clock, backupOf(folder))).close()
+      else await (await openDataFolder(folder, clock, { backup: backupOf(folder) })).close()
       expect([schema, schemaOf(folder)]).toEqual([schema, newest])
       expect(readdirSync(join(folder, 'backups')).filter((name) => name.endsWith('.backup')).length).toBe(1)
     }

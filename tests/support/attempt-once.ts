@@ -6,7 +6,7 @@ import { attempt } from '../../server/webhooks/delivery/dispatcher.ts'
 for (const url of process.argv.slice(2)) {
   const parts = {
     clock: { now: () => Date.now() },
-    box: secretBox(Buffer.alloc(32)),
+    box: secretBox([Buffer.alloc(32)]),
     resolve: resolveWith(systemResolver, addressGuard([])),
     version: 'test',
     sinkDir: null,

@@ -12,11 +12,11 @@ import { textOf, textOrNull } from '../../runtime/work.ts'
 import { sizeText } from '../../text/text.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
 import { dataCommand } from '../data-command.ts'
-import { backupOptions } from '../options.ts'
+import { backupOptions, keyRingOf } from '../options.ts'
 import { cell, columns, minute, printAnswer } from '../print.ts'
 import { systemClock } from '../../clock.ts'
 import { planRestore, restoreBackup, undoRestore, type Restored } from '../../operations/backup/restore.ts'
-import { folderPath, toggle } from '../option.ts'
+import { toggle } from '../option.ts'
 
 const { 'backup-dir': backupDir } = backupOptions
 
@@ -42,11 +42,12 @@ export const backup: Noun = {
         passphrase: values['backup-passphrase'],
       }),
       // The settings of a running server apply where the command line names none.
-      async work({ store, clock, server }, params) {
+      async work({ store, clock, keyRing, server }, params) {
         const dataDir = textOf(params, 'dataDir')
         const dir = textOrNull(params, 'dir') ?? server?.backups.dir ?? backupDirOf(dataDir, null)
         const passphrase = textOrNull(params, 'passphrase') ?? server?.backups.passphrase ?? null
-        const made = await createBackup({ dataDir, dir, reason: 'manual', passphrase, clock })
+        const ring = server?.backups.keyRing ?? keyRing?.() ?? null
+        const made = await createBackup({ dataDir, dir, reason: 'manual', passphrase, keyRing: ring, clock })
         await recordBackup(store, made, 'cli', clock.now())
         const { path, name, bytes, sha256, events, manifest } = made
         const { createdAt, schema, encryption } = manifest
@@ -134,13 +135,6 @@ const options = {
   'dry-run': { ...toggle('show what would happen and change nothing'), flagOnly: true },
   yes: { ...toggle('replace existing data'), flagOnly: true },
   undo: { ...toggle('bring back the data that the newest restore replaced'), flagOnly: true },
-  'key-file': {
-    read: folderPath,
-    value: 'FILE',
-    default: null,
-    help: 'copy of the secret.key that belongs to an unencrypted backup',
-    flagOnly: true,
-  },
   'allow-plain': {
     ...toggle('restore an unencrypted backup although a passphrase is configured'),
     flagOnly: true,
@@ -159,6 +153,7 @@ export const restore: Noun = {
       about: [
         'Verifies the backup first, and refuses while a server holds the folder. Existing data is moved aside, which needs --yes; --undo brings it back. The audit trail records both.',
         'When a backup passphrase is configured, an unencrypted backup needs --allow-plain.',
+        'On the command line, --key-file is a copy of the secret.key that belongs to an unencrypted backup.',
       ],
       examples: [
         'sightglass restore nightly.backup --dry-run',
@@ -187,15 +182,17 @@ async function undo({ words, values }: RestoreInvocation): Promise<number> {
   return 0
 }
 
-async function restoreFrom({ words: [given], values }: RestoreInvocation): Promise<number> {
+async function restoreFrom({ words: [given], values, settings }: RestoreInvocation): Promise<number> {
   if (given === undefined)
     throw new UsageError('"sightglass restore" needs the path of a backup', 'sightglass backup list')
   const dataDir = values['data-dir']
+  const isFlag = settings.some(({ name, source }) => name === 'key-file' && source === 'flag')
   const request = {
     dataDir,
     path: resolve(given),
     passphrase: values['backup-passphrase'],
-    keyFile: values['key-file'],
+    // A configured key ring stays outside of the folder; a file on the command line is copied into it.
+    ...(isFlag ? { keyFile: values['key-file'] } : { keyFile: null, keyRing: keyRingOf(values) }),
     allowPlain: values['allow-plain'],
     clock: systemClock,
   }

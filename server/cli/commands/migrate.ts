@@ -5,7 +5,8 @@ import { AppError } from '../../errors.ts'
 import { backUpBeforeUpgrade } from '../../operations/backup/create.ts'
 import { backupDirOf } from '../../operations/backup/backup-folder.ts'
 import { command, type Noun } from '../command.ts'
-import { backupOptions } from '../options.ts'
+import { backupOptions, keyRingOf } from '../options.ts'
+import type { KeyRing } from '../../system/key-ring.ts'
 import { columns, minute, printAnswer } from '../print.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { auditEntry } from '../../audit/entry.ts'
@@ -56,10 +57,11 @@ export const migrate: Noun = {
         const { version: from, newest: to } = await admin.schema()
         if (from > to) throw new AppError('conflict', stateText(from, to))
         await admin.requireUnused()
-        const backup = await backUpBeforeUpgrade(dataDir, systemClock, {
+        const target = {
           dir: backupDirOf(dataDir, values['backup-dir']),
           passphrase: values['backup-passphrase'],
-        })
+        }
+        const backup = await backUpBeforeUpgrade(dataDir, systemClock, target, keyRingOf(values))
         if (backup !== null) await admin.migrate(systemClock.now())
         printAnswer(values, { from, to, backup: backup?.path ?? null }, () =>
           backup === null
@@ -96,7 +98,7 @@ export const acceptLoss: Noun = {
       options: { yes: { ...toggle('accept the loss'), flagOnly: true } },
       async run({ values }) {
         const dataDir = values['data-dir']
-        const missing = await missingIn(dataDir)
+        const missing = await missingIn(dataDir, keyRingOf(values))
         if (missing === null) {
           printAnswer(values, { dataDir, missing }, () => `Nothing is missing in ${dataDir}.`)
           return 0
@@ -105,7 +107,10 @@ export const acceptLoss: Noun = {
           throw new AppError('conflict', missing, {
             hint: 'restore a backup if you have one; to continue without the data: sightglass accept-loss --yes',
           })
-        const store = await openDataFolder(dataDir, systemClock, null, true)
+        const store = await openDataFolder(dataDir, systemClock, {
+          acceptLoss: true,
+          keyRing: keyRingOf(values),
+        })
         try {
           const who = { orgId: applianceOrgId, actor: 'cli' }
           const act = { action: 'data.loss_accepted', target: 'data folder', metadata: { missing } }
@@ -126,9 +131,9 @@ export const acceptLoss: Noun = {
 }
 
 /** Why the folder does not open, or null. Other errors, such as `locked`, are thrown. */
-async function missingIn(dataDir: string): Promise<string | null> {
+async function missingIn(dataDir: string, keyRing: KeyRing | null): Promise<string | null> {
   try {
-    await (await openDataFolder(dataDir, systemClock)).close()
+    await (await openDataFolder(dataDir, systemClock, { keyRing })).close()
     return null
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'incomplete') throw error

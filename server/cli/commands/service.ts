@@ -117,7 +117,9 @@ async function install(invocation: InstallInvocation): Promise<number> {
 /** The unit has the given options of serve. The data folder is the one of systemd unless one was given. */
 function planUnit({ values, settings }: InstallInvocation): { unit: string; dataDir: string } {
   const config = serveConfig(values)
-  const given = settings.filter(({ name, source }) => source === 'flag' && name in serveOptions)
+  const given = settings.filter(
+    ({ name, source }) => source === 'flag' && (name in serveOptions || name === 'key-file'),
+  )
   const dataGiven = settings.some(({ name, source }) => name === 'data-dir' && source === 'flag')
   const dataDir = dataGiven ? config.dataDir : stateFolder
   const sockets = socketsOf(config)

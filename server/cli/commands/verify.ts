@@ -7,6 +7,7 @@ import { verifyProof, verifyTrail, type ProofVerdict, type TrailVerdict } from '
 import { UsageError } from '../../errors.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
 import { text } from '../option.ts'
+import { keyRingOf } from '../options.ts'
 import { oneLine, print, printAnswer } from '../print.ts'
 
 const options = {
@@ -47,7 +48,7 @@ async function run({ words: [subject], values }: Invocation<typeof options>): Pr
     throw new UsageError('--trusted-key needs a proof', 'sightglass verify FILE --trusted-key KEY')
   const folder = values['data-dir']
   // The trail first: it is quick, and it rejects a folder without a database.
-  const trail = subject === 'events' ? null : await verifyTrail(folder)
+  const trail = subject === 'events' ? null : await verifyTrail(folder, keyRingOf(values))
   const events = subject === 'audit' ? null : await openDatabaseAdmin(folder).verifyEvents()
   const ok = trail?.ok !== false && (events === null || events.faults.length === 0)
   printAnswer(values, { ...trail, events, ok }, () =>

@@ -23,6 +23,7 @@ import { Cron } from 'croner'
 import type { Store } from '../../../db/contract/store.ts'
 import type { ClockGuard } from '../../system/clock-guard.ts'
 import type { Log } from '../../log.ts'
+import type { KeyRing } from '../../system/key-ring.ts'
 import type { BackupReason } from './manifest.ts'
 
 export interface Backups {
@@ -43,6 +44,7 @@ export interface Backups {
 interface BackupServices {
   config: BackupConfig
   dataDir: string
+  keyRing?: KeyRing | null
   store: Pick<Store, 'audit'>
   clock: Clock
   clockGuard: Pick<ClockGuard, 'hold'>
@@ -113,14 +115,14 @@ export function makeBackups(services: BackupServices): Backups {
 
 /** Never rejects: the result is stored beside the backups and logged. */
 async function runOnce(
-  { config, dataDir, store, clock, clockGuard, log }: BackupServices,
+  { config, dataDir, keyRing = null, store, clock, clockGuard, log }: BackupServices,
   reason: BackupReason,
   actor: string,
 ): Promise<LastRun> {
   const { dir, passphrase, keep } = config
   const startMs = performance.now()
   try {
-    const made = await createBackup({ dataDir, dir, reason, passphrase, clock })
+    const made = await createBackup({ dataDir, dir, reason, passphrase, keyRing, clock })
     await recordBackup(store, made, actor, clock.now())
     if (reason === 'scheduled' && clockGuard.hold() === null) await pruneBackups(dir, keep, made.name)
     const { name, bytes, sha256, events } = made

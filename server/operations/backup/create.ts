@@ -9,6 +9,7 @@ import { syncFolder } from '../../../db/rules/durable-files.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { version } from '../../system/version.ts'
+import type { KeyRing } from '../../system/key-ring.ts'
 import {
   freeName,
   makeBackupFolder,
@@ -28,7 +29,7 @@ import {
   type Digest,
 } from './body.ts'
 import {
-  folderKeyId,
+  keyIdsOf,
   manifestBytes,
   readKeyFiles,
   readManifest,
@@ -44,6 +45,8 @@ export interface BackupOptions {
   dir: string // the folder of backups
   reason: BackupReason
   passphrase: string | null
+  /** Holds the key that the backup needs; by default that is a file of the data folder. */
+  keyRing?: KeyRing | null
   clock: Clock
 }
 
@@ -195,7 +198,7 @@ async function sealEncrypted(options: BackupOptions, draft: Draft): Promise<Made
 }
 
 function manifestOf(
-  { reason, clock, dataDir }: BackupOptions,
+  { reason, clock, dataDir, keyRing }: BackupOptions,
   { facts }: Draft,
   { database, body, encryption }: { database: Digest; body: Digest; encryption: Manifest['encryption'] },
 ): Manifest {
@@ -209,7 +212,7 @@ function manifestOf(
     databaseSha256: database.sha256,
     bodyBytes: body.bytes,
     bodySha256: body.sha256,
-    keyId: folderKeyId(dataDir),
+    keyId: keyIdsOf(dataDir, keyRing ?? null)[0] ?? null,
     encryption,
   }
 }
@@ -244,6 +247,7 @@ export async function backUpBeforeUpgrade(
   dataDir: string,
   clock: Clock,
   target: UpgradeBackup | null,
+  keyRing: KeyRing | null = null,
 ): Promise<MadeBackup | null> {
   const admin = openDatabaseAdmin(dataDir)
   if (!(await admin.hasData())) return null
@@ -259,7 +263,7 @@ export async function backUpBeforeUpgrade(
   await admin.requireUnused()
   const { dir, passphrase } = target
   try {
-    return await createBackup({ dataDir, dir, passphrase, clock, reason: 'upgrade' })
+    return await createBackup({ dataDir, dir, passphrase, keyRing, clock, reason: 'upgrade' })
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     throw new AppError(

@@ -11,6 +11,7 @@ import { AppError } from '../../errors.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { keyFileName } from '../../system/encryption.ts'
+import { keyIdOf, readKeyRing, type KeyRing } from '../../system/key-ring.ts'
 import type { AuditHead } from '../../../db/contract/store.ts'
 
 const reasons = ['manual', 'scheduled', 'upgrade'] as const
@@ -122,14 +123,18 @@ export function readKeyFiles(folder: string): KeyFiles {
   return files
 }
 
-/** The key id that `encryption.ts` derives from a key file's text; null when the text is not a key. */
-export function keyIdOf(text: string): string | null {
-  const key = Buffer.from(text.trim(), 'hex')
-  return key.length === 32 ? createHash('sha256').update(key).digest('hex').slice(0, 8) : null
+/** The ids of the keys in the text of a key file or key ring, newest first; empty when the text is neither. */
+export function keyIdsIn(text: string): string[] {
+  try {
+    return readKeyRing(text).encryption.map(keyIdOf)
+  } catch {
+    return []
+  }
 }
 
-/** The id of the folder's key, null when it has none. */
-export function folderKeyId(folder: string): string | null {
+/** The ids of the keys of the ring, or without one of the folder's key file; empty when it has none. */
+export function keyIdsOf(folder: string, ring: KeyRing | null): string[] {
+  if (ring !== null) return ring.encryption.map(keyIdOf)
   const path = join(folder, keyFileName)
-  return existsSync(path) ? keyIdOf(readFileSync(path, 'utf8')) : null
+  return existsSync(path) ? keyIdsIn(readFileSync(path, 'utf8')) : []
 }

@@ -9,8 +9,9 @@ import { databaseFiles, openDatabaseAdmin, openStore } from '../../../db/open.ts
 import { writeWhole } from '../../../db/rules/durable-files.ts'
 import { AppError } from '../../errors.ts'
 import { keyFileName, openSecretBox } from '../../system/encryption.ts'
+import type { KeyRing } from '../../system/key-ring.ts'
 import { checkBackup, contentProblems, copiesOf, unpackBackup } from './check.ts'
-import { folderKeyId, keyFileNames, keyIdOf, readManifest, type KeyFiles, type Manifest } from './manifest.ts'
+import { keyFileNames, keyIdsIn, keyIdsOf, readManifest, type KeyFiles, type Manifest } from './manifest.ts'
 import { applianceOrgId } from '../../../db/contract/audit.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
@@ -25,6 +26,8 @@ export interface RestoreOptions {
   path: string
   passphrase: string | null
   keyFile: string | null // a copy of the secret.key that encrypts the secrets in the backup
+  /** Holds the keys of the restored data outside of its folder. */
+  keyRing?: KeyRing | null
   overwrite: boolean
   /** Allows an unencrypted backup although a passphrase is configured; anyone could have created it. */
   allowPlain: boolean
@@ -97,7 +100,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     const replaced = await place('restore', options, staged, Object.keys(keys.files))
     const moved = replaced === null ? null : { path: replaced, events: before?.events ?? null }
     // Paused endpoints report it; the next start must not refuse the folder again for the same missing key.
-    if (keys.missing) openSecretBox(dataDir)
+    if (keys.missing) openSecretBox(dataDir, options.keyRing)
     return answer(manifest, moved, keys.missing)
   } finally {
     rmSync(staged, { recursive: true, force: true })
@@ -199,7 +202,7 @@ function answer(manifest: Manifest, replaced: Restored['replaced'], keyMissing: 
 
 /** The key files of the backup, and whether the one its secrets need is missing. */
 function keysToInstall(
-  { dataDir, keyFile }: { dataDir: string; keyFile: string | null },
+  { dataDir, keyFile, keyRing = null }: Pick<RestoreOptions, 'dataDir' | 'keyFile' | 'keyRing'>,
   { keyId }: Manifest,
   carried: KeyFiles | null, // null: encrypted and not unpacked
 ): { files: KeyFiles; missing: boolean } {
@@ -207,8 +210,10 @@ function keysToInstall(
   const files = { ...carried }
   if (keyFile !== null) files[keyFileName] = readKeyFile(keyFile, keyId)
   const installed = files[keyFileName]
-  const inPlace = installed === undefined ? folderKeyId(dataDir) : keyIdOf(installed)
-  return { files, missing: keyId !== null && inPlace !== keyId }
+  // A key ring is used instead of the folder's key file, so an installed file does not count beside it.
+  const inPlace =
+    installed === undefined || keyRing !== null ? keyIdsOf(dataDir, keyRing) : keyIdsIn(installed)
+  return { files, missing: keyId !== null && !inPlace.includes(keyId) }
 }
 
 function readKeyFile(path: string, keyId: string | null): string {
@@ -218,7 +223,7 @@ function readKeyFile(path: string, keyId: string | null): string {
   } catch {
     throw new AppError('not_found', `The key file ${path} cannot be read.`)
   }
-  if (keyId !== null && keyIdOf(text) !== keyId) {
+  if (keyId !== null && !keyIdsIn(text).includes(keyId)) {
     throw new AppError('conflict', `${path} is not the key that encrypts the secrets in this backup.`)
   }
   return text

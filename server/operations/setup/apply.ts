@@ -3,6 +3,7 @@ import { AppError } from '../../errors.ts'
 import { changeSite, makeOrg, renameOrg } from '../../identity/organizations/organizations.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { lazySecretBox } from '../../system/encryption.ts'
+import type { KeyRing } from '../../system/key-ring.ts'
 import { addressGuard, resolveWith, systemResolver } from '../../webhooks/sinks/addresses.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
@@ -107,7 +108,7 @@ async function applySite(
 }
 
 interface Start {
-  config: { dataDir: string; webhooks: { allow: string[]; sinkDir: string | null } }
+  config: { dataDir: string; keyRing?: KeyRing | null; webhooks: { allow: string[]; sinkDir: string | null } }
   store: Store
   clock: Clock
   log: Log
@@ -117,7 +118,13 @@ interface Start {
 export async function setUpAtStart({ config, store, clock, log }: Start, setup: Setup): Promise<void> {
   const { allow, sinkDir } = config.webhooks
   const resolve = resolveWith(systemResolver, addressGuard(allow))
-  const services = { store, clock, box: lazySecretBox(config.dataDir), resolve, sinkDir }
+  const services = {
+    store,
+    clock,
+    box: lazySecretBox(config.dataDir, () => config.keyRing ?? null),
+    resolve,
+    sinkDir,
+  }
   try {
     const changes = await applySetup(services, setup, { actor: 'system', dryRun: false })
     for (const change of changes) if (change.did !== 'unchanged') log.info('setup', { ...change })

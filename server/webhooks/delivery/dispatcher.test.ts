@@ -76,7 +76,7 @@ function dispatcherOn(store: { webhooks: WebhookStore }): Dispatcher {
     store,
     clock,
     log: startLog({ level: 'error', clock }),
-    box: secretBox(Buffer.alloc(32)),
+    box: secretBox([Buffer.alloc(32)]),
     resolve: resolveWith(() => Promise.reject(new Error('no names here')), addressGuard(['127.0.0.1'])),
     version: 'test',
     sinkDir: null,
