@@ -1,4 +1,4 @@
-/** Finds and installs the PostgreSQL of tests: Debian's package, with apt-get, if it is missing. */
+/** Finds and installs the PostgreSQL and pgbouncer of tests: Debian's packages, with apt-get. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { command } from './command.ts'
@@ -12,20 +12,26 @@ export function postgresFolder(): string | null {
   return found ?? null
 }
 
-/** Null if PostgreSQL is installed, else an error with advice. */
+/** The pooler that tests connect through, null without one. */
+export function pgbouncerPath(): string | null {
+  return Bun.which('pgbouncer', { PATH: `${process.env['PATH']}:/usr/sbin` })
+}
+
+const isInstalled = (): boolean => postgresFolder() !== null && pgbouncerPath() !== null
+
+/** Null if PostgreSQL and pgbouncer are installed, else an error with advice. */
 export async function ensurePostgres(): Promise<string | null> {
-  if (postgresFolder() !== null) return null
+  if (isInstalled()) return null
   const mayInstall = process.getuid?.() === 0 && Bun.which('apt-get') !== null
   const failure = mayInstall ? await install() : null
-  if (postgresFolder() !== null) return null
-  const advice =
-    'Install PostgreSQL (Debian: apt-get install postgresql-15) or set POSTGRES_BIN to its folder.'
-  return `${failure ?? 'Tests of the second engine need PostgreSQL 15 or newer.'} ${advice}`
+  if (isInstalled()) return null
+  const advice = 'Install them (Debian: apt-get install postgresql-15 pgbouncer).'
+  return `${failure ?? 'Tests of the second engine need PostgreSQL 15 or newer and pgbouncer.'} ${advice}`
 }
 
 /** Null, or what failed. Installs the program without a cluster: tests start their own. */
 async function install(): Promise<string | null> {
-  process.stdout.write('installing postgresql-15 with apt-get …\n')
+  process.stdout.write('installing postgresql-15 and pgbouncer with apt-get …\n')
   // The package of every version creates a cluster and starts it, unless this file says otherwise.
   const noCluster =
     'mkdir -p /etc/postgresql-common && ' +

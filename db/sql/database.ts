@@ -23,7 +23,7 @@ export interface Database {
   query<Row = unknown, Params extends SqlValue[] = SqlValue[]>(sql: string): Statement<Row, Params>
   /** Runs SQL of the engine itself, without parameters, as it is written. */
   run(sql: string): unknown
-  /** Runs one statement for each row of parameters. An engine may send many before it waits for the first. */
+  /** Runs one statement for each row of parameters. Rows change different keys, so that their order has no effect. */
   runEach(sql: string, rows: SqlValue[][]): void
   readonly inTransaction: boolean
   readonly dialect: Dialect

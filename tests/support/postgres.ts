@@ -1,8 +1,8 @@
 /** Clusters of PostgreSQL for tests: each in a temporary folder on a free port, ended with the process. */
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { postgresFolder } from '../../scripts/postgres.ts'
+import { pgbouncerPath, postgresFolder } from '../../scripts/postgres.ts'
 import { run, type Running } from './process.ts'
 import { until } from './until.ts'
 
@@ -60,15 +60,15 @@ async function complete(command: string[]): Promise<string> {
   return child.stdout()
 }
 
-const living = new Map<string, Running | null>() // folders of this process
+const living = new Set<string>() // folders of this process
 process.once('exit', () => {
-  for (const folder of living.keys()) rmSync(folder, { recursive: true, force: true })
+  for (const folder of living) rmSync(folder, { recursive: true, force: true })
 })
 
 /** A folder that only the account of the cluster can read. */
 async function clusterFolder(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'sightglass-postgres-'))
-  living.set(folder, null)
+  living.add(folder)
   if (isRoot) await complete(['chown', `${account}:`, folder])
   return folder
 }
@@ -163,4 +163,36 @@ export async function database(): Promise<{ url: string; cluster: Cluster; name:
   const name = `test_${++databases}`
   await cluster.psql(`CREATE DATABASE ${name} TEMPLATE template0`)
   return { url: cluster.url.replace(/postgres$/, name), cluster, name }
+}
+
+/** A pooler in transaction mode before the cluster: `connections` of the server for any number of clients. */
+export async function startPooler(
+  cluster: Cluster,
+  connections: number,
+): Promise<{ url(database: string): string; stop(): Promise<void> }> {
+  const path = pgbouncerPath()
+  if (path === null) throw new Error('pgbouncer is not installed: apt-get install pgbouncer')
+  const folder = await clusterFolder()
+  const port = freePort()
+  const settings = {
+    ...{ listen_addr: '127.0.0.1', listen_port: port, unix_socket_dir: '', auth_type: 'any' },
+    ...{ pool_mode: 'transaction', default_pool_size: connections, max_client_conn: 100 },
+  }
+  const server = `host=${cluster.socketFolder} port=${new URL(cluster.url).port} user=postgres`
+  const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
+  const file = join(folder, 'pgbouncer.ini')
+  writeFileSync(file, ['[databases]', `* = ${server}`, '[pgbouncer]', ...lines, ''].join('\n'))
+  const log = join(folder, 'log')
+  const child = start(asAccount(['sh', '-c', `exec '${path}' '${file}' >'${log}' 2>&1`]), folder)
+  const written = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
+  await until(() => written().includes('process up'), startMs)
+  return {
+    url: (database) => `postgres://postgres@127.0.0.1:${port}/${database}?prepare=false`,
+    async stop() {
+      child.signal('SIGTERM')
+      await child.exited
+      rmSync(folder, { recursive: true })
+      living.delete(folder)
+    },
+  }
 }

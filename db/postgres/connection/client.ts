@@ -14,8 +14,6 @@ type ClientRequest = Exclude<Request, { do: 'open' }>
 /** After the server's own timeouts: only a server that is unreachable stays silent for so long. */
 const silenceMs = 5_000
 
-const connectSeconds = 5
-
 /** Executions of one statement on their way to the server at once. */
 const pipelined = 1_000
 
@@ -97,7 +95,7 @@ interface Link {
   end(): Promise<void>
 }
 
-function openLink({ prepare, deadlineMs: _, ...server }: ServerOptions): Link {
+function openLink({ prepare, settings: _, deadlineMs: __, ...server }: ServerOptions): Link {
   let generation = 0
   const pending = new Set<Pending>()
   let sql = connect()
@@ -106,7 +104,7 @@ function openLink({ prepare, deadlineMs: _, ...server }: ServerOptions): Link {
     const made: postgres.Sql = postgres({
       ...server,
       ...{ max: 1, max_pipeline: pipelined, fetch_types: false, types: types as never },
-      ...{ idle_timeout: 0, max_lifetime: 0, connect_timeout: connectSeconds },
+      ...{ idle_timeout: 0, max_lifetime: 0 },
       onnotice: () => undefined,
       onclose() {
         if (made !== sql) return

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { inTransaction, type Database, type SqlValue } from '../../sql/database.ts'
-import { database } from '../../../tests/support/postgres.ts'
+import { database, startPooler } from '../../../tests/support/postgres.ts'
 import { openConnection } from './connection.ts'
 import { storeError } from './failure.ts'
 
@@ -76,14 +76,30 @@ test('an error in the middle of iterate ends it, and the connection goes on', ()
 test('runEach runs every row, and in a transaction a failing one undoes all', () => {
   const upsert =
     'INSERT INTO item (id, n) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET n = item.n + excluded.n'
-  const rows: SqlValue[][] = Array.from({ length: 2_500 }, (_, index) => [index % 1_250, 1])
-  inTransaction(db, () => db.runEach(upsert, rows))
-  expect(db.query('SELECT count(*) AS rows, sum(n) AS n FROM item').get()).toEqual({ rows: 1_250, n: 2_500 })
-  const broken = rows.with(1_700, ['x', 1])
-  expect(kindOf(() => inTransaction(db, () => db.runEach(upsert, broken)))).toBe('internal')
-  expect(db.query('SELECT sum(n) AS n FROM item').get()).toEqual({ n: 2_500 })
-  expect(db.inTransaction).toBe(false)
-  db.run('TRUNCATE item')
+  const sums = () => db.query('SELECT count(*) AS rows, sum(n) AS n, sum(id * n) AS product FROM item').get()
+  for (const step of [1, 0.5]) {
+    // Whole numbers travel as lists, in one statement for a thousand rows. Others run one by one.
+    const rows: SqlValue[][] = Array.from({ length: 2_500 }, (_, id) => [id, step])
+    for (let round = 0; round < 2; round++) inTransaction(db, () => db.runEach(upsert, rows))
+    const whole = { rows: 2_500, n: 5_000 * step, product: 2 * step * ((2_499 * 2_500) / 2) }
+    expect(sums()).toEqual(whole)
+    const broken = rows.with(1_700, ['x', 1])
+    expect(kindOf(() => inTransaction(db, () => db.runEach(upsert, broken)))).toBe('internal')
+    expect([sums(), db.inTransaction]).toEqual([whole, false])
+    inTransaction(db, () =>
+      db.runEach(
+        'UPDATE item SET n = n - ?1 WHERE id = ?2',
+        rows.map(([id]) => [step, id!]),
+      ),
+    )
+    inTransaction(db, () =>
+      db.runEach(
+        'DELETE FROM item WHERE id = ?2 AND n = ?1',
+        rows.map(([id]) => [step, id!]),
+      ),
+    )
+    expect(sums()).toEqual({ rows: 0, n: null, product: null })
+  }
 })
 
 test('errors have the kind that they have on SQLite', () => {
@@ -150,4 +166,42 @@ test('an error of drizzle becomes the error below it, without the bound values',
   expect(storeError(new DrizzleQueryError('INSERT', ['secret'], below), 'insert')).toBe(below)
   const unknown = storeError(new DrizzleQueryError('INSERT', ['secret'], new Error('odd')), 'insert')
   expect([unknown.kind, unknown.message]).toEqual(['internal', 'insert: odd'])
+})
+
+test('through a pooler that changes connections, every transaction has the settings of its node', async () => {
+  const pooler = await startPooler(cluster, 2)
+  const nodes = ['public', 'pg_catalog', 'public', 'pg_catalog'].map((schema) => {
+    const options = { url: pooler.url(name), node: 'test', statementTimeoutMs: 5_000 }
+    return { schema, node: openConnection({ ...options, schema }) }
+  })
+  const settings = `SELECT current_setting('search_path') AS path, current_setting('statement_timeout') AS wait,
+    pg_backend_pid() AS pid, CAST(? AS bigint) AS n`
+  const pids = new Set<unknown>()
+  for (let round = 0; round < 3; round++) {
+    for (const { node, schema } of nodes) {
+      const read = () =>
+        node.query<{ path: string; wait: string; pid: number; n: number }>(settings).get(round)!
+      const inside = inTransaction(node, read)
+      for (const { path, wait, n, pid } of [read(), inside]) {
+        expect([path, wait, n]).toEqual([schema, '5s', round])
+        pids.add(pid)
+      }
+      const series = node.query<{ i: number }>('SELECT i FROM generate_series(1, 600) AS l(i)')
+      expect([...series.iterate()].length).toBe(600)
+      for (const { i } of series.iterate()) if (i === 5) break
+    }
+  }
+  expect(pids.size).toBeLessThanOrEqual(2)
+  const [first, , other] = nodes.map(({ node }) => node)
+  db.run('TRUNCATE item')
+  // Both are in a transaction at once, so they have different connections.
+  first!.query('BEGIN').run()
+  first!.query('INSERT INTO item (id) VALUES (?)').run(99)
+  expect(other!.query('SELECT count(*) AS n FROM item').get()).toEqual({ n: 0 })
+  expect(kindOf(() => other!.query('SELECT 1 / 0').get())).toBe('internal')
+  expect(other!.inTransaction).toBe(false)
+  first!.query('COMMIT').run()
+  expect(other!.query('SELECT count(*) AS n FROM item').get()).toEqual({ n: 1 })
+  for (const { node } of nodes) node.close()
+  await pooler.stop()
 })

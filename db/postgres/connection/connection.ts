@@ -1,7 +1,7 @@
 /** Opens PostgreSQL connections whose statements block the calling thread, for the shared SQL. */
 import { StoreError } from '../../contract/errors.ts'
 import type { Database, SqlValue, Statement } from '../../sql/database.ts'
-import { dialect, named, ordered, translate } from './dialect.ts'
+import { dialect, listsOf, named, ordered, overLists, translate } from './dialect.ts'
 import { serverOptions, type ConnectionOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
 import type { Answer } from './wire.ts'
@@ -39,9 +39,12 @@ export function openConnection(options: ConnectionOptions): Database {
     run: (text) => (session.control(text) ?? (() => session.ask({ do: 'script', sql: text })))(),
     runEach(text, rows) {
       const { sql, order } = translate(text)
+      const ofLists = overLists(sql)
       for (let from = 0; from < rows.length; from += eachRows) {
         const batch = rows.slice(from, from + eachRows).map((row) => ordered(order, row))
-        session.ask({ do: 'each', sql, rows: batch })
+        const lists = ofLists === null ? null : listsOf(batch)
+        if (ofLists === null || lists === null) session.ask({ do: 'each', sql, rows: batch })
+        else session.ask({ do: 'execute', sql: ofLists, params: lists, reused: true })
       }
     },
     get inTransaction() {
@@ -74,9 +77,11 @@ function statementOn(session: Session, text: string, reused: boolean): Statement
 
 /** A caller that stops early closes the query on the server. */
 function* batches(session: Session, sql: string, params: SqlValue[]): Generator<unknown> {
-  let { columns, rows } = session.ask({ do: 'first', sql, params, size: batchRows })
-  let hasMore = rows.length === batchRows
+  const isAlone = session.beginAlone()
+  let hasMore = false
   try {
+    let { columns, rows } = session.ask({ do: 'first', sql, params, size: batchRows })
+    hasMore = rows.length === batchRows
     for (;;) {
       for (const row of rows) yield named(columns, row)
       if (!hasMore) return
@@ -86,5 +91,6 @@ function* batches(session: Session, sql: string, params: SqlValue[]): Generator<
     }
   } finally {
     if (hasMore && session.isUsable()) session.ask({ do: 'stop' })
+    if (isAlone) session.control('ROLLBACK')?.() // it only read
   }
 }

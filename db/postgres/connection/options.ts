@@ -25,15 +25,20 @@ export interface ServerOptions {
   password?: string
   ssl: boolean | string | { [name: string]: unknown }
   target_session_attrs?: string
+  connect_timeout: number
   connection: { [parameter: string]: string | number }
-  /** False for a pooler that gives each transaction another connection. */
+  /** False for a pooler, which gives each transaction another connection. */
   prepare: boolean
+  /** What each transaction sets through a pooler, which knows no settings of a session. Empty without one. */
+  settings: string
   deadlineMs: number
 }
 
 /** A transaction of ours never waits for anything but its own thread. A node that stopped must not hold its locks. */
 const idleInTransactionMs = 5_000
 const lockTimeoutMs = 5_000
+
+const connectSeconds = 5
 
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full']
 
@@ -47,11 +52,15 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
   }
   const part = (text: string): string | undefined => (text === '' ? undefined : decodeURIComponent(text))
   const port = (url.port || take('port', 'PGPORT')) ?? undefined
-  const timeouts = {
+  const prepare = take('prepare') !== 'false'
+  const settings = {
+    search_path: searchPath(take('search_path') ?? options.schema ?? 'sightglass'),
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs ?? lockTimeoutMs,
     idle_in_transaction_session_timeout: idleInTransactionMs,
+    jit: 'off', // compiling takes longer than any of our statements
   }
+  const local = Object.entries(settings).map(([name, value]) => `; SET LOCAL ${name} = ${value}`)
   const result: ServerOptions = {
     ssl: sslOption(take),
     ...given('host', take('host') ?? part(url.hostname) ?? environment['PGHOST']),
@@ -60,17 +69,21 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
     ...given('username', take('user') ?? part(url.username) ?? environment['PGUSER']),
     ...given('password', take('password') ?? part(url.password) ?? environment['PGPASSWORD']),
     ...given('target_session_attrs', take('target_session_attrs', 'PGTARGETSESSIONATTRS')),
-    connection: {
-      application_name: `sightglass/${options.node}`,
-      search_path: take('search_path') ?? options.schema ?? 'sightglass',
-      ...timeouts,
-    },
-    prepare: take('prepare') !== 'false',
+    connect_timeout: Number(take('connect_timeout', 'PGCONNECT_TIMEOUT') ?? connectSeconds),
+    connection: { application_name: `sightglass/${options.node}`, ...(prepare ? settings : {}) },
+    ...{ prepare, settings: prepare ? '' : local.join('') },
     deadlineMs: options.statementTimeoutMs,
   }
   const [unknown] = parameters.keys()
   if (unknown !== undefined) throw refused(`"${unknown}" is not a parameter of a PostgreSQL URL`)
   return result
+}
+
+/** Names that need no quotes: the list is sent as it is. */
+function searchPath(names: string): string {
+  if (!/^[a-z_][a-z0-9_]*(, ?[a-z_][a-z0-9_]*)*$/.test(names))
+    throw refused('search_path must be a list of names in lower case, separated by commas')
+  return names
 }
 
 function refused(message: string): StoreError {

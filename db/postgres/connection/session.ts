@@ -9,8 +9,10 @@ type SessionRequest = Request extends infer One ? (One extends Request ? Omit<On
 
 export interface Session {
   ask(request: SessionRequest): Answer
-  /** A text that begins or ends a transaction, or null for every other text. */
+  /** Runs a text that begins or ends a transaction. Null for every other text. */
   control(sql: string): (() => Answer) | null
+  /** Begins a transaction for several requests if they need one. Then the caller ends it. */
+  beginAlone(): boolean
   isUsable(): boolean
   inTransaction(): boolean
   close(): void
@@ -19,59 +21,27 @@ export interface Session {
 /** The I/O thread limits how long the server may stay silent. This limits how long the I/O thread may. */
 const graceMs = 20_000
 
+/** A read in batches begins its transaction itself. */
+const needsSettings = ['execute', 'each', 'script']
+
 const lostMessage = 'the connection was lost in this transaction'
 
-export function openSession(server: ServerOptions): Session {
+type Requests = ReturnType<typeof openRequests>
+
+/** Requests without a transaction. Calls `lost` when the connection ended. */
+function openRequests(server: ServerOptions, lost: () => void) {
   const io = ioThread()
   const id = io.connect()
-  const limitMs = server.deadlineMs + graceMs
   let isOpen = true
-  let begun: number | null = null // the generation of the connection that has the transaction
-  let isLost = false // that connection ended
-
-  function ask(request: SessionRequest, within = begun): Answer {
-    if (!isOpen) throw new StoreError('closed', 'the connection is closed')
-    if (isLost) throw new StoreError('unavailable', lostMessage)
-    const answer = io.ask(id, { ...request, within } as Request, limitMs)
-    if (!('code' in answer)) return answer
-    if (begun !== null && endsConnection(answer.code)) isLost = true
-    throw new StoreError(kindOf(answer.code), `${answer.message} (${answer.code})`)
-  }
-
-  function begin(sql: string): Answer {
-    try {
-      const answer = ask({ do: 'script', sql })
-      begun = answer.generation
-      return answer
-    } catch (error) {
-      // The transaction may have begun before a later statement of the same text failed.
-      if (isOpen) io.ask(id, { do: 'script', sql: 'ROLLBACK', within: null }, limitMs)
-      throw error
-    }
-  }
-
-  /** A failed or lost transaction ends without the server. COMMIT then fails, so that nobody acknowledges it. */
-  function end(sql: string, isCommit: boolean): Answer {
-    const [wasLost, within] = [isLost, begun]
-    isLost = false
-    begun = null
-    if (wasLost && isCommit) throw new StoreError('unavailable', lostMessage)
-    if (wasLost) return { columns: [], rows: [], changes: 0, command: 'ROLLBACK', generation: 0 }
-    const answer = ask({ do: 'script', sql }, within)
-    if (isCommit && answer.command !== 'COMMIT')
-      throw new StoreError('internal', 'a statement of the transaction failed, so it was rolled back')
-    return answer
-  }
-
   return {
-    ask,
-    control(sql) {
-      const keyword = /^\s*(BEGIN|COMMIT|ROLLBACK)\b/.exec(sql)?.[1]
-      if (keyword === undefined) return null
-      return () => (keyword === 'BEGIN' ? begin(sql) : end(sql, keyword === 'COMMIT'))
+    isOpen: () => isOpen,
+    send(request: Request): Answer {
+      if (!isOpen) throw new StoreError('closed', 'the connection is closed')
+      const answer = io.ask(id, request, server.deadlineMs + graceMs)
+      if (!('code' in answer)) return answer
+      if (endsConnection(answer.code)) lost()
+      throw new StoreError(kindOf(answer.code), `${answer.message} (${answer.code})`)
     },
-    isUsable: () => isOpen && !isLost,
-    inTransaction: () => begun !== null,
     close() {
       if (!isOpen) return
       isOpen = false
@@ -79,4 +49,93 @@ export function openSession(server: ServerOptions): Session {
       io.disconnect()
     },
   }
+}
+
+/** The transaction of a connection. Its requests run on the connection that began it, or fail. */
+function transactions(server: ServerOptions) {
+  let begun: number | null = null // the generation of the connection that has the transaction
+  let isLost = false // that connection ended
+  const requests: Requests = openRequests(server, () => (isLost = begun !== null))
+
+  function send(request: SessionRequest, within = begun): Answer {
+    if (isLost) throw new StoreError('unavailable', lostMessage)
+    return requests.send({ ...request, within } as Request)
+  }
+
+  /** A text of several statements may fail after its first one has begun the transaction. */
+  function begin(sql: string): Answer {
+    try {
+      const answer = send({ do: 'script', sql })
+      begun = answer.generation
+      return answer
+    } catch (error) {
+      if (requests.isOpen() && sql.includes(';')) rollBack()
+      throw error
+    }
+  }
+
+  function rollBack(): void {
+    try {
+      send({ do: 'script', sql: 'ROLLBACK' }, null)
+    } catch {
+      // Without a connection there is no transaction.
+    }
+  }
+
+  /** A failed or lost transaction ends without the server. COMMIT then fails, so that nobody acknowledges it. */
+  function end(keyword: 'COMMIT' | 'ROLLBACK'): Answer {
+    const [wasLost, within] = [isLost, begun]
+    isLost = false
+    begun = null
+    if (wasLost && keyword === 'COMMIT') throw new StoreError('unavailable', lostMessage)
+    if (wasLost) return { columns: [], rows: [], changes: 0, command: keyword, generation: 0 }
+    const answer = send({ do: 'script', sql: keyword }, within)
+    if (answer.command !== keyword)
+      throw new StoreError('internal', 'a statement of the transaction failed, so it was rolled back')
+    return answer
+  }
+
+  const inTransaction = () => begun !== null
+  return {
+    send,
+    begin,
+    end,
+    inTransaction,
+    isUsable: () => requests.isOpen() && !isLost,
+    close: requests.close,
+  }
+}
+
+export function openSession(server: ServerOptions): Session {
+  const { send, begin, end, inTransaction, isUsable, close } = transactions(server)
+
+  /**
+   * A pooler gives each transaction another connection, so each begins with the settings and nothing runs outside of
+   * one. Returns whether this began one.
+   */
+  function beginAlone(): boolean {
+    if (server.settings === '' || inTransaction()) return false
+    begin(`BEGIN${server.settings}`)
+    return true
+  }
+
+  function ask(request: SessionRequest): Answer {
+    const isAlone = needsSettings.includes(request.do) && beginAlone()
+    try {
+      const answer = send(request)
+      if (isAlone) end('COMMIT')
+      return answer
+    } catch (error) {
+      if (isAlone && inTransaction()) end('ROLLBACK')
+      throw error
+    }
+  }
+
+  function control(sql: string): (() => Answer) | null {
+    const keyword = /^\s*(BEGIN|COMMIT|ROLLBACK)\b/.exec(sql)?.[1]
+    if (keyword === 'BEGIN') return () => begin(`${sql}${server.settings}`)
+    return keyword === 'COMMIT' || keyword === 'ROLLBACK' ? () => end(keyword) : null
+  }
+
+  return { ask, beginAlone, control, isUsable, inTransaction, close }
 }

@@ -1,0 +1,67 @@
+/** URLs of PostgreSQL with the parameters of libpq. */
+import { expect, test } from 'bun:test'
+import { serverOptions } from './options.ts'
+
+const base = { node: 'n1', statementTimeoutMs: 10_000 }
+const of = (url: string, environment = {}) => serverOptions({ ...base, url, environment })
+
+test('parts of the URL win over its parameters and the environment', () => {
+  expect(of('postgresql://us%40er:p%2Fw@db.example:6543/logs?sslmode=require')).toMatchObject({
+    ...{ host: 'db.example', port: 6543, database: 'logs', username: 'us@er', password: 'p/w' },
+    ...{ ssl: 'require', prepare: true, settings: '', deadlineMs: 10_000 },
+  })
+  const environment = { PGHOST: 'other', PGPORT: '1', PGUSER: 'me', PGPASSWORD: 'w', PGSSLMODE: 'disable' }
+  expect(of('postgres:///logs', environment)).toMatchObject({
+    ...{ host: 'other', port: 1, database: 'logs', username: 'me', password: 'w', ssl: false },
+  })
+  expect(of('postgres:///logs?host=/run/postgresql&user=a', environment)).toMatchObject({
+    ...{ host: '/run/postgresql', username: 'a' },
+  })
+})
+
+test('a session names its node, its schema and its time limits', () => {
+  expect(of('postgres://h/d').connection).toMatchObject({
+    ...{ application_name: 'sightglass/n1', search_path: 'sightglass' },
+    ...{ statement_timeout: 10_000, idle_in_transaction_session_timeout: 5_000, lock_timeout: 5_000 },
+  })
+  expect(of('postgres://h/d?search_path=logs,public').connection['search_path']).toBe('logs,public')
+})
+
+test('through a pooler each transaction sets them, and the session nothing', () => {
+  const { connection, settings, prepare } = of('postgres://h/d?prepare=false')
+  expect([connection, prepare]).toEqual([{ application_name: 'sightglass/n1' }, false])
+  expect(settings).toStartWith('; SET LOCAL search_path = sightglass; SET LOCAL statement_timeout = 10000; ')
+})
+
+test('only the verifying modes check a certificate', () => {
+  const modes = ['allow', 'prefer', 'require', 'verify-ca', 'verify-full']
+  expect(modes.map((mode) => of(`postgres://h/d?sslmode=${mode}`).ssl)).toEqual([
+    ...['allow', 'prefer', 'require'],
+    ...['verify-full', 'verify-full'],
+  ])
+  const own = (mode: string) => of(`postgres://h/d?sslmode=${mode}&sslrootcert=${import.meta.path}`).ssl
+  expect(own('verify-full')).toMatchObject({ rejectUnauthorized: true, ca: expect.stringContaining('libpq') })
+  expect(own('require')).toMatchObject({ rejectUnauthorized: false })
+})
+
+test('a URL that cannot be used says why, without repeating its password', () => {
+  const message = (url: string): string => {
+    try {
+      of(url)
+      return 'accepted'
+    } catch (error) {
+      return error instanceof Error ? error.message : ''
+    }
+  }
+  const cases = {
+    'mysql://u:secret@h/d': 'it must begin with postgres://',
+    'postgres://u:secret@h:port/d': 'it is not a URL',
+    'postgres://u:secret@h/d?sslmode=yes':
+      'sslmode must be one of disable, allow, prefer, require, verify-ca, verify-full',
+    'postgres://u:secret@h/d?pool=3': '"pool" is not a parameter of a PostgreSQL URL',
+    "postgres://u:secret@h/d?search_path='a'":
+      'search_path must be a list of names in lower case, separated by commas',
+  }
+  for (const [url, expected] of Object.entries(cases))
+    expect(message(url)).toBe(`the database URL cannot be used: ${expected}`)
+})
