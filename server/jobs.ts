@@ -1,6 +1,6 @@
 /** The schedule of every job, and which of several nodes runs it. */
 import type { Store } from '../db/contract/store.ts'
-import type { JobLease, NewNode } from '../db/contract/nodes.ts'
+import type { JobLease } from '../db/contract/nodes.ts'
 import { StoreError } from '../db/contract/errors.ts'
 import { trimAll, writeCheckpoints } from './audit/checkpoints.ts'
 import type { SigningKey } from './audit/signing.ts'
@@ -8,10 +8,10 @@ import type { Backups } from './operations/backup/backups.ts'
 import type { DiskWatch, FsyncProbe } from './operations/health/disk.ts'
 import type { MemoryWatch } from './operations/health/memory.ts'
 import type { ClockGuard } from './system/clock-guard.ts'
+import type { SharedNode } from './system/shared-node.ts'
 import type { Job } from './system/scheduler.ts'
 import type { IngestCounts } from './ingest/counts.ts'
 import type { LastUses } from './identity/keys/keys.ts'
-import type { Clock } from './clock.ts'
 import { limits } from './limits.ts'
 import { deleteDueOrgs } from './identity/organizations/organizations.ts'
 import type { Log } from './log.ts'
@@ -35,10 +35,10 @@ interface JobServices {
   backupCron: string | null
   retention: RetentionRule
   recount: Recount
-  clock: Clock
   clockGuard: Pick<ClockGuard, 'hold'>
   /** Null: no other node shares the database, as with a data folder, so no job is claimed. */
-  node: NewNode | null
+  node: SharedNode | null
+  leaseMs?: number // of a job; tests use a shorter one
 }
 
 interface TableJob extends Omit<Job, 'run'> {
@@ -65,7 +65,7 @@ export function jobTable(services: JobServices): Job[] {
 
 /** Jobs of every node, because they look after its process, its disk or what it has in memory. */
 function nodeJobs(services: JobServices): TableJob[] {
-  const { backupCron, webhooks } = services
+  const { backupCron, webhooks, node } = services
   const backup = { id: 'backup', run: async () => services.backups.startScheduled() }
   const alerts = (work: () => Promise<void>) =>
     claimed(services, 'webhook-alerts', new AbortController().signal, work)
@@ -76,8 +76,12 @@ function nodeJobs(services: JobServices): TableJob[] {
     { id: 'memory-watch', schedule: '* * * * * *', run: async () => services.memory.check() },
     { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => services.ingestCounts.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => services.lastUses.flush() },
-    { id: 'webhook-dispatch', schedule: services.dispatchCron, run: (now) => webhooks.run(now, alerts) },
-    ...heartbeat(services),
+    {
+      id: 'webhook-dispatch',
+      schedule: services.dispatchCron,
+      run: (now) => webhooks.run(node?.clock.now() ?? now, alerts),
+    },
+    ...(node === null ? [] : [{ id: 'node-heartbeat', schedule: '*/5 * * * * *', run: node.beat }]),
   ]
 }
 
@@ -130,20 +134,21 @@ function applianceJobs(services: JobServices): TableJob[] {
   ]
 }
 
-const leaseMs = 60_000
-const renewEveryMs = 15_000
+const leaseMsDefault = 60_000
 
 /** Nodes run the same schedule with clocks that differ; one that is late by less must not run the job again. */
 const quietMs = 60_000
 
 /** Runs a job if no other node has it. The run is aborted when its lease is lost. */
 async function claimed(
-  { store: { jobs }, node, clock, log }: Pick<JobServices, 'store' | 'node' | 'clock' | 'log'>,
+  { store, node, log, leaseMs = leaseMsDefault }: Pick<JobServices, 'store' | 'node' | 'log' | 'leaseMs'>,
   job: string,
   ending: AbortSignal,
   run: (ending: AbortSignal, lease?: JobLease) => Promise<void>,
 ): Promise<void> {
   if (node === null) return run(ending)
+  const { jobs } = store
+  const { clock } = node
   const lease = await jobs.claim({ job, node: node.name, leaseMs, now: clock.now() })
   if (lease === null) return
   const lost = new AbortController()
@@ -153,10 +158,11 @@ async function claimed(
     const isHeld = await jobs.renew({ ...lease, leaseMs, now: clock.now() }).catch(() => null)
     if (isHeld === true) renewedMs = startedMs
     if (isHeld !== false && performance.now() - renewedMs < leaseMs) return
+    clearInterval(timer)
     log.warn('job_lease_lost', { job, node: node.name })
     lost.abort(new StoreError('conflict', `the lease of the job ${job} is lost`))
   }
-  const timer = setInterval(() => void renew(), renewEveryMs)
+  const timer = setInterval(() => void renew(), leaseMs / 4)
   try {
     await run(AbortSignal.any([ending, lost.signal]), lease)
   } finally {
@@ -164,30 +170,4 @@ async function claimed(
     // A lease that is not released ends by itself.
     await jobs.release({ ...lease, quietMs, now: clock.now() }).catch(() => undefined)
   }
-}
-
-/** Clocks that differ by more make leases and schedules of nodes hard to follow. */
-const skewMaxMs = 5_000
-
-/** Says every 5 s that this node runs. Other nodes and `doctor` see it in the list of nodes. */
-function heartbeat({ store: { nodes }, node, clock, log }: JobServices): TableJob[] {
-  if (node === null) return []
-  const { name } = node
-  let wasOff = false
-  const beat = async (): Promise<void> => {
-    const { storeMs } = await nodes.heartbeat({ name, now: clock.now() })
-    const aheadMs = clock.now() - storeMs
-    const isOff = Math.abs(aheadMs) > skewMaxMs
-    if (isOff && !wasOff) log.warn('clock_differs_from_database', { node: name, aheadMs })
-    wasOff = isOff
-  }
-  const run = async (): Promise<void> => {
-    try {
-      await beat()
-    } catch (error) {
-      if (!(error instanceof StoreError) || error.kind !== 'not_found') throw error
-      await nodes.register({ node, now: clock.now() })
-    }
-  }
-  return [{ id: 'node-heartbeat', schedule: '*/5 * * * * *', run }]
 }

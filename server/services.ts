@@ -8,6 +8,7 @@ import type { SignIns } from './identity/sign-in/sign-ins.ts'
 import type { Throttle } from './identity/sign-in/throttle.ts'
 import type { Clock } from './clock.ts'
 import type { ClockGuard } from './system/clock-guard.ts'
+import type { SharedNode } from './system/shared-node.ts'
 import type { Diagnosed } from './operations/doctor/options.ts'
 import type { DiskWatch, FsyncProbe } from './operations/health/disk.ts'
 import type { MemoryWatch } from './operations/health/memory.ts'
@@ -31,6 +32,7 @@ export interface Services {
   store: Store
   clock: Clock
   clockGuard: ClockGuard
+  node: SharedNode | null // null: no other node shares the database
   log: Log
   version: string
   publicUrl: string | null

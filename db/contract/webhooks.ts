@@ -239,7 +239,8 @@ export interface WebhookStore {
   }): Promise<number>
   /**
    * Records outcomes and claims due deliveries in one transaction. Drops outcomes of lost leases. No delivery is
-   * claimed by two callers at a time, whichever nodes they are on.
+   * claimed by two callers at a time, whichever nodes they are on. `now` is the store's time, which nodes read with
+   * `nodes.heartbeat`: leases of callers are compared with each other.
    */
   recordAndClaim(command: {
     now: number

@@ -7,7 +7,7 @@ import { tempDir } from '../../tests/support/temp-dir.ts'
 import { unending } from '../../tests/support/unending.ts'
 import { until } from '../../tests/support/until.ts'
 import { systemClock } from '../clock.ts'
-import { startLog } from '../log.ts'
+import { startNode } from '../system/shared-node.ts'
 import { startJobs, type Job } from '../system/scheduler.ts'
 import { jobTable } from '../jobs.ts'
 import { silent } from '../../tests/support/silent-log.ts'
@@ -144,26 +144,28 @@ test('a clock set forward runs due jobs once; set back, no job waits for the rep
   await jobs.stop()
 })
 
-test('of two nodes one runs the jobs of the appliance, the other takes over, and both look after themselves', async () => {
-  using dir = tempDir('nodes')
-  const stores = await openTwoStores(dir.path)
+/** The job tables of two nodes on one database, whose services record what they ran. */
+async function twoNodes(folder: string) {
+  const stores = await openTwoStores(folder)
   const ran: string[] = []
-  const released = Promise.withResolvers<void>()
-  const log = startLog({ level: 'error', clock: systemClock })
-  const tables = stores.map((store, n) => {
+  const warnings: unknown[] = []
+  const log = { ...silent, warn: (name: string) => void warnings.push(name) }
+  const gate = { open: Promise.resolve() } // a re-count ends when it opens
+  const tables = stores.map(async (store, n) => {
+    const about = { name: `node-${n}`, version: '1', role: 'all' as const }
     const services = {
-      ...{ store, log, clock: systemClock, clockGuard: { hold: () => null } },
+      ...{ store, log, clockGuard: { hold: () => null }, leaseMs: 400 },
       ...{
         dispatchCron: '* * * * *',
         backupCron: null,
         retention: { days: null, bytes: null, auditDays: null },
       },
-      node: { name: `node-${n}`, version: '1', role: 'all' },
+      node: await startNode({ store, node: about, clock: systemClock, log }),
       disk: { check: async () => void ran.push(`disk ${n}`) },
       recount: {
         async run(_now: number, ending: AbortSignal, lease: JobLease) {
           ran.push(`recount ${n}`)
-          await released.promise
+          await gate.open
           ran.push(`lease ${lease.lease}${ending.aborted ? ' lost' : ''}`)
         },
       },
@@ -177,18 +179,31 @@ test('of two nodes one runs the jobs of the appliance, the other takes over, and
     const table = jobTable(services as unknown as Parameters<typeof jobTable>[0])
     return (id: string) => table.find((job) => job.id === id)!.run(Date.now(), unending)
   })
-  const [first, second] = tables as [(id: string) => Promise<void>, (id: string) => Promise<void>]
-  const done = () => ran.splice(0)
+  const [first, second] = await Promise.all(tables)
+  const [store] = stores
+  return {
+    ...{ first: first!, second: second!, store, ran, warnings, gate },
+    done: () => ran.splice(0),
+    close: () => Promise.all(stores.map((each) => each.close())),
+  }
+}
 
+const recount = { job: 'rollup-recount', leaseMs: 1 }
+
+test('of two nodes one runs the jobs of the appliance, the other takes over, and both look after themselves', async () => {
+  using dir = tempDir('nodes')
+  const { first, second, store, ran, gate, done, close } = await twoNodes(dir.path)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  gate.open = promise
   const running = first('rollup-recount')
   await until(() => ran.length > 0)
   await second('rollup-recount') // the first has it
-  released.resolve()
+  resolve()
   await running
   expect(done()).toEqual(['recount 0', 'lease 1'])
   await second('rollup-recount') // released, but for the same time of day
   expect(done()).toEqual([])
-  await stores[0].jobs.claim({ job: 'rollup-recount', node: 'node-0', leaseMs: 1, now: Date.now() })
+  await store.jobs.claim({ ...recount, node: 'node-0', now: Date.now() })
   await Bun.sleep(10) // the first ended without a release
   await second('rollup-recount')
   expect(done()).toEqual(['recount 1', 'lease 3'])
@@ -200,7 +215,24 @@ test('of two nodes one runs the jobs of the appliance, the other takes over, and
   expect(done().toSorted()).toEqual(['disk 0', 'disk 1'])
   await first('node-heartbeat')
   await second('node-heartbeat')
-  expect((await stores[0].nodes.list()).map(({ name }) => name)).toEqual(['node-0', 'node-1'])
-  for (const store of stores) await store.close()
-  await log.close()
+  expect((await store.nodes.list()).map(({ name }) => name)).toEqual(['node-0', 'node-1'])
+  await close()
+})
+
+test('a run keeps its lease for as long as it takes, and is aborted when the lease is lost', async () => {
+  using dir = tempDir('nodes')
+  const { second, store, ran, warnings, gate, done, close } = await twoNodes(dir.path)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  gate.open = promise
+  const losing = second('rollup-recount')
+  await until(() => ran.length > 0)
+  await Bun.sleep(600) // longer than the lease
+  expect(await store.jobs.claim({ ...recount, node: 'x', now: Date.now() })).toBeNull()
+  expect(await store.jobs.claim({ ...recount, node: 'node-1', now: Date.now() })).not.toBeNull()
+  await until(() => warnings.length > 0)
+  resolve()
+  await losing
+  expect(done()).toEqual(['recount 1', 'lease 1 lost'])
+  expect(warnings).toEqual(['job_lease_lost'])
+  await close()
 })

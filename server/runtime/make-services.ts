@@ -8,6 +8,7 @@ import { makeSignIns } from '../identity/sign-in/sign-ins.ts'
 import { makeThrottle } from '../identity/sign-in/throttle.ts'
 import { makeBackups } from '../operations/backup/backups.ts'
 import { startClockGuard, testTime, type ClockGuard } from '../system/clock-guard.ts'
+import { startNode } from '../system/shared-node.ts'
 import { startJobs, type Jobs } from '../system/scheduler.ts'
 import { diagnosedOf } from '../operations/doctor/options.ts'
 import { probeFsync, watchDisk } from '../operations/health/disk.ts'
@@ -149,8 +150,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
 async function startRunning(options: ServerOptions) {
   const { config, store, clock, log, exhausted } = options
   const { dataDir, retention } = config
-  const node = options.node ?? null
-  if (node !== null) await store.nodes.register({ node, now: clock.now() })
+  const node = options.node === undefined ? null : await startNode({ store, clock, log, node: options.node })
   const clockGuard = options.clockGuard ?? startClockGuard({ time: testTime(clock), dataDir: null, log })
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(dataDir, config.diskFloorBytes, log)
@@ -163,7 +163,7 @@ async function startRunning(options: ServerOptions) {
     dataDir,
     keyRing: config.keyRing,
     store: { ...store, webhooks: webhookOutcomes.counted(store.webhooks) },
-    clock,
+    clock: node?.clock ?? clock,
     log,
     version,
     publicUrl: config.publicUrl === null ? null : `${config.publicUrl}${config.basePath}`,
@@ -185,8 +185,10 @@ async function startRunning(options: ServerOptions) {
   const ingestCounts = makeIngestCounts(store, clock, log, clockGuard)
   const recount = makeRecount({ store, log })
   const watches = { disk, fsyncProbe, memory }
-  clockGuard.onJump(webhooks.clockJumped)
+  // Nodes that share a database use its clock for what they share, so a jump of one machine's clock moves nothing.
+  if (node === null) clockGuard.onJump(webhooks.clockJumped)
   const shared = {
+    node,
     clockGuard,
     auditKey,
     backups,
@@ -198,10 +200,6 @@ async function startRunning(options: ServerOptions) {
     ...watches,
   }
   const crons = { dispatchCron: config.webhooks.cron, backupCron: config.backup.cron }
-  const jobs = startJobs(
-    jobTable({ ...shared, ...crons, store, dataDir, log, retention, clock, node }),
-    clock,
-    log,
-  )
+  const jobs = startJobs(jobTable({ ...shared, ...crons, store, dataDir, log, retention, node }), clock, log)
   return { ...shared, jobs, webhookOutcomes, rateLimits: makeRateLimits(config.rateLimits, clock) }
 }

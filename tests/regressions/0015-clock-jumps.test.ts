@@ -56,7 +56,7 @@ function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, web
   const backups = makeBackups({ config, dataDir, store, clock, clockGuard, log })
   const nothing = { check: async () => {}, run: async () => {} }
   return jobTable({
-    ...{ store, dataDir, log, clock, clockGuard, webhooks, backups, node: null },
+    ...{ store, dataDir, log, clockGuard, webhooks, backups, node: null },
     auditKey: openSigningKey(dataDir),
     lastUses: { flush: async () => {} } as never,
     ingestCounts: makeIngestCounts(store, clock, log, clockGuard),

@@ -7,6 +7,7 @@ import { ok, warning, type Check } from './check.ts'
 import { readiness, type Check as Ready } from '../health/routes.ts'
 import { outboundCalls, type OutboundCall } from '../../system/outbound.ts'
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs'
+import { skewMaxMs, type SharedNode } from '../../system/shared-node.ts'
 import type { ClockGuard, ClockHold } from '../../system/clock-guard.ts'
 import type { Diagnosed } from './options.ts'
 import type { Store } from '../../../db/contract/store.ts'
@@ -18,6 +19,7 @@ export interface ServerState {
   ready: Ready[]
   outbound: Outbound
   clock: ClockHold | null
+  aheadMs: number | null // of the database's clock; null when no other node shares the database
   options: Diagnosed // of its start
   url: string // where it listens
 }
@@ -26,14 +28,16 @@ export function stateChecks({
   ready,
   outbound,
   clock,
-}: Pick<ServerState, 'ready' | 'outbound' | 'clock'>): Check[] {
+  aheadMs,
+}: Pick<ServerState, 'ready' | 'outbound' | 'clock' | 'aheadMs'>): Check[] {
   const checks = ready.map(({ name, ok, detail }) => ({
     id: `server-${name}`,
     status: ok ? ('ok' as const) : ('failure' as const),
     detail: `Running server, ${name}: ${detail}.`,
     hint: ok ? null : 'see its log',
   }))
-  return [...checks, checkHold(clock), checkOutbound(outbound)]
+  const skew = aheadMs === null ? [] : [checkSkew(aheadMs)]
+  return [...checks, checkHold(clock), ...skew, checkOutbound(outbound)]
 }
 
 /** Whether retention waits because the clock jumped. */
@@ -46,9 +50,19 @@ export function checkHold(hold: ClockHold | null): Check {
   )
 }
 
+/** Whether this node and its database agree on the time. */
+function checkSkew(aheadMs: number): Check {
+  const seconds = (Math.abs(aheadMs) / 1_000).toFixed(1)
+  const detail = `The clock is ${seconds} s ${aheadMs < 0 ? 'behind' : 'ahead of'} the clock of the database.`
+  return Math.abs(aheadMs) <= skewMaxMs
+    ? ok('clock-skew', detail)
+    : warning('clock-skew', detail, 'synchronize the clocks of both machines with NTP')
+}
+
 export interface ServerStateServices {
   store: Store
   clockGuard: ClockGuard
+  node: SharedNode | null
   version: string
   disk: DiskWatch
   memory: MemoryWatch
@@ -61,7 +75,8 @@ export async function serverState(services: ServerStateServices, url: string): P
   const ready = await readiness(services)
   const clock = services.clockGuard.hold()
   const outbound = { calls: outboundCalls(), open: outwardConnections() }
-  return { ready, clock, outbound, options: services.diagnosed, url }
+  const aheadMs = services.node?.aheadMs() ?? null
+  return { ready, clock, aheadMs, outbound, options: services.diagnosed, url }
 }
 
 interface Connection {

@@ -1,0 +1,51 @@
+/** The node of a shared database: its clock is the database's, whatever happens to the clock of its machine. */
+import { expect, test } from 'bun:test'
+import { openStore } from '../../db/open.ts'
+import { stateChecks } from '../operations/doctor/server-checks.ts'
+import { tempDir } from '../../tests/support/temp-dir.ts'
+import { startNode } from './shared-node.ts'
+
+const hourMs = 3_600_000
+const start = Date.UTC(2026, 10, 22, 12)
+
+test('a jump of the machine’s clock does not move the node’s time, is logged once, and the doctor warns', async () => {
+  using dir = tempDir('node')
+  const store = await openStore({ folder: dir.path, now: start })
+  const time = { wallMs: start, passedMs: 0, databaseMs: start }
+  const clock = { now: () => time.wallMs, elapsed: () => time.passedMs }
+  // The store of a data folder repeats the caller's time, so this stands for a database with a clock of its own.
+  const heartbeat = ({ name }: { name: string }) => store.nodes.heartbeat({ name, now: time.databaseMs })
+  const nodes = { ...store.nodes, heartbeat }
+  const warnings: string[] = []
+  const log = { warn: (name: string) => void warnings.push(name) }
+  const about = { name: 'edge', version: '1', role: 'ingest' as const }
+  const node = await startNode({ store: { nodes }, node: about, clock, log })
+  const skew = () =>
+    stateChecks({
+      ready: [],
+      outbound: { calls: [], open: null },
+      clock: null,
+      aheadMs: node.aheadMs(),
+    }).find(({ id }) => id === 'clock-skew')
+  expect([node.clock.now(), node.aheadMs(), skew()?.status]).toEqual([start, 0, 'ok'])
+
+  time.wallMs += hourMs
+  time.passedMs += 1_000
+  expect(node.clock.now()).toBe(start + 1_000)
+  for (let n = 0; n < 3; n++) await node.beat()
+  expect(warnings).toEqual(['clock_differs_from_database'])
+  expect(skew()).toMatchObject({ status: 'warning', detail: expect.stringContaining('3600.0 s ahead of') })
+
+  time.databaseMs = start + 7_000
+  await node.beat()
+  expect(node.clock.now()).toBe(start + 7_000)
+  expect(await store.nodes.list()).toMatchObject([{ name: 'edge', seenAtMs: start + 7_000 }])
+
+  // Another node deletes this one, as a restored database lacks it.
+  const other = { name: 'core', version: '1', role: 'all' as const }
+  await store.nodes.register({ node: other, now: start + 72 * hourMs })
+  expect((await store.nodes.list()).map(({ name }) => name)).toEqual(['core'])
+  await node.beat()
+  expect((await store.nodes.list()).map(({ name }) => name)).toEqual(['core', 'edge'])
+  await store.close()
+})
