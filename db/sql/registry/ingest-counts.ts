@@ -30,7 +30,8 @@ export function addIngestCounts(
                               OR ingest_hour.behind_min_ms < excluded.behind_min_ms
                             THEN ingest_hour.behind_min_ms ELSE excluded.behind_min_ms END`,
   )
-  for (const one of counts) {
+  // In one order everywhere, so that appends of other nodes, which count too, cannot wait for each other.
+  for (const one of counts.toSorted(inOrder)) {
     const hour = Math.floor(one.hourStartMs / countHourMs)
     const { orgId, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs } = one
     add.run(orgId, hour, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs)
@@ -69,6 +70,11 @@ export function requestCounts(
     })
   })
   return { counts: [...counts.values()], keptSinceMs }
+}
+
+function inOrder(a: IngestCount, b: IngestCount): number {
+  if (a.orgId !== b.orgId) return a.orgId < b.orgId ? -1 : 1
+  return a.hourStartMs - b.hourStartMs || (a.keyId < b.keyId ? -1 : 1)
 }
 
 const nearMissesMax = 200

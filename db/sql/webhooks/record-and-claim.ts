@@ -194,13 +194,14 @@ function claimDue({ db }: WriteContext, request: ClaimRequest, now: number): Cla
   const isCrowded = lanes.length * request.perLaneMax > request.limit
   const granted = shareSlots(lanes, request.limit, request.share)
   const claims: Claim[] = []
+  const signers = new Map<string, Signer | null>()
   for (const { lane, leased, probe } of lanes) {
     const own = leaseSome(db, request, now, { lane, probe, count: granted.get(lane) ?? 0 })
     const aheadMax = isCrowded || probe ? 0 : (request.ahead[lane] ?? 0)
     const count = aheadMax - Math.max(0, leased - request.perLaneMax)
     const ahead = leaseSome(db, request, now, { lane, probe, count, uninterrupted: true })
-    for (const each of own) claims.push(claimOf(db, each, { request, isAhead: false, now }))
-    for (const each of ahead) claims.push(claimOf(db, each, { request, isAhead: true, now }))
+    for (const each of own) claims.push(claimOf(db, each, { request, isAhead: false, now, signers }))
+    for (const each of ahead) claims.push(claimOf(db, each, { request, isAhead: true, now, signers }))
   }
   return claims
 }
@@ -259,28 +260,17 @@ interface How {
   request: ClaimRequest
   isAhead: boolean
   now: number
+  /** By organization and endpoint. Each is read once per call. */
+  signers: Map<string, Signer | null>
 }
 
-function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now }: How): Claim {
+function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now, signers }: How): Claim {
   const { leaseId } = request
   const { seq: _seq, lane, pendingSinceMs, probe, ...delivery } = leased
-  const { orgId, endpointId } = delivery
-  const columns = `sealed_secret AS encryptedSecret, previous_sealed_secret AS previousEncryptedSecret,
-    previous_until_ms AS previousUntilMs`
-  const signer =
-    endpointId === null
-      ? db
-          .query<Signer, [string]>(
-            `SELECT ${columns}, NULL AS failingSinceMs, NULL AS retryWaits
-             FROM webhook_org_secret WHERE org_id = ?`,
-          )
-          .get(orgId)
-      : db
-          .query<Signer, [string]>(
-            `SELECT ${columns}, failing_since_ms AS failingSinceMs, retry_waits_ms AS retryWaits
-             FROM webhook_endpoint WHERE id = ?`,
-          )
-          .get(endpointId)
+  const id = `${delivery.orgId} ${delivery.endpointId ?? ''}`
+  const known = signers.get(id)
+  const signer = known === undefined ? signerOf(db, delivery) : known
+  signers.set(id, signer)
   const encryptedSecrets = signer === null ? [] : [signer.encryptedSecret]
   if (signer?.previousEncryptedSecret && (signer.previousUntilMs ?? 0) > now) {
     encryptedSecrets.push(signer.previousEncryptedSecret)
@@ -289,6 +279,22 @@ function claimOf(db: WriteContext['db'], leased: Leased, { request, isAhead, now
   const retryWaitsMs = signer?.retryWaits ? waitsOf(signer.retryWaits) : null
   const about = { leaseId, lane, isAhead, delivery, pendingSinceMs, retryWaitsMs }
   return { ...about, encryptedSecrets, probe: probe === 1, failingSinceMs }
+}
+
+function signerOf(db: WriteContext['db'], { orgId, endpointId }: Delivery): Signer | null {
+  const columns = `sealed_secret AS encryptedSecret, previous_sealed_secret AS previousEncryptedSecret,
+    previous_until_ms AS previousUntilMs`
+  if (endpointId !== null) {
+    const ofEndpoint = db.query<Signer, [string]>(
+      `SELECT ${columns}, failing_since_ms AS failingSinceMs, retry_waits_ms AS retryWaits
+       FROM webhook_endpoint WHERE id = ?`,
+    )
+    return ofEndpoint.get(endpointId)
+  }
+  const ofOrg = db.query<Signer, [string]>(
+    `SELECT ${columns}, NULL AS failingSinceMs, NULL AS retryWaits FROM webhook_org_secret WHERE org_id = ?`,
+  )
+  return ofOrg.get(orgId)
 }
 
 interface OpenLane extends DueLane {
