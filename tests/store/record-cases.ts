@@ -1,6 +1,6 @@
 /** Conformance of the audit chain, rejected samples, secrets, health and closing. */
 import { expect } from 'bun:test'
-import type { RejectedSample } from '../../db/contract/store.ts'
+import type { AuditFilter, RejectedSample } from '../../db/contract/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
 import { auditOf, failure, writesNothing, type Cases } from './subject.ts'
@@ -135,6 +135,21 @@ function makeSample(orgId: string, n: number): RejectedSample {
 }
 
 export const restCases: Cases = {
+  async 'a lookup of a text that cannot be stored finds nothing'({ store, orgId }) {
+    await store.audit.append(makeAudit(orgId, { actor: 'a', target: 'a\uffffb' }))
+    for (const text of ['a\0', '\0', 'a\0b', '\ud800', 'a\udc00b', '\ud800\ud800']) {
+      expect(await store.orgs.find(text)).toBeNull()
+      expect(await store.accounts.findByEmail(text)).toBeNull()
+      expect(await store.webhooks.find({ orgId, id: text })).toBeNull()
+      const list = (filter: AuditFilter) => store.audit.list({ orgId, limit: 10, beforeSeq: null, filter })
+      expect((await list({ actors: [text] })).entries).toEqual([])
+      expect((await list({ targets: [text] })).entries).toEqual([])
+      expect((await list({ actions: [text, `${text}.*`] })).entries).toEqual([])
+      const of = { orgId, siteIds: [text, 'x'], after: null, limit: 10, bytesMax: 1_000 }
+      expect(await store.registry.tools({ ...of, withRemoved: true })).toEqual({ tools: [], hasMore: false })
+      expect(await store.registry.memories(of)).toEqual({ memories: [], hasMore: false })
+    }
+  },
   async 'the newest 1,000 rejected samples of each organization stay'({ store, orgId }) {
     const other = makeSample('org_other', 0)
     await store.rejected.add([other])

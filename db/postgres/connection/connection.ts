@@ -1,7 +1,7 @@
 /** Opens PostgreSQL connections whose statements block the calling thread, for the shared SQL. */
 import { StoreError } from '../../contract/errors.ts'
 import type { Database, SqlValue, Statement } from '../../sql/database.ts'
-import { dialect, listsOf, named, ordered, overLists, translate } from './dialect.ts'
+import { dialect, listsOf, named, ordered, overLists, reads, translate } from './dialect.ts'
 import { serverOptions, type ConnectionOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
 import type { Answer } from './wire.ts'
@@ -57,9 +57,10 @@ export function openConnection(options: ConnectionOptions): Database {
 
 function statementOn(session: Session, text: string, reused: boolean): Statement {
   const { sql, order } = translate(text)
+  const isLookup = reads(text)
   const control = session.control(text)
   const execute = (params: SqlValue[]): Answer =>
-    control?.() ?? session.ask({ do: 'execute', sql, params: ordered(order, params), reused })
+    control?.() ?? session.ask({ do: 'execute', sql, params: ordered(order, params, isLookup), reused })
   return {
     get(...params) {
       const { columns, rows } = execute(params)
@@ -71,7 +72,7 @@ function statementOn(session: Session, text: string, reused: boolean): Statement
     },
     values: (...params) => execute(params).rows,
     run: (...params) => ({ changes: execute(params).changes }),
-    iterate: (...params) => batches(session, sql, ordered(order, params)),
+    iterate: (...params) => batches(session, sql, ordered(order, params, isLookup)),
   }
 }
 

@@ -20,7 +20,21 @@ export const dialect: Dialect = {
 const clock = 'SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) AS ms'
 
 function ofList(parameter: string): string {
-  return `FROM jsonb_array_elements_text(CAST(CAST(${parameter} AS text) AS jsonb)) AS list(value)`
+  return `FROM jsonb_array_elements_text(CAST(${storableJson(`CAST(${parameter} AS text)`)} AS jsonb)) AS list(value)`
+}
+
+export const reads = (sql: string): boolean => /^\s*(select|with)\b/i.test(sql)
+
+/**
+ * PostgreSQL refuses NUL and unpaired surrogates, as characters and as escapes of JSON. The store has no such text, and
+ * a lookup of one finds nothing: it becomes a lookup of code points that are no characters.
+ */
+const noCharacters = '\uffff\ufffe\uffff'
+
+/** Escapes behind an even number of backslashes. JSON.stringify escapes surrogates only when they are unpaired. */
+function storableJson(sql: string): string {
+  const escapes = String.raw`(?<!\\)((?:\\\\)*)\\u(0000|d[89a-f][0-9a-f]{2})`
+  return String.raw`regexp_replace(${sql}, '${escapes}', '\1${noCharacters}', 'g')`
 }
 
 /** What stays as it is: strings, quoted names, comments, dollar quotes and numbers. Then parameters, then names. */
@@ -76,13 +90,14 @@ export function named(columns: string[], values: unknown[]): unknown {
 }
 
 /** The parameters in the order in which the translated statement has them. */
-export function ordered(order: number[], params: SqlValue[]): SqlValue[] {
-  return order.map((index) => sent(params[index]))
+export function ordered(order: number[], params: SqlValue[], isLookup = false): SqlValue[] {
+  return order.map((index) => sent(params[index], isLookup))
 }
 
 /** As SQLite stores it. A view is copied, because its whole buffer would cross. */
-function sent(value: SqlValue | undefined): SqlValue {
+function sent(value: SqlValue | undefined, isLookup: boolean): SqlValue {
   if (value === undefined) return null
+  if (isLookup && typeof value === 'string') return value.replaceAll('\0', noCharacters)
   if (typeof value === 'boolean') return value ? 1 : 0
   const isView = value instanceof Uint8Array && value.byteLength !== value.buffer.byteLength
   return isView ? value.slice() : value
