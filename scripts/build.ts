@@ -25,6 +25,10 @@ export const workerEntries = [
   'db/sqlite/threads/writer.ts',
   'db/sqlite/threads/reader.ts',
   'db/postgres/connection/io.ts',
+  'db/postgres/threads/appender.ts',
+  'db/postgres/threads/keeper.ts',
+  'db/postgres/threads/reader.ts',
+  'db/postgres/threads/writer.ts',
 ] as const
 
 /** Sources of the executable. A change to any of them makes it stale. */

@@ -2,7 +2,7 @@
 import { openConnection } from '../../db/postgres/connection/connection.ts'
 import { storeError } from '../../db/postgres/connection/failure.ts'
 import { migrate, migrations } from '../../db/postgres/migrations/migrations.ts'
-import { lockingRecords } from '../../db/postgres/records.ts'
+import { lockingRecords } from '../../db/postgres/locks.ts'
 import { StoreError } from '../../db/contract/errors.ts'
 import { inTransaction, ormOn } from '../../db/sql/database.ts'
 import type { ReadContext, WriteContext } from '../../db/sql/threads/contexts.ts'

@@ -2,6 +2,7 @@
 import identity from './0001_identity.sql' with { type: 'text' }
 import events from './0002_events.sql' with { type: 'text' }
 import webhooks from './0003_webhooks.sql' with { type: 'text' }
+import append from './0004_append.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -10,6 +11,7 @@ export const migrations: readonly Migration[] = [
   { version: 1, name: '0001_identity', sql: identity },
   { version: 2, name: '0002_events', sql: events },
   { version: 3, name: '0003_webhooks', sql: webhooks },
+  { version: 4, name: '0004_append', sql: append },
 ]
 
 /** "SGLS" as a number: of any number of nodes that start at once, one migrates and the others wait. */

@@ -12,10 +12,11 @@ import { migrate, migrations } from './migrations.ts'
 
 /** Dedupe differs by engine. */
 const onlySqlite = ['event_id_chunk', 'event_id_filter', 'event_id_run', 'sqlite_sequence']
-/** The lock is for many nodes. */
-const onlyPostgres = ['event_id', 'store_lock']
-/** SQLite has a row number without a column. */
-const onlyPostgresColumns = ['audit_entry.rowid']
+/** Locks are for many nodes. */
+const onlyPostgres = ['event_id', 'event_upkeep', 'store_lock']
+/** SQLite has a row number without a column, and one writer, which knows the last arrival and all terms. */
+const onlyPostgresColumns = ['audit_entry.rowid', 'event_org.last_received_ms', 'event_org.term_drops']
+const onlyPostgresIndexes = ['event_term_code']
 
 interface Column {
   table: string
@@ -150,7 +151,9 @@ function postgresTables(db: Database): Tables {
     .map((column) => ({ ...column, isRequired: column.isRequired === 1 }))
   return {
     columns: columns.filter(isShared),
-    indexes: postgresIndexes(db, ours).filter(isShared),
+    indexes: postgresIndexes(db, ours).filter(
+      (one) => isShared(one) && !onlyPostgresIndexes.includes(one.name),
+    ),
     references: db
       .query<{ text: string }>(
         `SELECT c.relname || '.' || a.attname || ' ' || f.relname || '.' || t.attname || ' '

@@ -5,7 +5,7 @@ import { placeOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
 
 /** The secret of the store that seeds its hashes. */
-interface Seed {
+export interface Seed {
   ids: bigint // 64 bits, for fingerprints
   values: number // 32 bits, for hashed values
   erased: Uint8Array // 32 bytes, for the hashes of erased ids
@@ -17,7 +17,7 @@ export function readSeed(db: Database): Seed {
 }
 
 /** Of the row of `event_seed`. */
-function seedOf(seed: Uint8Array | undefined): Seed {
+export function seedOf(seed: Uint8Array | undefined): Seed {
   if (seed?.byteLength !== 40) throw new StoreError('corrupt', 'the seed of the event hashes is missing')
   const view = new DataView(seed.buffer, seed.byteOffset, 8)
   return { ids: view.getBigUint64(0, true), values: view.getUint32(0, true), erased: seed.slice(8) }

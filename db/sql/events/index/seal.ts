@@ -28,7 +28,7 @@ const readSteps = 8
 const stepsPerSegment = readSteps + indexed.length + 2
 
 /** What sealing needs to know of an organization, and changes. */
-type Sealable = Pick<OrgState, 'num' | 'storedSeq' | 'segments'>
+export type Sealable = Pick<OrgState, 'num' | 'storedSeq' | 'segments'>
 
 export interface Sealer<Org extends Sealable = OrgState> {
   /** Inside the transaction that stores `events` new ones of the organization. */

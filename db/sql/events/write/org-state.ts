@@ -125,14 +125,14 @@ export interface Terms {
   broken(event: EventRecord): GuardRail | null
 }
 
-interface Term {
+export interface Term {
   member: number // one of `termMembers`
   text: string
   code: number
 }
 
 /** `insert` stores a term before the events that use it are committed. */
-function interner(stored: Term[], hashSeed: number, insert: (term: Term) => void): Terms {
+export function interner(stored: Term[], hashSeed: number, insert: (term: Term) => void): Terms {
   const codes = Array.from({ length: columnCount }, () => new Map<string, number>())
   const highest = codes.map(() => 0)
   for (const { member, text, code } of stored) {

@@ -1,0 +1,178 @@
+/** Several nodes append at once: every event is stored once, numbered without a gap, and counted. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import type { Sql } from 'postgres'
+import { database } from '../../../tests/support/postgres.ts'
+import { makeBatch, makeEvent, noon } from '../../../tests/store/make.ts'
+import { atOnce } from '../../sql/threads/slices.ts'
+import { compactEventReader } from '../../sql/events/reader.ts'
+import { openConnection } from '../connection/connection.ts'
+import { idsInTable } from '../events/ids.ts'
+import { migrate, migrations } from '../migrations/migrations.ts'
+import { upkeep } from '../upkeep/upkeep.ts'
+import { openAppendClient, openAppends, type Appends } from './append.ts'
+import type { Database } from '../../sql/database.ts'
+import type { EventBatch } from '../../contract/store.ts'
+
+const nodes = 3
+const clients: Sql[] = []
+let appends: Appends[] = []
+let db: Database
+let other: Database
+
+beforeAll(async () => {
+  const { url } = await database()
+  const options = { url, node: 'test', statementTimeoutMs: 30_000 }
+  db = openConnection(options)
+  other = openConnection(options)
+  migrate(db, 'sightglass', migrations, noon)
+  for (let node = 0; node < nodes; node++) clients.push(openAppendClient(options))
+  appends = await Promise.all(clients.map(openAppends))
+})
+
+afterAll(async () => {
+  await Promise.all(clients.map((client) => client.end()))
+  db.close()
+  other.close()
+})
+
+let orgId = ''
+let orgs = 0
+beforeEach(() => {
+  orgId = `org_${++orgs}`
+})
+
+interface Sums {
+  accepted: number
+  deduped: number
+}
+
+/** Appends on every node at once, two groups at a time. Returns the sums of all outcomes. */
+async function appendEverywhere(groups: number, makeGroup: (node: number) => EventBatch[]): Promise<Sums> {
+  const sums: Sums = { accepted: 0, deduped: 0 }
+  const worker = async (node: number) => {
+    for (let group = 0; group < groups; group++) {
+      for (const outcome of await appends[node]!.append(makeGroup(node))) {
+        if ('kind' in outcome) throw new Error(outcome.message)
+        expect(outcome.rejected).toEqual([])
+        sums.accepted += outcome.accepted
+        sums.deduped += outcome.deduped
+      }
+    }
+  }
+  await Promise.all(appends.flatMap((_, node) => [worker(node), worker(node)]))
+  return sums
+}
+
+/** What four tables say of the number of stored events. */
+function numbersOf(one: string) {
+  const row = db
+    .query<
+      { last: number; ids: number; first: number; highest: number; events: number; counted: number },
+      [string]
+    >(
+      `SELECT last_seq AS last, i.ids, i.first, i.highest,
+         (SELECT sum(events) FROM event_block WHERE place >= num * 68719476736 AND place < (num + 1) * 68719476736)
+           AS events,
+         (SELECT sum(accepted) FROM ingest_hour AS h WHERE h.org_id = o.org_id) AS counted
+       FROM event_org AS o, LATERAL (
+         SELECT count(DISTINCT seq) AS ids, min(seq) AS first, max(seq) AS highest FROM event_id WHERE org = num
+       ) AS i WHERE o.org_id = ?`,
+    )
+    .get(one)!
+  return row
+}
+
+const count = { rejected: 0, aheadMaxMs: 0, behindMinMs: 1, keptSinceMs: 0 }
+
+function batchOf(org: string, ids: string[], receivedAtMs: number): EventBatch {
+  const events = ids.map((id, index) => {
+    const json = JSON.stringify({ id, sessionId: `s${index % 3}`, n: index })
+    return makeEvent(id, { sessionId: `s${index % 3}`, tool: `tool ${id.slice(0, -2)}`, json })
+  })
+  return { ...makeBatch(org, events), receivedAtMs, count }
+}
+
+function faults(one: string) {
+  const { faults: found } = compactEventReader(db, idsInTable(db)).verify()
+  return found.filter((fault) => fault.orgId === one)
+}
+
+test('three nodes with resends and equal new names store each event once and count it', async () => {
+  const orgIds = [orgId, `${orgId}_too`]
+  const sent = new Map(orgIds.map((one) => [one, new Set<string>()]))
+  let made = 0
+  let total = 0
+  const sums = await appendEverywhere(10, (node) =>
+    orgIds.map((one) => {
+      const ids = Array.from({ length: 1 + (made % 150) }, (_, at) => {
+        const id = at % 9 === 0 && made > 0 ? `e${(made * 7 + at) % made}` : `e${made++}`
+        sent.get(one)!.add(id)
+        total++
+        return id
+      })
+      return batchOf(one, ids, noon + made - node * 50)
+    }),
+  )
+  const stored = orgIds.reduce((sum, one) => sum + sent.get(one)!.size, 0)
+  expect(sums).toEqual({ accepted: stored, deduped: total - stored })
+  for (const one of orgIds) {
+    const n = sent.get(one)!.size
+    expect(numbersOf(one)).toEqual({ last: n, ids: n, first: 1, highest: n, events: n, counted: n })
+    expect(faults(one)).toEqual([])
+  }
+})
+
+test('times of arrival never fall although the clocks of the nodes differ', async () => {
+  let made = 0
+  await appendEverywhere(20, (node) => {
+    const ids = Array.from({ length: 3 }, () => `t${made++}`)
+    return [batchOf(orgId, ids, noon + made - node * 5_000)]
+  })
+  const reader = compactEventReader(db, idsInTable(db))
+  const { events } = atOnce(reader.tail({ orgId, filter: {}, afterSeq: 0, limit: 1_000 }))
+  expect(events.length).toBe(made)
+  const times = events.map(({ receivedAtMs }) => receivedAtMs)
+  expect(times).toEqual(times.toSorted((a, b) => a - b))
+  expect(times[0]).toBeLessThan(times.at(-1)!)
+  expect(faults(orgId)).toEqual([])
+})
+
+test('no block crosses a segment, and due work of two nodes at once changes no answer', async () => {
+  let made = 0
+  await appendEverywhere(12, () => [
+    batchOf(
+      orgId,
+      Array.from({ length: 990 }, () => `b${made++}`),
+      noon,
+    ),
+  ])
+  await appendEverywhere(40, () => [
+    batchOf(
+      orgId,
+      Array.from({ length: 11 }, () => `b${made++}`),
+      noon,
+    ),
+  ])
+  expect(made).toBeGreaterThan(65_536)
+  const answer = (on: Database) => {
+    const reader = compactEventReader(on, idsInTable(on))
+    const filter = { sessionIds: ['s1'] }
+    return [
+      atOnce(reader.count({ orgId, filter, afterSeq: 0, ceilingSeq: 2_000 })),
+      atOnce(reader.metrics({ orgId, sinceMs: 0, untilMs: noon * 2, rowsMax: 1_000 })),
+      atOnce(reader.page({ orgId, filter, before: null, limit: 50, ceilingSeq: null })),
+      reader.byId({ orgId, id: 'b65535' }),
+    ]
+  }
+  const before = answer(db)
+  const blocks = () => db.query<{ n: number }, []>('SELECT count(*) AS n FROM event_block').get()!.n
+  const blocksBefore = blocks()
+  const works = [upkeep(db), upkeep(other)]
+  for (let run = 0; run < 3; run++) for (const work of works) work.run()
+  expect(answer(db)).toEqual(before)
+  expect(answer(other)).toEqual(before)
+  expect(blocks()).toBeLessThan(blocksBefore)
+  const state = db.query('SELECT last_seq - folded_seq AS behind, segments FROM event_org WHERE org_id = ?')
+  expect(state.get(orgId)).toEqual({ behind: 0, segments: 1 })
+  expect(faults(orgId)).toEqual([])
+})

@@ -1,0 +1,184 @@
+/** Appends groups of batches: one statement per group, whose blocks are built again when another node was first. */
+import postgres, { type Sql } from 'postgres'
+import { StoreError } from '../../contract/errors.ts'
+import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
+import { seedOf } from '../../sql/events/dedupe/fingerprints.ts'
+import { kindOf } from '../connection/failure.ts'
+import { serverOptions, type ConnectionOptions } from '../connection/options.ts'
+import { idHashes, type IdHash } from '../events/id-hash.ts'
+import { appendOrgs, type AppendOrg } from './org.ts'
+import { parameterTypes, stager, type Staged } from './stage.ts'
+import type { EventBatch } from '../../contract/store.ts'
+
+export interface Appends {
+  /** The outcome of each batch. A batch that fails does not fail those of other organizations. */
+  append(batches: readonly EventBatch[]): Promise<AppendOutcome[]>
+}
+
+/** Organizations per statement; PostgreSQL allows 65,535 parameters. */
+const orgsPerStatement = 16
+
+/** Each try fails only because another node was first, and so made progress. */
+const triesMax = 50
+
+/**
+ * After a resend the ids of an organization are looked up first for this long, because a known id fails the statement,
+ * and the server logs each failure.
+ */
+const resentMs = 60_000
+
+interface Work {
+  orgId: string
+  batches: EventBatch[]
+  at: number[] // of each batch in its group
+}
+
+/** One for each outstanding group, and one for lookups beside them. */
+const connectionsMax = 3
+const connectSeconds = 5
+const backoffSeconds = 0.2
+
+/** The driver's connections. A waiting append blocks no other. */
+export function openAppendClient(options: ConnectionOptions): Sql {
+  const { deadlineMs: _, ...server } = serverOptions(options)
+  return postgres({
+    ...server,
+    ...{ max: connectionsMax, fetch_types: false, idle_timeout: 0, max_lifetime: null },
+    connect_timeout: connectSeconds,
+    backoff: () => backoffSeconds,
+    onnotice: () => undefined,
+  } as postgres.Options<Record<string, never>>)
+}
+
+/** `sql` needs a connection for each outstanding group; its search path names the schema. */
+export async function openAppends(sql: Sql): Promise<Appends> {
+  const [row] = await sql<{ seed: Uint8Array }[]>`SELECT seed FROM event_seed`
+  const seed = seedOf(row?.seed)
+  const hash = idHashes(seed)
+  const orgs = appendOrgs(sql, seed.values)
+  const stage = stager(hash)
+  const { isResent, noteResent, storedHashes } = resends(sql, hash)
+
+  /** One statement: all organizations or none. */
+  async function commit(works: readonly Work[]): Promise<Staged[]> {
+    const orgIds = works.map(({ orgId }) => orgId)
+    const batchesOf = new Map(works.map(({ orgId, batches }) => [orgId, batches]))
+    for (let tries = 1; ; tries++) {
+      const stored = new Map<string, ReadonlySet<string>>()
+      for (const [orgId, { num }] of await orgs.of(orgIds))
+        if (isResent(orgId)) stored.set(orgId, await storedHashes(num, batchesOf.get(orgId)!))
+      const loaded = await orgs.of(orgIds)
+      const staged = Array.from(loaded, ([orgId, org]) => {
+        return { orgId, ...stage(org, batchesOf.get(orgId)!, stored.get(orgId) ?? new Set()) }
+      })
+      const unsure = staged.filter((one) => hasRejected(one) && !stored.has(one.orgId))
+      const failure = unsure.length > 0 ? unsureIds : await send(sql, staged)
+      if (failure === null) return orgIds.map((orgId) => staged.find((one) => one.orgId === orgId)!)
+      const conflict = tries < triesMax ? conflictOf(failure) : null
+      // Numbers and terms in memory assumed that the statement succeeds.
+      await orgs.refresh(orgIds, conflict !== 'ids')
+      if (conflict === null) throw failure
+      if (conflict === 'ids') noteResent(orgIds)
+    }
+  }
+
+  async function outcomesOf(works: readonly Work[], outcomes: AppendOutcome[]): Promise<void> {
+    const staged = await commit(works).catch((error: unknown) => failureOf(appendError(error)))
+    works.forEach(({ at }, index) => {
+      at.forEach((place, batch) => {
+        outcomes[place] = 'kind' in staged ? staged : staged[index]!.outcomes[batch]!
+      })
+    })
+  }
+
+  return {
+    async append(batches) {
+      const byOrg = new Map<string, Work>()
+      batches.forEach((batch, at) => {
+        const work = byOrg.get(batch.orgId) ?? { orgId: batch.orgId, batches: [], at: [] }
+        work.batches.push(batch)
+        work.at.push(at)
+        byOrg.set(batch.orgId, work)
+      })
+      const outcomes = new Array<AppendOutcome>(batches.length)
+      const works = [...byOrg.values()]
+      for (let from = 0; from < works.length; from += orgsPerStatement)
+        await outcomesOf(works.slice(from, from + orgsPerStatement), outcomes)
+      return outcomes
+    },
+  }
+}
+
+/** Which ids are stored, and which organizations resend. */
+function resends(sql: Sql, hash: IdHash) {
+  const resentAtMs = new Map<string, number>()
+  return {
+    isResent(orgId: string): boolean {
+      if (performance.now() - (resentAtMs.get(orgId) ?? -Infinity) < resentMs) return true
+      resentAtMs.delete(orgId)
+      return false
+    },
+    noteResent(orgIds: readonly string[]): void {
+      for (const orgId of orgIds) resentAtMs.set(orgId, performance.now())
+    },
+    /** The hashes that `event_id` has of all the ids. */
+    async storedHashes(num: number, batches: readonly EventBatch[]): Promise<ReadonlySet<string>> {
+      const hashes = batches.flatMap(({ events }) => events.map(({ id }) => hash(num, JSON.stringify(id))))
+      const found = await sql.unsafe<{ h: string }[]>(
+        'SELECT h::text AS h FROM event_id WHERE org = $1::bigint AND h = ANY ($2::uuid[])',
+        [num, `{${hashes.join()}}`],
+        { prepare: true },
+      )
+      return new Set(found.map(({ h }) => h.replaceAll('-', '')))
+    },
+  }
+}
+
+/** Returns the error of the statement, or null. */
+async function send(sql: Sql, staged: readonly Staged[]): Promise<unknown> {
+  const calls = staged.filter(({ parameters }) => parameters !== null)
+  if (calls.length === 0) return null
+  const text = calls.map((_, index) => `${callText(index)} AS last_${index}`).join(', ')
+  const parameters = calls.flatMap((one) => one.parameters!) as never[]
+  try {
+    const [row] = await sql.unsafe<Record<string, string>[]>(`SELECT ${text}`, parameters, { prepare: true })
+    calls.forEach(({ org, terms }, index) => settle(org, Number(row![`last_${index}`]), terms))
+    return null
+  } catch (error) {
+    return error
+  }
+}
+
+function callText(index: number): string {
+  const first = index * parameterTypes.length + 1
+  return `append_events(${parameterTypes.map((type, at) => `$${first + at}::${type}`).join(', ')})`
+}
+
+function settle(org: AppendOrg, lastSeq: number, terms: Staged['terms']): void {
+  org.lastSeq = Math.max(org.lastSeq, lastSeq)
+  for (const term of terms) org.pending.delete(term)
+}
+
+/** A resend is deduped before a limit rejects it, so ids are looked up before an event is rejected. */
+function hasRejected({ outcomes }: Staged): boolean {
+  return outcomes.some((outcome) => !('kind' in outcome) && outcome.rejected.length > 0)
+}
+
+const unsureIds = { code: '23505', table_name: 'event_id' }
+
+type Conflict = 'ids' | 'terms' | 'segment'
+
+/** What another node changed first; null for a failure. */
+function conflictOf(error: unknown): Conflict | null {
+  const { code = '', table_name: table = '' } = error as { code?: string; table_name?: string }
+  if (code === '23505' && table.startsWith('event_id')) return 'ids'
+  if (code === 'SG001' || code === 'SG002') return 'terms'
+  return code === 'SG003' ? 'segment' : null
+}
+
+/** After a lost connection the outcome is unknown. A sender that sends again is answered by dedupe. */
+function appendError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error
+  const { code = '', message = String(error) } = error as { code?: string; message?: string }
+  return new StoreError(kindOf(code), `append: ${message}`, { cause: error })
+}

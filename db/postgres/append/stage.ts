@@ -1,0 +1,113 @@
+/** Turns the batches of one organization into the parameters of `append_events`. */
+import { blockChecksum, extra, packBlock, type StagedBlock } from '../../sql/events/blocks/block.ts'
+import { appender, type KnownIds } from '../../sql/events/write/append.ts'
+import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
+import { requestCounts } from '../../sql/registry/ingest-counts.ts'
+import { countHourMs } from '../../contract/ingest-counts.ts'
+import { StoreError } from '../../contract/errors.ts'
+import type { EventBatch } from '../../contract/store.ts'
+import type { Staging, Term } from '../../sql/events/write/org-state.ts'
+import type { AppendOrg } from './org.ts'
+import type { IdHash } from '../events/id-hash.ts'
+
+export interface Staged {
+  org: AppendOrg
+  /** Of each batch, in order, when the statement commits. */
+  outcomes: AppendOutcome[]
+  /** Terms that the statement stores. */
+  terms: Term[]
+  /** Null when nothing is to be stored: no event, no count, no term. */
+  parameters: (string | number | Uint8Array | null)[] | null
+}
+
+/** Must match the parameters of `append_events` in 0004_append.sql. */
+export const parameterTypes = [
+  ...['bigint', 'bigint', 'bigint', 'uuid[]', 'int[]', 'bigint[]', 'bigint[]', 'bigint[]', 'bigint[]'],
+  ...['int[]', 'int[]', 'int[]', 'int[]', 'bytea', 'int[]', 'text[]', 'int[]', 'text', 'bigint'],
+]
+
+export type Stage = (org: AppendOrg, batches: readonly EventBatch[], stored: ReadonlySet<string>) => Staged
+
+export function stager(hash: IdHash): Stage {
+  let stored: ReadonlySet<string> = new Set()
+  let staged = new Set<string>()
+  let last = ''
+  const known: KnownIds = {
+    has({ num }, id) {
+      last = hash(num, id)
+      return staged.has(last) || stored.has(last)
+    },
+    add: () => void staged.add(last),
+  }
+  const appends = appender(known)
+
+  return (org, batches, storedHashes) => {
+    stored = storedHashes
+    staged = new Set()
+    const { num, lastSeq, receivedMs } = org
+    const state: Staging = { num, lastSeq, receivedMs, terms: org.terms, staged: [] }
+    const outcomes = batches.map((batch): AppendOutcome => {
+      try {
+        return appends.append(state, batch)
+      } catch (error) {
+        if (error instanceof StoreError) return failureOf(error)
+        throw error
+      }
+    })
+    org.lastSeq = state.lastSeq
+    org.receivedMs = state.receivedMs
+    const terms = [...org.pending]
+    const { counts, keptSinceMs } = requestCounts(batches, outcomes)
+    if (staged.size + terms.length + counts.length === 0) return { org, outcomes, terms, parameters: null }
+    const rows = counts.map((one) => ({
+      hour: Math.floor(one.hourStartMs / countHourMs),
+      ...{ key_id: one.keyId, requests: one.requests, refused: one.refused, accepted: one.accepted },
+      ...{ deduped: one.deduped, rejected: one.rejected },
+      ...{ ahead_max_ms: one.aheadMaxMs, behind_min_ms: one.behindMinMs },
+    }))
+    const parameters = [
+      ...[org.num, org.termDrops, org.receivedMs, `{${[...staged].join()}}`],
+      ...blockParameters(state.staged),
+      ...[list(terms, ({ member }) => member), textList(terms), list(terms, ({ code }) => code)],
+      ...[rows.length === 0 ? null : JSON.stringify(rows), Math.floor(keptSinceMs / countHourMs)],
+    ]
+    for (const { content } of state.staged) appends.recycle(content)
+    return { org, outcomes, terms, parameters }
+  }
+}
+
+function blockParameters(blocks: readonly StagedBlock[]): (string | Uint8Array)[] {
+  const parts: Uint8Array[] = []
+  let start = 1 // SQL counts bytes from 1
+  const packed = blocks.map(({ content }) => {
+    const block = packBlock(content)
+    const { columns, ids, bodies } = block
+    parts.push(columns, ids, bodies)
+    const receivedMin = content.columns[extra.received]!.subarray(0, block.events).reduce((a, b) =>
+      Math.min(a, b),
+    )
+    const one = { ...block, start, receivedMin, checksum: blockChecksum(block) }
+    start += columns.length + ids.length + bodies.length
+    return one
+  })
+  return [
+    list(packed, ({ events }) => events),
+    list(packed, ({ minAt }) => minAt),
+    list(packed, ({ maxAt }) => maxAt),
+    list(packed, ({ receivedMin }) => receivedMin),
+    list(packed, ({ checksum }) => checksum),
+    list(packed, ({ start }) => start),
+    list(packed, ({ columns }) => columns.length),
+    list(packed, ({ ids }) => ids.length),
+    list(packed, ({ bodies }) => bodies.length),
+    Buffer.concat(parts),
+  ]
+}
+
+function list<T>(rows: readonly T[], value: (row: T) => number): string {
+  return `{${rows.map(value).join()}}`
+}
+
+function textList(terms: readonly Term[]): string {
+  return `{${terms.map(({ text }) => `"${text.replace(/["\\]/g, '\\$&')}"`).join()}}`
+}

@@ -1,0 +1,76 @@
+/** Opens the store of a PostgreSQL database on the threads of a node: append, writer, upkeep and several readers. */
+import { storeOver, type SqlStore } from '../sql/store.ts'
+import { openPort, type Port } from '../sql/threads/port.ts'
+import { packAppend, type AppendOutcome } from '../sql/threads/protocol.ts'
+import { readQueue } from '../sql/threads/read-queue.ts'
+import type { Histogram } from '../rules/histogram.ts'
+import type { Threads } from '../sql/threads/threads.ts'
+import type { ConnectionOptions } from './connection/options.ts'
+import type { ReaderOpening } from './threads/reader.ts'
+import type { WriterOpening } from './threads/writer.ts'
+
+export interface PostgresOpening {
+  url: string
+  now: number
+  /** Names this node in `pg_stat_activity`. */
+  node: string
+  readers: number
+  readDeadlineMs: number
+  /** When false, data of an older schema is rejected with `older_schema`. Default: true. */
+  mayMigrate?: boolean
+}
+
+const schema = 'sightglass'
+
+/** The server ends a writing statement that runs longer. A read has its own deadline. */
+const writeTimeoutMs = 30_000
+
+export async function openPostgresStore(opening: PostgresOpening): Promise<SqlStore> {
+  return storeOver(await openThreads(opening), { isShared: true })
+}
+
+async function openThreads(opening: PostgresOpening): Promise<Threads> {
+  const { url, node, now, mayMigrate = true, readDeadlineMs } = opening
+  const options: ConnectionOptions = { url, node, schema, statementTimeoutMs: writeTimeoutMs }
+  const writer = openWorker('writer')
+  const [appender, keeper] = [openWorker('appender'), openWorker('keeper')]
+  const readers = Array.from({ length: opening.readers }, () => openWorker('reader'))
+  const ports = [...readers, keeper, appender, writer]
+  const readerOpening = (index: number): ReaderOpening => ({
+    ...{ url, node, schema, statementTimeoutMs: readDeadlineMs, deadlineMs: readDeadlineMs },
+    givesWay: index > 0 && index === readers.length - 1,
+  })
+  try {
+    const opened: WriterOpening = { ...options, schema, now, mayMigrate }
+    const writing = (await writer.ask('open', opened)) as string[]
+    const asked = readers.map((reader, index) => reader.ask('open', readerOpening(index)))
+    const [reading = []] = (await Promise.all(asked)) as string[][]
+    await Promise.all([appender.ask('open', options), keeper.ask('open', options)])
+    const written = new Set(writing)
+    return {
+      verbs: [...writing, ...reading],
+      writes: (verb) => written.has(verb),
+      write: writer.ask,
+      read: readQueue(readers),
+      append: (batches) => appender.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
+      maintain: async () => true, // the server maintains its own files
+      requirePresent: async () => undefined,
+      commitTimes: () => appender.ask('times', null) as Promise<Histogram>,
+      close: () => closeAll(ports),
+    }
+  } catch (error) {
+    await closeAll(ports)
+    throw error
+  }
+}
+
+/** In the executable every module claims to be at the root, and workers keep their path below it. */
+function openWorker(name: 'writer' | 'reader' | 'appender' | 'keeper'): Port {
+  const path = Bun.isStandaloneExecutable ? `./db/postgres/threads/${name}.js` : `./threads/${name}.ts`
+  return openPort(name, new URL(path, import.meta.url).href)
+}
+
+async function closeAll(ports: Port[]): Promise<void> {
+  await Promise.allSettled(ports.map((port) => port.ask('close', null)))
+  await Promise.all(ports.map((port) => port.ended))
+}

@@ -1,0 +1,40 @@
+/** The thread of a node that does due work beside appends and reads. */
+import { StoreError } from '../../contract/errors.ts'
+import { giveWay, serve } from '../../sql/threads/port.ts'
+import { openConnection } from '../connection/connection.ts'
+import { storeError } from '../connection/failure.ts'
+import { upkeep, type Upkeep } from '../upkeep/upkeep.ts'
+import type { ConnectionOptions } from '../connection/options.ts'
+import type { Database } from '../../sql/database.ts'
+
+/** Readers count again what is not folded, and scan what is not sealed. */
+const everyMs = 500
+
+let db: Database | null = null
+let timer: Timer | null = null
+
+serve(storeError, (verb, command) => {
+  if (verb === 'open') {
+    giveWay()
+    db = openConnection(command as ConnectionOptions)
+    repeat(upkeep(db))
+    return []
+  }
+  if (verb !== 'close') throw new StoreError('internal', `unknown verb ${verb}`)
+  if (timer !== null) clearTimeout(timer)
+  db?.close()
+  db = null
+  setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
+  return null
+})
+
+function repeat(work: Upkeep): void {
+  timer = setTimeout(() => {
+    try {
+      work.run()
+    } catch {
+      // The work of a transaction that failed is still due, and the next run finds it.
+    }
+    repeat(work)
+  }, everyMs)
+}

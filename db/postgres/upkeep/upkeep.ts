@@ -1,0 +1,127 @@
+/** Due work of any node, one organization and transaction at a time: folds counts, seals segments, merges blocks. */
+import { readColumns, zonesBetween, zonesFrom, type BlockSpan } from '../../sql/events/blocks/block-table.ts'
+import { blockEventsMax, placeOf, segmentEvents, segmentOf, seqOf } from '../../sql/events/blocks/block.ts'
+import { sealer, type Sealable } from '../../sql/events/index/seal.ts'
+import { fold, isFoldDue } from '../../sql/events/rollups/fold.ts'
+import { rollupCounts } from '../../sql/events/rollups/counts.ts'
+import { mergeFirst, smallBlockEvents, smallBlocksMax } from '../../sql/events/write/merge.ts'
+import { withUpkeep } from '../locks.ts'
+import type { Database } from '../../sql/database.ts'
+
+export interface Upkeep {
+  /** Does what is due in all organizations. One on which another node works is left to it. */
+  run(): void
+}
+
+interface Org {
+  num: number
+  last: number
+  folded: number
+  segments: number
+}
+
+export function upkeep(db: Database): Upkeep {
+  const seenSeq = new Map<number, number>() // the last arrivals of the run before
+  const mergedSeq = new Map<number, number>() // earlier blocks are not examined again
+
+  return {
+    run() {
+      const orgs = db.query<Org, []>(
+        'SELECT num, last_seq AS last, folded_seq AS folded, segments FROM event_org ORDER BY num',
+      )
+      for (const org of orgs.all()) {
+        const { num, last } = org
+        const isQuiet = seenSeq.get(num) === last
+        seenSeq.set(num, last)
+        if (isFoldDue(foldingOf(org)) || isQuiet) foldAll(db, org)
+        sealAll(db, org)
+        if (isQuiet && mergedSeq.has(num)) continue
+        withUpkeep(db, num, () => mergedSeq.set(num, mergeSmall(db, num, mergedSeq.get(num) ?? 0)))
+      }
+    },
+  }
+}
+
+function foldingOf({ num, last, folded }: Org) {
+  return { num, foldedSeq: folded, storedSeq: last, unfolded: rollupCounts() }
+}
+
+function stateOf(db: Database, num: number): Org {
+  const sql = 'SELECT num, last_seq AS last, folded_seq AS folded, segments FROM event_org WHERE num = ?'
+  return db.query<Org, [number]>(sql).get(num)!
+}
+
+function foldAll(db: Database, { num, last, folded }: Org): void {
+  while (folded < last) {
+    const before = folded
+    const isFree = withUpkeep(db, num, () => {
+      folded = foldStep(db, stateOf(db, num))
+    })
+    if (!isFree || folded === before) return
+  }
+}
+
+/** Arrivals per step, except for the rest of the last block. */
+const foldedMax = 32_768
+
+/** Appends wait only for the change of the watermark, which comes last. Returns it. */
+function foldStep(db: Database, org: Org): number {
+  const folding = { ...foldingOf(org), storedSeq: org.folded }
+  const until = Math.min(org.last, org.folded + foldedMax)
+  for (const { place, events } of zonesBetween(db, org.num, org.folded + 1, until + 1)) {
+    const block = readColumns(db, place)
+    const first = Math.max(0, org.folded + 1 - seqOf(place)) // a merged block may begin before the watermark
+    if (block !== null) folding.unfolded.add(block, first, block.rows)
+    folding.storedSeq = seqOf(place) + events - 1
+    if (isFoldDue(folding)) break
+  }
+  // Only deleted blocks are left: the watermark still moves over them.
+  if (folding.storedSeq === org.folded) folding.storedSeq = until
+  fold(db, folding)
+  return folding.storedSeq
+}
+
+function sealAll(db: Database, { num, last, segments }: Org): void {
+  while (segmentOf(last + 1) > segments) {
+    const isFree = withUpkeep(db, num, () => {
+      const state = stateOf(db, num)
+      const org = { num, segments: state.segments, storedSeq: (state.segments + 1) * segmentEvents - 1 }
+      if (state.last < org.storedSeq) return
+      mergeSmall(db, num, 0) // a segment names its blocks, so they are final
+      sealer<Sealable>(db).finish(org)
+      segments = org.segments
+    })
+    if (!isFree) return
+  }
+}
+
+/** Blocks examined at a time. */
+const examinedMax = 1_024
+
+/**
+ * Merges runs of small blocks after the sealed segments, from an arrival on. Returns the first that may still be merged
+ * with later ones.
+ */
+function mergeSmall(db: Database, num: number, fromSeq: number): number {
+  let small: BlockSpan[] = []
+  let nextSeq = Math.max(fromSeq, stateOf(db, num).segments * segmentEvents)
+  const mergeAll = () => {
+    while (small.length > 1) mergeFirst(db, small)
+    small = []
+  }
+  for (;;) {
+    const zones = zonesFrom(db, num, placeOf(num, nextSeq), examinedMax)
+    for (const { place, events } of zones) {
+      const seq = seqOf(place)
+      const last = small.at(-1)
+      const follows = last === undefined || last.place + last.events === place
+      const isSameSegment = last === undefined || segmentOf(seqOf(last.place)) === segmentOf(seq)
+      if (events >= smallBlockEvents || !follows || !isSameSegment) mergeAll()
+      if (events < smallBlockEvents) small.push({ place, events })
+      nextSeq = seq + events
+      const waiting = small.reduce((sum, block) => sum + block.events, 0)
+      if (waiting >= blockEventsMax || small.length >= smallBlocksMax) mergeFirst(db, small)
+    }
+    if (zones.length < examinedMax) return seqOf(small[0]?.place ?? placeOf(num, nextSeq))
+  }
+}

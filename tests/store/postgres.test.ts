@@ -1,0 +1,27 @@
+/** The PostgreSQL engine passes the conformance suite, with one node and with two. */
+import { openPostgresStore } from '../../db/postgres/store.ts'
+import { database } from '../support/postgres.ts'
+import { noon } from './make.ts'
+import { testStore } from './conformance.ts'
+
+/** Cases open a folder again. Each folder stands for a database. */
+const urls = new Map<string, Promise<string>>()
+
+function urlOf(folder: string): Promise<string> {
+  const url = urls.get(folder) ?? database().then((made) => made.url)
+  urls.set(folder, url)
+  return url
+}
+
+async function openNode(folder: string, node: string) {
+  return openPostgresStore({
+    url: await urlOf(folder),
+    ...{ node, now: noon, readers: 2, readDeadlineMs: 10_000 },
+  })
+}
+
+testStore(
+  'postgres',
+  (folder) => openNode(folder, 'one'),
+  async (folder) => [await openNode(folder, 'one'), await openNode(folder, 'two')] as const,
+)
