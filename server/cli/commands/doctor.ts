@@ -1,4 +1,5 @@
 /** `sightglass doctor`: checks the folder, the server and their surroundings for problems. */
+import { openDatabaseAdmin } from '../../../db/open.ts'
 import { systemClock } from '../../clock.ts'
 import type { Check } from '../../operations/doctor/check.ts'
 import { diagnose, unreachable } from '../../operations/doctor/diagnose.ts'
@@ -28,7 +29,7 @@ export const doctor: Noun = {
         const { dataDir } = own
         const server = await runningServer(dataDir)
         const state = server !== null && 'state' in server ? server.state : null
-        const live = state !== null ? stateChecks(state) : [withoutState(server, dataDir)]
+        const live = state !== null ? stateChecks(state) : [await withoutState(server, dataDir)]
         const config = state === null ? own : { ...state.options, dataDir }
         const diagnosis = await diagnose({ config, now: systemClock.now(), live, url: state?.url ?? null })
         printAnswer(values, diagnosis, ({ checks }) => checks.map(line).join('\n'))
@@ -45,8 +46,9 @@ function line({ id, status, detail, hint }: Check): string {
 }
 
 /** Without a server: what its next start would find. Nothing is written. */
-function withoutState(server: { problem: string } | object | null, dataDir: string): Check {
+async function withoutState(server: { problem: string } | object | null, dataDir: string): Promise<Check> {
   if (server !== null && 'problem' in server) return unreachable(String(server.problem))
   const quiet = { info() {}, warn() {}, error() {} }
-  return checkHold(startClockGuard({ time: systemTime(), dataDir, log: quiet }).hold())
+  const lastWriteMs = await openDatabaseAdmin(dataDir).lastWriteMs()
+  return checkHold(startClockGuard({ time: systemTime(), dataDir, lastWriteMs, log: quiet }).hold())
 }
