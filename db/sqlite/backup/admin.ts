@@ -55,7 +55,8 @@ function lastWriteMs(folder: string): number | null {
   const paths = ['sightglass.db', 'sightglass.db-wal', headsFile, 'audit-checkpoints'].map(
     (name) => `${folder}/${name}`,
   )
-  const times = paths.flatMap((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? [])
+  // A folder that is a file throws in `statSync`; opening it explains that.
+  const times = paths.filter((path) => existsSync(path)).map((path) => statSync(path).mtimeMs)
   return times.length === 0 ? null : Math.max(...times)
 }
 
