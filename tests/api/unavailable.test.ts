@@ -21,7 +21,7 @@ const keys = { ingest: '', secret: '' }
 let cookie = ''
 
 beforeAll(async () => {
-  server = await testServer({}, 'quick', openFailing)
+  server = await testServer({}, 'quick', { open: openFailing })
   void server.failed.then(() => (ended = true))
   keys.ingest = await server.key('ingest')
   keys.secret = await server.key('secret')

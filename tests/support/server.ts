@@ -1,4 +1,5 @@
 /** A whole server in this process for API tests: a store in a temporary folder, a clock to move, real HTTP. */
+import type { NewNode } from '../../db/contract/nodes.ts'
 import type { KeyKind, Org, Role, Store } from '../../db/contract/store.ts'
 import { hashPassword } from '../../server/identity/sign-in/password.ts'
 import type { Clock } from '../../server/clock.ts'
@@ -40,11 +41,17 @@ export interface CallOptions {
   headers?: Record<string, string>
 }
 
+/** Another store than that of a data folder. */
+interface OpenedStore {
+  open?: (folder: string, clock: Clock) => Promise<Store>
+  node?: NewNode // of a store that nodes share
+}
+
 /** Hashes passwords quickly, unless they are what the test is about. */
 export async function testServer(
   config: Partial<ServeConfig> = {},
   passwords: 'quick' | 'argon2id' = 'quick',
-  open: (folder: string, clock: Clock) => Promise<Store> = openDataFolder,
+  { open = openDataFolder, node }: OpenedStore = {},
 ): Promise<TestServer> {
   const endQuickPasswords = passwords === 'quick' ? quickPasswords() : () => {}
   const temp = tempDir('api')
@@ -72,6 +79,7 @@ export async function testServer(
     clockGuard,
     log,
     assets: new Map(),
+    ...(node === undefined ? {} : { node }),
     wakesWebhooks: false,
     fail: failure.resolve,
     exhausted: failure.resolve,

@@ -1,0 +1,163 @@
+/** Two servers on one PostgreSQL are one appliance: what one answers is true on the other, also across an outage. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { openPostgresStore } from '../../db/postgres/store.ts'
+import { startPostgres, type Cluster } from '../support/postgres.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+import { makeAudit, makeOrg } from '../store/make.ts'
+
+setDefaultTimeout(90_000)
+
+let cluster: Cluster
+let a: TestServer
+let b: TestServer
+const keys = { ingest: '', secret: '' }
+let failures = 0
+
+async function openNode(name: string): Promise<TestServer> {
+  const open = async () => {
+    const opening = { url: cluster.url, node: name, now: Date.now(), readers: 2, readDeadlineMs: 10_000 }
+    const store = await openPostgresStore(opening)
+    await store.call('orgs.bootstrap', { org: makeOrg({ slug: 'default' }), audit: makeAudit('org_system') })
+    return store
+  }
+  const node = { name, version: 'test', role: 'all' as const }
+  const server = await testServer({}, 'quick', { open, node })
+  void server.failed.then(() => failures++)
+  return server
+}
+
+beforeAll(async () => {
+  cluster = await startPostgres({ fsync: true })
+  ;[a, b] = await Promise.all([openNode('a'), openNode('b')])
+  keys.ingest = await a.key('ingest')
+  keys.secret = await a.key('secret')
+})
+afterAll(async () => {
+  await Promise.all([a, b].map((server) => server[Symbol.asyncDispose]()))
+  await cluster.stop()
+})
+
+const newEventId = () => `evt_${crypto.randomUUID()}`
+
+const eventOf = (id: string) => ({
+  ...{ id, siteId: 's', sessionId: 'x', type: 'agent.detected', outcome: 'success' },
+  ...{ occurredAt: new Date().toISOString(), agent: { class: 'crawler', vendor: 'OpenAI' } },
+})
+
+const post = (server: TestServer, ids: string[]) =>
+  server.call('/v1/sdk/events', { key: keys.ingest, body: { events: ids.map(eventOf) } })
+
+async function read<T>(server: TestServer, path: string): Promise<T> {
+  const response = await server.call(path, { key: keys.secret })
+  expect([path, response.status]).toEqual([path, 200])
+  return (await response.json()) as T
+}
+
+const totalOf = async (server: TestServer) => (await read<{ total: number }>(server, '/v1/metrics')).total
+
+async function soon(holds: () => Promise<boolean>, withinMs = 1_500): Promise<void> {
+  for (const endMs = performance.now() + withinMs; !(await holds());) {
+    if (performance.now() > endMs) throw new Error('it did not happen in time')
+    await Bun.sleep(10)
+  }
+}
+
+test('nodes that start at once on an empty database share one organization, and both are listed', async () => {
+  expect((await b.store.orgs.list()).map(({ slug }) => slug)).toEqual(['default'])
+  expect(a.org).toEqual(b.org)
+  expect((await a.store.nodes.list()).map(({ name }) => name)).toEqual(['a', 'b'])
+})
+
+test('a key made on one node works on the other, and is refused within a second after it was revoked', async () => {
+  await soon(async () => (await post(b, [newEventId()])).status === 202)
+  const spare = await a.key('secret')
+  const call = async (server: TestServer) => (await server.call('/v1/metrics', { key: spare })).status
+  await soon(async () => (await call(b)) === 200)
+  const [key] = (await b.store.keys.list({ orgId: b.org.id, kind: 'secret' })).slice(-1)
+  const revoking = { orgId: b.org.id, keyId: key!.id, now: Date.now(), audit: makeAudit(b.org.id) }
+  await b.store.keys.revoke(revoking)
+  expect(await call(b)).toBe(401)
+  await soon(async () => (await call(a)) === 401)
+})
+
+test('events of one node are counted and listed by the other at once, and a cursor continues there', async () => {
+  const before = await totalOf(a)
+  const ids = Array.from({ length: 30 }, () => newEventId())
+  for (let n = 0; n < 10; n++) {
+    const [writer, reader] = n % 2 === 0 ? [a, b] : [b, a]
+    expect((await post(writer, ids.slice(n * 3, n * 3 + 3))).status).toBe(202)
+    expect(await totalOf(reader)).toBe(before + (n + 1) * 3)
+  }
+  const found: string[] = []
+  let cursor = ''
+  for (let n = 0; found.length < 30; n++) {
+    const query = cursor === '' ? 'limit=7' : `cursor=${cursor}`
+    type Page = { events: { id: string }[]; nextCursor: string }
+    const page = await read<Page>(n % 2 === 0 ? a : b, `/v1/traces?${query}`)
+    found.push(...page.events.map(({ id }) => id))
+    cursor = encodeURIComponent(page.nextCursor)
+  }
+  expect(found.slice(0, 30).toSorted()).toEqual(ids.toSorted())
+})
+
+test('a sign-in holds on both nodes, and a live stream gets the events of the other', async () => {
+  const cookie = await a.signIn('owner')
+  expect((await b.call('/api/overview', { headers: { cookie } })).status).toBe(200)
+  const response = await fetch(`${b.url}/api/live`, { headers: { cookie } })
+  const reader = response.body!.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  const id = newEventId()
+  const reading = (async () => {
+    while (!text.includes(id)) text += decoder.decode((await reader.read()).value)
+  })()
+  expect((await post(a, [id])).status).toBe(202)
+  await Promise.race([reading, Bun.sleep(5_000)])
+  await reader.cancel()
+  expect(text).toContain(id)
+})
+
+test('while the database is killed both answer 503; afterwards every acknowledged event is counted once', async () => {
+  const before = await totalOf(a)
+  const acknowledged = new Set<string>()
+  const statuses = new Set<number>()
+  let isOver = false
+  const senders = [a, b, a, b].map(async (server) => {
+    for (let pending: string[] = []; !isOver || pending.length > 0;) {
+      if (pending.length === 0) pending = Array.from({ length: 20 }, () => newEventId())
+      const response = await post(server, pending)
+      statuses.add(response.status)
+      if (response.status === 202) {
+        for (const id of pending) acknowledged.add(id)
+        pending = []
+      } else {
+        expect(await response.json()).toMatchObject({ error: 'unavailable' })
+        expect(response.headers.get('retry-after')).toBe('1')
+        await Bun.sleep(50) // then the same batch again: dedupe answers for what was stored
+      }
+    }
+  })
+  await Bun.sleep(500)
+  await cluster.kill()
+  await soon(async () => statuses.has(503), 10_000)
+  for (const server of [a, b]) {
+    expect((await server.call('/healthz')).status).toBe(200)
+    expect((await server.call('/readyz')).status).toBe(503)
+    const response = await server.call('/v1/traces', { key: keys.secret })
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1'])
+  }
+  await cluster.restart()
+  await soon(async () => (await post(a, [])).status === 400, 20_000)
+  await Bun.sleep(1_000)
+  isOver = true
+  await Promise.all(senders)
+  expect([...statuses].toSorted()).toEqual([202, 503])
+  expect(acknowledged.size).toBeGreaterThan(100)
+  for (const server of [a, b]) {
+    expect(await totalOf(server)).toBe(before + acknowledged.size)
+    expect((await server.call('/readyz')).status).toBe(200)
+  }
+  const lastSeq = await a.store.events.lastSeq(a.org.id)
+  expect(lastSeq).toBe(await totalOf(a))
+  expect(failures).toBe(0)
+})
