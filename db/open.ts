@@ -1,13 +1,18 @@
-/** Opens the store in a data folder. The only file that picks an engine. */
+/** Opens the store in a data folder, or in a database that several nodes share. The only file that picks an engine. */
 import { StoreError } from './contract/errors.ts'
+import { openPostgresStore } from './postgres/store.ts'
+import { openServerAdmin } from './postgres/admin/admin.ts'
 import { folderFiles, openFolderAdmin } from './sqlite/backup/admin.ts'
 import { openSqliteReader, openSqliteStore } from './sqlite/threads/threads.ts'
 import type { AuditEntry, Org, Store } from './contract/store.ts'
-import type { DatabaseAdmin, DatabaseFiles } from './contract/admin.ts'
+import type { SqlStore } from './sql/store.ts'
+import type { DatabaseAdmin, DatabaseFiles, SharedDatabase } from './contract/admin.ts'
 
 export interface OpenOptions {
   folder: string // created with mode 0700 when it is missing
   now: number
+  /** Null: the database is a file of the folder. */
+  shared?: SharedDatabase | null
   /** When false, data of an older schema is rejected with `older_schema` and stays unchanged. Default: true. */
   mayMigrate?: boolean
   /** When true, evidence of lost data is set aside instead of rejected (`missing-data.ts`). Default: false. */
@@ -25,15 +30,8 @@ const readDeadlineMsDefault = 10_000
 export async function openStore(options: OpenOptions): Promise<Store> {
   // Every file this process creates is readable by its owner only, also those that the engine creates later.
   process.umask(0o077)
-  const { folder, now, bootstrap } = options
-  const store = await openSqliteStore({
-    folder,
-    now,
-    acceptLoss: options.acceptLoss ?? false,
-    mayMigrate: options.mayMigrate ?? true,
-    readers: options.readers ?? readersDefault,
-    readDeadlineMs: options.readDeadlineMs ?? readDeadlineMsDefault,
-  })
+  const { bootstrap } = options
+  const store = await openEngine(options)
   if (bootstrap === undefined) return store
   try {
     await store.call('orgs.bootstrap', bootstrap)
@@ -44,21 +42,42 @@ export async function openStore(options: OpenOptions): Promise<Store> {
   }
 }
 
+function openEngine(options: OpenOptions): Promise<SqlStore> {
+  const { folder, now, shared = null, acceptLoss = false, mayMigrate = true } = options
+  const { readers = readersDefault, readDeadlineMs = readDeadlineMsDefault } = options
+  return shared === null
+    ? openSqliteStore({ folder, now, acceptLoss, mayMigrate, readers, readDeadlineMs })
+    : openPostgresStore({ ...shared, now, mayMigrate, readers, readDeadlineMs })
+}
+
 /**
- * Opens a read-only store, also beside a running server and on a read-only file system. Rejects other schema versions.
+ * Opens a store for reading, also beside a running server and on a read-only file system. Rejects other schema
+ * versions.
  */
-export async function openReadStore(folder: string): Promise<Store> {
-  const { version, newest } = await openDatabaseAdmin(folder).schema()
+export async function openReadStore(folder: string, shared: SharedDatabase | null = null): Promise<Store> {
+  const { version, newest } = await openDatabaseAdmin(shared?.url ?? folder).schema()
   if (version < newest) {
     throw new StoreError('older_schema', `the data has schema ${version}, this release works with ${newest}`)
   }
+  if (shared !== null) return openStore({ folder, now: 0, shared, mayMigrate: false, readers: 1 })
   return openSqliteReader(folder, readDeadlineMsDefault)
 }
 
-/** Whole-database operations on a data folder. Nothing is opened, created or changed until one is called. */
-export function openDatabaseAdmin(folder: string): DatabaseAdmin {
-  const migrate = async (now: number) => (await openStore({ folder, now })).close()
-  return { ...openFolderAdmin(folder), migrate }
+/** Whether a location is the URL of a shared database; otherwise it is a data folder. */
+function isDatabaseUrl(location: string): boolean {
+  return /^postgres(?:ql)?:\/\//.test(location)
+}
+
+/** Whole-database operations on a location. Nothing is opened, created or changed until one is called. */
+export function openDatabaseAdmin(location: string): DatabaseAdmin {
+  if (!isDatabaseUrl(location)) {
+    const migrate = async (now: number) => (await openStore({ folder: location, now })).close()
+    return { ...openFolderAdmin(location), migrate }
+  }
+  const migrate = async (now: number) => {
+    await (await openStore({ folder: '', now, shared: { url: location, node: 'admin' } })).close()
+  }
+  return { ...openServerAdmin(location), migrate }
 }
 
 /** Database files outside of a data folder, for example in a backup. */

@@ -37,6 +37,12 @@ export interface DatabaseAdmin {
   backups: DatabaseCopies | OtherTools
 }
 
+/** A database that several nodes share, and the name of this one. */
+export interface SharedDatabase {
+  url: string
+  node: string
+}
+
 /** Backups of an engine whose database is files of a data folder. */
 export interface DatabaseCopies {
   by: 'copy'

@@ -20,7 +20,7 @@ export interface PostgresOpening {
   mayMigrate?: boolean
 }
 
-const schema = 'sightglass'
+export const schema = 'sightglass'
 
 /** The server ends a writing statement that runs longer. A read has its own deadline. */
 const writeTimeoutMs = 30_000
@@ -68,6 +68,21 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
 function openWorker(name: 'writer' | 'reader' | 'appender' | 'keeper'): Port {
   const path = Bun.isStandaloneExecutable ? `./db/postgres/threads/${name}.js` : `./threads/${name}.ts`
   return openPort(name, new URL(path, import.meta.url).href)
+}
+
+/** Asks a reader thread of its own, which ends with the answer. Without `opening` it opens no store. */
+export async function askReader(
+  opening: ReaderOpening | null,
+  verb: string,
+  query: unknown,
+): Promise<unknown> {
+  const reader = openWorker('reader')
+  try {
+    if (opening !== null) await reader.ask('open', opening)
+    return await reader.ask(verb, query)
+  } finally {
+    await closeAll([reader])
+  }
 }
 
 async function closeAll(ports: Port[]): Promise<void> {

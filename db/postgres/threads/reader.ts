@@ -5,6 +5,7 @@ import { compactEventReader } from '../../sql/events/reader.ts'
 import { giveWay, serve } from '../../sql/threads/port.ts'
 import { readSlots, type ReadSlots } from '../../sql/threads/read-slots.ts'
 import { readVerbs } from '../../sql/threads/verbs.ts'
+import { serverVerbs } from '../admin/verbs.ts'
 import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
 import { idsInTable } from '../events/ids.ts'
@@ -46,6 +47,8 @@ serve(storeError, (verb, command) => {
     setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
     return null
   }
+  const ofServer = serverVerbs[verb as keyof typeof serverVerbs] as ((query: unknown) => unknown) | undefined
+  if (ofServer !== undefined) return ofServer(command)
   if (reader === null) throw new StoreError('closed', 'the store is closed')
   const run = readVerbs[verb as keyof typeof readVerbs] as
     ((context: ReadContext, query: unknown) => unknown) | undefined

@@ -1,0 +1,78 @@
+/** The verbs that a reader thread runs on a database without an open store. */
+import { readFacts, readUse } from '../../sql/facts.ts'
+import { openConnection } from '../connection/connection.ts'
+import { migrations, schemaVersion } from '../migrations/migrations.ts'
+import { StoreError } from '../../contract/errors.ts'
+import type { Checkup, DatabaseFacts, SchemaState } from '../../contract/operations.ts'
+import type { ConnectionOptions } from '../connection/options.ts'
+import type { Database } from '../../sql/database.ts'
+
+export interface ServerQuery extends ConnectionOptions {
+  schema: string
+  now: number
+}
+
+export const serverVerbs = {
+  'server.checkUp': (query: ServerQuery) => connected(query, (db) => checkUp(db, query)),
+  'server.facts': (query: ServerQuery) => connected(query, (db) => factsOf(db, query)),
+  'server.requireUnused': (query: ServerQuery) => connected(query, (db) => requireUnused(db, query)),
+  'server.schema': (query: ServerQuery) => connected(query, (db) => schemaOf(db, query)),
+} satisfies { [verb: string]: (query: never) => unknown }
+
+export type ServerVerbs = typeof serverVerbs
+
+function connected<T>(query: ServerQuery, work: (db: Database) => T): T {
+  const db = openConnection(query)
+  try {
+    return work(db)
+  } finally {
+    db.close()
+  }
+}
+
+function schemaOf(db: Database, { schema }: ServerQuery): SchemaState {
+  const version = schemaVersion(db, schema)
+  const applied =
+    version === 0
+      ? []
+      : db
+          .query<SchemaState['applied'][number], []>(
+            'SELECT version, name, applied_at_ms AS appliedAtMs FROM schema_migration ORDER BY version',
+          )
+          .all()
+  const pending = migrations.slice(version).map((each) => ({ version: each.version, name: each.name }))
+  return { version, newest: migrations.length, applied, pending }
+}
+
+function factsOf(db: Database, { schema }: ServerQuery): DatabaseFacts {
+  return readFacts(db, schemaVersion(db, schema))
+}
+
+function checkUp(db: Database, query: ServerQuery): Checkup {
+  const row = db
+    .query<{ bytes: number; version: string }, []>(
+      `SELECT pg_database_size(current_database()) AS bytes, current_setting('server_version') AS version`,
+    )
+    .get()
+  return {
+    facts: factsOf(db, query),
+    engine: `PostgreSQL ${row?.version.split(' ')[0] ?? ''}`,
+    bytes: row?.bytes ?? 0,
+    logBytes: null,
+    problems: null, // the server checks its own pages
+    ...readUse(db, query.now),
+  }
+}
+
+/** Nodes register every 5 s. */
+const seenMs = 15_000
+
+function requireUnused(db: Database, { schema, now }: ServerQuery): null {
+  if (schemaVersion(db, schema) === 0) return null
+  const since = db.dialect.storeMs(db, now) - seenMs
+  const row = db
+    .query<{ name: string }, [number]>('SELECT name FROM node WHERE seen_at_ms > ? ORDER BY name LIMIT 1')
+    .get(since)
+  if (row !== null) throw new StoreError('locked', `the node ${row.name} uses the database`)
+  return null
+}
