@@ -66,15 +66,8 @@ const groups: { [name: string]: Cases } = {
 
 const caseTimeoutMs = 20_000
 
-type IsCovered = (group: string, name: string) => boolean
-
-export function testStore(
-  engine: string,
-  open: OpenFolder,
-  openNodes: OpenNodes,
-  isCovered: IsCovered = () => true,
-): void {
-  testNodes(engine, openNodes, isCovered)
+export function testStore(engine: string, open: OpenFolder, openNodes: OpenNodes): void {
+  testNodes(engine, openNodes)
   let dir: TempDir
   let store: Store
   beforeAll(async () => {
@@ -88,7 +81,6 @@ export function testStore(
   for (const [group, cases] of Object.entries(groups)) {
     describe(`${engine}: ${group}`, () => {
       for (const [name, run] of Object.entries(cases)) {
-        if (!isCovered(group, name)) continue
         test(
           name,
           async () => {
@@ -103,7 +95,7 @@ export function testStore(
   }
 }
 
-function testNodes(engine: string, openNodes: OpenNodes, isCovered: IsCovered): void {
+function testNodes(engine: string, openNodes: OpenNodes): void {
   describe(`${engine}: two nodes`, () => {
     let dir: TempDir
     let stores: readonly [Store, Store]
@@ -116,7 +108,6 @@ function testNodes(engine: string, openNodes: OpenNodes, isCovered: IsCovered): 
       dir.remove()
     })
     for (const [name, run] of Object.entries(nodeCases)) {
-      if (!isCovered('two nodes', name)) continue
       test(
         name,
         async () => {

@@ -7,8 +7,16 @@ import { testStore } from './conformance.ts'
 /** Cases open a folder again. Each folder stands for a database. */
 const urls = new Map<string, Promise<string>>()
 
+/** Its own order of texts differs from that of bytes, which the tables ask for. */
+async function localizedDatabase(): Promise<string> {
+  const { url, cluster, name } = await database()
+  const localized = `${name}_localized`
+  await cluster.psql(`CREATE DATABASE ${localized} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'`)
+  return url.replace(/[^/]+$/, localized)
+}
+
 function urlOf(folder: string): Promise<string> {
-  const url = urls.get(folder) ?? database().then((made) => made.url)
+  const url = urls.get(folder) ?? localizedDatabase()
   urls.set(folder, url)
   return url
 }
