@@ -1,5 +1,5 @@
 /** Appends groups of batches: one statement per group, whose blocks are built again when another node was first. */
-import postgres, { type Sql } from 'postgres'
+import postgres, { type Sql, type TransactionSql } from 'postgres'
 import { StoreError } from '../../contract/errors.ts'
 import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import { seedOf } from '../../sql/events/dedupe/fingerprints.ts'
@@ -35,19 +35,30 @@ interface Work {
 
 /** One for each outstanding group, and one for lookups beside them. */
 const connectionsMax = 3
-const connectSeconds = 5
 const backoffSeconds = 0.2
 
 /** The driver's connections. A waiting append blocks no other. */
 export function openAppendClient(options: ConnectionOptions): Sql {
-  const { deadlineMs: _, ...server } = serverOptions(options)
-  return postgres({
+  const { deadlineMs: _, settings, ...server } = serverOptions(options)
+  const sql = postgres({
     ...server,
     ...{ max: connectionsMax, fetch_types: false, idle_timeout: 0, max_lifetime: null },
-    connect_timeout: connectSeconds,
     backoff: () => backoffSeconds,
     onnotice: () => undefined,
   } as postgres.Options<Record<string, never>>)
+  return settings === '' ? sql : withSettings(sql, settings)
+}
+
+/** Through a pooler each statement is a transaction that begins with the settings of a session. */
+function withSettings(sql: Sql, settings: string): Sql {
+  const within = <T>(run: (one: TransactionSql) => Promise<T>) =>
+    sql.begin((one) => {
+      one.unsafe(settings).catch(() => undefined) // then the statement fails too
+      return run(one)
+    })
+  const tagged = (texts: TemplateStringsArray, ...values: never[]) => within((one) => one(texts, ...values))
+  const unsafe = (text: string, values: never[]) => within((one) => one.unsafe(text, values))
+  return Object.assign(tagged, { unsafe, end: sql.end }) as unknown as Sql
 }
 
 /** `sql` needs a connection for each outstanding group; its search path names the schema. */

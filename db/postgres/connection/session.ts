@@ -133,7 +133,8 @@ export function openSession(server: ServerOptions): Session {
 
   function control(sql: string): (() => Answer) | null {
     const keyword = /^\s*(BEGIN|COMMIT|ROLLBACK)\b/.exec(sql)?.[1]
-    if (keyword === 'BEGIN') return () => begin(`${sql}${server.settings}`)
+    // The settings first: further statements of the text may need them.
+    if (keyword === 'BEGIN') return () => begin(sql.replace(/^[^;]*/, (first) => first + server.settings))
     return keyword === 'COMMIT' || keyword === 'ROLLBACK' ? () => end(keyword) : null
   }
 

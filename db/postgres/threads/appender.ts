@@ -13,6 +13,11 @@ import type { EventBatch } from '../../contract/store.ts'
 /** After the server's own timeouts: only a server that is unreachable stays silent for so long. */
 const silenceMs = 5_000
 
+/** Long enough for the other group, which then fails like this one. */
+const graceSeconds = 5
+
+const isUnavailable = (outcome: AppendOutcome): boolean => 'kind' in outcome && outcome.kind === 'unavailable'
+
 interface Link {
   sql: Sql
   appends: Promise<Appends>
@@ -48,9 +53,10 @@ function linked(): Link {
   return opened
 }
 
-function drop(lost: Link): void {
+/** The next append connects again, with a driver of its own: one whose connection closed may never send again. */
+function drop(lost: Link, graceSeconds = 0): void {
   if (link === lost) link = null
-  void lost.sql.end({ timeout: 0 })
+  void lost.sql.end({ timeout: graceSeconds }).catch(() => undefined)
 }
 
 async function append(batches: EventBatch[]): Promise<AppendOutcome[]> {
@@ -65,6 +71,8 @@ async function append(batches: EventBatch[]): Promise<AppendOutcome[]> {
   try {
     const appending = used.appends.then((appends) => appends.append(batches))
     const outcomes = await Promise.race([appending, silent.promise])
+    // Another group may still be on its way.
+    if (outcomes.some(isUnavailable) && link === used) drop(used, graceSeconds)
     observe(commitTimes, performance.now() - startedMs)
     return outcomes
   } finally {
