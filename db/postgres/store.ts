@@ -25,6 +25,12 @@ export const schema = 'sightglass'
 /** The server ends a writing statement that runs longer. A read has its own deadline. */
 const writeTimeoutMs = 30_000
 
+/** An append takes milliseconds. Senders of a group wait no longer for one that a lost server does not answer. */
+const appendTimeoutMs = 10_000
+
+/** A long read pauses while its thread runs a statement of another one. It locks nothing. */
+const readPauseMs = 60_000
+
 export async function openPostgresStore(opening: PostgresOpening): Promise<SqlStore> {
   return storeOver(await openThreads(opening), { isShared: true })
 }
@@ -38,6 +44,7 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
   const ports = [...readers, keeper, appender, writer]
   const readerOpening = (index: number): ReaderOpening => ({
     ...{ url, node, schema, statementTimeoutMs: readDeadlineMs, deadlineMs: readDeadlineMs },
+    idleInTransactionMs: readPauseMs,
     givesWay: index > 0 && index === readers.length - 1,
   })
   try {
@@ -45,7 +52,10 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
     const writing = (await writer.ask('open', opened)) as string[]
     const asked = readers.map((reader, index) => reader.ask('open', readerOpening(index)))
     const [reading = []] = (await Promise.all(asked)) as string[][]
-    await Promise.all([appender.ask('open', options), keeper.ask('open', options)])
+    await Promise.all([
+      appender.ask('open', { ...options, statementTimeoutMs: appendTimeoutMs }),
+      keeper.ask('open', options),
+    ])
     const written = new Set(writing)
     return {
       verbs: [...writing, ...reading],

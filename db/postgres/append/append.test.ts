@@ -1,7 +1,6 @@
 /** Several nodes append at once: every event is stored once, numbered without a gap, and counted. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import type { Sql } from 'postgres'
-import { database } from '../../../tests/support/postgres.ts'
+import { database, startPooler, type Cluster } from '../../../tests/support/postgres.ts'
 import { makeBatch, makeEvent, noon } from '../../../tests/store/make.ts'
 import { atOnce } from '../../sql/threads/slices.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
@@ -9,18 +8,23 @@ import { openConnection } from '../connection/connection.ts'
 import { idsInTable } from '../events/ids.ts'
 import { migrate, migrations } from '../migrations/migrations.ts'
 import { upkeep } from '../upkeep/upkeep.ts'
-import { openAppendClient, openAppends, type Appends } from './append.ts'
+import { openAppends, type Appends } from './append.ts'
+import { openAppendClient, type AppendClient } from './client.ts'
 import type { Database } from '../../sql/database.ts'
 import type { EventBatch } from '../../contract/store.ts'
 
 const nodes = 3
-const clients: Sql[] = []
+const clients: AppendClient[] = []
 let appends: Appends[] = []
+let cluster: Cluster
+let name = ''
 let db: Database
 let other: Database
 
 beforeAll(async () => {
-  const { url } = await database()
+  const made = await database()
+  const { url } = made
+  ;({ cluster, name } = made)
   const options = { url, node: 'test', statementTimeoutMs: 30_000 }
   db = openConnection(options)
   other = openConnection(options)
@@ -120,6 +124,18 @@ test('three nodes with resends and equal new names store each event once and cou
     expect(numbersOf(one)).toEqual({ last: n, ids: n, first: 1, highest: n, events: n, counted: n })
     expect(faults(one)).toEqual([])
   }
+})
+
+test('through a pooler that changes connections, resends are known', async () => {
+  const pooler = await startPooler(cluster, 1)
+  const client = openAppendClient({ url: pooler.url(name), node: 'pooled', statementTimeoutMs: 5_000 })
+  const pooled = await openAppends(client)
+  const batch = batchOf(orgId, ['p1', 'p2', 'p3'], noon)
+  expect(await pooled.append([batch])).toEqual([{ accepted: 3, deduped: 0, rejected: [] }])
+  expect(await pooled.append([batch])).toEqual([{ accepted: 0, deduped: 3, rejected: [] }])
+  expect(numbersOf(orgId)).toEqual({ last: 3, ids: 3, first: 1, highest: 3, events: 3, counted: 3 })
+  await client.end()
+  await pooler.stop()
 })
 
 test('times of arrival never fall although the clocks of the nodes differ', async () => {

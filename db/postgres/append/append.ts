@@ -1,11 +1,10 @@
 /** Appends groups of batches: one statement per group, whose blocks are built again when another node was first. */
-import postgres, { type Sql, type TransactionSql } from 'postgres'
 import { StoreError } from '../../contract/errors.ts'
 import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import { seedOf } from '../../sql/events/dedupe/fingerprints.ts'
 import { kindOf } from '../connection/failure.ts'
-import { serverOptions, type ConnectionOptions } from '../connection/options.ts'
 import { idHashes, type IdHash } from '../events/id-hash.ts'
+import type { AppendClient } from './client.ts'
 import { appendOrgs, type AppendOrg } from './org.ts'
 import { parameterTypes, stager, type Staged } from './stage.ts'
 import type { EventBatch } from '../../contract/store.ts'
@@ -33,42 +32,13 @@ interface Work {
   at: number[] // of each batch in its group
 }
 
-/** One for each outstanding group, and one for lookups beside them. */
-const connectionsMax = 3
-const backoffSeconds = 0.2
-
-/** The driver's connections. A waiting append blocks no other. */
-export function openAppendClient(options: ConnectionOptions): Sql {
-  const { deadlineMs: _, settings, ...server } = serverOptions(options)
-  const sql = postgres({
-    ...server,
-    ...{ max: connectionsMax, fetch_types: false, idle_timeout: 0, max_lifetime: null },
-    backoff: () => backoffSeconds,
-    onnotice: () => undefined,
-  } as postgres.Options<Record<string, never>>)
-  return settings === '' ? sql : withSettings(sql, settings)
-}
-
-/** Through a pooler each statement is a transaction that begins with the settings of a session. */
-function withSettings(sql: Sql, settings: string): Sql {
-  const within = <T>(run: (one: TransactionSql) => Promise<T>) =>
-    sql.begin((one) => {
-      one.unsafe(settings).catch(() => undefined) // then the statement fails too
-      return run(one)
-    })
-  const tagged = (texts: TemplateStringsArray, ...values: never[]) => within((one) => one(texts, ...values))
-  const unsafe = (text: string, values: never[]) => within((one) => one.unsafe(text, values))
-  return Object.assign(tagged, { unsafe, end: sql.end }) as unknown as Sql
-}
-
-/** `sql` needs a connection for each outstanding group; its search path names the schema. */
-export async function openAppends(sql: Sql): Promise<Appends> {
-  const [row] = await sql<{ seed: Uint8Array }[]>`SELECT seed FROM event_seed`
+export async function openAppends(client: AppendClient): Promise<Appends> {
+  const [row] = await client.rows<{ seed: Uint8Array }>(`SELECT seed FROM ${client.schema}.event_seed`, [])
   const seed = seedOf(row?.seed)
   const hash = idHashes(seed)
-  const orgs = appendOrgs(sql, seed.values)
+  const orgs = appendOrgs(client, seed.values)
   const stage = stager(hash)
-  const { isResent, noteResent, storedHashes } = resends(sql, hash)
+  const { isResent, noteResent, storedHashes } = resends(client, hash)
 
   /** One statement: all organizations or none. */
   async function commit(works: readonly Work[]): Promise<Staged[]> {
@@ -83,7 +53,7 @@ export async function openAppends(sql: Sql): Promise<Appends> {
         return { orgId, ...stage(org, batchesOf.get(orgId)!, stored.get(orgId) ?? new Set()) }
       })
       const unsure = staged.filter((one) => hasRejected(one) && !stored.has(one.orgId))
-      const failure = unsure.length > 0 ? unsureIds : await send(sql, staged)
+      const failure = unsure.length > 0 ? unsureIds : await send(client, staged)
       if (failure === null) return orgIds.map((orgId) => staged.find((one) => one.orgId === orgId)!)
       const conflict = tries < triesMax ? conflictOf(failure) : null
       // Numbers and terms in memory assumed that the statement succeeds.
@@ -121,7 +91,7 @@ export async function openAppends(sql: Sql): Promise<Appends> {
 }
 
 /** Which ids are stored, and which organizations resend. */
-function resends(sql: Sql, hash: IdHash) {
+function resends({ schema, rows }: AppendClient, hash: IdHash) {
   const resentAtMs = new Map<string, number>()
   return {
     isResent(orgId: string): boolean {
@@ -135,10 +105,9 @@ function resends(sql: Sql, hash: IdHash) {
     /** The hashes that `event_id` has of all the ids. */
     async storedHashes(num: number, batches: readonly EventBatch[]): Promise<ReadonlySet<string>> {
       const hashes = batches.flatMap(({ events }) => events.map(({ id }) => hash(num, JSON.stringify(id))))
-      const found = await sql.unsafe<{ h: string }[]>(
-        'SELECT h::text AS h FROM event_id WHERE org = $1::bigint AND h = ANY ($2::uuid[])',
+      const found = await rows<{ h: string }>(
+        `SELECT h::text AS h FROM ${schema}.event_id WHERE org = $1::bigint AND h = ANY ($2::uuid[])`,
         [num, `{${hashes.join()}}`],
-        { prepare: true },
       )
       return new Set(found.map(({ h }) => h.replaceAll('-', '')))
     },
@@ -146,14 +115,14 @@ function resends(sql: Sql, hash: IdHash) {
 }
 
 /** Returns the error of the statement, or null. */
-async function send(sql: Sql, staged: readonly Staged[]): Promise<unknown> {
+async function send({ schema, rows }: AppendClient, staged: readonly Staged[]): Promise<unknown> {
   const calls = staged.filter(({ parameters }) => parameters !== null)
   if (calls.length === 0) return null
-  const text = calls.map((_, index) => `${callText(index)} AS last_${index}`).join(', ')
-  const parameters = calls.flatMap((one) => one.parameters!) as never[]
+  const text = calls.map((_, index) => `${schema}.${callText(index)} AS last_${index}`).join(', ')
+  const parameters = calls.flatMap((one) => one.parameters!)
   try {
-    const [row] = await sql.unsafe<Record<string, string>[]>(`SELECT ${text}`, parameters, { prepare: true })
-    calls.forEach(({ org, terms }, index) => settle(org, Number(row![`last_${index}`]), terms))
+    const [row] = await rows<Record<string, number>>(`SELECT ${text}`, parameters)
+    calls.forEach(({ org, terms }, index) => settle(org, row![`last_${index}`]!, terms))
     return null
   } catch (error) {
     return error

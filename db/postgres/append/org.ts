@@ -2,7 +2,7 @@
 import { StoreError } from '../../contract/errors.ts'
 import { interner, type Term, type Terms } from '../../sql/events/write/org-state.ts'
 import { orgsMax } from '../../sql/events/blocks/block.ts'
-import type { Sql } from 'postgres'
+import type { AppendClient } from './client.ts'
 
 export interface AppendOrg {
   num: number
@@ -17,10 +17,10 @@ export interface AppendOrg {
 }
 
 interface Row {
-  num: string
-  last: string
-  drops: string
-  received: string
+  num: number
+  last: number
+  drops: number
+  received: number
 }
 
 /** Organizations in memory; the terms of a hostile one take about 5 MB. */
@@ -33,35 +33,33 @@ export interface AppendOrgs {
   refresh(orgIds: string[], withTerms: boolean): Promise<void>
 }
 
-export function appendOrgs(sql: Sql, hashSeed: number): AppendOrgs {
+export function appendOrgs({ schema, rows }: AppendClient, hashSeed: number): AppendOrgs {
   const known = new Map<string, AppendOrg>() // least recently used first
 
   async function load(orgId: string): Promise<AppendOrg> {
-    const find = () => sql<Row[]>`
-      SELECT num, last_seq AS last, term_drops AS drops, last_received_ms AS received
-      FROM event_org WHERE org_id = ${orgId}`
+    const find = async () => {
+      const columns = 'num, last_seq AS last, term_drops AS drops, last_received_ms AS received'
+      return rows<Row>(`SELECT ${columns} FROM ${schema}.event_org WHERE org_id = $1::text`, [orgId])
+    }
     let [row] = await find()
     if (row === undefined) {
-      await sql`SELECT open_event_org(${orgId})`
+      await rows(`SELECT ${schema}.open_event_org($1::text)`, [orgId])
       row = (await find())[0]!
     }
-    const num = Number(row.num)
+    const { num } = row
     if (num >= orgsMax) throw new StoreError('internal', 'there are too many organizations')
-    const stored = await sql<{ member: string; text: string; code: string }[]>`
-      SELECT member, text, code FROM event_term WHERE org = ${num}`
-    const terms = stored.map(({ member, text, code }) => ({
-      member: Number(member),
-      text,
-      code: Number(code),
-    }))
+    const stored = await rows<Term>(
+      `SELECT member, text, code FROM ${schema}.event_term WHERE org = $1::bigint`,
+      [num],
+    )
     const pending = new Set<Term>()
     return {
       num,
-      lastSeq: Number(row.last),
-      termDrops: Number(row.drops),
-      terms: interner(terms, hashSeed, (term) => pending.add(term)),
+      lastSeq: row.last,
+      termDrops: row.drops,
+      terms: interner(stored, hashSeed, (term) => pending.add(term)),
       pending,
-      receivedMs: Number(row.received),
+      receivedMs: row.received,
     }
   }
 

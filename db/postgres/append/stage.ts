@@ -7,6 +7,7 @@ import { countHourMs } from '../../contract/ingest-counts.ts'
 import { StoreError } from '../../contract/errors.ts'
 import type { EventBatch } from '../../contract/store.ts'
 import type { Staging, Term } from '../../sql/events/write/org-state.ts'
+import type { Parameter } from './client.ts'
 import type { AppendOrg } from './org.ts'
 import type { IdHash } from '../events/id-hash.ts'
 
@@ -17,7 +18,7 @@ export interface Staged {
   /** Terms that the statement stores. */
   terms: Term[]
   /** Null when nothing is to be stored: no event, no count, no term. */
-  parameters: (string | number | Uint8Array | null)[] | null
+  parameters: Parameter[] | null
 }
 
 /** Must match the parameters of `append_events` in 0004_append.sql. */

@@ -8,7 +8,7 @@ const of = (url: string, environment = {}) => serverOptions({ ...base, url, envi
 test('parts of the URL win over its parameters and the environment', () => {
   expect(of('postgresql://us%40er:p%2Fw@db.example:6543/logs?sslmode=require')).toMatchObject({
     ...{ host: 'db.example', port: 6543, database: 'logs', username: 'us@er', password: 'p/w' },
-    ...{ ssl: 'require', prepare: true, settings: '', deadlineMs: 10_000 },
+    ...{ ssl: 'require', schema: 'sightglass', prepare: true, settings: '', deadlineMs: 10_000 },
   })
   const environment = { PGHOST: 'other', PGPORT: '1', PGUSER: 'me', PGPASSWORD: 'w', PGSSLMODE: 'disable' }
   expect(of('postgres:///logs', environment)).toMatchObject({

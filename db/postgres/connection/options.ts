@@ -10,6 +10,8 @@ export interface ConnectionOptions {
   statementTimeoutMs: number
   /** How long a statement waits for a lock that another holds. */
   lockTimeoutMs?: number
+  /** The server ends a transaction that waits longer for its next statement. Default: 5 s, because of its locks. */
+  idleInTransactionMs?: number
   /** The schema of the tables, unless the URL has `search_path`. */
   schema?: string
   /** The environment, of which libpq's variables count where the URL is silent. */
@@ -27,6 +29,8 @@ export interface ServerOptions {
   target_session_attrs?: string
   connect_timeout: number
   connection: { [parameter: string]: string | number }
+  /** The first of the search path: where the tables are. */
+  schema: string
   /** False for a pooler, which gives each transaction another connection. */
   prepare: boolean
   /** What each transaction sets through a pooler, which knows no settings of a session. Empty without one. */
@@ -53,11 +57,12 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
   const part = (text: string): string | undefined => (text === '' ? undefined : decodeURIComponent(text))
   const port = (url.port || take('port', 'PGPORT')) ?? undefined
   const prepare = take('prepare') !== 'false'
+  const path = searchPath(take('search_path') ?? options.schema ?? 'sightglass')
   const settings = {
-    search_path: searchPath(take('search_path') ?? options.schema ?? 'sightglass'),
+    search_path: path,
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs ?? lockTimeoutMs,
-    idle_in_transaction_session_timeout: idleInTransactionMs,
+    idle_in_transaction_session_timeout: options.idleInTransactionMs ?? idleInTransactionMs,
     jit: 'off', // compiling takes longer than any of our statements
   }
   const local = Object.entries(settings).map(([name, value]) => `; SET LOCAL ${name} = ${value}`)
@@ -71,7 +76,7 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
     ...given('target_session_attrs', take('target_session_attrs', 'PGTARGETSESSIONATTRS')),
     connect_timeout: Number(take('connect_timeout', 'PGCONNECT_TIMEOUT') ?? connectSeconds),
     connection: { application_name: `sightglass/${options.node}`, ...(prepare ? settings : {}) },
-    ...{ prepare, settings: prepare ? '' : local.join('') },
+    ...{ schema: path.split(',')[0]!, prepare, settings: prepare ? '' : local.join('') },
     deadlineMs: options.statementTimeoutMs,
   }
   const [unknown] = parameters.keys()

@@ -1,0 +1,129 @@
+/** Events on PostgreSQL while nodes delete, lose the server and append at once. */
+import { afterAll, expect, test } from 'bun:test'
+import { openPostgresStore } from '../../db/postgres/store.ts'
+import type { SqlStore } from '../../db/sql/store.ts'
+import { database, startPostgres } from '../support/postgres.ts'
+import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
+
+const opened: SqlStore[] = []
+afterAll(async () => {
+  await Promise.all(opened.map((store) => store.close()))
+})
+
+async function openNode(url: string, node: string): Promise<SqlStore> {
+  const store = await openPostgresStore({ url, node, now: noon, readers: 1, readDeadlineMs: 10_000 })
+  opened.push(store)
+  return store
+}
+
+async function twoNodes(): Promise<[SqlStore, SqlStore]> {
+  const { url } = await database()
+  return [await openNode(url, 'one'), await openNode(url, 'two')]
+}
+
+const eventsOf = (siteId: string, ids: string[]) =>
+  ids.map((id) => makeEvent(id, { siteId, sessionId: `of ${id}`, json: JSON.stringify({ id, siteId }) }))
+
+async function faults(store: SqlStore) {
+  return (await store.call('events.verify')).faults
+}
+
+async function stored(store: SqlStore, orgId: string): Promise<string[]> {
+  const { events } = await store.events.tail({ orgId, filter: {}, afterSeq: 0, limit: 10_000 })
+  return events.map(({ json }) => (JSON.parse(json) as { id: string }).id)
+}
+
+test('a site is removed on one node while the other appends to it: no event names a deleted term', async () => {
+  const [one, two] = await twoNodes()
+  const { id: orgId } = makeOrg()
+  let accepted = 0
+  let removed = 0
+  for (let round = 0; round < 12; round++) {
+    const ids = Array.from({ length: 30 }, (_, at) => `${round} ${at}`)
+    const appends = [
+      two.events.append(makeBatch(orgId, eventsOf('shop', ids.slice(0, 15)))),
+      two.events.append(makeBatch(orgId, eventsOf(`shop ${round}`, ids.slice(15)))),
+    ]
+    removed += await one.events.removeSite({ orgId, siteId: 'shop', audit: makeAudit(orgId) })
+    for (const result of await Promise.all(appends)) accepted += result.accepted
+  }
+  expect(accepted).toBe(360)
+  expect((await stored(one, orgId)).length).toBe(accepted - removed)
+  expect(await faults(one)).toEqual([])
+  // Removed ids are new again, on either node; the others are known.
+  const known = new Set(await stored(one, orgId))
+  const again = Array.from({ length: 12 }, (_, round) => `${round} 0`)
+  const result = await two.events.append(makeBatch(orgId, eventsOf('shop', again)))
+  const newOnes = again.filter((id) => !known.has(id)).length
+  expect(result).toEqual({ accepted: newOnes, deduped: again.length - newOnes, rejected: [] })
+  expect(await faults(two)).toEqual([])
+})
+
+test('an erased id stays known to both nodes, and an expired one is new again', async () => {
+  const [one, two] = await twoNodes()
+  const { id: orgId } = makeOrg()
+  const ids = Array.from({ length: 300 }, (_, at) => `e${at}`)
+  await one.events.append(makeBatch(orgId, eventsOf('shop', ids)))
+  const erasure = { orgId, sessionIds: ['of e7'], subjects: [], audit: makeAudit(orgId), cursor: null }
+  expect((await two.events.erase(erasure)).events).toBe(1)
+  expect(await one.events.byId({ orgId, id: 'e7' })).toBeNull()
+  const resend = makeBatch(orgId, eventsOf('shop', ['e7', 'e8']))
+  for (const node of [one, two]) expect(await node.events.append(resend)).toMatchObject({ deduped: 2 })
+  expect(await faults(one)).toEqual([])
+  const before = noon + 60_000
+  expect(await two.events.expire({ orgId, receivedBeforeMs: before })).toEqual({ events: 299, done: true })
+  const later = { ...resend, receivedAtMs: before }
+  expect(await one.events.append(later)).toEqual({ accepted: 2, deduped: 0, rejected: [] })
+  expect(await stored(two, orgId)).toEqual(['e7', 'e8'])
+  expect(await faults(two)).toEqual([])
+})
+
+test('what was acknowledged is there after the server was killed, and resends complete the rest', async () => {
+  const cluster = await startPostgres({ fsync: true })
+  const store = await openNode(cluster.url, 'one')
+  const { id: orgId } = makeOrg()
+  const acknowledged = new Set<string>()
+  const sent: string[] = []
+  let kinds = new Set<string>()
+  let isKilled = false
+  const send = async (ids: string[]) => {
+    const result = await store.events.append(makeBatch(orgId, eventsOf('shop', ids)))
+    for (const id of ids) acknowledged.add(id)
+    return result
+  }
+  const sender = async (name: string) => {
+    for (let batch = 0; !isKilled; batch++) {
+      const ids = Array.from({ length: 20 }, (_, at) => `${name} ${batch} ${at}`)
+      sent.push(...ids)
+      await send(ids).catch((error: { kind: string }) => void kinds.add(error.kind))
+    }
+  }
+  const senders = Promise.all(['a', 'b', 'c'].map(sender))
+  await Bun.sleep(500)
+  await cluster.kill()
+  isKilled = true
+  await senders
+  expect([...kinds].filter((kind) => kind !== 'unavailable')).toEqual([])
+  await cluster.restart()
+  kinds = new Set()
+  const after = new Set(await retried(() => stored(store, orgId)))
+  expect(acknowledged.size).toBeGreaterThan(0)
+  expect([...acknowledged].filter((id) => !after.has(id))).toEqual([])
+  for (let from = 0; from < sent.length; from += 500) await retried(() => send(sent.slice(from, from + 500)))
+  expect((await stored(store, orgId)).toSorted()).toEqual(sent.toSorted())
+  expect(await faults(store)).toEqual([])
+  await store.close()
+  await cluster.stop()
+}, 60_000)
+
+/** While connections are made again, calls are `unavailable`. */
+async function retried<T>(call: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await call()
+    } catch (error) {
+      if (tries === 50 || (error as { kind: string }).kind !== 'unavailable') throw error
+      await Bun.sleep(100)
+    }
+  }
+}
