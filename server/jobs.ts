@@ -56,11 +56,36 @@ export function jobTable(services: JobServices): Job[] {
   })
   return [...nodeJobs(services), ...claimedJobs].map(({ deletes, run, ...job }) => ({
     ...job,
-    run: async (now, ending) => {
-      if (deletes && services.clockGuard.hold() !== null) return
-      await run(now, ending)
-    },
+    run: (now, ending) =>
+      untilAvailable(services.log, job.id, ending, async () => {
+        if (deletes && services.clockGuard.hold() !== null) return
+        await run(now, ending)
+      }),
   }))
+}
+
+const retryMs = 1_000
+
+/**
+ * Runs a job again while the database does not answer. Otherwise one outage would skip the day's only run of a job, and
+ * the node would report a late job until its next run.
+ */
+async function untilAvailable(
+  log: Log,
+  job: string,
+  ending: AbortSignal,
+  run: () => Promise<void>,
+): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await run()
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.kind !== 'unavailable') throw error
+      if (tries === 0) log.warn('job_waits_for_database', { job, message: error.message })
+      await Bun.sleep(retryMs)
+      ending.throwIfAborted()
+    }
+  }
 }
 
 /** Jobs of every node, because they look after its process, its disk or what it has in memory. */

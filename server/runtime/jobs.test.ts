@@ -1,5 +1,6 @@
 /** A day of every job under a fast clock: each runs as often as scheduled, on time, and never overlaps itself. */
 import { expect, test } from 'bun:test'
+import { StoreError } from '../../db/contract/errors.ts'
 import type { JobLease } from '../../db/contract/nodes.ts'
 import { openTwoStores } from '../../tests/store/sqlite-nodes.ts'
 import { fastClock } from '../../tests/support/fast-clock.ts'
@@ -150,7 +151,7 @@ async function twoNodes(folder: string) {
   const ran: string[] = []
   const warnings: unknown[] = []
   const log = { ...silent, warn: (name: string) => void warnings.push(name) }
-  const gate = { open: Promise.resolve() } // a re-count ends when it opens
+  const gate = { open: () => Promise.resolve() } // a re-count ends when it opens
   const tables = stores.map(async (store, n) => {
     const about = { name: `node-${n}`, version: '1', role: 'all' as const }
     const services = {
@@ -165,7 +166,7 @@ async function twoNodes(folder: string) {
       recount: {
         async run(_now: number, ending: AbortSignal, lease: JobLease) {
           ran.push(`recount ${n}`)
-          await gate.open
+          await gate.open()
           ran.push(`lease ${lease.lease}${ending.aborted ? ' lost' : ''}`)
         },
       },
@@ -177,7 +178,7 @@ async function twoNodes(folder: string) {
       },
     }
     const table = jobTable(services as unknown as Parameters<typeof jobTable>[0])
-    return (id: string) => table.find((job) => job.id === id)!.run(Date.now(), unending)
+    return (id: string, ending = unending) => table.find((job) => job.id === id)!.run(Date.now(), ending)
   })
   const [first, second] = await Promise.all(tables)
   const [store] = stores
@@ -194,7 +195,7 @@ test('of two nodes one runs the jobs of the appliance, the other takes over, and
   using dir = tempDir('nodes')
   const { first, second, store, ran, gate, done, close } = await twoNodes(dir.path)
   const { promise, resolve } = Promise.withResolvers<void>()
-  gate.open = promise
+  gate.open = () => promise
   const running = first('rollup-recount')
   await until(() => ran.length > 0)
   await second('rollup-recount') // the first has it
@@ -223,7 +224,7 @@ test('a run keeps its lease for as long as it takes, and is aborted when the lea
   using dir = tempDir('nodes')
   const { second, store, ran, warnings, gate, done, close } = await twoNodes(dir.path)
   const { promise, resolve } = Promise.withResolvers<void>()
-  gate.open = promise
+  gate.open = () => promise
   const losing = second('rollup-recount')
   await until(() => ran.length > 0)
   await Bun.sleep(600) // longer than the lease
@@ -234,5 +235,25 @@ test('a run keeps its lease for as long as it takes, and is aborted when the lea
   await losing
   expect(done()).toEqual(['recount 1', 'lease 1 lost'])
   expect(warnings).toEqual(['job_lease_lost'])
+  await close()
+})
+
+test('a job waits for a database that does not answer, and ends with the server', async () => {
+  using dir = tempDir('nodes')
+  const { first, ran, warnings, gate, done, close } = await twoNodes(dir.path)
+  const away = () => Promise.reject(new StoreError('unavailable', 'connection refused'))
+  gate.open = away
+  const running = first('rollup-recount')
+  await until(() => ran.length === 1)
+  gate.open = () => Promise.resolve()
+  await running
+  expect(done()).toEqual(['recount 0', 'recount 0', 'lease 2'])
+  expect(warnings).toEqual(['job_waits_for_database'])
+  gate.open = away
+  const ending = new AbortController()
+  const stopped = first('rollup-recount', ending.signal)
+  await until(() => ran.length === 1)
+  ending.abort(new Error('stopping'))
+  await expect(stopped).rejects.toThrow('stopping')
   await close()
 })

@@ -1,12 +1,16 @@
 /** Two servers on one PostgreSQL are one appliance: what one answers is true on the other, also across an outage. */
+import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { openPostgresStore } from '../../db/postgres/store.ts'
+import { readKeyRing } from '../../server/system/key-ring.ts'
+import { startReceiver } from '../support/receiver.ts'
 import { startPostgres, type Cluster } from '../support/postgres.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { makeAudit, makeOrg } from '../store/make.ts'
 
 setDefaultTimeout(90_000)
 
+const keyRing = readKeyRing('ab'.repeat(32))
 let cluster: Cluster
 let a: TestServer
 let b: TestServer
@@ -21,7 +25,9 @@ async function openNode(name: string): Promise<TestServer> {
     return store
   }
   const node = { name, version: 'test', role: 'all' as const }
-  const server = await testServer({}, 'quick', { open, node })
+  const everySecond = { cron: '* * * * * *', backoffMs: [1_000, 1_000, 1_000], sinkDir: null }
+  const webhooks = { ...everySecond, allow: ['127.0.0.0/8'], caFile: null, proxy: null }
+  const server = await testServer({ keyRing, webhooks }, 'quick', { open, node })
   void server.failed.then(() => failures++)
   return server
 }
@@ -117,6 +123,36 @@ test('a sign-in holds on both nodes, and a live stream gets the events of the ot
   expect(text).toContain(id)
 })
 
+test('an endpoint of one node gets the events of both once, in batches without a gap, signed by either', async () => {
+  await using receiver = await startReceiver()
+  const made = await a.call('/v1/webhooks/endpoints', {
+    key: keys.secret,
+    body: { url: `${receiver.url}/ok/pair` },
+  })
+  expect(made.status).toBe(201)
+  const { secret } = (await made.json()) as { secret: string }
+  const ids = Array.from({ length: 400 }, newEventId)
+  for (let at = 0; at < ids.length; at += 20) {
+    expect((await post(at % 40 === 0 ? a : b, ids.slice(at, at + 20))).status).toBe(202)
+    await Bun.sleep(at % 100 === 0 ? 400 : 0) // fan-outs of both nodes begin in between
+  }
+  const batches = () => receiver.received('/ok/pair').filter(({ body }) => body.includes('"trace.batch"'))
+  const batchOf = (body: string) =>
+    (JSON.parse(body) as { data: { sequence: number; events: { id: string }[] } }).data
+  const idsOf = () => batches().flatMap(({ body }) => batchOf(body).events.map(({ id }) => id))
+  await soon(async () => idsOf().length >= ids.length, 20_000)
+  await Bun.sleep(1_500) // a second delivery would come by then
+  expect(idsOf().toSorted()).toEqual(ids.toSorted())
+  const sequences = batches().map(({ body }) => batchOf(body).sequence)
+  expect(sequences.toSorted((x, y) => x - y)).toEqual(sequences.map((_, index) => index + 1))
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+  for (const { headers, body } of batches()) {
+    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
+    const signature = createHmac('sha256', key).update(signed).digest('base64')
+    expect(headers['webhook-signature']).toContain(`v1,${signature}`)
+  }
+})
+
 test('while the database is killed both answer 503; afterwards every acknowledged event is counted once', async () => {
   const before = await totalOf(a)
   const acknowledged = new Set<string>()
@@ -155,7 +191,7 @@ test('while the database is killed both answer 503; afterwards every acknowledge
   expect(acknowledged.size).toBeGreaterThan(100)
   for (const server of [a, b]) {
     expect(await totalOf(server)).toBe(before + acknowledged.size)
-    expect((await server.call('/readyz')).status).toBe(200)
+    await soon(async () => (await server.call('/readyz')).status === 200) // jobs that waited for the database run
   }
   const lastSeq = await a.store.events.lastSeq(a.org.id)
   expect(lastSeq).toBe(await totalOf(a))
