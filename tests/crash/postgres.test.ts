@@ -80,6 +80,35 @@ test('while the server is away every verb is unavailable, and after its return a
   expect((await idsOf(orgId)).toSorted()).toEqual(['after', 'before', 'during'])
 }, 60_000)
 
+test('a server process that stands still is given up, and the next statement connects again', () => {
+  const db = openConnection({ url: cluster.url, node: 'still', statementTimeoutMs: 300 })
+  const own = db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+  const { pid } = own.get()!
+  process.kill(pid, 'SIGSTOP')
+  try {
+    expect(() => own.get()).toThrow('the server does not answer')
+    expect(own.get()!.pid).not.toBe(pid)
+  } finally {
+    process.kill(pid, 'SIGCONT')
+    db.close()
+  }
+}, 60_000)
+
+test('a node that stops in a transaction frees its locks within 5 s, and its transaction fails', () => {
+  const options = { url: cluster.url, statementTimeoutMs: 20_000 }
+  const stopped = openConnection({ ...options, node: 'stopped' })
+  const other = openConnection({ ...options, node: 'other' })
+  const lock = `SELECT name FROM store_lock WHERE name = 'records' FOR UPDATE`
+  stopped.query('BEGIN').run()
+  expect(stopped.query(lock).all().length).toBe(1)
+  expect(other.query(lock).all().length).toBe(1)
+  expect(() => stopped.query('SELECT 1').get()).toThrow(StoreError)
+  expect(() => stopped.query('COMMIT').run()).toThrow('lost')
+  expect(stopped.query('SELECT 1 AS one').get()).toEqual({ one: 1 })
+  stopped.close()
+  other.close()
+}, 60_000)
+
 test('two nodes through a pooler that changes connections append, write and read', async () => {
   const pooler = await startPooler(cluster, 6)
   const base = { url: pooler.url('postgres'), now: noon, readers: 1, readDeadlineMs: 10_000 }
