@@ -22,7 +22,7 @@ test('parts of the URL win over its parameters and the environment', () => {
 test('a session names its node, its schema and its time limits', () => {
   expect(of('postgres://h/d').connection).toMatchObject({
     ...{ application_name: 'sightglass/n1', search_path: 'sightglass' },
-    ...{ statement_timeout: 10_000, idle_in_transaction_session_timeout: 5_000, lock_timeout: 5_000 },
+    ...{ statement_timeout: 10_000, idle_in_transaction_session_timeout: 5_000, lock_timeout: 10_000 },
   })
   expect(of('postgres://h/d?search_path=logs,public').connection['search_path']).toBe('logs,public')
 })

@@ -40,7 +40,9 @@ export interface ServerOptions {
 
 /** A transaction of ours never waits for anything but its own thread. A node that stopped must not hold its locks. */
 const idleInTransactionMs = 5_000
-const lockTimeoutMs = 5_000
+
+/** Longer: who waits for a node that stopped then gets its lock. */
+const lockTimeoutMs = 10_000
 
 const connectSeconds = 5
 
