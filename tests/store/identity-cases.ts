@@ -7,6 +7,14 @@ import { makeAccount, makeAudit, makeOrg, makeSignIn, noon } from './make.ts'
 import { auditOf, failure, writesNothing, writesOnce, type Cases } from './subject.ts'
 
 export const orgCases: Cases = {
+  async 'a sign-in rule is off until it is changed, with an entry each time'({ store, orgId }) {
+    expect(await store.orgs.signInRule(orgId)).toEqual({ secondFactorRequired: false })
+    for (const secondFactorRequired of [true, false, true]) {
+      const command = { orgId, rule: { secondFactorRequired }, audit: makeAudit(orgId) }
+      await writesOnce(store, command.audit, () => store.orgs.changeSignInRule(command))
+      expect(await store.orgs.signInRule(orgId)).toEqual({ secondFactorRequired })
+    }
+  },
   async 'an organization is found by id and by slug, and listed'({ store }) {
     const org = makeOrg()
     const audit = makeAudit(org.id)

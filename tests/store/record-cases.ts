@@ -135,6 +135,33 @@ function makeSample(orgId: string, n: number): RejectedSample {
 }
 
 export const restCases: Cases = {
+  async 'misspelled fields are summed by key and path, the most frequent first'({ store, orgId }) {
+    const miss = (keyId: string, path: string, hour: number, events: number) => {
+      return { orgId, keyId, hourStartMs: noon + hour * 3_600_000, path, known: '/outcome', events }
+    }
+    const nearMisses = [miss('a', '/outcom', 0, 2), miss('a', '/outcom', 1, 3), miss('b', '/Outcome', 1, 4)]
+    await store.ingestCounts.add({ counts: [], nearMisses, keptSinceMs: 0 })
+    await store.ingestCounts.add({ counts: [], nearMisses: [miss('b', '/Outcome', 1, 6)], keptSinceMs: 0 })
+    const listed = (sinceMs: number) => store.ingestCounts.nearMisses({ orgId, sinceMs })
+    const found = (keyId: string, path: string, events: number) => ({
+      keyId,
+      path,
+      known: '/outcome',
+      events,
+    })
+    expect(await listed(0)).toEqual([found('b', '/Outcome', 10), found('a', '/outcom', 5)])
+    expect(await listed(noon + 3_600_000)).toEqual([found('b', '/Outcome', 10), found('a', '/outcom', 3)])
+    await store.ingestCounts.add({
+      counts: [],
+      nearMisses: [miss('c', '/x', 2, 1)],
+      keptSinceMs: noon + 3_600_000,
+    })
+    expect(await listed(0)).toEqual([
+      found('b', '/Outcome', 10),
+      found('a', '/outcom', 3),
+      found('c', '/x', 1),
+    ])
+  },
   async 'a lookup of a text that cannot be stored finds nothing'({ store, orgId }) {
     await store.audit.append(makeAudit(orgId, { actor: 'a', target: 'a\uffffb' }))
     for (const text of ['a\0', '\0', 'a\0b', '\ud800', 'a\udc00b', '\ud800\ud800']) {

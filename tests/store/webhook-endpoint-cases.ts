@@ -315,6 +315,40 @@ export const ruleCases: Cases = {
     expect(await open('i5')).toBe(false)
   },
 
+  async 'an open alert is acknowledged once, a resolved one is not'({ store, orgId }) {
+    const { webhooks } = store
+    const [endpointId, ruleId] = [`ep-${orgId}`, `rul-${orgId}`]
+    await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, endpointId), audit: makeAudit(orgId) })
+    const numbers = { threshold: null, minutes: 5, eventsMin: null }
+    const rule = { id: ruleId, orgId, endpointId, kind: 'silence' as const, createdAtMs: 1, ...numbers }
+    await webhooks.createRule({ rule, audit: makeAudit(orgId) })
+    const open = { openedAtMs: 1, resolvedAtMs: null, acknowledgedAtMs: null, acknowledgedBy: null }
+    for (const id of ['known', 'over']) {
+      const incident = { id: `${id}-${orgId}`, orgId, ruleId, subject: id, ...open, data: {} }
+      const delivery = makeDelivery(orgId, `open-${id}-${orgId}`, endpointId, { endpointId })
+      expect(await webhooks.openIncident({ incident, delivery, once: false })).toBe(true)
+    }
+    const command = (id: string) => {
+      return { orgId, id: `${id}-${orgId}`, now: 7, by: 'usr_1', audit: makeAudit(orgId) }
+    }
+    const first = command('known')
+    const acknowledged = await writesOnce(store, first.audit, () => webhooks.acknowledgeIncident(first))
+    expect(acknowledged).toMatchObject({ acknowledgedAtMs: 7, acknowledgedBy: 'usr_1' })
+    const again = { ...command('known'), now: 8 }
+    expect(await writesNothing(store, orgId, () => webhooks.acknowledgeIncident(again))).toEqual(acknowledged)
+    const delivery = makeDelivery(orgId, `end-${orgId}`, endpointId, { endpointId })
+    expect(await webhooks.resolveIncident({ id: `over-${orgId}`, now: 8, delivery })).toBe(true)
+    const late = await writesNothing(store, orgId, () =>
+      failure(webhooks.acknowledgeIncident(command('over'))),
+    )
+    const unknown = await writesNothing(store, orgId, () =>
+      failure(webhooks.acknowledgeIncident(command('none'))),
+    )
+    expect([late.kind, unknown.kind]).toEqual(['conflict', 'not_found'])
+    await drain(store)
+    expect(await webhooks.nextDueAt(0)).toBeNull()
+  },
+
   async 'each change of a rule is one audit entry; of a strange one, none'({ store, orgId }) {
     const { webhooks } = store
     await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, 'ep_3'), audit: makeAudit(orgId) })

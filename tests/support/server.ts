@@ -10,6 +10,7 @@ import { newId } from '../../server/ids.ts'
 import { mintKey } from '../../server/identity/keys/keys.ts'
 import { startLog } from '../../server/log.ts'
 import { startServer } from '../../server/runtime/serve.ts'
+import { openOnPostgres } from './on-postgres.ts'
 import { quickPasswords } from './quick-passwords.ts'
 import { tempDir } from './temp-dir.ts'
 
@@ -47,11 +48,14 @@ interface OpenedStore {
   node?: NewNode // of a store that nodes share
 }
 
+/** `SIGHTGLASS_TEST_ENGINE=postgres bun test …` runs tests of the server on the other engine. */
+const openDefault = process.env['SIGHTGLASS_TEST_ENGINE'] === 'postgres' ? openOnPostgres : openDataFolder
+
 /** Hashes passwords quickly, unless they are what the test is about. */
 export async function testServer(
   config: Partial<ServeConfig> = {},
   passwords: 'quick' | 'argon2id' = 'quick',
-  { open = openDataFolder, node }: OpenedStore = {},
+  { open = openDefault, node }: OpenedStore = {},
 ): Promise<TestServer> {
   const endQuickPasswords = passwords === 'quick' ? quickPasswords() : () => {}
   const temp = tempDir('api')

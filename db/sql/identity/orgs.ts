@@ -63,14 +63,13 @@ export function signInRule({ orm }: ReadContext, orgId: string): SignInRule {
 }
 
 export function changeSignInRule(
-  { db, orm }: WriteContext,
+  { db }: WriteContext,
   { orgId, rule, audit }: Parameters<OrgStore['changeSignInRule']>[0],
 ): void {
-  orm
-    .insert(orgSignInRule)
-    .values({ orgId, ...rule })
-    .onConflictDoUpdate({ target: orgSignInRule.orgId, set: rule })
-    .run()
+  db.query(
+    `INSERT INTO org_sign_in_rule (org_id, second_factor_required) VALUES (?, ?)
+     ON CONFLICT (org_id) DO UPDATE SET second_factor_required = excluded.second_factor_required`,
+  ).run(orgId, rule.secondFactorRequired ? 1 : 0)
   appendAudit(db, audit)
 }
 
