@@ -63,6 +63,8 @@ export interface Services {
   backups: Backups
   erasures: Erasures
   diagnosed: Diagnosed
+  /** Of the database: the data folder, or the URL of a shared one. */
+  location: string
   assets: Assets
   commandReference(): string // Markdown, for the operations guide
   streams: Set<AbortController> // open live streams, ended before the listener stops

@@ -35,15 +35,19 @@ export interface TrailVerdict {
 }
 
 /** Reads the checkpoints first: a running server may append to the chains and the file, but never to the file alone. */
-export async function verifyTrail(dataDir: string, ring: KeyRing | null = null): Promise<TrailVerdict> {
+export async function verifyTrail(
+  dataDir: string,
+  ring: KeyRing | null = null,
+  location = dataDir,
+): Promise<TrailVerdict> {
   const { anchors, newest, unsound, torn } = readCheckpoints(dataDir, ring)
-  const { chains, faults: found, renewed } = await openDatabaseAdmin(dataDir).verifyAudit(anchors)
+  const { chains, faults: found, renewed } = await openDatabaseAdmin(location).verifyAudit(anchors)
   const ours = trustedKeys(dataDir, ring)
   const forged = chains.flatMap(({ trim }) => (trim === null ? [] : trimFault(trim, ours)))
   // Reports the first fault of each chain; a trim comes before all entries.
   const others = found.filter(({ orgId }) => !forged.some((fault) => fault.orgId === orgId))
   const faults = [...forged, ...others].sort((a, b) => (a.orgId < b.orgId ? -1 : 1))
-  const missing = chains.length === 0 ? [] : await missingFiles(dataDir)
+  const missing = chains.length === 0 ? [] : await missingFiles(dataDir, location)
   const ok = faults.length === 0 && unsound.length === 0 && missing.length === 0
   const checkpoints = { sound: anchors.length, newest, unsound, torn }
   return { ok, chains, faults, checkpoints, missing, renewed }
@@ -61,8 +65,8 @@ function trimFault(trim: AuditTrim, ours: string[]): AuditFault[] {
  * missing file is a fault, and the next start records it in the audit trail before it creates the file again.
  */
 /** The names of required files that are missing. */
-export async function missingFiles(dataDir: string): Promise<string[]> {
-  const missing = await openDatabaseAdmin(dataDir).missingEvidence()
+export async function missingFiles(dataDir: string, location = dataDir): Promise<string[]> {
+  const missing = await openDatabaseAdmin(location).missingEvidence()
   if (existsSync(join(dataDir, checkpointsFileName)) || readSigningKey(dataDir) === null) return missing
   // The file is created before the key, so a key without the file means that somebody deleted it.
   return [...missing, checkpointsFileName]

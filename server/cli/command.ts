@@ -97,6 +97,7 @@ export function usageOf({ name, usage, arguments: words, options }: Command): st
 const unlisted = [
   'data-dir',
   'key-file',
+  'database',
   'config',
   'json',
   'help',

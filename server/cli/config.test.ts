@@ -270,7 +270,7 @@ describe('errors are one clear line', () => {
     )
     const flags: [string[], string][] = [
       [['--datadir', 'x'], '--data-dir'],
-      [['--data', 'x'], '--data-dir'],
+      [['--data-d', 'x'], '--data-dir'],
       [['-listen', 'x'], '--listen'],
       [['-lisetn=x'], '--listen'],
       [['verify', '--josn'], '--json'],
@@ -357,6 +357,7 @@ function sample(name: string): string {
     'public-url': 'https://a.example',
     'memory-limit': '1GiB',
     'key-ring': '00'.repeat(32),
+    database: 'postgres://a.example/sightglass',
     kind: 'ingest',
     role: 'viewer',
     url: 'http://a.example',

@@ -75,7 +75,7 @@ function ofDefault(name: string, option: Option): Setting {
  */
 function fromEnvironment(
   name: string,
-  { secret }: Option,
+  { secret, alias }: Option,
   environment: Environment,
 ): { text: string; from: string } | null {
   const twin = environmentTwin(name)
@@ -83,6 +83,9 @@ function fromEnvironment(
   const path = (secret && environment[`${twin}_FILE`]) || null
   if (text !== null && path !== null) throw new UsageError(`${twin} and ${twin}_FILE are both set; unset one`)
   if (text !== null) return { text, from: twin }
+  const other = alias === undefined ? undefined : environment[alias.variable]
+  if (alias !== undefined && path === null && other?.startsWith(alias.prefix))
+    return { text: other, from: alias.variable }
   if (path !== null) return { text: readSecret(path, `${twin}_FILE`), from: `${twin}_FILE` }
   const credential = secret ? credentialPath(`sightglass.${name}`, environment) : null
   if (credential === null) return null

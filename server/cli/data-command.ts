@@ -5,7 +5,7 @@
 import { systemClock } from '../clock.ts'
 import { listenText, reachableHost, type ListenAddress } from '../http/address.ts'
 import { openStoreAccess, type StoreAccess } from '../runtime/store-access.ts'
-import { keyRingOf, linkOptions } from './options.ts'
+import { keyRingOf, linkOptions, sharedDatabaseOf } from './options.ts'
 import { printAnswer, type Answer } from './print.ts'
 import { AppError } from '../errors.ts'
 import { readEmail, type Acting } from '../identity/people/members.ts'
@@ -52,6 +52,7 @@ export async function withData<T>(
   const data = await openStoreAccess({
     dataDir: values['data-dir'],
     keyRing: () => keyRingOf(values),
+    shared: sharedDatabaseOf(values),
     baseUrl: baseUrlOf(values as LinkValues),
     clock: systemClock,
     work: workTable(commands),

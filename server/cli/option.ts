@@ -21,6 +21,8 @@ export interface Option<T = unknown> {
   choices?: readonly string[]
   /** The command does not run without it. */
   needed?: true
+  /** Another environment variable with the same meaning, for values that begin with this. */
+  alias?: { variable: string; prefix: string }
   /** Never printed; may come from a file named by `…_FILE`. */
   secret?: true
   /** A secret on the command line would show in the process list. */
@@ -300,6 +302,12 @@ export function retrySteps(text: string): number[] {
     throw new UsageError(`"${text}" is not three waits like 60s,300s,1800s of at most 24h each`)
   }
   return steps
+}
+
+/** `postgres://…`, returned as given: the engine reads its parameters. */
+export function databaseUrl(text: string): string {
+  if (/^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text)) return text
+  throw new UsageError('the URL of a database is postgres://USER:PASSWORD@HOST:PORT/DATABASE')
 }
 
 /** `http://[user:password@]host:port`, returned as given. */

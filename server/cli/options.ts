@@ -5,6 +5,7 @@ import {
   choice,
   cronOrOff,
   cronPattern,
+  databaseUrl,
   daysOrOff,
   folderPath,
   hostNameList,
@@ -12,6 +13,7 @@ import {
   listenAddress,
   metricsToken,
   origin,
+  plainText,
   proxyAddress,
   rateLimit,
   retrySteps,
@@ -23,7 +25,9 @@ import {
   type Options,
 } from './option.ts'
 import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { UsageError } from '../errors.ts'
+import type { SharedDatabase } from '../../db/contract/admin.ts'
 import { readKeyRing, type KeyRing } from '../system/key-ring.ts'
 
 function keyRing(text: string, from = ''): KeyRing {
@@ -40,6 +44,14 @@ export const commonOptions = {
     value: 'FOLDER',
     default: './sightglass-data',
     help: 'folder that holds the database and the keys',
+  },
+  database: {
+    read: databaseUrl,
+    value: 'URL',
+    default: null,
+    help: 'PostgreSQL database that several nodes share, instead of one in the data folder; needs a key ring',
+    alias: { variable: 'DATABASE_URL', prefix: 'postgres' },
+    secret: true,
   },
   'key-file': {
     read: folderPath,
@@ -84,6 +96,24 @@ export function keyRingOf(values: KeyValues): KeyRing | null {
     throw new UsageError(`--key-file ${path}: cannot be read (${code})`)
   }
   return keyRing(text, `--key-file ${path}: `)
+}
+
+interface DatabaseValues {
+  database: string | null
+  'node-name'?: string | null
+}
+
+/** Null: the database is in the data folder. Commands have no name, because they are not nodes. */
+export function sharedDatabaseOf({
+  database,
+  'node-name': name = 'command',
+}: DatabaseValues): SharedDatabase | null {
+  return database === null ? null : { url: database, node: name ?? hostname() }
+}
+
+/** What operations on the whole database open. */
+export function locationOf(values: DatabaseValues & { 'data-dir': string }): string {
+  return values.database ?? values['data-dir']
 }
 
 const listenerOptions = {
@@ -289,6 +319,12 @@ export const serveOptions = {
     value: 'FILE',
     default: null,
     help: 'TOML file of organizations, sites, keys and endpoints, applied at every start',
+  },
+  'node-name': {
+    read: plainText,
+    value: 'NAME',
+    default: null,
+    help: 'name of this node among those that share the database, by default the host name',
   },
   'log-level': { ...choice(['debug', 'info', 'warn', 'error'], 'lowest level to log'), default: 'info' },
 } satisfies Options

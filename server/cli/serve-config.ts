@@ -1,6 +1,6 @@
 /** Makes the configuration of the server from the options of serve, and rejects options that contradict each other. */
 import { UsageError } from '../errors.ts'
-import { keyRingOf } from './options.ts'
+import { keyRingOf, sharedDatabaseOf } from './options.ts'
 import { listenText } from '../http/address.ts'
 import { backupDirOf } from '../operations/backup/backup-folder.ts'
 import type { ServeConfig } from '../runtime/make-services.ts'
@@ -21,6 +21,7 @@ export function serveConfig(
     metricsListen: values['metrics-listen'],
     dataDir: values['data-dir'],
     keyRing: keyRingOf(values),
+    shared: requireRing(values),
     publicUrl: values['public-url'],
     basePath: values['base-path'],
     allowedHosts: values['allowed-host'],
@@ -37,7 +38,8 @@ export function serveConfig(
     },
     backup: {
       dir: backupDirOf(values['data-dir'], values['backup-dir']),
-      cron: values['backup-cron'],
+      // A shared database is backed up by its operators.
+      cron: values.database === null ? values['backup-cron'] : null,
       keep: values['backup-keep'],
       passphrase: values['backup-passphrase'],
     },
@@ -56,6 +58,16 @@ export function serveConfig(
     warnings,
     commandReference,
   }
+}
+
+/** Nodes with keys of their own could not decrypt each other's secrets or verify each other's trims. */
+function requireRing(values: ServeValues): ServeConfig['shared'] {
+  const shared = sharedDatabaseOf(values)
+  if (shared !== null && keyRingOf(values) === null)
+    throw new UsageError(
+      '--database needs the key ring that all nodes share: set --key-file or SIGHTGLASS_KEY_RING',
+    )
+  return shared
 }
 
 function requireDistinctListeners({ listen, 'ingest-listen': ingest }: ServeValues): void {

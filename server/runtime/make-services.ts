@@ -1,7 +1,7 @@
 /** Creates every service of a server from its configuration and store, and starts background work. */
 import { writeCheckpoints } from '../audit/checkpoints.ts'
 import { missingFiles } from '../audit/verify.ts'
-import { openSigningKey } from '../audit/signing.ts'
+import { openSigningKey, ringSigningKey } from '../audit/signing.ts'
 import { makeHalfSignIns } from '../identity/sign-in/second-factor.ts'
 import { makeProvider, type OidcConfig } from '../identity/sign-in/provider-routes.ts'
 import { makeSignIns } from '../identity/sign-in/sign-ins.ts'
@@ -31,7 +31,7 @@ import { makeRecount } from '../operations/retention/recount.ts'
 import { version } from '../system/version.ts'
 import { startWebhooks, type WebhookConfig } from '../webhooks/start.ts'
 import type { NewNode } from '../../db/contract/nodes.ts'
-import type { Store } from '../../db/contract/store.ts'
+import type { SharedDatabase, Store } from '../../db/contract/store.ts'
 import type { KeyRing } from '../system/key-ring.ts'
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
@@ -47,6 +47,7 @@ export interface ServeConfig {
   ingestListen: ListenAddress | null
   metricsListen: ListenAddress | null
   dataDir: string // absolute
+  shared: SharedDatabase | null // null: the database is in the data folder
   keyRing: KeyRing | null // null: the keys are files of the data folder
   publicUrl: string | null // origin, without a trailing slash
   basePath: string // such as /sightglass, or empty
@@ -122,6 +123,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     httpTimes: makeHttpTimes(),
     metricsToken: config.metricsToken,
     diagnosed: diagnosedOf(config),
+    location: config.shared?.url ?? config.dataDir,
     assets: underBasePath(options.assets ?? loadAssets(assetsFolder()), config.basePath),
     streams: new Set(),
     streamShares: makeShares(limits.liveStreamsMax),
@@ -146,11 +148,16 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   return { services, jobs, lastUses }
 }
 
+function nodeOf({ shared }: ServeConfig): NewNode | null {
+  return shared === null ? null : { name: shared.node, version, role: 'all' }
+}
+
 /** Background work, driven by jobs or by commits. */
 async function startRunning(options: ServerOptions) {
   const { config, store, clock, log, exhausted } = options
   const { dataDir, retention } = config
-  const node = options.node === undefined ? null : await startNode({ store, clock, log, node: options.node })
+  const own = options.node ?? nodeOf(config)
+  const node = own === null ? null : await startNode({ store, clock, log, node: own })
   const clockGuard = options.clockGuard ?? startClockGuard({ time: testTime(clock), dataDir: null, log })
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(dataDir, config.diskFloorBytes, log)
@@ -168,13 +175,15 @@ async function startRunning(options: ServerOptions) {
     version,
     publicUrl: config.publicUrl === null ? null : `${config.publicUrl}${config.basePath}`,
   })
-  const auditKey = openSigningKey(dataDir)
+  const { shared: database, keyRing } = config
+  const auditKey = database !== null && keyRing !== null ? ringSigningKey(keyRing) : openSigningKey(dataDir)
   // A folder without checkpoints gets new ones at start; the audit log records since when.
-  if ((await missingFiles(dataDir)).length > 0)
+  if (database === null && (await missingFiles(dataDir)).length > 0)
     await writeCheckpoints({ store, key: auditKey, dataDir, log }, clock.now())
   const backups = makeBackups({
     config: config.backup,
-    keyRing: config.keyRing,
+    keyRing,
+    location: database?.url ?? dataDir,
     dataDir,
     store,
     clock,

@@ -1,9 +1,9 @@
 /** Opens the data folder for the server or a command; an empty folder gets the organization `default`. */
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError } from '../../db/contract/errors.ts'
-import { openReadStore, openStore } from '../../db/open.ts'
-import type { Org, Store } from '../../db/contract/store.ts'
+import { databaseFiles, openDatabaseAdmin, openReadStore, openStore } from '../../db/open.ts'
+import type { Org, SharedDatabase, Store } from '../../db/contract/store.ts'
 import { missingEvidence, recordMissing } from '../audit/verify.ts'
 import { backUpBeforeUpgrade, type UpgradeBackup } from '../operations/backup/create.ts'
 import type { Clock } from '../clock.ts'
@@ -13,18 +13,37 @@ import { keyFileName, openSecretBox, readKeyFile } from '../system/encryption.ts
 import type { KeyRing } from '../system/key-ring.ts'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 
+/** The folder belongs to this process alone, also when the database is elsewhere. `close` unlocks it. */
+export async function openServerStore(
+  { dataDir, backup, keyRing, shared }: Required<Omit<FolderOptions, 'acceptLoss'>> & { dataDir: string },
+  clock: Clock,
+): Promise<Store> {
+  if (shared === null) return openDataFolder(dataDir, clock, { backup, keyRing })
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const release = databaseFiles.hold(dataDir)
+  try {
+    const store = await openDataFolder(dataDir, clock, { keyRing, shared })
+    return { ...store, close: () => store.close().finally(release) }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
 interface FolderOptions {
   /** Null: data of an older schema is refused. Otherwise it is migrated after a backup. */
   backup?: UpgradeBackup | null
   acceptLoss?: boolean
   /** Null: the keys are files of the data folder. */
   keyRing?: KeyRing | null
+  /** Null: the database is in the data folder. */
+  shared?: SharedDatabase | null
 }
 
 export async function openDataFolder(
   dataDir: string,
   clock: Clock,
-  { backup = null, acceptLoss = false, keyRing = null }: FolderOptions = {},
+  { backup = null, acceptLoss = false, keyRing = null, shared = null }: FolderOptions = {},
 ): Promise<Store> {
   const now = clock.now()
   const org: Org = { id: newId('org'), slug: 'default', name: 'Default', createdAtMs: now }
@@ -37,7 +56,13 @@ export async function openDataFolder(
     metadata: { name: org.name, slug: org.slug },
     occurredAtMs: now,
   }
-  const opening = { folder: dataDir, now, bootstrap: { org, audit }, acceptLoss }
+  const opening = { folder: dataDir, now, bootstrap: { org, audit }, acceptLoss, shared }
+  if (shared !== null) {
+    await requireNoData(dataDir)
+    if (keyRing !== null) requireWholeRing(dataDir, keyRing)
+    await requireCurrent(shared)
+    return openStore(opening)
+  }
   const missing = await missingEvidence(dataDir)
   const store = await openStore({ ...opening, mayMigrate: false }).catch(async (error: unknown) => {
     if (!(error instanceof StoreError) || error.kind !== 'older_schema') throw error
@@ -54,6 +79,24 @@ export async function openDataFolder(
     await store.close()
     throw error
   }
+}
+
+async function requireNoData(dataDir: string): Promise<void> {
+  if (!(await openDatabaseAdmin(dataDir).hasData())) return
+  throw new AppError('conflict', `${dataDir} has a database of its own, which --database would ignore.`, {
+    hint: 'set another --data-dir, or unset --database, SIGHTGLASS_DATABASE and DATABASE_URL',
+  })
+}
+
+/** Nodes do not upgrade a database that others may use and of which this appliance makes no backup. */
+async function requireCurrent({ url }: SharedDatabase): Promise<void> {
+  const admin = openDatabaseAdmin(url)
+  const { version, newest, pending } = await admin.schema()
+  if (version === 0 || pending.length === 0) return
+  const hint = admin.backups.by === 'tools' ? `${admin.backups.backUp}; ` : ''
+  throw new AppError('conflict', `The data has schema ${version}; this release requires ${newest}.`, {
+    hint: `${hint}end all nodes, then run sightglass migrate up`,
+  })
 }
 
 /** Throws when a lost key would be replaced, because a new one silently makes every encrypted secret useless. */
@@ -75,12 +118,16 @@ function requireWholeRing(dataDir: string, { encryption }: KeyRing): void {
 }
 
 /** For commands that only read: changes nothing and takes no lock. Data of an older schema is an error with a hint. */
-export async function openToRead(dataDir: string, clock: Clock): Promise<Store> {
+export async function openToRead(
+  dataDir: string,
+  clock: Clock,
+  shared: SharedDatabase | null = null,
+): Promise<Store> {
   try {
-    return await openReadStore(dataDir)
+    return await openReadStore(dataDir, shared)
   } catch (error) {
     if (error instanceof StoreError && error.kind === 'older_schema')
-      await backUpBeforeUpgrade(dataDir, clock, null)
+      await (shared === null ? backUpBeforeUpgrade(dataDir, clock, null) : requireCurrent(shared))
     throw error
   }
 }

@@ -9,7 +9,7 @@ import { setUpAtStart } from '../operations/setup/apply.ts'
 import { readSetupFile } from '../operations/setup/file.ts'
 import { version } from '../system/version.ts'
 import { openDatabaseAdmin } from '../../db/open.ts'
-import { openDataFolder } from './open-data-folder.ts'
+import { openServerStore } from './open-data-folder.ts'
 import { createApp } from '../app.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
 import { serverState, type ServerState } from '../operations/doctor/server-checks.ts'
@@ -24,8 +24,9 @@ import type { Webhooks } from '../webhooks/start.ts'
 /** Runs the server until SIGTERM or SIGINT and returns the exit code. Rejects when it cannot start. */
 export async function serve(config: ServeConfig, work: WorkTable): Promise<number> {
   const log = startLog({ level: config.logLevel, clock: systemClock })
+  const location = config.shared?.url ?? config.dataDir
   // Before the store is opened, which writes: without its own file the guard uses the newest write.
-  const lastWriteMs = await openDatabaseAdmin(config.dataDir).lastWriteMs()
+  const lastWriteMs = await openDatabaseAdmin(location).lastWriteMs()
   const clockGuard = startClockGuard({ time: systemTime(), dataDir: config.dataDir, lastWriteMs, log })
   const { clock } = clockGuard
   const setup = config.setupFile === null ? null : readSetupFile(config.setupFile)
@@ -37,10 +38,7 @@ export async function serve(config: ServeConfig, work: WorkTable): Promise<numbe
     log.info('reloaded', { logReopened })
     reload()
   })
-  const store = await openDataFolder(config.dataDir, clock, {
-    backup: config.backup,
-    keyRing: config.keyRing,
-  })
+  const store = await openServerStore(config, clock)
   clockGuard.run()
   const ended = Promise.withResolvers<number>()
   // Not `once`: npm and `timeout` send the signal twice, and the second would interrupt the shutdown.
@@ -66,7 +64,7 @@ export async function serve(config: ServeConfig, work: WorkTable): Promise<numbe
     const running = {
       ingestUrl: server.ingestLink,
       log,
-      backups: { ...config.backup, keyRing: config.keyRing },
+      backups: { ...config.backup, keyRing: config.keyRing, location },
       clockGuard,
       state: server.state,
     }

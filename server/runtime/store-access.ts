@@ -13,7 +13,7 @@ import { version } from '../system/version.ts'
 import { addressGuard, resolveWith, systemResolver } from '../webhooks/sinks/addresses.ts'
 import { openDataFolder, openToRead } from './open-data-folder.ts'
 import { problemOf, type Params, type RunningServices, type WorkContext, type WorkTable } from './work.ts'
-import type { Json } from '../../db/contract/store.ts'
+import type { Json, SharedDatabase } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import type { ServerState } from '../operations/doctor/server-checks.ts'
 import type { Log } from '../log.ts'
@@ -27,6 +27,8 @@ export interface StoreAccess {
 
 export interface AccessOptions {
   dataDir: string
+  /** The database that several nodes share; null: it is in the data folder. */
+  shared?: SharedDatabase | null
   /** Read when this process needs the keys. */
   keyRing: () => KeyRing | null
   baseUrl: string // for links when no server runs
@@ -57,25 +59,30 @@ export async function openStoreAccess(options: AccessOptions): Promise<StoreAcce
 async function openHere({
   dataDir,
   keyRing,
+  shared = null,
   baseUrl,
   clock,
   work,
   access,
 }: AccessOptions): Promise<StoreAccess> {
-  if (access !== 'create' && !(await openDatabaseAdmin(dataDir).hasData())) {
-    throw new AppError('not_found', `There is no data in ${dataDir}.`, {
-      hint: 'set the folder with --data-dir',
-    })
+  if (access !== 'create' && !(await openDatabaseAdmin(shared?.url ?? dataDir).hasData())) {
+    throw new AppError(
+      'not_found',
+      shared === null ? `There is no data in ${dataDir}.` : 'There is no data in the database.',
+      {
+        hint: 'set the folder with --data-dir',
+      },
+    )
   }
   const store =
     access === 'read'
-      ? await openToRead(dataDir, clock)
-      : await openDataFolder(dataDir, clock, { keyRing: keyRing() })
+      ? await openToRead(dataDir, clock, shared)
+      : await openDataFolder(dataDir, clock, { keyRing: keyRing(), shared })
   const webhooks: WorkContext['webhooks'] = ({ allow, sinkDir }) => {
     const resolve = resolveWith(systemResolver, addressGuard(allow))
     return { store, clock, box: lazySecretBox(dataDir, keyRing), resolve, sinkDir }
   }
-  const context: WorkContext = { store, clock, baseUrl, keyRing, webhooks }
+  const context: WorkContext = { store, clock, baseUrl, keyRing, location: shared?.url ?? dataDir, webhooks }
   return {
     byServer: false,
     call(verb, params) {

@@ -18,6 +18,8 @@ export interface WorkContext {
   webhooks(given: { allow: string[]; sinkDir: string | null }): EndpointServices
   /** Keys that are not files of the data folder, when no server runs. */
   keyRing?(): KeyRing | null
+  /** Of the database, when no server runs; by default the data folder. */
+  location?: string
   /** Present when a server runs. */
   server?: RunningServices
 }
@@ -26,7 +28,7 @@ export interface WorkContext {
 export interface RunningServices {
   ingestUrl: string | null // null: it listens on a Unix socket
   log: Pick<Log, 'setLevel'>
-  backups: { dir: string; passphrase: string | null; keyRing: KeyRing | null }
+  backups: { dir: string; passphrase: string | null; keyRing: KeyRing | null; location?: string }
   clockGuard: ClockGuard
   state(): Promise<ServerState>
 }

@@ -60,7 +60,7 @@ export function nearest<W extends string>(typed: string, known: readonly W[]): W
   return best ?? onlyWithPrefix(typed, known)
 }
 
-/** `data` is a prefix of `data-dir` alone; a prefix of several words suggests nothing. */
+/** `data-d` is a prefix of `data-dir` alone; a prefix of several words suggests nothing. */
 function onlyWithPrefix<W extends string>(typed: string, known: readonly W[]): W | null {
   const words = typed.length < 3 ? [] : known.filter((word) => word.startsWith(typed))
   return words.length === 1 ? (words[0] ?? null) : null

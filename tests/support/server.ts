@@ -165,6 +165,7 @@ async function createAccount(store: Store, org: Org, role: Role): Promise<string
 const defaults: Omit<ServeConfig, 'dataDir'> = {
   commandReference: () => '',
   keyRing: null,
+  shared: null,
   listen: { host: '127.0.0.1', port: 0 },
   ingestListen: null,
   publicUrl: null,

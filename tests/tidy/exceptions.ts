@@ -20,6 +20,8 @@ export const exceptions: Exception[] = [
   },
   { rule: 'engine-words', path: 'db/sql/identity/schema.ts', why: 'names of the query builder' },
   { rule: 'engine-words', path: 'db/sql/webhooks/schema.ts', why: 'names of the query builder' },
+  { rule: 'engine-words', path: 'server/cli/option.ts', why: 'the URLs that --database accepts' },
+  { rule: 'engine-words', path: 'server/cli/options.ts', why: 'help of --database for operators' },
   {
     rule: 'engine-words',
     path: 'server/cli/commands/backup.ts',

@@ -6,13 +6,14 @@ import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
 import { backupDirOf, listBackups } from '../../operations/backup/backup-folder.ts'
 import { recordBackup, viewJson } from '../../operations/backup/backups.ts'
-import { checkBackup } from '../../operations/backup/check.ts'
+import { checkBackup, copiesOf } from '../../operations/backup/check.ts'
 import { createBackup } from '../../operations/backup/create.ts'
 import { textOf, textOrNull } from '../../runtime/work.ts'
 import { sizeText } from '../../text/text.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
 import { dataCommand } from '../data-command.ts'
-import { backupOptions, keyRingOf } from '../options.ts'
+import { backupOptions, keyRingOf, locationOf } from '../options.ts'
+import { openDatabaseAdmin } from '../../../db/open.ts'
 import { cell, columns, minute, printAnswer } from '../print.ts'
 import { systemClock } from '../../clock.ts'
 import { planRestore, restoreBackup, undoRestore, type Restored } from '../../operations/backup/restore.ts'
@@ -42,12 +43,21 @@ export const backup: Noun = {
         passphrase: values['backup-passphrase'],
       }),
       // The settings of a running server apply where the command line names none.
-      async work({ store, clock, keyRing, server }, params) {
+      async work({ store, clock, keyRing, location: own, server }, params) {
         const dataDir = textOf(params, 'dataDir')
         const dir = textOrNull(params, 'dir') ?? server?.backups.dir ?? backupDirOf(dataDir, null)
         const passphrase = textOrNull(params, 'passphrase') ?? server?.backups.passphrase ?? null
+        const location = server?.backups.location ?? own ?? dataDir
         const ring = server?.backups.keyRing ?? keyRing?.() ?? null
-        const made = await createBackup({ dataDir, dir, reason: 'manual', passphrase, keyRing: ring, clock })
+        const made = await createBackup({
+          dataDir,
+          location,
+          dir,
+          reason: 'manual',
+          passphrase,
+          keyRing: ring,
+          clock,
+        })
         await recordBackup(store, made, 'cli', clock.now())
         const { path, name, bytes, sha256, events, manifest } = made
         const { createdAt, schema, encryption } = manifest
@@ -171,6 +181,7 @@ type RestoreInvocation = Invocation<typeof options>
 async function undo({ words, values }: RestoreInvocation): Promise<number> {
   if (words.length > 0)
     throw new UsageError('--undo needs no backup; it restores the replaced data', 'sightglass help restore')
+  copiesOf(openDatabaseAdmin(locationOf(values)))
   const dataDir = values['data-dir']
   const { broughtBack, replaced } = await undoRestore(dataDir, systemClock)
   printAnswer(values, { dataDir, broughtBack, replaced }, () =>
@@ -185,6 +196,7 @@ async function undo({ words, values }: RestoreInvocation): Promise<number> {
 async function restoreFrom({ words: [given], values, settings }: RestoreInvocation): Promise<number> {
   if (given === undefined)
     throw new UsageError('"sightglass restore" needs the path of a backup', 'sightglass backup list')
+  copiesOf(openDatabaseAdmin(locationOf(values)))
   const dataDir = values['data-dir']
   const isFlag = settings.some(({ name, source }) => name === 'key-file' && source === 'flag')
   const request = {

@@ -8,7 +8,7 @@ import { checkHold, stateChecks } from '../../operations/doctor/server-checks.ts
 import { runningServer } from '../../runtime/store-access.ts'
 import { startClockGuard, systemTime } from '../../system/clock-guard.ts'
 import { command, type Noun } from '../command.ts'
-import { serveOptions } from '../options.ts'
+import { locationOf, serveOptions } from '../options.ts'
 import { oneLine, printAnswer } from '../print.ts'
 import { serveConfig } from '../serve-config.ts'
 
@@ -29,9 +29,16 @@ export const doctor: Noun = {
         const { dataDir } = own
         const server = await runningServer(dataDir)
         const state = server !== null && 'state' in server ? server.state : null
-        const live = state !== null ? stateChecks(state) : [await withoutState(server, dataDir)]
+        const live =
+          state !== null ? stateChecks(state) : [await withoutState(server, dataDir, locationOf(values))]
         const config = state === null ? own : { ...state.options, dataDir }
-        const diagnosis = await diagnose({ config, now: systemClock.now(), live, url: state?.url ?? null })
+        const diagnosis = await diagnose({
+          config,
+          location: locationOf(values),
+          now: systemClock.now(),
+          live,
+          url: state?.url ?? null,
+        })
         printAnswer(values, diagnosis, ({ checks }) => checks.map(line).join('\n'))
         return diagnosis.ok ? 0 : 1
       },
@@ -46,9 +53,13 @@ function line({ id, status, detail, hint }: Check): string {
 }
 
 /** Without a server: what its next start would find. Nothing is written. */
-async function withoutState(server: { problem: string } | object | null, dataDir: string): Promise<Check> {
+async function withoutState(
+  server: { problem: string } | object | null,
+  dataDir: string,
+  location: string,
+): Promise<Check> {
   if (server !== null && 'problem' in server) return unreachable(String(server.problem))
   const quiet = { info() {}, warn() {}, error() {} }
-  const lastWriteMs = await openDatabaseAdmin(dataDir).lastWriteMs()
+  const lastWriteMs = await openDatabaseAdmin(location).lastWriteMs()
   return checkHold(startClockGuard({ time: systemTime(), dataDir, lastWriteMs, log: quiet }).hold())
 }

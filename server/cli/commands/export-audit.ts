@@ -2,7 +2,7 @@
 import type { AuditEntry, AuditHead, AuditRow, AuditTrim, Json } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { auditColumns, entryView } from '../../audit/export.ts'
-import { type SignedHead, emptyHead, openSigningKey, signHead } from '../../audit/signing.ts'
+import { type SignedHead, emptyHead, openSigningKey, ringSigningKey, signHead } from '../../audit/signing.ts'
 import { systemClock } from '../../clock.ts'
 import { applianceOrgId } from '../../../db/contract/audit.ts'
 import type { StoreAccess } from '../../runtime/store-access.ts'
@@ -11,7 +11,7 @@ import { csvRow } from '../../text/csv.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
 import { requireOrg, withData } from '../data-command.ts'
 import { toggle } from '../option.ts'
-import { orgOption } from '../options.ts'
+import { keyRingOf, orgOption } from '../options.ts'
 import { fileOptions, openOutput } from './export.ts'
 import { print } from '../print.ts'
 
@@ -46,7 +46,8 @@ export const exportAudit: Noun = {
 async function run(invocation: Invocation<typeof options>): Promise<number> {
   const { out, yes, proof, org, json, 'data-dir': dataDir } = invocation.values
   const format = proof ? 'proof' : invocation.values.format
-  const key = openSigningKey(dataDir)
+  const ring = invocation.values.database === null ? null : keyRingOf(invocation.values)
+  const key = ring === null ? openSigningKey(dataDir) : ringSigningKey(ring)
   return withData(invocation, 'write', async (data) => {
     const output = openOutput(out, yes)
     const begun = (await data.call('export audit begin', { org, format })) as unknown as Begun

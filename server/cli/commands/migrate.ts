@@ -5,7 +5,8 @@ import { AppError } from '../../errors.ts'
 import { backUpBeforeUpgrade } from '../../operations/backup/create.ts'
 import { backupDirOf } from '../../operations/backup/backup-folder.ts'
 import { command, type Noun } from '../command.ts'
-import { backupOptions, keyRingOf } from '../options.ts'
+import { backupOptions, keyRingOf, locationOf, sharedDatabaseOf } from '../options.ts'
+import type { SharedDatabase } from '../../../db/contract/admin.ts'
 import type { KeyRing } from '../../system/key-ring.ts'
 import { columns, minute, printAnswer } from '../print.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
@@ -24,7 +25,7 @@ export const migrate: Noun = {
       examples: ['sightglass migrate status --json'],
       options: {},
       async run({ values }) {
-        const { version, newest, applied, pending } = await openDatabaseAdmin(values['data-dir']).schema()
+        const { version, newest, applied, pending } = await openDatabaseAdmin(locationOf(values)).schema()
         const state = version > newest ? 'newer' : pending.length > 0 ? 'pending' : 'current'
         const migrations = [
           ...applied.map((each) => ({
@@ -53,7 +54,7 @@ export const migrate: Noun = {
       options: backupOptions,
       async run({ values }) {
         const dataDir = values['data-dir']
-        const admin = openDatabaseAdmin(dataDir)
+        const admin = openDatabaseAdmin(locationOf(values))
         const { version: from, newest: to } = await admin.schema()
         if (from > to) throw new AppError('conflict', stateText(from, to))
         await admin.requireUnused()
@@ -61,17 +62,24 @@ export const migrate: Noun = {
           dir: backupDirOf(dataDir, values['backup-dir']),
           passphrase: values['backup-passphrase'],
         }
-        const backup = await backUpBeforeUpgrade(dataDir, systemClock, target, keyRingOf(values))
-        if (backup !== null) await admin.migrate(systemClock.now())
+        const isCopied = admin.backups.by === 'copy'
+        const backup = isCopied
+          ? await backUpBeforeUpgrade(dataDir, systemClock, target, keyRingOf(values))
+          : null
+        if (backup !== null || (!isCopied && from < to)) await admin.migrate(systemClock.now())
         printAnswer(values, { from, to, backup: backup?.path ?? null }, () =>
-          backup === null
+          backup === null && (isCopied || from === to)
             ? `The data already has schema ${to}.`
-            : `Upgraded the data from schema ${from} to ${to}. Backup of the old data: ${backup.path}`,
+            : `Upgraded the data from schema ${from} to ${to}.${backupText(backup)}`,
         )
         return 0
       },
     }),
   ],
+}
+
+function backupText(backup: { path: string } | null): string {
+  return backup === null ? '' : ` Backup of the old data: ${backup.path}`
 }
 
 function stateText(version: number, newest: number): string {
@@ -98,7 +106,7 @@ export const acceptLoss: Noun = {
       options: { yes: { ...toggle('accept the loss'), flagOnly: true } },
       async run({ values }) {
         const dataDir = values['data-dir']
-        const missing = await missingIn(dataDir, keyRingOf(values))
+        const missing = await missingIn(dataDir, keyRingOf(values), sharedDatabaseOf(values))
         if (missing === null) {
           printAnswer(values, { dataDir, missing }, () => `Nothing is missing in ${dataDir}.`)
           return 0
@@ -110,6 +118,7 @@ export const acceptLoss: Noun = {
         const store = await openDataFolder(dataDir, systemClock, {
           acceptLoss: true,
           keyRing: keyRingOf(values),
+          shared: sharedDatabaseOf(values),
         })
         try {
           const who = { orgId: applianceOrgId, actor: 'cli' }
@@ -131,9 +140,13 @@ export const acceptLoss: Noun = {
 }
 
 /** Why the folder does not open, or null. Other errors, such as `locked`, are thrown. */
-async function missingIn(dataDir: string, keyRing: KeyRing | null): Promise<string | null> {
+async function missingIn(
+  dataDir: string,
+  keyRing: KeyRing | null,
+  shared: SharedDatabase | null,
+): Promise<string | null> {
   try {
-    await (await openDataFolder(dataDir, systemClock, { keyRing })).close()
+    await (await openDataFolder(dataDir, systemClock, { keyRing, shared })).close()
     return null
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'incomplete') throw error

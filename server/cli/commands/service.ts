@@ -15,6 +15,7 @@ import type { ServeConfig } from '../../runtime/make-services.ts'
 import { command, type Invocation, type Noun, type Setting } from '../command.ts'
 import { folderPath, toggle } from '../option.ts'
 import { serveOptions } from '../options.ts'
+import { UsageError } from '../../errors.ts'
 import { print, printAnswer } from '../print.ts'
 import { serveConfig } from '../serve-config.ts'
 
@@ -117,6 +118,8 @@ async function install(invocation: InstallInvocation): Promise<number> {
 /** The unit has the given options of serve. The data folder is the one of systemd unless one was given. */
 function planUnit({ values, settings }: InstallInvocation): { unit: string; dataDir: string } {
   const config = serveConfig(values)
+  if (settings.some(({ name, source }) => name === 'database' && source === 'flag'))
+    throw new UsageError(`--database would show in the unit; set SIGHTGLASS_DATABASE in ${environmentFile}`)
   const given = settings.filter(
     ({ name, source }) => source === 'flag' && (name in serveOptions || name === 'key-file'),
   )

@@ -7,7 +7,7 @@ import { verifyProof, verifyTrail, type ProofVerdict, type TrailVerdict } from '
 import { UsageError } from '../../errors.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
 import { text } from '../option.ts'
-import { keyRingOf } from '../options.ts'
+import { keyRingOf, locationOf } from '../options.ts'
 import { oneLine, print, printAnswer } from '../print.ts'
 
 const options = {
@@ -47,9 +47,10 @@ async function run({ words: [subject], values }: Invocation<typeof options>): Pr
   if (trusted !== null)
     throw new UsageError('--trusted-key needs a proof', 'sightglass verify FILE --trusted-key KEY')
   const folder = values['data-dir']
+  const location = locationOf(values)
   // The trail first: it is quick, and it rejects a folder without a database.
-  const trail = subject === 'events' ? null : await verifyTrail(folder, keyRingOf(values))
-  const events = subject === 'audit' ? null : await openDatabaseAdmin(folder).verifyEvents()
+  const trail = subject === 'events' ? null : await verifyTrail(folder, keyRingOf(values), location)
+  const events = subject === 'audit' ? null : await openDatabaseAdmin(location).verifyEvents()
   const ok = trail?.ok !== false && (events === null || events.faults.length === 0)
   printAnswer(values, { ...trail, events, ok }, () =>
     [

@@ -45,6 +45,8 @@ interface BackupServices {
   config: BackupConfig
   dataDir: string
   keyRing?: KeyRing | null
+  /** Of the database; by default the data folder. */
+  location?: string
   store: Pick<Store, 'audit'>
   clock: Clock
   clockGuard: Pick<ClockGuard, 'hold'>
@@ -115,14 +117,14 @@ export function makeBackups(services: BackupServices): Backups {
 
 /** Never rejects: the result is stored beside the backups and logged. */
 async function runOnce(
-  { config, dataDir, keyRing = null, store, clock, clockGuard, log }: BackupServices,
+  { config, dataDir, location = dataDir, keyRing = null, store, clock, clockGuard, log }: BackupServices,
   reason: BackupReason,
   actor: string,
 ): Promise<LastRun> {
   const { dir, passphrase, keep } = config
   const startMs = performance.now()
   try {
-    const made = await createBackup({ dataDir, dir, reason, passphrase, keyRing, clock })
+    const made = await createBackup({ dataDir, location, dir, reason, passphrase, keyRing, clock })
     await recordBackup(store, made, actor, clock.now())
     if (reason === 'scheduled' && clockGuard.hold() === null) await pruneBackups(dir, keep, made.name)
     const { name, bytes, sha256, events } = made

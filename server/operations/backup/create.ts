@@ -42,6 +42,8 @@ import type { CopyReport, DatabaseFacts } from '../../../db/contract/operations.
 
 export interface BackupOptions {
   dataDir: string
+  /** Of the database; by default the data folder. */
+  location?: string
   dir: string // the folder of backups
   reason: BackupReason
   passphrase: string | null
@@ -74,9 +76,9 @@ export function createBackup(options: BackupOptions): Promise<MadeBackup> {
 
 async function make(options: BackupOptions): Promise<MadeBackup> {
   const { dataDir, dir, reason, clock } = options
+  const copies = copiesOf(openDatabaseAdmin(options.location ?? dataDir))
   makeBackupFolder(dir)
   removeLeftovers(dir) // first, to free their space
-  const copies = copiesOf(openDatabaseAdmin(dataDir))
   await requireAdmission(options, copies.bytes())
   const name = freeName(dir, reason, clock.now())
   const partial = makePartial(dir, name)

@@ -1,5 +1,6 @@
 /** Runs every check of `doctor`, the cheap ones first. Ends early when the folder has no data. */
 import { openDatabaseAdmin } from '../../../db/open.ts'
+import type { DatabaseAdmin } from '../../../db/contract/admin.ts'
 import { isoTime } from '../../clock.ts'
 import { version } from '../../system/version.ts'
 import { failure, warning, type Check, type Diagnosis } from './check.ts'
@@ -21,28 +22,31 @@ import { type Diagnosed, checkOptions, checkProxies, checkReach } from './option
 
 interface DiagnosisOptions {
   config: Diagnosed
+  location: string // of the database
   now: number
   live: Check[] // of the running server
   url: string | null // where it listens; null without one
 }
 
-export async function diagnose({ config, now, live, url }: DiagnosisOptions): Promise<Diagnosis> {
+export async function diagnose({ config, location, now, live, url }: DiagnosisOptions): Promise<Diagnosis> {
   const { dataDir, diskFloorBytes, backup, hasTls } = config
   const about = { at: isoTime(now), version }
-  if (!(await openDatabaseAdmin(dataDir).hasData())) {
+  const admin = openDatabaseAdmin(location)
+  const isFolder = admin.backups.by === 'copy'
+  if (isFolder && !(await admin.hasData())) {
     const check = failure('folder', `There is no data in ${dataDir}.`, 'set the folder with --data-dir')
     return { ok: false, ...about, checks: [check] }
   }
-  const found = await database(dataDir, now)
+  const found = await database(admin, now)
   const checks: (Check | null)[] = [
     checkFolder(dataDir),
     checkFiles(dataDir),
-    await checkFileSystem(dataDir),
+    isFolder ? await checkFileSystem(dataDir) : null,
     await checkDisk(dataDir, diskFloorBytes, found.checkup),
     checkAside(dataDir),
     checkLimits(),
     ...found.checks,
-    await checkBackups(backup.dir, now),
+    isFolder ? await checkBackups(backup.dir, now) : null,
     checkReach(config, hasTls),
     checkProxies(config, hasTls),
     ...checkOptions(config, url),
@@ -52,8 +56,7 @@ export async function diagnose({ config, now, live, url }: DiagnosisOptions): Pr
   return { ok: all.every(({ status }) => status !== 'failure'), ...about, checks: all }
 }
 
-async function database(dataDir: string, now: number) {
-  const admin = openDatabaseAdmin(dataDir)
+async function database(admin: DatabaseAdmin, now: number) {
   try {
     const schema = checkSchema(await admin.schema())
     if (schema.status === 'failure') return { checkup: null, checks: [schema] }

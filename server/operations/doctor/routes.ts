@@ -10,6 +10,7 @@ import { serverState, stateChecks, type ServerStateServices } from './server-che
 
 export interface DoctorRoutesServices extends ServerStateServices {
   clock: Clock
+  location: string
   signIns: SignIns
 }
 
@@ -19,6 +20,14 @@ export function doctorRoutes(services: DoctorRoutesServices) {
     readQuery(request, {})
     const url = new URL(request.url).origin
     const live = stateChecks(await serverState(services, url))
-    return json(await diagnose({ config: services.diagnosed, now: services.clock.now(), live, url }))
+    return json(
+      await diagnose({
+        config: services.diagnosed,
+        location: services.location,
+        now: services.clock.now(),
+        live,
+        url,
+      }),
+    )
   })
 }

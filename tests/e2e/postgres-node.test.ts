@@ -1,0 +1,88 @@
+/** Nodes of one PostgreSQL database: the same data from each, commands without a server, and clear refusals. */
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { cli, startAppliance } from '../support/binary.ts'
+import { event } from '../support/events.ts'
+import { database } from '../support/postgres.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+/** Asks every 20 ms. Nodes know of each other's changes within 1 s. */
+async function eventually(holds: () => Promise<boolean>, what: string): Promise<void> {
+  for (const endMs = performance.now() + 10_000; !(await holds());) {
+    if (performance.now() > endMs) throw new Error(`not in time: ${what}`)
+    await Bun.sleep(20)
+  }
+}
+
+test('what one node stores the other reads, and a revoked key is refused by both', async () => {
+  using dir = tempDir('nodes')
+  const { url } = await database()
+  writeFileSync(dir.join('keys'), '11'.repeat(32), { mode: 0o600 })
+  const env = { SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_FILE: dir.join('keys') }
+  const node = (name: string) => startAppliance({ dataDir: dir.join(name), env, args: ['--node-name', name] })
+  await using one = await node('one')
+  await using two = await node('two')
+  const made = JSON.parse(
+    (await one.cli('key', 'create', '--kind', 'ingest', '--label', 'in', '--json')).stdout,
+  )
+  const accepted = new Set<string>()
+  async function send(base: string, id: string): Promise<number> {
+    const { status } = await fetch(`${base}/v1/sdk/events`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${made.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ events: [event(id)] }),
+    })
+    if (status < 300) accepted.add(id)
+    return status
+  }
+  expect(await send(one.url, 'evt_one')).toBeLessThan(300)
+  await eventually(async () => (await send(two.url, 'evt_two')) < 300, 'the other node knows the key')
+  const reader = JSON.parse(
+    (await two.cli('key', 'create', '--kind', 'secret', '--label', 'out', '--json')).stdout,
+  )
+  const traces = async (base: string) => {
+    const answer = await fetch(`${base}/v1/traces`, { headers: { authorization: `Bearer ${reader.key}` } })
+    const { events = [] } = (await answer.json()) as { events?: { id: string }[] }
+    return events.map(({ id }) => id).toSorted()
+  }
+  await eventually(async () => (await traces(one.url)).length === 2, 'the first node knows the other key')
+  expect([await traces(one.url), await traces(two.url)]).toEqual([
+    ['evt_one', 'evt_two'],
+    ['evt_one', 'evt_two'],
+  ])
+  expect((await two.cli('key', 'revoke', made.id)).code).toBe(0)
+  await eventually(async () => (await send(one.url, 'evt_late')) === 401, 'the other node refuses the key')
+  const doctor = await cli(['doctor', '--json'], { dataDir: dir.join('one'), env })
+  const checks = JSON.parse(doctor.stdout).checks as { id: string; status: string; detail: string }[]
+  expect(checks.find(({ id }) => id === 'database')).toMatchObject({ status: 'ok' })
+  expect(checks.filter(({ status }) => status === 'failure')).toEqual([])
+  expect([(await one.stop()).code, (await two.stop()).code]).toEqual([0, 0])
+  // Without a server the commands open the database themselves.
+  const alone = { dataDir: dir.join('three'), env }
+  expect(JSON.parse((await cli(['key', 'list', '--json'], alone)).stdout).keys).toHaveLength(2)
+  const verdict = await cli(['verify', '--json'], alone)
+  expect([verdict.code, JSON.parse(verdict.stdout).events.orgs[0].events]).toEqual([0, accepted.size])
+  const backup = await cli(['backup', 'create'], alone)
+  expect([backup.code, backup.stderr]).toEqual([1, expect.stringContaining('pg_dump')])
+  const status = await cli(['migrate', 'status', '--json'], alone)
+  expect(JSON.parse(status.stdout).state).toBe('current')
+}, 120_000)
+
+test('a shared database needs a key ring and a data folder without a database', async () => {
+  using dir = tempDir('nodes')
+  const { url } = await database()
+  const serve = (env: Record<string, string>) =>
+    cli(['serve', '--listen', '127.0.0.1:0'], { dataDir: dir.join('data'), env, timeoutMs: 10_000 })
+  const bare = await serve({ SIGHTGLASS_DATABASE: url })
+  expect([bare.code, bare.stderr]).toEqual([2, expect.stringContaining('--database needs the key ring')])
+  const wrong = await serve({ SIGHTGLASS_DATABASE: 'mysql://secret@example.com/a' })
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.not.stringContaining('secret@')])
+  expect((await cli(['org', 'create', '--name', 'Own'], { dataDir: dir.join('data') })).code).toBe(0)
+  const mixed = await serve({ DATABASE_URL: url, SIGHTGLASS_KEY_RING: '11'.repeat(32) })
+  expect([mixed.code, mixed.stderr]).toEqual([1, expect.stringContaining('a database of its own')])
+  const gone = await cli(['key', 'list'], {
+    dataDir: dir.join('other'),
+    env: { SIGHTGLASS_DATABASE: 'postgres://nobody@127.0.0.1:1/none', SIGHTGLASS_KEY_RING: '11'.repeat(32) },
+  })
+  expect([gone.code, gone.stderr]).toEqual([1, expect.stringMatching(/^sightglass: [^\n]+\n/)])
+}, 60_000)
