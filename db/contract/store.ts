@@ -3,7 +3,11 @@
  *
  * Rules. Every method is async and one atomic verb; no transaction handle leaves an engine. Times are integer
  * milliseconds since 1970 UTC, and `now` is always an argument. Callers make the ids. Every verb whose change a person
- * may have to answer for writes the audit entry it is passed, in the same transaction. Failures are `StoreError`s.
+ * may have to answer for writes the audit entry it is passed, in the same transaction. Failures are `StoreError`s. A
+ * verb that fails has changed nothing, except that after `unavailable` the outcome of a write can be unknown: the
+ * engine asks its database for it, but a database that stays away cannot say. Business rules that engines must follow
+ * to the letter are in `../rules`.
+ *
  * Nothing outside an engine may assume that only one process uses the database. Several stores on one database act as
  * one: what a verb of one of them has acknowledged is true for every verb that any of them is asked afterwards, except
  * where a verb says that it answers from memory. Clocks of nodes differ, so verbs that compare times of several nodes

@@ -8,6 +8,7 @@ import { storeError } from '../connection/failure.ts'
 import { postgresEventWriter } from '../events/writer.ts'
 import { migrate, migrations, requireKnownSchema } from '../migrations/migrations.ts'
 import { lockingRecords } from '../locks.ts'
+import type { Database } from '../../sql/database.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
 import type { WriteContext } from '../../sql/threads/contexts.ts'
 
@@ -57,11 +58,55 @@ function write(opened: WriteContext, verb: string, command: unknown): unknown {
   if (run === undefined) throw new StoreError('internal', `unknown verb ${verb}`)
   const { db, events } = opened
   try {
-    const result = inTransaction(db, () => run(opened, command))
+    const result = inKnownTransaction(db, () => run(opened, command))
     events.committed()
     return result
   } catch (error) {
     events.rolledBack()
     throw error
   }
+}
+
+const outcomeWithinMs = 5_000
+const askEveryMs = 100
+
+/**
+ * Like `inTransaction`. When the connection is lost while it commits, asks the server for the outcome: a change that
+ * was made must not be reported as failed, because its sender would make it again.
+ */
+function inKnownTransaction<T>(db: Database, work: () => T): T {
+  let ended: { id: string; result: T } | null = null
+  try {
+    return inTransaction(db, () => {
+      const result = work()
+      const current = 'SELECT CAST(pg_current_xact_id() AS text) AS id'
+      ended = { result, id: db.query<{ id: string }>(current).get()!.id }
+      return result
+    })
+  } catch (error) {
+    const { id, result } = (ended ?? {}) as { id?: string; result?: T }
+    const isUnknown = error instanceof StoreError && error.kind === 'unavailable' && id !== undefined
+    if (isUnknown && isCommitted(db, id)) return result as T
+    throw error
+  }
+}
+
+/** False also when the server cannot be asked: then the outcome stays unknown. */
+function isCommitted(db: Database, id: string): boolean {
+  const ask = db.query<{ status: string | null }, [string]>(
+    'SELECT pg_xact_status(CAST(CAST(? AS text) AS xid8)) AS status',
+  )
+  for (
+    const endMs = performance.now() + outcomeWithinMs;
+    performance.now() < endMs;
+    Bun.sleepSync(askEveryMs)
+  ) {
+    try {
+      const status = ask.get(id)?.status
+      if (status !== 'in progress') return status === 'committed'
+    } catch {
+      // The server is not back yet.
+    }
+  }
+  return false
 }
