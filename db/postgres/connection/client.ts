@@ -1,6 +1,7 @@
 /** One connection of the driver, on the I/O thread. */
+import { connect as connectSocket, type Socket } from 'node:net'
 import postgres from 'postgres'
-import { lostCode } from './failure.ts'
+import { endsConnection, lostCode } from './failure.ts'
 import type { SqlValue } from '../../sql/database.ts'
 import type { ServerOptions } from './options.ts'
 import type { Answer, Request } from './wire.ts'
@@ -83,6 +84,46 @@ function lost(message: string): Error {
   return Object.assign(new Error(message), { code: lostCode })
 }
 
+/** What the driver made of the options and of its defaults. */
+interface Address {
+  host: string[]
+  port: number[]
+  path: string | false
+  connect_timeout: number
+}
+
+/**
+ * Connects once. Left alone, the driver connects again without a pause as long as a proxy without a server accepts and
+ * closes.
+ */
+function connectOnce(): (address: Address) => Promise<Socket> {
+  let isUsed = false
+  return ({ host: [host = ''], port: [port = 0], path, connect_timeout }) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+    if (isUsed) reject(lost('the server closed the connection before it answered'))
+    if (isUsed) return promise
+    isUsed = true
+    const socket = path ? connectSocket(path) : connectSocket({ host, port })
+    // The driver verifies the certificate of this name.
+    if (!path) Object.assign(socket, { host })
+    const timer = setTimeout(() => {
+      reject(lost(`no connection to ${path || host} within ${connect_timeout} s`))
+      socket.destroy()
+    }, connect_timeout * 1_000)
+    const failed = (error: Error) => {
+      clearTimeout(timer)
+      reject(error)
+    }
+    socket.once('error', failed)
+    socket.once('connect', () => {
+      clearTimeout(timer)
+      socket.removeListener('error', failed)
+      resolve(socket)
+    })
+    return promise
+  }
+}
+
 /** A connection and its successors: a lost one is replaced at the next request. */
 interface Link {
   /** Counts the connections. A transaction belongs to one of them. */
@@ -105,6 +146,7 @@ function openLink({ prepare, settings: _, deadlineMs: __, ...server }: ServerOpt
       ...server,
       ...{ max: 1, max_pipeline: pipelined, fetch_types: false, types: types as never },
       ...{ idle_timeout: 0, max_lifetime: 0 },
+      ...(server.host?.includes(',') ? {} : { socket: connectOnce() }), // with several hosts it tries each
       onnotice: () => undefined,
       onclose() {
         if (made !== sql) return
@@ -135,7 +177,11 @@ function openLink({ prepare, settings: _, deadlineMs: __, ...server }: ServerOpt
       try {
         return (await query) as unknown as Rows
       } catch (error) {
-        throw generation === began || !(error instanceof Error) ? error : lost(error.message)
+        if (!(error instanceof Error)) throw error
+        if (generation !== began) throw lost(error.message)
+        // A driver that did not connect waits for a close that never comes.
+        if ('code' in error && endsConnection(String(error.code))) giveUp()
+        throw error
       } finally {
         pending.delete(query)
       }

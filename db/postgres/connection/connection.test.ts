@@ -4,6 +4,7 @@ import { DrizzleQueryError } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { inTransaction, type Database, type SqlValue } from '../../sql/database.ts'
 import { database, startPooler } from '../../../tests/support/postgres.ts'
+import { run } from '../../../tests/support/process.ts'
 import { openConnection } from './connection.ts'
 import { storeError } from './failure.ts'
 
@@ -151,6 +152,19 @@ test('a server that is not there is unavailable, and a URL that cannot be used i
   expect(at(`${url}_missing`)).toBe('unavailable')
   expect(at(`${url}?unknown=1`)).toBe('internal')
   expect(at('mysql://localhost')).toBe('internal')
+})
+
+test('a proxy without a server, which accepts and closes, is asked once for each request', async () => {
+  const program = `const socket = { open: (one) => { console.log('connected'); one.end() }, data() {} }
+    console.log(Bun.listen({ hostname: '127.0.0.1', port: 0, socket }).port)`
+  const proxy = run([process.execPath, '-e', program], { cwd: '/', env: {} })
+  const port = await proxy.line(Number, 10_000)
+  const at = `postgres://postgres@127.0.0.1:${port}/postgres`
+  const open = () => openConnection({ url: at, node: 'test', statementTimeoutMs: 5_000 })
+  expect([kindOf(open), kindOf(open)]).toEqual(['unavailable', 'unavailable'])
+  proxy.signal('SIGTERM')
+  await proxy.exited
+  expect(proxy.stdout().match(/connected/g)?.length).toBe(2)
 })
 
 test('without prepared statements, and over the Unix socket', () => {
