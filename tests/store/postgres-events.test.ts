@@ -29,8 +29,13 @@ async function faults(store: SqlStore) {
 }
 
 async function stored(store: SqlStore, orgId: string): Promise<string[]> {
-  const { events } = await store.events.tail({ orgId, filter: {}, afterSeq: 0, limit: 10_000 })
-  return events.map(({ json }) => (JSON.parse(json) as { id: string }).id)
+  const ids: string[] = []
+  for (let afterSeq = 0; ;) {
+    const { events, lastSeq } = await store.events.tail({ orgId, filter: {}, afterSeq, limit: 10_000 })
+    for (const { json } of events) ids.push((JSON.parse(json) as { id: string }).id)
+    if (events.length === 0) return ids
+    afterSeq = lastSeq
+  }
 }
 
 test('a site is removed on one node while the other appends to it: no event names a deleted term', async () => {
@@ -108,9 +113,9 @@ test('what was acknowledged is there after the server was killed, and resends co
   kinds = new Set()
   const after = new Set(await retried(() => stored(store, orgId)))
   expect(acknowledged.size).toBeGreaterThan(0)
-  expect([...acknowledged].filter((id) => !after.has(id))).toEqual([])
+  expect([...acknowledged].filter((id) => !after.has(id)).slice(0, 5)).toEqual([])
   for (let from = 0; from < sent.length; from += 500) await retried(() => send(sent.slice(from, from + 500)))
-  expect((await stored(store, orgId)).toSorted()).toEqual(sent.toSorted())
+  expect((await stored(store, orgId)).toSorted().join()).toBe(sent.toSorted().join())
   expect(await faults(store)).toEqual([])
   await store.close()
   await cluster.stop()

@@ -153,6 +153,23 @@ test('times of arrival never fall although the clocks of the nodes differ', asyn
   expect(faults(orgId)).toEqual([])
 })
 
+test('verify finds an id that is missing, and one that leads to no arrival', async () => {
+  await appends[0]!.append([batchOf(orgId, ['v1', 'v2', 'v3'], noon)])
+  expect(faults(orgId)).toEqual([])
+  const org = '(SELECT num FROM event_org WHERE org_id = ?)'
+  db.query(`DELETE FROM event_id WHERE org = ${org} AND seq = 2`).run(orgId)
+  const problems = () => faults(orgId).map(({ place, problem }) => `${place}: ${problem}`)
+  expect(problems()).toEqual(['arrivals 1 to 3: the id of arrival 2 is not known'])
+  const stray = "CAST('00000000-0000-0000-0000-000000000001' AS uuid)"
+  db.query(`INSERT INTO event_id (org, h, seq) SELECT num, ${stray}, 2 FROM event_org WHERE org_id = ?`).run(
+    orgId,
+  )
+  expect(problems()).toEqual([
+    'arrivals 1 to 3: the id of arrival 2 is not known',
+    'the known ids: 1 of them lead to no arrival',
+  ])
+})
+
 test('no block crosses a segment, and due work of two nodes at once changes no answer', async () => {
   let made = 0
   await appendEverywhere(12, () => [

@@ -6,6 +6,10 @@ ALTER TABLE event_org
   ADD COLUMN last_received_ms bigint NOT NULL DEFAULT 0,
   ADD COLUMN term_drops bigint NOT NULL DEFAULT 0; -- how often terms were deleted, which nodes may have in memory
 
+-- Each fold counts up rows of the last hours. With room in their pages an update changes no index.
+ALTER TABLE rollup_metric SET (fillfactor = 50);
+ALTER TABLE rollup_value SET (fillfactor = 70);
+
 -- Two nodes that intern different texts at once cannot give both the same code.
 CREATE UNIQUE INDEX event_term_code ON event_term (org, member, code);
 
