@@ -40,31 +40,40 @@ export function recordAndClaim(
 
 function settle(context: WriteContext, outcome: Outcome, now: number): void {
   const { db } = context
-  const row = db
-    .query<{ seq: number; endpointId: string | null }, [string, string]>(
-      'SELECT seq, endpoint_id AS endpointId FROM webhook_delivery WHERE id = ? AND lease_id = ?',
-    )
-    .get(outcome.deliveryId, outcome.leaseId)
-  if (row === null) return // the lease was lost, and its new holder decides
   const { attempt, next } = outcome
-  logAttempt(db, row.seq, attempt)
   const isPending = next.status === 'pending'
-  db.query(
-    `UPDATE webhook_delivery SET lease_id = NULL, leased_until_ms = NULL, leased_at_ms = NULL, interruptions = 0,
-       probe = 0, status = ?2, attempts = attempts + ?3, next_attempt_at_ms = ?4, last_error = ?5, last_status = ?6,
-       delivered_at_ms = ?7, ended_at_ms = ?8 WHERE seq = ?1`,
-  ).run(
-    row.seq,
-    next.status,
-    attempt.counted ? 1 : 0,
-    isPending ? next.atMs : null,
-    attempt.error,
-    attempt.status,
-    next.status === 'delivered' ? now : null,
-    isPending ? null : now,
-  )
+  const [row] = db
+    .query<{ seq: number; endpointId: string | null }, SettleValues>(
+      `UPDATE webhook_delivery SET lease_id = NULL, leased_until_ms = NULL, leased_at_ms = NULL, interruptions = 0,
+         probe = 0, status = ?3, attempts = attempts + ?4, next_attempt_at_ms = ?5, last_error = ?6, last_status = ?7,
+         delivered_at_ms = ?8, ended_at_ms = ?9
+       WHERE id = ?1 AND lease_id = ?2 RETURNING seq, endpoint_id AS endpointId`,
+    )
+    .all(
+      outcome.deliveryId,
+      outcome.leaseId,
+      next.status,
+      attempt.counted ? 1 : 0,
+      isPending ? next.atMs : null,
+      attempt.error,
+      attempt.status,
+      next.status === 'delivered' ? now : null,
+      isPending ? null : now,
+    )
+  if (row === undefined) return // the lease was lost, and its new holder decides
+  logAttempt(db, row.seq, attempt)
   if (row.endpointId !== null) noteEndpoint(context, row.endpointId, outcome, now)
 }
+
+type SettleValues = [
+  ...[id: string, leaseId: string, status: string, counted: number, nextAtMs: number | null],
+  ...[
+    error: string | null,
+    httpStatus: number | null,
+    deliveredAtMs: number | null,
+    endedAtMs: number | null,
+  ],
+]
 
 function noteEndpoint({ db }: WriteContext, id: string, outcome: Outcome, now: number): void {
   if (outcome.next.status === 'delivered') {
