@@ -1,6 +1,6 @@
 /** The schedule of every job, and which of several nodes runs it. */
 import type { Store } from '../db/contract/store.ts'
-import type { JobLease } from '../db/contract/nodes.ts'
+import type { NodeRole, JobLease } from '../db/contract/nodes.ts'
 import { StoreError } from '../db/contract/errors.ts'
 import { trimAll, writeCheckpoints } from './audit/checkpoints.ts'
 import type { SigningKey } from './audit/signing.ts'
@@ -38,6 +38,8 @@ interface JobServices {
   clockGuard: Pick<ClockGuard, 'hold'>
   /** Null: no other node shares the database, as with a data folder, so no job is claimed. */
   node: SharedNode | null
+  /** Nodes that ingest or serve leave the jobs of the appliance and the webhooks to others. Default: all. */
+  role?: NodeRole
   leaseMs?: number // of a job; tests use a shorter one
 }
 
@@ -48,7 +50,8 @@ interface TableJob extends Omit<Job, 'run'> {
 }
 
 export function jobTable(services: JobServices): Job[] {
-  const claimedJobs = applianceJobs(services).map(({ run, ...job }): TableJob => {
+  const shared = runsJobs(services.role) ? applianceJobs(services) : []
+  const claimedJobs = shared.map(({ run, ...job }): TableJob => {
     return {
       ...job,
       run: (now, ending) => claimed(services, job.id, ending, (signal, lease) => run(now, signal, lease)),
@@ -62,6 +65,10 @@ export function jobTable(services: JobServices): Job[] {
         await run(now, ending)
       }),
   }))
+}
+
+export function runsJobs(role: NodeRole = 'all'): boolean {
+  return role === 'all' || role === 'jobs'
 }
 
 const retryMs = 1_000
@@ -94,6 +101,11 @@ function nodeJobs(services: JobServices): TableJob[] {
   const backup = { id: 'backup', run: async () => services.backups.startScheduled() }
   const alerts = (work: () => Promise<void>) =>
     claimed(services, 'webhook-alerts', new AbortController().signal, work)
+  const dispatch: TableJob = {
+    id: 'webhook-dispatch',
+    schedule: services.dispatchCron,
+    run: (now) => webhooks.run(node?.clock.now() ?? now, alerts),
+  }
   return [
     ...(backupCron === null ? [] : [{ ...backup, schedule: backupCron }]),
     { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => services.disk.check() },
@@ -101,11 +113,7 @@ function nodeJobs(services: JobServices): TableJob[] {
     { id: 'memory-watch', schedule: '* * * * * *', run: async () => services.memory.check() },
     { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => services.ingestCounts.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => services.lastUses.flush() },
-    {
-      id: 'webhook-dispatch',
-      schedule: services.dispatchCron,
-      run: (now) => webhooks.run(node?.clock.now() ?? now, alerts),
-    },
+    ...(runsJobs(services.role) ? [dispatch] : []),
     ...(node === null ? [] : [{ id: 'node-heartbeat', schedule: '*/5 * * * * *', run: node.beat }]),
   ]
 }

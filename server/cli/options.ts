@@ -326,6 +326,13 @@ export const serveOptions = {
     default: null,
     help: 'name of this node among those that share the database, by default the host name',
   },
+  'node-role': {
+    ...choice(
+      ['all', 'ingest', 'web', 'jobs'],
+      'work of this node of a shared database: ingest serves only ingest, web serves everything but runs no jobs, jobs runs jobs and webhooks and serves only health and metrics',
+    ),
+    default: 'all',
+  },
   'log-level': { ...choice(['debug', 'info', 'warn', 'error'], 'lowest level to log'), default: 'info' },
 } satisfies Options
 

@@ -22,6 +22,7 @@ export function serveConfig(
     dataDir: values['data-dir'],
     keyRing: keyRingOf(values),
     shared: requireRing(values),
+    role: requireRole(values),
     publicUrl: values['public-url'],
     basePath: values['base-path'],
     allowedHosts: values['allowed-host'],
@@ -68,6 +69,11 @@ function requireRing(values: ServeValues): ServeConfig['shared'] {
       '--database needs the key ring that all nodes share: set --key-file or SIGHTGLASS_KEY_RING',
     )
   return shared
+}
+
+function requireRole({ 'node-role': role, database }: ServeValues): ServeConfig['role'] {
+  if (role !== 'all' && database === null) throw new UsageError(`--node-role ${role} needs --database`)
+  return role
 }
 
 function requireDistinctListeners({ listen, 'ingest-listen': ingest }: ServeValues): void {

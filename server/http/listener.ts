@@ -22,7 +22,7 @@ import type { TlsPair } from './tls.ts'
 
 export interface ListenOptions {
   handle(request: Request): Promise<Response> // never rejects
-  kind: 'main' | 'ingest' | 'metrics'
+  kind: 'main' | 'ingest' | 'metrics' | 'jobs'
   /** Called for every response with the route's pattern (none when refused earlier), method, status, milliseconds. */
   observe(route: string | undefined, method: string, status: number, ms: number): void
   at: ListenAddress
@@ -238,6 +238,9 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
       new AppError('not_found', 'This listener only serves ingest and the client package.'),
       context.id,
     )
+  }
+  if (options.kind === 'jobs' && !['/healthz', '/readyz', '/metrics'].includes(path)) {
+    return errorResponse(new AppError('not_found', 'This node runs jobs and serves no data.'), context.id)
   }
   if (options.kind === 'metrics' && path !== '/metrics') {
     return errorResponse(new AppError('not_found', 'This listener only serves /metrics.'), context.id)

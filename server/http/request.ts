@@ -25,7 +25,7 @@ export interface RequestContext {
   address: string // of the client, behind trusted proxies
   secure: boolean // received over https, by us or by the trusted proxy
   local: boolean // the Host header is a loopback name
-  listener: 'main' | 'ingest' | 'metrics'
+  listener: 'main' | 'ingest' | 'metrics' | 'jobs'
   route?: string // the pattern that matched
   key?: ApiKey
   rateLimits?: ({ policy: 'address' | 'key' } & BucketState)[] // the limits that applied

@@ -1,7 +1,7 @@
 /** A day of every job under a fast clock: each runs as often as scheduled, on time, and never overlaps itself. */
 import { expect, test } from 'bun:test'
 import { StoreError } from '../../db/contract/errors.ts'
-import type { JobLease } from '../../db/contract/nodes.ts'
+import type { JobLease, NodeRole } from '../../db/contract/nodes.ts'
 import { openTwoStores } from '../../tests/store/sqlite-nodes.ts'
 import { fastClock } from '../../tests/support/fast-clock.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
@@ -37,14 +37,21 @@ const timesADay: { [job: string]: number } = {
 }
 
 /** The schedules of the real table. Its services are never called, because every run is replaced. */
-function realJobs(): { id: string; schedule: string }[] {
+function realJobs(role: NodeRole = 'all'): { id: string; schedule: string }[] {
   const nothing = new Proxy({}, { get: () => () => undefined })
-  const crons = { dispatchCron: '* * * * *', backupCron: '17 3 * * *', node: null }
+  const crons = { dispatchCron: '* * * * *', backupCron: '17 3 * * *', node: null, role }
   const parts = new Proxy(crons, {
     get: (given, name) => (name in given ? Reflect.get(given, name) : nothing),
   })
   return jobTable(parts as unknown as Parameters<typeof jobTable>[0])
 }
+
+test('nodes that ingest or serve look after themselves only', () => {
+  const own = ['backup', 'disk-watch', 'fsync-probe', 'memory-watch', 'ingest-counts', 'key-last-use']
+  const idsOf = (role: NodeRole) => realJobs(role).map(({ id }) => id)
+  expect([idsOf('ingest'), idsOf('web')]).toEqual([own, own])
+  expect(idsOf('jobs')).toEqual(idsOf('all'))
+})
 
 test('due times are in UTC in every time zone of the machine', async () => {
   const zone = process.env.TZ

@@ -30,7 +30,7 @@ import { makeErasures } from '../operations/retention/erasures.ts'
 import { makeRecount } from '../operations/retention/recount.ts'
 import { version } from '../system/version.ts'
 import { startWebhooks, type WebhookConfig } from '../webhooks/start.ts'
-import type { NewNode } from '../../db/contract/nodes.ts'
+import type { NewNode, NodeRole } from '../../db/contract/nodes.ts'
 import type { SharedDatabase, Store } from '../../db/contract/store.ts'
 import type { KeyRing } from '../system/key-ring.ts'
 import type { Clock } from '../clock.ts'
@@ -48,6 +48,7 @@ export interface ServeConfig {
   metricsListen: ListenAddress | null
   dataDir: string // absolute
   shared: SharedDatabase | null // null: the database is in the data folder
+  role: NodeRole // `all` without a shared database
   keyRing: KeyRing | null // null: the keys are files of the data folder
   publicUrl: string | null // origin, without a trailing slash
   basePath: string // such as /sightglass, or empty
@@ -148,8 +149,8 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   return { services, jobs, lastUses }
 }
 
-function nodeOf({ shared }: ServeConfig): NewNode | null {
-  return shared === null ? null : { name: shared.node, version, role: 'all' }
+function nodeOf({ shared, role }: ServeConfig): NewNode | null {
+  return shared === null ? null : { name: shared.node, version, role }
 }
 
 /** Background work, driven by jobs or by commits. */
@@ -209,6 +210,10 @@ async function startRunning(options: ServerOptions) {
     ...watches,
   }
   const crons = { dispatchCron: config.webhooks.cron, backupCron: config.backup.cron }
-  const jobs = startJobs(jobTable({ ...shared, ...crons, store, dataDir, log, retention, node }), clock, log)
+  const jobs = startJobs(
+    jobTable({ ...shared, ...crons, store, dataDir, log, retention, node, role: config.role }),
+    clock,
+    log,
+  )
   return { ...shared, jobs, webhookOutcomes, rateLimits: makeRateLimits(config.rateLimits, clock) }
 }

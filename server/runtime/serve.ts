@@ -10,6 +10,7 @@ import { readSetupFile } from '../operations/setup/file.ts'
 import { version } from '../system/version.ts'
 import { openDatabaseAdmin } from '../../db/open.ts'
 import { openServerStore } from './open-data-folder.ts'
+import { runsJobs } from '../jobs.ts'
 import { createApp } from '../app.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
 import { serverState, type ServerState } from '../operations/doctor/server-checks.ts'
@@ -114,7 +115,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const made = await makeServices(options)
   const listeners = openListeners(options, made)
   // Last: a server that cannot listen must not send webhooks.
-  if (options.wakesWebhooks !== false) made.services.webhooks.startWake()
+  if (options.wakesWebhooks !== false && runsJobs(options.config.role)) made.services.webhooks.startWake()
   const { main, ingest, metrics } = listeners
   return {
     url: main.url,
@@ -151,7 +152,7 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
   const certificate = watchCertificate(config.tls, log)
   const { listen: address, publicUrl, allowedHosts, basePath } = config
   const hostRule = { listenHosts: [address.host], publicUrl, allowedHosts }
-  const open = (kind: 'main' | 'ingest' | 'metrics', at: ListenAddress): Listener =>
+  const open = (kind: 'main' | 'ingest' | 'metrics' | 'jobs', at: ListenAddress): Listener =>
     listen({
       kind,
       at,
@@ -167,7 +168,7 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
       log,
       tls: certificate.pair(),
     })
-  const main = open('main', address)
+  const main = open(config.role === 'all' || config.role === 'web' ? 'main' : config.role, address)
   const ingest = config.ingestListen && open('ingest', config.ingestListen)
   const metrics = config.metricsListen && open('metrics', config.metricsListen)
   if (metrics) log.info('metrics_listening', { url: metrics.url })

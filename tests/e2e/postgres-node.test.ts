@@ -68,6 +68,35 @@ test('what one node stores the other reads, and a revoked key is refused by both
   expect(JSON.parse(status.stdout).state).toBe('current')
 }, 120_000)
 
+test('a node of one role serves only that, and leaves the jobs to the others', async () => {
+  using dir = tempDir('roles')
+  const { url } = await database()
+  const env = { SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }
+  const node = (role: string) =>
+    startAppliance({ dataDir: dir.join(role), env, args: ['--node-name', role, '--node-role', role] })
+  await using jobs = await node('jobs')
+  await using ingest = await node('ingest')
+  await using web = await node('web')
+  const made = JSON.parse(
+    (await jobs.cli('key', 'create', '--kind', 'ingest', '--label', 'in', '--json')).stdout,
+  )
+  const statusOf = async (base: string, path: string, init?: RequestInit) =>
+    (await fetch(`${base}${path}`, init)).status
+  const send = (base: string, id: string) =>
+    statusOf(base, '/v1/sdk/events', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${made.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ events: [event(id)] }),
+    })
+  await eventually(async () => (await send(ingest.url, 'evt_1')) < 300, 'the node knows the key')
+  expect(await send(jobs.url, 'evt_2')).toBe(404)
+  for (const { url: base } of [jobs, ingest, web]) expect(await statusOf(base, '/readyz')).toBe(200)
+  const pages = await Promise.all([jobs, ingest, web].map((each) => statusOf(each.url, '/sign-in')))
+  expect(pages).toEqual([404, 404, 200])
+  const alone = await cli(['serve', '--node-role', 'web'], { dataDir: dir.join('own') })
+  expect([alone.code, alone.stderr]).toEqual([2, expect.stringContaining('--node-role web needs --database')])
+}, 120_000)
+
 test('a shared database needs a key ring and a data folder without a database', async () => {
   using dir = tempDir('nodes')
   const { url } = await database()

@@ -166,6 +166,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   commandReference: () => '',
   keyRing: null,
   shared: null,
+  role: 'all',
   listen: { host: '127.0.0.1', port: 0 },
   ingestListen: null,
   publicUrl: null,
