@@ -46,7 +46,7 @@ export async function serve(config: ServeConfig, work: WorkTable): Promise<numbe
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => ended.resolve(0))
   try {
     for (const warning of config.warnings) log.warn('configuration', { warning })
-    const setupToken = await prepareFirstOwner({ store, admin: config.admin, clock, log })
+    const setupToken = await prepareFirstOwner({ store, config, clock, log })
     if (setup !== null) await setUpAtStart({ config, store, clock, log }, setup)
     requireMemory(config.memoryLimitBytes ?? memoryAllowed(), config.memoryLimitBytes !== null)
     const server = await startServer({

@@ -4,10 +4,12 @@ import type { Store } from '../../db/contract/store.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
 import { newSigningSecret } from '../../server/ids.ts'
 import { lazySecretBox } from '../../server/system/encryption.ts'
-import { applySetup } from '../../server/operations/setup/apply.ts'
+import { applySetup, setUpAtStart } from '../../server/operations/setup/apply.ts'
 import { readSetupText } from '../../server/operations/setup/file.ts'
 import { secretPurpose } from '../../server/webhooks/delivery/signing.ts'
+import { silent } from '../support/silent-log.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { openTwoStores } from './sqlite-nodes.ts'
 
 setDefaultTimeout(90_000)
 const temp = tempDir('setup')
@@ -119,4 +121,25 @@ test('one invalid setting changes nothing and is named by its path', async () =>
   const scoped = org('globex', key('e', 'scopes = ["traces:read"]', 'ingest'))
   expect(await refusal(scoped)).toBe('setup.toml:3: organizations[0].keys[0]: Only secret keys have scopes.')
   expect(await store.orgs.find('globex')).toBeNull()
+})
+
+test('nodes that start together apply the file one after another', async () => {
+  using dir = tempDir('nodes')
+  const stores = await openTwoStores(dir.path)
+  const started: string[][] = [[], []]
+  const text = org('pair', '[[organizations.sites]]\nid = "shop"\n' + key('d') + key('e', '', 'ingest'))
+  const setup = readSetupText(text, 'setup.toml', () => secret)
+  const start = (node: Store, n: number) => {
+    const log = {
+      ...silent,
+      info: (_: string, fields?: object) => void started[n]!.push(JSON.stringify(fields)),
+    }
+    const shared = { url: 'postgres://db', node: `node-${n}` }
+    const config = { dataDir: dir.path, shared, webhooks: { allow: [], sinkDir: null } }
+    return setUpAtStart({ config, store: node, clock, log }, setup)
+  }
+  await Promise.all(stores.map(start))
+  expect(started.map((changes) => changes.length).toSorted()).toEqual([0, 4])
+  for (const node of stores) expect((await node.orgs.list()).map(({ slug }) => slug)).toEqual(['pair'])
+  for (const node of stores) await node.close()
 })

@@ -62,11 +62,12 @@ export async function createFirstOwner(
 
 interface FirstRun {
   store: Store
-  admin: { email: string; password: string } | null
+  config: {
+    admin: { email: string; password: string } | null
+    shared: object | null // other nodes on the same database print setup links too
+  }
   clock: Clock
   log: Log
-  /** Other nodes on the same database print setup links too. */
-  isShared?: boolean
 }
 
 /**
@@ -74,14 +75,9 @@ interface FirstRun {
  * environment stops the start (contract §10). With a full disk the appliance starts without a link, because it cannot
  * store one.
  */
-export async function prepareFirstOwner({
-  store,
-  admin,
-  clock,
-  log,
-  isShared = false,
-}: FirstRun): Promise<string | null> {
+export async function prepareFirstOwner({ store, config, clock, log }: FirstRun): Promise<string | null> {
   if (await store.accounts.ownerExists()) return null
+  const { admin, shared } = config
   if (admin) {
     await createFirstOwner(store, { ...admin, linkHash: null, actor: 'system' }, clock)
     return null
@@ -90,7 +86,11 @@ export async function prepareFirstOwner({
   const link = { hash: sha256Hex(token), purpose: 'setup' as const, accountId: null }
   try {
     const expiresAtMs = clock.now() + limits.setupLinkMs
-    await store.accounts.createLink({ link: { ...link, expiresAtMs }, audit: null, keepsOlder: isShared })
+    await store.accounts.createLink({
+      link: { ...link, expiresAtMs },
+      audit: null,
+      keepsOlder: shared !== null,
+    })
     return token
   } catch (error) {
     log.error('setup_link_not_made', { message: error instanceof AppError ? error.message : String(error) })

@@ -16,7 +16,7 @@ import {
 } from '../../webhooks/endpoints/endpoints.ts'
 import { readFilters, readUrl } from '../../webhooks/endpoints/endpoint-fields.ts'
 import { secretPurpose } from '../../webhooks/delivery/signing.ts'
-import type { ApiKey, Org, Store } from '../../../db/contract/store.ts'
+import type { SharedDatabase, ApiKey, Org, Store } from '../../../db/contract/store.ts'
 import type { Setup, SetupEndpoint, SetupKey, SetupOrg, SetupSite } from './form.ts'
 import type { Log } from '../../log.ts'
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
@@ -108,7 +108,12 @@ async function applySite(
 }
 
 interface Start {
-  config: { dataDir: string; keyRing?: KeyRing | null; webhooks: { allow: string[]; sinkDir: string | null } }
+  config: {
+    dataDir: string
+    shared: SharedDatabase | null
+    keyRing?: KeyRing | null
+    webhooks: { allow: string[]; sinkDir: string | null }
+  }
   store: Store
   clock: Clock
   log: Log
@@ -125,12 +130,33 @@ export async function setUpAtStart({ config, store, clock, log }: Start, setup: 
     resolve,
     sinkDir,
   }
+  const apply = () => applySetup(services, setup, { actor: 'system', dryRun: false })
   try {
-    const changes = await applySetup(services, setup, { actor: 'system', dryRun: false })
+    const changes = await (config.shared === null ? apply() : inTurn(store, config.shared.node, clock, apply))
     for (const change of changes) if (change.did !== 'unchanged') log.info('setup', { ...change })
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'storage_full') throw error
     log.error('setup_not_applied', { message: error.message })
+  }
+}
+
+const turnMs = 60_000
+const askEveryMs = 200
+
+/** Nodes that start together apply the file one after another: the first creates, the others find all of it. */
+async function inTurn<T>(
+  { jobs }: Pick<Store, 'jobs'>,
+  node: string,
+  clock: Clock,
+  work: () => Promise<T>,
+): Promise<T> {
+  const claim = () => jobs.claim({ job: 'set-up', node, leaseMs: turnMs, now: clock.now() })
+  let lease = await claim()
+  for (; lease === null; lease = await claim()) await Bun.sleep(askEveryMs)
+  try {
+    return await work()
+  } finally {
+    await jobs.release({ ...lease, quietMs: 0, now: clock.now() }).catch(() => undefined)
   }
 }
 
@@ -162,7 +188,10 @@ interface Services {
 
 /** A key is identified by its hash. */
 async function applyKey(services: Services, target: SetupKey, who: Acting): Promise<Applied> {
-  const known = await services.store.keys.findByHash(target.hash)
+  const { keys } = services.store
+  // The list first: memory may lack a key that another node made within the last second.
+  const own = who.orgId === null ? [] : await keys.list({ orgId: who.orgId })
+  const known = own.find(({ hash }) => hash === target.hash) ?? (await keys.findByHash(target.hash))
   if (known === null) return createKey(services, target, who)
   if (known.orgId !== who.orgId || known.kind !== target.kind)
     throw new AppError(
