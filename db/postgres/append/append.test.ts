@@ -144,12 +144,17 @@ test('times of arrival never fall although the clocks of the nodes differ', asyn
     const ids = Array.from({ length: 3 }, () => `t${made++}`)
     return [batchOf(orgId, ids, noon + made - node * 5_000)]
   })
-  const reader = compactEventReader(db, idsInTable(db))
-  const { events } = atOnce(reader.tail({ orgId, filter: {}, afterSeq: 0, limit: 1_000 }))
-  expect(events.length).toBe(made)
-  const times = events.map(({ receivedAtMs }) => receivedAtMs)
+  const arrivalTimes = () => {
+    const reader = compactEventReader(db, idsInTable(db))
+    const { events } = atOnce(reader.tail({ orgId, filter: {}, afterSeq: 0, limit: 1_000 }))
+    return events.map(({ receivedAtMs }) => receivedAtMs)
+  }
+  const times = arrivalTimes()
+  expect(times.length).toBe(made)
   expect(times).toEqual(times.toSorted((a, b) => a - b))
   expect(times[0]).toBeLessThan(times.at(-1)!)
+  upkeep(db).run() // merges the blocks
+  expect(arrivalTimes()).toEqual(times)
   expect(faults(orgId)).toEqual([])
 })
 
@@ -172,13 +177,18 @@ test('verify finds an id that is missing, and one that leads to no arrival', asy
 
 test('no block crosses a segment, and due work of two nodes at once changes no answer', async () => {
   let made = 0
-  await appendEverywhere(12, () => [
-    batchOf(
-      orgId,
-      Array.from({ length: 990 }, () => `b${made++}`),
-      noon,
-    ),
-  ])
+  // Without new names, so that no conflict of terms makes a node read the last arrival.
+  const unnamed = (batch: EventBatch) => ({
+    ...batch,
+    events: batch.events.map((event) => ({ ...event, tool: null })),
+  })
+  const send = (node: number, events: number) => {
+    const ids = Array.from({ length: events }, () => `b${made++}`)
+    return appends[node]!.append([unnamed(batchOf(orgId, ids, noon))])
+  }
+  await send(1, 1) // from here on it knows of one arrival
+  while (made < 65_500) await send(0, Math.min(990, 65_500 - made))
+  await send(1, 100)
   await appendEverywhere(40, () => [
     batchOf(
       orgId,
@@ -187,6 +197,8 @@ test('no block crosses a segment, and due work of two nodes at once changes no a
     ),
   ])
   expect(made).toBeGreaterThan(65_536)
+  const crossing = 'SELECT place FROM event_block WHERE place >> 16 <> (place + events - 1) >> 16'
+  expect(db.query(crossing).all()).toEqual([])
   const answer = (on: Database) => {
     const reader = compactEventReader(on, idsInTable(on))
     const filter = { sessionIds: ['s1'] }
