@@ -60,15 +60,20 @@ async function complete(command: string[]): Promise<string> {
   return child.stdout()
 }
 
-const living = new Set<string>() // folders of this process
-process.once('exit', () => {
-  for (const folder of living) rmSync(folder, { recursive: true, force: true })
-})
+/** Waits for the end of its input, which comes with the end of this process, also by SIGKILL. */
+const cleanUp = `cat >/dev/null
+[ -f "$0/data/postmaster.pid" ] && kill -s QUIT "$(head -n 1 "$0/data/postmaster.pid")"
+[ -f "$0/pgbouncer.pid" ] && kill -s KILL "$(cat "$0/pgbouncer.pid")"
+sleep 1
+rm -rf "$0"`
 
-/** A folder that only the account of the cluster can read. */
+/** A folder that only the account of the cluster can read. It ends with this process, and what runs in it too. */
 async function clusterFolder(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'sightglass-postgres-'))
-  living.add(folder)
+  const watch = Bun.spawn(['sh', '-c', cleanUp, folder], {
+    ...{ cwd: '/', stdin: 'pipe', stdout: 'ignore', stderr: 'ignore' },
+  })
+  watch.unref()
   if (isRoot) await complete(['chown', `${account}:`, folder])
   return folder
 }
@@ -89,7 +94,6 @@ async function copyTemplate(data: string): Promise<void> {
       // Another process was first.
     }
     rmSync(folder, { recursive: true })
-    living.delete(folder)
   }
   await complete(['cp', '-a', template, data])
 }
@@ -143,13 +147,15 @@ export async function startPostgres({ fsync = false, settings = {} }: ClusterOpt
     async stop() {
       await end('SIGINT')
       rmSync(folder, { recursive: true })
-      living.delete(folder)
     },
     async kill() {
       running.signal('SIGSTOP') // starts no further process
-      const children = readFileSync(`/proc/${running.pid}/task/${running.pid}/children`, 'utf8')
-      for (const pid of children.trim().split(' ')) process.kill(Number(pid), 'SIGKILL')
+      const task = `/proc/${running.pid}/task/${running.pid}/children`
+      const children = readFileSync(task, 'utf8').trim().split(' ')
+      for (const pid of children) process.kill(Number(pid), 'SIGKILL')
       await end('SIGKILL')
+      // Until then they hold the memory that the next start wants.
+      await until(() => children.every((pid) => !existsSync(`/proc/${pid}`)))
     },
     async restart() {
       await end('SIGINT')
@@ -181,6 +187,7 @@ export async function startPooler(
   const port = freePort()
   const settings = {
     ...{ listen_addr: '127.0.0.1', listen_port: port, unix_socket_dir: '', auth_type: 'any' },
+    pidfile: join(folder, 'pgbouncer.pid'),
     ...{ pool_mode: 'transaction', default_pool_size: connections, max_client_conn: 100 },
   }
   const server = `host=${cluster.socketFolder} port=${new URL(cluster.url).port} user=postgres`
@@ -197,7 +204,6 @@ export async function startPooler(
       child.signal('SIGTERM')
       await child.exited
       rmSync(folder, { recursive: true })
-      living.delete(folder)
     },
   }
 }
