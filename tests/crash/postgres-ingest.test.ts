@@ -65,7 +65,7 @@ test('events that two nodes acknowledged through a crash of everything are store
   const verdict = await nodes[0]!.cli('verify', '--json')
   const { events } = JSON.parse(verdict.stdout) as { events: { orgs: { events: number }[] } }
   expect([verdict.code, events.orgs[0]!.events]).toEqual([0, senders * batchesEach * batchEvents])
-  expect(await cluster.psql('SELECT last_seq FROM sightglass.event_org')).toBe(
+  expect(await cluster.sql('SELECT last_seq FROM sightglass.event_org')).toBe(
     String(senders * batchesEach * batchEvents),
   )
   for (const node of nodes) expect((await node.stop()).code).toBe(0)

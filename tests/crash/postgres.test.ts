@@ -4,7 +4,7 @@ import { openPostgresStore } from '../../db/postgres/store.ts'
 import { StoreError } from '../../db/contract/errors.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../store/make.ts'
 import { openConnection } from '../../db/postgres/connection/connection.ts'
-import { startPooler, startPostgres } from '../support/postgres.ts'
+import { hasPooler, startPooler, startPostgres } from '../support/postgres.ts'
 
 const cluster = await startPostgres()
 const store = await openPostgresStore({
@@ -109,28 +109,32 @@ test('a node that stops in a transaction frees its locks within 5 s, and its tra
   other.close()
 }, 60_000)
 
-test('two nodes through a pooler that changes connections append, write and read', async () => {
-  const pooler = await startPooler(cluster, 6)
-  const base = { url: pooler.url('postgres'), now: noon, readers: 1, readDeadlineMs: 10_000 }
-  const nodes = [
-    await openPostgresStore({ ...base, node: 'one' }),
-    await openPostgresStore({ ...base, node: 'two' }),
-  ]
-  const org = makeOrg()
-  await nodes[0]!.orgs.create({ org, audit: makeAudit(org.id) })
-  const ids = Array.from({ length: 60 }, (_, index) => `event-${index}`)
-  const appended = ids.map((id, index) =>
-    nodes[index % 2]!.events.append(makeBatch(org.id, [makeEvent(id), makeEvent('shared')])),
-  )
-  const accepted = (await Promise.all(appended)).reduce((sum, one) => sum + one.accepted, 0)
-  expect(accepted).toBe(ids.length + 1)
-  const query = { orgId: org.id, filter: {}, limit: 1_000, before: null, ceilingSeq: null }
-  for (const node of nodes) {
-    const { events } = await node.events.page(query)
-    expect(events.map(({ seq }) => seq)).toEqual(
-      Array.from({ length: accepted }, (_, index) => accepted - index),
+test.if(hasPooler)(
+  'two nodes through a pooler that changes connections append, write and read',
+  async () => {
+    const pooler = await startPooler(cluster, 6)
+    const base = { url: pooler.url('postgres'), now: noon, readers: 1, readDeadlineMs: 10_000 }
+    const nodes = [
+      await openPostgresStore({ ...base, node: 'one' }),
+      await openPostgresStore({ ...base, node: 'two' }),
+    ]
+    const org = makeOrg()
+    await nodes[0]!.orgs.create({ org, audit: makeAudit(org.id) })
+    const ids = Array.from({ length: 60 }, (_, index) => `event-${index}`)
+    const appended = ids.map((id, index) =>
+      nodes[index % 2]!.events.append(makeBatch(org.id, [makeEvent(id), makeEvent('shared')])),
     )
-  }
-  await Promise.all(nodes.map((node) => node.close()))
-  await pooler.stop()
-}, 60_000)
+    const accepted = (await Promise.all(appended)).reduce((sum, one) => sum + one.accepted, 0)
+    expect(accepted).toBe(ids.length + 1)
+    const query = { orgId: org.id, filter: {}, limit: 1_000, before: null, ceilingSeq: null }
+    for (const node of nodes) {
+      const { events } = await node.events.page(query)
+      expect(events.map(({ seq }) => seq)).toEqual(
+        Array.from({ length: accepted }, (_, index) => accepted - index),
+      )
+    }
+    await Promise.all(nodes.map((node) => node.close()))
+    await pooler.stop()
+  },
+  60_000,
+)

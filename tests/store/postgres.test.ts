@@ -11,7 +11,7 @@ const urls = new Map<string, Promise<string>>()
 async function localizedDatabase(): Promise<string> {
   const { url, cluster, name } = await database()
   const localized = `${name}_localized`
-  await cluster.psql(`CREATE DATABASE ${localized} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'`)
+  await cluster.sql(`CREATE DATABASE ${localized} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'`)
   return url.replace(/[^/]+$/, localized)
 }
 

@@ -4,12 +4,12 @@ import { startPostgres } from './postgres.ts'
 
 test('a cluster starts again on its port with its data, also after it was killed', async () => {
   const cluster = await startPostgres({ settings: { max_connections: '20' } })
-  await cluster.psql('CREATE TABLE item AS SELECT 7 AS n')
+  await cluster.sql('CREATE TABLE item AS SELECT 7 AS n')
   await cluster.restart()
-  expect(await cluster.psql('SELECT n FROM item')).toBe('7')
-  await cluster.psql('CHECKPOINT')
+  expect(await cluster.sql('SELECT n FROM item')).toBe('7')
+  await cluster.sql('CHECKPOINT')
   await cluster.kill()
   await cluster.restart()
-  expect(await cluster.psql(`SELECT n, current_setting('max_connections') FROM item`)).toBe('7|20')
+  expect(await cluster.sql(`SELECT n, current_setting('max_connections') FROM item`)).toBe('7|20')
   await cluster.stop()
 })

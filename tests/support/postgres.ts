@@ -2,6 +2,7 @@
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import postgres from 'postgres'
 import { pgbouncerPath, postgresFolder } from '../../scripts/postgres.ts'
 import { run, type Running } from './process.ts'
 import { until } from './until.ts'
@@ -11,8 +12,8 @@ export interface Cluster {
   url: string
   /** The folder of its Unix socket. */
   socketFolder: string
-  /** Runs SQL with psql and returns its rows, columns separated by `|`. */
-  psql(sql: string, database?: string): Promise<string>
+  /** Runs SQL and returns the rows of one statement, columns separated by `|`. */
+  sql(text: string, database?: string): Promise<string>
   /** Ends it as an operator does. */
   stop(): Promise<void>
   /** Ends it as a power cut does. Connections of a server that was killed alone would answer a little longer. */
@@ -28,19 +29,21 @@ export interface ClusterOptions {
 }
 
 const startMs = 60_000
-const account = 'postgres'
-
 /** What a cluster of tests needs: fast to start, small, and quiet. */
 const defaults = {
   ...{ max_connections: '100', shared_buffers: '32MB', max_wal_size: '256MB', jit: 'off' },
   ...{ wal_level: 'minimal', max_wal_senders: '0', autovacuum_naptime: '10s' },
 }
 
-/** PostgreSQL refuses to run as root. */
+/** PostgreSQL refuses to run as root. Debian's package makes an account of its own. */
 const isRoot = process.getuid?.() === 0
+const [uid, gid] = ['postgres', 'nobody']
+  .flatMap((name) => readFileSync('/etc/passwd', 'utf8').match(new RegExp(`^${name}:.*`, 'm')) ?? [])[0]!
+  .split(':')
+  .slice(2)
 
 function asAccount(command: string[]): string[] {
-  const switched = ['setpriv', `--reuid=${account}`, `--regid=${account}`, '--init-groups']
+  const switched = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--init-groups']
   return isRoot ? [...switched, ...command] : command
 }
 
@@ -74,7 +77,7 @@ async function clusterFolder(): Promise<string> {
     ...{ cwd: '/', stdin: 'pipe', stdout: 'ignore', stderr: 'ignore' },
   })
   watch.unref()
-  if (isRoot) await complete(['chown', `${account}:`, folder])
+  if (isRoot) await complete(['chown', `${uid}:${gid}`, folder])
   return folder
 }
 
@@ -139,10 +142,15 @@ export async function startPostgres({ fsync = false, settings = {} }: ClusterOpt
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     socketFolder: folder,
-    async psql(sql, database = 'postgres') {
-      const target = ['-h', folder, '-p', String(port), '-U', 'postgres', '-d', database]
-      const quiet = ['--no-psqlrc', '--quiet', '--tuples-only', '--no-align', '-v', 'ON_ERROR_STOP=1']
-      return (await complete([program('psql'), ...target, ...quiet, '-c', sql])).trimEnd()
+    async sql(text, database = 'postgres') {
+      const options = { host: '127.0.0.1', port, database, username: 'postgres', max: 1, onnotice: () => {} }
+      const client = postgres(options)
+      try {
+        const rows = await client.unsafe(text).simple()
+        return rows.map((row) => Object.values(row).join('|')).join('\n')
+      } finally {
+        await client.end()
+      }
     },
     async stop() {
       await end('SIGINT')
@@ -172,9 +180,12 @@ export async function database(): Promise<{ url: string; cluster: Cluster; name:
   shared ??= startPostgres()
   const cluster = await shared
   const name = `test_${++databases}`
-  await cluster.psql(`CREATE DATABASE ${name} TEMPLATE template0`)
+  await cluster.sql(`CREATE DATABASE ${name} TEMPLATE template0`)
   return { url: cluster.url.replace(/postgres$/, name), cluster, name }
 }
+
+/** Without pgbouncer the tests through a pooler are skipped; `npm test` says what to install. */
+export const hasPooler = pgbouncerPath() !== null
 
 /** A pooler in transaction mode before the cluster: `connections` of the server for any number of clients. */
 export async function startPooler(

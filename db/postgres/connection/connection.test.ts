@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { inTransaction, type Database, type SqlValue } from '../../sql/database.ts'
-import { database, startPooler } from '../../../tests/support/postgres.ts'
+import { database, hasPooler, startPooler } from '../../../tests/support/postgres.ts'
 import { run } from '../../../tests/support/process.ts'
 import { openConnection } from './connection.ts'
 import { storeError } from './failure.ts'
@@ -131,7 +131,7 @@ test('a connection lost in a transaction fails it whole, and the next one connec
   const first = pid()
   db.query('BEGIN').run()
   db.query('INSERT INTO item (id) VALUES (?)').run(8)
-  await cluster.psql(`SELECT pg_terminate_backend(${first})`)
+  await cluster.sql(`SELECT pg_terminate_backend(${first})`)
   const insert = () => db.query('INSERT INTO item (id) VALUES (?)').run(9)
   expect([kindOf(insert), kindOf(insert), db.inTransaction]).toEqual(['unavailable', 'unavailable', true])
   expect(kindOf(() => db.query('COMMIT').run())).toBe('unavailable')
@@ -141,7 +141,7 @@ test('a connection lost in a transaction fails it whole, and the next one connec
 })
 
 test('a connection lost between two reads is opened again', async () => {
-  await cluster.psql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`)
+  await cluster.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`)
   const answers = [1, 2].map(() => kindOf(() => db.query('SELECT 1').get()))
   expect(answers.at(-1)).toBe('nothing thrown')
 })
@@ -182,40 +182,43 @@ test('an error of drizzle becomes the error below it, without the bound values',
   expect([unknown.kind, unknown.message]).toEqual(['internal', 'insert: odd'])
 })
 
-test('through a pooler that changes connections, every transaction has the settings of its node', async () => {
-  const pooler = await startPooler(cluster, 2)
-  const nodes = ['public', 'pg_catalog', 'public', 'pg_catalog'].map((schema) => {
-    const options = { url: pooler.url(name), node: 'test', statementTimeoutMs: 5_000 }
-    return { schema, node: openConnection({ ...options, schema }) }
-  })
-  const settings = `SELECT current_setting('search_path') AS path, current_setting('statement_timeout') AS wait,
+test.if(hasPooler)(
+  'through a pooler that changes connections, every transaction has the settings of its node',
+  async () => {
+    const pooler = await startPooler(cluster, 2)
+    const nodes = ['public', 'pg_catalog', 'public', 'pg_catalog'].map((schema) => {
+      const options = { url: pooler.url(name), node: 'test', statementTimeoutMs: 5_000 }
+      return { schema, node: openConnection({ ...options, schema }) }
+    })
+    const settings = `SELECT current_setting('search_path') AS path, current_setting('statement_timeout') AS wait,
     pg_backend_pid() AS pid, CAST(? AS bigint) AS n`
-  const pids = new Set<unknown>()
-  for (let round = 0; round < 3; round++) {
-    for (const { node, schema } of nodes) {
-      const read = () =>
-        node.query<{ path: string; wait: string; pid: number; n: number }>(settings).get(round)!
-      const inside = inTransaction(node, read)
-      for (const { path, wait, n, pid } of [read(), inside]) {
-        expect([path, wait, n]).toEqual([schema, '5s', round])
-        pids.add(pid)
+    const pids = new Set<unknown>()
+    for (let round = 0; round < 3; round++) {
+      for (const { node, schema } of nodes) {
+        const read = () =>
+          node.query<{ path: string; wait: string; pid: number; n: number }>(settings).get(round)!
+        const inside = inTransaction(node, read)
+        for (const { path, wait, n, pid } of [read(), inside]) {
+          expect([path, wait, n]).toEqual([schema, '5s', round])
+          pids.add(pid)
+        }
+        const series = node.query<{ i: number }>('SELECT i FROM generate_series(1, 600) AS l(i)')
+        expect([...series.iterate()].length).toBe(600)
+        for (const { i } of series.iterate()) if (i === 5) break
       }
-      const series = node.query<{ i: number }>('SELECT i FROM generate_series(1, 600) AS l(i)')
-      expect([...series.iterate()].length).toBe(600)
-      for (const { i } of series.iterate()) if (i === 5) break
     }
-  }
-  expect(pids.size).toBeLessThanOrEqual(2)
-  const [first, , other] = nodes.map(({ node }) => node)
-  db.run('TRUNCATE item')
-  // Both are in a transaction at once, so they have different connections.
-  first!.query('BEGIN').run()
-  first!.query('INSERT INTO item (id) VALUES (?)').run(99)
-  expect(other!.query('SELECT count(*) AS n FROM item').get()).toEqual({ n: 0 })
-  expect(kindOf(() => other!.query('SELECT 1 / 0').get())).toBe('internal')
-  expect(other!.inTransaction).toBe(false)
-  first!.query('COMMIT').run()
-  expect(other!.query('SELECT count(*) AS n FROM item').get()).toEqual({ n: 1 })
-  for (const { node } of nodes) node.close()
-  await pooler.stop()
-})
+    expect(pids.size).toBeLessThanOrEqual(2)
+    const [first, , other] = nodes.map(({ node }) => node)
+    db.run('TRUNCATE item')
+    // Both are in a transaction at once, so they have different connections.
+    first!.query('BEGIN').run()
+    first!.query('INSERT INTO item (id) VALUES (?)').run(99)
+    expect(other!.query('SELECT count(*) AS n FROM item').get()).toEqual({ n: 0 })
+    expect(kindOf(() => other!.query('SELECT 1 / 0').get())).toBe('internal')
+    expect(other!.inTransaction).toBe(false)
+    first!.query('COMMIT').run()
+    expect(other!.query('SELECT count(*) AS n FROM item').get()).toEqual({ n: 1 })
+    for (const { node } of nodes) node.close()
+    await pooler.stop()
+  },
+)

@@ -24,13 +24,13 @@ for (const sql of [
   'ALTER SYSTEM SET ssl = on',
   'SELECT pg_reload_conf()',
 ])
-  await cluster.psql(sql)
+  await cluster.sql(sql)
 
 /** The server writes its own files, which belong to its account. */
 async function writeInData(name: string, text: string): Promise<void> {
   const lines = text.trimEnd().split('\n')
   const rows = lines.map((line) => `'${line}'`).join()
-  await cluster.psql(`COPY (SELECT unnest(ARRAY[${rows}])) TO PROGRAM 'umask 077; cat > ${name}'`)
+  await cluster.sql(`COPY (SELECT unnest(ARRAY[${rows}])) TO PROGRAM 'umask 077; cat > ${name}'`)
 }
 
 function connect(parameters: string, host = 'localhost', password = 'p%40ss%2Fword'): string {
