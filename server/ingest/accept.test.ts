@@ -1,7 +1,8 @@
 /** Accepting requests: unchanged text, one invalid event beside valid ones, sites, limits, malformed bodies. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'bun:test'
-import { exampleEvent, validEvent } from '../../tests/fuzz/any-event.ts'
+import { validEvent } from '../../tests/fuzz/any-event.ts'
+import { exampleEvent } from '../../tests/support/events.ts'
 import { quickestMs } from '../../tests/support/quickest.ts'
 import { canonical, jsonText } from '../../tests/fuzz/json-text.ts'
 import { AppError } from '../errors.ts'

@@ -1,6 +1,6 @@
 /** Every field of an event: valid values, issues of invalid ones, its place in the record, and near misses. */
 import { describe, expect, test } from 'bun:test'
-import { exampleEvent } from '../../tests/fuzz/any-event.ts'
+import { exampleEvent } from '../../tests/support/events.ts'
 import { checkEvent, nearMisses } from './check-event.ts'
 import type { Issue } from '../errors.ts'
 

@@ -1,7 +1,7 @@
 /** How rejected events are reported: guard rails of the store, requests that store nothing, and samples. */
 import fc from 'fast-check'
 import { expect, test } from 'bun:test'
-import { exampleEvent } from '../../tests/fuzz/any-event.ts'
+import { exampleEvent } from '../../tests/support/events.ts'
 import { acceptEvents } from './accept.ts'
 import { allRejected, eventSamples, guardRailRejected, requestSample } from './rejected.ts'
 import { AppError } from '../errors.ts'

@@ -1,7 +1,7 @@
 /** The cost of parsing, validating and rewriting an event on the HTTP thread, compared with JSON.parse. */
 import { acceptEvents } from '../../server/ingest/accept.ts'
 import { readBody } from '../../server/http/body.ts'
-import { exampleEvent } from '../fuzz/any-event.ts'
+import { exampleEvent } from '../support/events.ts'
 import { machine, recordTable, table } from './report.ts'
 
 const eventsPerBody = 100

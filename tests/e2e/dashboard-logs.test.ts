@@ -207,14 +207,14 @@ test('hostile text creates no markup, link or hidden direction and does not stre
         expect(await page.locator('.event-row').first().innerText()).not.toContain('\u202E')
         await row(page, 'U+202E').click()
         const drawer = page.getByRole('complementary', { name: 'Event' })
-        await drawer.locator('.json').waitFor()
-        expect(await drawer.locator('.json').innerText()).toContain('\\u202ereversed')
+        await drawer.locator('.json-view pre').waitFor()
+        expect(await drawer.locator('.json-view pre').innerText()).toContain('\\u202ereversed')
         expect(await page.locator('main img, main script, .event-row a, .drawer a').count()).toBe(0)
         const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
         expect(overflow).toBeLessThanOrEqual(0)
         await drawer.getByRole('button', { name: 'Close' }).click()
         await page.locator('.event-row').first().click()
-        await drawer.locator('.json').waitFor()
+        await drawer.locator('.json-view pre').waitFor()
       },
       { viewport: { width, height: 800 } },
     )

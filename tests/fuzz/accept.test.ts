@@ -6,7 +6,8 @@ import { AppError, errorBody } from '../../server/errors.ts'
 import { readBody } from '../../server/http/body.ts'
 import { acceptEvents, type Accepted, eventsMediaType } from '../../server/ingest/accept.ts'
 import { limits } from '../../server/limits.ts'
-import { changedEvent, exampleEvent, validEvent } from './any-event.ts'
+import { changedEvent, validEvent } from './any-event.ts'
+import { exampleEvent } from '../support/events.ts'
 import { canonical, jsonText } from './json-text.ts'
 
 /** Ten times the longest body alone (0.3 s), so that a busy machine does not fail it. */

@@ -1,19 +1,5 @@
-/** Events for tests: the contract's example, random valid ones, and invalid ones. */
+/** Random events for tests: valid ones, and changed ones of any kind. */
 import fc from 'fast-check'
-
-export const exampleEvent = {
-  id: 'evt_1',
-  siteId: 'shop-acme',
-  sessionId: 'sess_1',
-  occurredAt: '2026-06-23T12:00:00Z',
-  type: 'authz.evaluated',
-  outcome: 'blocked',
-  tool: 'checkout.pay',
-  durationMs: 3,
-  agent: { class: 'dom', trust: 'detected', vendor: 'Operator' },
-  policy: { decision: 'deny', ruleId: 'tool:checkout.pay', reason: 'trust below verified' },
-  metadata: { page: '/checkout', protocol: 'web-bot-auth' },
-}
 
 const word = fc.stringMatching(/^[a-z][a-z0-9_-]{0,9}$/)
 const name = fc

@@ -1,17 +1,25 @@
 /** JSON as it was sent: formatted and coloured, compared with another version, and its text with all digits. */
+import type { ComponentChildren } from 'preact'
 import './json.css'
 import { CopyButton } from './copy.tsx'
 import { counted } from '../text/format.ts'
 import { Text, escapeHidden } from './text.tsx'
 import type { Difference, Json } from '../api/registry-api.ts'
 
-/** `json` is text: numbers keep every digit that was sent. */
-export function JsonView({ json, title, label }: { json: string; title: string; label: string }) {
+interface JsonViewProps {
+  json: string // numbers keep every digit that was sent
+  title: string
+  label: string
+  children?: ComponentChildren // more buttons
+}
+
+export function JsonView({ json, title, label, children }: JsonViewProps) {
   return (
     <section class="json-view">
       <header>
         <h3>{title}</h3>
         <CopyButton text={() => prettyJson(json)} label="Copy JSON" />
+        {children}
       </header>
       <pre tabIndex={0} role="group" aria-label={label}>
         {prettyTokens(json).map((part) =>

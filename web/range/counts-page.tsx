@@ -111,24 +111,22 @@ function NothingHere({ period, nouns }: { period: PeriodView; nouns: string }) {
       {period.filters.length === 0 && choice.siteIds.length > 0 && (
         <p class="muted">No {nouns} from this site.</p>
       )}
-      <p>
+      <p class="button-row">
         {longerRanges(period).map((range) => (
-          <>
-            <button
-              type="button"
-              class="button"
-              key={range}
-              onClick={() => chooseRange({ range, since: null, until: null })}
-            >
-              {runningRanges[range]}
-            </button>{' '}
-          </>
+          <button
+            type="button"
+            class="button"
+            key={range}
+            onClick={() => chooseRange({ range, since: null, until: null })}
+          >
+            {runningRanges[range]}
+          </button>
         ))}
         {period.filters.length > 0 && (
           <a class="button" href={place.value.path + withQuery(place.value.search, { filter: [] })}>
             Clear filters
           </a>
-        )}{' '}
+        )}
         {choice.siteIds.length > 0 && (
           <button type="button" class="button" onClick={() => chooseRange({ siteIds: [] })}>
             All sites
@@ -183,18 +181,16 @@ function TooMuch() {
     <section class="panel nothing-here">
       <h2>Too many events to count with these filters</h2>
       <p class="muted">Counting stopped after 5 s. Choose a shorter range or clear the filters.</p>
-      <p>
+      <p class="button-row">
         {(['24h', '7d'] as const).map((range) => (
-          <>
-            <button
-              type="button"
-              class="button"
-              key={range}
-              onClick={() => chooseRange({ range, since: null, until: null })}
-            >
-              {range === '24h' ? 'Last 24 hours' : 'Last 7 days'}
-            </button>{' '}
-          </>
+          <button
+            type="button"
+            class="button"
+            key={range}
+            onClick={() => chooseRange({ range, since: null, until: null })}
+          >
+            {range === '24h' ? 'Last 24 hours' : 'Last 7 days'}
+          </button>
         ))}
         <a class="button" href={without()}>
           Clear filters

@@ -1,7 +1,8 @@
 /** The fast row writer produces the same bytes as `csvRow`. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { exampleEvent, validEvent } from '../../../tests/fuzz/any-event.ts'
+import { validEvent } from '../../../tests/fuzz/any-event.ts'
+import { exampleEvent } from '../../../tests/support/events.ts'
 import { csvRow } from '../../text/csv.ts'
 import { csvColumns, eventCells, eventRows } from './export.ts'
 

@@ -8,7 +8,7 @@ import { CopyButton, keyPlaceholder, sendCurl } from '../../components/copy.tsx'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { fieldText, prettyJson, prettyTokens } from '../../components/json.tsx'
+import { fieldText, JsonView } from '../../components/json.tsx'
 import { session } from '../../app/session.ts'
 import { aheadMs } from '../../api/field-filters.ts'
 import { duration, fullTime, utcTime } from '../../text/format.ts'
@@ -73,16 +73,9 @@ function OpenedEvent({ event, receivedAtMs, json }: Opened) {
     <>
       <Why event={event} />
       <Facts event={event} receivedAtMs={receivedAtMs} />
-      <div class="json-head">
-        <h3>As sent</h3>
-        <CopyButton text={() => prettyJson(json)} label="Copy JSON" />
+      <JsonView json={json} title="As sent" label="The event as JSON">
         <CopyButton text={() => sendCurl(url, keyPlaceholder, `{"events":[${json}]}`)} label="Copy as curl" />
-      </div>
-      <pre class="json" tabIndex={0} role="group" aria-label="The event as JSON">
-        {prettyTokens(json).map((part) =>
-          part.kind === 'space' ? part.text : <span class={part.kind}>{part.text}</span>,
-        )}
-      </pre>
+      </JsonView>
     </>
   )
 }

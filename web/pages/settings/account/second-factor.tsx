@@ -38,15 +38,15 @@ export function SecondFactor({ factor, onDone, onCodesSaved, plain = false }: Se
         </>
       )}
       {problem.value && <Problem error={problem.value} />}
-      <p>
+      <p class="button-row">
         <button type="button" class={plain ? 'button primary' : 'button'} onClick={() => void begin()}>
           {factor === null ? 'Set up a second factor' : 'Switch authenticator app'}
-        </button>{' '}
+        </button>
         {factor !== null && (
           <>
             <button type="button" class="button" onClick={() => (dialog.value = 'codes')}>
               Replace recovery codes
-            </button>{' '}
+            </button>
             <button type="button" class="button" onClick={() => (dialog.value = 'remove')}>
               Turn off
             </button>

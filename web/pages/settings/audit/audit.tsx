@@ -101,10 +101,10 @@ function ExportButtons({ filter }: { filter: { [field: string]: string } }) {
       setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
     })
   return (
-    <div>
+    <div class="button-row">
       <button type="button" class="button" aria-disabled={busy.value} onClick={() => void save('csv')}>
         Export CSV
-      </button>{' '}
+      </button>
       <button type="button" class="button" aria-disabled={busy.value} onClick={() => void save('json')}>
         Export JSON
       </button>

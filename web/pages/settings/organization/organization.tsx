@@ -47,17 +47,17 @@ export function Organization() {
         </div>
       )}
       <Facts org={who.org} />
-      <p>
+      <p class="button-row">
         {who.role === 'owner' && (
           <button type="button" class="button" onClick={() => (dialog.value = 'rename')}>
             Rename
           </button>
-        )}{' '}
+        )}
         {who.role === 'owner' && current && !current.deletesAt && (
           <button type="button" class="button" onClick={() => (dialog.value = 'delete')}>
             Delete organization
           </button>
-        )}{' '}
+        )}
         {who.account.operator && (
           <button type="button" class="button" onClick={() => (dialog.value = 'create')}>
             Create organization
