@@ -33,9 +33,12 @@ export function sharingOf({ name }: Suite, path: string): Sharing | null {
   return sharing.includes(name) ? { key: name, ...smallFiles } : null
 }
 
-/** Files that run alone, because they measure time. A page change is compared with a floor of the same run. */
+/** Files that run alone, because they compare a rate with a floor measured a moment before. */
+const alone = ['tests/bench/accept.test.ts', 'tests/bench/sdk.test.ts']
+
+/** The bounds of the other benches hold beside other tests. */
 export function runsAlone(path: string): boolean {
-  return path.startsWith('tests/bench/') && !path.includes('page-change')
+  return alone.includes(path)
 }
 
 const minuteMs = 60_000
