@@ -20,16 +20,18 @@ const sharing = ['unit', 'store', 'engine', 'api', 'fuzz', 'regressions']
 const smallFiles = { fileSecondsMax: 2, groupSecondsMax: 5, groupFilesMax: 10 }
 
 /**
- * Starting Chromium costs 1 s of processor time, so small files that use a browser share one. The files of single
- * pages are long and run alone.
+ * Loading Playwright and starting Chromium cost 1 s of processor time, so files that use a browser share one. The files
+ * of single pages are long: fewer of them share.
  */
 const browserFiles = { fileSecondsMax: 10, groupSecondsMax: 40, groupFilesMax: 5 }
+const pageFiles = { fileSecondsMax: 20, groupSecondsMax: 30, groupFilesMax: 3 }
 
 /** With which other files a test file may share a process; null if it runs in its own. */
 export function sharingOf({ name }: Suite, path: string): Sharing | null {
-  const isOfPages = path.startsWith('tests/e2e/pages')
-  if (name === 'e2e' && !isOfPages && readFileSync(join(root, path), 'utf8').includes('closeBrowser'))
-    return { key: 'browser', ...browserFiles }
+  if (name === 'e2e' && readFileSync(join(root, path), 'utf8').includes('closeBrowser'))
+    return path.startsWith('tests/e2e/pages')
+      ? { key: 'pages', ...pageFiles }
+      : { key: 'browser', ...browserFiles }
   return sharing.includes(name) ? { key: name, ...smallFiles } : null
 }
 
