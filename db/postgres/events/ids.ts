@@ -10,9 +10,9 @@ import {
 import { seqOf } from '../../sql/events/blocks/block.ts'
 import { member } from '../../sql/events/blocks/fields.ts'
 import { openIds } from '../../sql/events/blocks/texts.ts'
-import { readSeed } from '../../sql/events/dedupe/fingerprints.ts'
+import { eraseMarks, fingerprints, readSeed, type Seed } from '../../sql/events/dedupe/fingerprints.ts'
 import { foldState } from '../../sql/events/rollups/hours.ts'
-import { hashMarks, hashOfStored, idHashes, type IdHash } from './id-hash.ts'
+import { hashOfStored, idHashes, type IdHash } from './id-hash.ts'
 import type { DeletedIds, EventIds } from '../../sql/events/engine.ts'
 import type { Check, Report } from '../../sql/events/verify/blocks.ts'
 import type { Database } from '../../sql/database.ts'
@@ -72,14 +72,15 @@ function* verifyTable(db: Database, org: number, hash: IdHash, report: Report): 
   if (more > 0) report('the known ids', `${more} of them lead to no arrival`)
 }
 
-export function deletedFromTable(db: Database, hash: IdHash): DeletedIds {
+export function deletedFromTable(db: Database, seed: Seed): DeletedIds {
+  const hash = idHashes(seed)
   let expiring: (string | null)[] = []
   const remove = (org: number, hashes: (string | null)[]) => {
     if (hashes.length > 0)
       db.query('DELETE FROM event_id WHERE org = ? AND h = ANY (CAST(? AS uuid[]))').run(org, listOf(hashes))
   }
   return {
-    mark: hashMarks(hash),
+    mark: eraseMarks(seed.erased, fingerprints(seed.ids)),
     removed: (org, ids) =>
       remove(
         org,

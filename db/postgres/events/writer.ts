@@ -9,7 +9,6 @@ import { readSeed } from '../../sql/events/dedupe/fingerprints.ts'
 import { repairRollups } from '../../sql/events/rollups/recount.ts'
 import { openOrgs } from '../../sql/events/write/org-state.ts'
 import { lockEvents } from '../locks.ts'
-import { idHashes } from './id-hash.ts'
 import { deletedFromTable } from './ids.ts'
 import type { Database } from '../../sql/database.ts'
 import type { EventWriter } from '../../sql/events/engine.ts'
@@ -17,7 +16,7 @@ import type { EventWriter } from '../../sql/events/engine.ts'
 export function postgresEventWriter(db: Database): EventWriter {
   const seed = readSeed(db)
   const orgs = openOrgs(db, seed.values)
-  const ids = deletedFromTable(db, idHashes(seed))
+  const ids = deletedFromTable(db, seed)
   const deletes = deletions(db, { orgs, ids, seal: { forget() {} }, hashSeed: seed.values })
 
   /** Other nodes may have changed everything since the last verb. */

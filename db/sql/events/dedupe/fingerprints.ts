@@ -38,15 +38,21 @@ export function fingerprints(seed: bigint, bits = 53): (org: number, id: string)
 
 /*
  * `#fingerprint hash`: the fingerprint finds the position after a restart, and the hash, an HMAC-SHA256 with a secret
- * of the store, decides. No id looks like this, because ids are JSON texts and begin with a quote.
+ * of the store, decides. No id looks like this, because ids are JSON texts and begin with a quote. Every engine writes
+ * both parts, so that a copy into another one still knows the id.
  */
 const hashBytes = 16
 
 export type EraseMark = (org: number, id: string) => string
 
+/** Its first 16 bytes count. The secret keeps others from creating ids that collide. */
+export function eraseHash(key: Uint8Array, org: number, id: string): Bun.CryptoHasher {
+  return new Bun.CryptoHasher('sha256', key).update(`${org} ${id}`)
+}
+
 export function eraseMarks(key: Uint8Array, fingerprint: (org: number, id: string) => number): EraseMark {
   return (org, id) => {
-    const hash = new Bun.CryptoHasher('sha256', key).update(`${org} ${id}`).digest().subarray(0, hashBytes)
+    const hash = eraseHash(key, org, id).digest().subarray(0, hashBytes)
     return `#${fingerprint(org, id)} ${hash.toString('base64url')}`
   }
 }
