@@ -1,6 +1,7 @@
 /** Bundles the store's threads once per run of `npm test`, for `tests/support/bundled-threads.ts`. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { root, workerEntries } from './build.ts'
 
 const folder = join(root, 'out', 'threads')
@@ -20,6 +21,8 @@ export async function bundleThreads(): Promise<string[]> {
     format: 'cjs',
     bytecode: true,
     sourcemap: 'linked',
+    // Threads that start a thread look for it beside themselves.
+    define: { 'import.meta.url': JSON.stringify(pathToFileURL(join(folder, workerEntries.at(-1)!)).href) },
     throw: false,
   })
   return success ? [`--preload=${preload}`] : []

@@ -43,8 +43,8 @@ export interface OrgStore {
   empty(command: { orgId: string; now: number }): Promise<{ events: number; done: boolean }>
   /**
    * Deletes an organization whose deletion is due, except its audit chain; `conflict` before. Its keys end at once on
-   * this node and within 1 s on others. Writes wait for it, so it
-   * is emptied first. Accounts stay, also those without another organization.
+   * this node and within 1 s on others. Writes wait for it, so it is emptied first. Accounts stay, also those without
+   * another organization.
    */
   remove(command: { orgId: string; now: number; audit: AuditEntry }): Promise<void>
 }

@@ -40,36 +40,46 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
   const options: ConnectionOptions = { url, node, schema, statementTimeoutMs: writeTimeoutMs }
   const writer = openWorker('writer')
   const [appender, keeper] = [openWorker('appender'), openWorker('keeper')]
-  const readers = Array.from({ length: opening.readers }, () => openWorker('reader'))
-  const ports = [...readers, keeper, appender, writer]
-  const readerOpening = (index: number): ReaderOpening => ({
+  const first = Array.from({ length: Math.max(1, opening.readers - 1) }, () => openWorker('reader'))
+  const others = [keeper, appender, writer]
+  const readerOpening: ReaderOpening = {
     ...{ url, node, schema, statementTimeoutMs: readDeadlineMs, deadlineMs: readDeadlineMs },
-    idleInTransactionMs: readPauseMs,
-    givesWay: index > 0 && index === readers.length - 1,
-  })
+    ...{ idleInTransactionMs: readPauseMs, givesWay: false },
+  }
+  const openLast = async () => {
+    const reader = openWorker('reader')
+    try {
+      await reader.ask('open', { ...readerOpening, givesWay: true })
+      return reader
+    } catch (error) {
+      await closeAll([reader])
+      throw error
+    }
+  }
   try {
     const opened: WriterOpening = { ...options, schema, now, mayMigrate }
     const writing = (await writer.ask('open', opened)) as string[]
-    const asked = readers.map((reader, index) => reader.ask('open', readerOpening(index)))
+    const asked = first.map((reader) => reader.ask('open', readerOpening))
     const [reading = []] = (await Promise.all(asked)) as string[][]
     await Promise.all([
       appender.ask('open', { ...options, statementTimeoutMs: appendTimeoutMs }),
       keeper.ask('open', options),
     ])
     const written = new Set(writing)
+    const readers = readQueue(first, opening.readers > 1 ? openLast : null)
     return {
       verbs: [...writing, ...reading],
       writes: (verb) => written.has(verb),
       write: writer.ask,
-      read: readQueue(readers),
+      read: readers.ask,
       append: (batches) => appender.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
       maintain: async () => true, // the server maintains its own files
       requirePresent: async () => undefined,
       commitTimes: () => appender.ask('times', null) as Promise<Histogram>,
-      close: () => closeAll(ports),
+      close: async () => closeAll([...(await readers.opened()), ...others]),
     }
   } catch (error) {
-    await closeAll(ports)
+    await closeAll([...first, ...others])
     throw error
   }
 }

@@ -84,7 +84,7 @@ export function decryptBytes(key: Buffer, purpose: string, bytes: Buffer): Buffe
   }
 }
 
-/** The keys of a key file, newest first; null when there is none. */
+/** The keys of a key file, newest first; null without a file. */
 export function readKeyFile(path: string): readonly Buffer[] | null {
   let text: string
   try {

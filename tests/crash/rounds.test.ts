@@ -9,10 +9,11 @@ test('four kill rounds report nothing lost, duplicated or damaged', async () => 
   const command = [...bunProgram(program), '--rounds', '4']
   const child = run(command, { cwd: import.meta.dir, env: { PATH: process.env['PATH'] ?? '' } })
   const code = await child.exited
-  expect([child.stdout(), code]).toEqual([
+  expect([child.stdout(), child.stderr(), code]).toEqual([
     expect.stringMatching(
       /seed \d+[\s\S]*kills: \{"ingest":2,"taking":1,"migration":1\}\n\d+ acknowledged, 0 lost, 0 doubled, verify: 0 faults\n/,
     ),
+    '',
     0,
   ])
 }, 120_000)

@@ -68,7 +68,7 @@ test('get, all, values and iterate return the same rows', () => {
   expect(series.get(1, 7)).toEqual({ i: 1, rest: 1 })
 })
 
-test('an error in the middle of iterate ends it, and the connection goes on', () => {
+test('an error in the middle of iterate ends it, and the connection still works', () => {
   const failing = db.query('SELECT 1 / (500 - i) AS x FROM generate_series(1, 1000) AS list(i)')
   expect(kindOf(() => [...failing.iterate()])).toBe('internal')
   expect(db.query('SELECT 1 AS one').get()).toEqual({ one: 1 })

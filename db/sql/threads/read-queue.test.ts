@@ -19,7 +19,7 @@ function readers(count: number) {
       return promise
     },
   }))
-  return { ask: readQueue(ports), sent }
+  return { ports, sent, ask: readQueue(ports).ask }
 }
 
 test('a lane has two reads at each reader, and other lanes are sent at once', async () => {
@@ -52,4 +52,28 @@ test('the number of waiting reads is bounded', async () => {
     ask('sessions.page', { orgId: 'a' }).catch((error: { kind: string }) => kinds.push(error.kind))
   await Bun.sleep(0)
   expect(kinds).toEqual(Array(9).fill('deadline'))
+})
+
+test('the last reader opens when a read is long or two meet, and the others answer meanwhile', async () => {
+  const { ports, sent } = readers(2)
+  const opening = Promise.withResolvers<(typeof ports)[number]>()
+  let openings = 0
+  const { ask, opened } = readQueue(ports.slice(0, 1), () => {
+    openings++
+    return openings === 1 ? Promise.reject(new Error('no file handle is free')) : opening.promise
+  })
+  const all = [ask('events.page', { orgId: 'a', limit: 50 })]
+  expect(openings).toBe(0)
+  all.push(ask('sessions.page', { orgId: 'a', limit: 50 }))
+  await Bun.sleep(0)
+  all.push(ask('events.page', { orgId: 'b', limit: 50 }))
+  all.push(ask('events.page', { orgId: 'b', limit: 50 }))
+  expect(openings).toBe(2)
+  expect(sent.map(({ reader }) => reader)).toEqual([0, 0, 0, 0])
+  opening.resolve(ports[1]!)
+  expect(await opened()).toEqual(ports)
+  all.push(ask('sessions.page', { orgId: 'b', limit: 50 }), ask('events.page', { orgId: 'a', limit: 50 }))
+  expect(sent.map(({ reader }) => reader)).toEqual([0, 0, 0, 0, 1, 1])
+  for (const { answer } of [...sent]) await answer()
+  await Promise.all(all)
 })

@@ -1,4 +1,7 @@
-/** The calling side of the readers: sorts reads into lanes and sends each to the least busy reader. */
+/**
+ * The calling side of the readers: sorts reads into lanes and sends each to the least busy reader. The last reader may
+ * open on demand, so that a program that reads a little never pays for its thread.
+ */
 import { StoreError } from '../../contract/errors.ts'
 import type { Port } from './port.ts'
 
@@ -66,28 +69,62 @@ interface OpenLane {
   atReader: number[] // reads without a response
 }
 
-export type AskReaders = (verb: string, query: unknown) => Promise<unknown>
+type Reader = Pick<Port, 'ask' | 'open'>
 
-export function readQueue(readers: Pick<Port, 'ask' | 'open'>[]): AskReaders {
-  const lanes = new Map<string, OpenLane>()
-  const longAt = readers.map(() => 0)
+export interface ReadQueue<R extends Reader> {
+  ask(verb: string, query: unknown): Promise<unknown>
+  /** The readers to close: those that were passed, and the one that was opened on demand. */
+  opened(): Promise<R[]>
+}
 
-  /**
-   * The least busy reader with a free slot for this lane; -1 for none. Long reads go to the last reader, whose thread
-   * has a lower priority, so that pages and ingest never compete with them for a processor.
-   */
-  function freest({ isLong }: Lane, { atReader }: OpenLane): number {
-    if (isLong) return atReader.some((count) => count > 0) ? -1 : readers.length - 1
-    let best = -1
-    let least = Infinity
-    for (const [index, reader] of readers.entries()) {
-      const load = reader.open() + longAt[index]!
-      if (atReader[index]! >= perReaderMax || load >= least) continue
-      best = index
-      least = load
-    }
-    return best
+/** The readers, of which `openLast` may open one more. */
+function readerPool<R extends Reader>(first: readonly R[], openLast: (() => Promise<R>) | null) {
+  const readers = [...first]
+  const longAt = Array.from({ length: first.length + (openLast === null ? 0 : 1) }, () => 0)
+  let opening: Promise<unknown> | null = null
+  return {
+    readers,
+    longAt, // long reads without a response, also of the reader that is not open yet
+    /** Opens the last reader when two reads meet or one is long; meanwhile the others answer. */
+    openIfBusy({ isLong }: Lane): void {
+      if (openLast === null || opening !== null) return
+      if (!isLong && readers.every((reader) => reader.open() === 0)) return
+      // After a failure the next such read tries again.
+      opening = openLast().then(
+        (reader) => readers.push(reader),
+        () => (opening = null),
+      )
+    },
+    /**
+     * The least busy reader with a free slot for this lane; -1 for none. Long reads go to the last reader, whose thread
+     * has a lower priority, so that pages and ingest never compete with them for a processor.
+     */
+    freest({ isLong }: Lane, { atReader }: OpenLane): number {
+      if (isLong) return atReader.some((count) => count > 0) ? -1 : readers.length - 1
+      let best = -1
+      let least = Infinity
+      for (const [index, reader] of readers.entries()) {
+        const load = reader.open() + longAt[index]!
+        if (atReader[index]! >= perReaderMax || load >= least) continue
+        best = index
+        least = load
+      }
+      return best
+    },
+    async opened(): Promise<R[]> {
+      await opening
+      return readers
+    },
   }
+}
+
+/** `openLast` opens one more reader when the first ones are busy. */
+export function readQueue<R extends Reader>(
+  first: readonly R[],
+  openLast: (() => Promise<R>) | null = null,
+): ReadQueue<R> {
+  const lanes = new Map<string, OpenLane>()
+  const { readers, longAt, openIfBusy, freest, opened } = readerPool(first, openLast)
 
   function send(lane: OpenLane, read: PendingRead, index: number): void {
     const { verb, query, answered } = read
@@ -116,10 +153,11 @@ export function readQueue(readers: Pick<Port, 'ask' | 'open'>[]): AskReaders {
     if (lane.atReader.every((count) => count === 0)) lanes.delete(name)
   }
 
-  return (verb, query) => {
+  function ask(verb: string, query: unknown): Promise<unknown> {
     const lane = laneOf(verb, query)
+    openIfBusy(lane)
     let open = lanes.get(lane.name)
-    if (open === undefined) lanes.set(lane.name, (open = { waiting: [], atReader: readers.map(() => 0) }))
+    if (open === undefined) lanes.set(lane.name, (open = { waiting: [], atReader: longAt.map(() => 0) }))
     if (open.waiting.length >= waitingMax)
       return Promise.reject(
         new StoreError('deadline', `${waitingMax} reads of ${lane.name} are already waiting`),
@@ -129,4 +167,6 @@ export function readQueue(readers: Pick<Port, 'ask' | 'open'>[]): AskReaders {
     sendWaiting(lane.name, open)
     return answered.promise
   }
+
+  return { ask, opened }
 }

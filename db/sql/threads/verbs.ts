@@ -18,7 +18,6 @@ import { registryReadVerbs, registryWriteVerbs, removePushed } from '../registry
 import { webhookReadVerbs, webhookWriteVerbs } from '../webhooks/verbs.ts'
 import { nodeReadVerbs, nodeWriteVerbs, requireLease } from '../nodes/nodes.ts'
 import { eq } from 'drizzle-orm'
-import { randomBytes } from 'node:crypto'
 import { StoreError } from '../../contract/errors.ts'
 import { storeSecret } from '../identity/schema.ts'
 import { searchPage } from '../events/read/page.ts'
@@ -153,7 +152,7 @@ const secretBytes = 32
 function secret({ orm }: WriteContext, name: string): string {
   orm
     .insert(storeSecret)
-    .values({ name, value: randomBytes(secretBytes).toString('hex') })
+    .values({ name, value: crypto.getRandomValues(new Uint8Array(secretBytes)).toHex() })
     .onConflictDoNothing()
     .run()
   const found = orm.select().from(storeSecret).where(eq(storeSecret.name, name)).get()

@@ -3,7 +3,7 @@ import { StoreError } from '../../contract/errors.ts'
 import { openPort, type Port } from '../../sql/threads/port.ts'
 import { packAppend, type AppendOutcome, type PackedBatch } from '../../sql/threads/protocol.ts'
 import { storeOver, type SqlStore } from '../../sql/store.ts'
-import { readQueue } from '../../sql/threads/read-queue.ts'
+import { readQueue, type ReadQueue } from '../../sql/threads/read-queue.ts'
 import type { Histogram } from '../../rules/histogram.ts'
 import type { CommandOf, ResultOf, Threads } from '../../sql/threads/threads.ts'
 import type { ReaderOpening } from './reader.ts'
@@ -23,39 +23,51 @@ export interface ThreadsOpening {
 export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const writer = openWorker('writer')
   // Their threads start while the writer opens the database. They open it after the migrations.
-  const readers = Array.from({ length: opening.readers }, () => openWorker('reader'))
+  const first = Array.from({ length: Math.max(1, opening.readers - 1) }, () => openWorker('reader'))
   const { folder, now, mayMigrate, acceptLoss } = opening
   const opened: WriterOpening = { folder, now, mayMigrate, acceptLoss }
-  const readerOpening = (index: number): ReaderOpening => ({
-    folder: opening.folder,
-    deadlineMs: opening.readDeadlineMs,
-    isUnlocked: false,
-    givesWay: index > 0 && index === readers.length - 1,
-  })
+  const readerOpening: ReaderOpening = { folder, deadlineMs: opening.readDeadlineMs, isUnlocked: false }
+  const openLast = () => openReader({ ...readerOpening, givesWay: true })
   try {
     const writing = (await writer.ask('open', opened)) as string[]
-    const opening = readers.map((reader, index) => reader.ask('open', readerOpening(index)))
-    const [reading = []] = (await Promise.all(opening)) as string[][]
-    return openedThreads(writer, readers, writing, reading)
+    const asked = first.map((reader) => reader.ask('open', readerOpening))
+    const [reading = []] = (await Promise.all(asked)) as string[][]
+    const queue = readQueue(first, opening.readers > 1 ? openLast : null)
+    return openedThreads(writer, queue, writing, reading)
   } catch (error) {
-    await closeAll(writer, readers)
+    await closeAll(writer, first)
     throw error
   }
 }
 
-function openedThreads(writer: Port, readers: Port[], writing: string[], reading: string[]): Threads {
-  const askReaders = readQueue(readers)
+async function openReader(opening: ReaderOpening): Promise<Port> {
+  const reader = openWorker('reader')
+  try {
+    await reader.ask('open', opening)
+    return reader
+  } catch (error) {
+    await closePorts([reader])
+    throw error
+  }
+}
+
+function openedThreads(
+  writer: Port,
+  readers: ReadQueue<Port>,
+  writing: string[],
+  reading: string[],
+): Threads {
   const written = new Set(writing)
   return {
     verbs: [...writing, ...reading],
     writes: (verb) => written.has(verb),
     write: writer.ask,
-    read: askReaders,
+    read: readers.ask,
     append: (batches) => writer.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
     maintain: (reason) => writer.ask('maintain', reason) as Promise<boolean>,
     requirePresent: () => writer.ask('present', null) as Promise<void>,
     commitTimes: () => writer.ask('times', null) as Promise<Histogram>,
-    close: () => closeAll(writer, readers),
+    close: async () => closeAll(writer, await readers.opened()),
   }
 }
 
@@ -109,12 +121,12 @@ export async function readOnce<K extends keyof ReadVerbs>(
   }
 }
 
-async function closeAll(writer: Port, readers: Port[]): Promise<void> {
+async function closeAll(writer: Port, readers: readonly Port[]): Promise<void> {
   await closePorts(readers)
   await closePorts([writer])
 }
 
-async function closePorts(ports: Port[]): Promise<void> {
+async function closePorts(ports: readonly Port[]): Promise<void> {
   await Promise.allSettled(ports.map((port) => port.ask('close', null)))
   await Promise.all(ports.map((port) => port.ended))
 }

@@ -168,19 +168,19 @@ export function schemaTable(schema: Json | undefined): SchemaTable {
         more = true
         return
       }
-      const told = isObject(inner) ? inner : {}
-      const items = isObject(told['items']) ? told['items'] : {}
-      const choices = Array.isArray(told['enum']) ? told['enum'] : items['enum']
+      const field = isObject(inner) ? inner : {}
+      const items = isObject(field['items']) ? field['items'] : {}
+      const choices = Array.isArray(field['enum']) ? field['enum'] : items['enum']
       rows.push({
         name,
         depth,
         type: typeOf(inner),
         required: required.includes(name),
-        description: typeof told['description'] === 'string' ? told['description'] : '',
-        limits: limitsOf(told),
+        description: typeof field['description'] === 'string' ? field['description'] : '',
+        limits: limitsOf(field),
         choices: Array.isArray(choices) ? choices.map(textOf) : [],
       })
-      walk(told['type'] === 'array' ? told['items'] : told, depth + 1)
+      walk(field['type'] === 'array' ? field['items'] : field, depth + 1)
     }
     for (const member of ['anyOf', 'oneOf', 'allOf']) {
       const forms = of[member]
