@@ -9,7 +9,7 @@ import { dashboardCountRoutes } from './dashboard/routes.ts'
 import { backupRoutes } from './operations/backup/routes.ts'
 import { doctorRoutes } from './operations/doctor/routes.ts'
 import { AppError } from './errors.ts'
-import { clockRoutes, healthRoutes } from './operations/health/routes.ts'
+import { healthRoutes, systemRoutes } from './operations/health/routes.ts'
 import { assetAnswer } from './http/assets.ts'
 import { contextOf, pathOf } from './http/request.ts'
 import { errorResponse, toAppError } from './http/response.ts'
@@ -73,7 +73,7 @@ function featureRoutes(services: Services) {
     .use(keyRoutes(services))
     .use(backupRoutes(services))
     .use(doctorRoutes(services))
-    .use(clockRoutes(services))
+    .use(systemRoutes(services))
     .use(dashboardAuditRoutes(services))
     .use(dashboardTraceRoutes(services))
     .use(logsRoutes(services).use(viewRoutes(services)))

@@ -1,6 +1,6 @@
 /** The schedule of every job, and which of several nodes runs it. */
 import type { Store } from '../db/contract/store.ts'
-import type { NodeRole, JobLease } from '../db/contract/nodes.ts'
+import type { JobLease, NodeReport, NodeRole } from '../db/contract/nodes.ts'
 import { StoreError } from '../db/contract/errors.ts'
 import { trimAll, writeCheckpoints } from './audit/checkpoints.ts'
 import type { SigningKey } from './audit/signing.ts'
@@ -19,7 +19,7 @@ import { expireAll, type RetentionRule } from './operations/retention/expire-all
 import type { Recount } from './operations/retention/recount.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
-interface JobServices {
+export interface JobServices {
   dataDir: string
   log: Log
   auditKey: SigningKey
@@ -41,6 +41,10 @@ interface JobServices {
   /** Nodes that ingest or serve leave the jobs of the appliance and the webhooks to others. Default: all. */
   role?: NodeRole
   leaseMs?: number // of a job; tests use a shorter one
+  /** What this node tells the others. */
+  report(): Omit<NodeReport, 'aheadMs'>
+  /** Logs failures of the background work of this node. */
+  watchUpkeep(): void
 }
 
 interface TableJob extends Omit<Job, 'run'> {
@@ -114,7 +118,14 @@ function nodeJobs(services: JobServices): TableJob[] {
     { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => services.ingestCounts.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => services.lastUses.flush() },
     ...(runsJobs(services.role) ? [dispatch] : []),
-    ...(node === null ? [] : [{ id: 'node-heartbeat', schedule: '*/5 * * * * *', run: node.beat }]),
+    ...(node === null ? [] : sharedNodeJobs(services, node)),
+  ]
+}
+
+function sharedNodeJobs({ report, watchUpkeep }: JobServices, node: SharedNode): TableJob[] {
+  return [
+    { id: 'node-heartbeat', schedule: '*/5 * * * * *', run: () => node.beat(report()) },
+    { id: 'upkeep-watch', schedule: '*/2 * * * * *', run: async () => watchUpkeep() },
   ]
 }
 

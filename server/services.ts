@@ -71,7 +71,8 @@ export interface Services {
   streamShares: Shares
   exportShares: Shares
   inFlight: { bodies: Shares; responses: Shares } // bytes
-  state: { stopping: boolean; storeFailed: string | null }
+  /** `isDraining`: `/readyz` refuses, everything else still works. */
+  state: { isDraining: boolean; stopping: boolean; storeFailed: string | null }
   /** Stops acknowledging and ends the process with an error, unless it holds the only copy of the data. */
   fail(reason: string, holdsOnlyCopy?: boolean): void
 }

@@ -1,4 +1,8 @@
-/** The store's interface for the nodes of one database: which of them run, and which runs a job of all of them. */
+/**
+ * The store's interface for the nodes of one database: which of them run, what each of them says of itself, and which
+ * runs a job of all of them.
+ */
+import type { StoreErrorKind } from './errors.ts'
 
 export type NodeRole = 'all' | 'ingest' | 'web' | 'jobs'
 
@@ -8,10 +12,56 @@ export interface NewNode {
   role: NodeRole
 }
 
-/** Times are of the store's clock. */
+/** What a node says of itself with each heartbeat. */
+export interface NodeReport {
+  /** How far its clock is ahead of the store's. */
+  aheadMs: number
+  /** Batches that wait to be stored, and how long the oldest of them has waited. */
+  queuedBytes: number
+  queuedMs: number
+  /** How old its view of the changes of other nodes is: its live streams and keys are late by so much. */
+  viewMs: number
+  /** It finishes its last requests. */
+  isEnding: boolean
+  /** What it cannot do, in sentences for an operator; null when nothing is wrong. */
+  problem: string | null
+}
+
+/** Times are of the store's clock. The report is null before the first heartbeat. */
 export interface Node extends NewNode {
   startedAtMs: number
   seenAtMs: number
+  report: NodeReport | null
+}
+
+/** Work that is due in the database. Any node does it. */
+export interface Backlog {
+  /** Events that are stored but not in the hourly counts yet. Reads add them, so no count is too low. */
+  unfolded: number
+  /** Arrivals that the slowest active webhook endpoint has not been offered yet. */
+  undispatched: number
+  /** Deliveries that are due and that no node is sending, and since when the oldest of them is due. */
+  deliveriesDue: number
+  oldestDueAtMs: number | null
+}
+
+/** The work that a node does in the background for the data of all, since its store was opened. */
+export interface Upkeep {
+  runs: number
+  failures: number
+  lastFailure: { kind: StoreErrorKind; message: string } | null
+  /** For how long every run has failed; null when the last one succeeded. */
+  failingMs: number | null
+  /** Since the last run ended. */
+  ageMs: number
+}
+
+/** How far a store is behind the database that it shares. */
+export interface Behind {
+  /** Since it began its last complete look at what other nodes changed. */
+  viewMs: number
+  /** Null when another thread does this work with the writes themselves. */
+  upkeep: Upkeep | null
 }
 
 /**
@@ -20,11 +70,21 @@ export interface Node extends NewNode {
  */
 export interface NodeStore {
   /** Adds the node, or replaces the one with its name, which ended. Deletes nodes that were not seen for a day. */
-  register(command: { node: NewNode; now: number }): Promise<void>
-  /** Returns the store's time, from which a node learns how far its clock is off. `not_found` before `register`. */
-  heartbeat(command: { name: string; now: number }): Promise<{ storeMs: number }>
-  /** By name. */
-  list(): Promise<Node[]>
+  register(command: { node: NewNode; now: number }): Promise<{ startedAtMs: number }>
+  /**
+   * Returns the store's time, from which a node learns how far its clock is off, and when the node with its name
+   * started: another time than its own means that two processes have one name. `not_found` before `register`.
+   */
+  heartbeat(command: {
+    name: string
+    report: NodeReport | null
+    now: number
+  }): Promise<{ storeMs: number; startedAtMs: number }>
+  /** Deletes a node that ends, unless another one has started under its name since. */
+  leave(command: { name: string; startedAtMs: number }): Promise<void>
+  /** Those that were seen within a day, by name. */
+  list(query: { now: number }): Promise<Node[]>
+  backlog(query: { now: number }): Promise<Backlog>
 }
 
 /** The right to run a job of the whole appliance. */

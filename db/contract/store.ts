@@ -50,7 +50,7 @@ import type {
 } from './event-counts.ts'
 import type { IdentityStore } from './identity.ts'
 import type { BatchCount, IngestCountStore } from './ingest-counts.ts'
-import type { JobLease, JobStore, NodeStore } from './nodes.ts'
+import type { Behind, JobLease, JobStore, NodeStore } from './nodes.ts'
 import type { RetentionStore } from './operations.ts'
 import type { RegistryStore } from './registry.ts'
 import type { SessionStore } from './sessions.ts'
@@ -241,6 +241,7 @@ export interface RejectedSample {
 
 export interface StoreHealth {
   schema: number
+  newestSchema: number // of this release
   engine: string // its name and version
   bytes: number // of the database, its log included
   logBytes: number | null // of the log that is not in the database yet; null when the engine has none to watch
@@ -273,6 +274,8 @@ export interface Records extends IdentityStore {
 export interface Store extends EventLog, Records {
   nodes: NodeStore
   jobs: JobStore
+  /** Null when no other process writes to the database: then nothing is behind. */
+  behind(): Behind | null
   /** A secret of the database, made once (32 random bytes, hex): cursors of one node work on every other. */
   secret(name: 'cursor'): Promise<string>
   health(): Promise<StoreHealth>

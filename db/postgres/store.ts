@@ -6,6 +6,7 @@ import { readQueue } from '../sql/threads/read-queue.ts'
 import type { Histogram } from '../rules/histogram.ts'
 import type { Threads } from '../sql/threads/threads.ts'
 import type { ConnectionOptions } from './connection/options.ts'
+import { followKeeper } from './upkeep/report.ts'
 import type { ReaderOpening } from './threads/reader.ts'
 import type { WriterOpening } from './threads/writer.ts'
 
@@ -75,6 +76,7 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
       append: (batches) => appender.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
       maintain: async () => true, // the server maintains its own files
       requirePresent: async () => undefined,
+      upkeep: followKeeper(keeper),
       commitTimes: () => appender.ask('times', null) as Promise<Histogram>,
       close: async () => closeAll([...(await readers.opened()), ...others]),
     }

@@ -80,6 +80,7 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
     encryptedSecrets: () => call('encryptedSecrets'),
     times: whileOpen(async () => ({ commit: await threads.commitTimes(), append: queue.times() })),
     secret: whileOpen(secrets(call)),
+    behind: () => (poll === null ? null : { viewMs: poll.viewMs(), upkeep: threads.upkeep?.() ?? null }),
     broken,
     close: () => (closing ??= close()),
   }

@@ -142,6 +142,12 @@ const listenerOptions = {
     help: 'bearer token that opens /metrics on the main address; 1 to 200 ASCII characters without spaces',
     secret: true,
   },
+  'drain-wait': {
+    read: wholeNumber(0, 300),
+    value: 'SECONDS',
+    default: '0',
+    help: 'after SIGTERM: how long requests are still served while /readyz answers 503, so that a load balancer notices',
+  },
   'public-url': {
     read: origin,
     value: 'URL',

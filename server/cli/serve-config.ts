@@ -23,6 +23,7 @@ export function serveConfig(
     keyRing: keyRingOf(values),
     shared: requireRing(values),
     role: requireRole(values),
+    drainMs: values['drain-wait'] * 1_000,
     publicUrl: values['public-url'],
     basePath: values['base-path'],
     allowedHosts: values['allowed-host'],

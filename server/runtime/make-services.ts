@@ -13,6 +13,8 @@ import { startJobs, type Jobs } from '../system/scheduler.ts'
 import { diagnosedOf } from '../operations/doctor/options.ts'
 import { probeFsync, watchDisk } from '../operations/health/disk.ts'
 import { memoryAllowed, watchMemory } from '../operations/health/memory.ts'
+import { nodeReport } from '../operations/health/nodes.ts'
+import { makeUpkeepWatch } from '../operations/health/upkeep.ts'
 import { assetsFolder, loadAssets, underBasePath, type Assets } from '../http/assets.ts'
 import { keyGuard } from '../http/guard.ts'
 import { makeRateLimits, type RateLimit } from '../http/rate-limit.ts'
@@ -22,7 +24,7 @@ import { makeIngestCounts } from '../ingest/counts.ts'
 import { newToken, sha256Hex } from '../ids.ts'
 import { makeRejections } from '../ingest/rejected.ts'
 import { makeParseQueue } from '../ingest/admission.ts'
-import { jobTable } from '../jobs.ts'
+import { jobTable, type JobServices } from '../jobs.ts'
 import { makeLastUses, type LastUses } from '../identity/keys/keys.ts'
 import { limits } from '../limits.ts'
 import { makeHttpTimes, makeWebhookOutcomes } from '../operations/metrics-endpoint/counters.ts'
@@ -49,6 +51,7 @@ export interface ServeConfig {
   dataDir: string // absolute
   shared: SharedDatabase | null // null: the database is in the data folder
   role: NodeRole // `all` without a shared database
+  drainMs: number // after SIGTERM requests are served for so long, while /readyz refuses
   keyRing: KeyRing | null // null: the keys are files of the data folder
   publicUrl: string | null // origin, without a trailing slash
   basePath: string // such as /sightglass, or empty
@@ -134,7 +137,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
       bodies: makeShares(Math.min(limits.bodiesInFlightBytesMax, shared.memory.limitBytes / 2)),
       responses: makeShares(limits.responsesInFlightBytesMax),
     },
-    state: { stopping: false, storeFailed: null },
+    state: shared.state,
     fail(reason, holdsOnlyCopy = false) {
       if (services.state.storeFailed !== null) return
       services.state.storeFailed = reason
@@ -195,6 +198,7 @@ async function startRunning(options: ServerOptions) {
   const ingestCounts = makeIngestCounts(store, clock, log, clockGuard)
   const recount = makeRecount({ store, log })
   const watches = { disk, fsyncProbe, memory }
+  const state: Services['state'] = { isDraining: false, stopping: false, storeFailed: null }
   // Nodes that share a database use its clock for what they share, so a jump of one machine's clock moves nothing.
   if (node === null) clockGuard.onJump(webhooks.clockJumped)
   const shared = {
@@ -207,13 +211,15 @@ async function startRunning(options: ServerOptions) {
     lastUses,
     recount,
     webhooks,
+    state,
     ...watches,
   }
   const crons = { dispatchCron: config.webhooks.cron, backupCron: config.backup.cron }
-  const jobs = startJobs(
-    jobTable({ ...shared, ...crons, store, dataDir, log, retention, node, role: config.role }),
-    clock,
-    log,
-  )
+  const table: JobServices = {
+    ...{ ...shared, ...crons, store, dataDir, log, retention, role: config.role },
+    watchUpkeep: makeUpkeepWatch(store, clock, log),
+    report: () => nodeReport({ ...shared, store, jobs }),
+  }
+  const jobs: Jobs = startJobs(jobTable(table), clock, log)
   return { ...shared, jobs, webhookOutcomes, rateLimits: makeRateLimits(config.rateLimits, clock) }
 }

@@ -9,6 +9,7 @@ import { setUpAtStart } from '../operations/setup/apply.ts'
 import { readSetupFile } from '../operations/setup/file.ts'
 import { version } from '../system/version.ts'
 import { openDatabaseAdmin } from '../../db/open.ts'
+import { nodeReport } from '../operations/health/nodes.ts'
 import { openServerStore } from './open-data-folder.ts'
 import { runsJobs } from '../jobs.ts'
 import { createApp } from '../app.ts'
@@ -128,11 +129,21 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     failed: () => made.services.state.storeFailed !== null,
     reload: listeners.reload,
     async stop() {
+      await drain(options, made)
       made.services.state.stopping = true
       await listeners.stop()
       await settle(options, made)
     },
   }
+}
+
+/** Load balancers that ask `/readyz` send new requests elsewhere before this server refuses them. */
+async function drain({ config }: ServerOptions, { services }: MadeServices): Promise<void> {
+  const { state, node } = services
+  state.isDraining = true
+  // A database that is away must not delay the end.
+  void node?.beat(nodeReport(services)).catch(() => undefined)
+  if (state.storeFailed === null) await Bun.sleep(config.drainMs)
 }
 
 function linkOf({ url, link }: Listener): string | null {
@@ -209,4 +220,5 @@ async function settle({ config, store, clock, log }: ServerOptions, made: MadeSe
   await lastUses
     .flush()
     .catch((error: unknown) => log.warn('last_use_not_written', { message: String(error) }))
+  await services.node?.leave().catch(() => undefined) // the others notice that it is missing
 }

@@ -1,6 +1,6 @@
 /** This node among those that share a database: its registration, its heartbeat, and the time of the database. */
 import { StoreError } from '../../db/contract/errors.ts'
-import type { NewNode } from '../../db/contract/nodes.ts'
+import type { NewNode, NodeReport } from '../../db/contract/nodes.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { elapsedMs, type Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
@@ -11,12 +11,19 @@ export interface SharedNode {
   clock: Clock
   /** How far this machine's clock is ahead of the database's. */
   aheadMs(): number
-  /** Tells the other nodes that this one runs, and reads the database's time. */
-  beat(): Promise<void>
+  /** Tells the other nodes that this one runs and what it reports, and reads the database's time. */
+  beat(report?: Omit<NodeReport, 'aheadMs'>): Promise<void>
+  /** Another process has registered under the name of this node since. */
+  isNamedTwice(): boolean
+  /** Tells the other nodes that this one has ended. */
+  leave(): Promise<void>
 }
 
 /** Beyond it `doctor` warns: times of arrival and schedules of the nodes no longer agree. */
 export const skewMaxMs = 5_000
+
+/** Nodes report every 5 s. One that was not seen for longer is gone, suspended or cut off. */
+export const seenMsMax = 20_000
 
 interface NodeOptions {
   store: Pick<Store, 'nodes'>
@@ -29,23 +36,28 @@ interface NodeOptions {
 export async function startNode({ store: { nodes }, node, clock, log }: NodeOptions): Promise<SharedNode> {
   let storeMs = 0
   let measuredMs = 0 // in `elapsedMs`
+  let startedAtMs = 0 // of the store's clock
   let wasOff = false
+  let wasNamedTwice = false
   const now = () => Math.round(storeMs + elapsedMs(clock) - measuredMs)
   const aheadMs = () => clock.now() - now()
 
-  async function measure(): Promise<void> {
-    const startedMs = elapsedMs(clock)
-    const answer = await nodes.heartbeat({ name: node.name, now: clock.now() })
-    measuredMs = (startedMs + elapsedMs(clock)) / 2 // the database answered about then
+  async function measure(report: NodeReport | null): Promise<void> {
+    const beganMs = elapsedMs(clock)
+    const answer = await nodes.heartbeat({ name: node.name, report, now: clock.now() })
+    measuredMs = (beganMs + elapsedMs(clock)) / 2 // the database answered about then
     storeMs = answer.storeMs
     const isOff = Math.abs(aheadMs()) > skewMaxMs
     if (isOff && !wasOff) log.warn('clock_differs_from_database', { aheadMs: Math.round(aheadMs()) })
     wasOff = isOff
+    const isNamedTwice = answer.startedAtMs !== startedAtMs
+    if (isNamedTwice && !wasNamedTwice) log.warn('node_name_used_twice', { node: node.name })
+    wasNamedTwice = isNamedTwice
   }
 
   async function register(): Promise<void> {
-    await nodes.register({ node, now: clock.now() })
-    await measure()
+    ;({ startedAtMs } = await nodes.register({ node, now: clock.now() }))
+    await measure(null)
   }
 
   await register()
@@ -53,12 +65,15 @@ export async function startNode({ store: { nodes }, node, clock, log }: NodeOpti
     name: node.name,
     clock: { now, elapsed: () => elapsedMs(clock) },
     aheadMs,
-    async beat() {
-      await measure().catch((error: unknown) => {
+    isNamedTwice: () => wasNamedTwice,
+    async beat(report) {
+      const whole = report === undefined ? null : { ...report, aheadMs: Math.round(aheadMs()) }
+      await measure(whole).catch((error: unknown) => {
         // A database that was restored from a backup does not know the node.
         if (!(error instanceof StoreError) || error.kind !== 'not_found') throw error
         return register()
       })
     },
+    leave: () => nodes.leave({ name: node.name, startedAtMs }),
   }
 }

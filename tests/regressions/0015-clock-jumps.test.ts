@@ -57,6 +57,7 @@ function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, web
   const nothing = { check: async () => {}, run: async () => {} }
   return jobTable({
     ...{ store, dataDir, log, clockGuard, webhooks, backups, node: null },
+    ...{ report: nothing as never, watchUpkeep: () => {} },
     auditKey: openSigningKey(dataDir),
     lastUses: { flush: async () => {} } as never,
     ingestCounts: makeIngestCounts(store, clock, log, clockGuard),

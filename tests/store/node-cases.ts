@@ -4,7 +4,7 @@ import type { Store } from '../../db/contract/store.ts'
 import { sha256Hex } from '../../server/ids.ts'
 import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
 import { failure, type NodeCases } from './subject.ts'
-import { drain, makeClaim, makeDelivery } from './webhook-make.ts'
+import { drain, makeClaim, makeDelivery, makeEndpoint } from './webhook-make.ts'
 
 /** The promise of the contract is a second; a busy machine gets half of one more. */
 const soonMs = 1_500
@@ -247,20 +247,75 @@ export const nodeCases: NodeCases = {
     const now = Date.now()
     await store.nodes.register({ node: { name: 'edge', version: '1.0.0', role: 'ingest' }, now })
     await another.nodes.register({ node: { name: 'core', version: '1.1.0', role: 'all' }, now })
-    const { storeMs } = await store.nodes.heartbeat({ name: 'edge', now: now + 5 })
-    const listed = await another.nodes.list()
+    const { storeMs } = await store.nodes.heartbeat({ name: 'edge', report: null, now: now + 5 })
+    const listed = await another.nodes.list({ now })
     expect(listed).toMatchObject([
       { name: 'core', version: '1.1.0', role: 'all' },
       { name: 'edge', version: '1.0.0', role: 'ingest', seenAtMs: storeMs },
     ])
     expect(listed[1]!.startedAtMs).toBeLessThanOrEqual(listed[1]!.seenAtMs)
-    const unknown = await failure(store.nodes.heartbeat({ name: 'nobody', now }))
+    const unknown = await failure(store.nodes.heartbeat({ name: 'nobody', report: null, now }))
     expect(unknown.kind).toBe('not_found')
     await another.nodes.register({ node: { name: 'edge', version: '1.2.0', role: 'web' }, now: now + 9 })
-    expect((await store.nodes.list()).map(({ name, version }) => [name, version])).toEqual([
+    expect((await store.nodes.list({ now })).map(({ name, version }) => [name, version])).toEqual([
       ['core', '1.1.0'],
       ['edge', '1.2.0'],
     ])
+  },
+  async 'a node reports its state with each heartbeat, and a later one under its name is not ended by it'({
+    store,
+    another,
+  }) {
+    const now = Date.now()
+    const node = { name: 'said "<b>"', version: '1', role: 'all' as const }
+    const { startedAtMs } = await store.nodes.register({ node, now })
+    const own = async () => (await another.nodes.list({ now })).filter(({ name }) => name === node.name)
+    expect(await own()).toMatchObject([{ startedAtMs, report: null }])
+    const report = { aheadMs: -3, queuedBytes: 5, queuedMs: 7, viewMs: 9, isEnding: true, problem: "it's" }
+    const beat = await store.nodes.heartbeat({ name: node.name, report, now })
+    expect(beat.startedAtMs).toBe(startedAtMs)
+    expect(await own()).toMatchObject([{ report }])
+
+    const later = await another.nodes.register({ node, now: now + 50 })
+    await Bun.sleep(2)
+    const again = await another.nodes.register({ node, now: now + 60 })
+    expect(again.startedAtMs).toBeGreaterThan(later.startedAtMs)
+    const seen = await store.nodes.heartbeat({ name: node.name, report, now: now + 70 })
+    expect(seen.startedAtMs).toBe(again.startedAtMs)
+    await store.nodes.leave({ name: node.name, startedAtMs })
+    expect(await own()).toHaveLength(1)
+    await another.nodes.leave({ name: node.name, startedAtMs: again.startedAtMs })
+    expect(await own()).toHaveLength(0)
+  },
+  async 'the backlog is what no count, endpoint or delivery has seen yet'({ store, another, orgId }) {
+    const before = await another.nodes.backlog({ now: 2_000 })
+    expect(before).toMatchObject({ undispatched: 0, deliveriesDue: 0, oldestDueAtMs: null })
+    const endpoint = makeEndpoint(orgId, `ep_${orgId}`)
+    await store.webhooks.createEndpoint({ endpoint, audit: makeAudit(orgId) })
+    await appendTo(store, orgId, ['a', 'b', 'c'])
+    expect((await another.nodes.backlog({ now: 2_000 })).undispatched).toBe(3)
+    expect((await another.nodes.backlog({ now: 2_000 })).unfolded).toBeGreaterThanOrEqual(0)
+    const delivery = makeDelivery(orgId, `due-${orgId}`, `due-${orgId}`)
+    await store.webhooks.schedule({ delivery, audit: makeAudit(orgId) })
+    const due = await another.nodes.backlog({ now: 2_000 })
+    expect(due.deliveriesDue).toBe(1)
+    expect(due.oldestDueAtMs).toBeGreaterThan(0)
+    await drain(store)
+    expect((await another.nodes.backlog({ now: 2_000 })).deliveriesDue).toBe(0)
+    await store.webhooks.deleteEndpoint({
+      orgId,
+      endpointId: endpoint.id,
+      now: noon,
+      audit: makeAudit(orgId),
+    })
+    expect((await another.nodes.backlog({ now: 2_000 })).undispatched).toBe(0)
+  },
+  async 'a store says how old its view of the other nodes is'({ store, another }) {
+    for (const node of [store, another]) {
+      const behind = node.behind()!
+      expect(behind.viewMs).toBeLessThan(5_000)
+      expect(behind.upkeep?.failingMs ?? null).toBeNull()
+    }
   },
   async 'the setup links of two nodes work on both, and one of them creates the first owner'({
     store,

@@ -91,7 +91,7 @@ const modules: Record<string, string[]> = {
   'server/ingest': ['accept.ts', 'admission.ts', 'counts.ts', 'health-routes.ts', 'model.ts', 'rejected.ts'],
   'server/operations/backup': ['backup-folder.ts', 'backups.ts', 'check.ts', 'create.ts', 'restore.ts'],
   'server/operations/doctor': ['check.ts', 'diagnose.ts', 'options.ts', 'server-checks.ts'],
-  'server/operations/health': ['clock.ts', 'disk.ts', 'memory.ts'],
+  'server/operations/health': ['clock.ts', 'disk.ts', 'memory.ts', 'nodes.ts', 'readiness.ts', 'upkeep.ts'],
   'server/operations/metrics-endpoint': ['counters.ts'],
   'server/operations/retention': ['erasures.ts', 'expire-all.ts', 'recount.ts'],
   'server/operations/service': ['install.ts'],

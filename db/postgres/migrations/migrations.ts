@@ -3,6 +3,7 @@ import identity from './0001_identity.sql' with { type: 'text' }
 import events from './0002_events.sql' with { type: 'text' }
 import webhooks from './0003_webhooks.sql' with { type: 'text' }
 import append from './0004_append.sql' with { type: 'text' }
+import nodeReport from './0005_node_report.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -12,6 +13,7 @@ export const migrations: readonly Migration[] = [
   { version: 2, name: '0002_events', sql: events },
   { version: 3, name: '0003_webhooks', sql: webhooks },
   { version: 4, name: '0004_append', sql: append },
+  { version: 5, name: '0005_node_report', sql: nodeReport },
 ]
 
 /** "SGLS" as a number: of any number of nodes that start at once, one migrates and the others wait. */

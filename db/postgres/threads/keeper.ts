@@ -6,12 +6,16 @@ import { storeError } from '../connection/failure.ts'
 import { upkeep, type Upkeep } from '../upkeep/upkeep.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
 import type { Database } from '../../sql/database.ts'
+import type { KeeperReport } from '../upkeep/report.ts'
 
 /** Readers count again what is not folded, and scan what is not sealed. */
 const everyMs = 500
 
 let db: Database | null = null
 let timer: Timer | null = null
+const report: KeeperReport = { runs: 0, failures: 0, lastFailure: null, isFailing: false }
+/** Who waits for the end of the next run: a thread in the middle of a long one answers nobody. */
+let waiting: ((report: KeeperReport) => void) | null = null
 
 serve(storeError, (verb, command) => {
   if (verb === 'open') {
@@ -20,6 +24,7 @@ serve(storeError, (verb, command) => {
     repeat(upkeep(db))
     return []
   }
+  if (verb === 'next') return new Promise<KeeperReport>((resolve) => (waiting = resolve))
   if (verb !== 'close') throw new StoreError('internal', `unknown verb ${verb}`)
   if (timer !== null) clearTimeout(timer)
   db?.close()
@@ -32,9 +37,17 @@ function repeat(work: Upkeep): void {
   timer = setTimeout(() => {
     try {
       work.run()
-    } catch {
+      report.isFailing = false
+    } catch (error) {
       // The work of a transaction that failed is still due, and the next run finds it.
+      const { kind, message } = storeError(error, 'upkeep')
+      report.lastFailure = { kind, message }
+      report.isFailing = true
+      report.failures++
     }
+    report.runs++
+    waiting?.(report)
+    waiting = null
     repeat(work)
   }, everyMs)
 }

@@ -9,7 +9,7 @@ import { serverVerbs } from '../admin/verbs.ts'
 import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
 import { idsInTable } from '../events/ids.ts'
-import { schemaVersion } from '../migrations/migrations.ts'
+import { migrations, schemaVersion } from '../migrations/migrations.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
 import type { ReadContext } from '../../sql/threads/contexts.ts'
 import type { StoreHealth } from '../../contract/store.ts'
@@ -78,6 +78,7 @@ function healthOf(db: Database, schema: string): StoreHealth {
     .get()
   return {
     schema: schemaVersion(db, schema),
+    newestSchema: migrations.length,
     engine: `postgres ${row?.version.split(' ')[0] ?? ''}`,
     bytes: row?.bytes ?? 0,
     logBytes: null,

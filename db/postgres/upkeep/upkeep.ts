@@ -5,50 +5,71 @@ import { sealer, type Sealable } from '../../sql/events/index/seal.ts'
 import { fold, isFoldDue } from '../../sql/events/rollups/fold.ts'
 import { rollupCounts } from '../../sql/events/rollups/counts.ts'
 import { mergeFirst, smallBlockEvents, smallBlocksMax } from '../../sql/events/write/merge.ts'
+import { StoreError } from '../../contract/errors.ts'
+import { storeError } from '../connection/failure.ts'
 import { withUpkeep } from '../locks.ts'
 import type { Database } from '../../sql/database.ts'
 
 export interface Upkeep {
-  /** Does what is due in all organizations. One on which another node works is left to it. */
+  /**
+   * Does what is due in all organizations. One on which another node works is left to it. Data of an organization that
+   * cannot be read or written does not hold up the others; the first such failure is thrown at the end.
+   */
   run(): void
 }
 
-interface Org {
+interface Counted {
   num: number
   last: number
   folded: number
   segments: number
 }
 
+interface Org extends Counted {
+  orgId: string
+}
+
 export function upkeep(db: Database): Upkeep {
   const seenSeq = new Map<number, number>() // the last arrivals of the run before
   const mergedSeq = new Map<number, number>() // earlier blocks are not examined again
 
+  function runOrg(org: Org): void {
+    const { num, last } = org
+    const isQuiet = seenSeq.get(num) === last
+    seenSeq.set(num, last)
+    if (isFoldDue(foldingOf(org)) || isQuiet) foldAll(db, org)
+    sealAll(db, org)
+    if (isQuiet && mergedSeq.has(num)) return
+    withUpkeep(db, num, () => mergedSeq.set(num, mergeSmall(db, num, mergedSeq.get(num) ?? 0)))
+  }
+
   return {
     run() {
       const orgs = db.query<Org, []>(
-        'SELECT num, last_seq AS last, folded_seq AS folded, segments FROM event_org ORDER BY num',
+        'SELECT org_id AS orgId, num, last_seq AS last, folded_seq AS folded, segments FROM event_org ORDER BY num',
       )
+      let failure: StoreError | null = null
       for (const org of orgs.all()) {
-        const { num, last } = org
-        const isQuiet = seenSeq.get(num) === last
-        seenSeq.set(num, last)
-        if (isFoldDue(foldingOf(org)) || isQuiet) foldAll(db, org)
-        sealAll(db, org)
-        if (isQuiet && mergedSeq.has(num)) continue
-        withUpkeep(db, num, () => mergedSeq.set(num, mergeSmall(db, num, mergedSeq.get(num) ?? 0)))
+        try {
+          runOrg(org)
+        } catch (error) {
+          const { kind, message } = storeError(error, 'upkeep')
+          if (kind === 'unavailable' || kind === 'storage_full') throw error // of every organization
+          failure ??= new StoreError(kind, `organization ${org.orgId}: ${message}`)
+        }
       }
+      if (failure !== null) throw failure
     },
   }
 }
 
-function foldingOf({ num, last, folded }: Org) {
+function foldingOf({ num, last, folded }: Counted) {
   return { num, foldedSeq: folded, storedSeq: last, unfolded: rollupCounts() }
 }
 
-function stateOf(db: Database, num: number): Org {
+function stateOf(db: Database, num: number): Counted {
   const sql = 'SELECT num, last_seq AS last, folded_seq AS folded, segments FROM event_org WHERE num = ?'
-  return db.query<Org, [number]>(sql).get(num)!
+  return db.query<Counted, [number]>(sql).get(num)!
 }
 
 function foldAll(db: Database, { num, last, folded }: Org): void {
@@ -69,7 +90,7 @@ const foldedMax = 65_536
 const foldedRowsMax = 65_536
 
 /** Appends wait only for the change of the watermark, which comes last. Returns it. */
-function foldStep(db: Database, org: Org): number {
+function foldStep(db: Database, org: Counted): number {
   const folding = { ...foldingOf(org), storedSeq: org.folded }
   const until = Math.min(org.last, org.folded + foldedMax)
   for (const { place, events } of zonesBetween(db, org.num, org.folded + 1, until + 1)) {

@@ -1,6 +1,6 @@
 /** The verbs of nodes: their registry, leases of the jobs that one of them runs, and versions of what they cache. */
 import { StoreError } from '../../contract/errors.ts'
-import type { JobLease, JobStore, Node, NodeStore } from '../../contract/nodes.ts'
+import type { Backlog, JobLease, JobStore, Node, NodeReport, NodeStore } from '../../contract/nodes.ts'
 import type { Database } from '../database.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { storedLastSeq } from '../events/blocks/block-table.ts'
@@ -9,6 +9,7 @@ import { placeOf } from '../events/blocks/block.ts'
 export const nodeWriteVerbs = {
   'nodes.register': register,
   'nodes.heartbeat': heartbeat,
+  'nodes.leave': leave,
   'jobs.claim': claim,
   'jobs.renew': renew,
   'jobs.release': release,
@@ -16,38 +17,84 @@ export const nodeWriteVerbs = {
 
 export const nodeReadVerbs = {
   'nodes.list': listNodes,
+  'nodes.backlog': readBacklog,
   changes: ({ db }: ReadContext) => readChanges(db),
   eventVersion: ({ db }: ReadContext, orgId: string) => readEventVersion(db, orgId),
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 
 const dayMs = 24 * 3_600_000
 
-function register({ db }: WriteContext, { node, now }: Parameters<NodeStore['register']>[0]): void {
+function register(
+  { db }: WriteContext,
+  { node, now }: Parameters<NodeStore['register']>[0],
+): { startedAtMs: number } {
   const atMs = db.dialect.storeMs(db, now)
   db.query('DELETE FROM node WHERE seen_at_ms < ?').run(atMs - dayMs)
   db.query(
     `INSERT INTO node (name, version, role, started_at_ms, seen_at_ms) VALUES (?1, ?2, ?3, ?4, ?5)
      ON CONFLICT (name) DO UPDATE SET version = excluded.version, role = excluded.role,
-       started_at_ms = excluded.started_at_ms, seen_at_ms = excluded.seen_at_ms`,
+       started_at_ms = excluded.started_at_ms, seen_at_ms = excluded.seen_at_ms, report = NULL`,
   ).run(node.name, node.version, node.role, atMs, atMs)
+  return { startedAtMs: atMs }
 }
 
 function heartbeat(
   { db }: WriteContext,
-  { name, now }: Parameters<NodeStore['heartbeat']>[0],
-): { storeMs: number } {
+  { name, report, now }: Parameters<NodeStore['heartbeat']>[0],
+): { storeMs: number; startedAtMs: number } {
   const storeMs = db.dialect.storeMs(db, now)
-  const { changes } = db.query('UPDATE node SET seen_at_ms = ? WHERE name = ?').run(storeMs, name)
-  if (changes === 0) throw new StoreError('not_found', `the node ${name} is not registered`)
-  return { storeMs }
+  const found = db
+    .query<{ startedAtMs: number }, [number, string | null, string]>(
+      'UPDATE node SET seen_at_ms = ?, report = ? WHERE name = ? RETURNING started_at_ms AS startedAtMs',
+    )
+    .get(storeMs, report === null ? null : JSON.stringify(report), name)
+  if (found === null) throw new StoreError('not_found', `the node ${name} is not registered`)
+  return { storeMs, startedAtMs: found.startedAtMs }
 }
 
-function listNodes({ db }: ReadContext): Node[] {
+function leave({ db }: WriteContext, { name, startedAtMs }: Parameters<NodeStore['leave']>[0]): void {
+  db.query('DELETE FROM node WHERE name = ? AND started_at_ms = ?').run(name, startedAtMs)
+}
+
+function listNodes({ db }: ReadContext, { now }: Parameters<NodeStore['list']>[0]): Node[] {
   return db
-    .query<Node, []>(
-      `SELECT name, version, role, started_at_ms AS startedAtMs, seen_at_ms AS seenAtMs FROM node ORDER BY name`,
+    .query<Omit<Node, 'report'> & { report: string | null }, [number]>(
+      `SELECT name, version, role, started_at_ms AS startedAtMs, seen_at_ms AS seenAtMs, report FROM node
+       WHERE seen_at_ms >= ? ORDER BY name`,
+    )
+    .all(db.dialect.storeMs(db, now) - dayMs)
+    .map((row) => ({ ...row, report: readReport(row.report) }))
+}
+
+/** A node of another release may say more, or less. */
+function readReport(text: string | null): NodeReport | null {
+  if (text === null) return null
+  const said = JSON.parse(text) as Partial<NodeReport>
+  if (said.aheadMs === undefined) return null
+  const { aheadMs, queuedBytes = 0, queuedMs = 0, viewMs = 0, isEnding = false, problem = null } = said
+  return { aheadMs, queuedBytes, queuedMs, viewMs, isEnding, problem }
+}
+
+function readBacklog({ db }: ReadContext, { now }: Parameters<NodeStore['backlog']>[0]): Backlog {
+  const atMs = db.dialect.storeMs(db, now)
+  let [unfolded, undispatched] = [0, 0]
+  const endpoints = db
+    .query<{ orgId: string; position: number }, []>(
+      `SELECT org_id AS orgId, MIN(position) AS position FROM webhook_endpoint WHERE status = 'active' GROUP BY org_id`,
     )
     .all()
+  const positions = new Map(endpoints.map(({ orgId, position }) => [orgId, position]))
+  for (const { orgId, lastSeq, foldedSeq } of readArrivals(db)) {
+    unfolded += lastSeq - foldedSeq
+    undispatched = Math.max(undispatched, lastSeq - (positions.get(orgId) ?? lastSeq))
+  }
+  const due = db
+    .query<{ deliveries: number; oldest: number | null }, [number, number]>(
+      `SELECT COUNT(*) AS deliveries, MIN(next_attempt_at_ms) AS oldest FROM webhook_delivery
+       WHERE status = 'pending' AND next_attempt_at_ms <= ? AND (leased_until_ms IS NULL OR leased_until_ms <= ?)`,
+    )
+    .get(atMs, atMs)!
+  return { unfolded, undispatched, deliveriesDue: due.deliveries, oldestDueAtMs: due.oldest }
 }
 
 function claim(
@@ -114,20 +161,31 @@ function readChanges(db: Database): Changes {
     .all())
     versions[name] = version
   const arrivals: Changes['arrivals'] = {}
+  for (const { orgId, lastSeq } of readArrivals(db)) arrivals[orgId] = lastSeq
+  return { versions, arrivals }
+}
+
+/** The newest arrival of each organization, and the newest that is in the hourly counts. */
+function readArrivals(db: Database): { orgId: string; lastSeq: number; foldedSeq: number }[] {
   const perOrg = placeOf(1, 0)
   // One statement for all organizations, because a store polls it. The arrivals of an engine that moves `last_seq` with
   // every append need no block.
   const rows = db
-    .query<{ orgId: string; last: number; num: number; newest: number | null }, [number, number]>(
-      `SELECT o.org_id AS orgId, o.num, o.last_seq AS last,
+    .query<
+      { orgId: string; last: number; folded: number; num: number; newest: number | null },
+      [number, number]
+    >(
+      `SELECT o.org_id AS orgId, o.num, o.last_seq AS last, o.folded_seq AS folded,
          (SELECT b.place + b.events - 1 FROM event_block b WHERE b.place >= o.num * CAST(?1 AS BIGINT)
             AND b.place < (o.num + 1) * CAST(?2 AS BIGINT) ORDER BY b.place DESC LIMIT 1) AS newest
        FROM event_org o`,
     )
     .all(perOrg, perOrg)
-  for (const { orgId, num, last, newest } of rows)
-    arrivals[orgId] = Math.max(last, newest === null ? 0 : newest - placeOf(num, 0))
-  return { versions, arrivals }
+  return rows.map(({ orgId, last, folded, num, newest }) => ({
+    orgId,
+    lastSeq: Math.max(last, newest === null ? 0 : newest - placeOf(num, 0)),
+    foldedSeq: folded,
+  }))
 }
 
 /** Changes with every change of an organization's counts: by an append or otherwise. */

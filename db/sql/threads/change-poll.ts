@@ -9,6 +9,8 @@ const staleMsMax = 900
 interface ChangePoll {
   /** Resolves when the caches are at most `staleMsMax` old. Rejects when the database does not answer. */
   fresh(): Promise<void> | undefined
+  /** Since the last complete poll began. */
+  viewMs(): number
   end(): void
 }
 
@@ -56,6 +58,7 @@ export async function startPoll(
   timer.unref()
   return {
     fresh: () => (isStale() ? refresh() : undefined),
+    viewMs: () => performance.now() - freshAtMs,
     end: () => clearInterval(timer),
   }
 }

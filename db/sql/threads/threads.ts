@@ -1,5 +1,6 @@
 /** What a store needs of its engine's threads, and the methods that send verbs to them. */
 import type { Histogram } from '../../rules/histogram.ts'
+import type { Upkeep } from '../../contract/nodes.ts'
 import type { MaintenanceReason } from '../../contract/operations.ts'
 import type { AppendOutcome, PackedBatch } from './protocol.ts'
 import type { Sliced } from './slices.ts'
@@ -18,6 +19,8 @@ export interface Threads {
   maintain(reason: MaintenanceReason): Promise<boolean>
   /** Rejects with `displaced` or `deleted` when a file of the folder was deleted or replaced. */
   requirePresent(): Promise<void>
+  /** Missing when the writer does all due work. */
+  upkeep?(): Upkeep
   /** Readers first, then the writer. */
   close(): Promise<void>
 }

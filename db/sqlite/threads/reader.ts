@@ -97,6 +97,7 @@ function healthOf(db: SqliteDatabase, folder: string): StoreHealth {
   const logBytes = bytesOf(`${path}-wal`)
   return {
     schema: schemaVersion(db),
+    newestSchema: migrations.length,
     engine: `sqlite ${sqliteVersion(db)}`,
     bytes: bytesOf(path) + logBytes,
     logBytes,

@@ -4,7 +4,7 @@
  */
 import { holdSentence } from '../health/clock.ts'
 import { ok, warning, type Check } from './check.ts'
-import { readiness, type Check as Ready } from '../health/routes.ts'
+import { readiness, type Check as Ready } from '../health/readiness.ts'
 import { outboundCalls, type OutboundCall } from '../../system/outbound.ts'
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import { skewMaxMs, type SharedNode } from '../../system/shared-node.ts'
@@ -68,7 +68,7 @@ export interface ServerStateServices {
   memory: MemoryWatch
   jobs: Pick<Jobs, 'late' | 'report'>
   diagnosed: Diagnosed
-  state: { stopping: boolean; storeFailed: string | null }
+  state: { isDraining: boolean; storeFailed: string | null }
 }
 
 export async function serverState(services: ServerStateServices, url: string): Promise<ServerState> {

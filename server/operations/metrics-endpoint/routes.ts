@@ -5,11 +5,13 @@ import { AppError } from '../../errors.ts'
 import { contextOf, readQuery } from '../../http/request.ts'
 import { unauthorized } from '../../http/guard.ts'
 import type { Store, StoreHealth, StoreTimes } from '../../../db/contract/store.ts'
+import type { Backlog } from '../../../db/contract/nodes.ts'
 import type { Clock } from '../../clock.ts'
 import type { DiskWatch, FsyncProbe } from '../health/disk.ts'
 import type { JobReport, Jobs } from '../../system/scheduler.ts'
 import type { IngestCounts, IngestTotals } from '../../ingest/counts.ts'
 import type { HttpTimes, WebhookOutcomes } from './counters.ts'
+import { seenMsMax, type SharedNode } from '../../system/shared-node.ts'
 import type { Recount } from '../retention/recount.ts'
 import type { Histogram } from '../../../db/rules/histogram.ts'
 
@@ -25,6 +27,7 @@ export interface PrometheusRoutesServices {
   httpTimes: HttpTimes
   webhookOutcomes: WebhookOutcomes
   metricsToken: string | null
+  node: Pick<SharedNode, 'name' | 'clock' | 'aheadMs'> | null
   streams: Set<AbortController>
 }
 
@@ -33,25 +36,31 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
   return new Elysia().get('/metrics', async ({ request }) => {
     admit(request, services.metricsToken)
     readQuery(request, {})
-    const { health, times } = await readStore()
-    const text = exposition(
-      metricsOf({
-        version: services.version,
-        ingest: services.ingestCounts.totals(),
-        repairedRows: services.recount.repaired(),
-        queue: services.store.events.pressure(),
-        times,
-        fsync: services.fsyncProbe.times(),
-        health,
-        diskFreeBytes: services.disk.freeBytes(),
-        jobs: services.jobs.report(),
-        now: services.clock.now(),
-        webhooks: services.webhookOutcomes.totals(),
-        http: services.httpTimes.report(),
-        liveStreams: services.streams.size,
-        memoryBytes: process.memoryUsage.rss(),
-      }),
-    )
+    const { health, times, shared } = await readStore()
+    const gathered: Gathered = {
+      version: services.version,
+      ingest: services.ingestCounts.totals(),
+      repairedRows: services.recount.repaired(),
+      queue: services.store.events.pressure(),
+      times,
+      fsync: services.fsyncProbe.times(),
+      diskFreeBytes: services.disk.freeBytes(),
+      jobs: services.jobs.report(),
+      now: services.clock.now(),
+      webhooks: services.webhookOutcomes.totals(),
+      http: services.httpTimes.report(),
+      liveStreams: services.streams.size,
+      memoryBytes: process.memoryUsage.rss(),
+    }
+    const { node } = services
+    const all =
+      node === null || shared === null
+        ? [...metricsOf(gathered), ...databaseMetrics(health)]
+        : [
+            ...labelled([...metricsOf(gathered), ...nodeMetrics(services.store, node)], { node: node.name }),
+            ...databaseMetrics(health, shared),
+          ]
+    const text = exposition(all)
     return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } })
   })
 }
@@ -73,15 +82,36 @@ function admit(request: Request, token: string | null): void {
 
 const patienceMs = 10
 
+interface OfStore {
+  health: StoreHealth
+  times: StoreTimes
+  shared: Shared | null
+}
+
+/** Of a database that nodes share. */
+interface Shared {
+  nodes: { running: number; missing: number }
+  backlog: Backlog
+  now: number // of the database
+}
+
+async function readShared(store: Store, { clock }: Pick<SharedNode, 'clock'>): Promise<Shared> {
+  const now = clock.now()
+  const [nodes, backlog] = await Promise.all([store.nodes.list({ now }), store.nodes.backlog({ now })])
+  const running = nodes.filter(({ seenAtMs }) => now - seenAtMs <= seenMsMax).length
+  return { nodes: { running, missing: nodes.length - running }, backlog, now }
+}
+
 /** The store's own metrics. When its threads are too busy to respond in time, returns the previous ones. */
 function storeMetrics({
   store,
-}: Pick<PrometheusRoutesServices, 'store'>): () => Promise<{ health: StoreHealth; times: StoreTimes }> {
-  let last: { health: StoreHealth; times: StoreTimes } | null = null
-  let asking: Promise<{ health: StoreHealth; times: StoreTimes }> | null = null
+  node,
+}: Pick<PrometheusRoutesServices, 'store' | 'node'>): () => Promise<OfStore> {
+  let last: OfStore | null = null
+  let asking: Promise<OfStore> | null = null
   const ask = () => {
-    asking ??= Promise.all([store.health(), store.times()])
-      .then(([health, times]) => (last = { health, times }))
+    asking ??= Promise.all([store.health(), store.times(), node === null ? null : readShared(store, node)])
+      .then(([health, times, shared]) => (last = { health, times, shared }))
       .finally(() => (asking = null))
     return asking
   }
@@ -101,7 +131,6 @@ interface Gathered {
   queue: { queuedBytes: number; oldestMs: number }
   times: StoreTimes
   fsync: Histogram
-  health: StoreHealth
   diskFreeBytes: number
   jobs: JobReport[]
   now: number
@@ -111,7 +140,8 @@ interface Gathered {
   memoryBytes: number
 }
 
-function metricsOf(of: Gathered): (Metric | HistogramMetric)[] {
+/** Of the process. */
+function metricsOf(of: Gathered): AnyMetric[] {
   return [
     gauge('build_info', 'The running release.', 1, { version: of.version }),
     ...ingestMetrics(of.ingest),
@@ -124,8 +154,6 @@ function metricsOf(of: Gathered): (Metric | HistogramMetric)[] {
       'Duration from accepting a batch of events to its acknowledgement.',
       of.times.append,
     ),
-    ...(of.health.logBytes === null ? [] : [gauge('wal_bytes', 'The write-ahead log.', of.health.logBytes)]),
-    gauge('store_bytes', 'Size of the database and its write-ahead log.', of.health.bytes),
     gauge('disk_free_bytes', 'Free disk space of the data folder.', of.diskFreeBytes),
     gauge('memory_bytes', 'Resident memory of the process.', of.memoryBytes),
     gauge('live_streams', 'Open live streams.', of.liveStreams),
@@ -148,6 +176,59 @@ function metricsOf(of: Gathered): (Metric | HistogramMetric)[] {
       })),
     },
   ]
+}
+
+const sameOnEveryNode = ' Of the database: every node reports the same, so take the maximum and not the sum.'
+
+/** Of the whole database. Its nodes report the same numbers, so these series carry no node. */
+function databaseMetrics({ bytes, logBytes }: StoreHealth, shared: Shared | null = null): Metric[] {
+  const log = logBytes === null ? [] : [gauge('wal_bytes', 'The write-ahead log.', logBytes)]
+  const size = 'Size of the database and its write-ahead log.'
+  if (shared === null) return [...log, gauge('store_bytes', size, bytes)]
+  const { nodes, backlog, now } = shared
+  const ofAll = (name: string, help: string, value: number) => gauge(name, help + sameOnEveryNode, value)
+  const oldestMs = backlog.oldestDueAtMs === null ? 0 : Math.max(0, now - backlog.oldestDueAtMs)
+  return [
+    ofAll('store_bytes', 'Size of the database.', bytes),
+    ofAll('nodes_running', 'Nodes that were seen within 20 s.', nodes.running),
+    ofAll('nodes_missing', 'Nodes that were seen within a day, but not within 20 s.', nodes.missing),
+    ofAll('unfolded_events', 'Stored events that are not in the hourly counts yet.', backlog.unfolded),
+    ofAll(
+      'undispatched_events',
+      'Events that the slowest active webhook endpoint has not been offered yet.',
+      backlog.undispatched,
+    ),
+    ofAll('webhook_due_deliveries', 'Deliveries that are due and not being sent.', backlog.deliveriesDue),
+    ofAll('webhook_oldest_due_seconds', 'Age of the oldest of these deliveries.', oldestMs / 1_000),
+  ]
+}
+
+/** Of one node among those that share a database. */
+function nodeMetrics(store: Store, node: Pick<SharedNode, 'aheadMs'>): Metric[] {
+  const { viewMs = 0, upkeep = null } = store.behind() ?? {}
+  const { runs = 0, failures = 0, failingMs = null, ageMs = 0 } = upkeep ?? {}
+  return [
+    gauge('clock_ahead_seconds', 'How far the clock is ahead of the database.', node.aheadMs() / 1_000),
+    gauge('view_age_seconds', 'Age of the view of the changes of other nodes.', viewMs / 1_000),
+    counter('upkeep_runs_total', 'Runs of the background work.', [{ value: runs }]),
+    counter('upkeep_failures_total', 'Failed runs of the background work.', [{ value: failures }]),
+    gauge('upkeep_failing', '1 when the last run of the background work failed.', failingMs === null ? 0 : 1),
+    gauge('upkeep_age_seconds', 'Time since the last run of the background work ended.', ageMs / 1_000),
+  ]
+}
+
+function labelled(metrics: AnyMetric[], labels: Labels): AnyMetric[] {
+  return metrics.map((metric): AnyMetric =>
+    metric.kind === 'histogram'
+      ? {
+          ...metric,
+          samples: metric.samples.map((each) => ({ ...each, labels: { ...labels, ...each.labels } })),
+        }
+      : {
+          ...metric,
+          samples: metric.samples.map((each) => ({ ...each, labels: { ...labels, ...each.labels } })),
+        },
+  )
 }
 
 function ingestMetrics({ requests, refused, accepted, deduped, rejected }: Readonly<IngestTotals>): Metric[] {
@@ -227,11 +308,13 @@ interface HistogramMetric {
   samples: { labels?: Labels; histogram: Histogram }[]
 }
 
-function exposition(metrics: (Metric | HistogramMetric)[]): string {
+type AnyMetric = Metric | HistogramMetric
+
+function exposition(metrics: AnyMetric[]): string {
   return metrics.map(metricText).join('')
 }
 
-function metricText(metric: Metric | HistogramMetric): string {
+function metricText(metric: AnyMetric): string {
   const { name, help, kind } = metric
   const head = `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n`
   const lines =
