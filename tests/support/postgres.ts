@@ -20,12 +20,21 @@ export interface Cluster {
   kill(): Promise<void>
   /** Starts it again on the same port and data. */
   restart(): Promise<void>
+  /** Stops all of its processes in the middle of what they do, or lets them go on. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void
+  /** Makes a standby the primary. */
+  promote(): Promise<void>
 }
 
 export interface ClusterOptions {
   /** Off unless asked for: a test that ends the process needs no disk. */
   fsync?: boolean
   settings?: { [name: string]: string }
+  /** Begins as a copy that follows this server. */
+  standbyOf?: { port: number; name: string }
+  /** An existing folder that the account of the cluster may write, such as a small file system. */
+  folder?: string
+  port?: number
 }
 
 const startMs = 60_000
@@ -68,10 +77,11 @@ const cleanUp = `cat >/dev/null
 [ -f "$0/data/postmaster.pid" ] && kill -s QUIT "$(head -n 1 "$0/data/postmaster.pid")"
 [ -f "$0/pgbouncer.pid" ] && kill -s KILL "$(cat "$0/pgbouncer.pid")"
 sleep 1
+umount -q "$0" 2>/dev/null
 rm -rf "$0"`
 
 /** A folder that only the account of the cluster can read. It ends with this process, and what runs in it too. */
-async function clusterFolder(): Promise<string> {
+export async function clusterFolder(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'sightglass-postgres-'))
   const watch = Bun.spawn(['sh', '-c', cleanUp, folder], {
     ...{ cwd: '/', stdin: 'pipe', stdout: 'ignore', stderr: 'ignore' },
@@ -101,22 +111,29 @@ async function copyTemplate(data: string): Promise<void> {
   await complete(['cp', '-a', template, data])
 }
 
-function freePort(): number {
+/** A copy of a running server that follows it, under a name that `synchronous_standby_names` can have. */
+async function copyServer(data: string, { port, name }: { port: number; name: string }): Promise<void> {
+  const from = `host=127.0.0.1 port=${port} user=postgres application_name=${name}`
+  const options = ['--checkpoint=fast', '--write-recovery-conf', '--wal-method=stream', '--no-sync']
+  await complete(asAccount([program('pg_basebackup'), ...options, '-d', from, '-D', data]))
+}
+
+export function freePort(): number {
   const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   const { port } = server
   server.stop(true)
   return port
 }
 
-export async function startPostgres({ fsync = false, settings = {} }: ClusterOptions = {}): Promise<Cluster> {
-  const folder = await clusterFolder()
+export async function startPostgres(options: ClusterOptions = {}): Promise<Cluster> {
+  const { fsync = false, settings = {}, standbyOf, port = freePort() } = options
+  const folder = options.folder ?? (await clusterFolder())
   const data = join(folder, 'data')
-  await copyTemplate(data)
-  const port = freePort()
+  await (standbyOf === undefined ? copyTemplate(data) : copyServer(data, standbyOf))
   const all = { ...defaults, ...settings, ...(fsync ? {} : { fsync: 'off', full_page_writes: 'off' }) }
-  const options = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const set = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const address = ['-h', '127.0.0.1', '-k', folder, '-p', String(port)]
-  const server = [program('postgres'), '-D', data, ...address, ...options].map((word) => `'${word}'`)
+  const server = [program('postgres'), '-D', data, ...address, ...set].map((word) => `'${word}'`)
   // Not a pipe: while a test blocks its thread nobody reads it, and the server would wait to write its log.
   const log = join(folder, 'log')
   const command = asAccount(['sh', '-c', `exec ${server.join(' ')} >'${log}' 2>&1`])
@@ -128,7 +145,7 @@ export async function startPostgres({ fsync = false, settings = {} }: ClusterOpt
     let ended = false
     void child.exited.then(() => (ended = true))
     const written = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
-    const isReady = () => ended || written().includes('ready to accept connections')
+    const isReady = () => ended || /ready to accept (read-only )?connections/.test(written())
     await until(isReady, startMs)
     if (ended) throw new Error(`PostgreSQL did not start\n${written()}`)
     return child
@@ -158,17 +175,37 @@ export async function startPostgres({ fsync = false, settings = {} }: ClusterOpt
     },
     async kill() {
       running.signal('SIGSTOP') // starts no further process
-      const task = `/proc/${running.pid}/task/${running.pid}/children`
-      const children = readFileSync(task, 'utf8').trim().split(' ')
-      for (const pid of children) process.kill(Number(pid), 'SIGKILL')
+      const children = childrenOf(running.pid)
+      for (const pid of children) signalTo(pid, 'SIGKILL')
       await end('SIGKILL')
       // Until then they hold the memory that the next start wants.
       await until(() => children.every((pid) => !existsSync(`/proc/${pid}`)))
+    },
+    signal(name) {
+      if (name === 'SIGSTOP') running.signal(name)
+      for (const pid of childrenOf(running.pid)) signalTo(pid, name)
+      if (name === 'SIGCONT') running.signal(name)
+    },
+    async promote() {
+      await complete(asAccount([program('pg_ctl'), 'promote', '--wait', '-D', data]))
     },
     async restart() {
       await end('SIGINT')
       running = await serve()
     },
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  const listed = `/proc/${pid}/task/${pid}/children`
+  return existsSync(listed) ? readFileSync(listed, 'utf8').split(' ').filter(Boolean).map(Number) : []
+}
+
+function signalTo(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It ended meanwhile.
   }
 }
 
@@ -187,11 +224,18 @@ export async function database(): Promise<{ url: string; cluster: Cluster; name:
 /** Without pgbouncer the tests through a pooler are skipped; `npm test` says what to install. */
 export const hasPooler = pgbouncerPath() !== null
 
+export interface Pooler {
+  url(database: string): string
+  /** Ends it at once, with its connections, and starts it again. */
+  restart(): Promise<void>
+  stop(): Promise<void>
+}
+
 /** A pooler in transaction mode before the cluster: `connections` of the server for any number of clients. */
 export async function startPooler(
-  cluster: Cluster,
+  cluster: Pick<Cluster, 'url' | 'socketFolder'>,
   connections: number,
-): Promise<{ url(database: string): string; stop(): Promise<void> }> {
+): Promise<Pooler> {
   const path = pgbouncerPath()
   if (path === null) throw new Error('pgbouncer is not installed: apt-get install pgbouncer')
   const folder = await clusterFolder()
@@ -200,17 +244,31 @@ export async function startPooler(
     ...{ listen_addr: '127.0.0.1', listen_port: port, unix_socket_dir: '', auth_type: 'any' },
     pidfile: join(folder, 'pgbouncer.pid'),
     ...{ pool_mode: 'transaction', default_pool_size: connections, max_client_conn: 100 },
+    server_login_retry: 1, // after a failed connection; its default keeps clients waiting for 15 s
   }
   const server = `host=${cluster.socketFolder} port=${new URL(cluster.url).port} user=postgres`
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
   const file = join(folder, 'pgbouncer.ini')
   writeFileSync(file, ['[databases]', `* = ${server}`, '[pgbouncer]', ...lines, ''].join('\n'))
   const log = join(folder, 'log')
-  const child = start(asAccount(['sh', '-c', `exec '${path}' '${file}' >'${log}' 2>&1`]), folder)
-  const written = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
-  await until(() => written().includes('process up'), startMs)
+
+  async function serve(): Promise<Running> {
+    rmSync(log, { force: true })
+    rmSync(settings.pidfile, { force: true })
+    const child = start(asAccount(['sh', '-c', `exec '${path}' '${file}' >'${log}' 2>&1`]), folder)
+    const written = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
+    await until(() => written().includes('process up'), startMs)
+    return child
+  }
+
+  let child = await serve()
   return {
     url: (database) => `postgres://postgres@127.0.0.1:${port}/${database}?prepare=false`,
+    async restart() {
+      child.signal('SIGKILL')
+      await child.exited
+      child = await serve()
+    },
     async stop() {
       child.signal('SIGTERM')
       await child.exited

@@ -1,0 +1,80 @@
+/** Faults of three nodes and their database, run by hand: `bun tests/crash/nodes.ts --faults 20 [--seed N]`. */
+import { cpus } from 'node:os'
+import { check, type Checked } from './nodes/checks.ts'
+import { drawFault, faults, type Stage } from './nodes/faults.ts'
+import { startFleet } from './nodes/fleet.ts'
+import { startLoad } from './nodes/load.ts'
+import { startPair } from './nodes/pair.ts'
+import { anySeed, seeded } from './seeded.ts'
+
+const help = `Runs three nodes behind haproxy on a PostgreSQL primary with a synchronous standby, writes, reads, follows
+the live stream and receives webhooks, and makes faults meanwhile. After every few faults it compares everything:
+acknowledged events are stored once, delivered by one node at a time, followed once and in order, counted and intact.
+Exit code 1 when anything differs.
+
+  --faults N    how many; 20 when not said
+  --seed N      of an earlier run, to repeat its choices (the moments themselves depend on the machine)
+  --only TEXT   only faults whose name contains it
+  --each N      faults before each comparison; 5 when not said`
+
+const pauseMs = 700
+
+async function main(args: string[]): Promise<number> {
+  if (args.includes('--help')) {
+    console.log(help)
+    return 0
+  }
+  const option = (name: string) => (args.includes(name) ? args[args.indexOf(name) + 1]! : undefined)
+  const count = Number(option('--faults') ?? 20)
+  const each = Number(option('--each') ?? 5)
+  const seed = Number(option('--seed') ?? anySeed())
+  const names = Object.keys(faults).filter((name) => name.includes(option('--only') ?? ''))
+  console.log(`${count} faults, seed ${seed}, ${cpus().length} cores, Bun ${Bun.version}`)
+  const pair = await startPair()
+  const fleet = await startFleet(
+    pair.members.map(({ port, checksPort }) => [port, checksPort]),
+    (text) => pair.primary().cluster.sql(text),
+  )
+  const load = startLoad(fleet, seed)
+  const stage: Stage = { fleet, pair, random: seeded(seed), report: (problem) => load.faults.push(problem) }
+  const counts: { [name: string]: number } = {}
+  const total = { lost: 0, doubled: 0, twoOwners: 0, faults: 0 }
+  let last: Checked | null = null
+  for (let number = 1; number <= count; number++) {
+    const name = drawFault(stage.random, names, counts)
+    counts[name] = (counts[name] ?? 0) + 1
+    await Bun.sleep(pauseMs)
+    const startedMs = performance.now()
+    await faults[name]!.run(stage)
+    await pair.synchronous()
+    console.log(`${number} ${name}, ${Math.round(performance.now() - startedMs)} ms`)
+    if (number % each !== 0 && number !== count) continue
+    await fleet.continued
+    await Bun.sleep(pauseMs)
+    await load.pause()
+    last = await check(fleet, load)
+    load.resume()
+    total.lost += last.lost
+    total.doubled += last.doubled
+    total.twoOwners += last.twoOwners
+    total.faults += last.faults.length
+    console.log(JSON.stringify(last))
+  }
+  const { statuses, longestMs, resumed, reads } = load
+  await load.end()
+  await fleet.stop()
+  await pair.stop()
+  console.log(`faults: ${JSON.stringify(counts)}`)
+  console.log(
+    `answers: ${JSON.stringify(statuses)}, the longest after ${Math.round(longestMs)} ms; ${reads} counts read, ` +
+      `the live stream resumed ${resumed} times, ${last?.repeats} deliveries repeated after a lost answer`,
+  )
+  console.log(
+    `${last?.acknowledged} acknowledged, ${total.lost} lost, ${total.doubled} doubled, ` +
+      `${total.twoOwners} deliveries by two owners, ${total.faults} other faults`,
+  )
+  return Object.values(total).every((sum) => sum === 0) ? 0 : 1
+}
+
+process.exitCode = await main(Bun.argv.slice(2))
+process.exit()

@@ -1,0 +1,125 @@
+/** What must be true of a fleet after faults, once its writers rest. */
+import { readFileSync } from 'node:fs'
+import type { Attempt } from './receiver.ts'
+import type { Fleet } from './fleet.ts'
+import type { Load } from './load.ts'
+
+export interface Checked {
+  acknowledged: number
+  lost: number
+  doubled: number
+  /** Attempts of one delivery that overlapped, or came soon after its success. */
+  twoOwners: number
+  /** Attempts after a success whose answer or record a fault destroyed. */
+  repeats: number
+  gaps: number
+  faults: string[]
+}
+
+/** A lease that a fault left behind must end first. */
+const settledWithinMs = 100_000
+
+/** A second attempt after a success follows a lost lease, so it comes later than this. */
+const soonMs = 5_000
+
+async function eventually<T>(read: () => Promise<T>, holds: (value: T) => boolean): Promise<T> {
+  for (const endMs = performance.now() + settledWithinMs; ; await Bun.sleep(200)) {
+    const value = await read()
+    if (holds(value) || performance.now() > endMs) return value
+  }
+}
+
+export async function check(fleet: Fleet, load: Load): Promise<Checked> {
+  const faults = load.faults.splice(0)
+  for (const node of fleet.nodes) {
+    const ready = () => fetch(`${node.appliance.url}/readyz`).catch(() => null)
+    const answer = await eventually(ready, (one) => one?.status === 200)
+    if (answer?.status !== 200) faults.push(`${node.name}: ${answer?.status} ${await answer?.text()}`)
+  }
+  const stored = await exported(fleet)
+  const followed = await eventually(
+    async () => load.followed.length,
+    (count) => count >= stored.length,
+  )
+  const once = new Set(stored)
+  faults.push(...differences('the live stream', load.followed.slice(0, followed), stored))
+  const attempts = await eventually(
+    async () => attemptsOf(fleet),
+    (all) => deliveredIds(all).length >= stored.length,
+  )
+  faults.push(...differences('deliveries', deliveredIds(attempts), stored))
+  faults.push(...(await countFaults(fleet, stored.length)))
+  const verdict = await fleet.cli('verify')
+  if (verdict.code !== 0) faults.push(`verify: ${verdict.stdout}${verdict.stderr}`)
+  const { twoOwners, repeats } = owners(attempts)
+  return {
+    acknowledged: load.acknowledged.size,
+    lost: [...load.acknowledged].filter((id) => !once.has(id)).length,
+    doubled: stored.length - once.size,
+    ...{ twoOwners, repeats },
+    gaps: load.followed.length - stored.length,
+    faults,
+  }
+}
+
+/** The ids of all events, as often as they are stored. */
+async function exported({ cli }: Fleet): Promise<string[]> {
+  const { code, stdout, stderr } = await cli('export', 'traces')
+  if (code !== 0) throw new Error(`export: ${code} ${stderr}`)
+  return stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .flatMap((line) => (JSON.parse(line) as { id?: string }).id ?? [])
+}
+
+function differences(what: string, found: string[], expected: string[]): string[] {
+  const [some, all] = [new Set(found), new Set(expected)]
+  const missing = [...all].filter((id) => !some.has(id))
+  const unknown = [...some].filter((id) => !all.has(id))
+  const repeated = found.length - some.size
+  return missing.length + unknown.length + repeated === 0
+    ? []
+    : [
+        `${what}: ${missing.length} missing (${missing.slice(0, 3).join()}), ${unknown.length} unknown ` +
+          `(${unknown.slice(0, 3).join()}), ${repeated} repeated`,
+      ]
+}
+
+function attemptsOf({ receiver }: Fleet): Attempt[] {
+  const lines = readFileSync(receiver.reports, 'utf8').split('\n').slice(0, -1)
+  return lines.map((line) => JSON.parse(line) as Attempt)
+}
+
+/** The ids of events in deliveries that succeeded, each delivery once. */
+function deliveredIds(attempts: Attempt[]): string[] {
+  const bodies = new Map(attempts.filter(({ status }) => status === 200).map(({ id, body }) => [id, body]))
+  return [...bodies.values()].flatMap((body) => {
+    const { type, data } = JSON.parse(body) as { type: string; data: { events: { id: string }[] } }
+    return type === 'trace.batch' ? data.events.map(({ id }) => id) : []
+  })
+}
+
+function owners(attempts: Attempt[]): { twoOwners: number; repeats: number } {
+  let [twoOwners, repeats] = [0, 0]
+  for (const some of Map.groupBy(attempts, ({ id }) => id).values()) {
+    const inOrder = some.toSorted((a, b) => a.startMs - b.startMs)
+    inOrder.forEach((one, index) => {
+      const before = inOrder.slice(0, index)
+      const success = before.find(({ status }) => status === 200)
+      if (before.some(({ endMs }) => endMs > one.startMs)) twoOwners += 1
+      else if (success !== undefined && one.startMs - success.endMs < soonMs) twoOwners += 1
+      else if (success !== undefined) repeats += 1
+    })
+  }
+  return { twoOwners, repeats }
+}
+
+async function countFaults({ url, keys, sql }: Fleet, stored: number): Promise<string[]> {
+  const answer = await fetch(`${url}/v1/metrics`, { headers: { authorization: `Bearer ${keys.secret}` } })
+  const { total } = (await answer.json()) as { total: number }
+  const counts = await sql(`SELECT (SELECT sum(last_seq) FROM sightglass.event_org) AS a,
+    (SELECT sum(events) FROM sightglass.event_block) AS b, (SELECT count(*) FROM sightglass.event_id) AS c`)
+  const found = `${total}|${counts}`
+  const expected = [stored, stored, stored, stored].join('|')
+  return found === expected ? [] : [`total, numbers, blocks and ids: ${found}, ${stored} events stored`]
+}

@@ -1,0 +1,169 @@
+/** The faults of a fleet: of its nodes, what connects them, and the database. After each, all of it runs again. */
+import { existsSync } from 'node:fs'
+import type { Seeded } from '../seeded.ts'
+import { fakeTime, type Fleet, type FleetNode } from './fleet.ts'
+import type { Pair } from './pair.ts'
+
+export interface Stage {
+  fleet: Fleet
+  pair: Pair
+  random: Seeded
+  /** What must never happen, in words. */
+  report(problem: string): void
+}
+
+/** Webhook deliveries are leased for 30 s. */
+const pastLeaseMs = 32_000
+const hourMs = 3_600_000
+
+const anyNode = ({ fleet, random }: Stage): FleetNode =>
+  fleet.nodes.filter(({ isStopped }) => !isStopped)[
+    random.below(fleet.nodes.filter((n) => !n.isStopped).length)
+  ]!
+
+async function endNode({ report }: Stage, node: FleetNode, how: 'stop' | 'kill'): Promise<void> {
+  const { code, stderr } = await node.appliance[how]()
+  if (how === 'stop' && code !== 0) report(`${node.name} stopped with ${code}: ${stderr.slice(-500)}`)
+}
+
+const ownBackends = `FROM pg_stat_activity WHERE application_name LIKE 'sightglass/%' OR application_name = 'pgbouncer'`
+
+async function duringCommits({ fleet }: Stage, forMs: number): Promise<void> {
+  const client = `SELECT count(pg_terminate_backend(pid)) ${ownBackends.replace('WHERE', 'WHERE (')})
+    AND (wait_event = 'SyncRep' OR wait_event LIKE 'WAL%' OR query ILIKE 'commit%' AND state = 'active')`
+  for (const endMs = performance.now() + forMs; performance.now() < endMs; await Bun.sleep(10))
+    await fleet.sql(client).catch(() => '')
+}
+
+/** Of each kind, how often it is drawn. */
+export const faults: { [name: string]: { weight: number; run(stage: Stage): Promise<void> } } = {
+  'node killed': {
+    weight: 4,
+    async run(stage) {
+      const node = anyNode(stage)
+      await endNode(stage, node, 'kill')
+      await Bun.sleep(stage.random.below(500))
+      await node.start()
+    },
+  },
+  'node terminated': {
+    weight: 2,
+    async run(stage) {
+      const node = anyNode(stage)
+      await endNode(stage, node, 'stop')
+      await node.start()
+    },
+  },
+  'node stopped for a moment': {
+    weight: 2,
+    async run(stage) {
+      const { pid } = anyNode(stage).appliance
+      process.kill(pid, 'SIGSTOP')
+      await Bun.sleep(500 + stage.random.below(6_500))
+      process.kill(pid, 'SIGCONT')
+    },
+  },
+  /** Goes on past its leases while other faults run. The main program waits for it before it looks at the result. */
+  'node stopped past its lease': {
+    weight: 1,
+    async run({ fleet, random }) {
+      if (fleet.nodes.some(({ isStopped }) => isStopped)) return
+      const node = fleet.nodes[random.below(fleet.nodes.length)]!
+      const { pid } = node.appliance
+      node.isStopped = true
+      process.kill(pid, 'SIGSTOP')
+      fleet.continued = Bun.sleep(pastLeaseMs).then(() => {
+        process.kill(pid, 'SIGCONT')
+        node.isStopped = false
+      })
+    },
+  },
+  'clock off by an hour': {
+    weight: 1,
+    async run(stage) {
+      const node = anyNode(stage)
+      await endNode(stage, node, 'kill')
+      await node.start(existsSync(fakeTime) ? (stage.random.below(2) === 0 ? hourMs : -hourMs) : 0)
+    },
+  },
+  'back ends terminated': {
+    weight: 4,
+    async run({ fleet, random }) {
+      for (let times = 0; times < 6; times++) {
+        await fleet.sql(`SELECT count(pg_terminate_backend(pid)) ${ownBackends} AND random() < 0.4`)
+        await Bun.sleep(random.below(300))
+      }
+    },
+  },
+  'back ends terminated during COMMIT': { weight: 4, run: (stage) => duringCommits(stage, 1_500) },
+  'back end killed': {
+    weight: 1,
+    async run({ fleet }) {
+      const pid = Number(await fleet.sql(`SELECT pid ${ownBackends} ORDER BY random() LIMIT 1`))
+      process.kill(pid, 'SIGKILL') // the server ends all others and recovers
+    },
+  },
+  'server killed': {
+    weight: 4,
+    async run({ pair, random }) {
+      const { cluster } = pair.primary()
+      await cluster.kill()
+      await Bun.sleep(random.below(2_000))
+      await cluster.restart()
+    },
+  },
+  'server restarted': { weight: 2, run: ({ pair }) => pair.primary().cluster.restart() },
+  'server stopped for a moment': {
+    weight: 2,
+    async run({ pair, random }) {
+      const { cluster } = pair.primary()
+      cluster.signal('SIGSTOP')
+      await Bun.sleep(1_000 + random.below(4_000))
+      cluster.signal('SIGCONT')
+    },
+  },
+  'standby stopped for a moment': {
+    weight: 1,
+    async run({ pair, random }) {
+      const { cluster } = pair.standby()
+      cluster.signal('SIGSTOP')
+      await Bun.sleep(500 + random.below(2_000))
+      cluster.signal('SIGCONT')
+    },
+  },
+  'fail-over from a killed primary': { weight: 2, run: ({ pair }) => pair.failOver('killed') },
+  'fail-over from a partitioned primary': { weight: 1, run: ({ pair }) => pair.failOver('partitioned') },
+  'disk of the database full': {
+    weight: 1,
+    async run({ pair, random }) {
+      const member = pair.primary()
+      pair.fill(member)
+      await Bun.sleep(2_000 + random.below(2_000))
+      pair.free(member)
+      await pair.revive()
+    },
+  },
+  'locks held past their time limits': {
+    weight: 1,
+    async run({ fleet, random }) {
+      const table = ['event_org', 'store_lock', 'event_id'][random.below(3)]!
+      await fleet
+        .sql(`BEGIN; LOCK TABLE sightglass.${table} IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(6.5); COMMIT`)
+        .catch(() => '')
+    },
+  },
+  'pooler restarted': { weight: 1, run: async ({ fleet }) => fleet.pooler?.restart() },
+  'proxy restarted': { weight: 1, run: ({ fleet }) => fleet.proxy.restart() },
+}
+
+/** Kinds that were drawn least are drawn first, so that a long run has all of them. */
+export function drawFault(
+  { below }: Seeded,
+  names: readonly string[],
+  counts: { [name: string]: number },
+): string {
+  const rate = (name: string) => (counts[name] ?? 0) / faults[name]!.weight
+  const least = Math.min(...names.map(rate))
+  const candidates = names.filter((name) => rate(name) <= least + 0.5)
+  return candidates[below(candidates.length)]!
+}

@@ -1,0 +1,38 @@
+/** A webhook receiver in a process of its own, which is slow or fails now and then, and reports every attempt. */
+import { appendFileSync } from 'node:fs'
+
+/** One attempt as the receiver saw it. Times are of its own monotonic clock. */
+export interface Attempt {
+  id: string
+  body: string
+  startMs: number
+  endMs: number
+  status: number
+}
+
+/** By the delivery's id, so that a repeated attempt of a failed one succeeds. */
+const seen = new Map<string, number>()
+
+function serve(reports: string): void {
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 60,
+    async fetch(request) {
+      const startMs = performance.now()
+      const id = request.headers.get('webhook-id') ?? ''
+      const body = await request.text()
+      const times = (seen.get(id) ?? 0) + 1
+      seen.set(id, times)
+      const draw = Bun.hash.crc32(id) % 20
+      await Bun.sleep(draw === 0 ? 1_500 : draw * 5)
+      const status = draw === 1 && times === 1 ? 500 : 200
+      const attempt: Attempt = { id, body, startMs, endMs: performance.now(), status }
+      appendFileSync(reports, `${JSON.stringify(attempt)}\n`)
+      return new Response('', { status })
+    },
+  })
+  console.log(`listening on ${server.port}`)
+}
+
+if (import.meta.main) serve(process.argv[2]!)
