@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './build.ts'
+import { sqliteOnlyFiles } from '../tests/support/sqlite-only.ts'
 import type { Sharing } from './test-groups.ts'
 
 export interface Suite {
@@ -13,7 +14,11 @@ export interface Suite {
   suiteTimeoutMs: number
   needsBinary: boolean
   needsBrowser: boolean
+  /** The engine on which its tests run their servers. */
+  engine: Engine
 }
+
+export type Engine = 'sqlite' | 'postgres'
 
 /** Suites whose small files share a process. */
 const sharing = ['unit', 'store', 'engine', 'api', 'fuzz', 'regressions']
@@ -26,13 +31,20 @@ const smallFiles = { fileSecondsMax: 2, groupSecondsMax: 5, groupFilesMax: 10 }
 const browserFiles = { fileSecondsMax: 10, groupSecondsMax: 40, groupFilesMax: 5 }
 const pageFiles = { fileSecondsMax: 20, groupSecondsMax: 30, groupFilesMax: 3 }
 
+/** The name of the suite on SQLite. */
+export function kindOf({ name }: Suite): string {
+  return name.replace(/-postgres$/, '')
+}
+
 /** With which other files a test file may share a process; null if it runs in its own. */
-export function sharingOf({ name }: Suite, path: string): Sharing | null {
-  if (name === 'e2e' && readFileSync(join(root, path), 'utf8').includes('closeBrowser'))
+export function sharingOf(suite: Suite, path: string): Sharing | null {
+  const { name, engine } = suite
+  const kind = kindOf(suite)
+  if (kind === 'e2e' && readFileSync(join(root, path), 'utf8').includes('closeBrowser'))
     return path.startsWith('tests/e2e/pages')
-      ? { key: 'pages', ...pageFiles }
-      : { key: 'browser', ...browserFiles }
-  return sharing.includes(name) ? { key: name, ...smallFiles } : null
+      ? { key: `pages ${engine}`, ...pageFiles }
+      : { key: `browser ${engine}`, ...browserFiles }
+  return sharing.includes(kind) ? { key: name, ...smallFiles } : null
 }
 
 /** Files that run alone, because they compare a rate with a floor measured a moment before. */
@@ -64,10 +76,16 @@ function suite(name: string, paths: string[], testSeconds: number, minutes: numb
     suiteTimeoutMs: minutes * minuteMs,
     needsBinary: needs !== 'nothing',
     needsBrowser: needs === 'browser',
+    engine: 'sqlite',
   }
 }
 
-export const suites: Suite[] = [
+/** The same files, with a database of PostgreSQL in place of each data folder. */
+function onPostgres(of: Suite): Suite {
+  return { ...of, name: `${of.name}-postgres`, engine: 'postgres' }
+}
+
+const ofSqlite: Suite[] = [
   suite('tidy', ['tests/tidy.test.ts', 'tests/tidy'], 30, 1, 'nothing'),
   suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 60, 6, 'nothing'),
   suite('support', ['tests/support'], 30, 1, 'browser'),
@@ -81,6 +99,14 @@ export const suites: Suite[] = [
   suite('bench', ['tests/bench'], 120, 8, 'browser'),
 ]
 
+/** The suites that run on both engines. */
+const ofBoth = ['api', 'e2e', 'regressions']
+
+export const suites: Suite[] = [
+  ...ofSqlite,
+  ...ofSqlite.filter(({ name }) => ofBoth.includes(name)).map(onPostgres),
+]
+
 /** Paths of the suite's test files, from the root of the repository. */
 export function filesOf(suite: Suite): string[] {
   return suite.paths
@@ -91,5 +117,11 @@ export function filesOf(suite: Suite): string[] {
       return [...found].map((name) => `${path}/${name}`)
     })
     .filter((path) => !path.includes('node_modules/'))
+    .filter((path) => suite.engine === 'sqlite' || sqliteOnlyFiles[path] === undefined)
     .toSorted()
+}
+
+/** Those of a run that names no suites. Pages look the same on both engines, so they run on SQLite every day. */
+export function everydayFilesOf(suite: Suite): string[] {
+  return filesOf(suite).filter((path) => suite.engine === 'sqlite' || !path.startsWith('tests/e2e/'))
 }

@@ -24,7 +24,10 @@ export function timingOf(timings: Timings, path: string): { seconds: number; loa
 /** Replaces the timings of the files that ran and drops those of deleted files. */
 export function writeTimings(measured: (readonly [path: string, timing: Timings[string]])[]): void {
   const lines = Object.entries({ ...readTimings(), ...Object.fromEntries(measured) })
-    .filter(([path, [seconds]]) => seconds >= recordedSecondsMin && existsSync(join(root, path)))
+    .filter(
+      ([path, [seconds]]) =>
+        seconds >= recordedSecondsMin && existsSync(join(root, path.replace(/ on .*/, ''))),
+    )
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(
       ([path, [seconds, cpuSeconds]]) =>

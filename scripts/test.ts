@@ -19,19 +19,30 @@ import {
   suiteTable,
   totalOf,
 } from './summary.ts'
-import { capMs, filesOf, runsAlone, sharingOf, type Suite, suites } from './suites.ts'
+import {
+  capMs,
+  everydayFilesOf,
+  filesOf,
+  kindOf,
+  runsAlone,
+  sharingOf,
+  type Suite,
+  suites,
+} from './suites.ts'
 import { type Group, groupFiles, resultsOf } from './test-groups.ts'
 import { type Capacity, type Job, runPool } from './test-pool.ts'
 import { bundleThreads } from './test-threads.ts'
+import { startRunCluster } from '../tests/support/postgres.ts'
 import { nearestWithin, readTimings, timingOf, writeTimings } from './test-timings.ts'
 
 const usage = `npm test [-- [suite …] [option …]]
 suites: ${suites.map(({ name }) => name).join(', ')}
 --changed  only the test files nearest to what differs from main, for about a minute
+--engine postgres  the suites that run on both engines on PostgreSQL, with all of their files
 --timings  print the slowest files and tests at the end
 --record   run fewer files at a time and write tests/timings.json, which orders the next run`
 
-const options = ['--changed', '--timings', '--record']
+const options = ['--changed', '--engine', '--timings', '--record']
 
 /** More failed files than this are not flaky, so they get no second attempt. */
 const secondAttemptsMax = 12
@@ -49,22 +60,33 @@ const oneFailed: Counts = { passed: 0, failed: 1, skipped: 0 }
 const onePassed: Counts = { passed: 1, failed: 0, skipped: 0 }
 const junitDir = join(root, 'out', 'junit')
 
+/** Of all processes of the run. */
+let cluster: Awaited<ReturnType<typeof startRunCluster>> | null = null
+
 interface FileJob extends Job {
   suite: Suite
+  file: string // `path`, without the engine
 }
 
 function say(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
-function jobsOf(chosen: Suite[], changedOnly: boolean): FileJob[] {
+function jobsOf(
+  chosen: Suite[],
+  { everyday, changedOnly }: { everyday: boolean; changedOnly: boolean },
+): FileJob[] {
   const timings = readTimings()
   const jobs = chosen.flatMap((suite) =>
-    filesOf(suite).map((path) => ({ path, suite, alone: runsAlone(path), ...timingOf(timings, path) })),
+    (everyday ? everydayFilesOf(suite) : filesOf(suite)).map((file) => {
+      const path = suite.engine === 'sqlite' ? file : `${file} on PostgreSQL`
+      const timing = timingOf(timings, path in timings ? path : file)
+      return { path, file, suite, alone: runsAlone(file), ...timing }
+    }),
   )
   if (!changedOnly) return jobs
   const near = distances(readGraph(), changedFiles())
-  const concerned = jobs.filter(({ path }) => near.has(path))
+  const concerned = jobs.filter(({ file, suite }) => suite.engine === 'sqlite' && near.has(file))
   const { within, beyond } = nearestWithin(concerned, near, changedSecondsMax * cores)
   say(`${within.length} test files import what changed most directly; ${beyond} more do from farther away`)
   return within
@@ -94,6 +116,7 @@ async function prepare(chosen: Suite[]): Promise<{ counts: Counts; unable: Suite
   const [hasBinary, noBrowser] = await Promise.all([builds(), needsBrowser ? ensureChromium() : null])
   const noPostgres = await ensurePostgres()
   if (noPostgres !== null) say(noPostgres)
+  else cluster = await startRunCluster()
   let counts = hasBinary ? onePassed : oneFailed
   if (noBrowser !== null) say(noBrowser)
   const unable = chosen.filter(
@@ -116,20 +139,25 @@ async function runGroup(
   const junit = join(junitDir, `${path.replaceAll('/', '-')}.xml`)
   rmSync(junit, { force: true })
   const args = ['--no-orphans', 'test', ...runnerArgs, `--timeout=${suite.testTimeoutMs}`]
-  args.push('--reporter=junit', `--reporter-outfile=${junit}`, ...files.map((file) => `./${file.path}`))
+  args.push('--reporter=junit', `--reporter-outfile=${junit}`, ...files.map(({ file }) => `./${file}`))
   const result = await command([process.execPath, ...args], {
     timeoutMs,
     // Files need not check for newer sources again, and only the last one closes the browser.
-    env: { SIGHTGLASS_TEST_BINARY: 'built', SIGHTGLASS_TEST_FILES: `${files.length}` },
+    env: {
+      SIGHTGLASS_TEST_BINARY: 'built',
+      SIGHTGLASS_TEST_FILES: `${files.length}`,
+      SIGHTGLASS_TEST_ENGINE: suite.engine,
+      ...(cluster === null ? {} : { SIGHTGLASS_TEST_CLUSTER: cluster.address }),
+    },
   })
   const results = resultsOf({
-    ...{ paths: files.map((file) => file.path), suite: suite.name },
+    ...{ paths: files.map(({ file }) => file), suite: suite.name },
     ...{
       junit: existsSync(junit) ? readFileSync(junit, 'utf8') : null,
       code: result.timedOut ? 1 : result.code,
     },
     ...{ seconds: result.durationMs / 1_000, cpuSeconds: result.cpuMs / 1_000 },
-  })
+  }).map((file, at) => ({ ...file, path: files[at]!.path }))
   const late = result.timedOut ? `\nended after ${(timeoutMs / 60_000).toFixed(1)} minutes` : ''
   const output = result.output.replace(/^bun test v.*\n+/, '').replace(/\n \d+ pass\n[^]*?\nRan .*\n*$/, '')
   const lines = results.map(
@@ -172,15 +200,20 @@ async function runAll(groups: Group<FileJob>[], width: Capacity, runnerArgs: str
 }
 
 async function main(args: string[]): Promise<{ total: Counts; notes: string[] }> {
-  const names = args.filter((arg) => !options.includes(arg))
+  const onPostgres = args.join(' ').includes('--engine postgres')
+  const names = args.filter((arg, at) => !options.includes(arg) && args[at - 1] !== '--engine')
   if (names.some((name) => !suites.some((suite) => suite.name === name))) {
     return { total: oneFailed, notes: [usage] }
   }
   rmSync(junitDir, { recursive: true, force: true })
   mkdirSync(junitDir, { recursive: true })
   const records = args.includes('--record')
-  const chosen = suites.filter(({ name }) => names.length === 0 || names.includes(name))
-  const jobs = jobsOf(chosen, args.includes('--changed'))
+  const isNamed = ({ name }: Suite) => names.length === 0 || names.includes(name)
+  const chosen = onPostgres
+    ? suites.filter((suite) => suite.engine === 'postgres' && isNamed({ ...suite, name: kindOf(suite) }))
+    : suites.filter(isNamed)
+  const everyday = names.length === 0 && !onPostgres
+  const jobs = jobsOf(chosen, { everyday, changedOnly: args.includes('--changed') })
   // The checks end beside the first tests.
   const checking = checked()
   const { counts, unable } = await prepare(chosen.filter((suite) => jobs.some((job) => job.suite === suite)))
@@ -206,4 +239,5 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
 
 const { total, notes } = await main(process.argv.slice(2))
 say(`\n${[...notes, closingLine(total)].join('\n')}`)
+await (cluster as { stop(): Promise<void> } | null)?.stop()
 process.exitCode = total.failed === 0 ? 0 : 1

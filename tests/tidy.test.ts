@@ -1,6 +1,8 @@
 /** The rules of the house over every source file; `tidy/proof.test.ts` proves that each can fail. */
 import { describe, expect, test } from 'bun:test'
 import { workerEntries } from '../scripts/build.ts'
+import { sqliteOnlyFiles, sqliteOnlyTests } from './support/sqlite-only.ts'
+import { bothEngines } from './tidy/both-engines.ts'
 import { exceptions } from './tidy/exceptions.ts'
 import { functionLength } from './tidy/function-length.ts'
 import { deadFiles, dependencyRules, type Manifest, missingDocuments } from './tidy/house-rules.ts'
@@ -42,6 +44,7 @@ const findings: Finding[] = [
   ...slivers(sources, edges),
   ...sources.flatMap(words),
   ...sources.flatMap(engineWordsIn),
+  ...bothEngines(sources, { files: sqliteOnlyFiles, tests: sqliteOnlyTests }),
   ...deadExports(sources, (path) => entries.includes(path) || path.startsWith('sdk/')),
   ...cycles(edges),
   ...deadFiles(sources, entries),
@@ -85,6 +88,7 @@ describe('the house', () => {
       'sliver',
       'words',
       'engine-words',
+      'both-engines',
       'dead-export',
       'cycle',
       'dead-file',

@@ -70,7 +70,10 @@ async function openHere({
       'not_found',
       shared === null ? `There is no data in ${dataDir}.` : 'There is no data in the database.',
       {
-        hint: 'set the folder with --data-dir',
+        hint:
+          shared === null
+            ? 'set the folder with --data-dir'
+            : 'check --database, or start the server, which creates it',
       },
     )
   }

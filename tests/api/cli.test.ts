@@ -7,6 +7,7 @@ import { version } from '../../server/system/version.ts'
 import { binaryPath, cli, startAppliance, type Appliance, type Exit } from '../support/binary.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { folderTest, isOnPostgres } from '../support/engine.ts'
 
 const temp = tempDir('cli')
 let appliance: Appliance
@@ -233,26 +234,31 @@ test('lists create no folder, writing verbs create a private one', async () => {
     expect([verb, code, stderr]).toEqual([
       verb,
       1,
-      `sightglass: There is no data in ${dataDir}. (set the folder with --data-dir)\n`,
+      isOnPostgres
+        ? 'sightglass: There is no data in the database. (check --database, or start the server, which creates it)\n'
+        : `sightglass: There is no data in ${dataDir}. (set the folder with --data-dir)\n`,
     ])
   }
   expect(existsSync(dataDir)).toBe(false)
   await cli(['key', 'create', '--kind', 'ingest', '--label', 'x'], { dataDir })
-  expect(statSync(dataDir).mode & 0o777).toBe(0o700)
+  if (!isOnPostgres) expect(statSync(dataDir).mode & 0o777).toBe(0o700)
 })
 
-test('a data folder that is a file, or has a broken database, is a one-line error and exit 1', async () => {
-  writeFileSync(temp.join('file'), 'x')
-  const notFolder = await cli(['org', 'create', '--name', 'x'], { dataDir: temp.join('file') })
-  const dataDir = temp.join('garbage')
-  await cli(['org', 'create', '--name', 'x'], { dataDir })
-  writeFileSync(`${dataDir}/sightglass.db`, 'this is not a database, whatever its name says. '.repeat(400))
-  const garbage = await cli(['org', 'list'], { dataDir })
-  for (const { code, stdout, stderr } of [notFolder, garbage]) {
-    expect([code, stdout]).toEqual([1, ''])
-    expect(stderr).toMatch(/^sightglass: [^\n]+\n$/)
-  }
-})
+folderTest(
+  'a data folder that is a file, or has a broken database, is a one-line error and exit 1',
+  async () => {
+    writeFileSync(temp.join('file'), 'x')
+    const notFolder = await cli(['org', 'create', '--name', 'x'], { dataDir: temp.join('file') })
+    const dataDir = temp.join('garbage')
+    await cli(['org', 'create', '--name', 'x'], { dataDir })
+    writeFileSync(`${dataDir}/sightglass.db`, 'this is not a database, whatever its name says. '.repeat(400))
+    const garbage = await cli(['org', 'list'], { dataDir })
+    for (const { code, stdout, stderr } of [notFolder, garbage]) {
+      expect([code, stdout]).toEqual([1, ''])
+      expect(stderr).toMatch(/^sightglass: [^\n]+\n$/)
+    }
+  },
+)
 
 describe('help and version', () => {
   test('version', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { rawSql } from '../support/engine.ts'
 
 interface Sums {
   requests: number
@@ -160,15 +161,12 @@ test('the counts of an acknowledged request are on disk with its events, before 
   const key = await server.key('ingest', { label: 'durable' })
   const body = { events: [event('du1'), event('du1'), { ...event('du2'), type: 'NO' }] }
   expect((await server.call('/v1/sdk/events', { key, body })).status).toBe(202)
-  const other = new Database(join(server.dataDir, 'sightglass.db'), { readonly: true }) // as after a crash
   const { id } = (await server.store.keys.list({ orgId: server.org.id })).find(
     ({ label }) => label === 'durable',
   )!
-  const row = other
-    .query('SELECT requests, refused, accepted, deduped, rejected FROM ingest_hour WHERE key_id = ?')
-    .get(id)
-  other.close()
-  expect(row).toEqual({ requests: 1, refused: 0, accepted: 1, deduped: 1, rejected: 1 })
+  const columns = 'requests, refused, accepted, deduped, rejected'
+  const rows = await rawSql(server.dataDir, `SELECT ${columns} FROM ingest_hour WHERE key_id = '${id}'`)
+  expect(rows).toEqual([{ requests: 1, refused: 0, accepted: 1, deduped: 1, rejected: 1 }])
 })
 
 test('another organization sees none of it; invalid queries are rejected', async () => {

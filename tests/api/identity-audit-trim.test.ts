@@ -1,14 +1,14 @@
 /** Retention of the audit trail: a trimmed chain and its proof verify; any other deletion is found. */
-import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import type { AuditTrim, Store } from '../../db/contract/store.ts'
 import { auditEntry } from '../../server/audit/entry.ts'
-import { openSigningKey, signHead, signTrim } from '../../server/audit/signing.ts'
+import { openSigningKey, ringSigningKey, signHead, signTrim } from '../../server/audit/signing.ts'
 import { trimAll } from '../../server/audit/checkpoints.ts'
 import { verifyTrail } from '../../server/audit/verify.ts'
-import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
+import { readKeyRing } from '../../server/system/key-ring.ts'
 import { startLog } from '../../server/log.ts'
 import { cli } from '../support/binary.ts'
+import { folderTest, isOnPostgres, locationOf, openTestFolder, rawSql, testRing } from '../support/engine.ts'
 import { person } from '../support/people.ts'
 import { documentedVerifier } from '../support/proof-verifier.ts'
 import { testServer } from '../support/server.ts'
@@ -27,7 +27,7 @@ let sites: number
 
 beforeEach(async () => {
   dir = tempDir('trim')
-  store = await openDataFolder(dir.path, { now: () => startMs })
+  store = await openTestFolder(dir.path, { now: () => startMs })
   logged = []
   sites = 0
 })
@@ -54,23 +54,22 @@ function trim(atDay: number, auditDays: number | null = 30): Promise<void> {
   const clock = { now: () => startMs + atDay * dayMs }
   const log = startLog({ level: 'info', clock, sink })
   const rule = { days: null, bytes: null, auditDays }
-  return trimAll(
-    { store, key: openSigningKey(dir.path), dataDir: dir.path, rule, log },
-    clock.now(),
-    unending,
-  )
+  return trimAll({ store, key: ownKey(), dataDir: dir.path, rule, log }, clock.now(), unending)
 }
 
+/** The key with which commands on the folder sign. */
+const ownKey = () => (isOnPostgres ? ringSigningKey(readKeyRing(testRing)) : openSigningKey(dir.path))
+
 const verdict = async () => {
-  const { ok, faults, chains } = await verifyTrail(dir.path)
+  const ring = isOnPostgres ? readKeyRing(testRing) : null
+  const { ok, faults, chains } = await verifyTrail(dir.path, ring, await locationOf(dir.path))
   return { ok, faults, chain: chains.find((chain) => chain.orgId === orgId) }
 }
 
-async function byHand(work: (db: Database) => void): Promise<void> {
+/** Returns the rows, or the message of the failure. */
+async function byHand(sql: string): Promise<unknown[] | string> {
   await store.close()
-  const db = new Database(dir.join('sightglass.db'))
-  work(db)
-  db.close()
+  return rawSql(dir.path, sql).catch(String)
 }
 
 test('expired entries are deleted behind a signed trim, recorded in the chain, the log and the checkpoints', async () => {
@@ -90,7 +89,10 @@ test('expired entries are deleted behind a signed trim, recorded in the chain, t
   expect(rows.map(({ position }) => Number(position))).toEqual([5, 6, 7, 8, 9, 10, 11])
   const { audit_trim } = Object.fromEntries(logged.map((line) => [JSON.parse(line).event, JSON.parse(line)]))
   expect(audit_trim).toMatchObject({ orgId, count: 4, hash: rows[0]?.prevHash })
-  expect((await verifyTrail(dir.path)).checkpoints).toMatchObject({ sound: 1, unsound: [] })
+  expect((await verifyTrail(dir.path, null, await locationOf(dir.path))).checkpoints).toMatchObject({
+    sound: 1,
+    unsound: [],
+  })
 
   await trim(34) // again: nothing is left to delete, and nothing is written
   expect(await verdict()).toMatchObject({ ok: true, chain: { count: 11, trim: { count: 4 } } })
@@ -114,7 +116,7 @@ test('nothing is deleted without a setting; an organization may have its own', a
   await store.retention.set({ orgId: orgs[0]!.id, setting, audit: own })
   await store.audit.append({ ...own, id: 'aud_later', occurredAtMs: startMs + dayMs })
   await trim(10, null)
-  const { chains } = await verifyTrail(dir.path)
+  const { chains } = await verifyTrail(dir.path, null, await locationOf(dir.path))
   const trimmed = chains.filter(({ trim }) => trim !== null).map(({ orgId }) => orgId)
   expect(trimmed).toEqual([orgs[0]!.id])
 })
@@ -148,14 +150,12 @@ test('a trimmed chain passes the documented verifier, and a forged beginning doe
 test('the triggers allow deleting only what a trim covers', async () => {
   await write(10)
   await trim(34)
-  await byHand((db) => {
-    const never = 'audit entries are never deleted'
-    expect(() => db.run(`DELETE FROM audit_entry WHERE orgId = '${orgId}'`)).toThrow(never)
-    expect(() => db.run("DELETE FROM audit_entry WHERE orgId = 'org_system'")).toThrow(never)
-    expect(() => db.run('DELETE FROM audit_trim')).toThrow('never deleted')
-    expect(() => db.run('UPDATE audit_trim SET count = 1')).toThrow('never go back')
-    expect(() => db.run("UPDATE audit_trim SET hash = 'x'")).toThrow('never go back')
-  })
+  const never = 'audit entries are never deleted'
+  expect(await byHand(`DELETE FROM audit_entry WHERE orgId = '${orgId}'`)).toContain(never)
+  expect(await byHand("DELETE FROM audit_entry WHERE orgId = 'org_system'")).toContain(never)
+  expect(await byHand('DELETE FROM audit_trim')).toContain('never deleted')
+  expect(await byHand('UPDATE audit_trim SET count = 1')).toContain('never go back')
+  expect(await byHand("UPDATE audit_trim SET hash = 'x'")).toContain('never go back')
   expect(await verdict()).toMatchObject({ ok: true })
 })
 
@@ -164,16 +164,16 @@ test('a forged trim is found: with another signature, with that of a checkpoint,
   await trim(34)
   const rows = await store.audit.rows({ orgId, afterSeq: 0, limit: 10 })
   const point = { count: 7, hash: rows[2]!.hash }
-  const checkpoint = signHead(openSigningKey(dir.path), orgId, point, startMs)
-  const forge = (db: Database, count: number, hash: string, { key, signature, at }: typeof checkpoint) => {
-    db.query('UPDATE audit_trim SET count = ?, hash = ?, key = ?, signature = ?, at = ?').run(
-      ...[count, hash, key, signature, at],
-    )
-    db.run(`DELETE FROM audit_entry WHERE orgId = '${orgId}' AND CAST(position AS INTEGER) <= ${count}`)
+  const checkpoint = signHead(ownKey(), orgId, point, startMs)
+  const forge = async (count: number, hash: string, { key, signature, at }: typeof checkpoint) => {
+    const values = `hash = '${hash}', key = '${key}', signature = '${signature}', at = '${at}'`
+    expect(await byHand(`UPDATE audit_trim SET count = ${count}, ${values}`)).toEqual([])
+    const covered = `orgId = '${orgId}' AND CAST(position AS INTEGER) <= ${count}`
+    expect(await byHand(`DELETE FROM audit_entry WHERE ${covered}`)).toEqual([])
   }
-  await byHand((db) => forge(db, 7, point.hash, checkpoint))
+  await forge(7, point.hash, checkpoint)
   expect(await verdict()).toMatchObject({ ok: false, faults: [{ orgId, position: 7, kind: 'forged' }] })
-  await byHand((db) => forge(db, 8, 'x'.repeat(64), { ...checkpoint, signature: 'A'.repeat(86) }))
+  await forge(8, 'x'.repeat(64), { ...checkpoint, signature: 'A'.repeat(86) })
   expect((await verdict()).faults).toMatchObject([{ orgId, position: 8, kind: 'forged' }])
   const verified = await cli(['verify', 'audit'], { dataDir: dir.path })
   expect([verified.code, verified.stdout]).toEqual([1, expect.stringContaining('audit position 8 is forged')])
@@ -194,20 +194,18 @@ test('a process that ends between trim and deletion leaves a valid chain; the ne
   await write(10)
   await trim(34)
   const { hash } = (await store.audit.rows({ orgId, afterSeq: 5, limit: 1 }))[0]!
-  const further = signTrim(openSigningKey(dir.path), orgId, { count: 6, hash }, startMs)
+  const further = signTrim(ownKey(), orgId, { count: 6, hash }, startMs)
   const audit = auditEntry({ orgId, actor: 'system' }, { action: 'audit.trimmed', target: orgId }, startMs)
   await store.audit.trim({ trim: further, audit })
   expect(await verdict()).toMatchObject({ ok: true, chain: { count: 12, trim: { count: 6 } } })
   expect((await store.audit.rows({ orgId, afterSeq: 0, limit: 1 }))[0]?.position).toBe('000000000007')
   await trim(34)
-  await byHand((db) => {
-    const left = db.query("SELECT min(position) AS p FROM audit_entry WHERE orgId = 'org_a'").get()
-    expect(left).toEqual({ p: '000000000007' })
-  })
+  const left = await byHand("SELECT min(position) AS p FROM audit_entry WHERE orgId = 'org_a'")
+  expect(left).toEqual([{ p: '000000000007' }])
   expect(await verdict()).toMatchObject({ ok: true })
 })
 
-test('a heads file older than a trim catches up; one of another chain does not', async () => {
+folderTest('a heads file older than a trim catches up; one of another chain does not', async () => {
   const heads = dir.join('audit-heads')
   const headOf = async () =>
     ((await Bun.file(heads).json()) as { heads: { [org: string]: { count: number } } }).heads[orgId]
@@ -218,7 +216,7 @@ test('a heads file older than a trim catches up; one of another chain does not',
   await store.close()
   await Bun.write(heads, early) // as after a crash or on a full disk
   expect(await verdict()).toMatchObject({ ok: true })
-  store = await openDataFolder(dir.path, { now: () => startMs })
+  store = await openTestFolder(dir.path, { now: () => startMs })
   await write(1)
   expect(await headOf()).toMatchObject({ count: 12 })
   await store.close()
@@ -227,7 +225,7 @@ test('a heads file older than a trim catches up; one of another chain does not',
   expect((await verdict()).faults.filter((fault) => fault.orgId === orgId)).toMatchObject([
     { kind: 'forged', position: 8 },
   ])
-  store = await openDataFolder(dir.path, { now: () => startMs })
+  store = await openTestFolder(dir.path, { now: () => startMs })
   await write(1)
   expect(await headOf()).toMatchObject({ count: 8, hash: 'f'.repeat(64) })
 })

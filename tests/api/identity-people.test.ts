@@ -8,6 +8,7 @@ import { startLog } from '../../server/log.ts'
 import { caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { unending } from '../support/unending.ts'
+import { rawSql, tablesWith } from '../support/engine.ts'
 
 let server: TestServer
 let owner: Person
@@ -69,19 +70,11 @@ test('an operator creates an organization and owns it; others cannot; switching 
 })
 
 /** The tables with rows of an organization. */
-function rowsOf(dataDir: string, orgId: string): string[] {
-  const db = new Database(join(dataDir, 'sightglass.db'), { readonly: true })
-  const tables = db
-    .query<{ name: string }, []>(
-      `SELECT t.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
-       WHERE t.type = 'table' AND c.name = 'org_id' ORDER BY t.name`,
-    )
-    .all()
+async function rowsOf(dataDir: string, orgId: string): Promise<string[]> {
+  const tables = await tablesWith(dataDir, 'org_id')
   expect(tables.length).toBeGreaterThan(12)
-  const found = tables.filter(
-    ({ name }) => db.query(`SELECT 1 FROM "${name}" WHERE org_id = ?`).get(orgId) !== null,
-  )
-  db.close()
+  const of = (table: string) => `SELECT DISTINCT '${table}' AS name FROM "${table}" WHERE org_id = '${orgId}'`
+  const found = await rawSql<{ name: string }>(dataDir, tables.map(of).join(' UNION ALL '))
   return found.map(({ name }) => name)
 }
 
@@ -139,7 +132,7 @@ test('an organization is renamed, and deleted after a grace period: restored, re
     metadata: { slug: 'doomed' },
   })
   expect((await store.audit.verify([])).faults).toEqual([])
-  expect(rowsOf(server.dataDir, org.id)).toEqual(['audit_head', 'event_org'])
+  expect(await rowsOf(server.dataDir, org.id)).toEqual(['audit_head', 'event_org'])
 })
 
 test('an invitation creates a member once; a used, revoked, replaced or expired link does not', async () => {

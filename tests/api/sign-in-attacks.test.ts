@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Secret, TOTP } from 'otpauth'
 import { makeCursorCipher } from '../../server/system/encryption.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
+import { rawSql } from '../support/engine.ts'
 
 const email = 'owner@example.com'
 const password = 'a window in a vessel'
@@ -106,14 +107,11 @@ test('the token between password and code: one use, one password, and not forgea
   expect((await finish(stale, recoveryCodes[2]!)).status).toBe(401)
   expect((await finish(await half(changed), recoveryCodes[3]!)).status).toBe(200)
 
-  using db = new Database(join(appliance.dataDir, 'sightglass.db'), { readonly: true })
-  const secret = db
-    .query<{ value: string }, []>("SELECT value FROM store_secret WHERE name = 'cursor'")
-    .get()!
-  const who = db.query<{ id: string; orgId: string }, []>(
-    'SELECT account_id AS id, org_id AS orgId FROM membership',
-  )
-  const { id: accountId, orgId } = who.get()!
+  const { dataDir } = appliance
+  const cursor = "SELECT value FROM store_secret WHERE name = 'cursor'"
+  const secret = (await rawSql<{ value: string }>(dataDir, cursor))[0]!
+  const who = 'SELECT account_id AS id, org_id AS orgId FROM membership'
+  const { id: accountId, orgId } = (await rawSql<{ id: string; orgId: string }>(dataDir, who))[0]!
   const forged = { accountId, orgId, email, untilMs: Date.now() + 60_000 }
   const token = makeCursorCipher(secret.value).encrypt('second-factor', forged)
   expect((await finish(token, recoveryCodes[4]!)).status).toBe(401)

@@ -5,6 +5,7 @@ import { Webhook } from 'standardwebhooks'
 import { cli, startAppliance, type Exit } from '../support/binary.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { folderTest, isOnPostgres } from '../support/engine.ts'
 
 function answer<T>({ code, stdout, stderr }: Exit): T {
   if (code !== 0) throw new Error(`exit ${code}: ${stderr}`)
@@ -82,7 +83,7 @@ test('without a server: the same results, and lists write nothing', async () => 
   const dataDir = folder.join('data')
   const run = (...args: string[]) => cli(['webhook', ...args, '--json'], { dataDir })
   expect(answer<{ secret: string }>(await run('secret')).secret).toMatch(/^whsec_/)
-  expect(existsSync(folder.join('data', 'secret.key'))).toBe(true)
+  expect(existsSync(folder.join('data', 'secret.key'))).toBe(!isOnPostgres) // nodes have a key ring
   const blocked = await run('test', 'http://10.0.0.1/')
   expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringContaining('not a public address')])
   answer(await run('test', 'http://10.0.0.1/', '--webhook-allow', '10.0.0.0/8'))
@@ -100,33 +101,38 @@ test('without a server: the same results, and lists write nothing', async () => 
   expect(existsSync(other.join('data', 'secret.key'))).toBe(false)
 }, 90_000)
 
-test('with a key ring: the folder gets no key file, and the newest key encrypts', async () => {
-  using folder = tempDir('webhook-ring')
-  const [dataDir, path] = [folder.join('data'), folder.join('keys')]
-  const [older, newer] = ['11'.repeat(32), '22'.repeat(32)]
-  const run = (...args: string[]) => cli([...args, '--json'], { dataDir, env: { SIGHTGLASS_KEY_FILE: path } })
-  writeFileSync(path, older)
-  const { secret } = answer<{ secret: string }>(await run('webhook', 'secret'))
-  expect(existsSync(folder.join('data', 'secret.key'))).toBe(false)
-  const bare = await cli(['webhook', 'secret'], { dataDir })
-  expect([bare.code, bare.stderr]).toEqual([1, expect.stringContaining('secret.key is missing')])
-  writeFileSync(path, `${newer}\n${older}`)
-  expect(answer<{ secret: string }>(await run('webhook', 'secret')).secret).toBe(secret)
-  const { path: backup } = answer<{ path: string }>(await run('backup', 'create'))
-  // The backup needs the newest key, which the ring of another machine also holds.
-  const restore = (dataDir: string, env: Record<string, string>) =>
-    cli(['restore', backup, '--dry-run', '--json'], { dataDir, env })
-  const elsewhere = answer<{ warnings: string[] }>(
-    await restore(folder.join('a'), { SIGHTGLASS_KEY_RING: newer }),
-  )
-  expect(elsewhere.warnings.join(' ')).not.toContain('secret.key')
-  const without = answer<{ warnings: string[] }>(await restore(folder.join('b'), {}))
-  expect(without.warnings.join(' ')).toContain('secret.key')
-  // A folder with a key of its own keeps it: the ring must hold it too.
-  writeFileSync(folder.join('data', 'secret.key'), '33'.repeat(32))
-  const lacking = await run('webhook', 'secret')
-  expect([lacking.code, lacking.stderr]).toEqual([1, expect.stringContaining('The key ring lacks a key')])
-}, 90_000)
+folderTest(
+  'with a key ring: the folder gets no key file, and the newest key encrypts',
+  async () => {
+    using folder = tempDir('webhook-ring')
+    const [dataDir, path] = [folder.join('data'), folder.join('keys')]
+    const [older, newer] = ['11'.repeat(32), '22'.repeat(32)]
+    const run = (...args: string[]) =>
+      cli([...args, '--json'], { dataDir, env: { SIGHTGLASS_KEY_FILE: path } })
+    writeFileSync(path, older)
+    const { secret } = answer<{ secret: string }>(await run('webhook', 'secret'))
+    expect(existsSync(folder.join('data', 'secret.key'))).toBe(false)
+    const bare = await cli(['webhook', 'secret'], { dataDir })
+    expect([bare.code, bare.stderr]).toEqual([1, expect.stringContaining('secret.key is missing')])
+    writeFileSync(path, `${newer}\n${older}`)
+    expect(answer<{ secret: string }>(await run('webhook', 'secret')).secret).toBe(secret)
+    const { path: backup } = answer<{ path: string }>(await run('backup', 'create'))
+    // The backup needs the newest key, which the ring of another machine also holds.
+    const restore = (dataDir: string, env: Record<string, string>) =>
+      cli(['restore', backup, '--dry-run', '--json'], { dataDir, env })
+    const elsewhere = answer<{ warnings: string[] }>(
+      await restore(folder.join('a'), { SIGHTGLASS_KEY_RING: newer }),
+    )
+    expect(elsewhere.warnings.join(' ')).not.toContain('secret.key')
+    const without = answer<{ warnings: string[] }>(await restore(folder.join('b'), {}))
+    expect(without.warnings.join(' ')).toContain('secret.key')
+    // A folder with a key of its own keeps it: the ring must hold it too.
+    writeFileSync(folder.join('data', 'secret.key'), '33'.repeat(32))
+    const lacking = await run('webhook', 'secret')
+    expect([lacking.code, lacking.stderr]).toEqual([1, expect.stringContaining('The key ring lacks a key')])
+  },
+  90_000,
+)
 
 test('an endpoint with a mistyped event type, its own retry delays and a test; a secret is rotated only with --yes', async () => {
   await using receiver = await startReceiver()

@@ -1,9 +1,8 @@
 /** Scheduling a batch takes as long after a week of deliveries as after none, because only pending ones are counted. */
-import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { openStore } from '../../db/open.ts'
 import { makeAudit, makeOrg } from '../store/make.ts'
 import { makeDelivery, makeEndpoint } from '../store/webhook-make.ts'
+import { openTestFolder, rawSql } from '../support/engine.ts'
 import { quickestMs } from '../support/quickest.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -11,7 +10,7 @@ const orgId = 'org_busy'
 
 test('100,000 delivered messages do not slow down a new one', async () => {
   using folder = tempDir('pending-count')
-  const store = await openStore({ folder: folder.path, now: 1 })
+  const store = await openTestFolder(folder.path, { now: () => 1 })
   await store.orgs.create({ org: makeOrg({ id: orgId, slug: 'busy' }), audit: makeAudit(orgId) })
   await store.webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, 'ep_busy'), audit: makeAudit(orgId) })
   let position = 0
@@ -24,16 +23,14 @@ test('100,000 delivered messages do not slow down a new one', async () => {
     position++
   }
   const beforeMs = await quickestMs(advance, 9)
-  const db = new Database(folder.join('sightglass.db'))
-  db.run('PRAGMA busy_timeout = 5000')
-  db.run(
+  await rawSql(
+    folder.path,
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
      INSERT INTO webhook_delivery (id, org_id, endpoint_id, url, lane, body, status, attempts, interruptions, probe,
        scheduled_at_ms, pending_since_ms, delivered_at_ms, ended_at_ms)
      SELECT 'wh_old_' || i, '${orgId}', 'ep_busy', 'http://receiver/', 'ep_busy', '{}', 'delivered', 1, 0, 0, 1, 1, 2, 2
      FROM n`,
   )
-  db.close()
   const afterMs = await quickestMs(advance, 9)
   await store.close()
   // Counting all took 10 ms and more.

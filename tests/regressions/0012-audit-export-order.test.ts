@@ -1,8 +1,8 @@
 /** The command line exports an audit trail as the API does: newest first, the same lines with the same line ends. */
 import { expect, test } from 'bun:test'
-import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
 import { makeAudit } from '../store/make.ts'
 import { cli } from '../support/binary.ts'
+import { openTestFolder } from '../support/engine.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const orgId = 'org_long'
@@ -10,7 +10,7 @@ const rows = 1_003 // more than a page
 
 test('a trail of several pages is exported newest first, each entry once, as JSON and as CSV', async () => {
   using dir = tempDir('audit-order')
-  const store = await openDataFolder(dir.path, { now: () => Date.UTC(2026, 5, 23) })
+  const store = await openTestFolder(dir.path, { now: () => Date.UTC(2026, 5, 23) })
   const entries = Array.from({ length: rows }, (_, at) => makeAudit(orgId, { target: `thing_${at}` }))
   await Promise.all(entries.map((entry) => store.audit.append(entry)))
   await store.close()

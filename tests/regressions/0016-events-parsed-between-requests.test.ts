@@ -7,6 +7,7 @@ import type { CountScope } from '../../server/dashboard/period.ts'
 import { identityDetail, vendorDetail } from '../../server/dashboard/details.ts'
 import { orgCounters } from '../../server/webhooks/alerts/counters.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../store/make.ts'
+import { testDatabase } from '../support/engine.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const marker = 'a text that only stored events have'
@@ -16,7 +17,10 @@ const dir = tempDir('parsed')
 let store: Store
 
 beforeAll(async () => {
-  store = await openStore({ folder: dir.path, now: noon, bootstrap: { org, audit: makeAudit(org.id) } })
+  store = await openStore({
+    ...{ folder: dir.path, now: noon, shared: await testDatabase(dir.path) },
+    bootstrap: { org, audit: makeAudit(org.id) },
+  })
   for (let from = 0; from < events; from += 1_000)
     await store.events.append(
       makeBatch(

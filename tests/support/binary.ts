@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildIfStale } from '../../scripts/build.ts'
+import { dropDatabaseOf, withEngine } from './engine.ts'
 import { run } from './process.ts'
 import { tempDir } from './temp-dir.ts'
 
@@ -52,7 +53,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   await ensureBinary()
   const temp = options.dataDir === undefined ? tempDir('data') : null
   const dataDir = options.dataDir ?? join(temp?.path ?? '', 'data')
-  const env = cleanEnv(options.env)
+  const env = cleanEnv(await withEngine(dataDir, options.env))
   const command = [binaryPath, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir]
   const cwd = options.cwd ?? join(dataDir, '..')
   const child = run([...command, ...(options.args ?? [])], { cwd, env })
@@ -70,6 +71,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
     const timer = setTimeout(() => child.signal('SIGKILL'), timeoutMs) // shows as code 137
     const result = await exit()
     clearTimeout(timer)
+    if (temp !== null) await dropDatabaseOf(dataDir)
     temp?.remove()
     return result
   }
@@ -115,7 +117,7 @@ export async function cli(args: string[], options: CliOptions = {}): Promise<Exi
   using empty = tempDir('cwd') // never the checkout: no verb may depend on where it is started
   const child = run([binaryPath, ...args, ...dataFlags], {
     cwd: options.cwd ?? empty.path,
-    env: cleanEnv(options.env),
+    env: cleanEnv(await withEngine(options.dataDir, options.env)),
     ...(options.stdin === undefined ? {} : { stdin: options.stdin }),
   })
   const timer = setTimeout(() => child.signal('SIGKILL'), options.timeoutMs ?? 30_000)

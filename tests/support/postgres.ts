@@ -4,6 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { pgbouncerPath, postgresFolder } from '../../scripts/postgres.ts'
+import { openConnection } from '../../db/postgres/connection/connection.ts'
+import { migrate, migrations } from '../../db/postgres/migrations/migrations.ts'
+import { schema } from '../../db/postgres/store.ts'
 import { run, type Running } from './process.ts'
 import { until } from './until.ts'
 
@@ -125,6 +128,19 @@ export function freePort(): number {
   return port
 }
 
+function sqlOn(port: number): Cluster['sql'] {
+  return async (text, database = 'postgres') => {
+    const options = { host: '127.0.0.1', port, database, username: 'postgres', max: 1, onnotice: () => {} }
+    const client = postgres(options)
+    try {
+      const rows = await client.unsafe(text).simple()
+      return rows.map((row) => Object.values(row).join('|')).join('\n')
+    } finally {
+      await client.end()
+    }
+  }
+}
+
 export async function startPostgres(options: ClusterOptions = {}): Promise<Cluster> {
   const { fsync = false, settings = {}, standbyOf, port = freePort() } = options
   const folder = options.folder ?? (await clusterFolder())
@@ -159,16 +175,7 @@ export async function startPostgres(options: ClusterOptions = {}): Promise<Clust
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     socketFolder: folder,
-    async sql(text, database = 'postgres') {
-      const options = { host: '127.0.0.1', port, database, username: 'postgres', max: 1, onnotice: () => {} }
-      const client = postgres(options)
-      try {
-        const rows = await client.unsafe(text).simple()
-        return rows.map((row) => Object.values(row).join('|')).join('\n')
-      } finally {
-        await client.end()
-      }
-    },
+    sql: sqlOn(port),
     async stop() {
       await end('SIGINT')
       rmSync(folder, { recursive: true })
@@ -209,16 +216,57 @@ function signalTo(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-let shared: Promise<Cluster> | null = null
+/** A cluster that others use too, so nobody ends it. */
+export type SharedCluster = Pick<Cluster, 'url' | 'socketFolder' | 'sql'>
+
+/** The cluster of a whole `npm test`, which sets this variable; otherwise each process starts one. */
+const ofRun = process.env['SIGHTGLASS_TEST_CLUSTER']
+
+/** For every process of a run. Returns the value of the variable. */
+export async function startRunCluster(): Promise<{ address: string; stop(): Promise<void> }> {
+  const cluster = await startPostgres({ settings: { max_connections: '600', shared_buffers: '128MB' } })
+  await makeTemplate(cluster)
+  return { address: JSON.stringify([cluster.url, cluster.socketFolder]), stop: cluster.stop }
+}
+
+function joinRunCluster(address: string): SharedCluster {
+  const [url, socketFolder] = JSON.parse(address) as [string, string]
+  return { url, socketFolder, sql: sqlOn(Number(new URL(url).port)) }
+}
+
+const template = 'migrated'
+
+async function makeTemplate(cluster: SharedCluster): Promise<void> {
+  await cluster.sql(`CREATE DATABASE ${template} TEMPLATE template0`)
+  const url = cluster.url.replace(/postgres$/, template)
+  const db = openConnection({ url, node: 'test', statementTimeoutMs: 60_000 })
+  migrate(db, schema, migrations, 0)
+  db.close()
+}
+
+export interface TestDatabase {
+  url: string
+  cluster: SharedCluster
+  name: string
+  drop(): Promise<void>
+}
+
+let shared: Promise<SharedCluster> | null = null
+let madeTemplate: Promise<void> | null = null
 let databases = 0
 
-/** An empty database on a cluster that the whole test process shares. */
-export async function database(): Promise<{ url: string; cluster: Cluster; name: string }> {
-  shared ??= startPostgres()
+/**
+ * A database on a cluster that the whole test process, or the whole run, shares: empty, or with the newest schema,
+ * which opens sooner.
+ */
+export async function database(contents: 'empty' | 'migrated' = 'empty'): Promise<TestDatabase> {
+  shared ??= ofRun === undefined ? startPostgres() : Promise.resolve(joinRunCluster(ofRun))
   const cluster = await shared
-  const name = `test_${++databases}`
-  await cluster.sql(`CREATE DATABASE ${name} TEMPLATE template0`)
-  return { url: cluster.url.replace(/postgres$/, name), cluster, name }
+  if (contents === 'migrated' && ofRun === undefined) await (madeTemplate ??= makeTemplate(cluster))
+  const name = `test_${process.pid}_${++databases}`
+  await cluster.sql(`CREATE DATABASE ${name} TEMPLATE ${contents === 'empty' ? 'template0' : template}`)
+  const drop = async () => void (await cluster.sql(`DROP DATABASE ${name} WITH (FORCE)`))
+  return { url: cluster.url.replace(/postgres$/, name), cluster, name, drop }
 }
 
 /** Without pgbouncer the tests through a pooler are skipped; `npm test` says what to install. */
@@ -233,7 +281,7 @@ export interface Pooler {
 
 /** A pooler in transaction mode before the cluster: `connections` of the server for any number of clients. */
 export async function startPooler(
-  cluster: Pick<Cluster, 'url' | 'socketFolder'>,
+  cluster: Pick<SharedCluster, 'url' | 'socketFolder'>,
   connections: number,
 ): Promise<Pooler> {
   const path = pgbouncerPath()

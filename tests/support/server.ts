@@ -4,13 +4,12 @@ import type { KeyKind, Org, Role, Store } from '../../db/contract/store.ts'
 import { hashPassword } from '../../server/identity/sign-in/password.ts'
 import type { Clock } from '../../server/clock.ts'
 import { startClockGuard, testTime } from '../../server/system/clock-guard.ts'
-import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
 import type { ServeConfig } from '../../server/runtime/make-services.ts'
 import { newId } from '../../server/ids.ts'
 import { mintKey } from '../../server/identity/keys/keys.ts'
 import { startLog } from '../../server/log.ts'
 import { startServer } from '../../server/runtime/serve.ts'
-import { openOnPostgres } from './on-postgres.ts'
+import { dropDatabaseOf, openTestFolder, testDatabase } from './engine.ts'
 import { quickPasswords } from './quick-passwords.ts'
 import { tempDir } from './temp-dir.ts'
 
@@ -48,14 +47,11 @@ interface OpenedStore {
   node?: NewNode // of a store that nodes share
 }
 
-/** `SIGHTGLASS_TEST_ENGINE=postgres bun test …` runs tests of the server on the other engine. */
-const openDefault = process.env['SIGHTGLASS_TEST_ENGINE'] === 'postgres' ? openOnPostgres : openDataFolder
-
 /** Hashes passwords quickly, unless they are what the test is about. */
 export async function testServer(
   config: Partial<ServeConfig> = {},
   passwords: 'quick' | 'argon2id' = 'quick',
-  { open = openDefault, node }: OpenedStore = {},
+  { open = openTestFolder, node }: OpenedStore = {},
 ): Promise<TestServer> {
   const endQuickPasswords = passwords === 'quick' ? quickPasswords() : () => {}
   const temp = tempDir('api')
@@ -69,19 +65,17 @@ export async function testServer(
   const clockGuard = startClockGuard({ time: testTime(source), dataDir: null, log: quiet })
   const clock = { ...clockGuard.clock, move: (byMs: number) => void (movedMs += byMs) }
   const log = startLog({ level: 'error', clock })
-  const store = await open(temp.path, clock)
+  const opened = await open(temp.path, clock)
+  const store = open === openTestFolder ? onClock(opened, clock) : opened
   const failure = Promise.withResolvers<void>()
   const server = await startServer({
     config: {
-      ...defaults,
-      dataDir: temp.path,
+      ...{ ...defaults, dataDir: temp.path },
+      shared: open === openTestFolder ? await testDatabase(temp.path) : null,
       backup: { ...defaults.backup, dir: `${temp.path}/backups` },
       ...config,
     },
-    store,
-    clock,
-    clockGuard,
-    log,
+    ...{ store, clock, clockGuard, log },
     assets: new Map(),
     ...(node === undefined ? {} : { node }),
     wakesWebhooks: false,
@@ -118,8 +112,18 @@ export async function testServer(
       await log.close()
       endQuickPasswords()
       temp.remove()
+      await dropDatabaseOf(temp.path)
     },
   }
+}
+
+/** The clock that a test moves is also that of the database's machine. */
+function onClock(store: Store, clock: Clock): Store {
+  const heartbeat: Store['nodes']['heartbeat'] = async (command) => {
+    const answer = await store.nodes.heartbeat(command)
+    return { ...answer, storeMs: clock.now() }
+  }
+  return { ...store, nodes: { ...store.nodes, heartbeat } }
 }
 
 function caller(url: string): TestServer['call'] {

@@ -1,5 +1,6 @@
 /** Proves for every rule of the house that it finds what it forbids and leaves alone what it allows. */
 import { expect, test } from 'bun:test'
+import { bothEngines } from './both-engines.ts'
 import { functionLength } from './function-length.ts'
 import { deadFiles, dependencyRules, missingDocuments } from './house-rules.ts'
 import { barrel, cycles, importRules } from './import-rules.ts'
@@ -22,6 +23,22 @@ test('comments and strings are blanked, code inside templates is not', () => {
   const text = "a('b') // c\n/* d */ `e ${f('g')} h` + /i'/.x + 4 / 2"
   expect(blank(text, { strings: true })).toBe("a(' ')     \n        `  ${f(' ')}  ` + /  /.x + 4 / 2")
   expect(blank(text, { strings: false })).toBe("a('b')     \n        `e ${f('g')} h` + /i'/.x + 4 / 2")
+})
+
+test('both engines', () => {
+  const path = 'tests/api/a.test.ts'
+  const found = (text: string, tests: string[] = [], files: string[] = []) => {
+    const reasons = (names: string[]) => Object.fromEntries(names.map((name) => [name, 'because']))
+    const lists = { files: reasons(files), tests: tests.length > 0 ? { [path]: reasons(tests) } : {} }
+    return rulesOf(bothEngines([source(path, text)], lists))
+  }
+  expect(found("test('a', () => {})")).toEqual([])
+  expect(found("folderTest('a', () => {})", ['a'])).toEqual([])
+  expect(found("folderTest('a', () => {})")).toEqual(['both-engines'])
+  expect(found("test('a', () => {})", ['a'])).toEqual(['both-engines'])
+  expect(found("open('sightglass.db')")).toEqual(['both-engines'])
+  expect(found("open('sightglass.db')", [], [path])).toEqual([])
+  expect(found('', [], ['tests/api/gone.test.ts'])).toEqual(['both-engines'])
 })
 
 test('header', () => {

@@ -1,6 +1,6 @@
 /** Several nodes append at once: every event is stored once, numbered without a gap, and counted. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { type Cluster, database, hasPooler, startPooler } from '../../../tests/support/postgres.ts'
+import { type SharedCluster, database, hasPooler, startPooler } from '../../../tests/support/postgres.ts'
 import { makeBatch, makeEvent, noon } from '../../../tests/store/make.ts'
 import { atOnce } from '../../sql/threads/slices.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
@@ -16,7 +16,7 @@ import type { EventBatch } from '../../contract/store.ts'
 const nodes = 3
 const clients: AppendClient[] = []
 let appends: Appends[] = []
-let cluster: Cluster
+let cluster: SharedCluster
 let name = ''
 let db: Database
 let other: Database

@@ -1,0 +1,39 @@
+/**
+ * Tests of the suites for both engines that run on SQLite only, with the reason: whole files, which
+ * `npm test -- --engine postgres` leaves out, and single tests, which are a `folderTest` of `engine.ts`.
+ */
+
+const folder = 'about files of the data folder'
+const backups = 'nodes back up with the tools of PostgreSQL'
+
+export const sqliteOnlyFiles: { [path: string]: string } = {
+  'tests/api/identity-checkpoints.test.ts': folder,
+  'tests/api/unavailable.test.ts': 'plays a failing database over the threads of a folder',
+  'tests/e2e/full-disk.test.ts': 'fills the disk of a data folder',
+  'tests/e2e/identity-canary.test.ts': folder,
+  'tests/e2e/operate-backup.test.ts': backups,
+  'tests/e2e/operate-drill.test.ts': backups,
+  'tests/e2e/operate-memory.test.ts': folder,
+  'tests/e2e/operate-open-files.test.ts': folder,
+  'tests/e2e/operate-read-only.test.ts': folder,
+  'tests/e2e/operate-run.test.ts': folder,
+  'tests/e2e/start.test.ts': folder,
+  'tests/e2e/operate-api.test.ts': backups,
+  'tests/e2e/webhooks-load.test.ts': folder,
+  'tests/regressions/0014-backups-under-a-wrong-clock.test.ts': backups,
+}
+
+export const sqliteOnlyTests: { [path: string]: { [test: string]: string } } = {
+  'tests/api/cli.test.ts': {
+    'a data folder that is a file, or has a broken database, is a one-line error and exit 1': folder,
+  },
+  'tests/api/identity-audit-trim.test.ts': {
+    'a heads file older than a trim catches up; one of another chain does not': folder,
+  },
+  'tests/api/webhooks-cli.test.ts': {
+    'with a key ring: the folder gets no key file, and the newest key encrypts': folder,
+  },
+  'tests/regressions/0006-half-made-backup.test.ts': {
+    'doctor reports a missing backup, not a damaged one': backups,
+  },
+}
