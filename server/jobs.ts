@@ -13,6 +13,7 @@ import type { Job } from './system/scheduler.ts'
 import type { IngestCounts } from './ingest/counts.ts'
 import type { LastUses } from './identity/keys/keys.ts'
 import { limits } from './limits.ts'
+import { throttlePrune } from './identity/sign-in/throttle.ts'
 import { deleteDueOrgs } from './identity/organizations/organizations.ts'
 import type { Log } from './log.ts'
 import { expireAll, type RetentionRule } from './operations/retention/expire-all.ts'
@@ -137,12 +138,11 @@ function applianceJobs(services: JobServices): TableJob[] {
       id: 'sign-in-prune',
       deletes: true,
       schedule: '0 17 * * * *',
-      run: async (now) =>
-        void (await store.signIns.prune({
-          now,
-          idleMs: limits.signInIdleMs,
-          networksBeforeMs: now - limits.knownNetworkMs,
-        })),
+      run: async (now) => {
+        const networksBeforeMs = now - limits.knownNetworkMs
+        await store.signIns.prune({ now, idleMs: limits.signInIdleMs, networksBeforeMs })
+        await store.throttle.prune(throttlePrune(now))
+      },
     },
     {
       id: 'audit-checkpoint',

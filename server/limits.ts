@@ -89,6 +89,8 @@ export const limits = {
   signInIdleMs: 12 * 3_600_000,
   signInAbsoluteMs: 7 * 24 * 3_600_000,
   knownNetworkMs: 90 * 24 * 3_600_000, // an address that an account signed in from is remembered
+  throttleForgottenMs: 24 * 3_600_000, // a name without an attempt
+  throttleNamesMax: 50_000, // accounts, and as many senders
   linkAttemptsFree: 30, // unknown links before their sender is throttled
   setupLinkMs: 30 * 60_000,
   invitationMs: 7 * 24 * 3_600_000,

@@ -5,7 +5,7 @@ import type { HalfSignIns } from './identity/sign-in/second-factor.ts'
 import type { Provider } from './identity/sign-in/provider-routes.ts'
 import type { Backups } from './operations/backup/backups.ts'
 import type { SignIns } from './identity/sign-in/sign-ins.ts'
-import type { Throttle } from './identity/sign-in/throttle.ts'
+import type { LinkThrottle, Throttle } from './identity/sign-in/throttle.ts'
 import type { Clock } from './clock.ts'
 import type { ClockGuard } from './system/clock-guard.ts'
 import type { SharedNode } from './system/shared-node.ts'
@@ -41,7 +41,7 @@ export interface Services {
   rateLimits: RateLimits
   signIns: SignIns
   throttle: Throttle // for passwords and codes
-  linkThrottle: Throttle // for one-time links
+  linkThrottle: LinkThrottle // for one-time links
   halfSignIns: HalfSignIns
   briefCipher: CursorCipher // for tokens that come back within minutes; its key lives as long as the process
   auditKey: SigningKey

@@ -1,5 +1,6 @@
 /** The store's interface for organizations, sites, people, sign-ins and keys. */
 import type { AuditEntry, AuditStore } from './audit.ts'
+import type { ThrottleStore } from './throttle.ts'
 export type * from './audit.ts'
 
 // ---------------------------------------------------------------- organizations and their sites
@@ -370,6 +371,7 @@ export interface IdentityStore {
   invitations: InvitationStore
   secondFactors: SecondFactorStore
   signIns: SignInStore
+  throttle: ThrottleStore
   keys: KeyStore
   audit: AuditStore
 }

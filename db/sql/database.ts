@@ -41,6 +41,8 @@ export interface Dialect {
   /** Whether a text contains a parameter's; whether it matches a pattern, ignoring the case of ASCII letters. */
   contains(column: string, parameter: string): string
   matches(column: string, parameter: string): string
+  /** Ends a subquery of rows to change: leaves out those that another transaction has locked. */
+  skipLocked: string
   /** Checks foreign keys at the end of the transaction, not after each statement. */
   deferKeys: string
   /** The store's time in milliseconds: that of the database's machine, or `now` when every caller is on it. */

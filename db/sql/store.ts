@@ -111,6 +111,7 @@ async function nounsOf(threads: Threads, call: CallVerb) {
   return {
     ...{ accounts: noun('accounts'), invitations: noun('invitations'), views: noun('views') },
     ...{ secondFactors: noun('secondFactors'), signIns: noun('signIns'), audit: noun('audit') },
+    throttle: noun('throttle'),
     ...{ registry: noun('registry'), rejected: noun('rejected'), sessions: noun('sessions') },
     ...{ ingestCounts: noun('ingestCounts'), webhooks: noun('webhooks'), retention: noun('retention') },
     ...{ nodes: noun('nodes'), jobs: noun('jobs') },

@@ -5,7 +5,7 @@ import { openSigningKey, ringSigningKey } from '../audit/signing.ts'
 import { makeHalfSignIns } from '../identity/sign-in/second-factor.ts'
 import { makeProvider, type OidcConfig } from '../identity/sign-in/provider-routes.ts'
 import { makeSignIns } from '../identity/sign-in/sign-ins.ts'
-import { makeThrottle } from '../identity/sign-in/throttle.ts'
+import { makeLinkThrottle, makeThrottle, steadyClock } from '../identity/sign-in/throttle.ts'
 import { makeBackups } from '../operations/backup/backups.ts'
 import { startClockGuard, testTime, type ClockGuard } from '../system/clock-guard.ts'
 import { startNode } from '../system/shared-node.ts'
@@ -114,8 +114,11 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     guard: keyGuard({ store, clock, limit: rateLimits.key, used: lastUses.used }),
     rateLimits,
     signIns: makeSignIns(store, clock, config.basePath),
-    throttle: makeThrottle(clock),
-    linkThrottle: makeThrottle(clock, limits.linkAttemptsFree),
+    throttle: makeThrottle({
+      ...{ store: store.throttle, secret: await store.secret('cursor') },
+      clock: shared.node?.clock ?? steadyClock(clock),
+    }),
+    linkThrottle: makeLinkThrottle(clock, limits.linkAttemptsFree),
     halfSignIns: makeHalfSignIns(clock),
     provider: config.oidc === null ? null : makeProvider(config.oidc),
     cursorCipher: makeCursorCipher(await store.secret('cursor')),

@@ -19,6 +19,7 @@ import { filteredCountsCases } from './filtered-counts-cases.ts'
 import { claimCases, deliveryCases } from './webhook-delivery-cases.ts'
 import { endpointCases, ruleCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
 import { nodeCases } from './node-cases.ts'
+import { throttleCases, throttleNodeCases } from './throttle-cases.ts'
 import type { Cases, OpenFolder, OpenNodes } from './subject.ts'
 
 const groups: { [name: string]: Cases } = {
@@ -27,6 +28,7 @@ const groups: { [name: string]: Cases } = {
   'the first owner': firstOwnerCases,
   'password links': passwordLinkCases,
   'sign-ins': signInCases,
+  'attempts to sign in': throttleCases,
   keys: keyCases,
   'the end of organizations': orgEndCases,
   'emptying organizations': orgEmptyingCases,
@@ -107,7 +109,7 @@ function testNodes(engine: string, openNodes: OpenNodes): void {
       for (const store of stores) await store.close()
       dir.remove()
     })
-    for (const [name, run] of Object.entries(nodeCases)) {
+    for (const [name, run] of Object.entries({ ...nodeCases, ...throttleNodeCases })) {
       test(
         name,
         async () => {

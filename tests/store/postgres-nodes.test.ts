@@ -5,7 +5,7 @@ import { migrations } from '../../db/postgres/migrations/migrations.ts'
 import type { Outcome } from '../../db/contract/webhooks.ts'
 import type { Database } from '../../db/sql/database.ts'
 import { database } from '../support/postgres.ts'
-import { makeAccount, makeAudit, makeOrg, noon } from './make.ts'
+import { makeAccount, makeAudit, makeKey, makeOrg, noon } from './make.ts'
 import { openRecords, type RecordsStore } from './postgres-records.ts'
 import { auditOf, failure } from './subject.ts'
 import { makeAttempt, makeClaim, makeDelivery } from './webhook-make.ts'
@@ -211,4 +211,87 @@ test('a node that stops in a transaction holds up the others until its time is o
   expect(targets.slice(0, 2)).toEqual(['again', 'patient'])
   expect(() => watcher.run('COMMIT')).toThrow()
   await impatient.close()
+})
+
+test('verbs that lock their own rows do not wait for the lock on records', async () => {
+  const orgId = await newOrg()
+  const key = makeKey(orgId)
+  await nodes[0]!.keys.create({ key, audit: makeAudit(orgId) })
+  await nodes[0]!.nodes.register({ node: { name: orgId, version: '1', role: 'all' }, now: noon })
+  const lease = await nodes[0]!.jobs.claim({ job: orgId, node: orgId, leaseMs: 60_000, now: noon })
+  const sample = { orgId, keyId: key.id, atMs: noon, code: 'c', message: 'm', path: 'p', excerpt: 'e' }
+  const attempt = { names: [{ name: orgId, isSender: false, refused: 0 }], freeTries: 3, now: noon }
+  watcher.run('BEGIN')
+  watcher.run("SELECT 1 FROM store_lock WHERE name = 'records' FOR UPDATE")
+  for (const node of nodes) {
+    await node.rejected.add([sample])
+    await node.keys.touch([{ keyId: key.id, atMs: noon, address: '127.0.0.1' }])
+    await node.nodes.heartbeat({ name: orgId, report: null, now: noon })
+    expect(await node.jobs.renew({ ...lease!, leaseMs: 60_000, now: noon })).toBe(true)
+    expect((await node.throttle.begin(attempt)).start).toBe('begun')
+    await node.throttle.end({ ...attempt, outcome: 'none' })
+  }
+  watcher.run('COMMIT')
+  expect(await nodes[0]!.rejected.list({ orgId, limit: 10 })).toHaveLength(4)
+})
+
+test('nodes that touch keys, reject requests and try to sign in at once do not wait for each other in a circle', async () => {
+  const orgIds = [await newOrg(), await newOrg()]
+  const keys = orgIds.flatMap((orgId) => [makeKey(orgId), makeKey(orgId)])
+  for (const key of keys) await nodes[0]!.keys.create({ key, audit: makeAudit(key.orgId) })
+  const names = orgIds.map((name) => ({ name, isSender: false, refused: 0 }))
+  const turned = <T>(list: T[], index: number): T[] => (index % 2 === 0 ? list : list.toReversed())
+  await Promise.all(
+    nodes.map(async (node, index) => {
+      for (let n = 0; n < 25; n++) {
+        const uses = keys.map((key) => ({ keyId: key.id, atMs: noon + n, address: `${index}` }))
+        await node.keys.touch(turned(uses, index))
+        const samples = orgIds.map((orgId) => {
+          return { orgId, keyId: 'k', atMs: noon, code: 'c', message: 'm', path: 'p', excerpt: 'e' }
+        })
+        await node.rejected.add(turned(samples, index))
+        const attempt = { names: turned(names, index), freeTries: 1_000, now: noon }
+        await node.throttle.begin(attempt)
+        await node.throttle.end({ ...attempt, outcome: 'wrong' })
+      }
+    }),
+  )
+  const used = await nodes[0]!.keys.list({ orgId: orgIds[0]! })
+  expect(used.map(({ lastUsedAtMs }) => lastUsedAtMs)).toEqual([noon + 24, noon + 24])
+  const row = watcher.query<{ failures: number }, [string]>(
+    'SELECT failures FROM sign_in_throttle WHERE name = ?',
+  )
+  expect(orgIds.map((orgId) => row.get(orgId)?.failures)).toEqual([100, 100])
+})
+
+/** As the append of another node, which counts one organization after the other. */
+test('ingest counts of several organizations and an append of another node do not wait for each other in a circle', async () => {
+  const orgIds: string[] = []
+  for (let n = 0; n < 2; n++) orgIds.push(await newOrg())
+  // The number decides, not the id.
+  const [first, second] = orgIds.toSorted().toReversed() as [string, string]
+  for (const orgId of [first, second]) watcher.query('SELECT open_event_org(?)').get(orgId)
+  const counted = { keyId: 'k', requests: 1, refused: 0, accepted: 1, deduped: 0, rejected: 0 }
+  const count = (orgId: string, hour: number) => {
+    return { orgId, hourStartMs: hour * 3_600_000, ...counted, aheadMaxMs: 0, behindMinMs: null }
+  }
+  await nodes[0]!.ingestCounts.add({ counts: [count(first, 1), count(second, 1)], keptSinceMs: 0 })
+  watcher.run('BEGIN')
+  const trim = 'DELETE FROM ingest_hour WHERE org_id = ? AND hour < 2'
+  const bump = 'UPDATE ingest_hour SET requests = requests + 1 WHERE org_id = ? AND hour = 9'
+  await nodes[0]!.ingestCounts.add({ counts: [count(first, 9), count(second, 9)], keptSinceMs: 0 })
+  watcher.query(bump).run(first)
+  watcher.query(trim).run(first)
+  const adding = nodes[0]!.ingestCounts.add({
+    counts: [count(second, 9), count(first, 9)],
+    keptSinceMs: 2 * 3_600_000,
+  })
+  const waiting = watcher.query<{ n: number }>('SELECT count(*) AS n FROM pg_locks WHERE NOT granted')
+  while ((waiting.get()?.n ?? 0) === 0) await Bun.sleep(10)
+  watcher.query(bump).run(second)
+  watcher.query(trim).run(second)
+  watcher.run('COMMIT')
+  await adding
+  for (const orgId of [first, second])
+    expect(await nodes[1]!.ingestCounts.list({ orgId, sinceMs: 0 })).toMatchObject([{ requests: 3 }])
 })

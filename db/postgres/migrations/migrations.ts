@@ -4,6 +4,7 @@ import events from './0002_events.sql' with { type: 'text' }
 import webhooks from './0003_webhooks.sql' with { type: 'text' }
 import append from './0004_append.sql' with { type: 'text' }
 import nodeReport from './0005_node_report.sql' with { type: 'text' }
+import sharedRecords from './0006_shared_records.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -14,6 +15,7 @@ export const migrations: readonly Migration[] = [
   { version: 3, name: '0003_webhooks', sql: webhooks },
   { version: 4, name: '0004_append', sql: append },
   { version: 5, name: '0005_node_report', sql: nodeReport },
+  { version: 6, name: '0006_shared_records', sql: sharedRecords },
 ]
 
 /** "SGLS" as a number: of any number of nodes that start at once, one migrates and the others wait. */

@@ -20,45 +20,61 @@ export interface WriterOpening extends ConnectionOptions {
 
 type Work = (context: WriteContext, command: unknown) => unknown
 
-let context: WriteContext | null = null
+/**
+ * Verbs that need no lock on records: they read nothing before they write, or lock the rows they decide about, and they
+ * lock rows in one order. They run while another node has that lock, and strangers who cause them hold up nobody.
+ */
+const ownLocks = new Set(['throttle.begin', 'throttle.end', 'throttle.prune', 'rejected.add', 'keys.touch'])
+const oneRow = new Set(['nodes.heartbeat', 'jobs.renew'])
+
+interface Opened {
+  connection: Database
+  locking: WriteContext
+  unlocked: WriteContext
+}
+
+let opened: Opened | null = null
 
 serve(storeError, (verb, command) => {
   if (verb === 'open') {
-    context = open(command as WriterOpening)
+    opened = open(command as WriterOpening)
     return Object.keys(writeVerbs)
   }
   if (verb === 'close') {
-    context?.db.close()
-    context = null
+    opened?.connection.close()
+    opened = null
     setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
     return null
   }
-  if (context === null) throw new StoreError('closed', 'the store is closed')
-  return write(context, verb, command)
+  if (opened === null) throw new StoreError('closed', 'the store is closed')
+  const needsLock = !ownLocks.has(verb) && !oneRow.has(verb)
+  return write(needsLock ? opened.locking : opened.unlocked, verb, command)
 })
 
-function open({ now, mayMigrate, ...options }: WriterOpening): WriteContext {
+function open({ now, mayMigrate, ...options }: WriterOpening): Opened {
   const connection = openConnection(options)
   try {
     if (mayMigrate) migrate(connection, options.schema, migrations, now)
     else requireKnownSchema(connection, options.schema, migrations)
-    const db = lockingRecords(connection)
-    return {
-      ...{ db, orm: ormOn(db), events: postgresEventWriter(db), isOnlyWriter: false, tight: false },
+    const events = postgresEventWriter(connection)
+    const contextOn = (db: Database): WriteContext => ({
+      ...{ db, orm: ormOn(db), events, isOnlyWriter: false, tight: false },
       release: () => ({ bytes: 0, done: true }), // the server's autovacuum does
-    }
+    })
+    const locking = contextOn(lockingRecords(connection))
+    return { connection, locking, unlocked: contextOn(connection) }
   } catch (error) {
     connection.close()
     throw error
   }
 }
 
-function write(opened: WriteContext, verb: string, command: unknown): unknown {
+function write(context: WriteContext, verb: string, command: unknown): unknown {
   const run = writeVerbs[verb as keyof typeof writeVerbs] as Work | undefined
   if (run === undefined) throw new StoreError('internal', `unknown verb ${verb}`)
-  const { db, events } = opened
+  const { db, events } = context
   try {
-    const result = inKnownTransaction(db, () => run(opened, command))
+    const result = inKnownTransaction(db, () => run(context, command))
     events.committed()
     return result
   } catch (error) {

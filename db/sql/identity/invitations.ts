@@ -28,7 +28,11 @@ export function findLink(
   { hash, now }: Parameters<AccountStore['findLink']>[0],
 ): OneTimeLink | null {
   const live = and(eq(oneTimeLink.hash, hash), gt(oneTimeLink.expiresAtMs, now))
-  return orm.select().from(oneTimeLink).where(live).get() ?? null
+  const { hash: linkHash, purpose, accountId, expiresAtMs } = oneTimeLink
+  return (
+    orm.select({ hash: linkHash, purpose, accountId, expiresAtMs }).from(oneTimeLink).where(live).get() ??
+    null
+  )
 }
 
 /** The audit entry is made here, because only this transaction knows the link's account. */

@@ -94,7 +94,9 @@ export function touchKeys({ db }: WriteContext, uses: Parameters<KeyStore['touch
     `UPDATE api_key SET last_used_at_ms = ?2, last_used_address = ?3
      WHERE id = ?1 AND (last_used_at_ms IS NULL OR last_used_at_ms <= ?2)`,
   )
-  for (const use of uses) statement.run(use.keyId, use.atMs, use.address)
+  // In one order, so that nodes that note uses at once cannot wait for each other.
+  const inOrder = uses.toSorted((a, b) => (a.keyId < b.keyId ? -1 : 1))
+  for (const use of inOrder) statement.run(use.keyId, use.atMs, use.address)
 }
 
 function requireKey(orm: WriteContext['orm'], { orgId, keyId }: { orgId: string; keyId: string }): void {

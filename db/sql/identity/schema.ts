@@ -64,6 +64,7 @@ export const oneTimeLink = sqliteTable('one_time_link', {
   purpose: text('purpose').$type<OneTimeLink['purpose']>().notNull(),
   accountId: text('account_id'),
   expiresAtMs: integer('expires_at_ms').notNull(),
+  sealedToken: text('sealed_token'),
 })
 
 export const signIn = sqliteTable('sign_in', {

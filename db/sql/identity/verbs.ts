@@ -76,6 +76,7 @@ import {
   switchSignInOrg,
   touchSignIn,
 } from './sign-ins.ts'
+import { beginAttempt, endAttempt, pruneAttempts } from './throttle.ts'
 
 export const identityWriteVerbs = {
   'orgs.create': createOrg,
@@ -112,6 +113,9 @@ export const identityWriteVerbs = {
   'signIns.endOthers': endOtherSignIns,
   'signIns.switchOrg': switchSignInOrg,
   'signIns.prune': pruneSignIns,
+  'throttle.begin': beginAttempt,
+  'throttle.end': endAttempt,
+  'throttle.prune': pruneAttempts,
   'keys.create': createKey,
   'keys.revoke': revokeKey,
   'keys.change': changeKey,

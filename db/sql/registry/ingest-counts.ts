@@ -1,4 +1,4 @@
-/** Ingest counts by hour and key, and samples of rejected requests,. */
+/** Ingest counts by hour and key, and samples of rejected requests. */
 import {
   countHourMs,
   mergeCount,
@@ -9,6 +9,7 @@ import {
 import { desc, eq } from 'drizzle-orm'
 import { rejectedSample } from '../identity/schema.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { Database } from '../database.ts'
 import type { AppendOutcome } from '../threads/protocol.ts'
 import type { EventBatch, RejectedSample } from '../../contract/store.ts'
 
@@ -30,24 +31,39 @@ export function addIngestCounts(
                               OR ingest_hour.behind_min_ms < excluded.behind_min_ms
                             THEN ingest_hour.behind_min_ms ELSE excluded.behind_min_ms END`,
   )
-  // In one order everywhere, so that appends of other nodes, which count too, cannot wait for each other.
-  for (const one of counts.toSorted(inOrder)) {
-    const hour = Math.floor(one.hourStartMs / countHourMs)
-    const { orgId, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs } = one
-    add.run(orgId, hour, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs)
-  }
   const miss = db.query(
     `INSERT INTO ingest_near_miss (org_id, hour, key_id, path, known, events) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (org_id, hour, key_id, path)
      DO UPDATE SET events = ingest_near_miss.events + excluded.events`,
   )
-  for (const { orgId, hourStartMs, keyId, path, known, events } of nearMisses)
-    miss.run(orgId, Math.floor(hourStartMs / countHourMs), keyId, path, known, events)
-  for (const table of ['ingest_hour', 'ingest_near_miss']) {
-    const trim = db.query(`DELETE FROM ${table} WHERE org_id = ? AND hour < ?`)
-    for (const orgId of new Set([...counts, ...nearMisses].map((one) => one.orgId)))
-      trim.run(orgId, Math.floor(keptSinceMs / countHourMs))
+  const trims = ['ingest_hour', 'ingest_near_miss'].map((table) =>
+    db.query(`DELETE FROM ${table} WHERE org_id = ? AND hour < ?`),
+  )
+  // One organization after the other, in the order of their numbers, and rows in one order, as appends of other nodes
+  // do, which count too. Otherwise the two could wait for each other.
+  for (const orgId of byNumber(db, orgsOf([...counts, ...nearMisses]))) {
+    for (const one of counts.filter((count) => count.orgId === orgId).sort(inOrder)) {
+      const { keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs } = one
+      const hour = Math.floor(one.hourStartMs / countHourMs)
+      add.run(orgId, hour, keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs)
+    }
+    for (const { hourStartMs, keyId, path, known, events } of nearMisses.filter(
+      (count) => count.orgId === orgId,
+    ))
+      miss.run(orgId, Math.floor(hourStartMs / countHourMs), keyId, path, known, events)
+    for (const trim of trims) trim.run(orgId, Math.floor(keptSinceMs / countHourMs))
   }
+}
+
+/** Organizations without a number have no event. */
+function byNumber(db: Database, orgIds: string[]): string[] {
+  const rows = db
+    .query<{ orgId: string; num: number }, [string]>(
+      `SELECT org_id AS orgId, num FROM event_org WHERE org_id IN ${db.dialect.textsOf('?')}`,
+    )
+    .all(JSON.stringify(orgIds))
+  const nums = new Map(rows.map(({ orgId, num }) => [orgId, num]))
+  return orgIds.toSorted((a, b) => (nums.get(a) ?? Infinity) - (nums.get(b) ?? Infinity) || (a < b ? -1 : 1))
 }
 
 /** What a group of batches adds to the counts, those of failed batches excepted. */
@@ -69,7 +85,7 @@ export function requestCounts(
       ...{ accepted, deduped, rejected: count.rejected + outcome.rejected.length, aheadMaxMs, behindMinMs },
     })
   })
-  return { counts: [...counts.values()], keptSinceMs }
+  return { counts: [...counts.values()].sort(inOrder), keptSinceMs }
 }
 
 function inOrder(a: IngestCount, b: IngestCount): number {
@@ -120,7 +136,12 @@ export function addRejected({ db }: WriteContext, samples: RejectedSample[]): vo
     `DELETE FROM rejected_sample WHERE org_id = ?1 AND seq <= (
        SELECT seq FROM rejected_sample WHERE org_id = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ${samplesPerOrgMax})`,
   )
-  for (const orgId of new Set(samples.map((sample) => sample.orgId))) trim.run(orgId)
+  // In one order, so that nodes that add at once cannot wait for each other.
+  for (const orgId of orgsOf(samples)) trim.run(orgId)
+}
+
+function orgsOf(rows: readonly { orgId: string }[]): string[] {
+  return [...new Set(rows.map(({ orgId }) => orgId))].toSorted()
 }
 
 /** Newest first. */

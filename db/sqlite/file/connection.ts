@@ -15,6 +15,7 @@ const dialect: Dialect = {
   contains: (column, parameter) => `instr(${column}, ${parameter}) > 0`,
   matches: (column, parameter) => `${column} LIKE ${parameter} ESCAPE '\\'`,
   storeMs: (_db, now) => now,
+  skipLocked: '', // one writer
   deferKeys: 'PRAGMA defer_foreign_keys = ON',
   columns: `SELECT t.name AS "table", c.name AS "column" FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
     WHERE t.type = 'table' ORDER BY t.name`,

@@ -100,6 +100,7 @@ export function makeReserveWhenRoom(folder: string): boolean {
 const byPeople = [
   /^(accounts|secondFactors|sites)\./,
   /^signIns\.(create|end|endById|endOthers|switchOrg)$/,
+  /^throttle\.(begin|end)$/,
   /^invitations\.(create|revoke|accept)$/,
   /^orgs\.(create|rename|askDeletion|keep)$/,
   /^keys\.(create|revoke|change|rotate)$/,

@@ -14,6 +14,7 @@ import hourRewrites from './0012_hour_rewrites.sql' with { type: 'text' }
 import firstUse from './0013_first_use.sql' with { type: 'text' }
 import nodes from './0014_nodes.sql' with { type: 'text' }
 import nodeReport from './0015_node_report.sql' with { type: 'text' }
+import sharedRecords from './0016_shared_records.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
@@ -36,6 +37,7 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 13, name: '0013_first_use', sql: firstUse, fill: fillFields },
   { version: 14, name: '0014_nodes', sql: nodes },
   { version: 15, name: '0015_node_report', sql: nodeReport },
+  { version: 16, name: '0016_shared_records', sql: sharedRecords },
 ]
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */

@@ -15,7 +15,7 @@ import { checkPassword, signInWithPassword, throttledNames } from './sign-in.ts'
 import type { SignInView, Store } from '../../../db/contract/store.ts'
 import type { Provider } from './provider-routes.ts'
 import type { Clock } from '../../clock.ts'
-import type { Throttle } from './throttle.ts'
+import type { LinkThrottle, Throttle } from './throttle.ts'
 import type { Webhooks } from '../../webhooks/start.ts'
 
 export interface AuthRoutesServices {
@@ -25,7 +25,7 @@ export interface AuthRoutesServices {
   publicUrl: string | null
   basePath: string
   signIns: SignIns
-  linkThrottle: Throttle
+  linkThrottle: LinkThrottle
   provider: Provider | null
 }
 
@@ -50,7 +50,7 @@ export function authRoutes(services: AuthRoutesServices) {
         const { signIn, cookie } = drafted(signIns, request)
         const claim = { email, password, linkHash: sha256Hex(token), signIn, actor: 'system' }
         const made = await createFirstOwner(store, claim, clock)
-        if (made.status === 'link_invalid') throw await linkRefused(services, request, linkInvalid())
+        if (made.status === 'link_invalid') throw linkRefused(services, request, linkInvalid())
         if (made.status === 'owner_exists')
           throw new AppError('conflict', 'This setup link was used. The appliance already has an owner.', {
             hint: 'Sign in. If the password is lost, run “sightglass account reset-password” on the server.',
@@ -149,7 +149,7 @@ async function requireInvitation(
   token: string,
 ): Promise<OpenInvitation> {
   const open = await openInvitation(services, token)
-  if (open === null) throw await linkRefused(services, request, invitationOver())
+  if (open === null) throw linkRefused(services, request, invitationOver())
   return open
 }
 
@@ -250,7 +250,7 @@ async function resetPassword(
   const linkHash = sha256Hex(token)
   const link = await accounts.findLink({ hash: linkHash, now: services.clock.now() })
   if (link?.purpose !== 'password' || link.accountId === null)
-    throw await linkRefused(services, request, passwordLinkInvalid())
+    throw linkRefused(services, request, passwordLinkInvalid())
   const account = await accounts.find(link.accountId)
   checkPasswordRules(password, account?.email ?? '')
   const passwordHash = await hashPassword(password)
@@ -261,12 +261,8 @@ async function resetPassword(
 }
 
 /** Throttles guesses at links by sender, separately from sign-ins; a valid link is never throttled. */
-async function linkRefused(
-  { linkThrottle }: AuthRoutesServices,
-  request: Request,
-  refusal: AppError,
-): Promise<AppError> {
-  await linkThrottle.attempt([senderName(contextOf(request).address)], () => Promise.resolve(false))
+function linkRefused({ linkThrottle }: AuthRoutesServices, request: Request, refusal: AppError): AppError {
+  linkThrottle.unknown(senderName(contextOf(request).address))
   return refusal
 }
 

@@ -11,7 +11,7 @@ import { senderName } from '../../http/address.ts'
 import type { Account, AuditEntry, Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { Who } from './second-factor.ts'
-import type { Throttle } from './throttle.ts'
+import { senderPrefix, type Throttle } from './throttle.ts'
 
 export interface SignInServices {
   store: Store
@@ -86,7 +86,7 @@ export async function throttledNames(
   const query = { accountId: account?.id ?? '', network, sinceMs } // as slow for unknown accounts
   if (await store.signIns.knowsNetwork(query))
     return { names: [`${kind} ${email} ${network}`], lane: 'known' }
-  return { names: [`${kind} ${email}`, `sender ${network}`], lane: 'sign-in' }
+  return { names: [`${kind} ${email}`, `${senderPrefix}${network}`], lane: 'sign-in' }
 }
 
 interface PasswordCheck {

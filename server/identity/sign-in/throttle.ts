@@ -1,9 +1,21 @@
 /**
  * Throttles guessing: after 3 failures a name (an account or a sender) waits 1 s, doubling to 15 min. An attempt counts
- * from its start, so parallel guesses get no more tries than sequential ones.
+ * from its start, so parallel guesses get no more tries than sequential ones. The store counts, for all nodes and
+ * across restarts. This process only refuses sooner: while a name waits by the store's last answer, and while attempts
+ * that run here could use up its free tries.
  */
+import { createHmac } from 'node:crypto'
+import type { AttemptName, ThrottleStore } from '../../../db/contract/throttle.ts'
 import { elapsedMs, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
+import {
+  ended,
+  noAttempts,
+  throttledMs,
+  type AttemptOutcome,
+  type ThrottleState,
+} from '../../../db/rules/sign-in-throttle.ts'
+import { limits } from '../../limits.ts'
 
 export interface Attempt {
   right: boolean
@@ -16,97 +28,161 @@ export interface Throttle {
    * name, true resets them. An attempt waits for running ones that could use up the free tries.
    */
   attempt(names: string[], check: () => Promise<boolean>): Promise<Attempt>
-  /** How long this name must wait before its next attempt; 0 when it need not wait. */
+  /** How long this name must wait before its next attempt, as far as this node knows; 0 when it need not wait. */
   waitMs(name: string): number
 }
 
-interface Row {
-  failures: number
-  refusals: number
-  running: number // attempts without an outcome
-  queued: number
-  untilMs: number
+export interface ThrottleOptions {
+  store: ThrottleStore
+  /** Of the store: it neither jumps nor differs between nodes. */
+  clock: Clock
+  secret: string // names are hashed with it
 }
 
+/** What this process knows of a name. */
+interface Row extends AttemptName {
+  failures: number
+  running: number // here
+  queued: number // here
+  untilMs: number // in `elapsedMs`
+}
+
+const freeTries = 3
 const stepMs = 1_000
-const waitMsMax = 15 * 60_000
 const rowsMax = 10_000
 const queuedMax = 256
 const queuedPerNameMax = 64
+/** Other nodes check attempts of the same name: asks again, for longer than a check takes. */
+const busyWaitMs = 100
+const busyTriesMax = 50
+const pruneEvery = 256
 
-export function makeThrottle(clock: Clock, freeTries = 3): Throttle {
-  const rows = new Map<string, Row>()
+/** Lets attempts begin here that could not use up the free tries of a name even if all of them fail. */
+function makeGate(waitOf: (row: Row) => number) {
   const queue: (() => void)[] = []
-  const waitOf = (row: Row | undefined) => Math.max(0, (row?.untilMs ?? 0) - elapsedMs(clock))
-
   /** After the free tries, one attempt at a time. */
   const mayStart = ({ failures, running }: Row) => running < Math.max(1, freeTries - failures)
+  return {
+    /** Resolves when no row is throttled. Nothing else runs between the check and the count. */
+    async enter(held: Row[]): Promise<void> {
+      for (;;) {
+        const longestMs = Math.max(...held.map(waitOf))
+        if (longestMs > 0) refuse(held, longestMs)
+        if (held.every(mayStart)) break
+        if (queue.length >= queuedMax || held.some(({ queued }) => queued >= queuedPerNameMax))
+          refuse(held, stepMs)
+        for (const row of held) row.queued++
+        await new Promise<void>((wake) => queue.push(wake))
+        for (const row of held) row.queued--
+      }
+      for (const row of held) row.running++
+    },
+    leave(held: Row[]): void {
+      for (const row of held) row.running--
+      for (const wake of queue.splice(0)) wake()
+    },
+  }
+}
 
-  /** Resolves when no row is throttled. Nothing else runs between the check and the count. */
-  const enter = async (held: Row[]): Promise<void> => {
-    for (;;) {
-      const longestMs = Math.max(...held.map(waitOf))
-      if (longestMs > 0) refuse(held, longestMs)
-      if (held.every(mayStart)) break
-      if (queue.length >= queuedMax || held.some(({ queued }) => queued >= queuedPerNameMax))
-        refuse(held, stepMs)
-      for (const row of held) row.queued++
-      await new Promise<void>((wake) => queue.push(wake))
-      for (const row of held) row.queued--
+export function makeThrottle({ store, clock, secret }: ThrottleOptions): Throttle {
+  const rows = new Map<string, Row>()
+  let attempts = 0
+  const waitOf = (row: Row | undefined) => Math.max(0, (row?.untilMs ?? 0) - elapsedMs(clock))
+  const hashed = (name: string) => createHmac('sha256', secret).update(name).digest('hex').slice(0, 32)
+  const gate = makeGate(waitOf)
+
+  const begin = async (held: Row[]): Promise<void> => {
+    for (let tries = 0; ; tries++) {
+      const { start, waitMs } = await store.begin({ names: handedOver(held), freeTries, now: clock.now() })
+      if (start === 'begun') return
+      if (start === 'refused') {
+        for (const row of held) row.untilMs = Math.max(row.untilMs, elapsedMs(clock) + waitMs)
+        throw refusal(waitMs)
+      }
+      if (tries >= busyTriesMax) refuse(held, stepMs)
+      await Bun.sleep(busyWaitMs)
     }
-    for (const row of held) row.running++
   }
 
-  const failed = (row: Row): void => {
-    row.failures++
-    row.refusals = 0
-    const over = row.failures - freeTries
-    if (over >= 0) row.untilMs = elapsedMs(clock) + Math.min(waitMsMax, stepMs * 2 ** Math.min(over, 20))
+  const end = async (held: Row[], outcome: AttemptOutcome): Promise<number> => {
+    const answer = await store.end({ names: handedOver(held), outcome, freeTries, now: clock.now() })
+    held.forEach((row, index) => {
+      const { failures, waitMs } = answer.states[index]!
+      Object.assign(row, { failures, untilMs: elapsedMs(clock) + waitMs })
+    })
+    return answer.refusedBefore
   }
 
   const run = async (held: Row[], check: () => Promise<boolean>): Promise<Attempt> => {
+    await begin(held)
+    let right: boolean
     try {
-      const right = await check() // an exception counts as neither success nor failure
-      const refusedBefore = right ? 0 : Math.max(...held.map(({ refusals }) => refusals))
-      for (const row of held) {
-        if (right) row.failures = row.refusals = row.untilMs = 0
-        else failed(row)
-      }
-      return { right, refusedBefore }
-    } finally {
-      for (const row of held) row.running--
-      for (const wake of queue.splice(0)) wake()
+      right = await check()
+    } catch (error) {
+      await end(held, 'none').catch(() => undefined) // the store counts it as a failure after a minute
+      throw error
     }
+    return { right, refusedBefore: await end(held, right ? 'right' : 'wrong') }
   }
 
   return {
     waitMs: (name) => waitOf(rows.get(name)),
     async attempt(names, check) {
-      const held = names.map((name) => rowOf(rows, name))
+      const held = names.map((name) => rowOf(rows, name, hashed))
       try {
-        await enter(held)
-        return await run(held, check)
+        await gate.enter(held)
+        try {
+          if (++attempts % pruneEvery === 0) await store.prune(throttlePrune(clock.now()))
+          return await run(held, check)
+        } finally {
+          gate.leave(held)
+        }
       } finally {
-        forget(rows, names)
+        forget(rows, names, elapsedMs(clock))
       }
     },
   }
 }
 
+/** Which names the store forgets. After a day the wait of the next failures is no shorter than going on would be. */
+export function throttlePrune(now: number): { idleBeforeMs: number; rowsMax: number } {
+  return { idleBeforeMs: now - limits.throttleForgottenMs, rowsMax: limits.throttleNamesMax }
+}
+
+/** A clock that continues the wall clock of the start without its jumps. */
+export function steadyClock(clock: Clock): Clock {
+  const offsetMs = clock.now() - elapsedMs(clock)
+  return { now: () => Math.round(offsetMs + elapsedMs(clock)), elapsed: () => elapsedMs(clock) }
+}
+
+/** The rows as the store gets them, with the refusals that it does not know yet. */
+function handedOver(held: Row[]): AttemptName[] {
+  return held.map((row) => {
+    const { name, isSender, refused } = row
+    row.refused = 0
+    return { name, isSender, refused }
+  })
+}
+
 /** In order of last use: re-inserting makes the oldest row the first of the map. */
-function rowOf(rows: Map<string, Row>, name: string): Row {
-  const row = rows.get(name) ?? { failures: 0, refusals: 0, running: 0, queued: 0, untilMs: 0 }
+function rowOf(rows: Map<string, Row>, name: string, hashed: (name: string) => string): Row {
+  const counts = { failures: 0, running: 0, queued: 0, untilMs: 0, refused: 0 }
+  const row = rows.get(name) ?? { name: hashed(name), isSender: name.startsWith(senderPrefix), ...counts }
   rows.delete(name)
   rows.set(name, row)
   return row
 }
 
-/** Drops rows without failures, and the oldest idle rows beyond the limit. */
-function forget(rows: Map<string, Row>, names: string[]): void {
+/** Of the names that stand for senders. */
+export const senderPrefix = 'sender '
+
+/** Drops rows that say nothing, and the oldest idle rows beyond the limit. */
+function forget(rows: Map<string, Row>, names: string[], now: number): void {
   const idle = (row: Row) => row.running === 0 && row.queued === 0
   for (const name of names) {
     const row = rows.get(name)
-    if (row !== undefined && row.failures === 0 && idle(row)) rows.delete(name)
+    if (row === undefined || !idle(row)) continue
+    if (row.failures === 0 && row.refused === 0 && row.untilMs <= now) rows.delete(name)
   }
   if (rows.size <= rowsMax) return
   for (const [name, row] of rows) {
@@ -116,13 +192,39 @@ function forget(rows: Map<string, Row>, names: string[]): void {
 }
 
 function refuse(held: Row[], waitMs: number): never {
-  for (const row of held) row.refusals++
+  for (const row of held) row.refused++
+  throw refusal(waitMs)
+}
+
+function refusal(waitMs: number): AppError {
   const seconds = Math.ceil(waitMs / 1000)
-  throw new AppError('rate_limited', `Too many failed attempts. Try again in ${seconds} s.`, {
+  return new AppError('rate_limited', `Too many failed attempts. Try again in ${seconds} s.`, {
     headers: {
       'retry-after': String(seconds),
       ratelimit: `"sign-in";r=0;t=${seconds}`,
       'ratelimit-policy': `"sign-in";q=1;w=${seconds}`, // one attempt, once the wait is over
     },
   })
+}
+
+export interface LinkThrottle {
+  /** Counts a link that does not exist. Throws 429 while its sender waits. */
+  unknown(sender: string): void
+}
+
+/** By the same rule, in memory and per node: the tokens of links cannot be guessed, so this only saves work. */
+export function makeLinkThrottle(clock: Clock, linksFree: number): LinkThrottle {
+  const senders = new Map<string, ThrottleState>()
+  return {
+    unknown(sender) {
+      const now = elapsedMs(clock)
+      const state = senders.get(sender) ?? noAttempts
+      const waitMs = throttledMs(state, linksFree, now)
+      senders.delete(sender)
+      senders.set(sender, waitMs > 0 ? state : ended(state, 'wrong', linksFree, now))
+      const [oldest] = senders.size > rowsMax ? senders.keys() : []
+      if (oldest !== undefined) senders.delete(oldest)
+      if (waitMs > 0) throw refusal(waitMs)
+    },
+  }
 }
