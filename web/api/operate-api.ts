@@ -3,10 +3,18 @@ import { exchange, get, json, post } from './api.ts'
 import type { BackupJson, BackupsJson } from '../../server/operations/backup/backups.ts'
 import type { Diagnosis } from '../../server/operations/doctor/check.ts'
 import type { ClockView } from '../../server/operations/health/clock.ts'
+import type { NodesView } from '../../server/operations/health/nodes.ts'
 import type { ErasuresJson } from '../../server/operations/retention/erasures.ts'
 import type { IngestHealthView } from '../../server/ingest/health-routes.ts'
 
-export type { BackupsJson as Backups, BackupJson as Backup, ClockView, Diagnosis, ErasuresJson as Erasures }
+export type {
+  BackupsJson as Backups,
+  BackupJson as Backup,
+  ClockView,
+  Diagnosis,
+  NodesView,
+  ErasuresJson as Erasures,
+}
 
 /** The retention limits of an organization; null: server default or no limit. */
 export interface Retention {
@@ -44,6 +52,7 @@ export const operateApi = {
   /** Null when counting would take too long. */
   countErased: async (what: Erasure) =>
     (await json<{ events: number | null }>(await post('/api/erase/count', what))).events,
+  nodes: (signal?: AbortSignal) => get<NodesView>('/api/nodes', signal),
   clock: (signal: AbortSignal) => get<ClockView>('/api/clock', signal),
   confirmClock: async () => json<ClockView>(await post('/api/clock/confirm', {})),
   diagnosis: (signal?: AbortSignal) => get<Diagnosis>('/api/doctor', signal),

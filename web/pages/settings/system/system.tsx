@@ -1,4 +1,4 @@
-/** Settings, System: version and addresses; for operators a clock jump and the health checks of the doctor. */
+/** Settings, System: version and addresses; for operators a clock jump, the nodes, and the checks of the doctor. */
 import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { ownAddress } from '../../../app/router.ts'
@@ -13,6 +13,7 @@ import { Dialog } from '../../../components/dialog.tsx'
 import { refreshNotices } from '../../../app/notices.ts'
 import { refreshWhile } from '../../../query/query.ts'
 import { useRecords } from '../../../query/use-query.ts'
+import { Nodes } from './nodes.tsx'
 
 export function System() {
   const who = session.value
@@ -64,6 +65,7 @@ function Doctor() {
   return (
     <>
       <ClockPanel onConfirmed={refetch} />
+      <Nodes />
       <h3>Health checks</h3>
       {problem.value && <Problem error={problem.value} onRetry={refetch} />}
       {diagnosis.value && (
