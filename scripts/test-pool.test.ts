@@ -61,6 +61,31 @@ test('a job with more load than the capacity still runs; jobs that run alone com
   await whole
 })
 
+test('a job waits for what it needs while others run, and a job that runs alone waits for both', async () => {
+  const install = Promise.withResolvers<void>()
+  const { running, end, whole } = stage(
+    [
+      { ...job('browser', 9, 1), needs: [install.promise] },
+      job('unit', 1, 1),
+      job('bench', 5, 1, true),
+      { ...job('ready', 3, 1), needs: [Promise.resolve()] },
+    ],
+    { load: 1, jobs: 9 },
+  )
+  expect(running()).toEqual(['unit'])
+  await end('unit')
+  expect(running()).toEqual(['ready'])
+  await end('ready')
+  expect(running()).toEqual([])
+  install.resolve()
+  await Bun.sleep(0)
+  for (const path of ['browser', 'bench']) {
+    expect(running()).toEqual([path])
+    await end(path)
+  }
+  await whole
+})
+
 test('a job that throws ends the run with its error', async () => {
   const failing = runPool([job('a', 1, 1)], { load: 1, jobs: 1 }, () => Promise.reject(new Error('broken')))
   expect(await failing.catch(String)).toBe('Error: broken')

@@ -8,6 +8,8 @@ export interface Job {
   load: number
   /** Runs while no other job does. */
   alone: boolean
+  /** What it needs is there when all of these resolve. */
+  needs?: readonly Promise<unknown>[]
 }
 
 export interface Capacity {
@@ -24,25 +26,40 @@ export async function runPool<T extends Job>(
 ): Promise<void> {
   const queue = jobs.toSorted((a, b) => Number(a.alone) - Number(b.alone) || b.seconds - a.seconds)
   const running = new Map<T, Promise<void>>()
+  const needed = new Map<Promise<unknown>, Promise<unknown>>()
+  for (const need of jobs.flatMap((job) => job.needs ?? []))
+    needed.set(
+      need,
+      need.finally(() => needed.delete(need)),
+    )
+  const isReady = ({ needs = [] }: T): boolean => !needs.some((need) => needed.has(need))
   while (queue.length > 0 || running.size > 0) {
-    for (let next = nextJob(queue, running, capacity); next !== null;) {
+    for (let next = nextJob(queue, isReady, running, capacity); next !== null;) {
       const job = next
       queue.splice(queue.indexOf(job), 1)
       running.set(
         job,
         run(job).finally(() => running.delete(job)),
       )
-      next = nextJob(queue, running, capacity)
+      next = nextJob(queue, isReady, running, capacity)
     }
-    await Promise.race(running.values())
+    await Promise.race([...running.values(), ...needed.values()])
   }
 }
 
-function nextJob<T extends Job>(queue: T[], running: Map<T, unknown>, capacity: Capacity): T | null {
-  if (running.size === 0) return queue[0] ?? null
+function nextJob<T extends Job>(
+  queue: T[],
+  isReady: (job: T) => boolean,
+  running: Map<T, unknown>,
+  capacity: Capacity,
+): T | null {
+  // Jobs that run alone come last, also when others wait for what they need.
+  const onlyAlone = queue.every((job) => job.alone)
+  const able = queue.filter((job) => (onlyAlone || !job.alone) && isReady(job))
+  if (running.size === 0) return able[0] ?? null
   if (running.size >= capacity.jobs) return null
   const busy = [...running.keys()]
   if (busy.some(({ alone }) => alone)) return null
   const load = busy.reduce((sum, job) => sum + job.load, 0)
-  return queue.find((job) => !job.alone && load + job.load <= capacity.load) ?? null
+  return able.find((job) => !job.alone && load + job.load <= capacity.load) ?? null
 }

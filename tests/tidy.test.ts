@@ -84,6 +84,7 @@ describe('the house', () => {
     ...['db-alone', 'sdk-alone', 'web-types-only', 'server-alone', 'engine-behind-seam', 'elysia', 'driver'],
     ...[
       'extension',
+      'module',
       'upward',
       'sliver',
       'words',

@@ -59,7 +59,7 @@ const modules: Record<string, string[]> = {
     'port.ts',
     'protocol.ts',
     'read-queue.ts',
-    'read-slots.ts',
+    'reader.ts',
     'slices.ts',
     'threads.ts',
     'verbs.ts',

@@ -275,6 +275,9 @@ test('sliver: a small file with one importer, tests not counted', () => {
   expect(rulesOf(slivers([small], [...importer, ...tested]))).toEqual(['sliver'])
   expect(slivers([small], [...importer, ...second])).toEqual([])
   expect(slivers([source('server/a.ts', 'x\n'.repeat(60))], importer)).toEqual([])
+  const thread = 'db/sqlite/threads/reader.ts'
+  const starter = imports('db/sqlite/threads/threads.ts', "import type { A } from './reader.ts'")
+  expect(slivers([source(thread, 'x\n')], starter)).toEqual([])
 })
 
 test.each([

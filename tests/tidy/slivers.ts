@@ -1,4 +1,5 @@
 /** Finds files that belong inside their importer: under 60 lines and imported by a single other file. */
+import { workerEntries } from '../../scripts/build.ts'
 import type { Import } from './imports.ts'
 import { type Finding, isCode, isTest, type Source } from './source.ts'
 
@@ -12,6 +13,9 @@ const tables = [
   'web/routes.ts',
 ]
 
+/** The module of a thread is a program of its own; the one that starts it imports types. */
+const programs: readonly string[] = workerEntries
+
 export function slivers(sources: Source[], edges: Import[]): Finding[] {
   const isProduct = (path: string): boolean =>
     /^(server|db|web|sdk)\//.test(path) && isCode(path) && !isTest(path)
@@ -22,7 +26,7 @@ export function slivers(sources: Source[], edges: Import[]): Finding[] {
     importers.set(to, all.add(from))
   }
   return sources.flatMap(({ path, text }) => {
-    if (!isProduct(path)) return []
+    if (!isProduct(path) || programs.includes(path)) return []
     const lines = text.trimEnd().split('\n').length
     const [only, second] = [...(importers.get(path) ?? [])]
     if (lines >= linesMin || only === undefined || second !== undefined || tables.includes(only)) return []

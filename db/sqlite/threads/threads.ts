@@ -26,7 +26,9 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const first = Array.from({ length: Math.max(1, opening.readers - 1) }, () => openWorker('reader'))
   const { folder, now, mayMigrate, acceptLoss } = opening
   const opened: WriterOpening = { folder, now, mayMigrate, acceptLoss }
-  const readerOpening: ReaderOpening = { folder, deadlineMs: opening.readDeadlineMs, isUnlocked: false }
+  const readerOpening: ReaderOpening = {
+    ...{ folder, deadlineMs: opening.readDeadlineMs, isUnlocked: false, givesWay: false },
+  }
   const openLast = () => openReader({ ...readerOpening, givesWay: true })
   try {
     const writing = (await writer.ask('open', opened)) as string[]
@@ -83,7 +85,7 @@ async function openReadThreads(folder: string, readDeadlineMs: number): Promise<
   let verbs: string[] = []
   const refuse = () => Promise.reject(new StoreError('read_only', 'this command only reads the data folder'))
   try {
-    const opening: ReaderOpening = { folder, deadlineMs: readDeadlineMs, isUnlocked: true }
+    const opening: ReaderOpening = { folder, deadlineMs: readDeadlineMs, isUnlocked: true, givesWay: false }
     verbs = (await reader.ask('open', opening)) as string[]
   } catch (error) {
     await closePorts([reader])
@@ -114,6 +116,7 @@ export async function readOnce<K extends keyof ReadVerbs>(
       folder,
       deadlineMs: Number.MAX_SAFE_INTEGER,
       isUnlocked: true,
+      givesWay: false,
     } satisfies ReaderOpening)
     return (await reader.ask(verb, query[0])) as ResultOf<ReadVerbs[K]>
   } finally {
