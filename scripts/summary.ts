@@ -6,7 +6,7 @@ export interface Counts {
   skipped: number
 }
 
-export const noCounts: Counts = { passed: 0, failed: 0, skipped: 0 }
+const noCounts: Counts = { passed: 0, failed: 0, skipped: 0 }
 
 export function addCounts(a: Counts, b: Counts): Counts {
   return { passed: a.passed + b.passed, failed: a.failed + b.failed, skipped: a.skipped + b.skipped }

@@ -2,7 +2,7 @@
 import { countExpects, countRun, type FileResult, junitOf, testTimes } from './summary.ts'
 import type { Job } from './test-pool.ts'
 
-/** Which files share a process: those with the same key, within these limits. */
+/** Which files share a process: those with the same key, which need the same, within these limits. */
 export interface Sharing {
   key: string
   /** Longer files run in a process of their own. */
@@ -35,8 +35,8 @@ export function groupFiles<T extends Job>(files: T[], sharing: (file: T) => Shar
       group.load = busy / group.seconds
       group.files.push(file)
     } else {
-      const { path, seconds, load, alone } = file
-      const started = { path, seconds, load, alone, files: [file] }
+      const { path, seconds, load, alone, needs = [] } = file
+      const started = { path, seconds, load, alone, needs, files: [file] }
       groups.push(started)
       if (shared !== null) open.set(shared.key, started)
     }

@@ -2,18 +2,15 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { buildIfStale, root } from './build.ts'
+import { root } from './build.ts'
 import { changedFiles, distances, readGraph } from './changed.ts'
 import { describeCheck, runChecks } from './checks.ts'
-import { ensureChromium } from './chromium.ts'
-import { ensurePostgres } from './postgres.ts'
 import { command } from './command.ts'
 import {
   addCounts,
   closingLine,
   type Counts,
   type FileResult,
-  noCounts,
   secondAttemptsLine,
   slowestLines,
   suiteTable,
@@ -31,14 +28,15 @@ import {
 } from './suites.ts'
 import { type Group, groupFiles, resultsOf } from './test-groups.ts'
 import { type Capacity, type Job, runPool } from './test-pool.ts'
+import { type Need, type Prepared, prepare, readNeeds } from './test-needs.ts'
 import { bundleThreads } from './test-threads.ts'
-import { startRunCluster } from '../tests/support/postgres.ts'
 import { nearestWithin, readTimings, timingOf, writeTimings } from './test-timings.ts'
 
 const usage = `npm test [-- [suite …] [option …]]
 suites: ${suites.map(({ name }) => name).join(', ')}
 --changed  only the test files nearest to what differs from main, for about a minute
---engine postgres  the suites that run on both engines on PostgreSQL, with all of their files
+--engine sqlite    without the suites that repeat others on PostgreSQL
+--engine postgres  only those, with all of their files
 --timings  print the slowest files and tests at the end
 --record   run fewer files at a time and write tests/timings.json, which orders the next run`
 
@@ -60,12 +58,10 @@ const oneFailed: Counts = { passed: 0, failed: 1, skipped: 0 }
 const onePassed: Counts = { passed: 1, failed: 0, skipped: 0 }
 const junitDir = join(root, 'out', 'junit')
 
-/** Of all processes of the run. */
-let cluster: Awaited<ReturnType<typeof startRunCluster>> | null = null
-
 interface FileJob extends Job {
   suite: Suite
   file: string // `path`, without the engine
+  needed: Need[]
 }
 
 function say(text: string): void {
@@ -77,31 +73,21 @@ function jobsOf(
   { everyday, changedOnly }: { everyday: boolean; changedOnly: boolean },
 ): FileJob[] {
   const timings = readTimings()
+  const graph = readGraph()
+  const needsOf = readNeeds(new Map(graph))
   const jobs = chosen.flatMap((suite) =>
     (everyday ? everydayFilesOf(suite) : filesOf(suite)).map((file) => {
       const path = suite.engine === 'sqlite' ? file : `${file} on PostgreSQL`
       const timing = timingOf(timings, path in timings ? path : file)
-      return { path, file, suite, alone: runsAlone(file), ...timing }
+      return { path, file, suite, needed: needsOf(suite, file), alone: runsAlone(file), ...timing }
     }),
   )
   if (!changedOnly) return jobs
-  const near = distances(readGraph(), changedFiles())
+  const near = distances(graph, changedFiles())
   const concerned = jobs.filter(({ file, suite }) => suite.engine === 'sqlite' && near.has(file))
   const { within, beyond } = nearestWithin(concerned, near, changedSecondsMax * cores)
   say(`${within.length} test files import what changed most directly; ${beyond} more do from farther away`)
   return within
-}
-
-async function builds(): Promise<boolean> {
-  try {
-    const built = await buildIfStale()
-    say(`ok   build${built ? '' : ' (nothing to do)'}`)
-    return true
-  } catch (error) {
-    say(error instanceof Error ? error.message : String(error))
-    say('FAIL build')
-    return false
-  }
 }
 
 async function checked(): Promise<Counts> {
@@ -110,32 +96,20 @@ async function checked(): Promise<Counts> {
   return results.map(({ ok }) => (ok ? onePassed : oneFailed)).reduce(addCounts)
 }
 
-/** Builds. Also returns the suites that cannot run because a dependency is missing. */
-async function prepare(chosen: Suite[]): Promise<{ counts: Counts; unable: Suite[] }> {
-  const needsBrowser = chosen.some((suite) => suite.needsBrowser)
-  const [hasBinary, noBrowser] = await Promise.all([builds(), needsBrowser ? ensureChromium() : null])
-  const noPostgres = await ensurePostgres()
-  if (noPostgres !== null) say(noPostgres)
-  else cluster = await startRunCluster()
-  let counts = hasBinary ? onePassed : oneFailed
-  if (noBrowser !== null) say(noBrowser)
-  const unable = chosen.filter(
-    (suite) => (suite.needsBinary && !hasBinary) || (suite.needsBrowser && noBrowser !== null),
-  )
-  for (const { name } of unable) {
-    say(`\n== ${name}: not run, counts as failed`)
-    counts = addCounts(counts, oneFailed)
-  }
-  return { counts, unable }
-}
-
 /** Runs the files of a group in one process and prints its output in one piece. */
 async function runGroup(
   { path, files }: Group<FileJob>,
   timeoutMs: number,
   runnerArgs: string[],
+  { ready, env }: Prepared,
 ): Promise<FileResult[]> {
-  const { suite } = files[0]!
+  const { suite, needed } = files[0]!
+  // Without PostgreSQL its tests say themselves what to install.
+  const lacking = await Promise.all(needed.map((need) => (need === 'postgres' ? null : ready[need])))
+  if (lacking.some((why) => why !== null)) {
+    for (const file of files) say(`\n== ${file.path}: not run, counts as failed`)
+    return files.map((file) => notRun(file))
+  }
   const junit = join(junitDir, `${path.replaceAll('/', '-')}.xml`)
   rmSync(junit, { force: true })
   const args = ['--no-orphans', 'test', ...runnerArgs, `--timeout=${suite.testTimeoutMs}`]
@@ -147,7 +121,7 @@ async function runGroup(
       SIGHTGLASS_TEST_BINARY: 'built',
       SIGHTGLASS_TEST_FILES: `${files.length}`,
       SIGHTGLASS_TEST_ENGINE: suite.engine,
-      ...(cluster === null ? {} : { SIGHTGLASS_TEST_CLUSTER: cluster.address }),
+      ...env(),
     },
   })
   const results = resultsOf({
@@ -167,8 +141,12 @@ async function runGroup(
   return results
 }
 
+function notRun({ path, suite }: FileJob): FileResult {
+  return { path, suite: suite.name, counts: oneFailed, expects: 0, seconds: 0, cpuSeconds: 0, tests: [] }
+}
+
 /** Runs all groups, then each failed file again, alone. Returns the last result of each file. */
-async function runAll(groups: Group<FileJob>[], width: Capacity, runnerArgs: string[]) {
+async function runAll(groups: Group<FileJob>[], width: Capacity, runnerArgs: string[], prepared: Prepared) {
   const startedMs = performance.now()
   const usedMs = new Map<Suite, number>()
   const results = new Map<string, FileResult>()
@@ -178,7 +156,7 @@ async function runAll(groups: Group<FileJob>[], width: Capacity, runnerArgs: str
     const groupStartedMs = performance.now()
     running++
     const timeoutMs = capMs(suite, usedMs.get(suite) ?? 0, groupStartedMs - startedMs)
-    const ended = await runGroup(group, timeoutMs, runnerArgs)
+    const ended = await runGroup(group, timeoutMs, runnerArgs, prepared)
     // Groups that run side by side share the remaining time.
     usedMs.set(suite, (usedMs.get(suite) ?? 0) + (performance.now() - groupStartedMs) / running)
     running--
@@ -200,29 +178,34 @@ async function runAll(groups: Group<FileJob>[], width: Capacity, runnerArgs: str
 }
 
 async function main(args: string[]): Promise<{ total: Counts; notes: string[] }> {
-  const onPostgres = args.join(' ').includes('--engine postgres')
-  const names = args.filter((arg, at) => !options.includes(arg) && args[at - 1] !== '--engine')
-  if (names.some((name) => !suites.some((suite) => suite.name === name))) {
+  const at = args.indexOf('--engine')
+  const engine = at < 0 ? null : args[at + 1]
+  const names = args.filter((arg, index) => !options.includes(arg) && (at < 0 || index !== at + 1))
+  const isUnknown = names.some((name) => !suites.some((suite) => suite.name === name))
+  if (isUnknown || (engine !== null && engine !== 'sqlite' && engine !== 'postgres'))
     return { total: oneFailed, notes: [usage] }
-  }
   rmSync(junitDir, { recursive: true, force: true })
   mkdirSync(junitDir, { recursive: true })
   const records = args.includes('--record')
-  const isNamed = ({ name }: Suite) => names.length === 0 || names.includes(name)
-  const chosen = onPostgres
-    ? suites.filter((suite) => suite.engine === 'postgres' && isNamed({ ...suite, name: kindOf(suite) }))
-    : suites.filter(isNamed)
-  const everyday = names.length === 0 && !onPostgres
+  const isNamed = (suite: Suite) =>
+    names.length === 0 || names.includes(suite.name) || (engine !== null && names.includes(kindOf(suite)))
+  const chosen = suites.filter((suite) => isNamed(suite) && (engine ?? suite.engine) === suite.engine)
+  const everyday = names.length === 0 && engine !== 'postgres'
   const jobs = jobsOf(chosen, { everyday, changedOnly: args.includes('--changed') })
-  // The checks end beside the first tests.
+  const runnerArgs = await bundleThreads()
+  // The checks, the build and what is installed end beside the first tests.
   const checking = checked()
-  const { counts, unable } = await prepare(chosen.filter((suite) => jobs.some((job) => job.suite === suite)))
-  const able = jobs.filter(({ suite }) => !unable.includes(suite))
-  const groups = groupFiles(able, ({ suite, path }) => sharingOf(suite, path))
+  const prepared = prepare(new Set(jobs.flatMap(({ needed }) => needed)), say)
+  const ready = jobs.map((job) => ({ ...job, needs: job.needed.map((need) => prepared.ready[need]) }))
+  const groups = groupFiles(ready, ({ suite, file, needed }) => {
+    const sharing = sharingOf(suite, file)
+    return sharing === null ? null : { ...sharing, key: [sharing.key, ...needed].join(' ') }
+  })
   const { results, secondAttempts } = await runAll(
     groups,
     records ? uncrowded : capacity,
-    await bundleThreads(),
+    runnerArgs,
+    prepared,
   )
   if (records)
     writeTimings(results.map(({ path, seconds, cpuSeconds }) => [path, [seconds, cpuSeconds]] as const))
@@ -233,11 +216,12 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
     ...failed,
     secondAttemptsLine(secondAttempts),
   ]
-  const total = [await checking, totalOf(results)].reduce(addCounts, counts)
+  const built = (await prepared.ready.build) === null ? onePassed : oneFailed
+  const total = [await checking, built, totalOf(results)].reduce(addCounts)
+  await prepared.end()
   return { total, notes: notes.filter((note) => note !== null) }
 }
 
 const { total, notes } = await main(process.argv.slice(2))
 say(`\n${[...notes, closingLine(total)].join('\n')}`)
-await (cluster as { stop(): Promise<void> } | null)?.stop()
 process.exitCode = total.failed === 0 ? 0 : 1

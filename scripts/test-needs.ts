@@ -1,0 +1,77 @@
+/** What test files need beside the sources: finds it by their imports, and builds, installs or starts it. */
+import { startRunCluster } from '../tests/support/postgres.ts'
+import { buildIfStale } from './build.ts'
+import { distances, readGraph } from './changed.ts'
+import { ensureChromium } from './chromium.ts'
+import { ensurePostgres } from './postgres.ts'
+import type { Suite } from './suites.ts'
+
+/** The built executable and dashboard, a browser, a database server. */
+export type Need = 'build' | 'browser' | 'postgres'
+
+const importedFor: Record<Need, string[]> = {
+  build: ['tests/support/binary.ts', 'server/http/assets.ts', 'server/docs/routes.ts'],
+  browser: ['tests/support/browser.ts'],
+  postgres: ['tests/support/postgres.ts'],
+}
+
+/** Opens a database only in suites that run on PostgreSQL. */
+const chooser = 'tests/support/engine.ts'
+
+/** Programs that a test starts are not imported: what those of a suite may need, all of its files need. */
+export function readNeeds(graph = readGraph()): (suite: Suite, file: string) => Need[] {
+  graph.set(chooser, [])
+  const found = Object.entries(importedFor).map(([need, imported]) => {
+    return [need as Need, new Set(distances(graph, imported).keys())] as const
+  })
+  return ({ needsBinary, needsBrowser, engine }, file) => {
+    const ofSuite = { build: needsBinary, browser: needsBrowser, postgres: engine === 'postgres' }
+    return found.filter(([need, files]) => ofSuite[need] || files.has(file)).map(([need]) => need)
+  }
+}
+
+export interface Prepared {
+  /** Each resolves when it is there, or to the reason why it is not. */
+  ready: Record<Need, Promise<string | null>>
+  /** For the environment of a test process: where the servers of this run are. */
+  env(): { [name: string]: string }
+  end(): Promise<void>
+}
+
+/** Begins to prepare what is needed. Tests that need none of it run meanwhile. */
+export function prepare(needs: ReadonlySet<Need>, say: (text: string) => void): Prepared {
+  let cluster: Awaited<ReturnType<typeof startRunCluster>> | null = null
+  async function startPostgres(): Promise<string | null> {
+    const lacking = await ensurePostgres()
+    if (lacking === null) cluster = await startRunCluster()
+    return lacking
+  }
+  async function ifNeeded(need: Need, make: () => Promise<string | null>): Promise<string | null> {
+    const lacking = needs.has(need) ? await make() : null
+    if (lacking !== null) say(lacking)
+    return lacking
+  }
+  const browser = ifNeeded('browser', ensureChromium)
+  // Both install with a package manager that runs once at a time.
+  const postgres = browser.then(() => ifNeeded('postgres', startPostgres))
+  return {
+    ready: { build: build(say), browser, postgres },
+    env: () => (cluster === null ? {} : { SIGHTGLASS_TEST_CLUSTER: cluster.address }),
+    async end() {
+      await postgres
+      await cluster?.stop()
+    },
+  }
+}
+
+async function build(say: (text: string) => void): Promise<string | null> {
+  try {
+    const built = await buildIfStale()
+    say(`ok   build${built ? '' : ' (nothing to do)'}`)
+    return null
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    say(`${why}\nFAIL build`)
+    return why
+  }
+}
