@@ -2,8 +2,7 @@
 import type { Store } from '../db/contract/store.ts'
 import type { JobLease, NodeReport, NodeRole } from '../db/contract/nodes.ts'
 import { StoreError } from '../db/contract/errors.ts'
-import { trimAll, writeCheckpoints } from './audit/checkpoints.ts'
-import type { SigningKey } from './audit/signing.ts'
+import { trimAll, writeCheckpoints, type TrailServices } from './audit/checkpoints.ts'
 import type { Backups } from './operations/backup/backups.ts'
 import type { DiskWatch, FsyncProbe } from './operations/health/disk.ts'
 import type { MemoryWatch } from './operations/health/memory.ts'
@@ -21,9 +20,8 @@ import type { Recount } from './operations/retention/recount.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
 export interface JobServices {
-  dataDir: string
   log: Log
-  auditKey: SigningKey
+  trail: TrailServices
   store: Store
   lastUses: LastUses
   ingestCounts: IngestCounts
@@ -132,7 +130,7 @@ function sharedNodeJobs({ report, watchUpkeep }: JobServices, node: SharedNode):
 
 /** Jobs of the whole appliance: one node at a time runs them. */
 function applianceJobs(services: JobServices): TableJob[] {
-  const { store, webhooks, dataDir, log, auditKey, retention } = services
+  const { store, webhooks, log, trail, retention } = services
   return [
     {
       id: 'sign-in-prune',
@@ -147,13 +145,13 @@ function applianceJobs(services: JobServices): TableJob[] {
     {
       id: 'audit-checkpoint',
       schedule: '0 7 3 * * *',
-      run: async (now) => void (await writeCheckpoints({ store, key: auditKey, dataDir, log }, now)),
+      run: async (now) => void (await writeCheckpoints(trail, now)),
     },
     {
       id: 'audit-retention',
       deletes: true,
       schedule: '0 13 3 * * *',
-      run: (now, ending) => trimAll({ store, key: auditKey, dataDir, rule: retention, log }, now, ending),
+      run: (now, ending) => trimAll({ ...trail, store, rule: retention }, now, ending),
     },
     {
       id: 'org-deletion',

@@ -1,5 +1,5 @@
 /** Operations on a whole database, opened by its location and not by a running store. */
-import type { AuditAnchor, AuditVerdict } from './audit.ts'
+import type { AuditAnchor, AuditCheckpoint, AuditVerdict } from './audit.ts'
 import type { EventVerdict } from './event-counts.ts'
 import type {
   Checkup,
@@ -26,6 +26,8 @@ export interface DatabaseAdmin {
   facts(): Promise<DatabaseFacts>
   /** Examines the database briefly for `doctor`. */
   checkUp(now: number): Promise<Checkup>
+  /** Signed heads of the audit chains that the database has, oldest first. The caller checks the signatures. */
+  checkpoints(): Promise<AuditCheckpoint[]>
   /** Verifies the audit chains. `not_found` without a database. */
   verifyAudit(anchors?: AuditAnchor[]): Promise<AuditVerdict>
   /** Verifies every event, id, index and rollup: about 10 s per million events. */

@@ -40,13 +40,21 @@ export interface AuditHead {
   hash: string // 64 zeros for an empty chain
 }
 
-/** The start of a chain after its oldest entries were deleted: after entry `count`, whose hash was `hash`. Signed. */
-export interface AuditTrim extends AuditHead {
+/** The head of a chain at some time, signed. Nobody can forge it afterwards. */
+export interface SignedHead extends AuditHead {
   orgId: string
   at: string // when it was signed
   key: string // public key, base64url
   signature: string // base64url
 }
+
+/** A signed head in the database. */
+export interface AuditCheckpoint extends SignedHead {
+  seq: number // from 1, without a gap
+}
+
+/** The start of a chain after its oldest entries were deleted: after entry `count`, whose hash was `hash`. Signed. */
+export type AuditTrim = SignedHead
 
 /** An entry as stored and hashed, all text: the input of a proof. */
 export interface AuditRow {
@@ -100,6 +108,11 @@ export interface AuditStore {
    * may be trimmed. An entry later than `untilMs` has the time of a wrong clock and goes with an older one behind it.
    */
   trimPoint(query: { orgId: string; beforeMs: number; untilMs?: number }): Promise<AuditHead | null>
+  /**
+   * Stores signed heads that differ from the newest checkpoint of their chain and returns them. They are never changed
+   * or deleted, also when their organization is. `DatabaseAdmin.checkpoints` reads them.
+   */
+  addCheckpoints(heads: SignedHead[]): Promise<SignedHead[]>
   /** Starts the chain after the trim. `sweep` deletes the entries before it. */
   trim(command: { trim: AuditTrim; audit: AuditEntry }): Promise<void>
   /** Deletes a bounded number of trimmed entries. Call until `done`. */

@@ -1,6 +1,7 @@
 /**
- * The append-only file `audit-checkpoints` in the data folder: daily the signed head of every chain, one per line.
- * The log repeats each line, so truncating a chain and every head in the folder alike still contradicts the log.
+ * Checkpoints: daily the signed head of every chain, in the append-only file `audit-checkpoints` of the data folder, or
+ * in a table of a database that nodes share. The log repeats each one, so truncating a chain and every stored head
+ * alike still contradicts the log.
  */
 import {
   closeSync,
@@ -19,47 +20,60 @@ import {
   signHead,
   signTrim,
   trustedKeys,
-  type SignedHead,
   type SigningKey,
 } from './signing.ts'
 import { isoTime } from '../clock.ts'
 import { clockToleranceMs } from '../system/clock-guard.ts'
 import { ruleOf, type RetentionRule } from '../operations/retention/expire-all.ts'
 import { auditEntry } from './entry.ts'
-import type { AuditAnchor, Store } from '../../db/contract/store.ts'
+import type { AuditAnchor, AuditCheckpoint, SignedHead, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
 import type { KeyRing } from '../system/key-ring.ts'
 
-interface CheckpointServices {
+/** What signs the trail and stores its checkpoints. */
+export interface TrailServices {
   store: Pick<Store, 'audit'>
   key: SigningKey
-  dataDir: string
+  /** Of the file. Null: nodes share the database and have no folder in common, so it has the checkpoints. */
+  folder: string | null
   log: Log
 }
 
-/** Signs the heads that changed since the last checkpoint of their chain and writes them to the file and the log. */
-export async function writeCheckpoints(
-  { store, key, dataDir, log }: CheckpointServices,
-  now: number,
-): Promise<number> {
-  const path = join(dataDir, checkpointsFileName)
-  const { lines } = existsSync(path) ? readFile(path) : noLines
-  const known = new Map(lines.map((head) => [head?.orgId, head?.hash]))
+/** Signs the heads that changed since the last checkpoint of their chain, stores them and writes them to the log. */
+export async function writeCheckpoints(trail: TrailServices, now: number): Promise<number> {
+  const { store, key, folder, log } = trail
+  const known = folder === null ? null : newestInFile(folder)
   const moved = Object.entries(await store.audit.heads())
-    .filter(([orgId, head]) => known.get(orgId) !== head.hash)
+    .filter(([orgId, head]) => known?.get(orgId) !== head.hash)
     .map(([orgId, head]) => signHead(key, orgId, head, now))
-  if (moved.length === 0) return 0
-  appendCheckpoints(dataDir, moved)
-  for (const head of moved) log.info('audit_checkpoint', { ...head })
-  return moved.length
+  const stored = await storeCheckpoints(trail, moved)
+  for (const head of stored) log.info('audit_checkpoint', { ...head })
+  return stored.length
+}
+
+function newestInFile(folder: string): Map<string | undefined, string | undefined> {
+  const path = join(folder, checkpointsFileName)
+  const { lines } = existsSync(path) ? readFile(path) : noLines
+  return new Map(lines.map((head) => [head?.orgId, head?.hash]))
+}
+
+/** Durable when it resolves. Returns the heads that were stored: the database has some of them already. */
+async function storeCheckpoints(
+  { store, folder }: Pick<TrailServices, 'store' | 'folder'>,
+  heads: SignedHead[],
+): Promise<SignedHead[]> {
+  if (heads.length === 0) return []
+  if (folder === null) return store.audit.addCheckpoints(heads)
+  appendCheckpoints(folder, heads)
+  return heads
 }
 
 /**
  * Durable when it returns. Removes an incomplete last line first: the next line would be appended to it and both
  * would be lost.
  */
-function appendCheckpoints(dataDir: string, heads: SignedHead[]): void {
-  const path = join(dataDir, checkpointsFileName)
+function appendCheckpoints(folder: string, heads: SignedHead[]): void {
+  const path = join(folder, checkpointsFileName)
   const isNew = !existsSync(path)
   const { wholeBytes, torn, unended } = isNew ? noLines : readFile(path)
   const file = openSync(path, isNew ? 'ax' : 'a', 0o600)
@@ -71,39 +85,62 @@ function appendCheckpoints(dataDir: string, heads: SignedHead[]): void {
   } finally {
     closeSync(file)
   }
-  if (isNew) syncFolder(dataDir)
+  if (isNew) syncFolder(folder)
 }
 
 export interface Checkpoints {
   exists: boolean
   anchors: AuditAnchor[]
   newest: string | null // time of the last valid line
-  unsound: { line: number; message: string }[]
+  unsound: UnsoundCheckpoint[]
   torn: { line: number; bytes: number } | null // an incomplete last line
 }
 
-/** Verifies the file with the appliance's own keys, without writing. An incomplete last line is not a fault. */
-export function readCheckpoints(dataDir: string, ring: KeyRing | null = null): Checkpoints {
+export interface UnsoundCheckpoint {
+  line: number // of the file, or the number in the database
+  place: string // the same in words
+  message: string
+}
+
+/**
+ * Verifies the file and the checkpoints of the database with the appliance's own keys, without writing. An incomplete
+ * last line is not a fault.
+ */
+export function readCheckpoints(
+  dataDir: string,
+  ring: KeyRing | null = null,
+  stored: readonly AuditCheckpoint[] = [],
+): Checkpoints {
   const path = join(dataDir, checkpointsFileName)
   const exists = existsSync(path)
   const { lines, torn } = exists ? readFile(path) : noLines
   const ours = trustedKeys(dataDir, ring)
   const found: Checkpoints = { exists, anchors: [], newest: null, unsound: [], torn }
-  for (const [index, head] of lines.entries()) {
-    const line = index + 1
-    const unsound = (message: string) => found.unsound.push({ line, message })
+  const read = (head: SignedHead | null, line: number, place: string): void => {
+    const unsound = (message: string) => found.unsound.push({ line, place, message })
     if (head === null) unsound('is not a checkpoint')
     else if (ours.length > 0 && !ours.includes(head.key))
-      unsound('is signed by a key other than audit-signing.key')
+      unsound('is signed by a key that is neither audit-signing.key nor in the key ring')
     else if (!isSoundHead(head)) unsound('has an invalid signature')
     else {
       const { orgId, count, hash, at } = head
-      found.anchors.push({ orgId, count, hash, source: `line ${line} of the file ${checkpointsFileName}` })
-      found.newest = at
+      found.anchors.push({ orgId, count, hash, source: place })
+      if (found.newest === null || at > found.newest) found.newest = at
     }
+  }
+  for (const [index, head] of lines.entries())
+    read(head, index + 1, `line ${index + 1} of the file ${checkpointsFileName}`)
+  let next = 1
+  for (const { seq, ...head } of stored) {
+    const missing = (line: number) => ({ line, place: inDatabase(line), message: 'is missing' })
+    if (seq > next) found.unsound.push(missing(next))
+    next = seq + 1
+    read(head, seq, inDatabase(seq))
   }
   return found
 }
+
+const inDatabase = (seq: number): string => `checkpoint ${seq} of the database`
 
 interface CheckpointFile {
   lines: (SignedHead | null)[] // null: not a checkpoint
@@ -140,19 +177,16 @@ function parseHead(text: string): SignedHead | null {
 }
 
 /**
- * Retention of the audit trail: a signed trim, durable in the file and in the log first, covers the deleted entries.
+ * Retention of the audit trail: a signed trim, stored as a checkpoint and in the log first, covers the deleted entries.
  */
 const dayMs = 24 * 3_600_000
 
 /** A pause between steps, so that other writes do not wait. */
 const pauseMs = 20
 
-interface TrimServices {
+interface TrimServices extends TrailServices {
   store: Pick<Store, 'audit' | 'retention'>
-  key: SigningKey
-  dataDir: string
   rule: RetentionRule
-  log: Log
 }
 
 /** Trims every chain, including those of the appliance and of deleted organizations. */
@@ -166,7 +200,7 @@ export async function trimAll(services: TrimServices, now: number, ending: Abort
 }
 
 async function trimChain(
-  { store, key, dataDir, log }: TrimServices,
+  { store, key, folder, log }: TrimServices,
   orgId: string,
   beforeMs: number,
   now: number,
@@ -174,7 +208,7 @@ async function trimChain(
   const point = await store.audit.trimPoint({ orgId, beforeMs, untilMs: now + clockToleranceMs })
   if (point === null) return
   const trim = signTrim(key, orgId, point, now)
-  appendCheckpoints(dataDir, [signHead(key, orgId, point, now)])
+  await storeCheckpoints({ store, folder }, [signHead(key, orgId, point, now)])
   log.info('audit_trim', { ...trim })
   const metadata = { olderThan: isoTime(beforeMs), through: point.count, hash: point.hash }
   const act = { action: 'audit.trimmed', target: orgId, metadata }

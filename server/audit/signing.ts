@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { makeOnce } from '../../db/rules/durable-files.ts'
 import { isoTime } from '../clock.ts'
 import type { KeyRing } from '../system/key-ring.ts'
-import type { AuditHead, AuditTrim } from '../../db/contract/store.ts'
+import type { AuditHead, AuditTrim, SignedHead } from '../../db/contract/store.ts'
 
 export interface SigningKey {
   publicKey: string // 32 bytes, base64url
@@ -84,13 +84,6 @@ function signingKey(key: KeyObject): SigningKey {
  * The signature is over JSON.stringify(['sightglass-audit-head-1', orgId, count, hash, at]), UTF-8. The signature of a
  * trim has 'sightglass-audit-trim-1' instead; otherwise any checkpoint would permit deleting the entries before it.
  */
-export interface SignedHead extends AuditHead {
-  orgId: string
-  at: string
-  key: string // the public one, base64url
-  signature: string // base64url
-}
-
 const headTag = 'sightglass-audit-head-1'
 const trimTag = 'sightglass-audit-trim-1'
 

@@ -3,22 +3,22 @@
  * proof as PROOF.md specifies: from the file alone, of any size. Changes nothing.
  */
 import { openDatabaseAdmin } from '../../db/open.ts'
-import { readCheckpoints } from './checkpoints.ts'
-import {
-  checkpointsFileName,
-  isSoundHead,
-  isSoundTrim,
-  readSigningKey,
-  trustedKeys,
-  type SignedHead,
-} from './signing.ts'
+import { readCheckpoints, type UnsoundCheckpoint } from './checkpoints.ts'
+import { checkpointsFileName, isSoundHead, isSoundTrim, readSigningKey, trustedKeys } from './signing.ts'
 import type { KeyRing } from '../system/key-ring.ts'
 import { createReadStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 import { auditEntry } from './entry.ts'
 import { auditHash, genesisHash, positionText } from '../../db/contract/audit.ts'
-import type { AuditFault, AuditRow, AuditTrim, AuditVerdict, Store } from '../../db/contract/store.ts'
+import type {
+  AuditFault,
+  AuditRow,
+  AuditTrim,
+  AuditVerdict,
+  SignedHead,
+  Store,
+} from '../../db/contract/store.ts'
 
 export interface TrailVerdict {
   ok: boolean
@@ -27,21 +27,22 @@ export interface TrailVerdict {
   checkpoints: {
     sound: number
     newest: string | null
-    unsound: { line: number; message: string }[]
+    unsound: UnsoundCheckpoint[]
     torn: { line: number; bytes: number } | null // an incomplete last line after a crash; not a fault
   }
   missing: string[] // required files
   renewed: AuditVerdict['renewed']
 }
 
-/** Reads the checkpoints first: a running server may append to the chains and the file, but never to the file alone. */
+/** Reads the checkpoints first: a running server may add to the chains and to them, but never to them alone. */
 export async function verifyTrail(
   dataDir: string,
   ring: KeyRing | null = null,
   location = dataDir,
 ): Promise<TrailVerdict> {
-  const { anchors, newest, unsound, torn } = readCheckpoints(dataDir, ring)
-  const { chains, faults: found, renewed } = await openDatabaseAdmin(location).verifyAudit(anchors)
+  const admin = openDatabaseAdmin(location)
+  const { anchors, newest, unsound, torn } = readCheckpoints(dataDir, ring, await admin.checkpoints())
+  const { chains, faults: found, renewed } = await admin.verifyAudit(anchors)
   const ours = trustedKeys(dataDir, ring)
   const forged = chains.flatMap(({ trim }) => (trim === null ? [] : trimFault(trim, ours)))
   // Reports the first fault of each chain; a trim comes before all entries.

@@ -1,5 +1,5 @@
 /** Creates every service of a server from its configuration and store, and starts background work. */
-import { writeCheckpoints } from '../audit/checkpoints.ts'
+import { writeCheckpoints, type TrailServices } from '../audit/checkpoints.ts'
 import { missingFiles } from '../audit/verify.ts'
 import { openSigningKey, ringSigningKey } from '../audit/signing.ts'
 import { makeHalfSignIns } from '../identity/sign-in/second-factor.ts'
@@ -96,11 +96,12 @@ export interface MadeServices {
   services: Services
   jobs: Jobs
   lastUses: LastUses
+  trail: TrailServices
 }
 
 export async function makeServices(options: ServerOptions): Promise<MadeServices> {
   const running = await startRunning(options)
-  const { lastUses, rateLimits, jobs, ...shared } = running
+  const { lastUses, rateLimits, jobs, trail, ...shared } = running
   const { config, store, clock, log } = options
   const services: Services = {
     ...shared,
@@ -152,7 +153,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   }
   // After a failed write of a request or a job, the contents of the disk are unknown until a new process reads them.
   void store.broken.then(({ message, kind }) => services.fail(message, kind === 'deleted'))
-  return { services, jobs, lastUses }
+  return { services, jobs, lastUses, trail }
 }
 
 function nodeOf({ shared, role }: ServeConfig): NewNode | null {
@@ -183,10 +184,10 @@ async function startRunning(options: ServerOptions) {
     publicUrl: config.publicUrl === null ? null : `${config.publicUrl}${config.basePath}`,
   })
   const { shared: database, keyRing } = config
-  const auditKey = database !== null && keyRing !== null ? ringSigningKey(keyRing) : openSigningKey(dataDir)
+  const auditKey = node !== null && keyRing !== null ? ringSigningKey(keyRing) : openSigningKey(dataDir)
+  const trail: TrailServices = { store, key: auditKey, folder: node === null ? dataDir : null, log }
   // A folder without checkpoints gets new ones at start; the audit log records since when.
-  if (database === null && (await missingFiles(dataDir)).length > 0)
-    await writeCheckpoints({ store, key: auditKey, dataDir, log }, clock.now())
+  if (node !== null || (await missingFiles(dataDir)).length > 0) await writeCheckpoints(trail, clock.now())
   const backups = makeBackups({
     config: config.backup,
     keyRing,
@@ -208,6 +209,7 @@ async function startRunning(options: ServerOptions) {
     node,
     clockGuard,
     auditKey,
+    trail,
     backups,
     erasures,
     ingestCounts,
@@ -219,7 +221,7 @@ async function startRunning(options: ServerOptions) {
   }
   const crons = { dispatchCron: config.webhooks.cron, backupCron: config.backup.cron }
   const table: JobServices = {
-    ...{ ...shared, ...crons, store, dataDir, log, retention, role: config.role },
+    ...{ ...shared, ...crons, store, log, retention, role: config.role },
     watchUpkeep: makeUpkeepWatch(store, clock, log),
     report: () => nodeReport({ ...shared, store, jobs }),
   }

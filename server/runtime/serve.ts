@@ -202,11 +202,10 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
 
 /** After the last request: stops background work and writes pending counts. */
 async function settle({ config, store, clock, log }: ServerOptions, made: MadeServices): Promise<void> {
-  const { services, jobs, lastUses } = made
+  const { services, jobs, lastUses, trail } = made
   await jobs.stop()
   // A machine that is off at the hour of the daily job gets its checkpoints here. After a failure of the store the
   // folder may have been replaced, so this process must not write into it.
-  const trail = { store, key: services.auditKey, dataDir: config.dataDir, log }
   if (services.state.storeFailed === null)
     await writeCheckpoints(trail, clock.now()).catch((error: unknown) =>
       log.warn('audit_checkpoint_not_written', { message: String(error) }),

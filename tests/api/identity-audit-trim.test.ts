@@ -54,7 +54,11 @@ function trim(atDay: number, auditDays: number | null = 30): Promise<void> {
   const clock = { now: () => startMs + atDay * dayMs }
   const log = startLog({ level: 'info', clock, sink })
   const rule = { days: null, bytes: null, auditDays }
-  return trimAll({ store, key: ownKey(), dataDir: dir.path, rule, log }, clock.now(), unending)
+  return trimAll(
+    { store, key: ownKey(), folder: isOnPostgres ? null : dir.path, rule, log },
+    clock.now(),
+    unending,
+  )
 }
 
 /** The key with which commands on the folder sign. */

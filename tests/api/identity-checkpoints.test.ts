@@ -42,7 +42,7 @@ function checkpoint(): Promise<number> {
     flush: async () => {},
   }
   const log = startLog({ level: 'info', clock, sink })
-  return writeCheckpoints({ store, key: openSigningKey(dataDir), dataDir, log }, clock.now())
+  return writeCheckpoints({ store, key: openSigningKey(dataDir), folder: dataDir, log }, clock.now())
 }
 
 /** Edits the database like an attacker with access to the file. */
@@ -144,7 +144,7 @@ test('an edited line, or one with another signature, is unsound; one cut by a cr
   expect(anchors.length).toBe(2)
   expect(unsound.map(({ line, message }) => [line, message])).toEqual([
     [3, 'has an invalid signature'],
-    [4, 'is signed by a key other than audit-signing.key'],
+    [4, 'is signed by a key that is neither audit-signing.key nor in the key ring'],
     [5, 'is not a checkpoint'],
   ])
   expect((await verifyTrail(dataDir)).ok).toBe(false)

@@ -2,7 +2,8 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isSoundHead, type SignedHead } from '../../server/audit/signing.ts'
+import type { SignedHead } from '../../db/contract/audit.ts'
+import { isSoundHead } from '../../server/audit/signing.ts'
 import { startAppliance } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
 

@@ -56,9 +56,9 @@ function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, web
   const backups = makeBackups({ config, dataDir, store, clock, clockGuard, log })
   const nothing = { check: async () => {}, run: async () => {} }
   return jobTable({
-    ...{ store, dataDir, log, clockGuard, webhooks, backups, node: null },
+    ...{ store, log, clockGuard, webhooks, backups, node: null },
     ...{ report: nothing as never, watchUpkeep: () => {} },
-    auditKey: openSigningKey(dataDir),
+    trail: { store, key: openSigningKey(dataDir), folder: dataDir, log },
     lastUses: { flush: async () => {} } as never,
     ingestCounts: makeIngestCounts(store, clock, log, clockGuard),
     ...{ disk: nothing as never, fsyncProbe: nothing as never, memory: nothing as never },

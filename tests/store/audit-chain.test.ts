@@ -168,6 +168,13 @@ test('plain SQL cannot change or delete an entry', async () => {
   const db = new Database(dir.join('sightglass.db'))
   expect(() => db.run("UPDATE audit_entry SET actor = 'x'")).toThrow('audit entries are never changed')
   expect(() => db.run('DELETE FROM audit_entry')).toThrow('audit entries are never deleted')
+  db.run("INSERT INTO audit_checkpoint VALUES (1, 'org_a', 3, 'h', 'a', 'k', 's')")
+  for (const sql of [
+    "UPDATE audit_checkpoint SET hash = 'x'",
+    'DELETE FROM audit_checkpoint',
+    "INSERT OR REPLACE INTO audit_checkpoint VALUES (1, 'org_a', 2, 'h', 'a', 'k', 's')",
+  ])
+    expect(() => db.run(sql)).toThrow(/^checkpoints of the audit trail are never/)
   const values =
     "actor, action, target, metadata, occurredAt, position || 'x', prevHash, hash FROM audit_entry"
   for (const replacing of [

@@ -26,6 +26,21 @@ export const auditCases: Cases = {
     await store.audit.append(entry)
     expect((await auditOf(store, orgId))[0]).toMatchObject(entry)
   },
+  async 'checkpoints are stored when their chain has moved, and outlive their organization'({
+    store,
+    orgId,
+  }) {
+    const signed = (count: number) => {
+      return { orgId, count, hash: `hash ${count}`, at: '2026-06-01', key: 'k', signature: `s${count}` }
+    }
+    expect(await store.audit.addCheckpoints([signed(1)])).toEqual([signed(1)])
+    const other = { ...signed(1), orgId: `${orgId} other` }
+    expect(await store.audit.addCheckpoints([signed(1), other])).toEqual([other])
+    expect(await store.audit.addCheckpoints([signed(2), other])).toEqual([signed(2)])
+    await store.orgs.requestDeletion({ orgId, askedAtMs: noon, dueAtMs: noon, audit: makeAudit(orgId) })
+    await store.orgs.remove({ orgId, now: noon, audit: makeAudit('org_system') })
+    expect(await store.audit.addCheckpoints([signed(2), other])).toEqual([])
+  },
   async 'entries of two organizations do not meet, and an organization need not exist'({ store, orgId }) {
     const system = makeAudit('org_system')
     await store.audit.append(system)

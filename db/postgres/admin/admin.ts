@@ -1,7 +1,7 @@
 /** The whole-database operations of a PostgreSQL database. Each runs on a thread that ends with its result. */
 import { askReader, schema } from '../store.ts'
 import { migrations } from '../migrations/migrations.ts'
-import type { AuditVerdict } from '../../contract/audit.ts'
+import type { AuditCheckpoint, AuditVerdict } from '../../contract/audit.ts'
 import type { DatabaseAdmin } from '../../contract/admin.ts'
 import type { EventVerdict } from '../../contract/event-counts.ts'
 import type { ServerQuery, ServerVerbs } from './verbs.ts'
@@ -25,6 +25,7 @@ export function openServerAdmin(url: string): Omit<DatabaseAdmin, 'migrate'> {
     },
     facts: () => ask('server.facts'),
     checkUp: (now) => ask('server.checkUp', now),
+    checkpoints: () => read<AuditCheckpoint[]>('audit.checkpoints'),
     verifyAudit: (anchors = []) => read<AuditVerdict>('audit.verify', anchors),
     verifyEvents: () => read<EventVerdict>('events.verify'),
     missingEvidence: async () => [],

@@ -95,7 +95,7 @@ test('a role that cannot create schemas uses one that was created for it', async
   guest.close()
 })
 
-test('audit entries and trims are never changed or deleted, except what a trim covers', async () => {
+test('audit entries, checkpoints and trims are never changed or deleted, except what a trim covers', async () => {
   using opened = await migrated()
   const { db } = opened
   const entry = { orgId: 'org', actor: 'a', action: 'b', target: 'c', metadata: {}, occurredAtMs: 1 }
@@ -117,6 +117,10 @@ test('audit entries and trims are never changed or deleted, except what a trim c
   expect(rejected('UPDATE audit_trim SET count = 1')).toContain('never go back')
   expect(rejected('DELETE FROM audit_trim')).toContain('never deleted')
   expect(rejected('TRUNCATE audit_trim')).toContain('never deleted')
+  db.run("INSERT INTO audit_checkpoint VALUES (1, 'org', 3, 'h', 'a', 'k', 's')")
+  expect(rejected("UPDATE audit_checkpoint SET hash = 'x'")).toContain('never changed')
+  expect(rejected('DELETE FROM audit_checkpoint')).toContain('never changed')
+  expect(rejected('TRUNCATE audit_checkpoint')).toContain('never changed')
   // A temporary table of the session does not stand for the trims.
   db.run("CREATE TEMPORARY TABLE audit_trim AS SELECT 'org' AS org_id, 9 AS count")
   expect(rejected("DELETE FROM sightglass.audit_entry WHERE id = '3'")).toContain('never deleted')

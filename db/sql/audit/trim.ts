@@ -1,10 +1,11 @@
 /**
  * Trims the audit trail for retention: a signed trim moves a chain's start past one of its entries. Readers skip the
- * rows before it from that commit on. They are deleted in steps, and the triggers allow no other deletion.
+ * rows before it from that commit on. They are deleted in steps, and the triggers allow no other deletion. Checkpoints,
+ * which are signed heads, are stored in a table that the triggers protect too.
  */
 import { columnsOf, type Database } from '../database.ts'
 import { StoreError } from '../../contract/errors.ts'
-import type { AuditHead, AuditStore, AuditTrim } from '../../contract/store.ts'
+import type { AuditCheckpoint, AuditHead, AuditStore, AuditTrim, SignedHead } from '../../contract/store.ts'
 import { genesisHash, positionText } from '../../contract/audit.ts'
 import { appendAudit } from './append.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
@@ -100,4 +101,29 @@ function hashAt(db: Database, orgId: string, count: number): string | null {
     )
     .get(orgId, positionText(count))
   return row?.hash ?? null
+}
+
+/** Adds the heads that differ from the newest checkpoint of their chain, and returns them. */
+export function addCheckpoints({ db }: WriteContext, heads: SignedHead[]): SignedHead[] {
+  const newest = db.query<{ hash: string }, [string]>(
+    'SELECT hash FROM audit_checkpoint WHERE org_id = ? ORDER BY seq DESC LIMIT 1',
+  )
+  const add = db.query(
+    'INSERT INTO audit_checkpoint (seq, org_id, count, hash, at, key, signature) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  )
+  let seq = db.query<{ n: number | null }>('SELECT max(seq) AS n FROM audit_checkpoint').get()?.n ?? 0
+  const added = heads.filter(({ orgId, hash }) => newest.get(orgId)?.hash !== hash)
+  for (const { orgId, count, hash, at, key, signature } of added)
+    add.run(++seq, orgId, count, hash, at, key, signature)
+  return added
+}
+
+/** Oldest first. Data of an earlier schema has none. */
+export function auditCheckpoints(db: Database): AuditCheckpoint[] {
+  if (!columnsOf(db).some(({ table }) => table === 'audit_checkpoint')) return []
+  return db
+    .query<AuditCheckpoint, []>(
+      'SELECT seq, org_id AS orgId, count, hash, at, key, signature FROM audit_checkpoint ORDER BY seq',
+    )
+    .all()
 }

@@ -97,7 +97,7 @@ export function cancelOrgDeletion(
 }
 
 /** The audit chain outlives its organization. The event engine keeps its number, in memory too. */
-const keptTables = ['audit_head', 'audit_trim', 'event_org']
+const keptTables = ['audit_checkpoint', 'audit_head', 'audit_trim', 'event_org']
 
 /** Deliveries per step: at most half a megabyte each. */
 const deliveriesMax = 64

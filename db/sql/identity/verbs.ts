@@ -14,7 +14,14 @@ import {
 } from './accounts.ts'
 import { appendAudit, auditHeads } from '../audit/append.ts'
 import { auditRows, listAudit } from '../audit/list.ts'
-import { auditTrims, sweepTrimmed, trimAudit, trimPoint } from '../audit/trim.ts'
+import {
+  addCheckpoints,
+  auditCheckpoints,
+  auditTrims,
+  sweepTrimmed,
+  trimAudit,
+  trimPoint,
+} from '../audit/trim.ts'
 import { verifyAudit } from '../audit/verify.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import {
@@ -123,6 +130,7 @@ export const identityWriteVerbs = {
   'keys.markExposed': markKeyExposed,
   'keys.touch': touchKeys,
   'audit.append': ({ db }: WriteContext, entry: AuditEntry) => appendAudit(db, entry),
+  'audit.addCheckpoints': addCheckpoints,
   'audit.trim': trimAudit,
   'audit.sweep': sweepTrimmed,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
@@ -151,6 +159,7 @@ export const identityReadVerbs = {
   'keys.all': allKeys,
   'audit.list': ({ db }: ReadContext, query: AuditQuery) => listAudit(db, query),
   'audit.heads': ({ db }: ReadContext) => auditHeads(db),
+  'audit.checkpoints': ({ db }: ReadContext) => auditCheckpoints(db),
   'audit.trims': ({ db }: ReadContext) => auditTrims(db),
   'audit.trimPoint': trimPoint,
   'audit.rows': ({ db }: ReadContext, query: { orgId: string; afterSeq: number; limit: number }) =>

@@ -20,6 +20,7 @@ export function openFolderAdmin(folder: string): Omit<DatabaseAdmin, 'migrate'> 
     },
     facts: () => runFileVerb('file.facts', folder),
     checkUp: (now) => runFileVerb('file.checkup', { folder, now }),
+    checkpoints: () => readOnce(folder, 'audit.checkpoints'),
     verifyAudit: (anchors = []) => readOnce(folder, 'audit.verify', anchors),
     verifyEvents: () => readOnce(folder, 'events.verify'),
     missingEvidence: async () => (existsSync(`${folder}/${headsFile}`) ? [] : [headsFile]),

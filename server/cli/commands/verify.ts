@@ -114,8 +114,7 @@ function trailLines({ chains, faults, checkpoints, missing, renewed }: TrailVerd
     const entry = fault.entryId === null ? '' : ` (${fault.entryId})`
     return `${orgId}: audit position ${fault.position}${entry} is ${fault.kind}: ${fault.message}`
   })
-  for (const { line, message } of checkpoints.unsound)
-    lines.push(`audit-checkpoints: line ${line} ${message}`)
+  for (const { place, message } of checkpoints.unsound) lines.push(`${place} ${message}`)
   for (const file of missing) {
     lines.push(`${file} was deleted: audit entries exist, so it existed too. ${withoutIt}`)
   }
