@@ -85,10 +85,10 @@ function readerPool<R extends Reader>(first: readonly R[], openLast: (() => Prom
   return {
     readers,
     longAt, // long reads without a response, also of the reader that is not open yet
-    /** Opens the last reader when two reads meet or one is long; meanwhile the others answer. */
+    /** Opens the last reader for a long read, or when the others have two each. Meanwhile the others answer. */
     openIfBusy({ isLong }: Lane): void {
       if (openLast === null || opening !== null) return
-      if (!isLong && readers.every((reader) => reader.open() === 0)) return
+      if (!isLong && readers.some((reader) => reader.open() < perReaderMax)) return
       // After a failure the next such read tries again.
       opening = openLast().then(
         (reader) => readers.push(reader),
