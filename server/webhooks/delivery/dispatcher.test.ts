@@ -1,5 +1,5 @@
 /** The dispatcher over a failing store: outcomes wait until they can be recorded, and retries are unaffected. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { type Claim, type Outcome, type WebhookStore } from '../../../db/contract/webhooks.ts'
 import { until } from '../../../tests/support/until.ts'
@@ -135,6 +135,35 @@ test('a stop aborts hanging attempts, uncounted and due at once, and ends claimi
   state.waiting = [claimOf('wh_late')]
   await dispatcher.dispatch(Date.now())
   expect([state.commands.length, hits.includes('wh_late')]).toEqual([commands, false])
+})
+
+/** A store whose answer comes after the whole process was suspended for a while. */
+function suspending(store: { webhooks: WebhookStore }, forMs: number) {
+  const { recordAndClaim } = store.webhooks
+  const real = performance.now.bind(performance)
+  const spy = spyOn(performance, 'now')
+  const suspended = async (command: RecordAndClaim) => {
+    const claims = await recordAndClaim(command)
+    spy.mockImplementation(() => real() + forMs)
+    return claims
+  }
+  return { store: { webhooks: { recordAndClaim: suspended } as unknown as WebhookStore }, spy }
+}
+
+test('a claim whose lease ended before its answer arrived is released, not sent', async () => {
+  const { state, store } = scripted([claimOf('wh_over')])
+  const { store: slow, spy } = suspending(store, 40_000)
+  try {
+    const dispatcher = dispatcherOn(slow)
+    await dispatcher.dispatch(Date.now())
+    await dispatcher.idle()
+    await dispatcher.dispatch(Date.now())
+    expect(hits).not.toContain('wh_over')
+    expect(state.commands.at(-1)?.released).toEqual([{ deliveryId: 'wh_over', leaseId: 'lease of wh_over' }])
+    await dispatcher.stop(0)
+  } finally {
+    spy.mockRestore()
+  }
 })
 
 test('a secret that cannot be decrypted is a local failure', async () => {

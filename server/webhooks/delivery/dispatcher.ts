@@ -4,7 +4,7 @@ import { limits } from '../../limits.ts'
 import { decideOutcome, type AttemptResult } from './retry-policy.ts'
 import { makeLanes, type Lanes } from './slots.ts'
 import { parseDestination } from '../sinks/destination.ts'
-import { classify, local, statusFailure, type SendOptions } from '../sinks/sink.ts'
+import { SendError, classify, local, statusFailure, type SendOptions } from '../sinks/sink.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Claim, ClaimRequest, Outcome } from '../../../db/contract/webhooks.ts'
 import type { Log } from '../../log.ts'
@@ -54,23 +54,23 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
   const free = () => limits.webhooksInFlightMax - sending.size
   const [unrecorded, released]: [Ended[], Claim[]] = [[], []]
   let dueMs: number | null = null // null: claims nothing (before the first dispatch and after a stop)
-
   /** One transaction records every outcome since the previous one and claims the next deliveries. */
   const recordAndClaim = coalesce(async () => {
     const [ended, back] = [unrecorded.splice(0), released.splice(0)]
     const claim = claimRequest(services, dueMs, free(), lanes)
+    const claimedAtMs = performance.now() // not after the call: a suspended process gets its answer late
     try {
       const command = { now: clock.now(), ...toRecord(ended, back), claim }
-      lanes.add(await services.store.webhooks.recordAndClaim(command), performance.now())
+      lanes.add(await services.store.webhooks.recordAndClaim(command), claimedAtMs)
       start()
       notifyEnded(services, ended)
     } catch (error) {
-      // Nothing was claimed. Unrecorded outcomes wait for the next try; their leases still block other claims.
+      // Nothing was claimed. Unrecorded outcomes wait for the next try; their leases block other claims.
       unrecorded.unshift(...ended)
       released.unshift(...back)
       log.warn('webhook_turn_failed', { message: String(error), unrecorded: String(unrecorded.length) })
-      if (unrecorded.length > 0 && !stopping.signal.aborted)
-        setTimeout(() => void recordAndClaim(), recordRetryMs).unref()
+      const isDue = unrecorded.length > 0 && !stopping.signal.aborted
+      if (isDue) setTimeout(() => void recordAndClaim(), recordRetryMs).unref()
     }
   })
 
@@ -119,6 +119,8 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
 /** A timeout that fires this late shows that this process was suspended, not that the receiver was slow. */
 const lateMs = 2_000
 
+const suspended = local('interrupted', 'the appliance was suspended during the attempt')
+
 /** Makes one attempt at one delivery. Never rejects. `stop` aborts it as a local failure. */
 export async function attempt(
   services: AttemptServices,
@@ -133,9 +135,7 @@ export async function attempt(
   }))
   const durationMs = Math.round(performance.now() - startedMs)
   const wasSuspended = sent.failure?.code === 'timeout' && durationMs > services.timeoutMs + lateMs
-  const failure = wasSuspended
-    ? local('interrupted', 'the appliance was suspended during the attempt')
-    : sent.failure
+  const failure = wasSuspended ? suspended : sent.failure
   return { ...sent, failure, atMs, durationMs }
 }
 
@@ -146,7 +146,15 @@ const noResponse: Sent = { status: null, excerpt: '', retryAfterMs: null, failur
 async function send(services: AttemptServices, claim: Claim, atMs: number, stop: AbortSignal): Promise<Sent> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(services.timeoutMs)])
   const { sink, target } = parseDestination(claim.delivery.url, services)
-  const response = await sink.send(target, claim, { ...services, atMs, signal })
+  const untilMs = performance.now() + services.timeoutMs
+  /** A process that was suspended during the lookup may find its lease over, and another node sending. */
+  const lookUp = async (host: string) => {
+    const resolution = await services.resolve(host)
+    if (performance.now() > untilMs) throw new SendError(suspended)
+    return resolution
+  }
+  const resolve = Object.assign(lookUp, services.resolve)
+  const response = await sink.send(target, claim, { ...services, resolve, atMs, signal })
   if (response === null) return noResponse
   const isDelivered = response.status >= 200 && response.status < 300
   return isDelivered
