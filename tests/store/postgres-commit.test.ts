@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Socket } from 'bun'
 import { openPostgresStore } from '../../db/postgres/store.ts'
 import type { Store } from '../../db/contract/store.ts'
-import { database } from '../support/postgres.ts'
+import { database, startPostgres, type Cluster } from '../support/postgres.ts'
 import { makeAudit, makeOrg, noon } from './make.ts'
 import { auditOf, failure } from './subject.ts'
 
@@ -12,11 +12,12 @@ setDefaultTimeout(90_000)
 /** What happens to the next COMMIT: its answer is lost, or it never reaches the server. */
 let cut: 'answer' | 'request' | null = null
 let store: Store
-let proxy: { port: number; stop(): void }
+let proxy: ReturnType<typeof startProxy>
 const org = makeOrg()
 
 /** Between the store and the server: passes everything on, except what `cut` says. */
-function startProxy(port: number) {
+function startProxy(first: number) {
+  let port = first
   type Pair = { server: Socket | null; waiting: Buffer[]; dropsAnswer: boolean }
   const listener = Bun.listen<Pair>({
     hostname: '127.0.0.1',
@@ -24,7 +25,7 @@ function startProxy(port: number) {
     socket: {
       async open(client) {
         client.data = { server: null, waiting: [], dropsAnswer: false }
-        client.data.server = await Bun.connect({
+        const server = await Bun.connect({
           hostname: '127.0.0.1',
           port,
           socket: {
@@ -34,8 +35,10 @@ function startProxy(port: number) {
             },
             close: () => void client.terminate(),
           },
-        })
-        for (const bytes of client.data.waiting.splice(0)) client.data.server.write(bytes)
+        }).catch(() => null)
+        if (server === null) return void client.terminate()
+        client.data.server = server
+        for (const bytes of client.data.waiting.splice(0)) server.write(bytes)
       },
       data(client, bytes) {
         if (cut !== null && bytes.includes('COMMIT')) {
@@ -50,18 +53,25 @@ function startProxy(port: number) {
       close: (client) => void client.data?.server?.terminate(),
     },
   })
-  return { port: listener.port, stop: () => listener.stop(true) }
+  return {
+    port: listener.port,
+    /** Where the next connections lead to. */
+    lead: (to: number) => void (port = to),
+    stop: () => listener.stop(true),
+  }
 }
 
-beforeAll(async () => {
-  const url = new URL((await database()).url)
+async function openThrough(target: string): Promise<void> {
+  const url = new URL(target)
   proxy = startProxy(Number(url.port))
   url.port = String(proxy.port)
   store = await openPostgresStore({
     ...{ url: url.href, node: 'one', now: noon, readers: 1, readDeadlineMs: 10_000 },
   })
   await store.orgs.create({ org, audit: makeAudit(org.id) })
-})
+}
+
+beforeAll(async () => openThrough((await database()).url))
 afterAll(async () => {
   await store.close()
   proxy.stop()
@@ -88,4 +98,34 @@ test('a change that never reached the server fails, is not there, and the next o
     await store.audit.append(audit)
     expect(await stored(audit.id)).toBe(1)
   }
+})
+
+const replicating = { wal_level: 'replica', max_wal_senders: '4' }
+const portOf = ({ url }: Cluster) => Number(new URL(url).port)
+
+/** A copy that took over before it had the latest transactions, and that gave their numbers to others. */
+async function takenOver(primary: Cluster): Promise<Cluster> {
+  const copy = await startPostgres({
+    settings: replicating,
+    standbyOf: { port: portOf(primary), name: 'copy' },
+  })
+  await copy.promote()
+  await copy.sql('DO $$ BEGIN FOR n IN 1..500 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$')
+  return copy
+}
+
+test('a change that a fail-over lost fails, although its transaction number is committed there', async () => {
+  await store.close()
+  proxy.stop()
+  const primary = await startPostgres({ settings: replicating })
+  await openThrough(primary.url)
+  await store.audit.append(makeAudit(org.id))
+  const copy = await takenOver(primary)
+  proxy.lead(portOf(copy))
+  const audit = makeAudit(org.id)
+  cut = 'answer'
+  expect((await failure(store.audit.append(audit))).kind).toBe('unavailable')
+  expect(await primary.sql(`SELECT count(*) FROM sightglass.audit_entry WHERE id = '${audit.id}'`)).toBe('1')
+  expect(await copy.sql(`SELECT count(*) FROM sightglass.audit_entry WHERE id = '${audit.id}'`)).toBe('0')
+  await Promise.all([primary.stop(), copy.stop()])
 })

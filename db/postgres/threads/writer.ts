@@ -27,8 +27,16 @@ type Work = (context: WriteContext, command: unknown) => unknown
 const ownLocks = new Set(['throttle.begin', 'throttle.end', 'throttle.prune', 'rejected.add', 'keys.touch'])
 const oneRow = new Set(['nodes.heartbeat', 'jobs.renew'])
 
+/** Of this thread, whose transactions follow one another: the last one that committed is in `store_lock`. */
+interface Note {
+  prefix: string
+  thread: string
+  transactions: number
+}
+
 interface Opened {
   connection: Database
+  note: Note
   locking: WriteContext
   unlocked: WriteContext
 }
@@ -48,7 +56,7 @@ serve(storeError, (verb, command) => {
   }
   if (opened === null) throw new StoreError('closed', 'the store is closed')
   const needsLock = !ownLocks.has(verb) && !oneRow.has(verb)
-  return write(needsLock ? opened.locking : opened.unlocked, verb, command)
+  return needsLock ? write(opened.locking, opened.note, verb, command) : write(opened.unlocked, null, verb, command)
 })
 
 function open({ now, mayMigrate, ...options }: WriterOpening): Opened {
@@ -62,19 +70,24 @@ function open({ now, mayMigrate, ...options }: WriterOpening): Opened {
       release: () => ({ bytes: 0, done: true }), // the server's autovacuum does
     })
     const locking = contextOn(lockingRecords(connection))
-    return { connection, locking, unlocked: contextOn(connection) }
+    const random = 'SELECT CAST(gen_random_uuid() AS text) AS thread'
+    const { thread } = connection.query<{ thread: string }, []>(random).get()!
+    const note = { prefix: `committed/${encodeURIComponent(options.node)}/`, thread, transactions: 0 }
+    return { connection, note, locking, unlocked: contextOn(connection) }
   } catch (error) {
     connection.close()
     throw error
   }
 }
 
-function write(context: WriteContext, verb: string, command: unknown): unknown {
+/** Without a note, a verb whose COMMIT is lost fails. Those without the lock on records may be called again. */
+function write(context: WriteContext, note: Note | null, verb: string, command: unknown): unknown {
   const run = writeVerbs[verb as keyof typeof writeVerbs] as Work | undefined
   if (run === undefined) throw new StoreError('internal', `unknown verb ${verb}`)
   const { db, events } = context
   try {
-    const result = inKnownTransaction(db, () => run(context, command))
+    const work = () => run(context, command)
+    const result = note === null ? inTransaction(db, work) : inKnownTransaction(db, note, work)
     events.committed()
     return result
   } catch (error) {
@@ -88,38 +101,44 @@ const askEveryMs = 100
 
 /**
  * Like `inTransaction`. When the connection is lost while it commits, asks the server for the outcome: a change that
- * was made must not be reported as failed, because its sender would make it again.
+ * was made must not be reported as failed, because its sender would make it again. The number of the transaction does
+ * not tell: after a fail-over or a crash that lost it, the server gives it to another one.
  */
-function inKnownTransaction<T>(db: Database, work: () => T): T {
-  let ended: { id: string; result: T } | null = null
+function inKnownTransaction<T>(db: Database, note: Note, work: () => T): T {
+  let ended: { name: string; result: T } | null = null
   try {
     return inTransaction(db, () => {
       const result = work()
-      const current = 'SELECT CAST(pg_current_xact_id() AS text) AS id'
-      ended = { result, id: db.query<{ id: string }>(current).get()!.id }
+      const name = `${note.prefix}${note.thread}/${++note.transactions}`
+      noteTransaction(db, note.prefix, name)
+      ended = { result, name }
       return result
     })
   } catch (error) {
-    const { id, result } = (ended ?? {}) as { id?: string; result?: T }
-    const isUnknown = error instanceof StoreError && error.kind === 'unavailable' && id !== undefined
-    if (isUnknown && isCommitted(db, id)) return result as T
+    const { name, result } = (ended ?? {}) as { name?: string; result?: T }
+    const isUnknown = error instanceof StoreError && error.kind === 'unavailable' && name !== undefined
+    if (isUnknown && isCommitted(db, name)) return result as T
     throw error
   }
 }
 
+/** Replaces what the node noted before, also in a process that ended. */
+function noteTransaction(db: Database, prefix: string, name: string): void {
+  const moved = db.query('UPDATE store_lock SET name = ?2 WHERE starts_with(name, ?1)').run(prefix, name)
+  if (moved.changes === 0) db.query('INSERT INTO store_lock (name) VALUES (?)').run(name)
+}
+
 /** False also when the server cannot be asked: then the outcome stays unknown. */
-function isCommitted(db: Database, id: string): boolean {
-  const ask = db.query<{ status: string | null }, [string]>(
-    'SELECT pg_xact_status(CAST(CAST(? AS text) AS xid8)) AS status',
-  )
+function isCommitted(db: Database, name: string): boolean {
+  const find = db.query<object, [string]>('SELECT 1 AS found FROM store_lock WHERE name = ?')
   for (
     const endMs = performance.now() + outcomeWithinMs;
     performance.now() < endMs;
     Bun.sleepSync(askEveryMs)
   ) {
     try {
-      const status = ask.get(id)?.status
-      if (status !== 'in progress') return status === 'committed'
+      // The lock on records waits for the end of the transaction, and the COMMIT for the standby that has it.
+      return inTransaction(db, () => find.get(name) !== null)
     } catch {
       // The server is not back yet.
     }
