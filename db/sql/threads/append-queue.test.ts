@@ -102,6 +102,16 @@ test('a group that fails whole fails each of its batches, and the next group is 
   expect(queue.pressure().full).toBe(false)
 })
 
+test('a batch that found the disk full is reported as pressure, also when its group did not fail whole', async () => {
+  const { send, sent } = fakeWriter()
+  const queue = appendQueue(send, () => {})
+  const failed = queue.append(batch('a', 1)).catch((error: StoreError) => error.kind)
+  await turn()
+  sent[0]?.answer([{ kind: 'storage_full', message: 'no room' }])
+  expect(await failed).toBe('storage_full')
+  expect(queue.pressure().full).toBe(true)
+})
+
 test('drained waits for queued batches', async () => {
   const { send, sent } = fakeWriter()
   const queue = appendQueue(send, () => {})

@@ -109,7 +109,8 @@ function watchFull(send: Send): { send: Send; full(): boolean } {
     async send(batches) {
       try {
         const outcomes = await send(batches)
-        fullAtMs = -Infinity
+        const isFull = outcomes.some((one) => 'kind' in one && one.kind === 'storage_full')
+        fullAtMs = isFull ? performance.now() : -Infinity
         return outcomes
       } catch (error) {
         if (error instanceof StoreError && error.kind === 'storage_full') fullAtMs = performance.now()
