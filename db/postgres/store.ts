@@ -38,13 +38,14 @@ export async function openPostgresStore(opening: PostgresOpening): Promise<SqlSt
 
 async function openThreads(opening: PostgresOpening): Promise<Threads> {
   const { url, node, now, mayMigrate = true, readDeadlineMs } = opening
-  const options: ConnectionOptions = { url, node, schema, statementTimeoutMs: writeTimeoutMs }
+  const server = { url, node, schema, primaryOnly: true }
+  const options: ConnectionOptions = { ...server, statementTimeoutMs: writeTimeoutMs }
   const writer = openWorker('writer')
   const [appender, keeper] = [openWorker('appender'), openWorker('keeper')]
   const first = Array.from({ length: Math.max(1, opening.readers - 1) }, () => openWorker('reader'))
   const others = [keeper, appender, writer]
   const readerOpening: ReaderOpening = {
-    ...{ url, node, schema, statementTimeoutMs: readDeadlineMs, deadlineMs: readDeadlineMs },
+    ...{ ...server, statementTimeoutMs: readDeadlineMs, deadlineMs: readDeadlineMs },
     ...{ idleInTransactionMs: readPauseMs, givesWay: false },
   }
   const openLast = async () => {

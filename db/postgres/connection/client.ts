@@ -3,7 +3,7 @@ import { connect as connectSocket, type Socket } from 'node:net'
 import postgres from 'postgres'
 import { endsConnection, lostCode } from './failure.ts'
 import type { SqlValue } from '../../sql/database.ts'
-import type { ServerOptions } from './options.ts'
+import type { Server, ServerOptions } from './options.ts'
 import type { Answer, Request } from './wire.ts'
 
 export interface Client {
@@ -84,50 +84,63 @@ function lost(message: string): Error {
   return Object.assign(new Error(message), { code: lostCode })
 }
 
-/** What the driver made of the options and of its defaults. */
-interface Address {
-  host: string[]
-  port: number[]
-  path: string | false
-  connect_timeout: number
-}
-
 /**
- * Connects once. Left alone, the driver connects again without a pause as long as a proxy without a server accepts and
- * closes.
+ * Connects once, to the first server that accepts. Left alone, the driver connects again without a pause as long as a
+ * proxy without a server accepts and closes. `used` is called with the server.
  */
-function connectOnce(): (address: Address) => Promise<Socket> {
-  let isUsed = false
-  return ({ host: [host = ''], port: [port = 0], path, connect_timeout }) => {
-    const { promise, resolve, reject } = Promise.withResolvers<Socket>()
-    if (isUsed) reject(lost('the server closed the connection before it answered'))
-    if (isUsed) return promise
-    isUsed = true
-    const socket = path ? connectSocket(path) : connectSocket({ host, port })
-    // The driver verifies the certificate of this name.
-    if (!path) Object.assign(socket, { host })
-    const timer = setTimeout(() => {
-      reject(lost(`no connection to ${path || host} within ${connect_timeout} s`))
-      socket.destroy()
-    }, connect_timeout * 1_000)
-    const failed = (error: Error) => {
-      clearTimeout(timer)
-      reject(error)
+function connectOnce(
+  servers: Server[],
+  seconds: number,
+  used: (server: Server) => void,
+): () => Promise<Socket> {
+  const untried = [...servers]
+  return async () => {
+    let failure: Error = lost('the server closed the connection before it answered')
+    for (let server = untried.shift(); server !== undefined; server = untried.shift()) {
+      try {
+        const socket = await connectTo(server, seconds)
+        untried.length = 0
+        used(server)
+        return socket
+      } catch (error) {
+        failure = error as Error
+      }
     }
-    socket.once('error', failed)
-    socket.once('connect', () => {
-      clearTimeout(timer)
-      socket.removeListener('error', failed)
-      resolve(socket)
-    })
-    return promise
+    throw failure
   }
 }
 
-/** A connection and its successors: a lost one is replaced at the next request. */
+const firstOf = (servers: Server[], first: Server) => [first, ...servers.filter((one) => one !== first)]
+
+function connectTo({ host, port }: Server, seconds: number): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+  const isSocket = host.startsWith('/')
+  const socket = isSocket ? connectSocket(`${host}/.s.PGSQL.${port}`) : connectSocket({ host, port })
+  // The driver verifies the certificate of this name.
+  if (!isSocket) Object.assign(socket, { host })
+  const timer = setTimeout(() => {
+    reject(lost(`no connection to ${host} within ${seconds} s`))
+    socket.destroy()
+  }, seconds * 1_000)
+  const failed = (error: Error) => {
+    clearTimeout(timer)
+    reject(error)
+  }
+  socket.once('error', failed)
+  socket.once('connect', () => {
+    clearTimeout(timer)
+    socket.removeListener('error', failed)
+    resolve(socket)
+  })
+  return promise
+}
+
+/** A connection and its successors: a lost one is replaced at the next request. The last good server is tried first. */
 interface Link {
   /** Counts the connections. A transaction belongs to one of them. */
   generation(): number
+  /** Resolves when the connection leads to a server that the options want. */
+  ready(): Promise<void> | undefined
   query(text: string, params: SqlValue[], options: { prepare: boolean; simple: boolean }): Pending
   settled(query: Pending): Promise<Rows>
   /** For a connection that does not answer. */
@@ -136,17 +149,20 @@ interface Link {
   end(): Promise<void>
 }
 
-function openLink({ prepare, settings: _, deadlineMs: __, ...server }: ServerOptions): Link {
+function openLink(options: ServerOptions): Link {
+  const { prepare, settings: _, deadlineMs: __, servers, primaryOnly, ...server } = options
   let generation = 0
+  let order = servers // of the next connection
   const pending = new Set<Pending>()
   let sql = connect()
 
   function connect(): postgres.Sql {
     const made: postgres.Sql = postgres({
       ...server,
+      ...servers[0],
+      socket: connectOnce(order, server.connect_timeout, (used) => (order = firstOf(servers, used))),
       ...{ max: 1, max_pipeline: pipelined, fetch_types: false, types: types as never },
       ...{ idle_timeout: 0, max_lifetime: 0 },
-      ...(server.host?.includes(',') ? {} : { socket: connectOnce() }), // with several hosts it tries each
       onnotice: () => undefined,
       onclose() {
         if (made !== sql) return
@@ -167,29 +183,69 @@ function openLink({ prepare, settings: _, deadlineMs: __, ...server }: ServerOpt
     void former.end({ timeout: 0 }).catch(() => undefined)
   }
 
-  return {
+  async function settled(query: Pending): Promise<Rows> {
+    const began = generation
+    pending.add(query)
+    try {
+      return (await query) as unknown as Rows
+    } catch (error) {
+      if (!(error instanceof Error)) throw error
+      if (generation !== began) throw lost(error.message)
+      // A driver that did not connect waits for a close that never comes.
+      if ('code' in error && endsConnection(String(error.code))) giveUp()
+      throw error
+    } finally {
+      pending.delete(query)
+    }
+  }
+
+  const link = {
     generation: () => generation,
+    isStandby: async () =>
+      (await settled(sql.unsafe('SELECT pg_is_in_recovery()').simple().values() as never))[0]?.[0] !== 0,
+    tryNext() {
+      order = [...order.slice(1), order[0]!]
+      giveUp()
+    },
+  }
+  return {
+    generation: link.generation,
+    ready: primaryOnly ? primaryCheck(servers.length, link) : () => undefined,
+    settled,
     query: (text, params, { prepare: reused, simple }) =>
       sql.unsafe(text, params as never[], { prepare: prepare && reused, simple } as never).values() as never,
-    async settled(query) {
-      const began = generation
-      pending.add(query)
-      try {
-        return (await query) as unknown as Rows
-      } catch (error) {
-        if (!(error instanceof Error)) throw error
-        if (generation !== began) throw lost(error.message)
-        // A driver that did not connect waits for a close that never comes.
-        if ('code' in error && endsConnection(String(error.code))) giveUp()
-        throw error
-      } finally {
-        pending.delete(query)
-      }
-    },
     giveUp,
     closing: sql.CLOSE,
     end: () => sql.end({ timeout: 0 }),
   }
+}
+
+interface Checked {
+  generation(): number
+  isStandby(): Promise<boolean>
+  tryNext(): void
+}
+
+/** Checks each new connection once, because a standby answers with old data. */
+function primaryCheck(servers: number, link: Checked): () => Promise<void> | undefined {
+  let checkedGeneration = -1
+  let checking: Promise<void> | null = null
+
+  async function check(): Promise<void> {
+    for (let tries = servers; tries > 0; tries--) {
+      if (!(await link.isStandby())) {
+        checkedGeneration = link.generation()
+        return
+      }
+      link.tryNext()
+    }
+    throw lost('the server is a standby')
+  }
+
+  return () =>
+    checkedGeneration === link.generation()
+      ? undefined
+      : (checking ??= check().finally(() => (checking = null)))
 }
 
 export function openClient(server: ServerOptions): Client {
@@ -210,6 +266,7 @@ export function openClient(server: ServerOptions): Client {
   async function respond(request: ClientRequest): Promise<Answer> {
     if ('within' in request && request.within !== null && request.within !== link.generation())
       throw lost('the connection was lost in this transaction')
+    if ('within' in request && request.within === null) await link.ready()
     switch (request.do) {
       case 'execute':
         return answer(await execute(request.sql, request.params, request.reused))

@@ -17,7 +17,6 @@ const kindByCode: { [code: string]: StoreErrorKind } = {
   '23503': 'not_found', // foreign_key_violation: the organization or account named does not exist
   '23505': 'conflict', // unique_violation
   P0001: 'conflict', // raise_exception: a trigger protects the audit trail
-  '25006': 'read_only', // read_only_sql_transaction: a standby
   '42501': 'read_only', // insufficient_privilege
   '53100': 'storage_full', // disk_full
   XX001: 'corrupt', // data_corrupted
@@ -26,10 +25,10 @@ const kindByCode: { [code: string]: StoreErrorKind } = {
 
 /**
  * Rejected credentials, a missing database, a deadlock or a serialization failure, too many connections, a lock or
- * statement timeout, a shutdown, a failed device. Nothing of the call was committed, except that the outcome of a
- * COMMIT whose connection was lost is unknown.
+ * statement timeout, a shutdown, a failed device, a standby. Nothing of the call was committed, except that the outcome
+ * of a COMMIT whose connection was lost is unknown.
  */
-const unavailableCode = /^(08|28|3D|40|53|57|58)|^(55P03|25P02|25P03|25P04)$/
+const unavailableCode = /^(08|28|3D|40|53|57|58)|^(55P03|25006|25P02|25P03|25P04)$/
 
 /** Codes of the driver and of the system: every error of a connection. */
 const connectionCode = /^(CONNECTION_|CONNECT_|E[A-Z]{3,}|ERR_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|SASL_)/
@@ -42,9 +41,9 @@ export function kindOf(code: string): StoreErrorKind {
     : 'internal'
 }
 
-/** Whether the connection, and so its transaction, ended. */
+/** Whether the connection, and so its transaction, ended. One to a standby does: the next may find a primary. */
 export function endsConnection(code: string): boolean {
-  return code === lostCode || /^(08|57P0[1-5])|^25P0[34]$/.test(code) || connectionCode.test(code)
+  return code === lostCode || /^(08|57P0[1-5])|^25(P0[34]|006)$/.test(code) || connectionCode.test(code)
 }
 
 /** `doing` names the failed step, for the operator's log. A StoreError passes through unchanged. */

@@ -7,16 +7,38 @@ const of = (url: string, environment = {}) => serverOptions({ ...base, url, envi
 
 test('parts of the URL win over its parameters and the environment', () => {
   expect(of('postgresql://us%40er:p%2Fw@db.example:6543/logs?sslmode=require')).toMatchObject({
-    ...{ host: 'db.example', port: 6543, database: 'logs', username: 'us@er', password: 'p/w' },
+    ...{
+      servers: [{ host: 'db.example', port: 6543 }],
+      database: 'logs',
+      username: 'us@er',
+      password: 'p/w',
+    },
     ...{ ssl: 'require', schema: 'sightglass', prepare: true, settings: '', deadlineMs: 10_000 },
   })
   const environment = { PGHOST: 'other', PGPORT: '1', PGUSER: 'me', PGPASSWORD: 'w', PGSSLMODE: 'disable' }
   expect(of('postgres:///logs', environment)).toMatchObject({
-    ...{ host: 'other', port: 1, database: 'logs', username: 'me', password: 'w', ssl: false },
+    ...{ servers: [{ host: 'other', port: 1 }], database: 'logs', username: 'me', password: 'w', ssl: false },
   })
   expect(of('postgres:///logs?host=/run/postgresql&user=a', environment)).toMatchObject({
-    ...{ host: '/run/postgresql', username: 'a' },
+    ...{ servers: [{ host: '/run/postgresql', port: 1 }], username: 'a' },
   })
+})
+
+test('several servers are written as for libpq, and a list of ports belongs to a list of hosts', () => {
+  const serversOf = (url: string, environment = {}) =>
+    of(url, environment).servers.map(({ host, port }) => `${host} ${port}`)
+  expect(serversOf('postgres://u:p@a:1,b,[::1]:3/d')).toEqual(['a 1', 'b 5432', '::1 3'])
+  expect(serversOf('postgres:///d?host=a,b&port=1,2')).toEqual(['a 1', 'b 2'])
+  expect(serversOf('postgres:///d', { PGHOST: 'a,::1', PGPORT: '7' })).toEqual(['a 7', '::1 7'])
+  expect(serversOf('postgres://%2Frun%2Fpostgresql/d')).toEqual(['/run/postgresql 5432'])
+  expect(serversOf('postgres:///d')).toEqual(['localhost 5432'])
+})
+
+test('a node wants a primary, and a command only where its URL does', () => {
+  const wanted = (url: string, primaryOnly = false) =>
+    serverOptions({ ...base, url, primaryOnly }).primaryOnly
+  expect([wanted('postgres://h/d'), wanted('postgres://h/d', true)]).toEqual([false, true])
+  expect(wanted('postgres://a,b/d?target_session_attrs=read-write')).toBe(true)
 })
 
 test('a session names its node, its schema and its time limits', () => {
@@ -58,6 +80,8 @@ test('a URL that cannot be used says why, without repeating its password', () =>
     'postgres://u:secret@h:port/d': 'it is not a URL',
     'postgres://u:secret@h/d?sslmode=yes':
       'sslmode must be one of disable, allow, prefer, require, verify-ca, verify-full',
+    'postgres://u:secret@h/d?target_session_attrs=standby':
+      'target_session_attrs must be one of any, read-write, primary',
     'postgres://u:secret@h/d?pool=3': '"pool" is not a parameter of a PostgreSQL URL',
     "postgres://u:secret@h/d?search_path='a'":
       'search_path must be a list of names in lower case, separated by commas',

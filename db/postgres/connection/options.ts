@@ -14,19 +14,21 @@ export interface ConnectionOptions {
   idleInTransactionMs?: number
   /** The schema of the tables, unless the URL has `search_path`. */
   schema?: string
+  /** Refuses a server that only follows another one. Its answers are old, and it accepts no change. */
+  primaryOnly?: boolean
   /** The environment, of which libpq's variables count where the URL is silent. */
   environment?: { [variable: string]: string | undefined }
 }
 
 /** What the I/O thread needs: plain values, which cross threads. */
 export interface ServerOptions {
-  host?: string
-  port?: number
+  /** Tried in this order. */
+  servers: Server[]
   database?: string
   username?: string
   password?: string
   ssl: boolean | string | { [name: string]: unknown }
-  target_session_attrs?: string
+  primaryOnly: boolean
   connect_timeout: number
   connection: { [parameter: string]: string | number }
   /** The first of the search path: where the tables are. */
@@ -50,14 +52,14 @@ const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-
 
 export function serverOptions(options: ConnectionOptions): ServerOptions {
   const environment = options.environment ?? {}
-  const { url, parameters } = parsed(options.url)
+  const { url, hosts, parameters } = parsed(options.url)
   const take = (name: string, variable?: string): string | undefined => {
     const value = parameters.get(name) ?? undefined
     parameters.delete(name)
     return value ?? (variable === undefined ? undefined : environment[variable] || undefined)
   }
   const part = (text: string): string | undefined => (text === '' ? undefined : decodeURIComponent(text))
-  const port = (url.port || take('port', 'PGPORT')) ?? undefined
+  const servers = serversOf(hosts, take('host') ?? environment['PGHOST'], take('port', 'PGPORT'))
   const prepare = take('prepare') !== 'false'
   const path = searchPath(take('search_path') ?? options.schema ?? 'sightglass')
   const settings = {
@@ -70,12 +72,11 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
   const local = Object.entries(settings).map(([name, value]) => `; SET LOCAL ${name} = ${value}`)
   const result: ServerOptions = {
     ssl: sslOption(take),
-    ...given('host', take('host') ?? part(url.hostname) ?? environment['PGHOST']),
-    ...given('port', port === undefined ? undefined : Number(port)),
+    servers,
     ...given('database', take('dbname') ?? part(url.pathname.slice(1)) ?? environment['PGDATABASE']),
     ...given('username', take('user') ?? part(url.username) ?? environment['PGUSER']),
     ...given('password', take('password') ?? part(url.password) ?? environment['PGPASSWORD']),
-    ...given('target_session_attrs', take('target_session_attrs', 'PGTARGETSESSIONATTRS')),
+    primaryOnly: wantsPrimary(take, options),
     connect_timeout: Number(take('connect_timeout', 'PGCONNECT_TIMEOUT') ?? connectSeconds),
     connection: { application_name: `sightglass/${options.node}`, ...(prepare ? settings : {}) },
     ...{ schema: path.split(',')[0]!, prepare, settings: prepare ? '' : local.join('') },
@@ -84,6 +85,40 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
   const [unknown] = parameters.keys()
   if (unknown !== undefined) throw refused(`"${unknown}" is not a parameter of a PostgreSQL URL`)
   return result
+}
+
+export interface Server {
+  host: string // a name, an address, or the folder of a socket
+  port: number
+}
+
+const defaultPort = 5432
+
+/** The hosts of the URL, or else those of the parameter; a list of ports has one for each, or one for all. */
+function serversOf(ofUrl: string[], ofParameter: string | undefined, portList: string | undefined): Server[] {
+  const ports = (portList ?? '').split(',').filter(Boolean).map(Number)
+  const portOf = (index: number) => ports[index] ?? ports[0] ?? defaultPort
+  const names = ofParameter?.split(',').filter(Boolean) ?? []
+  if (ofUrl.length === 0)
+    return (names.length === 0 ? ['localhost'] : names).map((host, index) => ({ host, port: portOf(index) }))
+  return ofUrl.map((text, index) => {
+    const [, bracketed, name, port] = /^(?:\[(.+)\]|([^:[\]]+))(?::(\d+))?$/.exec(text) ?? []
+    const host = bracketed ?? name
+    if (host === undefined) throw refused('it is not a URL')
+    return { host: decodeURIComponent(host), port: port === undefined ? portOf(index) : Number(port) }
+  })
+}
+
+const attributes = ['any', 'read-write', 'primary']
+
+function wantsPrimary(
+  take: (name: string, variable?: string) => string | undefined,
+  { primaryOnly = false }: ConnectionOptions,
+): boolean {
+  const wanted = take('target_session_attrs', 'PGTARGETSESSIONATTRS') ?? 'any'
+  if (!attributes.includes(wanted))
+    throw refused(`target_session_attrs must be one of ${attributes.join(', ')}`)
+  return primaryOnly || wanted !== 'any'
 }
 
 /** Names that need no quotes: the list is sent as it is. */
@@ -97,12 +132,13 @@ function refused(message: string): StoreError {
   return new StoreError('internal', `the database URL cannot be used: ${message}`)
 }
 
-/** The URL is not repeated in errors, because it may contain a password. */
-function parsed(text: string): { url: URL; parameters: Map<string, string> } {
-  if (!/^postgres(ql)?:\/\//.test(text)) throw refused('it must begin with postgres://')
-  const url = URL.parse(text)
+/** The URL is not repeated in errors, because it may contain a password. `URL` knows one host only. */
+function parsed(text: string): { url: URL; hosts: string[]; parameters: Map<string, string> } {
+  const [, start, hosts = '', rest] = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(text) ?? []
+  if (start === undefined) throw refused('it must begin with postgres://')
+  const url = URL.parse(`${start}${start.endsWith('@') ? 'host' : ''}${rest}`)
   if (url === null) throw refused('it is not a URL')
-  return { url, parameters: new Map(url.searchParams) }
+  return { url, hosts: hosts.split(',').filter(Boolean), parameters: new Map(url.searchParams) }
 }
 
 function given<K extends string, V>(name: K, value: V | undefined): { [key in K]?: V } {

@@ -56,7 +56,9 @@ serve(storeError, (verb, command) => {
   }
   if (opened === null) throw new StoreError('closed', 'the store is closed')
   const needsLock = !ownLocks.has(verb) && !oneRow.has(verb)
-  return needsLock ? write(opened.locking, opened.note, verb, command) : write(opened.unlocked, null, verb, command)
+  return needsLock
+    ? write(opened.locking, opened.note, verb, command)
+    : write(opened.unlocked, null, verb, command)
 })
 
 function open({ now, mayMigrate, ...options }: WriterOpening): Opened {
