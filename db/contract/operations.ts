@@ -1,4 +1,5 @@
 /** Types of whole-database operations, and the store's interface for retention and the re-count. */
+import type { Node } from './nodes.ts'
 import type { AuditAnchor, AuditEntry, AuditHead, AuditVerdict } from './audit.ts'
 
 /** The contents of a database in numbers that can be compared. */
@@ -54,6 +55,14 @@ export interface SettledPlacement {
   aside: string
 }
 
+/** One check of `doctor`. */
+export interface Finding {
+  id: string
+  status: 'ok' | 'warning' | 'failure'
+  detail: string // one sentence
+  hint: string | null // what to do
+}
+
 /** What `doctor` reads from a database within a second or two. */
 export interface Checkup {
   facts: DatabaseFacts
@@ -61,6 +70,9 @@ export interface Checkup {
   bytes: number
   logBytes: number | null // of the log that is not in the database yet; null when the engine has none to watch
   problems: string[] | null // null: too large for a quick check
+  findings: Finding[] // of the engine about its own server; empty for an engine without one
+  nodes: Node[] // those that were seen within a day
+  storeMs: number // the time by the clock of the nodes' times
   eventsLastWeek: number // by occurredAt
   newestAuditAtMs: number | null
   /** Active keys. */

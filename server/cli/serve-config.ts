@@ -20,6 +20,7 @@ export function serveConfig(
     ingestListen: values['ingest-listen'],
     metricsListen: values['metrics-listen'],
     dataDir: values['data-dir'],
+    keyFile: values['key-file'],
     keyRing: keyRingOf(values),
     shared: requireRing(values),
     role: requireRole(values),

@@ -52,6 +52,7 @@ export interface ServeConfig {
   shared: SharedDatabase | null // null: the database is in the data folder
   role: NodeRole // `all` without a shared database
   drainMs: number // after SIGTERM requests are served for so long, while /readyz refuses
+  keyFile: string | null // absolute
   keyRing: KeyRing | null // null: the keys are files of the data folder
   publicUrl: string | null // origin, without a trailing slash
   basePath: string // such as /sightglass, or empty

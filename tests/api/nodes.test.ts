@@ -7,6 +7,7 @@ import { event } from '../support/events.ts'
 import { person } from '../support/people.ts'
 import { startPostgres, type Cluster } from '../support/postgres.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg } from '../store/make.ts'
 import type { ServeConfig } from '../../server/runtime/make-services.ts'
 import type { NodesView } from '../../server/operations/health/nodes.ts'
@@ -50,13 +51,6 @@ afterAll(async () => {
   await Promise.all([a, b].map((server) => server[Symbol.asyncDispose]()))
   await cluster.stop()
 })
-
-async function until(holds: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
-  for (const endMs = performance.now() + withinMs; !(await holds());) {
-    if (performance.now() > endMs) throw new Error('it did not happen in time')
-    await Bun.sleep(20)
-  }
-}
 
 const sql = (text: string) => cluster.sql(`SET search_path = sightglass; ${text}`, 'app')
 const nodesOf = async (server: TestServer): Promise<NodesView> =>

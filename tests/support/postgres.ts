@@ -1,5 +1,5 @@
 /** Clusters of PostgreSQL for tests: each in a temporary folder on a free port, ended with the process. */
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
@@ -298,6 +298,7 @@ export async function startPooler(
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
   const file = join(folder, 'pgbouncer.ini')
   writeFileSync(file, ['[databases]', `* = ${server}`, '[pgbouncer]', ...lines, ''].join('\n'))
+  chmodSync(file, 0o644) // an open store sets a umask
   const log = join(folder, 'log')
 
   async function serve(): Promise<Running> {

@@ -168,6 +168,7 @@ async function createAccount(store: Store, org: Org, role: Role): Promise<string
 
 const defaults: Omit<ServeConfig, 'dataDir'> = {
   commandReference: () => '',
+  keyFile: null,
   keyRing: null,
   shared: null,
   role: 'all',

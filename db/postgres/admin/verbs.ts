@@ -1,6 +1,10 @@
 /** The verbs that a reader thread runs on a database without an open store. */
 import { readFacts, readUse } from '../../sql/facts.ts'
+import { nodeReadVerbs } from '../../sql/nodes/nodes.ts'
 import { openConnection } from '../connection/connection.ts'
+import { serverOptions } from '../connection/options.ts'
+import { findingsOf } from './findings.ts'
+import type { ReadContext } from '../../sql/threads/contexts.ts'
 import { migrations, schemaVersion } from '../migrations/migrations.ts'
 import { StoreError } from '../../contract/errors.ts'
 import type { Checkup, DatabaseFacts, SchemaState } from '../../contract/operations.ts'
@@ -20,6 +24,13 @@ export const serverVerbs = {
 } satisfies { [verb: string]: (query: never) => unknown }
 
 export type ServerVerbs = typeof serverVerbs
+
+/** A pooler gives a connection the process of the one before. */
+function isPooled(query: ServerQuery): boolean {
+  const process = 'SELECT pg_backend_pid() AS pid, pg_postmaster_start_time()::text AS at'
+  const [first, second] = [1, 2].map(() => connected(query, (db) => JSON.stringify(db.query(process).get())))
+  return first === second
+}
 
 function connected<T>(query: ServerQuery, work: (db: Database) => T): T {
   const db = openConnection(query)
@@ -49,17 +60,23 @@ function factsOf(db: Database, { schema }: ServerQuery): DatabaseFacts {
 }
 
 function checkUp(db: Database, query: ServerQuery): Checkup {
+  const facts = factsOf(db, query)
   const row = db
     .query<{ bytes: number; version: string }, []>(
       `SELECT pg_database_size(current_database()) AS bytes, current_setting('server_version') AS version`,
     )
     .get()
   return {
-    facts: factsOf(db, query),
+    facts,
     engine: `PostgreSQL ${row?.version.split(' ')[0] ?? ''}`,
     bytes: row?.bytes ?? 0,
     logBytes: null,
     problems: null, // the server checks its own pages
+    findings: findingsOf(db, { ...query, prepare: serverOptions(query).prepare, isPooled: isPooled(query) }),
+    // An older schema has no reports.
+    nodes:
+      facts.schema === migrations.length ? nodeReadVerbs['nodes.list']({ db } as ReadContext, query) : [],
+    storeMs: db.dialect.storeMs(db, query.now),
     ...readUse(db, query.now),
   }
 }

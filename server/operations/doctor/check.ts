@@ -1,11 +1,7 @@
-/** The shape of one check of `doctor`. */
+/** One check of `doctor`, and all of them. */
+import type { Finding } from '../../../db/contract/operations.ts'
 
-export interface Check {
-  id: string
-  status: 'ok' | 'warning' | 'failure'
-  detail: string // one sentence
-  hint: string | null // what to do
-}
+export type Check = Finding
 
 export function ok(id: string, detail: string): Check {
   return { id, status: 'ok', detail, hint: null }

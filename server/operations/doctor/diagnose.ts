@@ -1,5 +1,8 @@
 /** Runs every check of `doctor`, the cheap ones first. Ends early when the folder has no data. */
+import { existsSync } from 'node:fs'
 import { openDatabaseAdmin } from '../../../db/open.ts'
+import { checkKeyFile, checkNodes, checkOtherTools } from './shared-checks.ts'
+import type { Checkup } from '../../../db/contract/operations.ts'
 import type { DatabaseAdmin } from '../../../db/contract/admin.ts'
 import { isoTime } from '../../clock.ts'
 import { version } from '../../system/version.ts'
@@ -29,7 +32,7 @@ interface DiagnosisOptions {
 }
 
 export async function diagnose({ config, location, now, live, url }: DiagnosisOptions): Promise<Diagnosis> {
-  const { dataDir, diskFloorBytes, backup, hasTls } = config
+  const { dataDir, keyFile, backup, hasTls } = config
   const about = { at: isoTime(now), version }
   const admin = openDatabaseAdmin(location)
   const isFolder = admin.backups.by === 'copy'
@@ -39,21 +42,33 @@ export async function diagnose({ config, location, now, live, url }: DiagnosisOp
   }
   const found = await database(admin, now)
   const checks: (Check | null)[] = [
-    checkFolder(dataDir),
-    checkFiles(dataDir),
-    isFolder ? await checkFileSystem(dataDir) : null,
-    await checkDisk(dataDir, diskFloorBytes, found.checkup),
-    checkAside(dataDir),
+    ...(existsSync(dataDir) ? await folderChecks(config, isFolder ? found.checkup : null, isFolder) : []),
     checkLimits(),
     ...found.checks,
-    isFolder ? await checkBackups(backup.dir, now) : null,
+    checkKeyFile(keyFile),
+    admin.backups.by === 'copy' ? await checkBackups(backup.dir, now) : checkOtherTools(admin.backups),
     checkReach(config, hasTls),
     checkProxies(config, hasTls),
-    ...checkOptions(config, url),
+    ...checkOptions(config, url).filter(({ id }) => isFolder || id !== 'backup-schedule'),
     ...live,
   ]
   const all = checks.filter((check) => check !== null)
   return { ok: all.every(({ status }) => status !== 'failure'), ...about, checks: all }
+}
+
+/** Of the data folder: a node of a shared database keeps little in it. */
+async function folderChecks(
+  { dataDir, diskFloorBytes }: Diagnosed,
+  checkup: Checkup | null,
+  isFolder: boolean,
+): Promise<(Check | null)[]> {
+  return [
+    checkFolder(dataDir),
+    checkFiles(dataDir),
+    isFolder ? await checkFileSystem(dataDir) : null,
+    await checkDisk(dataDir, diskFloorBytes, checkup),
+    checkAside(dataDir),
+  ]
 }
 
 async function database(admin: DatabaseAdmin, now: number) {
@@ -67,6 +82,8 @@ async function database(admin: DatabaseAdmin, now: number) {
       checkLog(checkup),
       checkClock(checkup, now),
       checkKeys(checkup),
+      ...checkup.findings,
+      ...(checkup.findings.length > 0 ? [checkNodes(checkup)] : []),
     ]
     return { checkup, checks }
   } catch (error) {
@@ -74,7 +91,9 @@ async function database(admin: DatabaseAdmin, now: number) {
     const check = failure(
       'database',
       `The database cannot be read: ${why}`,
-      'copy the folder, then restore the newest backup',
+      admin.backups.by === 'copy'
+        ? 'copy the folder, then restore the newest backup'
+        : 'check --database, the network, and the log of the database',
     )
     return { checkup: null, checks: [check] }
   }

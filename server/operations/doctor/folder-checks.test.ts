@@ -26,6 +26,7 @@ const well: Checkup = {
   bytes: 200 * mebibyte,
   logBytes: 0,
   problems: [],
+  ...{ findings: [], nodes: [], storeMs: now },
   eventsLastWeek: 0,
   newestAuditAtMs: now - 1_000,
   keys: { live: 2, exposed: 0, endingSoon: 0, idle: 0 },

@@ -10,6 +10,7 @@ import type { RetentionRule } from '../retention/expire-all.ts'
 /** Options of the running server, or of the command without one. No secrets: they cross the control socket. */
 export interface Diagnosed {
   dataDir: string
+  keyFile: string | null
   diskFloorBytes: number
   listen: ListenAddress
   publicUrl: string | null
@@ -25,10 +26,11 @@ interface Options extends Omit<Diagnosed, 'backup' | 'hasTls'> {
 }
 
 export function diagnosedOf(config: Options): Diagnosed {
-  const { dataDir, diskFloorBytes, listen, publicUrl, trustedProxies, retention, backup, tls } = config
+  const { dataDir, keyFile, diskFloorBytes, listen, publicUrl, trustedProxies, retention, backup, tls } =
+    config
   const { dir, cron, keep, passphrase } = backup
   return {
-    ...{ dataDir, diskFloorBytes, listen, publicUrl, trustedProxies, retention },
+    ...{ dataDir, keyFile, diskFloorBytes, listen, publicUrl, trustedProxies, retention },
     hasTls: tls !== null,
     // Absolute, because the command may run in another folder than the server.
     backup: { dir: resolve(dir), cron, keep, isEncrypted: passphrase !== null },

@@ -4,10 +4,12 @@
  */
 import { holdSentence } from '../health/clock.ts'
 import { ok, warning, type Check } from './check.ts'
+import { checkSkew, checkUpkeep } from './shared-checks.ts'
 import { readiness, type Check as Ready } from '../health/readiness.ts'
+import { upkeepProblem } from '../health/upkeep.ts'
 import { outboundCalls, type OutboundCall } from '../../system/outbound.ts'
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs'
-import { skewMaxMs, type SharedNode } from '../../system/shared-node.ts'
+import type { SharedNode } from '../../system/shared-node.ts'
 import type { ClockGuard, ClockHold } from '../../system/clock-guard.ts'
 import type { Diagnosed } from './options.ts'
 import type { Store } from '../../../db/contract/store.ts'
@@ -20,6 +22,7 @@ export interface ServerState {
   outbound: Outbound
   clock: ClockHold | null
   aheadMs: number | null // of the database's clock; null when no other node shares the database
+  upkeep: string | null // what is wrong with the background work
   options: Diagnosed // of its start
   url: string // where it listens
 }
@@ -29,15 +32,16 @@ export function stateChecks({
   outbound,
   clock,
   aheadMs,
-}: Pick<ServerState, 'ready' | 'outbound' | 'clock' | 'aheadMs'>): Check[] {
+  upkeep,
+}: Pick<ServerState, 'ready' | 'outbound' | 'clock' | 'aheadMs' | 'upkeep'>): Check[] {
   const checks = ready.map(({ name, ok, detail }) => ({
     id: `server-${name}`,
     status: ok ? ('ok' as const) : ('failure' as const),
     detail: `Running server, ${name}: ${detail}.`,
     hint: ok ? null : 'see its log',
   }))
-  const skew = aheadMs === null ? [] : [checkSkew(aheadMs)]
-  return [...checks, checkHold(clock), ...skew, checkOutbound(outbound)]
+  const shared = aheadMs === null ? [] : [checkSkew(aheadMs), checkUpkeep(upkeep)]
+  return [...checks, checkHold(clock), ...shared, checkOutbound(outbound)]
 }
 
 /** Whether retention waits because the clock jumped. */
@@ -48,15 +52,6 @@ export function checkHold(hold: ClockHold | null): Check {
     holdSentence(hold),
     'set the clock; if it is right, run "sightglass clock confirm"',
   )
-}
-
-/** Whether this node and its database agree on the time. */
-function checkSkew(aheadMs: number): Check {
-  const seconds = (Math.abs(aheadMs) / 1_000).toFixed(1)
-  const detail = `The clock is ${seconds} s ${aheadMs < 0 ? 'behind' : 'ahead of'} the clock of the database.`
-  return Math.abs(aheadMs) <= skewMaxMs
-    ? ok('clock-skew', detail)
-    : warning('clock-skew', detail, 'synchronize the clocks of both machines with NTP')
 }
 
 export interface ServerStateServices {
@@ -76,7 +71,8 @@ export async function serverState(services: ServerStateServices, url: string): P
   const clock = services.clockGuard.hold()
   const outbound = { calls: outboundCalls(), open: outwardConnections() }
   const aheadMs = services.node?.aheadMs() ?? null
-  return { ready, clock, aheadMs, outbound, options: services.diagnosed, url }
+  const upkeep = upkeepProblem(services.store.behind()?.upkeep ?? null)
+  return { ready, clock, aheadMs, upkeep, outbound, options: services.diagnosed, url }
 }
 
 interface Connection {
