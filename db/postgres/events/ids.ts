@@ -37,8 +37,19 @@ export function idsInTable(db: Database, hash: IdHash = idHashes(readSeed(db))):
 /** Blocks per read transaction. */
 const sliceBlocks = 64
 
+/** The next append would store its arrivals at places that are taken. */
+function verifyLastSeq(db: Database, org: number, report: Report): void {
+  const row = db
+    .query<{ last: number }, [number]>('SELECT last_seq AS last FROM event_org WHERE num = ?')
+    .get(org)
+  const stored = storedLastSeq(db, org)
+  if (row !== null && row.last < stored)
+    report('the last arrival number', `says ${row.last}, but arrival ${stored} is stored`)
+}
+
 /** Checks that each id of a block leads to its arrival, and that no other id is known. */
 function* verifyTable(db: Database, org: number, hash: IdHash, report: Report): Check {
+  verifyLastSeq(db, org, report)
   const rows = db.query<{ h: string; seq: number }, [number, string]>(
     'SELECT CAST(h AS text) AS h, seq FROM event_id WHERE org = ? AND h = ANY (CAST(? AS uuid[]))',
   )
