@@ -60,12 +60,14 @@ export function jobTable(services: JobServices): Job[] {
       run: (now, ending) => claimed(services, job.id, ending, (signal, lease) => run(now, signal, lease)),
     }
   })
+  const { node } = services
   return [...nodeJobs(services), ...claimedJobs].map(({ deletes, run, ...job }) => ({
     ...job,
     run: (now, ending) =>
       untilAvailable(services.log, job.id, ending, async () => {
         if (deletes && services.clockGuard.hold() !== null) return
-        await run(now, ending)
+        // A node whose clock is ahead must not delete what is not old enough for the others.
+        await run(node?.clock.now() ?? now, ending)
       }),
   }))
 }
@@ -107,7 +109,7 @@ function nodeJobs(services: JobServices): TableJob[] {
   const dispatch: TableJob = {
     id: 'webhook-dispatch',
     schedule: services.dispatchCron,
-    run: (now) => webhooks.run(node?.clock.now() ?? now, alerts),
+    run: (now) => webhooks.run(now, alerts),
   }
   return [
     ...(backupCron === null ? [] : [{ ...backup, schedule: backupCron }]),

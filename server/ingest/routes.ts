@@ -21,6 +21,7 @@ import { nearMisses } from './check-event.ts'
 import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import type { ClockGuard } from '../system/clock-guard.ts'
+import type { SharedNode } from '../system/shared-node.ts'
 import type { DiskWatch } from '../operations/health/disk.ts'
 import type { KeyGuard } from '../http/guard.ts'
 import type { RateLimits } from '../http/rate-limit.ts'
@@ -29,6 +30,7 @@ export interface IngestRoutesServices {
   store: Store
   clock: Clock
   clockGuard: ClockGuard
+  node: SharedNode | null
   guard: KeyGuard
   rateLimits: RateLimits
   disk: DiskWatch
@@ -107,7 +109,7 @@ async function append(
 ): Promise<AppendResult> {
   if (records.length === 0) return { accepted: 0, deduped: 0, rejected: [] }
   const now = services.clock.now()
-  const receivedAtMs = Math.round(services.clockGuard.arrival())
+  const receivedAtMs = Math.round(services.node?.clock.now() ?? services.clockGuard.arrival())
   const batch = {
     ...{ orgId: key.orgId, keyId: key.id, receivedAtMs, events: records },
     count: batchCount(rejected, count.newestMs, now),

@@ -103,7 +103,8 @@ export interface MadeServices {
 export async function makeServices(options: ServerOptions): Promise<MadeServices> {
   const running = await startRunning(options)
   const { lastUses, rateLimits, jobs, trail, ...shared } = running
-  const { config, store, clock, log } = options
+  const { config, store, log } = options
+  const clock = shared.node?.clock ?? options.clock
   const services: Services = {
     ...shared,
     store,
@@ -118,7 +119,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     signIns: makeSignIns(store, clock, config.basePath),
     throttle: makeThrottle({
       ...{ store: store.throttle, secret: await store.secret('cursor') },
-      clock: shared.node?.clock ?? steadyClock(clock),
+      clock: shared.node === null ? steadyClock(clock) : clock,
     }),
     linkThrottle: makeLinkThrottle(clock, limits.linkAttemptsFree),
     halfSignIns: makeHalfSignIns(clock),
@@ -163,11 +164,14 @@ function nodeOf({ shared, role }: ServeConfig): NewNode | null {
 
 /** Background work, driven by jobs or by commits. */
 async function startRunning(options: ServerOptions) {
-  const { config, store, clock, log, exhausted } = options
+  const { config, store, clock: machineClock, log, exhausted } = options
   const { dataDir, retention } = config
   const own = options.node ?? nodeOf(config)
-  const node = own === null ? null : await startNode({ store, clock, log, node: own })
-  const clockGuard = options.clockGuard ?? startClockGuard({ time: testTime(clock), dataDir: null, log })
+  const node = own === null ? null : await startNode({ store, clock: machineClock, log, node: own })
+  // Nodes that share a database use its clock: theirs differ, and a jump of one moves nothing.
+  const clock = node?.clock ?? machineClock
+  const time = testTime(machineClock)
+  const clockGuard = options.clockGuard ?? startClockGuard({ time, dataDir: null, log })
   const lastUses = makeLastUses(store)
   const disk = await watchDisk(dataDir, config.diskFloorBytes, log)
   const fsyncProbe = await probeFsync(dataDir)
@@ -179,7 +183,7 @@ async function startRunning(options: ServerOptions) {
     dataDir,
     keyRing: config.keyRing,
     store: { ...store, webhooks: webhookOutcomes.counted(store.webhooks) },
-    clock: node?.clock ?? clock,
+    clock,
     log,
     version,
     publicUrl: config.publicUrl === null ? null : `${config.publicUrl}${config.basePath}`,
@@ -204,7 +208,6 @@ async function startRunning(options: ServerOptions) {
   const recount = makeRecount({ store, log })
   const watches = { disk, fsyncProbe, memory }
   const state: Services['state'] = { isDraining: false, stopping: false, storeFailed: null }
-  // Nodes that share a database use its clock for what they share, so a jump of one machine's clock moves nothing.
   if (node === null) clockGuard.onJump(webhooks.clockJumped)
   const shared = {
     node,
@@ -226,6 +229,6 @@ async function startRunning(options: ServerOptions) {
     watchUpkeep: makeUpkeepWatch(store, clock, log),
     report: () => nodeReport({ ...shared, store, jobs }),
   }
-  const jobs: Jobs = startJobs(jobTable(table), clock, log)
+  const jobs: Jobs = startJobs(jobTable(table), machineClock, log)
   return { ...shared, jobs, webhookOutcomes, rateLimits: makeRateLimits(config.rateLimits, clock) }
 }

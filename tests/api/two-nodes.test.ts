@@ -153,6 +153,21 @@ test('an endpoint of one node gets the events of both once, in batches without a
   }
 })
 
+test('events of a node whose clock is two hours ahead arrive at the time of the database', async () => {
+  b.jump(2 * 3_600_000)
+  const ids = [newEventId(), newEventId()]
+  for (const [server, id] of [
+    [b, ids[0]!],
+    [a, ids[1]!],
+  ] as const)
+    expect((await post(server, [id])).status).toBe(202)
+  const { events } = await a.store.events.page({
+    ...{ orgId: a.org.id, filter: {}, limit: 2, before: null, ceilingSeq: null },
+  })
+  for (const { receivedAtMs } of events) expect(Math.abs(receivedAtMs - Date.now())).toBeLessThan(60_000)
+  b.jump(-2 * 3_600_000)
+})
+
 test('while the database is killed both answer 503; afterwards every acknowledged event is counted once', async () => {
   const before = await totalOf(a)
   const acknowledged = new Set<string>()
