@@ -148,11 +148,12 @@ export interface AccountStore {
    * Creates a one-time link and ends older ones of the same purpose and account. Only its SHA-256 is stored. The setup
    * link has no audit entry, because it belongs to no organization; using it has one.
    */
-  createLink(command: {
-    link: OneTimeLink
-    audit: AuditEntry | null
-    keepsOlder?: boolean // several nodes each print a setup link, and every one works on any of them
-  }): Promise<void>
+  createLink(command: { link: OneTimeLink; audit: AuditEntry | null }): Promise<void>
+  /**
+   * The one setup link of nodes that share a database: prolongs the live one and returns its encrypted token, or stores
+   * this one.
+   */
+  shareSetupLink(command: { link: OneTimeLink; sealedToken: string; now: number }): Promise<string>
   /** A link that has not expired, whatever its purpose. */
   findLink(query: { hash: string; now: number }): Promise<OneTimeLink | null>
   /** Consumes a password link and sets the password in one transaction. The account keeps this network only. */

@@ -271,9 +271,18 @@ export interface Records extends IdentityStore {
   retention: RetentionStore
 }
 
+/** Whether nodes have the same key ring: a known text, encrypted with it, which each must be able to decrypt. */
+export interface KeyCheckStore {
+  /** Stores the value if there is none yet, and returns the stored one. */
+  agree(value: string): Promise<string>
+  /** Null: the next `agree` stores its value. */
+  replace(value: string | null): Promise<void>
+}
+
 export interface Store extends EventLog, Records {
   nodes: NodeStore
   jobs: JobStore
+  keyCheck: KeyCheckStore
   /** Null when no other process writes to the database: then nothing is behind. */
   behind(): Behind | null
   /** A secret of the database, made once (32 random bytes, hex): cursors of one node work on every other. */

@@ -114,7 +114,7 @@ async function nounsOf(threads: Threads, call: CallVerb) {
     throttle: noun('throttle'),
     ...{ registry: noun('registry'), rejected: noun('rejected'), sessions: noun('sessions') },
     ...{ ingestCounts: noun('ingestCounts'), webhooks: noun('webhooks'), retention: noun('retention') },
-    ...{ nodes: noun('nodes'), jobs: noun('jobs') },
+    ...{ nodes: noun('nodes'), jobs: noun('jobs'), keyCheck: noun('keyCheck') },
     ...{
       keys,
       sites: cachedSites(noun('sites'), restricted, () => call('sites.restricted')),

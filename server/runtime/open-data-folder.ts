@@ -9,8 +9,8 @@ import { backUpBeforeUpgrade, type UpgradeBackup } from '../operations/backup/cr
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { AppError } from '../errors.ts'
-import { keyFileName, openSecretBox, readKeyFile } from '../system/encryption.ts'
-import type { KeyRing } from '../system/key-ring.ts'
+import { isOpenedBy, keyFileName, openSecretBox, readKeyFile, secretBox } from '../system/encryption.ts'
+import { keyIdOf, type KeyRing } from '../system/key-ring.ts'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 
 /** The folder belongs to this process alone, also when the database is elsewhere. `close` unlocks it. */
@@ -61,7 +61,9 @@ export async function openDataFolder(
     await requireNoData(dataDir)
     if (keyRing !== null) requireWholeRing(dataDir, keyRing)
     await requireCurrent(shared)
-    return openStore(opening)
+    const store = await openStore(opening)
+    if (keyRing !== null) await requireSameRing(store, keyRing, acceptLoss).catch(closing(store))
+    return store
   }
   const missing = await missingEvidence(dataDir)
   const store = await openStore({ ...opening, mayMigrate: false }).catch(async (error: unknown) => {
@@ -70,8 +72,10 @@ export async function openDataFolder(
     return openStore(opening)
   })
   try {
-    if (keyRing !== null) requireWholeRing(dataDir, keyRing)
-    else if (!acceptLoss) await requireKeyFile(dataDir, store)
+    if (keyRing !== null) {
+      requireWholeRing(dataDir, keyRing)
+      await requireSameRing(store, keyRing, acceptLoss)
+    } else if (!acceptLoss) await requireKeyFile(dataDir, store)
     else openSecretBox(dataDir)
     await recordMissing(store, missing, now)
     return store
@@ -115,6 +119,35 @@ function requireWholeRing(dataDir: string, { encryption }: KeyRing): void {
   throw new AppError('conflict', `The key ring lacks a key of ${keyFileName} in ${dataDir}.`, {
     hint: `append the lines of ${keyFileName} to the key ring`,
   })
+}
+
+const checkPurpose = 'key check'
+const checkText = 'sightglass'
+
+/**
+ * Throws when the database was last opened with a key that the ring lacks, before anything is encrypted with another
+ * one. The newest key of the ring becomes the one to have.
+ */
+async function requireSameRing(store: Store, { encryption }: KeyRing, acceptLoss: boolean): Promise<void> {
+  const box = secretBox(encryption)
+  const ours = box.encrypt(checkPurpose, checkText)
+  const stored = await store.keyCheck.agree(ours)
+  const [, usedKeyId = ''] = stored.split('.')
+  const isNewest = encryption[0] !== undefined && keyIdOf(encryption[0]) === usedKeyId
+  if (!isOpenedBy(box, checkPurpose, stored) && !acceptLoss) {
+    const message =
+      `the key ring (--key-file or SIGHTGLASS_KEY_RING) lacks the key ${usedKeyId}, with which this database was ` +
+      'last opened: use the key ring of the other nodes, or append the old key to this one'
+    throw new StoreError('incomplete', message)
+  }
+  if (!isNewest) await store.keyCheck.replace(ours)
+}
+
+function closing(store: Store): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await store.close()
+    throw error
+  }
 }
 
 /** For commands that only read: changes nothing and takes no lock. Data of an older schema is an error with a hint. */

@@ -66,6 +66,17 @@ export function secretBox(keys: readonly Buffer[]): SecretBox {
   }
 }
 
+/** Whether the box has the key of a secret. */
+export function isOpenedBy(box: SecretBox, purpose: string, encrypted: string): boolean {
+  try {
+    box.decrypt(purpose, encrypted)
+    return true
+  } catch (error) {
+    if (error instanceof DecryptionError) return false
+    throw error
+  }
+}
+
 /** AES-256-GCM: nonce, ciphertext, tag. `purpose` is authenticated too, so the bytes decrypt for that purpose only. */
 export function encryptBytes(key: Buffer, purpose: string, clear: Buffer): Buffer {
   const nonce = randomBytes(nonceBytes)

@@ -364,7 +364,12 @@ describe('the first owner, by each way to create one', () => {
       expect(await session.json()).toMatchObject({ account: { email, operator: true }, role: 'owner' })
     },
     'the environment at start': ({ store, clock }) =>
-      prepareFirstOwner({ store, clock, log, config: { admin: { email, password }, shared: null } }),
+      prepareFirstOwner({
+        store,
+        clock,
+        log,
+        config: { admin: { email, password }, shared: null, role: 'all', keyRing: null },
+      }),
     'account create': (fresh) =>
       workTable(commands).get('account create')!(cliContext(fresh), {
         email,

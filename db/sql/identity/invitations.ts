@@ -13,14 +13,33 @@ import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
 export function createLink(
   { db, orm }: WriteContext,
-  { link, audit, keepsOlder = false }: Parameters<AccountStore['createLink']>[0],
+  { link, audit }: Parameters<AccountStore['createLink']>[0],
 ): void {
-  const ofAccount =
-    link.accountId === null ? isNull(oneTimeLink.accountId) : eq(oneTimeLink.accountId, link.accountId)
-  const older = and(eq(oneTimeLink.purpose, link.purpose), ofAccount)
-  if (!keepsOlder) orm.delete(oneTimeLink).where(older).run()
+  orm.delete(oneTimeLink).where(sameKind(link)).run()
   orm.insert(oneTimeLink).values(link).run()
   if (audit !== null) appendAudit(db, audit)
+}
+
+function sameKind({ accountId, purpose }: OneTimeLink) {
+  const ofAccount = accountId === null ? isNull(oneTimeLink.accountId) : eq(oneTimeLink.accountId, accountId)
+  return and(eq(oneTimeLink.purpose, purpose), ofAccount)
+}
+
+export function shareSetupLink(
+  { orm }: WriteContext,
+  { link, sealedToken, now }: Parameters<AccountStore['shareSetupLink']>[0],
+): string {
+  const { expiresAtMs } = link
+  const live = and(sameKind(link), gt(oneTimeLink.expiresAtMs, now))
+  const known = orm.update(oneTimeLink).set({ expiresAtMs }).where(live).returning().all()
+  const shared = known.find((each) => each.sealedToken !== null)?.sealedToken
+  if (shared) return shared
+  orm.delete(oneTimeLink).where(sameKind(link)).run()
+  orm
+    .insert(oneTimeLink)
+    .values({ ...link, sealedToken })
+    .run()
+  return sealedToken
 }
 
 export function findLink(

@@ -34,6 +34,7 @@ import {
   pruneInvitations,
   resetPassword,
   revokeInvitation,
+  shareSetupLink,
 } from './invitations.ts'
 import {
   allKeys,
@@ -102,6 +103,7 @@ export const identityWriteVerbs = {
   'accounts.create': createAccount,
   'accounts.setPassword': setPassword,
   'accounts.createLink': createLink,
+  'accounts.shareSetupLink': shareSetupLink,
   'accounts.resetPassword': resetPassword,
   'accounts.setRole': setRole,
   'accounts.removeMember': removeMember,

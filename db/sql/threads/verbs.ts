@@ -58,6 +58,8 @@ export const writeVerbs = {
   ...webhookWriteVerbs,
   ...registryWriteVerbs,
   ...nodeWriteVerbs,
+  'keyCheck.agree': agreeOnKeys,
+  'keyCheck.replace': replaceKeyCheck,
   secret,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
 
@@ -158,6 +160,22 @@ function secret({ orm }: WriteContext, name: string): string {
   const found = orm.select().from(storeSecret).where(eq(storeSecret.name, name)).get()
   if (found === undefined) throw new StoreError('internal', `the secret ${name} was not stored`)
   return found.value
+}
+
+const keyCheckName = 'key ring'
+
+function agreeOnKeys({ db }: WriteContext, value: string): string {
+  db.query('INSERT INTO key_check (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING').run(
+    keyCheckName,
+    value,
+  )
+  const stored = db.query<{ value: string }, [string]>('SELECT value FROM key_check WHERE name = ?')
+  return stored.get(keyCheckName)!.value
+}
+
+function replaceKeyCheck({ db }: WriteContext, value: string | null): void {
+  db.query('DELETE FROM key_check WHERE name = ?').run(keyCheckName)
+  if (value !== null) db.query('INSERT INTO key_check (name, value) VALUES (?, ?)').run(keyCheckName, value)
 }
 
 /** Encrypted secrets in any table, which need the appliance's key. */

@@ -99,7 +99,7 @@ export const acceptLoss: Noun = {
       name: 'accept-loss',
       summary: 'continue with a data folder that lost files',
       about: [
-        'The server does not start when the database, the log, secret.key or audit entries that audit-heads records are missing. This command shows what is missing. With --yes it sets aside the files that describe the lost data, records that in the audit trail, and the next start continues.',
+        'The server does not start when the database, the log, secret.key or audit entries that audit-heads records are missing, or when the key ring lacks the key of the database. This command shows what is missing. With --yes it sets aside the files that describe the lost data, records that in the audit trail, and the next start continues.',
         'Restore a backup instead if you have one.',
       ],
       examples: ['sightglass accept-loss', 'sightglass accept-loss --yes'],

@@ -5,7 +5,10 @@ import { newId, newToken, sha256Hex } from '../../ids.ts'
 import { readEmail } from './members.ts'
 import { AppError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
-import type { Account, SignIn, Store } from '../../../db/contract/store.ts'
+import { isOpenedBy, secretBox } from '../../system/encryption.ts'
+import type { NodeRole } from '../../../db/contract/nodes.ts'
+import type { Account, OneTimeLink, SignIn, Store } from '../../../db/contract/store.ts'
+import type { KeyRing } from '../../system/key-ring.ts'
 import type { Clock } from '../../clock.ts'
 import type { Log } from '../../log.ts'
 
@@ -64,33 +67,43 @@ interface FirstRun {
   store: Store
   config: {
     admin: { email: string; password: string } | null
-    shared: object | null // other nodes on the same database print setup links too
+    shared: object | null // other nodes on the same database print the same setup link
+    role: NodeRole
+    keyRing: KeyRing | null
   }
   clock: Clock
   log: Log
 }
 
+const linkPurpose = 'setup link'
+
 /**
- * Returns the token of a new setup link while there is no owner, otherwise null. An invalid password in the
- * environment stops the start (contract §10). With a full disk the appliance starts without a link, because it cannot
- * store one.
+ * Returns the token of a setup link while there is no owner, otherwise null. Nodes that share a database have one link,
+ * which works on each that serves the dashboard; the others return null. An invalid password in the environment stops
+ * the start (contract §10). With a full disk the appliance starts without a link, because it cannot store one.
  */
 export async function prepareFirstOwner({ store, config, clock, log }: FirstRun): Promise<string | null> {
   if (await store.accounts.ownerExists()) return null
-  const { admin, shared } = config
+  const { admin, shared, role, keyRing } = config
   if (admin) {
     await createFirstOwner(store, { ...admin, linkHash: null, actor: 'system' }, clock)
     return null
   }
+  if (role === 'ingest' || role === 'jobs') return null
   const token = newToken()
-  const link = { hash: sha256Hex(token), purpose: 'setup' as const, accountId: null }
+  const now = clock.now()
+  const link: OneTimeLink = {
+    ...{ hash: sha256Hex(token), purpose: 'setup', accountId: null },
+    expiresAtMs: now + limits.setupLinkMs,
+  }
   try {
-    const expiresAtMs = clock.now() + limits.setupLinkMs
-    await store.accounts.createLink({
-      link: { ...link, expiresAtMs },
-      audit: null,
-      keepsOlder: shared !== null,
-    })
+    if (shared !== null && keyRing !== null) {
+      const box = secretBox(keyRing.encryption)
+      const sealedToken = box.encrypt(linkPurpose, token)
+      const shared = await store.accounts.shareSetupLink({ link, sealedToken, now })
+      if (isOpenedBy(box, linkPurpose, shared)) return box.decrypt(linkPurpose, shared)
+    }
+    await store.accounts.createLink({ link, audit: null }) // also in place of one under a key that was given up
     return token
   } catch (error) {
     log.error('setup_link_not_made', { message: error instanceof AppError ? error.message : String(error) })

@@ -81,6 +81,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     const before = await factsOf(dataDir)
     await recordIn(staged, clock, async (store) => {
       const paused = keys.missing ? await pauseEndpoints(store, clock) : 0
+      await store.keyCheck.replace(null) // the backup may be older than the key ring
       return {
         target: basename(path),
         metadata: {
