@@ -13,23 +13,29 @@ export const rareVendor = 'RareBot'
 const rareEvery = 100
 
 export interface Traffic {
-  /** The request with events `batch * 100` to `batch * 100 + 99`. The same number returns the same events. */
+  /** The request with events `batch * each` and the next ones. The same number returns the same events. */
   request(batch: number): Uint8Array
 }
 
 /** `total` events in chronological order until now, 20 per session. Later events have the current time. */
-export function fixedTraffic(path: string, key: string, total: number, spanMs: number): Traffic {
-  const common = template(path, key, false)
-  const rare = template(path, key, true)
+export function fixedTraffic(
+  path: string,
+  key: string,
+  total: number,
+  spanMs: number,
+  each = batchEvents,
+): Traffic {
+  const common = template(path, key, each, false)
+  const rare = template(path, key, each, true)
   const startMs = Date.now() - spanMs
   return {
     request(batch) {
       const { bytes, ids, sessions, times } = batch % rareEvery === 0 ? rare : common
       const copy = Buffer.from(bytes)
-      const first = batch * batchEvents
+      const first = batch * each
       const atMs = first < total ? startMs + (first / total) * spanMs : Date.now()
       const time = Buffer.from(new Date(atMs).toISOString())
-      for (let n = 0; n < batchEvents; n++) {
+      for (let n = 0; n < each; n++) {
         writeId(copy, ids[n]!, first + n)
         writeHex(copy, sessions[n]!, Math.floor((first + n) / 800) * 40 + (n % 40), 12)
         copy.set(time, times[n]!)
@@ -56,8 +62,8 @@ function writeId(bytes: Uint8Array, at: number, n: number): void {
   writeHex(bytes, at + 16, n, 8)
 }
 
-function template(path: string, key: string, isRare: boolean) {
-  const events = Array.from({ length: batchEvents }, (_, n) => eventText(n, isRare && n === 0))
+function template(path: string, key: string, each: number, isRare: boolean) {
+  const events = Array.from({ length: each }, (_, n) => eventText(n, isRare && n === 0))
   const bytes = Buffer.from(ingestRequest(path, key, `{"events":[${events.join(',')}]}`))
   return {
     bytes,

@@ -79,3 +79,14 @@ export function watchStolen(): { end(): number | null } {
     },
   }
 }
+
+const ticksPerSecond = 100 // of Linux, for every architecture
+
+/** Processor time of a process and its children since their start, ended ones included. */
+export function processorSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const [, , , , , , , , , , , user, system, endedUser, endedSystem] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').map(Number)
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
+  const own = (user! + system! + endedUser! + endedSystem!) / ticksPerSecond
+  return children.reduce((all, child) => all + processorSeconds(Number(child)), own)
+}
