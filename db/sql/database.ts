@@ -43,6 +43,8 @@ export interface Dialect {
   matches(column: string, parameter: string): string
   /** Ends a subquery of rows to change: leaves out those that another transaction has locked. */
   skipLocked: string
+  /** How many blocks one statement reads ahead; 1 when a statement is no round trip. */
+  blocksAhead: number
   /** Checks foreign keys at the end of the transaction, not after each statement. */
   deferKeys: string
   /** The store's time in milliseconds: that of the database's machine, or `now` when every caller is on it. */

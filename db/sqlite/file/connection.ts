@@ -16,6 +16,7 @@ const dialect: Dialect = {
   matches: (column, parameter) => `${column} LIKE ${parameter} ESCAPE '\\'`,
   storeMs: (_db, now) => now,
   skipLocked: '', // one writer
+  blocksAhead: 1,
   deferKeys: 'PRAGMA defer_foreign_keys = ON',
   columns: `SELECT t.name AS "table", c.name AS "column" FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
     WHERE t.type = 'table' ORDER BY t.name`,

@@ -13,6 +13,7 @@ import {
   type BlockContent,
 } from './block.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { columnsAhead, columnsRead, textsRead } from './read-ahead.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { StoreError } from '../../../contract/errors.ts'
 import { joinText, openBodies, openNames, type Bodies, type Names, type Spilled } from './texts.ts'
@@ -140,7 +141,8 @@ export function readColumns(db: Database, place: number): PackedColumns | null {
 
 function columnsBlob(db: Database, place: number): Uint8Array | null {
   const sql = 'SELECT columns FROM event_block WHERE place = ?'
-  return db.query<{ columns: Uint8Array }, [number]>(sql).get(place)?.columns ?? null
+  const read = () => db.query<{ columns: Uint8Array }, [number]>(sql).get(place)?.columns ?? null
+  return columnsRead(db, place) ?? read()
 }
 
 /** The format of event_segment.zones: 4 doubles per block: key, events, minAt, maxAt. */
@@ -164,7 +166,7 @@ export function* eachBlockAfter(
   afterSeq: number,
   visit: (columns: PackedColumns, first: number, end: number) => void,
 ): Sliced<void> {
-  for (const zone of zonesBetween(db, org, afterSeq + 1, seqMax)) {
+  for (const zone of readAhead(db, zonesBetween(db, org, afterSeq + 1, seqMax))) {
     if (isSliceOver()) yield
     const columns = columnsOf(db, zone)
     if (columns !== null) visit(columns, Math.max(0, afterSeq + 1 - seqOf(zone.place)), columns.rows)
@@ -188,6 +190,14 @@ const caches = new WeakMap<Database, Map<number, CachedBlock>>()
 /** Enables the cache on a reader's connection. Other connections may share it. */
 export function cacheColumns(db: Database, sharedWith = db): void {
   caches.set(db, caches.get(sharedWith) ?? new Map())
+}
+
+/** The same zones, for a loop that opens their blocks in this order. */
+export function readAhead<Z extends Zone>(db: Database, zones: readonly Z[]): Iterable<Z> {
+  const cache = caches.get(db)
+  return columnsAhead(db, zones, ({ place, checksum }) => {
+    return checksum !== undefined && cache?.get(place)?.checksum === checksum
+  })
 }
 
 /** Null when the block is deleted. */
@@ -302,6 +312,8 @@ function mayMatch(columns: PackedColumns, { member: index, codes }: Clause): boo
 }
 
 function blob(db: Database, place: number, name: 'ids' | 'bodies'): Uint8Array {
+  const known = textsRead(db, place)
+  if (known !== undefined) return known[name]
   const sql = name === 'ids' ? 'SELECT ids AS blob FROM event_body' : 'SELECT bodies AS blob FROM event_body'
   const row = db.query<{ blob: Uint8Array }, [number]>(`${sql} WHERE place = ?`).get(place)
   if (row === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)

@@ -1,7 +1,7 @@
 /** The segment index: posting lists of each value in a sealed segment, the sets they store, and Bloom filters. */
 import { members } from '../blocks/fields.ts'
 import { segmentEvents } from '../blocks/block.ts'
-import type { Database } from '../../database.ts'
+import type { Database, SqlValue } from '../../database.ts'
 
 /*
  * A value with at least `ownRowMin` positions in the segment has a row in event_posting, with a stored set. The others
@@ -25,15 +25,17 @@ export function writePostings(
     else positions.push(position)
   }
   if (filteredFields.includes(at.member)) writeFilter(db, at, positionsByCode.keys(), positionsByCode.size)
-  const own = db.query(
-    `INSERT INTO event_posting (org, member, code, segment, positions) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (org, member, code, segment) DO UPDATE SET positions = excluded.positions`,
-  )
+  const own: SqlValue[][] = []
   const rare: [code: number, positions: number[]][] = []
   for (const entry of positionsByCode) {
     if (entry[1].length < ownRowMin) rare.push(entry)
-    else own.run(at.org, at.member, entry[0], at.segment, packSet(entry[1]))
+    else own.push([at.org, at.member, entry[0], at.segment, packSet(entry[1])])
   }
+  db.runEach(
+    `INSERT INTO event_posting (org, member, code, segment, positions) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (org, member, code, segment) DO UPDATE SET positions = excluded.positions`,
+    own,
+  )
   writeRest(
     db,
     at,
@@ -46,17 +48,19 @@ function writeRest(
   at: { org: number; segment: number; member: number },
   rare: [code: number, positions: number[]][],
 ): void {
-  const insert = db.query(
-    `INSERT INTO event_posting_rest (org, segment, member, first_code, entries) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (org, segment, member, first_code) DO UPDATE SET entries = excluded.entries`,
-  )
+  const rows: SqlValue[][] = []
+  const add = (until: number) =>
+    rows.push([
+      ...[at.org, at.segment, at.member, rare[from]![0]],
+      packRest(rare.slice(from, until), lists),
+    ])
   let from = 0
   let bytes = 4
   let lists: Uint8Array[] = []
   rare.forEach(([, positions], index) => {
     const list = packList(positions)
     if (bytes + list.length + 8 > restBytesMax) {
-      insert.run(at.org, at.segment, at.member, rare[from]![0], packRest(rare.slice(from, index), lists))
+      add(index)
       from = index
       bytes = 4
       lists = []
@@ -64,8 +68,12 @@ function writeRest(
     bytes += list.length + 8
     lists.push(list)
   })
-  if (lists.length === 0) return
-  insert.run(at.org, at.segment, at.member, rare[from]![0], packRest(rare.slice(from), lists))
+  if (lists.length > 0) add(rare.length)
+  db.runEach(
+    `INSERT INTO event_posting_rest (org, segment, member, first_code, entries) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (org, segment, member, first_code) DO UPDATE SET entries = excluded.entries`,
+    rows,
+  )
 }
 
 function packRest(entries: [code: number, positions: number[]][], lists: Uint8Array[]): Uint8Array {

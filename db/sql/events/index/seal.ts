@@ -1,7 +1,7 @@
 /** Seals full segments: builds their index one field at a time, in steps during later commits. */
 import type { Database } from '../../database.ts'
 import { indexVersion } from '../../../contract/event-fields.ts'
-import { packZones, readColumns, zonesBetween, type Zone } from '../blocks/block-table.ts'
+import { packZones, readAhead, readColumns, zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { members } from '../blocks/fields.ts'
 import type { OrgState } from '../write/org-state.ts'
 import { segmentEvents, segmentOf, seqOf } from '../blocks/block.ts'
@@ -93,7 +93,7 @@ function begin<Org extends Sealable>(db: Database, org: Org): Sealing<Org> {
 function readZones(db: Database, sealing: Sealing<Sealable>): void {
   const { segment, zones, columns, nextZone } = sealing
   sealing.nextZone += Math.ceil(zones.length / readSteps)
-  for (const { place, events } of zones.slice(nextZone, sealing.nextZone)) {
+  for (const { place, events } of readAhead(db, zones.slice(nextZone, sealing.nextZone))) {
     const block = readColumns(db, place)
     if (block === null) throw new Error(`block ${place} is missing`)
     const start = seqOf(place) - segment * segmentEvents

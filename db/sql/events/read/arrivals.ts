@@ -1,5 +1,5 @@
 /** Reads events in arrival order: the tail that live streams and webhooks follow, and counts of a range. */
-import { readBlock, storedLastSeq } from '../blocks/block-table.ts'
+import { lastSeqOf, readAhead, readBlock, storedLastSeq, type Zone } from '../blocks/block-table.ts'
 import { textMatcher } from './page.ts'
 import { seqOf } from '../blocks/block.ts'
 import { partsOf } from './walk.ts'
@@ -22,9 +22,8 @@ export function* readTail(
   let bytes = 0
   for (const part of partsOf(db, org, clauses, afterSeq)) {
     if (isSliceOver()) yield
-    for (const zone of part.zones()) {
-      if (seqOf(zone.place) + zone.events - 1 <= afterSeq || zone.maxAt < since || zone.minAt >= until)
-        continue
+    const isRead = (zone: Zone) => lastSeqOf(zone) > afterSeq && zone.maxAt >= since && zone.minAt < until
+    for (const zone of readAhead(db, part.zones().filter(isRead))) {
       if (isSliceOver()) yield
       const block = readBlock(db, zone, clauses)
       if (block === null) continue
@@ -64,10 +63,14 @@ export function* countEvents(
     if (part.firstSeq > ceilingSeq) break
     if (part.maxAt < since || part.minAt >= until) continue
     if (isSliceOver()) yield
-    for (const zone of part.zones()) {
+    const isRead = (zone: Zone) =>
+      lastSeqOf(zone) > afterSeq &&
+      seqOf(zone.place) <= ceilingSeq &&
+      zone.maxAt >= since &&
+      zone.minAt < until
+    for (const zone of readAhead(db, part.zones().filter(isRead))) {
       const firstSeq = seqOf(zone.place)
-      const lastSeq = firstSeq + zone.events - 1
-      if (lastSeq <= afterSeq || firstSeq > ceilingSeq || zone.maxAt < since || zone.minAt >= until) continue
+      const lastSeq = lastSeqOf(zone)
       if (isSliceOver()) yield
       const block = readBlock(db, zone, clauses)
       if (block !== null) {

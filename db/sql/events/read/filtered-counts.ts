@@ -2,7 +2,7 @@
 import type { Database } from '../../database.ts'
 import type { FilteredCounts, BreakdownBy, FilteredCountsQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import { type OpenBlock, type Zone, readBlock } from '../blocks/block-table.ts'
+import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
 import { filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
 import { agentField, agentNames, fieldAt, isHash, member, otherCode, termTexts } from '../blocks/fields.ts'
 import { extra, seqOf } from '../blocks/block.ts'
@@ -70,8 +70,8 @@ export function* readFilteredCounts(
     if (part.firstSeq > arrivals.untilSeq) break
     if (!overlaps(part)) continue
     if (isSliceOver()) yield
-    for (const zone of part.zones()) {
-      if (!overlaps(zone) || !holdsArrival(zone, arrivals)) continue
+    const zones = part.zones().filter((zone) => overlaps(zone) && holdsArrival(zone, arrivals))
+    for (const zone of readAhead(db, zones)) {
       if (isSliceOver()) yield
       if (performance.now() > endMs) return { rows: [], breakdowns: [], expired: 0, complete: false }
       const block = readBlock(db, zone, clauses)

@@ -2,7 +2,7 @@
 import type { Database } from '../../database.ts'
 import type { EventHistogram, HistogramQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import { type Zone, readBlock } from '../blocks/block-table.ts'
+import { type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
 import { member, termTexts } from '../blocks/fields.ts'
 import { filterClauses, type Clause } from '../index/filter-codes.ts'
 import { boundsOf, newestFirst, newestZones, overlaps, textMatcher } from './page.ts'
@@ -44,7 +44,7 @@ export function* readHistogram(
   let exactSinceMs = firstEdge
   search: for (const [index, part] of parts.sort(newestFirst).entries()) {
     if (isSliceOver()) yield
-    for (const zone of newestZones(part, bounds)) {
+    for (const zone of readAhead(db, newestZones(part, bounds))) {
       if (isSliceOver()) yield
       if (yield* countZone(db, part, zone, counting)) continue
       const newestLeft = Math.max(zone.maxAt, parts[index + 1]?.maxAt ?? zone.maxAt)

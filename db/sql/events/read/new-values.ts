@@ -2,7 +2,7 @@
 import type { Database } from '../../database.ts'
 import type { NewValues, NewValuesQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import { readBlock, zonesBetween } from '../blocks/block-table.ts'
+import { readAhead, readBlock, zonesBetween } from '../blocks/block-table.ts'
 import { isHash, member, termTexts } from '../blocks/fields.ts'
 import { seqMax, seqOf } from '../blocks/block.ts'
 import { fieldClause } from '../index/filter-codes.ts'
@@ -30,7 +30,8 @@ export function* readNewValues(
   const known = new Set<number | string>() // codes, or the texts of hashes
   yield* collectRecent(log, field, afterSeq, known)
   const texts = termTexts(db, org, field)
-  for (const zone of zonesBetween(db, org, afterSeq + 1, Math.min(untilSeq + 1, seqMax))) {
+  const zones = zonesBetween(db, org, afterSeq + 1, Math.min(untilSeq + 1, seqMax))
+  for (const zone of readAhead(db, zones)) {
     if (isSliceOver()) yield
     const block = readBlock(db, zone)
     if (block === null) continue
@@ -58,7 +59,7 @@ function* collectRecent(
   known: Set<number | string>,
 ): Sliced<void> {
   const firstSeq = Math.max(1, lastSeq - recentBlocks * 256)
-  for (const zone of zonesBetween(db, org, firstSeq, lastSeq + 1)) {
+  for (const zone of readAhead(db, zonesBetween(db, org, firstSeq, lastSeq + 1))) {
     if (isSliceOver()) yield
     const block = readBlock(db, zone)
     const end = block === null ? 0 : Math.min(block.rows, lastSeq + 1 - block.firstSeq)
@@ -80,8 +81,8 @@ function* occursBefore(
   for (const part of partsOf(db, org, clauses, 0).reverse()) {
     if (part.firstSeq > lastSeq) continue
     if (isSliceOver()) yield
-    for (const zone of part.zones().reverse()) {
-      if (seqOf(zone.place) > lastSeq) continue
+    const zones = part.zones().filter(({ place }) => seqOf(place) <= lastSeq)
+    for (const zone of readAhead(db, zones.reverse())) {
       if (isSliceOver()) yield
       const block = readBlock(db, zone, clauses)
       const end = block === null ? 0 : Math.min(block.rows, lastSeq + 1 - block.firstSeq)

@@ -1,6 +1,7 @@
 /** Pages of events in order of time, and searches of their texts in bounded steps, for traces and Logs. */
-import { type OpenBlock, type Zone, readBlock } from '../blocks/block-table.ts'
-import { seqOf } from '../blocks/block.ts'
+import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
+import { textsAhead } from '../blocks/read-ahead.ts'
+import { placeOf, seqOf } from '../blocks/block.ts'
 import { partsOf, type Part } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Database } from '../../database.ts'
@@ -35,7 +36,7 @@ export function* readPage(
   ceilingSeq: number,
 ): Sliced<EventPage> {
   const { rows, next } = yield* newestRows(db, org, { indexed: clauses, clauses }, query, ceilingSeq)
-  return yield* opened(rows, { next, ceilingSeq }, query.bytesMax ?? Infinity)
+  return yield* opened(db, org, rows, { next, ceilingSeq }, query.bytesMax ?? Infinity)
 }
 
 export interface NewestRows {
@@ -61,7 +62,7 @@ export function* newestRows(
   for (const part of parts.sort(newestFirst)) {
     if (best.isFull() && endsBefore(part, best.oldest())) break
     if (isSliceOver()) yield
-    for (const zone of newestZones(part, bounds)) {
+    for (const zone of readAhead(db, newestZones(part, bounds))) {
       if (best.isFull() && endsBefore(zone, best.oldest())) break
       if (isSliceOver()) yield
       scanBlock(db, part, zone, clauses, bounds, best.add)
@@ -76,13 +77,15 @@ export function* newestRows(
 
 /** Inflates the texts of the rows up to the byte limit. The page ends before the first one that exceeds it. */
 function* opened(
+  db: Database,
+  org: number,
   rows: Found[],
   { next, ceilingSeq }: Pick<EventPage, 'next' | 'ceilingSeq'>,
   bytesMax: number,
 ): Sliced<EventPage> {
   const events: StoredEvent[] = []
   let bytes = 0
-  for (const { block, row } of rows) {
+  for (const { block, row } of textsAhead(db, rows, ({ block }) => placeOf(org, block.firstSeq))) {
     if (isSliceOver()) yield
     const event = block.event(row)
     bytes += Buffer.byteLength(event.json)

@@ -3,7 +3,8 @@ import { filterClauses, type Clause } from '../../index/filter-codes.ts'
 import { summarizeSessions, summaryOfRows, type Candidate } from './summarize.ts'
 import { isAfter, newestOf, newestOfSession, sessionTexts, type LogView, type SessionRow } from './rows.ts'
 import { StoreError } from '../../../../contract/errors.ts'
-import { type OpenBlock, type Zone, readBlock } from '../../blocks/block-table.ts'
+import { type OpenBlock, type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
+import { textsAhead } from '../../blocks/read-ahead.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
 import { boundsOf, endsBefore, newestFirst, newestZones, overlaps, type Bounds, type Span } from '../page.ts'
 import { partsOf, type Part } from '../walk.ts'
@@ -82,7 +83,7 @@ function* openEvents({ db }: LogView, rows: SessionRow[], bytesMax: number): Sli
   const blocks = new Map<number, OpenBlock | null>()
   const events: StoredEvent[] = []
   let bytes = 0
-  for (const { zone, row } of rows) {
+  for (const { zone, row } of textsAhead(db, rows, (one) => one.zone.place)) {
     if (isSliceOver()) yield
     if (!blocks.has(zone.place)) blocks.set(zone.place, readBlock(db, zone))
     const block = blocks.get(zone.place) ?? null
@@ -127,7 +128,9 @@ function* nextCandidates(
   parts.sort(newestFirst)
   for (const [index, part] of parts.entries()) {
     const zones = newestZones(part, bounds)
-    for (const [at, zone] of zones.entries()) {
+    let at = -1
+    for (const zone of readAhead(db, zones)) {
+      at++
       if (isSliceOver()) yield
       scanZone(scan, part, zone)
       const isLate = performance.now() > endMs

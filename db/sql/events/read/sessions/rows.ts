@@ -1,6 +1,6 @@
 /** The events of sessions by their columns, in one pass over the log or the newest of each, and their texts. */
 import { hashCode, isHash, member, termTexts } from '../../blocks/fields.ts'
-import { type OpenBlock, type Zone, readBlock } from '../../blocks/block-table.ts'
+import { type OpenBlock, type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { endsBefore, newestFirst, newestZones, overlaps, type Span } from '../page.ts'
 import { partsOf } from '../walk.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
@@ -97,7 +97,7 @@ export function* visitSessions(
   const parts = partsOf(db, org, [clause], 0).filter((part) => overlaps(part, bounds))
   for (const [index, part] of parts.sort(newestFirst).entries()) {
     if (isSliceOver()) yield
-    for (const zone of newestZones(part, bounds)) {
+    for (const zone of readAhead(db, newestZones(part, bounds))) {
       const left = newestOf(zone, parts[index + 1]) ?? zone
       for (const [text, id] of idsByText) {
         if (visitor.wants(id, left)) continue

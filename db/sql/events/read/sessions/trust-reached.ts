@@ -1,6 +1,6 @@
 /** Counts events by the highest trust that any event of their session reached. */
 import type { TrustReached, TrustReachedQuery } from '../../../../contract/event-counts.ts'
-import { type Zone, readBlock } from '../../blocks/block-table.ts'
+import { type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { type Clause, fieldClause, filterClauses } from '../../index/filter-codes.ts'
 import { member } from '../../blocks/fields.ts'
 import { type Part, partsOf } from '../walk.ts'
@@ -39,7 +39,7 @@ export function* readTrustReached(log: LogView, query: TrustReachedQuery): Slice
   ]
   const reading: Reading = { query, sessions: new Map(), byCode: new Map(), complete: true }
   for (const part of partsOf(db, org, indexed, 0)) {
-    for (const zone of overlapping(part, sinceMs, untilMs)) {
+    for (const zone of readAhead(log.db, overlapping(part, sinceMs, untilMs))) {
       if (performance.now() > endMs) return null
       if (isSliceOver()) yield
       find(reading, log, { part, zone, clauses })
@@ -47,7 +47,7 @@ export function* readTrustReached(log: LogView, query: TrustReachedQuery): Slice
   }
   const { height } = sessionTexts(log)
   for (const part of reading.sessions.size === 0 ? [] : partsOf(db, org, [], 0)) {
-    for (const zone of overlapping(part, sinceMs - aroundMs, untilMs + aroundMs)) {
+    for (const zone of readAhead(log.db, overlapping(part, sinceMs - aroundMs, untilMs + aroundMs))) {
       if (performance.now() > endMs) return null
       if (isSliceOver()) yield
       raise(reading, log, zone, height)

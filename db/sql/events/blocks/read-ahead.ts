@@ -1,0 +1,115 @@
+/** Reads the blobs of several blocks in one statement, for engines in which each statement is a round trip. */
+import type { Database } from '../../database.ts'
+import type { Zone } from './block-table.ts'
+
+/*
+ * Loops over blocks announce which they visit next. The blobs wait here until their block is opened, in the transaction
+ * of the same loop. The first group is small, because many loops stop at the first blocks.
+ */
+const firstGroup = 4
+
+/** A block's texts are eight times as long as its columns. */
+const textsDivisor = 4
+
+interface Texts {
+  ids: Uint8Array
+  bodies: Uint8Array
+}
+
+interface Stash {
+  columns: Map<number, Uint8Array>
+  texts: Map<number, Texts>
+}
+
+const stashes = new WeakMap<Database, Stash>()
+
+/** The columns of a block, when they were read ahead. */
+export function columnsRead(db: Database, place: number): Uint8Array | undefined {
+  return stashes.get(db)?.columns.get(place)
+}
+
+/** The texts of a block, when they were read ahead. */
+export function textsRead(db: Database, place: number): Texts | undefined {
+  return stashes.get(db)?.texts.get(place)
+}
+
+type Has = (zone: Zone) => boolean
+
+/** The same zones in the same order. `isCached`: whose columns need not be read. */
+export function columnsAhead<Z extends Zone>(
+  db: Database,
+  zones: readonly Z[],
+  isCached: Has = () => false,
+): Iterable<Z> {
+  return db.dialect.blocksAhead > 1 && zones.length > 1 ? readColumnsAhead(db, zones, isCached) : zones
+}
+
+function* readColumnsAhead<Z extends Zone>(db: Database, zones: readonly Z[], isCached: Has): Generator<Z> {
+  const { columns } = stashOf(db)
+  const sql = 'SELECT place, columns FROM event_block'
+  for (const group of groups(zones, db.dialect.blocksAhead)) {
+    const places = group.filter((zone) => !isCached(zone)).map(({ place }) => place)
+    try {
+      for (const row of readAll<{ place: number; columns: Uint8Array }>(db, sql, places))
+        columns.set(row.place, row.columns)
+      yield* group
+    } finally {
+      for (const place of places) columns.delete(place)
+    }
+  }
+}
+
+/** Visits items whose texts are opened in this order; `placeOf` returns an item's block. */
+export function textsAhead<T>(
+  db: Database,
+  items: readonly T[],
+  placeOf: (item: T) => number,
+): Iterable<T> {
+  return db.dialect.blocksAhead > 1 && items.length > 1 ? readTextsAhead(db, items, placeOf) : items
+}
+
+function* readTextsAhead<T>(
+  db: Database,
+  items: readonly T[],
+  placeOf: (item: T) => number,
+): Generator<T> {
+  const { texts } = stashOf(db)
+  const sql = 'SELECT place, ids, bodies FROM event_body'
+  const blocks = [...new Set(items.map(placeOf))]
+  const known = new Set<number>()
+  const waiting = groups(blocks, db.dialect.blocksAhead / textsDivisor)
+  try {
+    for (const item of items) {
+      while (!known.has(placeOf(item))) {
+        const group = waiting.next().value ?? []
+        for (const place of group) known.add(place)
+        for (const { place, ...both } of readAll<Texts & { place: number }>(db, sql, group))
+          texts.set(place, both)
+      }
+      yield item
+    }
+  } finally {
+    for (const place of known) texts.delete(place)
+  }
+}
+
+function stashOf(db: Database): Stash {
+  const known = stashes.get(db) ?? { columns: new Map(), texts: new Map() }
+  stashes.set(db, known)
+  return known
+}
+
+function* groups<T>(items: readonly T[], most: number): Generator<T[]> {
+  for (let from = 0, size = Math.min(firstGroup, most); from < items.length; size = Math.min(most, size * 4)) {
+    yield items.slice(from, from + size)
+    from += size
+  }
+}
+
+/** One block is read when it is opened. */
+function readAll<Row>(db: Database, sql: string, places: number[]): Row[] {
+  if (places.length < 2) return []
+  return db
+    .query<Row, [string]>(`${sql} WHERE place IN ${db.dialect.numbersOf('?')}`)
+    .all(JSON.stringify(places))
+}
