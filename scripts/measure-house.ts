@@ -67,16 +67,16 @@ const walks: { name: string; goal: number; starts: string[]; reached: number; re
   {
     name: 'GET /v1/traces',
     goal: 22,
-    reached: 23,
+    reached: 24,
     reason:
-      'ten are shared basics (errors, limits, clock, request, text, fields), nine the engine reading a page',
+      'ten are shared basics (errors, limits, clock, request, text, fields), ten the engine reading a page',
     starts: ['server/api/traces/routes.ts', 'db/sql/events/read/page.ts'],
   },
   {
     name: 'live stream',
     goal: 16,
-    reached: 20,
-    reason: 'eight of them are shared basics, ten the engine reading arrivals',
+    reached: 21,
+    reason: 'eight of them are shared basics, eleven the engine reading arrivals',
     starts: ['server/api/live/routes.ts', 'db/sql/events/read/arrivals.ts'],
   },
   {

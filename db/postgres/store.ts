@@ -1,10 +1,11 @@
 /** Opens the store of a PostgreSQL database on the threads of a node: append, writer, upkeep and several readers. */
 import { storeOver, type SqlStore } from '../sql/store.ts'
 import { openPort, type Port } from '../sql/threads/port.ts'
-import { packAppend, type AppendOutcome } from '../sql/threads/protocol.ts'
+import { packAppend } from '../sql/threads/protocol.ts'
 import { readQueue } from '../sql/threads/read-queue.ts'
 import type { Histogram } from '../rules/histogram.ts'
 import type { Threads } from '../sql/threads/threads.ts'
+import type { AppendAnswer } from './append/append.ts'
 import type { ConnectionOptions } from './connection/options.ts'
 import { followKeeper } from './upkeep/report.ts'
 import type { ReaderOpening } from './threads/reader.ts'
@@ -58,6 +59,7 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
       throw error
     }
   }
+  let othersAppend = false
   try {
     const opened: WriterOpening = { ...options, schema, now, mayMigrate }
     const writing = (await writer.ask('open', opened)) as string[]
@@ -74,7 +76,12 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
       writes: (verb) => written.has(verb),
       write: writer.ask,
       read: readers.ask,
-      append: (batches) => appender.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
+      async append(batches) {
+        const answer = (await appender.askPacked((id) => packAppend(id, batches))) as AppendAnswer
+        ;({ othersAppend } = answer)
+        return answer.outcomes
+      },
+      othersAppend: () => othersAppend,
       maintain: async () => true, // the server maintains its own files
       requirePresent: async () => undefined,
       upkeep: followKeeper(keeper),

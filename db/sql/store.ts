@@ -46,6 +46,7 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
       for (const orgId of orgIds) answers.changed(orgId)
       listeners.forEach((listener) => listener(orgIds))
     },
+    threads.othersAppend,
   )
   const poll = isShared ? await startPoll(call, { keys, sites }, listeners).catch(closeAfter(threads)) : null
   /** Without a poll the caches are always current. */

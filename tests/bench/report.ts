@@ -1,5 +1,5 @@
 /** Prints measurements as Markdown tables and appends them, with date and machine, to `results.md`. */
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 
@@ -25,6 +25,14 @@ export function machine(): string {
 /** Appends a dated section to `tests/bench/results.md`. */
 export function recordTable(title: string, text: string): void {
   appendFileSync(join(import.meta.dir, 'results.md'), `\n## ${title}: ${machine()}\n\n${text}\n`)
+}
+
+/** Replaces the sections of `tests/bench/results.md` with this title by a new one at the end. */
+export function replaceTable(title: string, text: string): void {
+  const file = join(import.meta.dir, 'results.md')
+  const sections = readFileSync(file, 'utf8').split(/^(?=## )/m)
+  writeFileSync(file, `${sections.filter((one) => !one.startsWith(`## ${title}:`)).join('').trimEnd()}\n`)
+  recordTable(title, text)
 }
 
 export function perSecond(events: number, ms: number): string {
@@ -85,8 +93,8 @@ const ticksPerSecond = 100 // of Linux, for every architecture
 /** Processor time of a process and its children since their start, ended ones included. */
 export function processorSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  const [, , , , , , , , , , , user, system, endedUser, endedSystem] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').map(Number)
+  const times = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const ticks = times.slice(11, 15).reduce((all, one) => all + Number(one), 0) // user and system; of ended children
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
-  const own = (user! + system! + endedUser! + endedSystem!) / ticksPerSecond
-  return children.reduce((all, child) => all + processorSeconds(Number(child)), own)
+  return children.reduce((all, child) => all + processorSeconds(Number(child)), ticks / ticksPerSecond)
 }

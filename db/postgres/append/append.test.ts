@@ -158,6 +158,17 @@ test('times of arrival never fall although the clocks of the nodes differ', asyn
   expect(faults(orgId)).toEqual([])
 })
 
+test('a node knows whether others append to the same organization', async () => {
+  let made = 0
+  const send = (node: number) => appends[node]!.append([batchOf(orgId, [`o${made++}`], noon)])
+  for (let n = 0; n < 10; n++) await send(0)
+  expect(appends[0]!.othersAppend()).toBe(false)
+  for (let n = 0; n < 3; n++) for (const node of [1, 0]) await send(node)
+  expect([appends[0]!.othersAppend(), appends[1]!.othersAppend()]).toEqual([true, true])
+  for (let n = 0; n < 8; n++) await send(0)
+  expect(appends[0]!.othersAppend()).toBe(false)
+})
+
 test('verify finds an id that is missing, and one that leads to no arrival', async () => {
   await appends[0]!.append([batchOf(orgId, ['v1', 'v2', 'v3'], noon)])
   expect(faults(orgId)).toEqual([])

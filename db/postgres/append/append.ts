@@ -12,7 +12,19 @@ import type { EventBatch } from '../../contract/store.ts'
 export interface Appends {
   /** The outcome of each batch. A batch that fails does not fail those of other organizations. */
   append(batches: readonly EventBatch[]): Promise<AppendOutcome[]>
+  /** Whether the last appends found arrivals of other nodes. */
+  othersAppend(): boolean
 }
+
+/** Of the append thread for each group. */
+export interface AppendAnswer {
+  outcomes: AppendOutcome[]
+  /** As `Threads.othersAppend`. */
+  othersAppend: boolean
+}
+
+/** Of that many appends at least two must find others: two groups of this node may also change their order. */
+const recentAppends = 8
 
 /** Organizations per statement; PostgreSQL allows 65,535 parameters. */
 const orgsPerStatement = 16
@@ -39,6 +51,7 @@ export async function openAppends(client: AppendClient): Promise<Appends> {
   const orgs = appendOrgs(client, seed.values)
   const stage = stager(hash)
   const { isResent, noteResent, storedHashes } = resends(client, hash)
+  const recent: boolean[] = []
 
   /** One statement: all organizations or none. */
   async function commit(works: readonly Work[]): Promise<Staged[]> {
@@ -53,7 +66,8 @@ export async function openAppends(client: AppendClient): Promise<Appends> {
         return { orgId, ...stage(org, batchesOf.get(orgId)!, stored.get(orgId) ?? new Set()) }
       })
       const unsure = staged.filter((one) => hasRejected(one) && !stored.has(one.orgId))
-      const failure = unsure.length > 0 ? unsureIds : await send(client, staged)
+      const { failure, foundOthers } = unsure.length > 0 ? unsureSent : await send(client, staged)
+      noteOthers(foundOthers)
       if (failure === null) return orgIds.map((orgId) => staged.find((one) => one.orgId === orgId)!)
       const conflict = tries < triesMax ? conflictOf(failure) : null
       // Numbers and terms in memory assumed that the statement succeeds.
@@ -61,6 +75,11 @@ export async function openAppends(client: AppendClient): Promise<Appends> {
       if (conflict === null) throw failure
       if (conflict === 'ids') noteResent(orgIds)
     }
+  }
+
+  function noteOthers(found: boolean): void {
+    recent.push(found)
+    if (recent.length > recentAppends) recent.shift()
   }
 
   async function outcomesOf(works: readonly Work[], outcomes: AppendOutcome[]): Promise<void> {
@@ -87,6 +106,7 @@ export async function openAppends(client: AppendClient): Promise<Appends> {
         await outcomesOf(works.slice(from, from + orgsPerStatement), outcomes)
       return outcomes
     },
+    othersAppend: () => recent.filter(Boolean).length > 1,
   }
 }
 
@@ -114,18 +134,23 @@ function resends({ schema, rows }: AppendClient, hash: IdHash) {
   }
 }
 
-/** Returns the error of the statement, or null. */
-async function send({ schema, rows }: AppendClient, staged: readonly Staged[]): Promise<unknown> {
+interface Sent {
+  failure: unknown // null: the statement committed
+  foundOthers: boolean // arrivals of other nodes that this one did not know of
+}
+
+async function send({ schema, rows }: AppendClient, staged: readonly Staged[]): Promise<Sent> {
   const calls = staged.filter(({ parameters }) => parameters !== null)
-  if (calls.length === 0) return null
+  if (calls.length === 0) return { failure: null, foundOthers: false }
   const text = calls.map((_, index) => `${schema}.${callText(index)} AS last_${index}`).join(', ')
   const parameters = calls.flatMap((one) => one.parameters!)
   try {
     const [row] = await rows<Record<string, number>>(`SELECT ${text}`, parameters)
-    calls.forEach(({ org, terms }, index) => settle(org, row![`last_${index}`]!, terms))
-    return null
-  } catch (error) {
-    return error
+    const lastOf = (index: number) => row![`last_${index}`]!
+    calls.forEach(({ org, terms }, index) => settle(org, lastOf(index), terms))
+    return { failure: null, foundOthers: calls.some(({ lastSeq }, index) => lastOf(index) > lastSeq) }
+  } catch (failure) {
+    return { failure, foundOthers: false }
   }
 }
 
@@ -144,7 +169,7 @@ function hasRejected({ outcomes }: Staged): boolean {
   return outcomes.some((outcome) => !('kind' in outcome) && outcome.rejected.length > 0)
 }
 
-const unsureIds = { code: '23505', table_name: 'event_id' }
+const unsureSent: Sent = { failure: { code: '23505', table_name: 'event_id' }, foundOthers: false }
 
 type Conflict = 'ids' | 'terms' | 'segment'
 

@@ -13,6 +13,8 @@ import type { IdHash } from '../events/id-hash.ts'
 
 export interface Staged {
   org: AppendOrg
+  /** The last arrival, when no other node was first. */
+  lastSeq: number
   /** Of each batch, in order, when the statement commits. */
   outcomes: AppendOutcome[]
   /** Terms that the statement stores. */
@@ -59,7 +61,9 @@ export function stager(hash: IdHash): Stage {
     org.receivedMs = state.receivedMs
     const terms = [...org.pending]
     const { counts, keptSinceMs } = requestCounts(batches, outcomes)
-    if (staged.size + terms.length + counts.length === 0) return { org, outcomes, terms, parameters: null }
+    const { lastSeq: last } = state
+    if (staged.size + terms.length + counts.length === 0)
+      return { org, lastSeq: last, outcomes, terms, parameters: null }
     const rows = counts.map((one) => ({
       hour: Math.floor(one.hourStartMs / countHourMs),
       ...{ key_id: one.keyId, requests: one.requests, refused: one.refused, accepted: one.accepted },
@@ -73,7 +77,7 @@ export function stager(hash: IdHash): Stage {
       ...[rows.length === 0 ? null : JSON.stringify(rows), Math.floor(keptSinceMs / countHourMs)],
     ]
     for (const { content } of state.staged) appends.recycle(content)
-    return { org, outcomes, terms, parameters }
+    return { org, lastSeq: last, outcomes, terms, parameters }
   }
 }
 

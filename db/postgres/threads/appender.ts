@@ -3,8 +3,8 @@ import { StoreError } from '../../contract/errors.ts'
 import { observe } from '../../rules/histogram.ts'
 import { commitTimes } from '../../sql/database.ts'
 import { giveWay, serve } from '../../sql/threads/port.ts'
-import { unpackBatches, type AppendOutcome } from '../../sql/threads/protocol.ts'
-import { openAppends, type Appends } from '../append/append.ts'
+import { unpackBatches } from '../../sql/threads/protocol.ts'
+import { openAppends, type AppendAnswer, type Appends } from '../append/append.ts'
 import { openAppendClient, type AppendClient } from '../append/client.ts'
 import { storeError } from '../connection/failure.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
@@ -44,9 +44,9 @@ async function open(options: ConnectionOptions): Promise<string[]> {
   }
 }
 
-async function append(appends: Appends, batches: EventBatch[]): Promise<AppendOutcome[]> {
+async function append(appends: Appends, batches: EventBatch[]): Promise<AppendAnswer> {
   const startedMs = performance.now()
   const outcomes = await appends.append(batches)
   observe(commitTimes, performance.now() - startedMs)
-  return outcomes
+  return { outcomes, othersAppend: appends.othersAppend() }
 }

@@ -87,14 +87,14 @@ function foldAll(db: Database, { num, last, folded }: Org): void {
   }
 }
 
-/** A busy organization is folded this often, or after this many arrivals: a larger fold changes fewer rows per event. */
+/** A busy organization is folded this often, or after as many arrivals: larger folds change fewer rows per event. */
 const foldEveryMs = 3_000
 const foldedMin = 65_536
 
 /**
  * Bounds of a step, except for the rest of its last block. A deleting verb waits for it: about a second. Larger steps
- * change fewer rows per event, so a node that is behind catches up: values that repeat cost 0.55 rows per event in steps
- * of 50,000 arrivals and 0.28 in one of 200,000.
+ * change fewer rows per event, so a node that is behind catches up: values that repeat cost 0.55 rows per event in
+ * steps of 50,000 arrivals and 0.28 in one of 200,000.
  */
 const foldedMax = 1_048_576
 const foldedRowsMax = 131_072

@@ -51,6 +51,23 @@ test('batches of one tick, and those that wait for the outstanding group, travel
   expect((await Promise.all(results)).length).toBe(5)
 })
 
+test('while other nodes append, a second group waits for the first, whatever its size', async () => {
+  const { send, sent } = fakeWriter()
+  let othersAppend = true
+  const queue = appendQueue(send, () => {}, () => othersAppend)
+  const results = [queue.append(batch('a', 1))]
+  await turn()
+  for (let n = 0; n < 3; n++) results.push(queue.append(batch('b', 1_000)))
+  await turn()
+  expect(sent.length).toBe(1)
+  othersAppend = false
+  results.push(queue.append(batch('c', 1)))
+  await turn()
+  expect(sent.map((group) => group.batches.length)).toEqual([1, 4])
+  for (const group of sent) group.answer(accept(group))
+  expect((await Promise.all(results)).length).toBe(5)
+})
+
 test('a second group is sent when it fills a block', async () => {
   const { send, sent } = fakeWriter()
   const queue = appendQueue(send, () => {})

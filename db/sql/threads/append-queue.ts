@@ -1,6 +1,7 @@
 /**
  * Group commit on the calling thread: appends that wait for the disk travel together in the next group. Two groups may
- * be outstanding when the second is large enough, so that the writer has it when it finishes the first.
+ * be outstanding when the second is large enough, so that the writer has it when it finishes the first. While other
+ * nodes append too there is one: it would wait for theirs, and larger groups cost everybody less.
  */
 import { StoreError } from '../../contract/errors.ts'
 import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../../rules/histogram.ts'
@@ -8,6 +9,7 @@ import type { AppendResult, EventBatch, Pressure } from '../../contract/store.ts
 import { packBatch, type AppendOutcome, type PackedBatch } from './protocol.ts'
 
 const groupsMax = 2
+const groupsBesideOthers = 1
 
 /** Fewer events wait for the outstanding group, because small groups cost the writer more than they save. */
 const secondGroupEventsMin = 256
@@ -30,9 +32,12 @@ export interface AppendQueue {
   drained(): Promise<void>
 }
 
+type Committed = (orgIds: string[]) => void
+
 type Send = (batches: PackedBatch[]) => Promise<AppendOutcome[]>
 
-export function appendQueue(send: Send, committed: (orgIds: string[]) => void): AppendQueue {
+/** `othersAppend`: whether other nodes append to the same organizations at the moment. */
+export function appendQueue(send: Send, committed: Committed, othersAppend = () => false): AppendQueue {
   const waiting: Waiting[] = []
   const outstanding = new Set<Waiting[]>()
   const times = makeHistogram(diskBoundsMs)
@@ -44,7 +49,7 @@ export function appendQueue(send: Send, committed: (orgIds: string[]) => void): 
 
   function sendWaiting(): void {
     scheduled = false
-    while (waiting.length > 0 && isGroupDue(outstanding.size, waitingEvents)) {
+    while (waiting.length > 0 && isGroupDue(outstanding.size, othersAppend(), waitingEvents)) {
       const group = waiting.splice(0, groupLength(waiting))
       for (const { batch } of group) waitingEvents -= batch.events
       outstanding.add(group)
@@ -125,8 +130,9 @@ function ageMs(one: Waiting | undefined): number {
   return one === undefined ? 0 : performance.now() - one.sinceMs
 }
 
-function isGroupDue(outstandingGroups: number, waitingEvents: number): boolean {
-  return outstandingGroups === 0 || (outstandingGroups < groupsMax && waitingEvents >= secondGroupEventsMin)
+function isGroupDue(outstandingGroups: number, othersAppend: boolean, waitingEvents: number): boolean {
+  const most = othersAppend ? groupsBesideOthers : groupsMax
+  return outstandingGroups === 0 || (outstandingGroups < most && waitingEvents >= secondGroupEventsMin)
 }
 
 /** How many of the waiting batches fit the limits of one group, at least one. */

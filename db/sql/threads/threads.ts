@@ -14,6 +14,8 @@ export interface Threads {
   write(verb: string, command: unknown): Promise<unknown>
   read(verb: string, query: unknown): Promise<unknown>
   append(batches: PackedBatch[]): Promise<AppendOutcome[]>
+  /** Whether other nodes append to the same organizations at the moment. Missing: there are none. */
+  othersAppend?(): boolean
   commitTimes(): Promise<Histogram>
   /** As `RetentionStore.maintain`. */
   maintain(reason: MaintenanceReason): Promise<boolean>

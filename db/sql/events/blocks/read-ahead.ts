@@ -1,6 +1,5 @@
 /** Reads the blobs of several blocks in one statement, for engines in which each statement is a round trip. */
 import type { Database } from '../../database.ts'
-import type { Zone } from './block-table.ts'
 
 /*
  * Loops over blocks announce which they visit next. The blobs wait here until their block is opened, in the transaction
@@ -10,6 +9,10 @@ const firstGroup = 4
 
 /** A block's texts are eight times as long as its columns. */
 const textsDivisor = 4
+
+interface Block {
+  place: number
+}
 
 interface Texts {
   ids: Uint8Array
@@ -33,24 +36,26 @@ export function textsRead(db: Database, place: number): Texts | undefined {
   return stashes.get(db)?.texts.get(place)
 }
 
-type Has = (zone: Zone) => boolean
-
 /** The same zones in the same order. `isCached`: whose columns need not be read. */
-export function columnsAhead<Z extends Zone>(
+export function columnsAhead<Z extends Block>(
   db: Database,
   zones: readonly Z[],
-  isCached: Has = () => false,
+  isCached: (zone: Z) => boolean,
 ): Iterable<Z> {
   return db.dialect.blocksAhead > 1 && zones.length > 1 ? readColumnsAhead(db, zones, isCached) : zones
 }
 
-function* readColumnsAhead<Z extends Zone>(db: Database, zones: readonly Z[], isCached: Has): Generator<Z> {
+function* readColumnsAhead<Z extends Block>(
+  db: Database,
+  zones: readonly Z[],
+  isCached: (zone: Z) => boolean,
+): Generator<Z> {
   const { columns } = stashOf(db)
   const sql = 'SELECT place, columns FROM event_block'
   for (const group of groups(zones, db.dialect.blocksAhead)) {
     const places = group.filter((zone) => !isCached(zone)).map(({ place }) => place)
     try {
-      for (const row of readAll<{ place: number; columns: Uint8Array }>(db, sql, places))
+      for (const row of readAll<Block & { columns: Uint8Array }>(db, sql, places))
         columns.set(row.place, row.columns)
       yield* group
     } finally {
@@ -83,7 +88,7 @@ function* readTextsAhead<T>(
       while (!known.has(placeOf(item))) {
         const group = waiting.next().value ?? []
         for (const place of group) known.add(place)
-        for (const { place, ...both } of readAll<Texts & { place: number }>(db, sql, group))
+        for (const { place, ...both } of readAll<Texts & Block>(db, sql, group))
           texts.set(place, both)
       }
       yield item

@@ -1,0 +1,77 @@
+/** Reading ahead asks in few statements, answers the same, and leaves nothing behind. */
+import { expect, test } from 'bun:test'
+import { makeBatch, makeEvent, noon } from '../../../../tests/store/make.ts'
+import { readAtOnce } from '../../../../tests/support/read-at-once.ts'
+import { openDatabase } from '../../../sqlite/file/connection.ts'
+import { migrate, migrations } from '../../../sqlite/migrations/migrations.ts'
+import { inTransaction, type Database, type Statement } from '../../database.ts'
+import { idsInRuns } from '../dedupe/ids-in-runs.ts'
+import { compactEventReader } from '../reader.ts'
+import { compactEventWriter } from '../writer.ts'
+import { columnsRead, textsRead } from './read-ahead.ts'
+
+const blocks = 40
+const org = 1
+
+function filled(): Database {
+  const db = openDatabase(':memory:')
+  migrate(db, migrations, noon)
+  const writer = compactEventWriter(db)
+  const events = Array.from({ length: blocks * 256 }, (_, n) => {
+    return makeEvent(`e${n}`, { sessionId: `s${n % 100}`, outcome: n % 256 === 0 ? 'rare' : 'success' })
+  })
+  inTransaction(db, () => {
+    writer.append(makeBatch('org_a', events))
+    writer.flush()
+  })
+  writer.committed()
+  return db
+}
+
+/** The same connection, as of an engine with round trips. Counts the statements about blocks. */
+function counting(db: Database, blocksAhead: number): { db: Database; statements(): number } {
+  let statements = 0
+  function query(sql: string): Statement {
+    const one = db.query(sql)
+    const isCounted = /FROM event_(block|body) WHERE place( =| IN)/.test(sql)
+    const counted = () => {
+      if (isCounted) statements++
+      return one
+    }
+    return {
+      get: (...params) => counted().get(...params),
+      all: (...params) => counted().all(...params),
+      values: (...params) => counted().values(...params),
+      run: (...params) => one.run(...params),
+      iterate: (...params) => one.iterate(...params),
+    }
+  }
+  const seen = {
+    ...{ query, run: (sql: string) => db.run(sql), runEach: db.runEach, close: () => db.close() },
+    get inTransaction() {
+      return db.inTransaction
+    },
+    dialect: { ...db.dialect, blocksAhead },
+  } as Database
+  return { db: seen, statements: () => statements }
+}
+
+test('a page whose rows are in as many blocks as it has rows takes few statements', () => {
+  const db = filled()
+  const answer = (blocksAhead: number) => {
+    const counted = counting(db, blocksAhead)
+    const reader = readAtOnce(compactEventReader(counted.db, idsInRuns(counted.db)))
+    const before = counted.statements()
+    const filter = { outcomes: ['rare'] }
+    const page = reader.page({ orgId: 'org_a', filter, limit: 30, before: null, ceilingSeq: null })
+    const statements = counted.statements() - before
+    for (let place = org * 2 ** 36; place < org * 2 ** 36 + blocks * 256; place++)
+      expect([columnsRead(counted.db, place), textsRead(counted.db, place)]).toEqual([undefined, undefined])
+    return { page, statements }
+  }
+  const [one, many] = [answer(1), answer(64)]
+  expect(one.page.events.length).toBe(30)
+  expect(many.page).toEqual(one.page)
+  expect(one.statements).toBeGreaterThan(80)
+  expect(many.statements).toBeLessThan(10)
+})
