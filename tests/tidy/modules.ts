@@ -13,7 +13,9 @@ const modules: Record<string, string[]> = {
   'db/sql/audit': ['append.ts', 'heads.ts', 'list.ts', 'trim.ts', 'verify.ts'],
   'db/sqlite/backup': ['admin.ts', 'file-verbs.ts'],
   'db/sql/events': ['engine.ts', 'reader.ts', 'writer.ts'],
-  'db/sql/events/blocks': ['block-table.ts', 'block.ts', 'fields.ts', 'number-columns.ts', 'texts.ts'],
+  'db/sql/events/blocks': [
+    ...['block-table.ts', 'block.ts', 'fields.ts', 'number-columns.ts', 'read-ahead.ts', 'texts.ts'],
+  ],
   'db/sql/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-run.ts', 'ids-in-runs.ts'],
   'db/sql/events/delete': ['delete.ts', 'expire.ts'],
   'db/sql/events/index': ['filter-codes.ts', 'posting.ts', 'seal.ts'],
