@@ -31,7 +31,13 @@ export function recordTable(title: string, text: string): void {
 export function replaceTable(title: string, text: string): void {
   const file = join(import.meta.dir, 'results.md')
   const sections = readFileSync(file, 'utf8').split(/^(?=## )/m)
-  writeFileSync(file, `${sections.filter((one) => !one.startsWith(`## ${title}:`)).join('').trimEnd()}\n`)
+  writeFileSync(
+    file,
+    `${sections
+      .filter((one) => !one.startsWith(`## ${title}:`))
+      .join('')
+      .trimEnd()}\n`,
+  )
   recordTable(title, text)
 }
 

@@ -101,7 +101,10 @@ export async function clusterFolder(): Promise<string> {
 async function copyTemplate(data: string, walFileMiB: number): Promise<void> {
   const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
   const version = program('').split('/').at(-3)
-  const template = join(tmpdir(), `sightglass-postgres-template-${version}-${walFileMiB}-${process.getuid?.()}-${boot}`)
+  const template = join(
+    tmpdir(),
+    `sightglass-postgres-template-${version}-${walFileMiB}-${process.getuid?.()}-${boot}`,
+  )
   if (!existsSync(template)) {
     const folder = await clusterFolder()
     const options = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']

@@ -1,5 +1,11 @@
 /** Due work of any node, one organization and transaction at a time: folds counts, seals segments, merges blocks. */
-import { readAhead, readColumns, zonesBetween, zonesFrom, type BlockSpan } from '../../sql/events/blocks/block-table.ts'
+import {
+  readAhead,
+  readColumns,
+  zonesBetween,
+  zonesFrom,
+  type BlockSpan,
+} from '../../sql/events/blocks/block-table.ts'
 import { blockEventsMax, placeOf, segmentEvents, segmentOf, seqOf } from '../../sql/events/blocks/block.ts'
 import { sealer, type Sealable } from '../../sql/events/index/seal.ts'
 import { fold, isFoldDue } from '../../sql/events/rollups/fold.ts'

@@ -54,7 +54,11 @@ test('batches of one tick, and those that wait for the outstanding group, travel
 test('while other nodes append, a second group waits for the first, whatever its size', async () => {
   const { send, sent } = fakeWriter()
   let othersAppend = true
-  const queue = appendQueue(send, () => {}, () => othersAppend)
+  const queue = appendQueue(
+    send,
+    () => {},
+    () => othersAppend,
+  )
   const results = [queue.append(batch('a', 1))]
   await turn()
   for (let n = 0; n < 3; n++) results.push(queue.append(batch('b', 1_000)))

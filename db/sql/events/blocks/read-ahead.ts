@@ -65,19 +65,11 @@ function* readColumnsAhead<Z extends Block>(
 }
 
 /** Visits items whose texts are opened in this order; `placeOf` returns an item's block. */
-export function textsAhead<T>(
-  db: Database,
-  items: readonly T[],
-  placeOf: (item: T) => number,
-): Iterable<T> {
+export function textsAhead<T>(db: Database, items: readonly T[], placeOf: (item: T) => number): Iterable<T> {
   return db.dialect.blocksAhead > 1 && items.length > 1 ? readTextsAhead(db, items, placeOf) : items
 }
 
-function* readTextsAhead<T>(
-  db: Database,
-  items: readonly T[],
-  placeOf: (item: T) => number,
-): Generator<T> {
+function* readTextsAhead<T>(db: Database, items: readonly T[], placeOf: (item: T) => number): Generator<T> {
   const { texts } = stashOf(db)
   const sql = 'SELECT place, ids, bodies FROM event_body'
   const blocks = [...new Set(items.map(placeOf))]
@@ -88,8 +80,7 @@ function* readTextsAhead<T>(
       while (!known.has(placeOf(item))) {
         const group = waiting.next().value ?? []
         for (const place of group) known.add(place)
-        for (const { place, ...both } of readAll<Texts & Block>(db, sql, group))
-          texts.set(place, both)
+        for (const { place, ...both } of readAll<Texts & Block>(db, sql, group)) texts.set(place, both)
       }
       yield item
     }
@@ -105,7 +96,11 @@ function stashOf(db: Database): Stash {
 }
 
 function* groups<T>(items: readonly T[], most: number): Generator<T[]> {
-  for (let from = 0, size = Math.min(firstGroup, most); from < items.length; size = Math.min(most, size * 4)) {
+  for (
+    let from = 0, size = Math.min(firstGroup, most);
+    from < items.length;
+    size = Math.min(most, size * 4)
+  ) {
     yield items.slice(from, from + size)
     from += size
   }
