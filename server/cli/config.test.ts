@@ -9,7 +9,7 @@ import { optionTable } from './arguments.ts'
 import { commands } from './run.ts'
 import { readConfigText as readTextWith, readInvocation as readWith, secretVariables } from './config.ts'
 import { UsageError } from '../errors.ts'
-import { environmentTwin } from './option.ts'
+import { databaseUrl, environmentTwin } from './option.ts'
 import { serveConfig } from './serve-config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sightglass-config-'))
@@ -373,3 +373,15 @@ function neededFor(verb: string): Environment {
   const needed = Object.entries(options).filter(([, option]) => option.needed)
   return Object.fromEntries(needed.map(([name]) => [environmentTwin(name), sample(name)]))
 }
+
+test('a database URL may list several servers, or leave all to the variables of libpq', () => {
+  const urls = [
+    'postgres://',
+    'postgres://u:p,w@a:1,b:2/db?x=1',
+    'postgresql://a,b/db',
+    'postgres://[::1]:1/db',
+  ]
+  for (const url of urls) expect(databaseUrl(url)).toBe(url)
+  for (const url of ['mysql://a/b', 'postgres://a:port/b', 'a:1,b:2'])
+    expect(() => databaseUrl(url)).toThrow('the URL of a database is')
+})

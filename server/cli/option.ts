@@ -306,7 +306,8 @@ export function retrySteps(text: string): number[] {
 
 /** `postgres://…`, returned as given: the engine reads its parameters. */
 export function databaseUrl(text: string): string {
-  if (/^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text)) return text
+  const withOneHost = text.replace(/,[^/?#@]*(?=[/?#]|$)/, '') // several may be listed
+  if (/^postgres(?:ql)?:\/\//.test(text) && URL.canParse(withOneHost)) return text
   throw new UsageError('the URL of a database is postgres://USER:PASSWORD@HOST:PORT/DATABASE')
 }
 

@@ -1,31 +1,70 @@
-/** Makes a self-signed certificate for one host name with node:crypto, for tests of TLS. */
-import { generateKeyPairSync, sign } from 'node:crypto'
+/** Makes certificates for one host name with node:crypto, for tests of TLS. */
+import { generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
+
+interface KeyPair {
+  publicKey: KeyObject
+  privateKey: KeyObject
+}
+
+const newKeys = (): KeyPair => generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
 /** PEM texts. Valid from yesterday to tomorrow. */
 export function selfSigned(host: string): { key: string; cert: string } {
-  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const name = sequence(set(sequence(oid(2, 5, 4, 3), der(0x0c, Buffer.from(host)))))
+  const keys = newKeys()
+  return {
+    key: pemOfKey(keys),
+    cert: certificate({ host, keys, issuer: host, signer: keys, isAuthority: true }),
+  }
+}
+
+/** An authority that signs certificates of hosts. */
+export function testAuthority(): { cert: string; issue(host: string): { key: string; cert: string } } {
+  const issuer = 'test authority'
+  const signer = newKeys()
+  return {
+    cert: certificate({ host: issuer, keys: signer, issuer, signer, isAuthority: true }),
+    issue(host) {
+      const keys = newKeys()
+      return { key: pemOfKey(keys), cert: certificate({ host, keys, issuer, signer, isAuthority: false }) }
+    },
+  }
+}
+
+function pemOfKey({ privateKey }: KeyPair): string {
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+}
+
+interface CertificateOptions {
+  host: string
+  keys: KeyPair
+  issuer: string
+  signer: KeyPair
+  isAuthority: boolean
+}
+
+function certificate({ host, keys, issuer, signer, isAuthority }: CertificateOptions): string {
+  const name = (text: string) => sequence(set(sequence(oid(2, 5, 4, 3), der(0x0c, Buffer.from(text)))))
   const algorithm = sequence(oid(1, 2, 840, 10_045, 4, 3, 2)) // ECDSA with SHA-256
   const dayMs = 24 * 3_600_000
   const names = sequence(der(0x82, Buffer.from(host)))
   const authority = sequence(der(0x01, Buffer.from([0xff])))
+  const basicConstraints = sequence(oid(2, 5, 29, 19), der(0x01, Buffer.from([0xff])), der(0x04, authority))
   const extensions = sequence(
     sequence(oid(2, 5, 29, 17), der(0x04, names)), // subjectAltName
-    sequence(oid(2, 5, 29, 19), der(0x01, Buffer.from([0xff])), der(0x04, authority)), // basicConstraints: CA
+    ...(isAuthority ? [basicConstraints] : []),
   )
   const body = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))), // version 3
-    der(0x02, Buffer.from([1])),
+    der(0x02, Buffer.from([isAuthority ? 1 : 2])),
     algorithm,
-    name,
+    name(issuer),
     sequence(time(Date.now() - dayMs), time(Date.now() + dayMs)),
-    name,
-    publicKey.export({ type: 'spki', format: 'der' }),
+    name(host),
+    keys.publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, extensions),
   )
-  const signature = sign('sha256', body, privateKey)
-  const cert = sequence(body, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature])))
-  return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), cert: pem(cert) }
+  const signature = sign('sha256', body, signer.privateKey)
+  return pem(sequence(body, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature]))))
 }
 
 /** One value of DER: tag, length, content. */

@@ -38,6 +38,11 @@ export const exceptions: Exception[] = [
     why: 'the name of a metric, which dashboards of operators know',
   },
   {
+    rule: 'environment',
+    path: 'db/postgres/connection/options.ts',
+    why: 'the variables of libpq, which belong to the engine',
+  },
+  {
     rule: 'random',
     path: 'server/system/encryption.ts',
     why: 'the key of the data folder and nonces under it, not ids',

@@ -80,6 +80,13 @@ function openCursor(query: Pending, size: number, { settled, closing }: Link): C
   }
 }
 
+/** Functions do not cross threads. */
+function sslOf(ssl: ServerOptions['ssl']): boolean | string | object {
+  if (typeof ssl !== 'object') return ssl
+  const { checksHost, ...certificates } = ssl
+  return checksHost ? certificates : { ...certificates, checkServerIdentity: () => undefined }
+}
+
 function lost(message: string): Error {
   return Object.assign(new Error(message), { code: lostCode })
 }
@@ -158,8 +165,7 @@ function openLink(options: ServerOptions): Link {
 
   function connect(): postgres.Sql {
     const made: postgres.Sql = postgres({
-      ...server,
-      ...servers[0],
+      ...{ ...server, ...servers[0], ssl: sslOf(server.ssl) },
       socket: connectOnce(order, server.connect_timeout, (used) => (order = firstOf(servers, used))),
       ...{ max: 1, max_pipeline: pipelined, fetch_types: false, types: types as never },
       ...{ idle_timeout: 0, max_lifetime: 0 },

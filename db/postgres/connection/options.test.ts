@@ -1,5 +1,7 @@
 /** URLs of PostgreSQL with the parameters of libpq. */
 import { expect, test } from 'bun:test'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { serverOptions } from './options.ts'
 
 const base = { node: 'n1', statementTimeoutMs: 10_000 }
@@ -59,11 +61,36 @@ test('only the verifying modes check a certificate', () => {
   const modes = ['allow', 'prefer', 'require', 'verify-ca', 'verify-full']
   expect(modes.map((mode) => of(`postgres://h/d?sslmode=${mode}`).ssl)).toEqual([
     ...['allow', 'prefer', 'require'],
-    ...['verify-full', 'verify-full'],
+    { rejectUnauthorized: true, checksHost: false },
+    { rejectUnauthorized: true, checksHost: true },
   ])
   const own = (mode: string) => of(`postgres://h/d?sslmode=${mode}&sslrootcert=${import.meta.path}`).ssl
+  expect(own('verify-ca')).toMatchObject({ rejectUnauthorized: true, checksHost: false })
+  expect(own('verify-full')).toMatchObject({ checksHost: true })
   expect(own('verify-full')).toMatchObject({ rejectUnauthorized: true, ca: expect.stringContaining('libpq') })
-  expect(own('require')).toMatchObject({ rejectUnauthorized: false })
+  // As in libpq: with a root certificate it is checked, but not the host.
+  expect(own('require')).toMatchObject({ rejectUnauthorized: true, checksHost: false })
+  expect(own('prefer')).toMatchObject({ rejectUnauthorized: false })
+  expect(() => of('postgres://h/d?sslmode=verify-full&sslrootcert=/nowhere')).toThrow(
+    'sslrootcert cannot be read (ENOENT)',
+  )
+})
+
+test('a password of the file of libpq, by server, database and user', () => {
+  using dir = tempDir('passfile')
+  const passfile = dir.join('pass')
+  const lines = ['# h:5432:d:u:no', 'h:5432:d:u\\:1:p\\\\a\\:b', 'h:*:other:*:second', '*:6000:*:me:third']
+  writeFileSync(passfile, `${lines.join('\n')}\n`, { mode: 0o600 })
+  const environment = { PGPASSFILE: passfile }
+  const passwordOf = (url: string) => of(url, environment).password
+  expect(passwordOf('postgres://u%3A1@h/d')).toBe('p\\a:b')
+  expect(passwordOf('postgres://u@h/other')).toBe('second')
+  expect(passwordOf('postgres://me@x:6000/any')).toBe('third')
+  expect(passwordOf('postgres://me@x:6001/any')).toBeUndefined()
+  expect(passwordOf('postgres://me:own@x:6000/any')).toBe('own')
+  expect(of('postgres://me@x:6000/any', { ...environment, PGPASSWORD: 'env' }).password).toBe('env')
+  chmodSync(passfile, 0o640)
+  expect(() => passwordOf('postgres://u@h/other')).toThrow('must not be accessible to others')
 })
 
 test('a URL that cannot be used says why, without repeating its password', () => {

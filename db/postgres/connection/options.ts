@@ -1,5 +1,7 @@
 /** Reads a PostgreSQL URL with the parameters of libpq, and adds the settings of a session. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
 import { StoreError } from '../../contract/errors.ts'
 
 export interface ConnectionOptions {
@@ -20,6 +22,16 @@ export interface ConnectionOptions {
   environment?: { [variable: string]: string | undefined }
 }
 
+/** How a server's certificate is checked, and ours for a server that asks for one. */
+export interface CertificateOptions {
+  rejectUnauthorized: boolean
+  /** Whether the certificate must name the host. */
+  checksHost: boolean
+  ca?: string
+  cert?: string
+  key?: string
+}
+
 /** What the I/O thread needs: plain values, which cross threads. */
 export interface ServerOptions {
   /** Tried in this order. */
@@ -27,7 +39,7 @@ export interface ServerOptions {
   database?: string
   username?: string
   password?: string
-  ssl: boolean | string | { [name: string]: unknown }
+  ssl: boolean | string | CertificateOptions
   primaryOnly: boolean
   connect_timeout: number
   connection: { [parameter: string]: string | number }
@@ -51,7 +63,7 @@ const connectSeconds = 5
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full']
 
 export function serverOptions(options: ConnectionOptions): ServerOptions {
-  const environment = options.environment ?? {}
+  const environment = options.environment ?? process.env
   const { url, hosts, parameters } = parsed(options.url)
   const take = (name: string, variable?: string): string | undefined => {
     const value = parameters.get(name) ?? undefined
@@ -75,13 +87,15 @@ export function serverOptions(options: ConnectionOptions): ServerOptions {
     servers,
     ...given('database', take('dbname') ?? part(url.pathname.slice(1)) ?? environment['PGDATABASE']),
     ...given('username', take('user') ?? part(url.username) ?? environment['PGUSER']),
-    ...given('password', take('password') ?? part(url.password) ?? environment['PGPASSWORD']),
+    ...given('password', take('password') ?? part(url.password) ?? (environment['PGPASSWORD'] || undefined)),
     primaryOnly: wantsPrimary(take, options),
     connect_timeout: Number(take('connect_timeout', 'PGCONNECT_TIMEOUT') ?? connectSeconds),
     connection: { application_name: `sightglass/${options.node}`, ...(prepare ? settings : {}) },
     ...{ schema: path.split(',')[0]!, prepare, settings: prepare ? '' : local.join('') },
     deadlineMs: options.statementTimeoutMs,
   }
+  if (result.password === undefined)
+    Object.assign(result, given('password', storedPassword(result, take, environment)))
   const [unknown] = parameters.keys()
   if (unknown !== undefined) throw refused(`"${unknown}" is not a parameter of a PostgreSQL URL`)
   return result
@@ -151,11 +165,52 @@ function sslOption(take: (name: string, variable?: string) => string | undefined
   const [cert, key] = [take('sslcert', 'PGSSLCERT'), take('sslkey', 'PGSSLKEY')]
   if (!sslModes.includes(mode)) throw refused(`sslmode must be one of ${sslModes.join(', ')}`)
   if (mode === 'disable') return false
-  if (root === undefined && cert === undefined) return mode.startsWith('verify') ? 'verify-full' : mode
+  // As in libpq: `require` checks the certificate when it knows an authority, but not the host.
+  const isVerified = mode.startsWith('verify') || (mode === 'require' && root !== undefined)
+  if (!isVerified && root === undefined && cert === undefined) return mode
   return {
-    rejectUnauthorized: mode.startsWith('verify'),
-    ...given('ca', root === undefined || root === 'system' ? undefined : readFileSync(root, 'utf8')),
-    ...given('cert', cert === undefined ? undefined : readFileSync(cert, 'utf8')),
-    ...given('key', key === undefined ? undefined : readFileSync(key, 'utf8')),
+    rejectUnauthorized: isVerified,
+    checksHost: mode === 'verify-full',
+    ...given('ca', root === undefined || root === 'system' ? undefined : readText('sslrootcert', root)),
+    ...given('cert', cert === undefined ? undefined : readText('sslcert', cert)),
+    ...given('key', key === undefined ? undefined : readText('sslkey', key)),
   }
+}
+
+function readText(parameter: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw refused(`${parameter} cannot be read (${(error as { code?: string }).code})`)
+  }
+}
+
+/** From the password file of libpq, whose lines are host:port:database:user:password. */
+function storedPassword(
+  { servers, database, username }: Pick<ServerOptions, 'servers' | 'database' | 'username'>,
+  take: (name: string, variable?: string) => string | undefined,
+  environment: { [variable: string]: string | undefined },
+): string | undefined {
+  const named = take('passfile', 'PGPASSFILE')
+  const path = named ?? join(environment['HOME'] ?? '/', '.pgpass')
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (stat === undefined) return undefined
+  // As in libpq. Without a word the operator would look for a wrong password.
+  if ((stat.mode & 0o077) !== 0)
+    throw refused('the password file must not be accessible to others (chmod 600)')
+  const user = username ?? userInfo().username
+  const isFor = (pattern: string | undefined, value: string) => pattern === '*' || pattern === value
+  for (const line of readText('passfile', path).split('\n')) {
+    const fields = (line.match(/(?:^|(?<=:))(?:\\.|[^:\\])*/g) ?? []).map((each) =>
+      each.replace(/\\(.)/g, '$1'),
+    )
+    const [host, port, name, account, password] = fields
+    const isOurs = servers.some((one) => {
+      const isSocket = one.host.startsWith('/') && host === 'localhost'
+      return (isFor(host, one.host) || isSocket) && isFor(port, String(one.port))
+    })
+    if (!line.startsWith('#') && isOurs && isFor(name, database ?? user) && isFor(account, user))
+      return password
+  }
+  return undefined
 }

@@ -2,8 +2,9 @@
 import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
-import { selfSigned } from '../../../tests/support/certificate.ts'
+import { testAuthority } from '../../../tests/support/certificate.ts'
 import { startPostgres } from '../../../tests/support/postgres.ts'
+import { run } from '../../../tests/support/process.ts'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
 import { openConnection } from './connection.ts'
 
@@ -14,8 +15,10 @@ afterAll(async () => {
   folder.remove()
 })
 
-const { key, cert } = selfSigned('localhost')
-writeFileSync(folder.join('root.crt'), cert)
+const authority = testAuthority()
+const { key, cert } = authority.issue('localhost')
+writeFileSync(folder.join('root.crt'), authority.cert)
+writeFileSync(folder.join('other.crt'), testAuthority().cert)
 await writeInData('server.key', key)
 await writeInData('server.crt', cert)
 await writeInData('pg_hba.conf', 'local all all trust\nhostssl all node 127.0.0.1/32 scram-sha-256\n')
@@ -60,6 +63,36 @@ test('a verified connection needs the certificate of the authority and the name 
   const known = `sslmode=verify-full&sslrootcert=${folder.join('root.crt')}`
   expect(connect(known)).toBe('encrypted')
   expect(connect(known, '127.0.0.1')).toBe('unavailable')
+  expect(connect(`sslmode=verify-full&sslrootcert=${folder.join('other.crt')}`)).toBe('unavailable')
+})
+
+test('verify-ca, and require with a root certificate, check the authority but not the host', () => {
+  for (const mode of ['verify-ca', 'require']) {
+    const parameters = (file: string) => `sslmode=${mode}&sslrootcert=${folder.join(file)}`
+    expect([mode, connect(parameters('root.crt'), '127.0.0.1')]).toEqual([mode, 'encrypted'])
+    expect([mode, connect(parameters('other.crt'), 'localhost')]).toEqual([mode, 'unavailable'])
+  }
+})
+
+test('the variables of libpq say what the URL does not', async () => {
+  const { port } = new URL(cluster.url)
+  const env = {
+    ...{ PGHOST: 'localhost', PGPORT: port, PGUSER: 'node', PGPASSWORD: 'p@ss/word', PGDATABASE: 'postgres' },
+    ...{ PGSSLMODE: 'verify-full', PGSSLROOTCERT: folder.join('root.crt') },
+  }
+  const connects = async (more: Record<string, string>) => {
+    const code = `import { openConnection } from '${import.meta.dir}/connection.ts'
+      const db = openConnection({ url: 'postgres://', node: 'env', statementTimeoutMs: 5000 })
+      console.log(db.query('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()').get().ssl)
+      db.close()`
+    const child = run([process.execPath, '-e', code], {
+      cwd: '/',
+      env: { PATH: '/usr/bin', ...env, ...more },
+    })
+    return [await child.exited, child.stdout().trim()]
+  }
+  expect(await connects({})).toEqual([0, '1'])
+  expect(await connects({ PGSSLROOTCERT: folder.join('other.crt') })).toEqual([1, ''])
 })
 
 test('a wrong password is unavailable', () => {
