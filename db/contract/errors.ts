@@ -35,7 +35,10 @@ export class StoreError extends Error {
   }
 }
 
-/** Whether the contents of the disk are unknown. After such a failed write nothing is acknowledged. */
+/**
+ * Whether the process must end: the contents of the disk are unknown, and after such a failed write nothing is
+ * acknowledged, or a newer release has migrated the database.
+ */
 export function endsWriting(error: unknown): error is StoreError {
-  return error instanceof StoreError && ['io', 'displaced', 'deleted'].includes(error.kind)
+  return error instanceof StoreError && ['io', 'displaced', 'deleted', 'newer_schema'].includes(error.kind)
 }

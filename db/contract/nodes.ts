@@ -29,6 +29,7 @@ export interface NodeReport {
 
 /** Times are of the store's clock. The report is null before the first heartbeat. */
 export interface Node extends NewNode {
+  schema: number // the newest that its release knows
   startedAtMs: number
   seenAtMs: number
   report: NodeReport | null

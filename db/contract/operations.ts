@@ -34,6 +34,7 @@ export interface InspectionQuery {
 export interface SchemaState {
   version: number // 0: a database without tables
   newest: number // the newest of this release
+  isNewer: boolean // and this release must not write to it: a newer one wrote the data
   applied: { version: number; name: string; appliedAtMs: number }[]
   pending: { version: number; name: string }[] // also empty for a newer schema
 }

@@ -242,6 +242,7 @@ export interface RejectedSample {
 export interface StoreHealth {
   schema: number
   newestSchema: number // of this release
+  isNewer: boolean // a newer release wrote the data, and this one must not write to it
   engine: string // its name and version
   bytes: number // of the database, its log included
   logBytes: number | null // of the log that is not in the database yet; null when the engine has none to watch

@@ -1,5 +1,16 @@
 /** Row locks by which the nodes of a database take turns. Order: records, upkeep of an organization, its arrivals. */
 import { inTransaction, type Database } from '../sql/database.ts'
+import { writerSchema } from './migrations/migrations.ts'
+
+/** The same connection, whose writing transactions fail once a migration has ended the release of this node. */
+export function fenced(db: Database): Database {
+  return beginningWith(db, `SELECT begin_write(${writerSchema})`)
+}
+
+function beginningWith(db: Database, statement: string): Database {
+  const dialect = { ...db.dialect, beginWrite: `${db.dialect.beginWrite}; ${statement}` }
+  return Object.create(db, { dialect: { value: dialect } }) as Database
+}
 
 const recordsLock = `SELECT 1 FROM store_lock WHERE name = 'records' FOR UPDATE`
 
@@ -10,8 +21,7 @@ const recordsLock = `SELECT 1 FROM store_lock WHERE name = 'records' FOR UPDATE`
  * a node that stopped.
  */
 export function lockingRecords(db: Database): Database {
-  const dialect = { ...db.dialect, beginWrite: `${db.dialect.beginWrite}; ${recordsLock}` }
-  return Object.create(db, { dialect: { value: dialect } }) as Database
+  return beginningWith(db, recordsLock)
 }
 
 /**

@@ -235,6 +235,11 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
 }
 
 /** A rate such as `5/s`, `120/m` or `1000/h`, as events per second. */
+/** Null for `off`. */
+export function secondsOrOff(text: string): number | null {
+  return text === 'off' ? null : wholeNumber(0, 86_400)(text)
+}
+
 export function ratePerSecond(text: string): number {
   const match = /^(\d{1,6}(?:\.\d{1,3})?)\/([smh])$/.exec(text)
   const perSecond = match ? Number(match[1]) / { s: 1, m: 60, h: 3600 }[match[2] as 's' | 'm' | 'h'] : 0

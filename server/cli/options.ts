@@ -17,6 +17,7 @@ import {
   proxyAddress,
   rateLimit,
   retrySteps,
+  secondsOrOff,
   sizeBytes,
   sizeOrOff,
   text,
@@ -141,6 +142,12 @@ const listenerOptions = {
     default: null,
     help: 'bearer token that opens /metrics on the main address; 1 to 200 ASCII characters without spaces',
     secret: true,
+  },
+  'upgrade-wait': {
+    read: secondsOrOff,
+    value: 'SECONDS|off',
+    default: 'off',
+    help: 'how long a node waits for nodes of an older release, which must end before it upgrades the database; off: no limit',
   },
   'drain-wait': {
     read: wholeNumber(0, 300),

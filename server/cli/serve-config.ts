@@ -24,6 +24,7 @@ export function serveConfig(
     keyRing: keyRingOf(values),
     shared: requireRing(values),
     role: requireRole(values),
+    upgradeWaitMs: values['upgrade-wait'] === null ? null : values['upgrade-wait'] * 1_000,
     drainMs: values['drain-wait'] * 1_000,
     publicUrl: values['public-url'],
     basePath: values['base-path'],

@@ -51,6 +51,7 @@ export interface ServeConfig {
   dataDir: string // absolute
   shared: SharedDatabase | null // null: the database is in the data folder
   role: NodeRole // `all` without a shared database
+  upgradeWaitMs: number | null // how long for nodes of an older release; null: without limit
   drainMs: number // after SIGTERM requests are served for so long, while /readyz refuses
   keyFile: string | null // absolute
   keyRing: KeyRing | null // null: the keys are files of the data folder

@@ -11,22 +11,39 @@ import { newId } from '../ids.ts'
 import { AppError } from '../errors.ts'
 import { isOpenedBy, keyFileName, openSecretBox, readKeyFile, secretBox } from '../system/encryption.ts'
 import { keyIdOf, type KeyRing } from '../system/key-ring.ts'
+import type { UpgradeWait } from './upgrade-wait.ts'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 
-/** The folder belongs to this process alone, also when the database is elsewhere. `close` unlocks it. */
+interface ServerFolder extends Required<Omit<FolderOptions, 'acceptLoss' | 'upgrades'>> {
+  dataDir: string
+}
+
+/**
+ * The folder belongs to this process alone, also when the database is elsewhere. `close` unlocks it. A shared database
+ * is migrated, and until that succeeds `wait` decides after each failure whether to try again.
+ */
 export async function openServerStore(
-  { dataDir, backup, keyRing, shared }: Required<Omit<FolderOptions, 'acceptLoss'>> & { dataDir: string },
+  { dataDir, backup, keyRing, shared }: ServerFolder,
   clock: Clock,
+  wait: Pick<UpgradeWait, 'afterFailure' | 'end'>,
 ): Promise<Store> {
   if (shared === null) return openDataFolder(dataDir, clock, { backup, keyRing })
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const release = databaseFiles.hold(dataDir)
   try {
-    const store = await openDataFolder(dataDir, clock, { keyRing, shared })
-    return { ...store, close: () => store.close().finally(release) }
+    for (;;) {
+      try {
+        const store = await openDataFolder(dataDir, clock, { keyRing, shared, upgrades: true })
+        return { ...store, close: () => store.close().finally(release) }
+      } catch (error) {
+        await wait.afterFailure(error)
+      }
+    }
   } catch (error) {
     release()
     throw error
+  } finally {
+    await wait.end()
   }
 }
 
@@ -38,12 +55,14 @@ interface FolderOptions {
   keyRing?: KeyRing | null
   /** Null: the database is in the data folder. */
   shared?: SharedDatabase | null
+  /** Whether to migrate a shared database. */
+  upgrades?: boolean
 }
 
 export async function openDataFolder(
   dataDir: string,
   clock: Clock,
-  { backup = null, acceptLoss = false, keyRing = null, shared = null }: FolderOptions = {},
+  { backup = null, acceptLoss = false, keyRing = null, shared = null, upgrades = false }: FolderOptions = {},
 ): Promise<Store> {
   const now = clock.now()
   const org: Org = { id: newId('org'), slug: 'default', name: 'Default', createdAtMs: now }
@@ -60,7 +79,7 @@ export async function openDataFolder(
   if (shared !== null) {
     await requireNoData(dataDir)
     if (keyRing !== null) requireWholeRing(dataDir, keyRing)
-    await requireCurrent(shared)
+    if (!upgrades) await requireCurrent(shared)
     const store = await openStore(opening)
     if (keyRing !== null) await requireSameRing(store, keyRing, acceptLoss).catch(closing(store))
     return store
@@ -92,14 +111,14 @@ async function requireNoData(dataDir: string): Promise<void> {
   })
 }
 
-/** Nodes do not upgrade a database that others may use and of which this appliance makes no backup. */
+/** Commands do not upgrade a database that nodes use and of which this appliance makes no backup. */
 async function requireCurrent({ url }: SharedDatabase): Promise<void> {
   const admin = openDatabaseAdmin(url)
   const { version, newest, pending } = await admin.schema()
   if (version === 0 || pending.length === 0) return
   const hint = admin.backups.by === 'tools' ? `${admin.backups.backUp}; ` : ''
   throw new AppError('conflict', `The data has schema ${version}; this release requires ${newest}.`, {
-    hint: `${hint}end all nodes, then run sightglass migrate up`,
+    hint: `${hint}start a node of this release, or run sightglass migrate up`,
   })
 }
 

@@ -11,6 +11,7 @@ import { version } from '../system/version.ts'
 import { openDatabaseAdmin } from '../../db/open.ts'
 import { nodeReport } from '../operations/health/nodes.ts'
 import { openServerStore } from './open-data-folder.ts'
+import { upgradeWait } from './upgrade-wait.ts'
 import { runsJobs } from '../jobs.ts'
 import { createApp } from '../app.ts'
 import { writeCheckpoints } from '../audit/checkpoints.ts'
@@ -40,7 +41,7 @@ export async function serve(config: ServeConfig, work: WorkTable): Promise<numbe
     log.info('reloaded', { logReopened })
     reload()
   })
-  const store = await openServerStore(config, clock)
+  const store = await openServerStore(config, clock, upgradeWait(config, log))
   clockGuard.run()
   const ended = Promise.withResolvers<number>()
   // Not `once`: npm and `timeout` send the signal twice, and the second would interrupt the shutdown.

@@ -34,6 +34,8 @@ export interface Appliance extends AsyncDisposable {
   stop(): Promise<Exit>
   /** SIGKILL: the crash. Never removes data. */
   kill(): Promise<Exit>
+  /** Resolves when it ends by itself. */
+  exit(): Promise<Exit>
 }
 
 export interface ApplianceOptions {
@@ -45,6 +47,9 @@ export interface ApplianceOptions {
   /** Folder the process starts in; the data folder's parent by default. */
   cwd?: string
   readyTimeoutMs?: number
+  /** Another executable, and its port. */
+  binary?: string
+  port?: number
   stopTimeoutMs?: number
 }
 
@@ -54,7 +59,8 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   const temp = options.dataDir === undefined ? tempDir('data') : null
   const dataDir = options.dataDir ?? join(temp?.path ?? '', 'data')
   const env = cleanEnv(await withEngine(dataDir, options.env))
-  const command = [binaryPath, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir]
+  const { binary = binaryPath, port = 0 } = options
+  const command = [binary, 'serve', '--listen', `127.0.0.1:${port}`, '--data-dir', dataDir]
   const cwd = options.cwd ?? join(dataDir, '..')
   const child = run([...command, ...(options.args ?? [])], { cwd, env })
   const exit = async (): Promise<Exit> => {
@@ -91,6 +97,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
       cli: (...args) => cli(args, { dataDir, env, cwd }),
       stop,
       kill,
+      exit,
       [Symbol.asyncDispose]: async () => {
         await stop()
       },

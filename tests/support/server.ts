@@ -172,6 +172,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   keyRing: null,
   shared: null,
   role: 'all',
+  upgradeWaitMs: null,
   drainMs: 0,
   listen: { host: '127.0.0.1', port: 0 },
   ingestListen: null,

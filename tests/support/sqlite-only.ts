@@ -17,6 +17,8 @@ export const sqliteOnlyFiles: { [path: string]: string } = {
   'tests/e2e/operate-open-files.test.ts': folder,
   'tests/e2e/operate-read-only.test.ts': folder,
   'tests/e2e/operate-run.test.ts': folder,
+  'tests/e2e/postgres-node.test.ts': 'starts nodes of its own',
+  'tests/e2e/postgres-upgrade.test.ts': 'starts nodes of its own',
   'tests/e2e/start.test.ts': folder,
   'tests/e2e/operate-api.test.ts': backups,
   'tests/e2e/webhooks-load.test.ts': folder,

@@ -5,7 +5,7 @@ import { openConnection } from '../connection/connection.ts'
 import { serverOptions } from '../connection/options.ts'
 import { findingsOf } from './findings.ts'
 import type { ReadContext } from '../../sql/threads/contexts.ts'
-import { migrations, schemaVersion } from '../migrations/migrations.ts'
+import { migrations, schemaVersion, writerSchemaOf } from '../migrations/migrations.ts'
 import { StoreError } from '../../contract/errors.ts'
 import type { Checkup, DatabaseFacts, SchemaState } from '../../contract/operations.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
@@ -52,7 +52,9 @@ function schemaOf(db: Database, { schema }: ServerQuery): SchemaState {
           )
           .all()
   const pending = migrations.slice(version).map((each) => ({ version: each.version, name: each.name }))
-  return { version, newest: migrations.length, applied, pending }
+  const newest = migrations.length
+  const isNewer = version > newest && writerSchemaOf(db, schema) > newest
+  return { version, newest, isNewer, applied, pending }
 }
 
 function factsOf(db: Database, { schema }: ServerQuery): DatabaseFacts {

@@ -4,6 +4,7 @@ import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import { seedOf } from '../../sql/events/dedupe/fingerprints.ts'
 import { kindOf } from '../connection/failure.ts'
 import { idHashes, type IdHash } from '../events/id-hash.ts'
+import { writerSchema } from '../migrations/migrations.ts'
 import type { AppendClient } from './client.ts'
 import { appendOrgs, type AppendOrg } from './org.ts'
 import { parameterTypes, stager, type Staged } from './stage.ts'
@@ -156,7 +157,8 @@ async function send({ schema, rows }: AppendClient, staged: readonly Staged[]): 
 
 function callText(index: number): string {
   const first = index * parameterTypes.length + 1
-  return `append_events(${parameterTypes.map((type, at) => `$${first + at}::${type}`).join(', ')})`
+  const parameters = parameterTypes.map((type, at) => `$${first + at}::${type}`)
+  return `append_events(${writerSchema}, ${parameters.join(', ')})`
 }
 
 function settle(org: AppendOrg, lastSeq: number, terms: Staged['terms']): void {

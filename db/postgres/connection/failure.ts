@@ -16,6 +16,7 @@ const kindByCode: { [code: string]: StoreErrorKind } = {
   [refusedCode]: 'internal',
   '23503': 'not_found', // foreign_key_violation: the organization or account named does not exist
   '23505': 'conflict', // unique_violation
+  SG004: 'newer_schema', // begin_write: a migration has ended the release of this node
   P0001: 'conflict', // raise_exception: a trigger protects the audit trail
   '42501': 'read_only', // insufficient_privilege
   '53100': 'storage_full', // disk_full

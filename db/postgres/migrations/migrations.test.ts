@@ -50,8 +50,13 @@ test('a migration that fails leaves no change, not even those of earlier ones', 
   const next = migrations.length + 1
   const known = [
     ...migrations,
-    { version: next, name: 'good', sql: 'CREATE TABLE half (x bigint)' },
-    { version: next + 1, name: 'bad', sql: 'CREATE TABLE other (x bigint); SELECT broken' },
+    { version: next, name: 'good', sql: 'CREATE TABLE half (x bigint)', olderNodes: 'end' as const },
+    {
+      version: next + 1,
+      name: 'bad',
+      sql: 'CREATE TABLE other (x bigint); SELECT broken',
+      olderNodes: 'end' as const,
+    },
   ]
   expect(() => migrate(db, schema, known, 1)).toThrow('broken')
   expect(schemaVersion(db, schema)).toBe(0)
@@ -67,6 +72,10 @@ test('a newer schema is rejected', async () => {
     version,
     'next',
   )
+  // A newer release's migration that nodes of this one tolerate is no reason to refuse.
+  expect(migrate(db, schema, migrations, 2)).toEqual([])
+  requireKnownSchema(db, schema, migrations)
+  db.query('UPDATE store_lock SET writer_schema = ?').run(version)
   expect(failure(() => migrate(db, schema, migrations, 2)).kind).toBe('newer_schema')
   expect(failure(() => requireKnownSchema(db, schema, migrations)).kind).toBe('newer_schema')
 })

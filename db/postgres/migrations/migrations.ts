@@ -5,21 +5,37 @@ import webhooks from './0003_webhooks.sql' with { type: 'text' }
 import append from './0004_append.sql' with { type: 'text' }
 import nodeReport from './0005_node_report.sql' with { type: 'text' }
 import sharedRecords from './0006_shared_records.sql' with { type: 'text' }
+import upgrade from './0007_upgrade.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
 
-export const migrations: readonly Migration[] = [
-  { version: 1, name: '0001_identity', sql: identity },
-  { version: 2, name: '0002_events', sql: events },
-  { version: 3, name: '0003_webhooks', sql: webhooks },
-  { version: 4, name: '0004_append', sql: append },
-  { version: 5, name: '0005_node_report', sql: nodeReport },
-  { version: 6, name: '0006_shared_records', sql: sharedRecords },
+export interface ServerMigration extends Migration {
+  /** What nodes of a release without this migration may do after it: write, because they never notice it, or end. */
+  olderNodes: 'write' | 'end'
+}
+
+export const migrations: readonly ServerMigration[] = [
+  { version: 1, name: '0001_identity', sql: identity, olderNodes: 'end' },
+  { version: 2, name: '0002_events', sql: events, olderNodes: 'end' },
+  { version: 3, name: '0003_webhooks', sql: webhooks, olderNodes: 'end' },
+  { version: 4, name: '0004_append', sql: append, olderNodes: 'end' },
+  { version: 5, name: '0005_node_report', sql: nodeReport, olderNodes: 'end' },
+  { version: 6, name: '0006_shared_records', sql: sharedRecords, olderNodes: 'end' },
+  { version: 7, name: '0007_upgrade', sql: upgrade, olderNodes: 'end' },
 ]
 
-/** "SGLS" as a number: of any number of nodes that start at once, one migrates and the others wait. */
+/** What nodes of this release pass to `begin_write`. */
+export const writerSchema = migrations.length
+
+/** "SGLS" as a number. Writing transactions share this lock (0007_upgrade.sql). */
 const lockKey = 0x53474c53
+
+/** A node that was not seen for longer has ended, or is suspended and will find that it may not write. */
+const seenWithinMs = 15_000
+
+/** Readers may hold a table for longer, and every writer would wait behind the migration. */
+const tableWaitMs = 3_000
 
 const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migration (
   version bigint PRIMARY KEY NOT NULL,
@@ -44,36 +60,112 @@ export function schemaVersion(db: Database, schema: string): number {
   return newest.get()?.v ?? 0
 }
 
-/** Throws when the schema is another program's, a newer release's, or older and must not be upgraded. Only reads. */
-export function requireKnownSchema(db: Database, schema: string, known: readonly Migration[]): void {
+/** The lowest schema whose nodes may write; 0 before the migration that records it. */
+export function writerSchemaOf(db: Database, schema: string): number {
+  const field = `(to_jsonb(l) ->> 'writer_schema')`
+  return (
+    db
+      .query<{ v: number | null }, []>(
+        `SELECT CAST(${field} AS bigint) AS v FROM "${schema}".store_lock AS l WHERE name = 'records'`,
+      )
+      .get()?.v ?? 0
+  )
+}
+
+/** The migrations to run. A newer release's database has none to run, if this one may still write to it. */
+function pendingIn(
+  db: Database,
+  schema: string,
+  known: readonly ServerMigration[],
+): readonly ServerMigration[] {
   const version = schemaVersion(db, schema)
-  if (pendingMigrations(version, known).length === 0) return
+  if (version > known.length && writerSchemaOf(db, schema) <= known.length) return []
+  return pendingMigrations(version, known)
+}
+
+/** Throws when the schema is another program's, a newer release's, or older and must not be upgraded. Only reads. */
+export function requireKnownSchema(db: Database, schema: string, known: readonly ServerMigration[]): void {
+  if (pendingIn(db, schema, known).length === 0) return
   throw new StoreError(
     'older_schema',
-    `the data has schema ${version}, this release works with ${known.length}`,
+    `the data has schema ${schemaVersion(db, schema)}, this release works with ${known.length}`,
   )
 }
 
 /**
  * Applies pending migrations and returns their versions; running it again does nothing. One transaction, so a failed
- * one leaves no change. `schema` must be the first of the connection's search_path.
+ * one leaves no change. Rejects with `locked` while nodes run that may not write afterwards, or while somebody reads a
+ * table for long. `schema` must be the first of the connection's search_path.
  */
-export function migrate(db: Database, schema: string, known: readonly Migration[], now: number): number[] {
-  if (pendingMigrations(schemaVersion(db, schema), known).length === 0) return []
+export function migrate(
+  db: Database,
+  schema: string,
+  known: readonly ServerMigration[],
+  now: number,
+): number[] {
+  const expected = pendingIn(db, schema, known)
+  if (expected.length === 0) return []
+  requireEnded(db, schema, expected)
   return inTransaction(db, () => {
     // Another node may migrate for longer than a statement may take.
     db.run(`SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`)
     db.query(`SELECT pg_advisory_xact_lock(${lockKey}) IS NULL`).get()
-    const pending = pendingMigrations(schemaVersion(db, schema), known)
+    db.run(`SET LOCAL lock_timeout = ${tableWaitMs}`)
+    const pending = pendingIn(db, schema, known)
+    requireEnded(db, schema, pending)
     // A role without the right to create schemas can use one that was created for it.
     const existing = db.query('SELECT 1 FROM pg_namespace WHERE nspname = ?').get(schema)
     if (existing === null) db.run(`CREATE SCHEMA "${schema}"`)
     db.run(migrationTable)
     const note = db.query('INSERT INTO schema_migration (version, name, applied_at_ms) VALUES (?, ?, ?)')
     for (const { version, name, sql } of pending) {
-      db.run(sql)
+      runUnlessBusy(db, sql)
       note.run(version, name, now)
     }
+    const last = lastWriter(pending)
+    if (last >= upgradeVersion)
+      db.query("UPDATE store_lock SET writer_schema = ? WHERE name = 'records'").run(last)
     return pending.map((migration) => migration.version)
   })
+}
+
+/** The migration with the table of nodes. */
+const nodesVersion = 3
+
+/** From this migration on the database records who may write. */
+const upgradeVersion = 7
+
+/** The lowest schema whose nodes may write after these migrations; 0: all of them. */
+function lastWriter(pending: readonly ServerMigration[]): number {
+  return pending.findLast(({ olderNodes }) => olderNodes === 'end')?.version ?? 0
+}
+
+/** Throws `locked` and names the nodes that must end before these migrations run. */
+function requireEnded(db: Database, schema: string, pending: readonly ServerMigration[]): void {
+  if (schemaVersion(db, schema) < nodesVersion) return
+  const required = lastWriter(pending)
+  const nodes = db
+    .query<{ name: string; version: string; agoMs: number }, [number, number, number]>(
+      `SELECT * FROM (SELECT name, version, COALESCE(CAST(to_jsonb(n) ->> 'schema' AS bigint), 0) AS known,
+         CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) - seen_at_ms AS "agoMs"
+         FROM "${schema}".node AS n) AS seen
+       WHERE known < ? AND "agoMs" < ? AND ? > 0 ORDER BY name`,
+    )
+    .all(required, seenWithinMs, required)
+  if (nodes.length === 0) return
+  const list = nodes.map(
+    ({ name, version, agoMs }) => `${name} (${version}, seen ${Math.round(agoMs / 1_000)} s ago)`,
+  )
+  throw new StoreError('locked', `nodes of an older release must end first: ${list.join(', ')}`)
+}
+
+function runUnlessBusy(db: Database, sql: string): void {
+  try {
+    db.run(sql)
+  } catch (error) {
+    if (!(error instanceof StoreError) || !error.message.includes('(55P03)')) throw error
+    throw new StoreError('locked', 'somebody reads or writes a table that a migration changes', {
+      cause: error,
+    })
+  }
 }

@@ -3,6 +3,7 @@ import { StoreError } from '../../contract/errors.ts'
 import { giveWay, serve } from '../../sql/threads/port.ts'
 import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
+import { fenced } from '../locks.ts'
 import { upkeep, type Upkeep } from '../upkeep/upkeep.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
 import type { Database } from '../../sql/database.ts'
@@ -21,7 +22,7 @@ serve(storeError, (verb, command) => {
   if (verb === 'open') {
     giveWay()
     db = openConnection(command as ConnectionOptions)
-    repeat(upkeep(db))
+    repeat(upkeep(fenced(db)))
     return []
   }
   if (verb === 'next') return new Promise<KeeperReport>((resolve) => (waiting = resolve))

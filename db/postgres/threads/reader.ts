@@ -6,7 +6,7 @@ import { serverVerbs } from '../admin/verbs.ts'
 import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
 import { idsInTable } from '../events/ids.ts'
-import { migrations, schemaVersion } from '../migrations/migrations.ts'
+import { migrations, schemaVersion, writerSchemaOf } from '../migrations/migrations.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
 import type { ReadContext } from '../../sql/threads/contexts.ts'
 import type { StoreHealth } from '../../contract/store.ts'
@@ -37,9 +37,11 @@ function healthOf(db: Database, schema: string): StoreHealth {
       `SELECT pg_database_size(current_database()) AS bytes, current_setting('server_version') AS version`,
     )
     .get()
+  const version = schemaVersion(db, schema)
   return {
-    schema: schemaVersion(db, schema),
+    schema: version,
     newestSchema: migrations.length,
+    isNewer: version > migrations.length && writerSchemaOf(db, schema) > migrations.length,
     engine: `postgres ${row?.version.split(' ')[0] ?? ''}`,
     bytes: row?.bytes ?? 0,
     logBytes: null,

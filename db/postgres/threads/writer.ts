@@ -6,8 +6,8 @@ import { writeVerbs } from '../../sql/threads/verbs.ts'
 import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
 import { postgresEventWriter } from '../events/writer.ts'
-import { migrate, migrations, requireKnownSchema } from '../migrations/migrations.ts'
-import { lockingRecords } from '../locks.ts'
+import { migrate, migrations, requireKnownSchema, writerSchema } from '../migrations/migrations.ts'
+import { fenced, lockingRecords } from '../locks.ts'
 import type { Database } from '../../sql/database.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
 import type { WriteContext } from '../../sql/threads/contexts.ts'
@@ -66,16 +66,17 @@ function open({ now, mayMigrate, ...options }: WriterOpening): Opened {
   try {
     if (mayMigrate) migrate(connection, options.schema, migrations, now)
     else requireKnownSchema(connection, options.schema, migrations)
-    const events = postgresEventWriter(connection)
+    const fencing = fenced(connection)
+    const events = postgresEventWriter(fencing)
     const contextOn = (db: Database): WriteContext => ({
-      ...{ db, orm: ormOn(db), events, isOnlyWriter: false, tight: false },
+      ...{ db, orm: ormOn(db), events, isOnlyWriter: false, tight: false, schema: writerSchema },
       release: () => ({ bytes: 0, done: true }), // the server's autovacuum does
     })
-    const locking = contextOn(lockingRecords(connection))
+    const locking = contextOn(lockingRecords(fencing))
     const random = 'SELECT CAST(gen_random_uuid() AS text) AS thread'
     const { thread } = connection.query<{ thread: string }, []>(random).get()!
     const note = { prefix: `committed/${encodeURIComponent(options.node)}/`, thread, transactions: 0 }
-    return { connection, note, locking, unlocked: contextOn(connection) }
+    return { connection, note, locking, unlocked: contextOn(fencing) }
   } catch (error) {
     connection.close()
     throw error

@@ -25,16 +25,16 @@ export const nodeReadVerbs = {
 const dayMs = 24 * 3_600_000
 
 function register(
-  { db }: WriteContext,
+  { db, schema }: WriteContext,
   { node, now }: Parameters<NodeStore['register']>[0],
 ): { startedAtMs: number } {
   const atMs = db.dialect.storeMs(db, now)
   db.query('DELETE FROM node WHERE seen_at_ms < ?').run(atMs - dayMs)
   db.query(
-    `INSERT INTO node (name, version, role, started_at_ms, seen_at_ms) VALUES (?1, ?2, ?3, ?4, ?5)
-     ON CONFLICT (name) DO UPDATE SET version = excluded.version, role = excluded.role,
+    `INSERT INTO node (name, version, role, started_at_ms, seen_at_ms, schema) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+     ON CONFLICT (name) DO UPDATE SET version = excluded.version, role = excluded.role, schema = excluded.schema,
        started_at_ms = excluded.started_at_ms, seen_at_ms = excluded.seen_at_ms, report = NULL`,
-  ).run(node.name, node.version, node.role, atMs, atMs)
+  ).run(node.name, node.version, node.role, atMs, atMs, schema)
   return { startedAtMs: atMs }
 }
 
@@ -59,7 +59,7 @@ function leave({ db }: WriteContext, { name, startedAtMs }: Parameters<NodeStore
 function listNodes({ db }: ReadContext, { now }: Parameters<NodeStore['list']>[0]): Node[] {
   return db
     .query<Omit<Node, 'report'> & { report: string | null }, [number]>(
-      `SELECT name, version, role, started_at_ms AS startedAtMs, seen_at_ms AS seenAtMs, report FROM node
+      `SELECT name, version, role, schema, started_at_ms AS startedAtMs, seen_at_ms AS seenAtMs, report FROM node
        WHERE seen_at_ms >= ? ORDER BY name`,
     )
     .all(db.dialect.storeMs(db, now) - dayMs)

@@ -12,6 +12,8 @@ export interface WriteContext {
   isOnlyWriter: boolean
   /** Whether deleting verbs take their smallest steps, because the disk was full. */
   readonly tight: boolean
+  /** The newest that this release knows. */
+  schema: number
   /** Returns a bounded amount of free space of the database to the disk. Call until `done`. */
   release(): { bytes: number; done: boolean }
 }

@@ -83,7 +83,8 @@ function readSchema(folder: string): SchemaState {
     const pending = migrations.slice(version).map((migration) => {
       return { version: migration.version, name: migration.name }
     })
-    return { version, newest: migrations.length, applied, pending }
+    const newest = migrations.length
+    return { version, newest, isNewer: version > newest, applied, pending }
   } finally {
     db.close()
   }

@@ -15,6 +15,7 @@ import firstUse from './0013_first_use.sql' with { type: 'text' }
 import nodes from './0014_nodes.sql' with { type: 'text' }
 import nodeReport from './0015_node_report.sql' with { type: 'text' }
 import sharedRecords from './0016_shared_records.sql' with { type: 'text' }
+import upgrade from './0017_upgrade.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
@@ -38,6 +39,7 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 14, name: '0014_nodes', sql: nodes },
   { version: 15, name: '0015_node_report', sql: nodeReport },
   { version: 16, name: '0016_shared_records', sql: sharedRecords },
+  { version: 17, name: '0017_upgrade', sql: upgrade },
 ]
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */

@@ -46,9 +46,11 @@ function healthOf(db: SqliteDatabase, folder: string): StoreHealth {
   const path = databasePath(folder)
   const bytesOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
   const logBytes = bytesOf(`${path}-wal`)
+  const schema = schemaVersion(db)
   return {
-    schema: schemaVersion(db),
+    schema,
     newestSchema: migrations.length,
+    isNewer: schema > migrations.length,
     engine: `sqlite ${sqliteVersion(db)}`,
     bytes: bytesOf(path) + logBytes,
     logBytes,

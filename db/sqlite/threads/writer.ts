@@ -155,6 +155,7 @@ function contextOf(db: SqliteDatabase, guard: FailureLatch, space: DiskSpace): W
     db,
     orm: ormOn(db),
     isOnlyWriter: true,
+    schema: migrations.length,
     get tight() {
       return space.isTight()
     },

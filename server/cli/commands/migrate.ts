@@ -25,8 +25,10 @@ export const migrate: Noun = {
       examples: ['sightglass migrate status --json'],
       options: {},
       async run({ values }) {
-        const { version, newest, applied, pending } = await openDatabaseAdmin(locationOf(values)).schema()
-        const state = version > newest ? 'newer' : pending.length > 0 ? 'pending' : 'current'
+        const { version, newest, isNewer, applied, pending } = await openDatabaseAdmin(
+          locationOf(values),
+        ).schema()
+        const state = isNewer ? 'newer' : pending.length > 0 ? 'pending' : 'current'
         const migrations = [
           ...applied.map((each) => ({
             version: each.version,
@@ -41,7 +43,7 @@ export const migrate: Noun = {
             each.name,
             each.appliedAt === null ? 'pending' : minute(each.appliedAt),
           ])
-          return `${columns(['SCHEMA', 'NAME', 'APPLIED'], rows)}\n${stateText(version, newest)}`
+          return `${columns(['SCHEMA', 'NAME', 'APPLIED'], rows)}\n${stateText(version, newest, isNewer)}`
         })
         return state === 'newer' ? 1 : 0
       },
@@ -55,8 +57,8 @@ export const migrate: Noun = {
       async run({ values }) {
         const dataDir = values['data-dir']
         const admin = openDatabaseAdmin(locationOf(values))
-        const { version: from, newest: to } = await admin.schema()
-        if (from > to) throw new AppError('conflict', stateText(from, to))
+        const { version: from, newest: to, isNewer } = await admin.schema()
+        if (from > to) throw new AppError('conflict', stateText(from, to, isNewer))
         await admin.requireUnused()
         const target = {
           dir: backupDirOf(dataDir, values['backup-dir']),
@@ -82,8 +84,10 @@ function backupText(backup: { path: string } | null): string {
   return backup === null ? '' : ` Backup of the old data: ${backup.path}`
 }
 
-function stateText(version: number, newest: number): string {
-  if (version > newest) {
+function stateText(version: number, newest: number, isNewer: boolean): string {
+  if (version > newest && !isNewer)
+    return `The data has schema ${version} of a newer release, to which this one may write.`
+  if (isNewer) {
     const remedy = 'use the release that wrote it, or a newer one'
     return `The data has schema ${version}, but this release supports up to ${newest}: ${remedy}.`
   }

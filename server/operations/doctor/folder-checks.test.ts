@@ -46,11 +46,12 @@ test('the database: corruption, a long log, a clock that was set back', () => {
 })
 
 test('the schema: current, older, newer', () => {
-  const state = { applied: [], pending: [] }
+  const state = { applied: [], pending: [], isNewer: false }
   expect(checkSchema({ ...state, version: 5, newest: 5 }).status).toBe('ok')
   const pending = [{ version: 5, name: 'x' }]
   expect(checkSchema({ ...state, version: 4, newest: 5, pending })).toMatchObject({ status: 'warning' })
-  expect(checkSchema({ ...state, version: 6, newest: 5 })).toMatchObject({ status: 'failure' })
+  expect(checkSchema({ ...state, version: 6, newest: 5, isNewer: true })).toMatchObject({ status: 'failure' })
+  expect(checkSchema({ ...state, version: 6, newest: 5 })).toMatchObject({ status: 'ok' })
 })
 
 test('keys: leaked ones fail; expiring and unused ones are warnings', () => {

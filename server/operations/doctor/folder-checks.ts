@@ -144,8 +144,8 @@ export function checkLimits(): Check | null {
 const dayMs = 86_400_000
 const mebibyte = 1024 * 1024
 
-export function checkSchema({ version, newest, pending }: SchemaState): Check {
-  if (version > newest) {
+export function checkSchema({ version, newest, isNewer, pending }: SchemaState): Check {
+  if (isNewer) {
     return failure(
       'schema',
       `The data has schema ${version}, but this release supports up to ${newest}.`,
@@ -159,6 +159,8 @@ export function checkSchema({ version, newest, pending }: SchemaState): Check {
       'run "sightglass migrate up" or start the server',
     )
   }
+  if (version > newest)
+    return ok('schema', `The data has schema ${version} of a newer release, to which this one may write.`)
   return ok('schema', `The data has schema ${version}, the newest of this release.`)
 }
 

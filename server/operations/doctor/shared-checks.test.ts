@@ -10,7 +10,15 @@ const healthy = { aheadMs: 3, queuedBytes: 0, queuedMs: 0, viewMs: 200, isEnding
 
 function node(name: string, more: Partial<Node> = {}, report: Partial<NodeReport> = {}): Node {
   const times = { startedAtMs: now - 60_000, seenAtMs: now - 3_000 }
-  return { name, version: '1.0.0', role: 'all', ...times, report: { ...healthy, ...report }, ...more }
+  return {
+    name,
+    version: '1.0.0',
+    schema: 1,
+    role: 'all',
+    ...times,
+    report: { ...healthy, ...report },
+    ...more,
+  }
 }
 
 const found = (...nodes: Node[]) => {

@@ -51,8 +51,8 @@ async function storeFailure(store: Store): Promise<string | null> {
     storeMsMax,
   )
   const asked = store.health().then(
-    ({ schema, newestSchema }) =>
-      schema === newestSchema
+    ({ schema, newestSchema, isNewer }) =>
+      schema >= newestSchema && !isNewer
         ? null
         : `the database has schema ${schema}, this release works with ${newestSchema}`,
     () => 'the store does not respond',

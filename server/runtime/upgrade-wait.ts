@@ -1,0 +1,84 @@
+/**
+ * A node of a newer release waits here until nodes that may not write after its migration have ended. Meanwhile it
+ * listens and answers 503, so that a load balancer sends it nothing and a supervisor does not restart it.
+ */
+import { rmSync } from 'node:fs'
+import { StoreError } from '../../db/contract/errors.ts'
+import { AppError, errorBody } from '../errors.ts'
+import { watchCertificate } from '../http/tls.ts'
+import { version } from '../system/version.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import type { ServeConfig } from './make-services.ts'
+
+type Waiting = Pick<ServeConfig, 'listen' | 'tls' | 'basePath' | 'upgradeWaitMs'>
+
+/** A stopping node leaves within milliseconds, a suspended one counts for 15 s. */
+const retryMs = 2_000
+const sayAgainMs = 30_000
+
+export interface UpgradeWait {
+  /** Resolves when it is time for another try, or throws: another failure, or waited long enough. */
+  afterFailure(error: unknown): Promise<void>
+  /** Frees the address. */
+  end(): Promise<void>
+}
+
+export function upgradeWait(config: Waiting, log: Log): UpgradeWait {
+  let since = 0
+  let saidMs = 0
+  let refusing: { stop(): Promise<void> } | null = null
+  return {
+    async afterFailure(error) {
+      if (!(error instanceof StoreError) || error.kind !== 'locked') throw error
+      const nowMs = performance.now()
+      since ||= nowMs
+      if (config.upgradeWaitMs !== null && nowMs - since >= config.upgradeWaitMs)
+        throw new AppError('conflict', `The database cannot be migrated: ${error.message}.`, {
+          hint: 'end these nodes, then start this one again; --upgrade-wait lets it wait for them',
+        })
+      refusing ??= refuseRequests(config, error.message, log)
+      if (saidMs === 0 || nowMs - saidMs >= sayAgainMs) {
+        saidMs = nowMs
+        log.warn('waiting_to_migrate', { message: error.message })
+      }
+      await Bun.sleep(retryMs)
+    },
+    async end() {
+      await refusing?.stop()
+      refusing = null
+    },
+  }
+}
+
+function refuseRequests(
+  { listen, tls, basePath }: Waiting,
+  why: string,
+  log: Log,
+): { stop(): Promise<void> } {
+  const certificate = watchCertificate(tls, log)
+  const pair = certificate.pair()
+  const fetch = ({ url }: Request): Response => {
+    const { pathname } = new URL(url)
+    if (pathname === `${basePath}/healthz` || pathname === '/healthz')
+      return Response.json({ status: 'ok', version })
+    const isCheck = pathname.endsWith('/readyz')
+    const message = isCheck ? `upgrade: ${why}` : 'This node waits to upgrade the database. Use another node.'
+    const error = new AppError(isCheck ? 'not_ready' : 'unavailable', message)
+    const headers = { 'content-type': 'application/json', 'retry-after': '2' }
+    return new Response(errorBody(error, newId('req')), { status: 503, headers })
+  }
+  if (listen.unix !== undefined) rmSync(listen.unix, { force: true })
+  const at = listen.unix === undefined ? { hostname: listen.host, port: listen.port } : { unix: listen.unix }
+  const server = Bun.serve({
+    ...at,
+    ...(pair === null ? {} : { tls: pair }),
+    fetch,
+  } as Bun.Serve.Options<undefined>)
+  return {
+    async stop() {
+      certificate.stop()
+      await server.stop(true)
+    },
+  }
+}
