@@ -1,7 +1,7 @@
 /**
  * Databases of earlier schemas, stored in `fixtures/`: each was written by the release with this schema, with the facts
  * that every later upgrade must preserve. Save one before the schema changes: `bun tests/store/fixture.ts`, and one
- * with two sealed index segments by `bun tests/store/fixture.ts sealed`.
+ * with two sealed index segments by `bun tests/store/fixture.ts sealed`. Those of PostgreSQL: `postgres-fixture.ts`.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { tempDir } from '../support/temp-dir.ts'
 import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
 import { makeEndpoint } from './webhook-make.ts'
 
-const fixturesFolder = join(import.meta.dir, 'fixtures')
+export const fixturesFolder = join(import.meta.dir, 'fixtures')
 
 /**
  * What people would miss if an upgrade lost it. Fields are only ever added, because older fixtures lack the newer ones.
@@ -39,7 +39,7 @@ export interface Fixture {
 }
 
 export function fixtures(folder = fixturesFolder): Fixture[] {
-  const names = readdirSync(folder).filter((name) => name.endsWith('.facts'))
+  const names = readdirSync(folder).filter((name) => /^schema-.*\.facts$/.test(name))
   return names.sort().map((name) => {
     const { schema, content, heads } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
       schema: number
@@ -90,7 +90,7 @@ function filledAtMs(number: number): number {
   return noon + number * 1_000 - (number % 7 === 0 ? 3_600_000 : 0)
 }
 
-async function fill(store: Store, orgId: string): Promise<void> {
+export async function fill(store: Store, orgId: string, batches = 60): Promise<void> {
   const audit = () => makeAudit(orgId)
   await store.orgs.create({ org: makeOrg({ id: orgId, slug: orgId.replace('_', '-') }), audit: audit() })
   await store.accounts.create({ account: makeAccount(), orgId, role: 'owner', audit: audit() })
@@ -106,7 +106,7 @@ async function fill(store: Store, orgId: string): Promise<void> {
   const snapshot = { digest: 'd', json: '{"siteMap":{}}', score: 17, computed: true, versionsMax: 10 }
   await store.registry.pushMemory({ ...of, ...snapshot })
   // More than one sealed segment, some late arrivals, and a tail that is not folded yet.
-  for (let at = 0; at < 60; at++) {
+  for (let at = 0; at < batches; at++) {
     const events = Array.from({ length: 100 }, (_, index) => {
       const number = at * 100 + index
       const occurredAtMs = filledAtMs(number)

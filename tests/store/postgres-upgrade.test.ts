@@ -1,0 +1,62 @@
+/** PostgreSQL databases of every earlier schema are upgraded, by one of several nodes, with all that they hold. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import type { Store } from '../../db/contract/store.ts'
+import { openDatabaseAdmin, openStore } from '../../db/open.ts'
+import { openConnection } from '../../db/postgres/connection/connection.ts'
+import { migrate, migrations } from '../../db/postgres/migrations/migrations.ts'
+import { schema as schemaName } from '../../db/postgres/store.ts'
+import { database } from '../support/postgres.ts'
+import { contentOf } from './fixture.ts'
+import { makeBatch, makeEvent, noon } from './make.ts'
+import { serverFixtures } from './postgres-fixture.ts'
+
+setDefaultTimeout(60_000)
+
+const open = (url: string, node: string): Promise<Store> =>
+  openStore({ folder: '', now: noon, shared: { url, node } })
+
+async function expectSound(url: string): Promise<void> {
+  const admin = openDatabaseAdmin(url)
+  expect(await admin.schema()).toMatchObject({ version: migrations.length, pending: [], isNewer: false })
+  expect((await admin.verifyAudit()).faults).toEqual([])
+  expect((await admin.verifyEvents()).faults).toEqual([])
+}
+
+test('every schema since the first with events has a fixture', () => {
+  const schemas = serverFixtures().map(({ schema }) => schema)
+  expect(schemas).toEqual(Array.from({ length: schemas.length }, (_, at) => 4 + at))
+  // That of this release is saved before the next migration.
+  expect(schemas.length).toBeGreaterThanOrEqual(migrations.length - 4)
+})
+
+test.each(serverFixtures().map((fixture) => [fixture.name, fixture] as const))(
+  'from %s: two nodes that start at once keep all data, and go on',
+  async (_name, { schema, content, sql }) => {
+    const { url, cluster, name } = await database()
+    await cluster.sql(sql(), name)
+    expect((await openDatabaseAdmin(url).schema()).version).toBe(schema)
+    const [one, two] = await Promise.all([open(url, 'one'), open(url, 'two')])
+    expect(await contentOf(one)).toMatchObject({ ...content })
+    const [orgId = ''] = content.orgs
+    const total = content.events[orgId]!.total
+    // A known id, and a new one.
+    const events = [makeEvent('evt_7'), makeEvent('evt_new')]
+    expect(await two.events.append(makeBatch(orgId, events))).toMatchObject({ accepted: 1, deduped: 1 })
+    expect((await one.events.overview(orgId)).total).toBe(total + 1)
+    await Promise.all([one.close(), two.close()])
+    await expectSound(url)
+  },
+)
+
+test.each([1, 2, 3])('from schema %i, which no node ever served', async (schema) => {
+  const { url } = await database()
+  const db = openConnection({ url, node: 'old', schema: schemaName, statementTimeoutMs: 60_000 })
+  migrate(db, schemaName, migrations.slice(0, schema), noon)
+  db.query("INSERT INTO org (id, slug, name, created_at_ms) VALUES ('org_old', 'old', 'Old', 1)").run()
+  db.close()
+  const store = await open(url, 'one')
+  expect((await store.orgs.list()).map(({ id }) => id)).toEqual(['org_old'])
+  expect(await store.events.append(makeBatch('org_old', [makeEvent('evt_1')]))).toMatchObject({ accepted: 1 })
+  await store.close()
+  await expectSound(url)
+})
