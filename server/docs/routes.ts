@@ -1,6 +1,6 @@
 /** Routes for developers: /openapi.json, the API reference at /docs, the guide, audit proofs, the client package. */
 import { Elysia } from 'elysia'
-import { guidePage, proofPage } from '../guide/page.ts'
+import { guidePage, nodesPage, proofPage } from '../guide/page.ts'
 import { addressOf } from '../http/address.ts'
 import { json, jsonText, pageCsp } from '../http/response.ts'
 import { readQuery } from '../http/request.ts'
@@ -51,6 +51,9 @@ export function docsRoutes({ version, assets, clock, commandReference, ...where 
         'text/html; charset=utf-8',
         guidePage({ basePath, links: dashboardLinks(assets) }, commandReference()),
       ),
+    )
+    .get('/docs/nodes', () =>
+      file('text/html; charset=utf-8', nodesPage({ basePath, links: dashboardLinks(assets) })),
     )
     .get('/docs/proof', () =>
       file('text/html; charset=utf-8', proofPage({ basePath, links: dashboardLinks(assets) })),

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { readArguments } from '../cli/arguments.ts'
 import { commandReference } from '../cli/commands/help.ts'
 import { commands } from '../cli/run.ts'
-import { environmentTwin, type Option } from '../cli/option.ts'
+import { databaseUrl, environmentTwin, type Option } from '../cli/option.ts'
 import { serveOptions } from '../cli/options.ts'
 import { readSetupText } from '../operations/setup/file.ts'
-import { guideOf, guidePage, operationsGuide } from './page.ts'
+import { guideOf, guidePage, nodesGuide, nodesPage, operationsGuide } from './page.ts'
 
 const guide = operationsGuide(commandReference(commands))
 
@@ -30,7 +30,7 @@ test('its setup file is valid', () => {
 })
 
 test('every command line in the guide parses', () => {
-  const lines = [...guide.matchAll(/^ {4}(?:sudo )?(?:\.\/)?sightglass (.*)$/gm)].map(
+  const lines = [...`${guide}\n${nodesGuide()}`.matchAll(/^ {4}(?:sudo )?(?:\.\/)?sightglass (.*)$/gm)].map(
     ([, words = '']) => words,
   )
   expect(lines.length).toBeGreaterThan(8)
@@ -54,9 +54,37 @@ test('every message the guide explains is in the source', () => {
   }
 })
 
+test('the guide of several nodes names real variables, options, series and log lines', () => {
+  const text = nodesGuide()
+  expect(text).not.toMatch(/^@|<!--/m)
+  const variables = [...text.matchAll(/\bSIGHTGLASS_[A-Z_]+/g)].map(([name]) => name)
+  const options = commands.flatMap((each) => Object.keys(each.options))
+  const twins = options.map(environmentTwin)
+  expect(variables.filter((name) => !twins.includes(name))).toEqual([])
+  const flags = [...text.matchAll(/`--([a-z-]+)/g)].map(([, name]) => name!)
+  expect(flags.filter((name) => !options.includes(name))).toEqual([])
+  const source = [
+    '../operations/metrics-endpoint/routes.ts',
+    '../operations/health/upkeep.ts',
+    '../system/shared-node.ts',
+  ]
+    .map((path) => readFileSync(join(import.meta.dir, path), 'utf8'))
+    .join('\n')
+  const names = [...text.matchAll(/sightglass_([a-z_]+)|`(node_name_used_twice|upkeep_failed)`/g)]
+  expect(names.length).toBeGreaterThan(5)
+  for (const [, series, line] of names) expect(source).toContain(`'${series ?? line}'`)
+  const roles = serveOptions['node-role'].help
+  for (const [, role] of text.matchAll(/^\| `(\w+)` +\|/gm)) expect(roles + ' all').toContain(role!)
+  for (const [, address] of text.matchAll(/"(postgres:[^"]+)"/g)) expect(databaseUrl(address!)).toBe(address!)
+})
+
 describe('the page', () => {
   test('prefixes every link with the base path and has no dead anchors', () => {
-    const page = guidePage({ basePath: '/sightglass', links: [] }, commandReference(commands))
+    const options = { basePath: '/sightglass', links: [] }
+    for (const page of [guidePage(options, commandReference(commands)), nodesPage(options)]) checkLinks(page)
+  })
+
+  function checkLinks(page: string): void {
     expect(
       [...page.matchAll(/(?:href|src)="(\/[^"]*)"/g)].every(([, to]) => to!.startsWith('/sightglass/')),
     ).toBe(true)
@@ -64,7 +92,7 @@ describe('the page', () => {
     expect(new Set(ids).size).toBe(ids.length)
     for (const [, id] of page.matchAll(/href="#([^"]+)"/g)) expect(ids).toContain(id!)
     expect(page).not.toMatch(/```|^ {4}sightglass|\*\*/m)
-  })
+  }
 
   test('Markdown becomes escaped HTML', () => {
     const { html, title } = guideOf(

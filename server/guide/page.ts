@@ -1,5 +1,8 @@
-/** Renders the operations guide (operations.md, then all options and commands) and the audit proof format as pages. */
+/** Renders the operations guide (operations.md, then all options and commands) and two further guides as pages. */
 import proofText from '../audit/PROOF.md' with { type: 'text' }
+import haproxy from './haproxy.cfg' with { type: 'text' }
+import nginx from './nginx.conf' with { type: 'text' }
+import nodesText from './nodes.md' with { type: 'text' }
 import text from './operations.md' with { type: 'text' }
 import { framedPage, type PageOptions } from '../docs/page-frame.ts'
 
@@ -10,6 +13,18 @@ export function operationsGuide(commandReference: string): string {
 /** `commandReference` is Markdown: the command line's own tables of options and commands. */
 export function guidePage(options: PageOptions, commandReference: string): string {
   return documentPage(options, operationsGuide(commandReference))
+}
+
+/** For operators of several nodes on one database, with the files of load balancers that tests start. */
+export function nodesPage(options: PageOptions): string {
+  return documentPage(options, nodesGuide())
+}
+
+export function nodesGuide(): string {
+  const files: { [name: string]: string } = { 'haproxy.cfg': haproxy, 'nginx.conf': nginx }
+  return nodesText
+    .replace(/^@(\S+)$/gm, (_, name: string) => `\`\`\`\n${files[name]!.trimEnd()}\n\`\`\``)
+    .replace(/^<!--.*-->\n\n/gm, '') // notes to whoever maintains the page
 }
 
 /** The format of audit proofs, with a verifier, for readers without the source. */
@@ -23,6 +38,7 @@ function documentPage(options: PageOptions, markdown: string): string {
   const contents = sections.map(({ id, name }) => `<a href="#${id}">${Bun.escapeHTML(name)}</a>`).join('')
   const navigation = `<a href="${basePath}/docs">API reference</a>
 <a href="${basePath}/docs/operations">Operations guide</a>
+<a href="${basePath}/docs/nodes">Several nodes</a>
 <a href="${basePath}/docs/proof">Audit proofs</a>
 ${contents}`
   const main = `<main class="guide">

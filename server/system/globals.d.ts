@@ -3,3 +3,11 @@ declare module '*.md' {
   const text: string
   export default text
 }
+declare module '*.cfg' {
+  const text: string
+  export default text
+}
+declare module '*.conf' {
+  const text: string
+  export default text
+}

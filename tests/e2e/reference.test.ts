@@ -1,6 +1,7 @@
 /** The API reference at /docs in Chromium: complete, without a network, in both themes, with curl calls that work. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Appliance, startAppliance } from '../support/binary.ts'
+import { picture } from '../support/picture.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 
 let server: Appliance
@@ -107,6 +108,29 @@ test('the audit proof format is a page with a complete verifier', async () => {
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
     expect(overflow).toBeLessThanOrEqual(0)
   })
+})
+
+test('the guide of several nodes is a page that fits a phone', async () => {
+  await withPage(
+    `${server.url}/docs/operations`,
+    async (page) => {
+      await page.getByRole('link', { name: 'Several nodes' }).click()
+      await page.waitForURL('**/docs/nodes')
+      expect(await page.locator('h1').innerText()).toBe('Several nodes')
+      const codes = await page.locator('main pre').allInnerTexts()
+      for (const part of ['listen sightglass', 'proxy_next_upstream', 'synchronous_mode_strict'])
+        expect(codes.filter((code) => code.includes(part))).toHaveLength(1)
+      await picture(page, 'guide-nodes-1440')
+      await page.setViewportSize({ width: 390, height: 844 })
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+      expect(overflow).toBeLessThanOrEqual(0)
+      await page.evaluate(() => document.querySelector('#load-balancer')?.scrollIntoView())
+      await picture(page, 'guide-nodes-390')
+      await page.evaluate(() => document.querySelector('#what-differs-from-one-machine')?.scrollIntoView())
+      await picture(page, 'guide-nodes-390-end')
+    },
+    { viewport: { width: 1440, height: 900 } },
+  )
 })
 
 test.each(['light', 'dark'] as const)(

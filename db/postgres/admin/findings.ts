@@ -142,7 +142,7 @@ function poolerFinding({ prepare, isPooled }: FindingsQuery): Finding {
       ? ok('pooler', 'No pooler was found.')
       : ok(
           'pooler',
-          'No pooler was found; without one, remove prepare=false from the URL to save a third of the work.',
+          'No pooler was found. Without one, remove prepare=false from the URL: each statement then costs less.',
         )
   if (prepare)
     return failure(

@@ -36,6 +36,10 @@ export function System() {
           <a href="/docs/operations" data-native>
             Operations guide
           </a>
+          ,{' '}
+          <a href="/docs/nodes" data-native>
+            several nodes
+          </a>
         </dd>
         {overview.value && (
           <>
