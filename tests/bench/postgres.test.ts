@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { postgresBench, postgresTables } from './postgres.bench.ts'
 
 test('two nodes beside the SQLite engine: rate, due work, bytes, reads and counts', async () => {
-  const options = { seconds: 0.7, warmUpSeconds: 0.4, historyEvents: 20_000, rounds: 2 }
+  const options = { seconds: 0.5, warmUpSeconds: 0.3, historyEvents: 10_000, rounds: 2 }
   const found = await postgresBench(options, 2)
   const text = postgresTables(found)
   console.log(text)
