@@ -72,6 +72,21 @@ export function readWholeBlock(db: Database, place: number): WholeBlock | null {
     .get(place)
 }
 
+/** Every block between two keys, both included, in arrival order. */
+export function readWholeBlocks(db: Database, first: number, last: number): WholeBlock[] {
+  return db
+    .query<WholeBlock, [number, number]>(
+      `SELECT columns, ids, bodies FROM event_block JOIN event_body USING (place)
+       WHERE place >= ? AND place <= ? ORDER BY place`,
+    )
+    .all(first, last)
+}
+
+export function deleteBlocks(db: Database, first: number, last: number): void {
+  for (const table of ['event_block', 'event_body'])
+    db.query(`DELETE FROM ${table} WHERE place >= ? AND place <= ?`).run(first, last)
+}
+
 export function deleteBlock(db: Database, place: number): void {
   db.query('DELETE FROM event_block WHERE place = ?').run(place)
   db.query('DELETE FROM event_body WHERE place = ?').run(place)

@@ -1,5 +1,5 @@
 /** Merges small blocks, which single posts leave, into larger ones. */
-import { deleteBlock, readWholeBlock, writeBlock, type BlockSpan } from '../blocks/block-table.ts'
+import { deleteBlocks, readWholeBlocks, writeBlock, type BlockSpan } from '../blocks/block-table.ts'
 import { blockEventsMax, columnCount, unpackBlock, type BlockContent } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
 
@@ -20,18 +20,14 @@ export function mergeFirst(db: Database, small: BlockSpan[]): boolean {
     events += small[count++]!.events
   }
   const blocks = small.splice(0, count)
-  const place = blocks[0]!.place
-  const content = concat(blocks.map((block) => wholeBlock(db, block.place)))
-  for (const block of blocks.slice(1)) deleteBlock(db, block.place)
+  const [place, last] = [blocks[0]!.place, blocks.at(-1)!.place]
+  const whole = readWholeBlocks(db, place, last)
+  if (whole.length !== blocks.length) throw new Error(`a block from ${place} to ${last} is missing`)
+  const content = concat(whole.map(unpackBlock))
+  deleteBlocks(db, place + 1, last)
   writeBlock(db, place, content)
   if (content.events < smallBlockEvents) small.unshift({ place, events: content.events })
   return true
-}
-
-function wholeBlock(db: Database, place: number): BlockContent {
-  const whole = readWholeBlock(db, place)
-  if (whole === null) throw new Error(`block ${place} is missing`)
-  return unpackBlock(whole)
 }
 
 function concat(blocks: BlockContent[]): BlockContent {
