@@ -1,10 +1,12 @@
 /** Faults of three nodes and their database, run by hand: `bun tests/crash/nodes.ts --faults 20 [--seed N]`. */
 import { cpus } from 'node:os'
 import { check, type Checked } from './nodes/checks.ts'
-import { drawFault, faults, type Stage } from './nodes/faults.ts'
-import { startFleet } from './nodes/fleet.ts'
+import { drawFault, fleetFaults, pairFaults, type Faults, type Stage } from './nodes/faults.ts'
+import { startFleet, type Fleet, type Servers as Ports } from './nodes/fleet.ts'
 import { startLoad } from './nodes/load.ts'
 import { startPair } from './nodes/pair.ts'
+import { patroniFaults, startPatroni } from './nodes/patroni.ts'
+import { sqlOn } from '../support/postgres.ts'
 import { anySeed, seeded } from './seeded.ts'
 
 const help = `Runs three nodes behind haproxy on a PostgreSQL primary with a synchronous standby, writes, reads, follows
@@ -15,9 +17,41 @@ Exit code 1 when anything differs.
   --faults N    how many; 20 when not said
   --seed N      of an earlier run, to repeat its choices (the moments themselves depend on the machine)
   --only TEXT   only faults whose name contains it
-  --each N      faults before each comparison; 5 when not said`
+  --each N      faults before each comparison; 5 when not said
+  --patroni     two servers under Debian's Patroni with etcd, whose leaders fail`
 
 const pauseMs = 700
+
+/** The database of a run, and what may happen to it. */
+interface Servers {
+  ports: Ports
+  faults: Faults
+  sql: Fleet['sql']
+  synchronous(): Promise<void>
+  stop(): Promise<void>
+}
+
+async function pairServers(): Promise<Servers> {
+  const pair = await startPair()
+  return {
+    ports: pair.members.map(({ port, checksPort }) => [port, checksPort]),
+    faults: pairFaults(pair),
+    sql: (text) => pair.primary().cluster.sql(text),
+    synchronous: pair.synchronous,
+    stop: pair.stop,
+  }
+}
+
+async function patroniServers(): Promise<Servers> {
+  const patroni = await startPatroni()
+  return {
+    ports: patroni.members.map(({ port, checksPort }) => [port, checksPort]),
+    faults: patroniFaults(patroni),
+    sql: async (text) => sqlOn((await patroni.leader()).port)(text),
+    synchronous: patroni.synchronous,
+    stop: patroni.stop,
+  }
+}
 
 async function main(args: string[]): Promise<number> {
   if (args.includes('--help')) {
@@ -28,25 +62,23 @@ async function main(args: string[]): Promise<number> {
   const count = Number(option('--faults') ?? 20)
   const each = Number(option('--each') ?? 5)
   const seed = Number(option('--seed') ?? anySeed())
-  const names = Object.keys(faults).filter((name) => name.includes(option('--only') ?? ''))
+  const servers = args.includes('--patroni') ? await patroniServers() : await pairServers()
+  const isWanted = ([name]: [string, unknown]) => name.includes(option('--only') ?? '')
+  const faults = Object.fromEntries(Object.entries({ ...fleetFaults, ...servers.faults }).filter(isWanted))
   console.log(`${count} faults, seed ${seed}, ${cpus().length} cores, Bun ${Bun.version}`)
-  const pair = await startPair()
-  const fleet = await startFleet(
-    pair.members.map(({ port, checksPort }) => [port, checksPort]),
-    (text) => pair.primary().cluster.sql(text),
-  )
+  const fleet = await startFleet(servers.ports, servers.sql)
   const load = startLoad(fleet, seed)
-  const stage: Stage = { fleet, pair, random: seeded(seed), report: (problem) => load.faults.push(problem) }
+  const stage: Stage = { fleet, random: seeded(seed), report: (problem) => load.faults.push(problem) }
   const counts: { [name: string]: number } = {}
   const total = { lost: 0, doubled: 0, twoOwners: 0, faults: 0 }
   let last: Checked | null = null
   for (let number = 1; number <= count; number++) {
-    const name = drawFault(stage.random, names, counts)
+    const name = drawFault(stage.random, faults, counts)
     counts[name] = (counts[name] ?? 0) + 1
     await Bun.sleep(pauseMs)
     const startedMs = performance.now()
     await faults[name]!.run(stage)
-    await pair.synchronous()
+    await servers.synchronous()
     console.log(`${number} ${name}, ${Math.round(performance.now() - startedMs)} ms`)
     if (number % each !== 0 && number !== count) continue
     await fleet.continued
@@ -63,7 +95,7 @@ async function main(args: string[]): Promise<number> {
   const { statuses, longestMs, resumed, reads } = load
   await load.end()
   await fleet.stop()
-  await pair.stop()
+  await servers.stop()
   console.log(`faults: ${JSON.stringify(counts)}`)
   console.log(
     `answers: ${JSON.stringify(statuses)}, the longest after ${Math.round(longestMs)} ms; ${reads} counts read, ` +

@@ -57,18 +57,19 @@ const [uid, gid] = ['postgres', 'nobody']
   .split(':')
   .slice(2)
 
-function asAccount(command: string[]): string[] {
+/** The command as the account that may run PostgreSQL. */
+export function asAccount(command: string[]): string[] {
   const switched = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--init-groups']
   return isRoot ? [...switched, ...command] : command
 }
 
-function program(name: string): string {
+export function program(name: string): string {
   const folder = postgresFolder()
   if (folder === null) throw new Error('PostgreSQL is not installed: apt-get install postgresql-15')
   return join(folder, name)
 }
 
-function start(command: string[], folder = '/'): Running {
+export function start(command: string[], folder = '/'): Running {
   return run(command, { cwd: folder, env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8' } })
 }
 
@@ -134,7 +135,7 @@ export function freePort(): number {
   return port
 }
 
-function sqlOn(port: number): Cluster['sql'] {
+export function sqlOn(port: number): Cluster['sql'] {
   return async (text, database = 'postgres') => {
     const options = { host: '127.0.0.1', port, database, username: 'postgres', max: 1, onnotice: () => {} }
     const client = postgres(options)
@@ -210,12 +211,12 @@ export async function startPostgres(options: ClusterOptions = {}): Promise<Clust
   }
 }
 
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   const listed = `/proc/${pid}/task/${pid}/children`
   return existsSync(listed) ? readFileSync(listed, 'utf8').split(' ').filter(Boolean).map(Number) : []
 }
 
-function signalTo(pid: number, name: NodeJS.Signals): void {
+export function signalTo(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {

@@ -6,7 +6,6 @@ import type { Pair } from './pair.ts'
 
 export interface Stage {
   fleet: Fleet
-  pair: Pair
   random: Seeded
   /** What must never happen, in words. */
   report(problem: string): void
@@ -35,8 +34,13 @@ async function duringCommits({ fleet }: Stage, forMs: number): Promise<void> {
     await fleet.sql(client).catch(() => '')
 }
 
-/** Of each kind, how often it is drawn. */
-export const faults: { [name: string]: { weight: number; run(stage: Stage): Promise<void> } } = {
+/** By name, with how often each is drawn. */
+export interface Faults {
+  [name: string]: { weight: number; run(stage: Stage): Promise<void> }
+}
+
+/** Of the nodes and of what connects them, whatever manages the database. */
+export const fleetFaults: Faults = {
   'node killed': {
     weight: 4,
     async run(stage) {
@@ -103,46 +107,6 @@ export const faults: { [name: string]: { weight: number; run(stage: Stage): Prom
       process.kill(pid, 'SIGKILL') // the server ends all others and recovers
     },
   },
-  'server killed': {
-    weight: 4,
-    async run({ pair, random }) {
-      const { cluster } = pair.primary()
-      await cluster.kill()
-      await Bun.sleep(random.below(2_000))
-      await cluster.restart()
-    },
-  },
-  'server restarted': { weight: 2, run: ({ pair }) => pair.primary().cluster.restart() },
-  'server stopped for a moment': {
-    weight: 2,
-    async run({ pair, random }) {
-      const { cluster } = pair.primary()
-      cluster.signal('SIGSTOP')
-      await Bun.sleep(1_000 + random.below(4_000))
-      cluster.signal('SIGCONT')
-    },
-  },
-  'standby stopped for a moment': {
-    weight: 1,
-    async run({ pair, random }) {
-      const { cluster } = pair.standby()
-      cluster.signal('SIGSTOP')
-      await Bun.sleep(500 + random.below(2_000))
-      cluster.signal('SIGCONT')
-    },
-  },
-  'fail-over from a killed primary': { weight: 2, run: ({ pair }) => pair.failOver('killed') },
-  'fail-over from a partitioned primary': { weight: 1, run: ({ pair }) => pair.failOver('partitioned') },
-  'disk of the database full': {
-    weight: 1,
-    async run({ pair, random }) {
-      const member = pair.primary()
-      pair.fill(member)
-      await Bun.sleep(2_000 + random.below(2_000))
-      pair.free(member)
-      await pair.revive()
-    },
-  },
   'locks held past their time limits': {
     weight: 1,
     async run({ fleet, random }) {
@@ -156,12 +120,52 @@ export const faults: { [name: string]: { weight: number; run(stage: Stage): Prom
   'proxy restarted': { weight: 1, run: ({ fleet }) => fleet.proxy.restart() },
 }
 
+export const pairFaults = (pair: Pair): Faults => ({
+  'server killed': {
+    weight: 4,
+    async run({ random }) {
+      const { cluster } = pair.primary()
+      await cluster.kill()
+      await Bun.sleep(random.below(2_000))
+      await cluster.restart()
+    },
+  },
+  'server restarted': { weight: 2, run: () => pair.primary().cluster.restart() },
+  'server stopped for a moment': {
+    weight: 2,
+    async run({ random }) {
+      const { cluster } = pair.primary()
+      cluster.signal('SIGSTOP')
+      await Bun.sleep(1_000 + random.below(4_000))
+      cluster.signal('SIGCONT')
+    },
+  },
+  'standby stopped for a moment': {
+    weight: 1,
+    async run({ random }) {
+      const { cluster } = pair.standby()
+      cluster.signal('SIGSTOP')
+      await Bun.sleep(500 + random.below(2_000))
+      cluster.signal('SIGCONT')
+    },
+  },
+  'fail-over from a killed primary': { weight: 2, run: () => pair.failOver('killed') },
+  'fail-over from a partitioned primary': { weight: 1, run: () => pair.failOver('partitioned') },
+  'disk of the database full': {
+    weight: 1,
+    async run({ random }) {
+      const member = pair.primary()
+      pair.fill(member)
+      await Bun.sleep(2_000 + random.below(2_000))
+      pair.free(member)
+      await pair.revive()
+    },
+  },
+})
+
 /** Kinds that were drawn least are drawn first, so that a long run has all of them. */
-export function drawFault(
-  { below }: Seeded,
-  names: readonly string[],
-  counts: { [name: string]: number },
-): string {
+export function drawFault({ below }: Seeded, faults: Faults, counts: { [name: string]: number }): string {
+  const names = Object.keys(faults)
   const rate = (name: string) => (counts[name] ?? 0) / faults[name]!.weight
   const least = Math.min(...names.map(rate))
   const candidates = names.filter((name) => rate(name) <= least + 0.5)
