@@ -1,9 +1,11 @@
 /** Faults of three nodes and their database, run by hand: `bun tests/crash/nodes.ts --faults 20 [--seed N]`. */
 import { cpus } from 'node:os'
+import { join } from 'node:path'
+import { bunProgram, run } from '../support/process.ts'
 import { check, type Checked } from './nodes/checks.ts'
 import { drawFault, fleetFaults, pairFaults, type Faults, type Stage } from './nodes/faults.ts'
 import { startFleet, type Fleet, type Servers as Ports } from './nodes/fleet.ts'
-import { startLoad } from './nodes/load.ts'
+import { startLoad, type Load } from './nodes/load.ts'
 import { startPair } from './nodes/pair.ts'
 import { patroniFaults, startPatroni } from './nodes/patroni.ts'
 import { sqlOn } from '../support/postgres.ts'
@@ -18,6 +20,7 @@ Exit code 1 when anything differs.
   --seed N      of an earlier run, to repeat its choices (the moments themselves depend on the machine)
   --only TEXT   only faults whose name contains it
   --each N      faults before each comparison; 5 when not said
+  --snapshots N reads counts, blocks and ids in N snapshots meanwhile
   --patroni     two servers under Debian's Patroni with etcd, whose leaders fail`
 
 const pauseMs = 700
@@ -53,6 +56,18 @@ async function patroniServers(): Promise<Servers> {
   }
 }
 
+/** Starts the reader. The function that it returns waits for the end and prints the result. */
+function readSnapshots(fleet: Fleet, count: string): (load: Load) => Promise<void> {
+  if (count === '0') return async () => undefined
+  const command = [...bunProgram(join(import.meta.dir, 'nodes/snapshots.ts')), fleet.databaseUrl, count]
+  const child = run(command, { cwd: fleet.dir.path, env: { PATH: process.env['PATH'] ?? '' } })
+  return async (load) => {
+    const code = await child.exited
+    process.stdout.write(child.stdout())
+    if (code !== 0) load.faults.push(`snapshots: ${child.stderr()}`)
+  }
+}
+
 async function main(args: string[]): Promise<number> {
   if (args.includes('--help')) {
     console.log(help)
@@ -67,7 +82,8 @@ async function main(args: string[]): Promise<number> {
   const faults = Object.fromEntries(Object.entries({ ...fleetFaults, ...servers.faults }).filter(isWanted))
   console.log(`${count} faults, seed ${seed}, ${cpus().length} cores, Bun ${Bun.version}`)
   const fleet = await startFleet(servers.ports, servers.sql)
-  const load = startLoad(fleet, seed)
+  const load = await startLoad(fleet, seed)
+  const snapshots = readSnapshots(fleet, option('--snapshots') ?? '0')
   const stage: Stage = { fleet, random: seeded(seed), report: (problem) => load.faults.push(problem) }
   const counts: { [name: string]: number } = {}
   const total = { lost: 0, doubled: 0, twoOwners: 0, faults: 0 }
@@ -81,6 +97,7 @@ async function main(args: string[]): Promise<number> {
     await servers.synchronous()
     console.log(`${number} ${name}, ${Math.round(performance.now() - startedMs)} ms`)
     if (number % each !== 0 && number !== count) continue
+    if (number === count) await snapshots(load)
     await fleet.continued
     await Bun.sleep(pauseMs)
     await load.pause()

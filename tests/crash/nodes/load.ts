@@ -32,7 +32,8 @@ const batchSizes = [1, 1, 5, 20, 60]
 /** A client gives up a little later than the server answers at the latest. */
 const answerWithinMs = 40_000
 
-export function startLoad(fleet: Fleet, seed: number): Load {
+/** Resolves when the follower is there and the writers begin. */
+export async function startLoad(fleet: Fleet, seed: number): Promise<Load> {
   const state: State = {
     ...{ acknowledged: new Set(), sent: new Set(), followed: [], faults: [], statuses: {} },
     ...{ longestMs: 0, resumed: 0, reads: 0, isPaused: false, isOver: false, busy: 0 },
@@ -48,11 +49,13 @@ export function startLoad(fleet: Fleet, seed: number): Load {
     },
   }
   const following = new AbortController()
-  const running = [
+  const ready = Promise.withResolvers<void>()
+  const running = [follow(fleet, state, following.signal, ready.resolve)]
+  await ready.promise
+  running.push(
     ...Array.from({ length: writers }, (_, writer) => write(fleet, state, writer, seed)),
-    follow(fleet, state, following.signal),
     read(fleet, state),
-  ]
+  )
   return state
 }
 
@@ -123,7 +126,7 @@ async function* messagesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Mes
 }
 
 /** Resumes after the last message that arrived whole, as a browser does. */
-async function follow(fleet: Fleet, state: State, end: AbortSignal): Promise<void> {
+async function follow(fleet: Fleet, state: State, end: AbortSignal, ready: () => void): Promise<void> {
   let position = ''
   let receivedAt = ''
   while (!end.aborted) {
@@ -133,6 +136,7 @@ async function follow(fleet: Fleet, state: State, end: AbortSignal): Promise<voi
       if (answer.status === 200) {
         for await (const { id, name, data } of messagesOf(answer.body!)) {
           position = id
+          ready()
           if (name !== 'events') continue
           const { events } = JSON.parse(data) as { events: { receivedAt: string; event: { id: string } }[] }
           for (const { receivedAt: at, event: one } of events) {

@@ -162,6 +162,9 @@ export async function startPatroni(): Promise<Patroni> {
       const leader = await leaderOf(members)
       const standby = members.find((one) => one !== leader)!
       return leader !== null && (await roleIs(standby, 'sync')) ? leader : null
+    }).catch((error: unknown) => {
+      const logs = members.map(({ patroni }) => `${patroni.stdout()}${patroni.stderr()}`.slice(-1_500))
+      throw new Error(logs.join('\n---\n'), { cause: error })
     })
   }
   await synchronous()

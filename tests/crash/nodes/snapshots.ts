@@ -1,0 +1,74 @@
+/** Reads counts, blocks and ids of an organization in one snapshot each while nodes write, and prints what differed. */
+import { openConnection } from '../../../db/postgres/connection/connection.ts'
+import { StoreError } from '../../../db/contract/errors.ts'
+import { readMetrics, readOverview } from '../../../db/sql/events/read/metrics.ts'
+import { inSnapshot, type Database } from '../../../db/sql/database.ts'
+import type { Sliced } from '../../../db/sql/threads/slices.ts'
+
+interface Snapshot {
+  /** Of the product: by the hours of rollups with what is not folded yet, and by type. */
+  counted: number
+  byType: number
+  /** Of the tables. */
+  inBlocks: number
+  ids: number
+  last: number
+}
+
+function completed<T>(sliced: Sliced<T>): T {
+  for (;;) {
+    const slice = sliced.next()
+    if (slice.done) return slice.value
+  }
+}
+
+const tables = `SELECT
+  (SELECT coalesce(sum(events), 0) FROM event_block WHERE place >> 36 = ?1) AS "inBlocks",
+  (SELECT count(*) FROM event_id WHERE org = ?1) AS ids,
+  (SELECT last_seq FROM event_org WHERE num = ?1) AS last`
+
+const everything = { sinceMs: 0, untilMs: null, rowsMax: 1 }
+
+function snapshot(db: Database, num: number, orgId: string): Snapshot {
+  return inSnapshot(db, () => {
+    const found = db.query<Omit<Snapshot, 'counted' | 'byType'>, [number]>(tables).get(num)!
+    const { total } = completed(readMetrics(db, num, { orgId, ...everything }))
+    const overview = completed(readOverview(db, num))
+    const byType = Object.values(overview.byType).reduce((sum, count) => sum + count, 0)
+    return { ...found, counted: total, byType }
+  })
+}
+
+/** Again after a lost connection: what a fault interrupts is no snapshot. */
+function readAll(url: string, count: number): { differ: Snapshot[]; first: number; last: number } {
+  const db = openConnection({ url, node: 'snapshots', schema: 'sightglass', statementTimeoutMs: 30_000 })
+  const differ: Snapshot[] = []
+  let [first, last] = [-1, 0]
+  for (let read = 0; read < count;) {
+    try {
+      const org = db.query<{ num: number; orgId: string }, []>(
+        'SELECT num, org_id AS "orgId" FROM event_org ORDER BY last_seq DESC LIMIT 1',
+      )
+      const { num, orgId } = org.get() ?? { num: 0, orgId: '' }
+      if (num === 0) continue
+      const one = snapshot(db, num, orgId)
+      if (first < 0) first = one.ids
+      last = one.ids
+      if (new Set(Object.values(one)).size > 1) differ.push(one)
+      read++
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.kind !== 'unavailable') throw error
+      Bun.sleepSync(50)
+    }
+  }
+  db.close()
+  return { differ, first, last }
+}
+
+const [, , url = '', count = '0'] = Bun.argv
+const { differ, first, last } = readAll(url, Number(count))
+console.log(
+  `${count} snapshots from ${first} to ${last} events: counts, types, blocks, ids and the last number ` +
+    `differ in ${differ.length} ${JSON.stringify(differ.slice(0, 3))}`,
+)
+process.exit(differ.length === 0 ? 0 : 1)
