@@ -161,6 +161,23 @@ test('a failed first page is reported and retried on demand', async () => {
   await until(() => model?.error.value === null && model.entries.value.length === 1)
 })
 
+test('a first page that failed because the server was away is loaded without anybody asking', async () => {
+  const server = smallServer(1)
+  let failing = true
+  const source: LogsSource = {
+    ...server.source,
+    events: (...call) =>
+      failing
+        ? Promise.reject(new ApiError(503, 'unavailable', 'The database did not answer.'))
+        : server.source.events(...call),
+  }
+  model = createLogsModel(source)
+  model.start({ types: [], outcomes: [] })
+  await until(() => model?.error.value?.code === 'unavailable')
+  failing = false
+  await until(() => model?.error.value === null && model.entries.value.length === 1, 10_000)
+}, 15_000)
+
 test('a changed filter discards the events of the previous one', async () => {
   const server = smallServer(2)
   const logs = await started(server)

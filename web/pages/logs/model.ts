@@ -1,7 +1,7 @@
 /** The state of Logs: rows, live stream, pause and history. */
 import { computed, signal, type ReadonlySignal, type Signal } from '@preact/signals'
 import { ApiError, type EventFilter, type EventPage, type ReceivedEvent } from '../../api/api.ts'
-import { followLive, type LiveState } from '../../live/live.ts'
+import { followLive, sleep, type LiveState } from '../../live/live.ts'
 import { addArrivals, addOlder, emptyList, trim, type Entry, type EntryList } from './entries.ts'
 import { isSearch } from './filter.ts'
 import { isoTime } from '../../app/clock.ts'
@@ -131,6 +131,8 @@ function arrive(state: State, events: ReceivedEvent[]): void {
   if (state.flushTimer === 0) state.flushTimer = Number(setTimeout(() => flush(state), soonMs))
 }
 
+const retryMs = 4_000
+
 async function open(state: State, running: AbortSignal): Promise<void> {
   try {
     const page = await state.source.events(state.filter, { limit: pageSize }, running)
@@ -155,7 +157,11 @@ async function open(state: State, running: AbortSignal): Promise<void> {
     if (running.aborted) return
     if (!(cause instanceof ApiError)) throw cause
     state.error.value = cause
-    state.connection.value = { state: 'lost', error: cause, retryInMs: 0 }
+    // A rejected query stays rejected. A server or database that is away is asked again.
+    const isAway = cause.status === 0 || cause.status >= 500
+    state.connection.value = { state: 'lost', error: cause, retryInMs: isAway ? retryMs : 0 }
+    if (isAway) await sleep(retryMs, running)
+    if (isAway && !running.aborted) restart(state)
   }
 }
 
