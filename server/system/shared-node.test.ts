@@ -53,3 +53,28 @@ test('a jump of the machine’s clock does not move the node’s time, is logged
   expect((await store.nodes.list({ now: time.databaseMs })).map(({ name }) => name)).toEqual(['core', 'edge'])
   await store.close()
 })
+
+test('a second process under the same name is reported once, and the one that ends leaves the other', async () => {
+  using dir = tempDir('node')
+  const store = await openStore({ folder: dir.path, now: start })
+  const time = { wallMs: start }
+  const clock = { now: () => time.wallMs, elapsed: () => time.wallMs - start }
+  const warnings: string[] = []
+  const log = { warn: (name: string) => void warnings.push(name) }
+  const about = { name: 'edge', version: '1', role: 'all' as const }
+  const first = await startNode({ store, node: about, clock, log })
+  time.wallMs += 1_000
+  const second = await startNode({ store, node: about, clock, log })
+  for (let n = 0; n < 2; n++) await first.beat()
+  await second.beat()
+  expect([first.isNamedTwice(), second.isNamedTwice(), warnings]).toEqual([
+    true,
+    false,
+    ['node_name_used_twice'],
+  ])
+  await first.leave()
+  expect(await store.nodes.list({ now: time.wallMs })).toHaveLength(1)
+  await second.leave()
+  expect(await store.nodes.list({ now: time.wallMs })).toHaveLength(0)
+  await store.close()
+})

@@ -2,7 +2,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { openDatabaseAdmin } from '../../db/open.ts'
 import { transactionsFinding } from '../../db/postgres/admin/activity-findings.ts'
+import { findingsOf } from '../../db/postgres/admin/findings.ts'
 import { openConnection } from '../../db/postgres/connection/connection.ts'
+import { serverOptions } from '../../db/postgres/connection/options.ts'
 import type { Checkup, Finding } from '../../db/contract/operations.ts'
 import { hasPooler, startPooler, startPostgres, type Cluster } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -25,9 +27,16 @@ async function checkUp({ url }: Cluster, now = Date.now()): Promise<Checkup> {
   return openDatabaseAdmin(url).checkUp(now)
 }
 
-async function finding(cluster: Cluster, id: string, now?: number): Promise<Finding> {
-  const { findings } = await checkUp(cluster, now)
-  return findings.find((each) => each.id === `database-${id}`)!
+/** On a connection of its own, as `checkUp` does, but without a thread. */
+function finding({ url }: Pick<Cluster, 'url'>, id: string, now = Date.now()): Finding {
+  const db = openConnection({ url, node: 'doctor', statementTimeoutMs: 5_000 })
+  try {
+    const { prepare } = serverOptions({ url, node: 'doctor', statementTimeoutMs: 0 })
+    const found = findingsOf(db, { schema: 'sightglass', now, prepare, isPooled: false })
+    return found.find((each) => each.id === `database-${id}`)!
+  } finally {
+    db.close()
+  }
 }
 
 /** Sets it for new connections to the database `postgres`, and resets it afterwards. */
@@ -53,13 +62,13 @@ test('a sound server has no finding that needs anything', async () => {
 })
 
 test('fsync, full_page_writes and synchronous_commit decide what an acknowledgement is worth', async () => {
-  expect(await finding(wrong, 'durability')).toMatchObject({
+  expect(finding(wrong, 'durability')).toMatchObject({
     status: 'failure',
     detail: expect.stringContaining('fsync and full_page_writes are off'),
     hint: expect.stringContaining('ALTER SYSTEM SET fsync = on'),
   })
   await withSetting(sound, 'synchronous_commit', 'off', async () => {
-    expect(await finding(sound, 'durability')).toMatchObject({
+    expect(finding(sound, 'durability')).toMatchObject({
       status: 'failure',
       detail: expect.stringContaining('synchronous_commit is off'),
     })
@@ -72,36 +81,36 @@ test.each([
   ['idle_session_timeout', '60000', 'warning', 'idle_session_timeout is 60000 ms'],
 ] as const)('%s = %s', async (name, value, status, text) => {
   await withSetting(sound, name, value, async () => {
-    expect(await finding(sound, 'settings')).toMatchObject({ status, detail: expect.stringContaining(text) })
+    expect(finding(sound, 'settings')).toMatchObject({ status, detail: expect.stringContaining(text) })
   })
 })
 
 test('a database that refuses writes, and one of another encoding', async () => {
   await withSetting(sound, 'default_transaction_read_only', 'on', async () => {
-    expect(await finding(sound, 'primary')).toMatchObject({ status: 'failure' })
+    expect(finding(sound, 'primary')).toMatchObject({ status: 'failure' })
   })
   await sound.sql(`CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`)
   const url = sound.url.replace(/postgres$/, 'latin')
   await openDatabaseAdmin(url).migrate(Date.now())
-  expect(await finding({ ...sound, url }, 'encoding')).toMatchObject({
+  expect(finding({ ...sound, url }, 'encoding')).toMatchObject({
     status: 'failure',
     detail: expect.stringContaining('LATIN1'),
   })
 })
 
 test('a clock that differs from the database', async () => {
-  expect(await finding(sound, 'clock', Date.now() - 3_600_000)).toMatchObject({
+  expect(finding(sound, 'clock', Date.now() - 3_600_000)).toMatchObject({
     status: 'warning',
     detail: expect.stringMatching(/3\d\d\d\.\d s behind/),
   })
 })
 
 test('connections: too few for the nodes, and nearly all in use', async () => {
-  expect((await finding(wrong, 'connections')).status).toBe('ok') // 17 of 20 for one node
+  expect(finding(wrong, 'connections').status).toBe('ok') // 17 of 20 for one node
   await wrong.sql(
     `INSERT INTO sightglass.node SELECT 'n' || n, '1', 'all', 0, extract(epoch FROM now()) * 1000 FROM generate_series(1, 3) n`,
   )
-  expect(await finding(wrong, 'connections')).toMatchObject({
+  expect(finding(wrong, 'connections')).toMatchObject({
     status: 'warning',
     detail: expect.stringContaining('3 nodes need up to 51, 17 each'),
     hint: expect.stringContaining('max_connections to at least 6'),
@@ -112,19 +121,19 @@ test('connections: too few for the nodes, and nearly all in use', async () => {
     async () =>
       (await wrong.sql(`SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sleep(3)'`)) >= '15',
   )
-  expect((await finding(wrong, 'connections')).status).toBe('failure')
+  expect(finding(wrong, 'connections').status).toBe('failure')
   await Promise.all(open)
 })
 
 test('dead rows, autovacuum that is off, and transaction ids that nothing freezes', async () => {
   await wrong.sql(`ALTER SYSTEM SET autovacuum = off; `)
   await wrong.sql('SELECT pg_reload_conf()')
-  await until(async () => (await finding(wrong, 'vacuum')).status === 'failure')
-  expect((await finding(wrong, 'age')).status).toBe('ok')
-  await wrong.sql(`DO $$ BEGIN FOR n IN 1..115000 LOOP
+  await until(async () => finding(wrong, 'vacuum').status === 'failure')
+  expect(finding(wrong, 'age').status).toBe('ok')
+  await wrong.sql(`DO $$ BEGIN FOR n IN 1..112000 LOOP
     BEGIN PERFORM pg_current_xact_id(); INSERT INTO sightglass.cache_version VALUES ('x', 1); RAISE EXCEPTION 'x';
     EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`)
-  expect(await finding(wrong, 'age')).toMatchObject({
+  expect(finding(wrong, 'age')).toMatchObject({
     status: 'warning',
     hint: expect.stringContaining('freeze'),
   })
@@ -133,8 +142,8 @@ test('dead rows, autovacuum that is off, and transaction ids that nothing freeze
   await sound.sql(`ALTER TABLE sightglass.cache_version SET (autovacuum_enabled = off);
     INSERT INTO sightglass.cache_version SELECT 'dead' || n, 1 FROM generate_series(1, 20000) n;
     DELETE FROM sightglass.cache_version WHERE name LIKE 'dead%'`)
-  await until(async () => (await finding(sound, 'vacuum')).status === 'warning')
-  expect(await finding(sound, 'vacuum')).toMatchObject({
+  await until(async () => finding(sound, 'vacuum').status === 'warning')
+  expect(finding(sound, 'vacuum')).toMatchObject({
     detail: expect.stringContaining(
       'The table cache_version has 20,000 dead rows beside 0 (it was never vacuumed)',
     ),
@@ -156,23 +165,23 @@ test('a transaction that nobody ends', async () => {
 })
 
 test('standbys: none that is synchronous, one that is, one that is wanted and away, and an unused slot', async () => {
-  expect((await finding(sound, 'standbys')).hint).toContain('Several nodes')
+  expect(finding(sound, 'standbys').hint).toContain('Several nodes')
   const first = await startReceiveWal(sound, 'copy_one')
-  await until(async () => (await finding(sound, 'standbys')).status === 'warning')
-  expect((await finding(sound, 'standbys')).detail).toContain('"copy_one" (async). None is synchronous')
+  await until(async () => finding(sound, 'standbys').status === 'warning')
+  expect(finding(sound, 'standbys').detail).toContain('"copy_one" (async). None is synchronous')
   await sound.sql(`ALTER SYSTEM SET synchronous_standby_names = 'copy_one'`)
   await sound.sql('SELECT pg_reload_conf()')
-  await until(async () => (await finding(sound, 'standbys')).status === 'ok')
-  expect((await finding(sound, 'standbys')).detail).toContain('"copy_one" (sync)')
+  await until(async () => finding(sound, 'standbys').status === 'ok')
+  expect(finding(sound, 'standbys').detail).toContain('"copy_one" (sync)')
   await withSetting(sound, 'synchronous_commit', 'local', async () => {
-    expect((await finding(sound, 'durability')).status).toBe('warning')
+    expect(finding(sound, 'durability').status).toBe('warning')
   })
   await first.stop()
-  await until(async () => (await finding(sound, 'standbys')).status === 'failure')
+  await until(async () => finding(sound, 'standbys').status === 'failure')
   await sound.sql('ALTER SYSTEM RESET synchronous_standby_names')
   await sound.sql('SELECT pg_reload_conf()')
   await sound.sql(`SELECT pg_create_physical_replication_slot('unused', true)`)
-  expect(await finding(sound, 'slots')).toMatchObject({
+  expect(finding(sound, 'slots')).toMatchObject({
     status: 'warning',
     hint: expect.stringContaining("pg_drop_replication_slot('unused')"),
   })
@@ -182,19 +191,26 @@ test('standbys: none that is synchronous, one that is, one that is wanted and aw
 test.if(hasPooler)('a pooler needs prepare=false, and without one it is a waste', async () => {
   const pooler = await startPooler(sound, 2)
   const through = { ...sound, url: pooler.url('postgres') }
-  expect(await finding(through, 'pooler')).toMatchObject({
+  expect((await checkUp(through)).findings.find(({ id }) => id === 'database-pooler')).toMatchObject({
     status: 'ok',
     detail: expect.stringContaining('A pooler shares'),
   })
+  const message = await checkUp({ ...through, url: through.url.replace('?prepare=false', '') }).catch(String)
+  expect(message).toContain('a pooler needs prepare=false in the URL')
+  // One that ignores the settings of a session instead.
+  const db = openConnection({ url: sound.url, node: 'doctor', statementTimeoutMs: 5_000 })
+  const query = { schema: 'sightglass', now: Date.now(), prepare: true, isPooled: true }
+  expect(findingsOf(db, query).find(({ id }) => id === 'database-pooler')?.status).toBe('failure')
+  db.close()
   await pooler.stop()
   const wasted = { ...sound, url: `${sound.url}?prepare=false` }
-  expect((await finding(wasted, 'pooler')).detail).toContain('remove prepare=false')
+  expect(finding(wasted, 'pooler').detail).toContain('remove prepare=false')
 })
 
 test('a standby refuses writes', async () => {
   await sound.sql(`COPY (SELECT 1) TO PROGRAM 'touch standby.signal'`)
   await sound.restart()
-  expect(await finding(sound, 'primary')).toMatchObject({
+  expect(finding(sound, 'primary')).toMatchObject({
     status: 'failure',
     hint: expect.stringContaining('target_session_attrs=read-write'),
   })

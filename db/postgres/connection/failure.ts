@@ -47,6 +47,14 @@ export function endsConnection(code: string): boolean {
   return code === lostCode || /^(08|57P0[1-5])|^25(P0[34]|006)$/.test(code) || connectionCode.test(code)
 }
 
+/** For the operator's log. A pooler that refuses our settings does not say what helps. */
+export function explained({ code, message }: Failure): string {
+  const hint = message.startsWith('unsupported startup parameter')
+    ? ': a pooler needs prepare=false in the URL of the database'
+    : ''
+  return `${message} (${code})${hint}`
+}
+
 /** `doing` names the failed step, for the operator's log. A StoreError passes through unchanged. */
 export function storeError(error: unknown, doing: string): StoreError {
   // drizzle's own error repeats the bound values, which may be secret. The wrapped error does not.

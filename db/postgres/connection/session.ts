@@ -1,6 +1,6 @@
 /** A session of a thread that blocks: its requests, and the transaction that they belong to. */
 import { StoreError } from '../../contract/errors.ts'
-import { endsConnection, kindOf } from './failure.ts'
+import { endsConnection, explained, kindOf } from './failure.ts'
 import type { ServerOptions } from './options.ts'
 import { ioThread, type Answer, type Request } from './wire.ts'
 
@@ -40,7 +40,7 @@ function openRequests(server: ServerOptions, lost: () => void) {
       const answer = io.ask(id, request, server.deadlineMs + graceMs)
       if (!('code' in answer)) return answer
       if (endsConnection(answer.code)) lost()
-      throw new StoreError(kindOf(answer.code), `${answer.message} (${answer.code})`)
+      throw new StoreError(kindOf(answer.code), explained(answer))
     },
     close() {
       if (!isOpen) return
