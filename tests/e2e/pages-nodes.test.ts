@@ -72,6 +72,14 @@ test('one node of a shared database is listed with the work that waits', async (
   )
 })
 
+test('backups of a shared database are made elsewhere, and the page says how', async () => {
+  await withOwner(`${appliance.url}/settings/backups`, async (page) => {
+    await page.getByText('back up with pg_dump or pgBackRest').waitFor()
+    expect(await page.getByRole('button', { name: 'Back up now' }).count()).toBe(0)
+    await picture(page, 'nodes-backups')
+  })
+})
+
 test('of three nodes one is missing, one has problems and a name of markup, and versions differ', async () => {
   const problem = 'background work has failed for 40 s (read_only): organization org_1: permission denied'
   await join('core-2', '0.0.9', { aheadMs: -7_400 })

@@ -1,6 +1,7 @@
 /**
  * Backups of a running server: scheduled or on request, one at a time in the background, and how responses show them.
  */
+import { openDatabaseAdmin } from '../../../db/open.ts'
 import { applianceOrgId } from '../../../db/contract/audit.ts'
 import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
@@ -55,6 +56,7 @@ interface BackupServices {
 
 export function makeBackups(services: BackupServices): Backups {
   const { config, store, clock } = services
+  const { backups: made } = openDatabaseAdmin(services.location ?? services.dataDir)
   const { dir } = config
   let running: { startedAt: string; reason: BackupReason; work: Promise<void> } | null = null
   let lastRun: LastRun | null = null
@@ -83,6 +85,7 @@ export function makeBackups(services: BackupServices): Backups {
         running: now,
         checking: checking?.name ?? null,
         lastRun: lastRun ?? readLastRun(dir),
+        elsewhere: made.by === 'tools' ? made.backUp : null,
       }
     },
     check(name) {
@@ -207,6 +210,8 @@ export interface BackupsJson {
   running: { startedAt: string; reason: string } | null
   checking: string | null
   lastRun: LastRun | null
+  /** What to run for a backup when other tools make it; null when this server does. */
+  elsewhere: string | null
 }
 
 export function viewJson(

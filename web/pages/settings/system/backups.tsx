@@ -43,6 +43,7 @@ function BackupList() {
   const { problem, busy, run } = useTask()
   const failure = problem.value ?? error.value
   const change = (work: () => Promise<List>) => void run(async () => replace(await work()))
+  if (known.value?.elsewhere) return <Elsewhere how={known.value.elsewhere} />
   return (
     <section class="settings-section">
       <p class="about">
@@ -85,6 +86,21 @@ function BackupList() {
           </p>
         </FormDialog>
       )}
+    </section>
+  )
+}
+
+/** Of a database that several nodes share. */
+function Elsewhere({ how }: { how: string }) {
+  return (
+    <section class="settings-section">
+      <p>
+        This database is backed up outside of Sightglass: <Text value={how} max={200} />. The guide{' '}
+        <a href="/docs/nodes#backup" data-native>
+          Several nodes
+        </a>{' '}
+        shows the commands.
+      </p>
     </section>
   )
 }
