@@ -35,6 +35,8 @@ export interface Patroni {
 /** A leader that vanishes is replaced when its lock in etcd ends: the shortest time that Patroni allows. */
 const timing = { ttl: 20, loop_wait: 1, retry_timeout: 3 }
 const startMs = 90_000
+/** Until then Patroni still names a standby that the server has lost, and that may not take over. */
+const noticedMs = 5_000
 
 interface Place {
   name: string
@@ -115,6 +117,7 @@ export const patroniFaults = (patroni: Patroni): Faults => ({
     async run() {
       const [, ...pids] = processesOf(await patroni.leader())
       signalAll(pids, 'SIGKILL') // Patroni starts it again
+      await Bun.sleep(noticedMs)
     },
   },
   'leader changed by an operator': {
