@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 
 export type IdPrefix =
-  'org' | 'usr' | 'key' | 'aud' | 'ses' | 'wh' | 'ep' | 'rul' | 'inc' | 'lea' | 'inv' | 'req' | 'view'
+  'org' | 'usr' | 'key' | 'aud' | 'ses' | 'wh' | 'ep' | 'rul' | 'inc' | 'lea' | 'inv' | 'req' | 'view' | 'era'
 
 const idBytes = 16
 

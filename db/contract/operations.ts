@@ -92,6 +92,44 @@ export interface RecountProgress {
   repaired: number // rollup rows corrected so far
 }
 
+/** Which erasure a step belongs to, so that every node knows how far it is. */
+export interface ErasureRun {
+  id: string // differs for each erasure
+  kind: 'session' | 'subject'
+  node: string
+  leaseMs: number // how long the node may be silent before another erasure may begin
+  now: number
+}
+
+/** The newest erasure of an organization. It does not name what is erased. Times are of the store's clock. */
+export interface ErasureProgress {
+  run: string
+  kind: ErasureRun['kind']
+  node: string
+  startedAtMs: number
+  seenAtMs: number // its last step
+  silentMs: number // since then
+  events: number
+  deliveries: number
+  samples: number
+  endedAtMs: number | null // null: it runs, or its process has ended
+  logEmptied: boolean | null // null unless it is complete
+  problem: string | null // why it is not complete
+}
+
+/** Progress is stored by the steps of `events.erase`, in their transactions. */
+export interface ErasureStore {
+  find(query: { orgId: string; now: number }): Promise<ErasureProgress | null>
+  /** Changes nothing when another erasure has begun since. */
+  end(command: {
+    orgId: string
+    run: string
+    logEmptied: boolean | null
+    problem: string | null
+    now: number
+  }): Promise<void>
+}
+
 export type MaintenanceReason = 'deleted' | 'full'
 
 export interface RetentionStore {

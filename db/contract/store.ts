@@ -51,7 +51,7 @@ import type {
 import type { IdentityStore } from './identity.ts'
 import type { BatchCount, IngestCountStore } from './ingest-counts.ts'
 import type { Behind, JobLease, JobStore, NodeStore } from './nodes.ts'
-import type { RetentionStore } from './operations.ts'
+import type { ErasureRun, ErasureStore, RetentionStore } from './operations.ts'
 import type { RegistryStore } from './registry.ts'
 import type { SessionStore } from './sessions.ts'
 import type { WebhookStore } from './webhooks.ts'
@@ -218,9 +218,12 @@ export interface EventStore {
    * has no cursor and passes the audit entry, which must not contain the session or subject in clear; later calls pass
    * the cursor of the previous step. Events that arrive after the first step may stay. A resend of an erased event
    * counts as deduped while retention lasts.
+   *
+   * With `run` each step adds to the progress of `erasures`. The first is rejected with `conflict` while another
+   * erasure of the organization runs, and a later one after another has begun.
    */
   erase(
-    command: EraseCommand & { audit: AuditEntry | null; cursor: EraseCursor | null },
+    command: EraseCommand & { audit: AuditEntry | null; cursor: EraseCursor | null; run?: ErasureRun },
   ): Promise<EraseResult>
   /** Expires a bounded number of events. Call until `done`. */
   expire(command: ExpireCommand): Promise<ExpireResult>
@@ -270,6 +273,7 @@ export interface Records extends IdentityStore {
   webhooks: WebhookStore
   registry: RegistryStore
   retention: RetentionStore
+  erasures: ErasureStore
 }
 
 /** Whether nodes have the same key ring: a known text, encrypted with it, which each must be able to decrypt. */

@@ -115,6 +115,7 @@ async function nounsOf(threads: Threads, call: CallVerb) {
     throttle: noun('throttle'),
     ...{ registry: noun('registry'), rejected: noun('rejected'), sessions: noun('sessions') },
     ...{ ingestCounts: noun('ingestCounts'), webhooks: noun('webhooks'), retention: noun('retention') },
+    erasures: noun('erasures'),
     ...{ nodes: noun('nodes'), jobs: noun('jobs'), keyCheck: noun('keyCheck') },
     ...{
       keys,

@@ -204,7 +204,7 @@ async function startRunning(options: ServerOptions) {
     clockGuard,
     log,
   })
-  const erasures = makeErasures({ store, clock, log })
+  const erasures = makeErasures({ store, clock, log, node: node?.name ?? 'the server' })
   const ingestCounts = makeIngestCounts(store, clock, log, clockGuard)
   const recount = makeRecount({ store, log })
   const watches = { disk, fsyncProbe, memory }

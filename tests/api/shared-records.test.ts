@@ -8,16 +8,20 @@ import { ringSigningKey } from '../../server/audit/signing.ts'
 import { verifyTrail } from '../../server/audit/verify.ts'
 import { startLog } from '../../server/log.ts'
 import { readKeyRing } from '../../server/system/key-ring.ts'
-import { makeAudit, makeOrg } from '../store/make.ts'
+import { makeErasures, type ErasuresJson } from '../../server/operations/retention/erasures.ts'
+import type { Store } from '../../db/contract/store.ts'
+import { makeAudit, makeBatch, makeEvent, makeOrg } from '../store/make.ts'
 import { cli } from '../support/binary.ts'
 import { makeAccount, password } from '../support/people.ts'
 import { database } from '../support/postgres.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
 const keyRing = readKeyRing('cd'.repeat(32))
+const silentSink = { write() {}, takeDropped: () => 0, flush: async () => {} }
 let url = ''
 let a: TestServer
 let b: TestServer
@@ -104,4 +108,47 @@ test('entries that a superuser cut off the end, heads included, are found by the
   expect((await verify()).checkpoints.unsound.at(-1)).toMatchObject({ message: 'has an invalid signature' })
   owner.close()
   folder.remove()
+})
+
+test('an erasure that one node runs is shown by the other, and as stopped when its node is silent', async () => {
+  const theirs = (n: number) => makeEvent(`mine-${n}`, { subject: 'ann@example.com' })
+  for (let from = 0; from < 4_000; from += 1_000)
+    await a.store.events.append(
+      makeBatch(
+        a.org.id,
+        Array.from({ length: 1_000 }, (_, n) => theirs(from + n)),
+      ),
+    )
+  const gate = Promise.withResolvers<void>()
+  const erase: Store['events']['erase'] = async (command) => {
+    if (command.cursor !== null) await gate.promise
+    return a.store.events.erase(command)
+  }
+  const log = startLog({ level: 'error', clock: a.clock, sink: silentSink })
+  const gated = { ...a.store, events: { ...a.store.events, erase } }
+  const erasures = makeErasures({ store: gated, clock: a.clock, log, node: 'gated' })
+  const cookie = await b.signIn('owner')
+  const view = async (server: TestServer) =>
+    (await (await server.call('/api/erase', { headers: { cookie } })).json()) as ErasuresJson
+  await erasures.start({ orgId: a.org.id, actor: 'cli' }, { kind: 'subject', value: 'ann@example.com' })
+  for (const server of [a, b]) {
+    const { running, last } = await view(server)
+    expect([running?.by, last]).toEqual(['subject', null])
+    expect(running!.events).toBeGreaterThan(0)
+    const second = { headers: { cookie }, body: { session: 'x' } }
+    expect((await server.call('/api/erase', second)).status).toBe(409)
+  }
+
+  const owner = openConnection({ url, node: 'owner', statementTimeoutMs: 10_000 })
+  owner.run('UPDATE erasure SET seen_at_ms = seen_at_ms - 31000')
+  owner.close()
+  const problem = 'gated stopped before it finished: erase again'
+  expect(await view(b)).toMatchObject({ running: null, last: { by: 'subject', erased: null, problem } })
+  const again = { headers: { cookie }, body: { subject: 'ann@example.com' } }
+  expect((await b.call('/api/erase', again)).status).toBe(202)
+  await until(async () => (await view(a)).running === null)
+  gate.resolve()
+  await erasures.stop() // it was replaced, and changes nothing
+  expect(await view(a)).toMatchObject({ last: { erased: { deliveries: 0 }, problem: null } })
+  expect((await a.store.events.overview(a.org.id)).total).toBe(0)
 })

@@ -37,7 +37,12 @@ async function gated(folder: string) {
     ...startLog({ level: 'error', clock }),
     error: (name: string, fields?: LogFields) => void errors.push([name, fields]),
   }
-  const erasures = makeErasures({ store: { ...store, events: { ...store.events, erase } }, clock, log })
+  const erasures = makeErasures({
+    store: { ...store, events: { ...store.events, erase } },
+    clock,
+    log,
+    node: 'one',
+  })
   return { store, erasures, errors, open: gate.resolve }
 }
 
@@ -47,9 +52,9 @@ const totalOf = async (store: Store, orgId: string): Promise<number> =>
 test('one at a time per organization, with progress by step, independent of others', async () => {
   using dir = tempDir('erasures')
   const { store, erasures, open } = await gated(dir.path)
-  expect(erasures.view('org_a')).toMatchObject({ running: null, last: null })
+  expect(await erasures.view('org_a')).toMatchObject({ running: null, last: null })
   await erasures.start(actor, theirs)
-  const { running, last } = erasures.view('org_a')
+  const { running, last } = await erasures.view('org_a')
   expect([running?.by, last]).toEqual(['subject', null])
   expect(running!.events).toBeGreaterThan(0)
   expect(running!.events).toBeLessThan(events / 2)
@@ -57,18 +62,17 @@ test('one at a time per organization, with progress by step, independent of othe
   const rows = await store.audit.rows({ orgId: 'org_a', afterSeq: 0, limit: 10 })
   expect(rows.map(({ action }) => action)).toContain('events.erased')
 
-  await expect(erasures.start(actor, { kind: 'session', value: 's' })).rejects.toMatchObject({
-    code: 'conflict',
-  })
+  const second = erasures.start(actor, { kind: 'session', value: 's' })
+  expect(await second.catch((error: { code: string }) => error.code)).toBe('conflict')
   await erasures.start({ ...actor, orgId: 'org_b' }, { kind: 'subject', value: 'nobody' })
   open()
-  await until(() => erasures.view('org_a').running === null)
-  expect(erasures.view('org_a').last).toMatchObject({ erased: { events: events / 2 }, problem: null })
-  await until(() => erasures.view('org_b').running === null)
-  expect(erasures.view('org_b').last).toMatchObject({ erased: { events: 0 }, problem: null })
+  await until(async () => (await erasures.view('org_a')).running === null)
+  expect((await erasures.view('org_a')).last).toMatchObject({ erased: { events: events / 2 }, problem: null })
+  await until(async () => (await erasures.view('org_b')).running === null)
+  expect((await erasures.view('org_b')).last).toMatchObject({ erased: { events: 0 }, problem: null })
   await erasures.start(actor, theirs)
-  await until(() => erasures.view('org_a').running === null)
-  expect(erasures.view('org_a').last).toMatchObject({ erased: { events: 0 } })
+  await until(async () => (await erasures.view('org_a')).running === null)
+  expect((await erasures.view('org_a')).last).toMatchObject({ erased: { events: 0 } })
   await store.close()
 }, 60_000)
 
@@ -79,7 +83,7 @@ test('a stop ends it at its next step and is reported; a second run completes it
   const stopped = erasures.stop()
   open()
   await stopped
-  const { running, last } = erasures.view('org_a')
+  const { running, last } = await erasures.view('org_a')
   expect([running, last?.erased, last?.problem]).toEqual([null, null, expect.stringContaining('stopped')])
   expect(errors).toEqual([['erasure_cut_short', expect.objectContaining({ orgId: 'org_a', by: 'subject' })]])
   const left = await totalOf(store, 'org_a')
@@ -89,19 +93,45 @@ test('a stop ends it at its next step and is reported; a second run completes it
   expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
 
   const again = await openStore({ folder: dir.path, now: noon })
-  const next = makeErasures({ store: again, clock, log: startLog({ level: 'error', clock }) })
+  const next = makeErasures({ store: again, clock, log: startLog({ level: 'error', clock }), node: 'one' })
   await next.start(actor, theirs)
-  await until(() => next.view('org_a').running === null)
-  expect(next.view('org_a').last).toMatchObject({ erased: { events: left - events / 2 }, problem: null })
+  await until(async () => (await next.view('org_a')).running === null)
+  expect((await next.view('org_a')).last).toMatchObject({
+    erased: { events: left - events / 2 },
+    problem: null,
+  })
   expect(await totalOf(again, 'org_a')).toBe(events / 2)
   await again.close()
 }, 60_000)
 
+test('after a crash the next process reports it, and erases again', async () => {
+  using dir = tempDir('erasures')
+  const { store, erasures, open } = await gated(dir.path)
+  await erasures.start(actor, theirs) // and never goes on
+  const log = startLog({ level: 'error', clock })
+  const next = makeErasures({ store, clock, log, node: 'one' })
+  const { running, last } = await next.view('org_a')
+  expect([running, last]).toMatchObject([
+    null,
+    { by: 'subject', erased: null, problem: 'one stopped before it finished: erase again' },
+  ])
+  await next.start(actor, theirs)
+  await until(async () => (await next.view('org_a')).running === null)
+  expect((await next.view('org_a')).last).toMatchObject({ problem: null })
+  expect(await totalOf(store, 'org_a')).toBe(events / 2)
+  open()
+  await erasures.stop()
+  await store.close()
+}, 60_000)
+
 test('the caller gets the error of the first step, and no erasure is running', async () => {
   using dir = tempDir('erasures')
-  const { store, erasures } = await gated(dir.path)
+  const store = await openStore({ folder: dir.path, now: noon })
+  const erase = () => Promise.reject(new Error('the disk is broken'))
+  const failing = { ...store, events: { ...store.events, erase } }
+  const log = startLog({ level: 'error', clock })
+  const erasures = makeErasures({ store: failing, clock, log, node: 'one' })
+  expect(await erasures.start(actor, theirs).catch(String)).toContain('the disk is broken')
+  expect(await erasures.view('org_a')).toMatchObject({ running: null, last: null })
   await store.close()
-  await expect(erasures.start(actor, theirs)).rejects.toThrow()
-  await until(() => erasures.view('org_a').running === null)
-  expect(erasures.view('org_a').last).toBeNull()
-}, 60_000)
+})

@@ -19,6 +19,7 @@ import { filteredCountsCases } from './filtered-counts-cases.ts'
 import { claimCases, deliveryCases } from './webhook-delivery-cases.ts'
 import { endpointCases, ruleCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
 import { nodeCases } from './node-cases.ts'
+import { sharedRecordCases } from './shared-record-cases.ts'
 import { throttleCases, throttleNodeCases } from './throttle-cases.ts'
 import type { Cases, OpenFolder, OpenNodes } from './subject.ts'
 
@@ -109,7 +110,7 @@ function testNodes(engine: string, openNodes: OpenNodes): void {
       for (const store of stores) await store.close()
       dir.remove()
     })
-    for (const [name, run] of Object.entries({ ...nodeCases, ...throttleNodeCases })) {
+    for (const [name, run] of Object.entries({ ...nodeCases, ...sharedRecordCases, ...throttleNodeCases })) {
       test(
         name,
         async () => {

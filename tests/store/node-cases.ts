@@ -317,42 +317,6 @@ export const nodeCases: NodeCases = {
       expect(behind.upkeep?.failingMs ?? null).toBeNull()
     }
   },
-  async 'nodes share one setup link, which works on each and creates one owner'({ store, another, orgId }) {
-    const linkOf = (n: number, now: number) => ({
-      link: {
-        ...{ hash: sha256Hex(`setup ${orgId} ${n}`), purpose: 'setup' as const, accountId: null },
-        expiresAtMs: now + 1_000,
-      },
-      sealedToken: `sealed ${n}`,
-      now,
-    })
-    const share = (node: Store, n: number, now: number) => node.accounts.shareSetupLink(linkOf(n, now))
-    const shared = await Promise.all([0, 1, 2, 3].map((n) => share(n % 2 === 0 ? store : another, n, noon)))
-    expect(new Set(shared).size).toBe(1)
-    const first = Number(shared[0]!.slice(-1))
-    expect(await share(another, 9, noon + 900)).toBe(shared[0]!) // and prolongs it
-    const { hash } = linkOf(first, noon).link
-    for (const node of [store, another])
-      expect(await node.accounts.findLink({ hash, now: noon + 1_899 })).toMatchObject({ purpose: 'setup' })
-    expect(await share(store, 7, noon + 1_900)).toBe('sealed 7')
-    expect(await another.accounts.findLink({ hash, now: noon })).toBeNull()
-    const linkHash = linkOf(7, noon).link.hash
-    const created = await Promise.all(
-      [another, store].map((node) => {
-        const claim = { account: makeAccount(), orgId, linkHash, now: noon, audit: makeAudit(orgId) }
-        return node.accounts.createFirstOwner(claim)
-      }),
-    )
-    expect(created.toSorted()).toEqual(['created', 'owner_exists'])
-  },
-  async 'nodes agree on the first check of their keys, until one replaces it'({ store, another, orgId }) {
-    const agreed = await Promise.all([store, another].map((node, n) => node.keyCheck.agree(`${orgId} ${n}`)))
-    expect(agreed[0]).toBe(agreed[1]!)
-    await another.keyCheck.replace('newer')
-    expect(await store.keyCheck.agree('older')).toBe('newer')
-    await store.keyCheck.replace(null)
-    expect(await another.keyCheck.agree('next')).toBe('next')
-  },
   async 'texts are ordered by their bytes, and a search ignores the case of ASCII letters only'({
     store,
     another,

@@ -1,10 +1,18 @@
 /** Retention settings, re-count progress, and erasing copies of events from deliveries and samples. */
 import { appendAudit } from '../audit/append.ts'
 import { splitBatch } from '../../rules/batch-body.ts'
-import type { RecountProgress, RetentionSetting, RetentionStore } from '../../contract/operations.ts'
+import { StoreError } from '../../contract/errors.ts'
+import type {
+  ErasureProgress,
+  ErasureRun,
+  ErasureStore,
+  RecountProgress,
+  RetentionSetting,
+  RetentionStore,
+} from '../../contract/operations.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import type { Database } from '../database.ts'
-import type { EraseCommand } from '../../contract/event-counts.ts'
+import type { EraseCommand, EraseResult } from '../../contract/event-counts.ts'
 
 function readSetting({ db }: ReadContext, orgId: string): RetentionSetting {
   const row = db
@@ -45,6 +53,63 @@ function noteRecount(
   ).run(orgId, throughMs, repaired)
 }
 
+/**
+ * Adds a step to its erasure, in the transaction of the step. A row of the same node that has not ended comes from a
+ * process that has: a process knows what it runs itself.
+ */
+export function noteErasure(
+  db: Database,
+  { orgId, run, isFirst, step }: { orgId: string; run: ErasureRun; isFirst: boolean; step: EraseResult },
+): void {
+  const { id, kind, node, leaseMs } = run
+  const now = db.dialect.storeMs(db, run.now)
+  const { events, deliveries, samples } = step
+  const { changes } = isFirst
+    ? db
+        .query(
+          `INSERT INTO erasure (org_id, run, kind, node, started_at_ms, seen_at_ms, events, deliveries, samples)
+           VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8)
+           ON CONFLICT (org_id) DO UPDATE SET
+             run = excluded.run, kind = excluded.kind, node = excluded.node, started_at_ms = excluded.started_at_ms,
+             seen_at_ms = excluded.seen_at_ms, events = excluded.events, deliveries = excluded.deliveries,
+             samples = excluded.samples, ended_at_ms = NULL, log_emptied = NULL, problem = NULL
+           WHERE erasure.ended_at_ms IS NOT NULL OR erasure.node = excluded.node OR erasure.seen_at_ms <= ?9`,
+        )
+        .run(orgId, id, kind, node, now, events, deliveries, samples, now - leaseMs)
+    : db
+        .query(
+          `UPDATE erasure SET seen_at_ms = ?, events = events + ?, deliveries = deliveries + ?, samples = samples + ?
+           WHERE org_id = ? AND run = ?`,
+        )
+        .run(now, events, deliveries, samples, orgId, id)
+  if (changes === 0) throw new StoreError('conflict', `another erasure of ${orgId} runs`)
+}
+
+function endErasure(
+  { db }: WriteContext,
+  { orgId, run, logEmptied, problem, now }: Parameters<ErasureStore['end']>[0],
+): void {
+  db.query(
+    'UPDATE erasure SET ended_at_ms = ?, log_emptied = ?, problem = ? WHERE org_id = ? AND run = ?',
+  ).run(db.dialect.storeMs(db, now), logEmptied === null ? null : Number(logEmptied), problem, orgId, run)
+}
+
+function findErasure(
+  { db }: ReadContext,
+  { orgId, now }: Parameters<ErasureStore['find']>[0],
+): ErasureProgress | null {
+  const row = db
+    .query<Omit<ErasureProgress, 'logEmptied' | 'silentMs'> & { logEmptied: number | null }, [string]>(
+      `SELECT run, kind, node, started_at_ms AS startedAtMs, seen_at_ms AS seenAtMs, events, deliveries, samples,
+         ended_at_ms AS endedAtMs, log_emptied AS logEmptied, problem
+       FROM erasure WHERE org_id = ?`,
+    )
+    .get(orgId)
+  if (row === null) return null
+  const silentMs = Math.max(0, db.dialect.storeMs(db, now) - row.seenAtMs)
+  return { ...row, silentMs, logEmptied: row.logEmptied === null ? null : row.logEmptied === 1 }
+}
+
 /** The verbs of retention, re-counts and disk space, by name. */
 export const retentionWriteVerbs = {
   'retention.set': writeSetting,
@@ -52,10 +117,12 @@ export const retentionWriteVerbs = {
     events.dropRollups(command),
   'retention.release': ({ release }: WriteContext) => release(),
   'retention.noteRecount': noteRecount,
+  'erasures.end': endErasure,
 }
 
 export const retentionReadVerbs = {
   'retention.setting': readSetting,
+  'erasures.find': findErasure,
   'retention.recounted': readRecounted,
   'retention.eventBytes': ({ events }: ReadContext, orgId: string) => events.eventBytes(orgId),
   'retention.cutoff': ({ events }: ReadContext, query: { orgId: string; bytesMax: number }) =>

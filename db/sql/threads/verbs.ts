@@ -11,6 +11,7 @@ import {
 import {
   eraseFromDeliveries,
   eraseSamples,
+  noteErasure,
   retentionReadVerbs,
   retentionWriteVerbs,
 } from '../retention/retention.ts'
@@ -131,9 +132,16 @@ function removeSite(
 const deliveriesMax = 16
 
 /** Events first, so that a running dispatcher makes no new delivery of them after the deliveries were searched. */
-function erase(
+function erase(context: WriteContext, { run, ...command }: Parameters<EventStore['erase']>[0]): EraseResult {
+  const step = eraseStep(context, command)
+  if (run !== undefined)
+    noteErasure(context.db, { orgId: command.orgId, run, isFirst: command.cursor === null, step })
+  return step
+}
+
+function eraseStep(
   { db, events }: WriteContext,
-  { audit, cursor, ...command }: Parameters<EventStore['erase']>[0],
+  { audit, cursor, ...command }: Omit<Parameters<EventStore['erase']>[0], 'run'>,
 ): EraseResult {
   if (audit !== null) appendAudit(db, audit)
   if (cursor?.among === 'deliveries') {

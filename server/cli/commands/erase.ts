@@ -1,6 +1,7 @@
 /** `sightglass erase`: erases the events of a session or a subject, and lists what it cannot reach. */
 import type { Json } from '../../../db/contract/store.ts'
 import { UsageError } from '../../errors.ts'
+import { newId } from '../../ids.ts'
 import { beyondErasure, eraseAll, type Erasure } from '../../operations/retention/erasures.ts'
 import { textOf } from '../../runtime/work.ts'
 import type { Noun } from '../command.ts'
@@ -39,7 +40,14 @@ export const erase: Noun = {
         if (kind !== 'session' && kind !== 'subject') throw new UsageError('kind must be session or subject')
         const org = await requireOrg(store, textOf(params, 'org'))
         const who = { orgId: org.id, actor: 'cli' }
-        const erased = await eraseAll({ store, clock }, who, { kind, value: textOf(params, 'value') })
+        const id = newId('era')
+        const run = { id, node: `the command line (${id})` }
+        const erased = await eraseAll(
+          { store, clock },
+          who,
+          { kind, value: textOf(params, 'value') },
+          { run },
+        )
         return { orgId: org.id, orgSlug: org.slug, by: kind, ...erased, beyond: [...beyondErasure] }
       },
       print: ({ orgSlug, by, events, deliveries, samples, logEmptied, beyond }) =>

@@ -72,14 +72,14 @@ export function retentionRoutes(services: RetentionRoutesServices) {
       async ({ request }) => {
         const { org, actor } = await asOwner(request)
         await erasures.start(actor, await readErasure(request))
-        return json(erasures.view(org.id), 202)
+        return json(await erasures.view(org.id), 202)
       },
       unparsed,
     )
     .get('/api/erase', async ({ request }) => {
       const { org } = await asOwner(request)
       readQuery(request, {})
-      return json(erasures.view(org.id))
+      return json(await erasures.view(org.id))
     })
     .post(
       '/api/erase/count', // not GET: names and addresses would appear in access logs of proxies

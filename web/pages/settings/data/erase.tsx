@@ -20,7 +20,6 @@ export function Erase() {
 
 function OwnersErase() {
   const policy = useMemo(() => refreshWhile<Erasures>(({ running }) => running !== null, pollMs), [])
-  const isLost = useSignal(false)
   const {
     data: known,
     error: problem,
@@ -29,11 +28,7 @@ function OwnersErase() {
   } = useRecords<Erasures>(
     {
       key: 'erasures',
-      async fetch(signal) {
-        const next = await operateApi.erasures(signal)
-        if (hasVanished(known.peek(), next)) isLost.value = true
-        return next
-      },
+      fetch: (signal) => operateApi.erasures(signal),
     },
     policy,
   )
@@ -45,7 +40,6 @@ function OwnersErase() {
   }, [isRunning])
   const erase = async (what: Erasure): Promise<void> => {
     replace(await operateApi.erase(what))
-    isLost.value = false
   }
   return (
     <>
@@ -59,10 +53,7 @@ function OwnersErase() {
         Erase a session or an identity
       </button>
       {problem.value && <Problem error={problem.value} onRetry={refetch} />}
-      <div role="status">
-        {isLost.value && <p>The server restarted before the erasure finished. Run it again.</p>}
-        {known.value && <State of={known.value} />}
-      </div>
+      <div role="status">{known.value && <State of={known.value} />}</div>
       {isOpen.value && <EraseDialogs onErase={erase} onClose={() => (isOpen.value = false)} />}
     </>
   )
@@ -174,10 +165,4 @@ export function erasureSummary(events: number | null): string {
       ? 'All matching events are erased. There are too many to count first.'
       : `${counted(events, 'event')} ${events === 1 ? 'is' : 'are'} erased.`
   return `${matches} Related counts and copies in deliveries and samples are erased too.`
-}
-
-/** True if a running erasure is neither running nor finished: the server restarted. */
-export function hasVanished(before: Erasures | null, { running, last }: Erasures): boolean {
-  const startedAt = before?.running?.startedAt
-  return startedAt !== undefined && running === null && (last === null || last.endedAt < startedAt)
 }
