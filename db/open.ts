@@ -3,9 +3,13 @@ import { StoreError } from './contract/errors.ts'
 import { openPostgresStore } from './postgres/store.ts'
 import { openServerAdmin } from './postgres/admin/admin.ts'
 import { folderFiles, openFolderAdmin } from './sqlite/backup/admin.ts'
+import { openPort, type Port } from './sql/threads/port.ts'
 import { openSqliteReader, openSqliteStore } from './sqlite/threads/threads.ts'
+import { stateText } from './sql/copy/state.ts'
 import type { AuditEntry, Org, Store } from './contract/store.ts'
 import type { SqlStore } from './sql/store.ts'
+import type { CopyOpening } from './copy/thread.ts'
+import type { CopyRequest, CopyStep, DatabaseCopy } from './contract/copy.ts'
 import type { DatabaseAdmin, DatabaseFiles, SharedDatabase } from './contract/admin.ts'
 
 export interface OpenOptions {
@@ -55,10 +59,13 @@ function openEngine(options: OpenOptions): Promise<SqlStore> {
  * versions.
  */
 export async function openReadStore(folder: string, shared: SharedDatabase | null = null): Promise<Store> {
-  const { version, newest } = await openDatabaseAdmin(shared?.url ?? folder).schema()
+  const admin = openDatabaseAdmin(shared?.url ?? folder)
+  const { version, newest } = await admin.schema()
   if (version < newest) {
     throw new StoreError('older_schema', `the data has schema ${version}, this release works with ${newest}`)
   }
+  const copied = version === 0 ? null : await admin.copyState()
+  if (copied?.role === 'target') throw new StoreError('conflict', stateText(copied))
   if (shared !== null) return openStore({ folder, now: 0, shared, mayMigrate: false, readers: 1 })
   return openSqliteReader(folder, readDeadlineMsDefault)
 }
@@ -78,6 +85,46 @@ export function openDatabaseAdmin(location: string): DatabaseAdmin {
     await (await openStore({ folder: '', now, shared: { url: location, node: 'admin' } })).close()
   }
   return { ...openServerAdmin(location), migrate }
+}
+
+function openCopyThread(): { ask: Port['ask']; close(): Promise<void> } {
+  process.umask(0o077)
+  // In the executable every module claims to be at the root, and workers keep their path below it.
+  const path = Bun.isStandaloneExecutable ? './db/copy/thread.js' : './copy/thread.ts'
+  const { ask, ended } = openPort('copy', new URL(path, import.meta.url).href)
+  const close = async () => {
+    await Promise.allSettled([ask('close', null)])
+    await ended
+  }
+  return { ask, close }
+}
+
+/**
+ * Opens both ends of a copy and checks them. Rejects with `conflict` when one of them has other data, and with `locked`
+ * while a process uses the target. Nothing of the source changes before it is frozen.
+ */
+export async function openCopy(request: CopyRequest): Promise<DatabaseCopy> {
+  const { ask, close } = openCopyThread()
+  const { from, to } = request
+  const [fromShared, toShared] = [isDatabaseUrl(from.location), isDatabaseUrl(to.location)]
+  try {
+    const opened = await ask('open', { request, fromShared, toShared } satisfies CopyOpening)
+    const step = () => ask('step', null) as Promise<CopyStep>
+    return { ...(opened as Omit<DatabaseCopy, 'step' | 'close'>), step, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Makes a database that was copied elsewhere servable again. Returns whether it was marked as copied. */
+export async function reopenCopied(location: string): Promise<boolean> {
+  const { ask, close } = openCopyThread()
+  try {
+    return (await ask('reopen', { location, isShared: isDatabaseUrl(location) })) as boolean
+  } finally {
+    await close()
+  }
 }
 
 /** Database files outside of a data folder, for example in a backup. */

@@ -22,6 +22,7 @@ const mainEntry = 'server/main.ts'
  *     : new URL('./writer.ts', import.meta.url)                    // from the file itself
  */
 export const workerEntries = [
+  'db/copy/thread.ts',
   'db/sqlite/threads/writer.ts',
   'db/sqlite/threads/reader.ts',
   'db/postgres/connection/io.ts',

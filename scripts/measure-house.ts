@@ -110,8 +110,9 @@ const measures: Measure[] = [
     name: 'source files outside db/postgres/',
     value: product.filter(({ path }) => !path.startsWith('db/postgres/')).length,
     goal: 450,
-    reached: 475,
-    reason: 'the contract, jobs, keys and shared records of several nodes came after the goal',
+    reached: 478,
+    reason:
+      'several nodes came after the goal: the contract, jobs, keys, shared records, copies between engines',
   },
   { name: 'files under 60 lines with one importer', value: small.length - explained.length, goal: 0 },
   { name: 'longest file, lines', value: Math.max(...product.map(linesOf)), goal: 400 },

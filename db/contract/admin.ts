@@ -1,5 +1,6 @@
 /** Operations on a whole database, opened by its location and not by a running store. */
 import type { AuditAnchor, AuditCheckpoint, AuditVerdict } from './audit.ts'
+import type { CopyState } from './copy.ts'
 import type { EventVerdict } from './event-counts.ts'
 import type {
   Checkup,
@@ -36,6 +37,8 @@ export interface DatabaseAdmin {
   missingEvidence(): Promise<string[]>
   /** When anything was last written, by the clock of that time; null when the engine does not record it. */
   lastWriteMs(): Promise<number | null>
+  /** The mark of a database that must not be served: a half-made copy, or a copied source. */
+  copyState(): Promise<CopyState | null>
   backups: DatabaseCopies | OtherTools
 }
 

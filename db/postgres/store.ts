@@ -8,6 +8,7 @@ import type { Threads } from '../sql/threads/threads.ts'
 import type { AppendAnswer } from './append/append.ts'
 import type { ConnectionOptions } from './connection/options.ts'
 import { followKeeper } from './upkeep/report.ts'
+import { schema } from './migrations/migrations.ts'
 import type { ReaderOpening } from './threads/reader.ts'
 import type { WriterOpening } from './threads/writer.ts'
 
@@ -21,8 +22,6 @@ export interface PostgresOpening {
   /** When false, data of an older schema is rejected with `older_schema`. Default: true. */
   mayMigrate?: boolean
 }
-
-export const schema = 'sightglass'
 
 /** The server ends a writing statement that runs longer. A read has its own deadline. */
 const writeTimeoutMs = 30_000

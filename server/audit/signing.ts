@@ -19,7 +19,7 @@ export interface SigningKey {
   sign(text: string): string // 64 bytes, base64url
 }
 
-const fileName = 'audit-signing.key'
+export const signingKeyFileName = 'audit-signing.key'
 export const checkpointsFileName = 'audit-checkpoints'
 
 /** Reads the key of a data folder; creates it, after the file of checkpoints, when it is missing. */
@@ -42,12 +42,12 @@ export function trustedKeys(folder: string, ring: KeyRing | null): string[] {
 
 /** Null when the folder has no key; never writes. */
 export function readSigningKey(folder: string): SigningKey | null {
-  const path = join(folder, fileName)
+  const path = join(folder, signingKeyFileName)
   if (!existsSync(path)) return null
   try {
     return signingKey(createPrivateKey(readFileSync(path, 'utf8')))
   } catch (error) {
-    throw new Error(`${fileName} is damaged`, { cause: error })
+    throw new Error(`${signingKeyFileName} is damaged`, { cause: error })
   }
 }
 
@@ -65,12 +65,12 @@ function makeSigningKey(folder: string): SigningKey {
   if (!existsSync(join(folder, checkpointsFileName))) makeOnce(join(folder, checkpointsFileName), '')
   const { privateKey } = generateKeyPairSync('ed25519')
   const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  return signingKey(createPrivateKey(makeOnce(join(folder, fileName), pem)))
+  return signingKey(createPrivateKey(makeOnce(join(folder, signingKeyFileName), pem)))
 }
 
 function signingKey(key: KeyObject): SigningKey {
   const { x } = createPublicKey(key).export({ format: 'jwk' })
-  if (x === undefined) throw new Error(`${fileName} holds no Ed25519 key`)
+  if (x === undefined) throw new Error(`${signingKeyFileName} holds no Ed25519 key`)
   return {
     publicKey: x,
     sign: (text) => sign(null, Buffer.from(text), key).toString('base64url'),

@@ -14,7 +14,7 @@ globalThis.Worker = new Proxy(globalThis.Worker, {
 })
 
 function bundled(url: string): string | null {
-  const name = /\/(db\/(?:sqlite|postgres)\/\w+\/\w+)\.ts$/.exec(url)?.[1]
+  const name = /\/(db\/(?:copy|(?:sqlite|postgres)\/\w+)\/\w+)\.ts$/.exec(url)?.[1]
   const path = join(folder, `${name}.js`)
   return name !== undefined && existsSync(path) ? pathToFileURL(path).href : null
 }

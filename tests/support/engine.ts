@@ -12,7 +12,7 @@ import { openStore } from '../../db/open.ts'
 import type { Clock } from '../../server/clock.ts'
 import { newId } from '../../server/ids.ts'
 import { openConnection } from '../../db/postgres/connection/connection.ts'
-import { schema } from '../../db/postgres/store.ts'
+import { schema } from '../../db/postgres/migrations/migrations.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
 import { database, type TestDatabase } from './postgres.ts'
 

@@ -6,7 +6,7 @@ import postgres from 'postgres'
 import { pgbouncerPath, postgresFolder } from '../../scripts/postgres.ts'
 import { openConnection } from '../../db/postgres/connection/connection.ts'
 import { migrate, migrations } from '../../db/postgres/migrations/migrations.ts'
-import { schema } from '../../db/postgres/store.ts'
+import { schema } from '../../db/postgres/migrations/migrations.ts'
 import { run, type Running } from './process.ts'
 import { until } from './until.ts'
 

@@ -13,7 +13,7 @@ const layers: [paths: string[], layer: number][] = [
   [['server/text', 'server/errors.ts', 'server/limits.ts', 'server/clock.ts'], 7],
   [['server/ids.ts', 'server/log.ts'], 7],
   [['server'], 4], // every other folder is a feature
-  [['db/open.ts'], 8],
+  [['db/open.ts', 'db/copy'], 8],
   [['db/sqlite', 'db/postgres'], 9],
   [['db/sql'], 10], // what engines share
   [['db'], 11], // contract and rules

@@ -1,6 +1,6 @@
 /** The whole-database operations of a PostgreSQL database. Each runs on a thread that ends with its result. */
-import { askReader, schema } from '../store.ts'
-import { migrations } from '../migrations/migrations.ts'
+import { askReader } from '../store.ts'
+import { migrations, schema } from '../migrations/migrations.ts'
 import type { AuditCheckpoint, AuditVerdict } from '../../contract/audit.ts'
 import type { DatabaseAdmin } from '../../contract/admin.ts'
 import type { EventVerdict } from '../../contract/event-counts.ts'
@@ -30,6 +30,7 @@ export function openServerAdmin(url: string): Omit<DatabaseAdmin, 'migrate'> {
     verifyEvents: () => read<EventVerdict>('events.verify'),
     missingEvidence: async () => [],
     lastWriteMs: async () => null,
+    copyState: () => ask('server.copyState'),
     backups: {
       by: 'tools',
       backUp: 'back up with pg_dump or pgBackRest, and keep a copy of the key ring',

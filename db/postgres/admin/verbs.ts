@@ -1,12 +1,14 @@
 /** The verbs that a reader thread runs on a database without an open store. */
 import { readFacts, readUse } from '../../sql/facts.ts'
 import { nodeReadVerbs } from '../../sql/nodes/nodes.ts'
+import { readState } from '../../sql/copy/state.ts'
 import { openConnection } from '../connection/connection.ts'
 import { serverOptions } from '../connection/options.ts'
 import { findingsOf } from './findings.ts'
 import type { ReadContext } from '../../sql/threads/contexts.ts'
 import { migrations, schemaVersion, writerSchemaOf } from '../migrations/migrations.ts'
 import { StoreError } from '../../contract/errors.ts'
+import type { CopyState } from '../../contract/copy.ts'
 import type { Checkup, DatabaseFacts, SchemaState } from '../../contract/operations.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
 import type { Database } from '../../sql/database.ts'
@@ -18,6 +20,7 @@ export interface ServerQuery extends ConnectionOptions {
 
 export const serverVerbs = {
   'server.checkUp': (query: ServerQuery) => connected(query, (db) => checkUp(db, query)),
+  'server.copyState': (query: ServerQuery): CopyState | null => connected(query, readState),
   'server.facts': (query: ServerQuery) => connected(query, (db) => factsOf(db, query)),
   'server.requireUnused': (query: ServerQuery) => connected(query, (db) => requireUnused(db, query)),
   'server.schema': (query: ServerQuery) => connected(query, (db) => schemaOf(db, query)),
@@ -86,7 +89,7 @@ function checkUp(db: Database, query: ServerQuery): Checkup {
 /** Nodes register every 5 s. */
 const seenMs = 15_000
 
-function requireUnused(db: Database, { schema, now }: ServerQuery): null {
+export function requireUnused(db: Database, { schema, now }: Pick<ServerQuery, 'schema' | 'now'>): null {
   if (schemaVersion(db, schema) === 0) return null
   const since = db.dialect.storeMs(db, now) - seenMs
   const row = db

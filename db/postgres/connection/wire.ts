@@ -100,7 +100,7 @@ function startIo(): IoThread {
 /** Beside this file as a source. In the executable and in bundles entries keep their path below the root. */
 function ioUrl(own: string): string {
   if (own.endsWith('/db/postgres/connection/wire.ts')) return new URL('./io.ts', own).href
-  const inFolder = own.lastIndexOf('/db/postgres/')
+  const inFolder = own.search(/\/db\/(?:postgres|copy)\//)
   const root = own.slice(0, inFolder < 0 ? own.lastIndexOf('/') : inFolder)
   return `${root}/db/postgres/connection/io.js`
 }

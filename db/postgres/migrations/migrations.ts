@@ -25,6 +25,9 @@ export const migrations: readonly ServerMigration[] = [
   { version: 7, name: '0007_upgrade', sql: upgrade, olderNodes: 'end' },
 ]
 
+/** Of the tables, unless the URL names another. */
+export const schema = 'sightglass'
+
 /** What nodes of this release pass to `begin_write`. */
 export const writerSchema = migrations.length
 

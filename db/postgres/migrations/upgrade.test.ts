@@ -7,7 +7,7 @@ import type { Store } from '../../contract/store.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
 import { openConnection } from '../connection/connection.ts'
 import { fenced } from '../locks.ts'
-import { schema } from '../store.ts'
+import { schema } from './migrations.ts'
 import { upkeep } from '../upkeep/upkeep.ts'
 import { migrate, migrations, type ServerMigration } from './migrations.ts'
 

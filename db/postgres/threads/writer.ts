@@ -1,6 +1,7 @@
 /** The thread of a node that changes records, and deletes and repairs events: one verb, one transaction. */
 import { StoreError } from '../../contract/errors.ts'
 import { inTransaction, ormOn } from '../../sql/database.ts'
+import { requireServable } from '../../sql/copy/state.ts'
 import { serve } from '../../sql/threads/port.ts'
 import { writeVerbs } from '../../sql/threads/verbs.ts'
 import { openConnection } from '../connection/connection.ts'
@@ -64,6 +65,7 @@ serve(storeError, (verb, command) => {
 function open({ now, mayMigrate, ...options }: WriterOpening): Opened {
   const connection = openConnection(options)
   try {
+    requireServable(connection)
     if (mayMigrate) migrate(connection, options.schema, migrations, now)
     else requireKnownSchema(connection, options.schema, migrations)
     const fencing = fenced(connection)

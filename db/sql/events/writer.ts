@@ -123,7 +123,7 @@ function writeStaged(db: Database, org: OrgState, appends: Appender): boolean {
 }
 
 /** Rebuilds the memory table from the ids of the blocks after the last run. */
-function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) => number): void {
+export function loadIds(db: Database, known: Dedupe, print: (org: number, id: string) => number): void {
   known.load((flushedSeq, add) => {
     for (const { num } of db.query<{ num: number }, []>('SELECT num FROM event_org').all()) {
       const afterSeq = flushedSeq.get(num) ?? 0

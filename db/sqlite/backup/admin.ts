@@ -25,6 +25,7 @@ export function openFolderAdmin(folder: string): Omit<DatabaseAdmin, 'migrate'> 
     verifyEvents: () => readOnce(folder, 'events.verify'),
     missingEvidence: async () => (existsSync(`${folder}/${headsFile}`) ? [] : [headsFile]),
     lastWriteMs: async () => lastWriteMs(folder),
+    copyState: () => runFileVerb('file.copyState', folder),
     backups: copiesOf(folder),
   }
 }

@@ -6,6 +6,8 @@ import { databasePath, requireDatabase } from '../file/files.ts'
 import { migrations, schemaVersion } from '../migrations/migrations.ts'
 import { readFacts, readUse } from '../../sql/facts.ts'
 import { statSync } from 'node:fs'
+import { readState } from '../../sql/copy/state.ts'
+import type { CopyState } from '../../contract/copy.ts'
 import type {
   Checkup,
   CopyReport,
@@ -19,6 +21,7 @@ import type { SqliteDatabase } from '../file/connection.ts'
 export const fileVerbs = {
   'file.checkup': checkup,
   'file.copy': copyDatabase,
+  'file.copyState': copyState,
   'file.facts': folderFacts,
   'file.inspect': inspectDatabase,
   'file.schema': readSchema,
@@ -61,6 +64,16 @@ function copyDatabase({ folder, path }: { folder: string; path: string }): CopyR
     // Reads one snapshot. The writer's log grows meanwhile and is truncated afterwards.
     db.query('VACUUM INTO ?').run(path)
     return { before, after: readFacts(db, schemaVersion(db)) }
+  } finally {
+    db.close()
+  }
+}
+
+function copyState(folder: string): CopyState | null {
+  requireDatabase(folder)
+  const db = openUnlockedConnection(databasePath(folder))
+  try {
+    return readState(db)
   } finally {
     db.close()
   }

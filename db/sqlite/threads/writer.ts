@@ -5,6 +5,7 @@ import { closeWriterConnection, openWriterConnection, releasePages } from '../fi
 import { failureLatch, storeError, type FailureLatch } from '../file/failure.ts'
 import { databasePath, makeFolder, settingAsidePath, watchFolder } from '../file/files.ts'
 import { giveWay, serve } from '../../sql/threads/port.ts'
+import { requireServable } from '../../sql/copy/state.ts'
 import { headsKeeper } from '../../sql/audit/heads.ts'
 import { lockFolder, type FolderLock } from '../file/lock.ts'
 import { migrate, migrations, requireKnownSchema } from '../migrations/migrations.ts'
@@ -86,6 +87,7 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
       databasePath(folder),
       (found) => {
         requireKnownSchema(found, migrations, mayMigrate)
+        requireServable(found)
         require(missingEntries(found, folder))
       },
       0,

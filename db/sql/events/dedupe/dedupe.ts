@@ -21,6 +21,8 @@ export interface Dedupe {
   add(org: number, seq: number, fingerprint: number): void
   /** Inside the transaction that stores `events` new ones: writes its share of a run. */
   step(events: number): void
+  /** Inside a transaction: writes all ids in memory as runs, because the next ones are too far from them for one. */
+  settle(): void
   /** Runs were deleted in a committed transaction. */
   drop(runs: readonly number[]): void
   /** Reads the state of the tables again. `unflushed` returns the ids after an organization's last run. */
@@ -42,6 +44,21 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
 
   const add: Dedupe['add'] = (org, seq, fingerprint) => table.add(org, seq, fingerprint)
 
+  function begin(): Freezing {
+    const begun = freeze(nextRun++, table)
+    ;[table, spare] = [spare ?? idTable(idsPerRun), null]
+    return begun
+  }
+
+  function write(frozen: Freezing, chunks: number): void {
+    if (!writeChunks(db, frozen, filter, chunks)) return
+    filtered.add(frozen.run)
+    for (const span of frozen.table.spans().values()) addSpan(firstSeqs, frozen.run, span)
+    frozen.table.clear()
+    spare = frozen.table
+    freezing = null
+  }
+
   return {
     isKnown(org, fingerprint, confirm) {
       const base = placeOf(org, 0)
@@ -57,48 +74,46 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
     },
     add,
     step(events) {
-      if (freezing === null && table.size() >= idsPerRun) {
-        freezing = freeze(nextRun++, table)
-        table = spare ?? idTable(idsPerRun)
-        spare = null
-      }
-      if (freezing === null) return
-      const chunks = Math.ceil((events * chunksPerRun) / (idsPerRun * part))
-      const last = Math.min(chunksPerRun, freezing.nextChunk + chunks)
-      while (freezing.nextChunk < last) writeChunk(db, freezing, filter)
-      if (last < chunksPerRun) return
-      finishRun(db, freezing)
-      filtered.add(freezing.run)
-      for (const span of freezing.table.spans().values()) addSpan(firstSeqs, freezing.run, span)
-      spare = freezing.table
-      spare.clear()
-      freezing = null
+      if (freezing === null && table.size() >= idsPerRun) freezing = begin()
+      if (freezing !== null) write(freezing, Math.ceil((events * chunksPerRun) / (idsPerRun * part)))
+    },
+    settle() {
+      if (freezing !== null) write(freezing, chunksPerRun)
+      if (table.size() > 0) write(begin(), chunksPerRun)
     },
     drop(runs) {
       for (const run of runs) {
         filter.drop(run)
         filtered.delete(run)
       }
-      firstSeqs = new Map()
-      for (const span of readSpans(db)) addSpan(firstSeqs, span.run, span)
+      firstSeqs = readRuns(db).firstSeqs
     },
     load(unflushed) {
-      firstSeqs = new Map()
       freezing = null
       table.clear()
-      nextRun = 0
-      const flushed = new Map<number, number>()
-      for (const span of readSpans(db)) {
-        addSpan(firstSeqs, span.run, span)
-        flushed.set(span.org, Math.max(span.lastSeq, flushed.get(span.org) ?? 0))
-        nextRun = Math.max(nextRun, span.run + 1)
-        if (filtered.has(span.run)) continue
-        filter.load(span.run, readBits(db, span.run))
-        filtered.add(span.run)
+      const runs = readRuns(db)
+      firstSeqs = runs.firstSeqs
+      nextRun = Math.max(-1, ...runs.all) + 1
+      for (const run of runs.all) {
+        if (!filtered.has(run)) filter.load(run, readBits(db, run))
+        filtered.add(run)
       }
-      unflushed(flushed, add)
+      unflushed(runs.flushed, add)
     },
   }
+}
+
+/** The runs in the tables: where each begins, by organization, and which arrivals of each organization have one. */
+function readRuns(db: Database) {
+  const firstSeqs = new Map<number, Map<number, number>>()
+  const flushed = new Map<number, number>()
+  const all = new Set<number>()
+  for (const span of readSpans(db)) {
+    all.add(span.run)
+    addSpan(firstSeqs, span.run, span)
+    flushed.set(span.org, Math.max(span.lastSeq, flushed.get(span.org) ?? 0))
+  }
+  return { firstSeqs, flushed, all }
 }
 
 /** The ids as batches are staged: those in staged blocks too. `storedHas` reads a stored id. */
@@ -160,6 +175,15 @@ function freeze(run: number, table: IdTable): Freezing {
 
 function orgOf(place: number): number {
   return (place - seqOf(place)) / placeOf(1, 0)
+}
+
+/** Inside a transaction. Returns whether the run is complete. */
+function writeChunks(db: Database, frozen: Freezing, filter: IdFilter, chunks: number): boolean {
+  const last = Math.min(chunksPerRun, frozen.nextChunk + chunks)
+  while (frozen.nextChunk < last) writeChunk(db, frozen, filter)
+  if (last < chunksPerRun) return false
+  finishRun(db, frozen)
+  return true
 }
 
 /** Writes the next chunk, inside a transaction. */

@@ -12,8 +12,13 @@ export interface Seed {
 }
 
 export function readSeed(db: Database): Seed {
+  return seedOf(readSeedBytes(db))
+}
+
+/** Also what tells a database from every other one. */
+export function readSeedBytes(db: Database): Uint8Array {
   const row = db.query<{ seed: Uint8Array }, []>('SELECT seed FROM event_seed').get()
-  return seedOf(row?.seed)
+  return row?.seed ?? new Uint8Array()
 }
 
 /** Of the row of `event_seed`. */
