@@ -121,7 +121,10 @@ export function filesOf(suite: Suite): string[] {
     .toSorted()
 }
 
-/** Those of a run that names no suites. Pages look the same on both engines, so they run on SQLite every day. */
+/** Files of the dashboard and of operating a data folder cost most and depend least on the engine. */
+const everyday = /^tests\/(api|regressions)\/|^tests\/e2e\/(sdk|webhooks-(prompt|proxy|survival))/
+
+/** Those of a run that names no suites. */
 export function everydayFilesOf(suite: Suite): string[] {
-  return filesOf(suite).filter((path) => suite.engine === 'sqlite' || !path.startsWith('tests/e2e/'))
+  return filesOf(suite).filter((path) => suite.engine === 'sqlite' || everyday.test(path))
 }

@@ -70,7 +70,10 @@ export interface Behind {
  * nodes differ; their times are never compared with each other.
  */
 export interface NodeStore {
-  /** Adds the node, or replaces the one with its name, which ended. Deletes nodes that were not seen for a day. */
+  /**
+   * Adds the node, or replaces the one with its name, which ended: leases of deliveries whose id begins with the name
+   * and a slash end, and the deliveries are due again. Deletes nodes that were not seen for a day.
+   */
   register(command: { node: NewNode; now: number }): Promise<{ startedAtMs: number }>
   /**
    * Returns the store's time, from which a node learns how far its clock is off, and when the node with its name

@@ -183,6 +183,7 @@ async function startRunning(options: ServerOptions) {
     config: config.webhooks,
     dataDir,
     keyRing: config.keyRing,
+    node: node?.name ?? null,
     store: { ...store, webhooks: webhookOutcomes.counted(store.webhooks) },
     clock,
     log,

@@ -38,6 +38,7 @@ export interface WebhookOptions {
   random?: () => number
   timeoutMs?: number
   leaseMs?: number
+  node?: string | null // its name, when others share the database
 }
 
 export interface Webhooks extends EndpointServices {
@@ -74,6 +75,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     ca: config.caFile === null ? null : readFileSync(config.caFile, 'utf8'),
     timeoutMs: options.timeoutMs ?? limits.webhookTimeoutMs,
     leaseMs: options.leaseMs ?? limits.webhookLeaseMs,
+    node: options.node ?? null,
     waitsMs: config.backoffMs,
     random: options.random ?? Math.random,
     onEnded: (endpointIds) => fanOut.resume(endpointIds),

@@ -2,6 +2,7 @@
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { statSync, writeFileSync } from 'node:fs'
 import { binaryPath, cli, startAppliance } from '../support/binary.ts'
+import { folderTest } from '../support/engine.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { run } from '../support/process.ts'
@@ -111,53 +112,56 @@ test('the setup link names a reachable address when the server listens on every 
   expect((await fetch(new URL('/setup', link.origin))).status).toBe(200)
 })
 
-test('on a unix socket the proxy is trusted, a dead socket is replaced, a live one and a file are not', async () => {
-  using dir = tempDir('socket')
-  const socket = dir.join('http.sock')
-  const command = [binaryPath, 'serve', '--data-dir', dir.join('data'), '--listen', `unix:${socket}`]
-  const env = { PATH: process.env.PATH ?? '', HOME: dir.path, ...ownerEnv }
-  const ready = (line: string) => (line.startsWith('sightglass ') ? line : null)
-  for (const end of ['SIGKILL', 'SIGTERM'] as const) {
-    const child = run(command, { cwd: dir.path, env })
-    expect(await child.line(ready, 15_000)).toMatch(new RegExp(` listening on unix:${socket}$`))
-    expect(statSync(socket).mode & 0o777).toBe(0o660)
-    expect(await (await fetch('http://localhost/healthz', { unix: socket })).json()).toMatchObject({
-      status: 'ok',
-    })
-    const headers = {
-      'content-type': 'application/json',
-      'x-forwarded-proto': 'https',
-      'x-forwarded-for': '192.0.2.7',
+folderTest(
+  'on a unix socket the proxy is trusted, a dead socket is replaced, a live one and a file are not',
+  async () => {
+    using dir = tempDir('socket')
+    const socket = dir.join('http.sock')
+    const command = [binaryPath, 'serve', '--data-dir', dir.join('data'), '--listen', `unix:${socket}`]
+    const env = { PATH: process.env.PATH ?? '', HOME: dir.path, ...ownerEnv }
+    const ready = (line: string) => (line.startsWith('sightglass ') ? line : null)
+    for (const end of ['SIGKILL', 'SIGTERM'] as const) {
+      const child = run(command, { cwd: dir.path, env })
+      expect(await child.line(ready, 15_000)).toMatch(new RegExp(` listening on unix:${socket}$`))
+      expect(statSync(socket).mode & 0o777).toBe(0o660)
+      expect(await (await fetch('http://localhost/healthz', { unix: socket })).json()).toMatchObject({
+        status: 'ok',
+      })
+      const headers = {
+        'content-type': 'application/json',
+        'x-forwarded-proto': 'https',
+        'x-forwarded-for': '192.0.2.7',
+      }
+      const body = JSON.stringify(owner)
+      const entered = await fetch('http://localhost/api/sign-in', {
+        unix: socket,
+        method: 'POST',
+        headers,
+        body,
+      })
+      expect([entered.status, entered.headers.get('set-cookie')]).toEqual([
+        200,
+        expect.stringMatching(/^__Host-/),
+      ])
+      const second = await cli(['serve', '--listen', `unix:${socket}`], { dataDir: dir.join('other') })
+      expect([second.code, second.stderr]).toEqual([
+        1,
+        expect.stringContaining('another process is listening there'),
+      ])
+      const doctor = await cli(['doctor', '--json', '--listen', `unix:${socket}`], {
+        dataDir: dir.join('data'),
+      })
+      expect(doctor.stdout).toContain('"server-store","status":"ok"')
+      const rows = await cli(['export', 'audit', '--json'], { dataDir: dir.join('data') })
+      expect(rows.stdout).toContain('192.0.2.7')
+      const live = await cli(['demo', '--live'], { dataDir: dir.join('data') })
+      expect([live.code, live.stderr]).toEqual([1, expect.stringContaining('with --url')])
+      child.signal(end)
+      await child.exited
     }
-    const body = JSON.stringify(owner)
-    const entered = await fetch('http://localhost/api/sign-in', {
-      unix: socket,
-      method: 'POST',
-      headers,
-      body,
-    })
-    expect([entered.status, entered.headers.get('set-cookie')]).toEqual([
-      200,
-      expect.stringMatching(/^__Host-/),
-    ])
-    const second = await cli(['serve', '--listen', `unix:${socket}`], { dataDir: dir.join('other') })
-    expect([second.code, second.stderr]).toEqual([
-      1,
-      expect.stringContaining('another process is listening there'),
-    ])
-    const doctor = await cli(['doctor', '--json', '--listen', `unix:${socket}`], {
-      dataDir: dir.join('data'),
-    })
-    expect(doctor.stdout).toContain('"server-store","status":"ok"')
-    const rows = await cli(['export', 'audit', '--json'], { dataDir: dir.join('data') })
-    expect(rows.stdout).toContain('192.0.2.7')
-    const live = await cli(['demo', '--live'], { dataDir: dir.join('data') })
-    expect([live.code, live.stderr]).toEqual([1, expect.stringContaining('with --url')])
-    child.signal(end)
-    await child.exited
-  }
-  expect(statSync(socket, { throwIfNoEntry: false })).toBeUndefined()
-  writeFileSync(socket, 'a file')
-  const blocked = await cli(['serve', '--listen', `unix:${socket}`], { dataDir: dir.join('data') })
-  expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringContaining('is not a socket')])
-})
+    expect(statSync(socket, { throwIfNoEntry: false })).toBeUndefined()
+    writeFileSync(socket, 'a file')
+    const blocked = await cli(['serve', '--listen', `unix:${socket}`], { dataDir: dir.join('data') })
+    expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringContaining('is not a socket')])
+  },
+)

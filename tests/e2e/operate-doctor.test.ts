@@ -3,6 +3,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { binaryPath, cli, startAppliance, type Appliance } from '../support/binary.ts'
+import { folderTest } from '../support/engine.ts'
 import { selfSigned } from '../support/certificate.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -21,7 +22,7 @@ async function diagnosis(appliance: Appliance, ...args: string[]): Promise<Map<s
   return new Map(checks.map((check) => [check.id, check]))
 }
 
-test('doctor checks the options of the running server, not its own defaults', async () => {
+folderTest('doctor checks the options of the running server, not its own defaults', async () => {
   using dir = tempDir('doctor')
   const backups = dir.join('backups-elsewhere')
   const appliance = await startAppliance({

@@ -305,4 +305,23 @@ export const deliveryCases: Cases = {
     expect(await store.webhooks.find({ orgId, id: 'old' })).toBeNull()
     expect(await store.webhooks.find({ orgId, id: 'young' })).not.toBeNull()
   },
+  async 'a node that starts again ends the leases of its process before, and only those'({ store, orgId }) {
+    const [own, other] = [`own-${orgId}`, `other-${orgId}`]
+    for (const id of [own, other])
+      await store.webhooks.schedule({ delivery: makeDelivery(orgId, id, id), audit: makeAudit(orgId) })
+    const claim = async (leaseId: string, limit: number): Promise<string[]> => {
+      const command = { now: 1_000, outcomes: [], released: [], claim: makeClaim(leaseId, { limit }) }
+      return (await store.webhooks.recordAndClaim(command)).map(({ delivery: { id } }) => id)
+    }
+    const name = `claimer-${orgId}`
+    const first = await claim(`${name}/1`, 1)
+    const second = await claim(`${name}-2/1`, 1)
+    expect([...first, ...second].toSorted()).toEqual([other, own])
+    expect(await claim('late/1', 2)).toEqual([])
+    const node = { name, version: '1.0.0', role: 'all' as const }
+    const { startedAtMs } = await store.nodes.register({ node, now: Date.now() })
+    await store.nodes.leave({ name, startedAtMs })
+    expect(await claim('late/2', 2)).toEqual(first)
+    await drain(store)
+  },
 }

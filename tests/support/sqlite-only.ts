@@ -12,6 +12,7 @@ export const sqliteOnlyFiles: { [path: string]: string } = {
   'tests/e2e/full-disk.test.ts': 'fills the disk of a data folder',
   'tests/e2e/identity-canary.test.ts': folder,
   'tests/e2e/operate-backup.test.ts': backups,
+  'tests/e2e/operate-closed.test.ts': 'runs without a network, where no node reaches its database',
   'tests/e2e/operate-drill.test.ts': backups,
   'tests/e2e/operate-memory.test.ts': folder,
   'tests/e2e/operate-open-files.test.ts': folder,
@@ -34,6 +35,13 @@ export const sqliteOnlyTests: { [path: string]: { [test: string]: string } } = {
   },
   'tests/api/webhooks-cli.test.ts': {
     'with a key ring: the folder gets no key file, and the newest key encrypts': folder,
+  },
+  'tests/e2e/operate-base-path.test.ts': {
+    'on a unix socket the proxy is trusted, a dead socket is replaced, a live one and a file are not':
+      'starts the executable without the helper that names the database',
+  },
+  'tests/e2e/operate-doctor.test.ts': {
+    'doctor checks the options of the running server, not its own defaults': backups,
   },
   'tests/regressions/0006-half-made-backup.test.ts': {
     'doctor reports a missing backup, not a damaged one': backups,

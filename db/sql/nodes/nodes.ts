@@ -35,6 +35,10 @@ function register(
      ON CONFLICT (name) DO UPDATE SET version = excluded.version, role = excluded.role, schema = excluded.schema,
        started_at_ms = excluded.started_at_ms, seen_at_ms = excluded.seen_at_ms, report = NULL`,
   ).run(node.name, node.version, node.role, atMs, atMs, schema)
+  const own = `${node.name}/`
+  db.query(
+    'UPDATE webhook_delivery SET leased_until_ms = 0 WHERE lease_id IS NOT NULL AND substr(lease_id, 1, ?) = ?',
+  ).run(own.length, own)
   return { startedAtMs: atMs }
 }
 

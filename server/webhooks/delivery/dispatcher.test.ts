@@ -87,6 +87,7 @@ function dispatcherOn(store: { webhooks: WebhookStore }): Dispatcher {
     waitsMs: [1_000, 1_000, 1_000],
     random: () => 0,
     onEnded: () => {},
+    node: null,
     onRetryScheduled: () => {},
   })
 }

@@ -18,6 +18,8 @@ export interface DispatcherServices extends AttemptServices {
   log: Log
   waitsMs: readonly number[] // before each retry
   leaseMs: number
+  /** Begins the ids of its leases, so that they end when a node starts again under its name. */
+  node: string | null
   random(): number
   /** Called with the endpoints of deliveries that ended, after their outcomes are recorded. */
   onEnded(endpointIds: string[]): void
@@ -181,7 +183,7 @@ function claimRequest(
 ): ClaimRequest | null {
   if (dueMs === null || limit <= 0) return null
   return {
-    leaseId: newId('lea'),
+    leaseId: services.node === null ? newId('lea') : `${services.node}/${newId('lea')}`,
     leaseMs: services.leaseMs,
     dueMs,
     limit,
