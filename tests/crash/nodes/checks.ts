@@ -115,7 +115,12 @@ function owners(attempts: Attempt[]): { twoOwners: number; repeats: number } {
 }
 
 async function countFaults({ url, keys, sql }: Fleet, stored: number): Promise<string[]> {
-  const answer = await fetch(`${url}/v1/metrics`, { headers: { authorization: `Bearer ${keys.secret}` } })
+  // The first read of a connection that a fault has ended is 503.
+  const headers = { authorization: `Bearer ${keys.secret}` }
+  const answer = await eventually(
+    () => fetch(`${url}/v1/metrics`, { headers }),
+    ({ status }) => status === 200,
+  )
   const { total } = (await answer.json()) as { total: number }
   const counts = await sql(`SELECT (SELECT sum(last_seq) FROM sightglass.event_org) AS a,
     (SELECT sum(events) FROM sightglass.event_block) AS b, (SELECT count(*) FROM sightglass.event_id) AS c`)
