@@ -42,12 +42,13 @@ export function readArguments(args: string[], commands: Commands): Arguments {
   }
   const unknown = given.find(({ name }) => !table.has(name))
   if (unknown !== undefined) throw unknownFlag(unknown, args, commands, words)
-  const flags = new Map<string, string>()
-  for (const token of given) readFlag(token, table.get(token.name)!, flags)
-  const help = flags.get('help') === 'true'
+  const helpFlag = given.findLast(({ name }) => name === 'help')
+  const help = helpFlag !== undefined && (helpFlag.value ?? 'true') === 'true'
   if (version) words.length = 0 // --version wins over everything else
   const command = version ? commandNamed('version', commands)! : commandIn(words, help, commands)
   const { name, options } = command
+  const flags = new Map<string, string>()
+  for (const token of given) readFlag(token, options[token.name] ?? table.get(token.name)!, flags)
   if (words.length > (command.argumentsMax ?? (command.arguments === undefined ? 0 : 1)))
     throw new UsageError(`unexpected argument "${words.at(-1)}" for "sightglass ${name}"`, helpHint(name))
   for (const flag of flags.keys()) {

@@ -85,8 +85,15 @@ function flagList(each: KnownCommand): string {
 
 /** Completes values that are known words. Bash cuts words at = and :, so they are joined again. */
 function valueFunction(commands: Commands): string {
+  // `--format` of one command takes other values than that of another one.
+  const isShared = (name: string, choices: string): boolean =>
+    commands.every(
+      ({ options }) => (options[name]?.choices?.join(' ') ?? (name in options ? '' : choices)) === choices,
+    )
   const cases = [...optionTable(commands)].flatMap(([name, { choices }]) => {
-    return choices === undefined ? [] : [`    --${name}) choices='${choices.join(' ')}' ;;`]
+    return choices === undefined || !isShared(name, choices.join(' '))
+      ? []
+      : [`    --${name}) choices='${choices.join(' ')}' ;;`]
   })
   return `_sightglass_value() {
   local at=$COMP_CWORD whole=\${COMP_WORDS[COMP_CWORD]} part=\${COMP_WORDS[COMP_CWORD]} option value choices='' one
