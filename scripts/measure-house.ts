@@ -110,9 +110,9 @@ const measures: Measure[] = [
     name: 'source files outside db/postgres/',
     value: product.filter(({ path }) => !path.startsWith('db/postgres/')).length,
     goal: 450,
-    reached: 478,
+    reached: 486,
     reason:
-      'several nodes came after the goal: the contract, jobs, keys, shared records, copies between engines',
+      'after the goal came access logs, and several nodes: contract, jobs, keys, records, copies between engines',
   },
   { name: 'files under 60 lines with one importer', value: small.length - explained.length, goal: 0 },
   { name: 'longest file, lines', value: Math.max(...product.map(linesOf)), goal: 400 },

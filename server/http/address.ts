@@ -69,7 +69,9 @@ export interface Sender {
 }
 
 /** Built once from the addresses and CIDR ranges of `--trusted-proxy`. */
-export function senderReader(trusted: string[]): (peer: string | null, headers: Headers) => Sender {
+export function senderReader(
+  trusted: string[],
+): (peer: string | null, headers: Pick<Headers, 'get'>) => Sender {
   const list = new BlockList()
   for (const entry of trusted) {
     const [address = '', bits] = entry.split('/')

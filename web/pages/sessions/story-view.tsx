@@ -238,6 +238,10 @@ function textOfEvent(event: TraceEvent, tone: Tone): StepText {
       })
     case 'agent.missed':
       return stepText('Not recognized', { detail: page })
+    case 'agent.requested':
+      return stepText('Requested', { subject: page })
+    case 'agent.referred':
+      return stepText('Sent a person', { subject: text(agent?.name), detail: page })
     case 'auth.identity_presented':
       return stepText('Identity', {
         subject: text(metadata?.protocol),

@@ -1,0 +1,333 @@
+/**
+ * Turns requests of an access log into events: every request of an agent, the start of its sessions, and people whom
+ * an assistant sent.
+ *
+ * An event's id is a hash of the start of its file, the offset of its line and the line. The same file therefore has
+ * the same ids under another name, compressed, copied or from a pipe, and after it has grown.
+ */
+import { isoTime } from '../clock.ts'
+import { senderReader } from '../http/address.ts'
+import { cutChars } from '../text/text.ts'
+import { limits } from '../limits.ts'
+import { detectAgent, type DetectedAgent } from '../../sdk/agents/detect-agent.ts'
+import { byteOrderMark } from './formats.ts'
+import type { LogRequest } from './log-request.ts'
+
+export interface AccessOptions {
+  siteId: string
+  keepQuery: string[]
+  keepAddresses: boolean
+  trustedProxies: string[]
+}
+
+/** The events of one line, and what the line counts as. */
+export interface LineEvents {
+  kind: 'agent' | 'person' | 'excluded'
+  request: AccessEvent | null // of an agent
+  more: AccessEvent[] // the start of a session, a referral
+}
+
+export interface AccessEvent {
+  id: string
+  [field: string]: unknown
+}
+
+const sessionGapMs = 30 * 60_000
+const sessionsMax = 100_000
+const userAgentsMax = 10_000
+
+interface Session {
+  id: string
+  lastMs: number
+}
+
+export interface LineSource {
+  id: string // from `sourceId`
+  offset: number
+  line: string
+}
+
+type Client = DetectedAgent | 'person' | 'program'
+
+/** Who sends a user agent; logs repeat a few thousand of them. */
+function clientReader(): (userAgent: string) => Client {
+  const clients = new Map<string, Client>()
+  return (userAgent) => {
+    const known = clients.get(userAgent)
+    if (known !== undefined) return known
+    if (clients.size >= userAgentsMax) clients.clear()
+    const storable = cutChars(storableText(userAgent), limits.userAgentCharsMax)
+    const client = detectAgent(storable) ?? (isPerson(userAgent) ? 'person' : 'program')
+    clients.set(Buffer.from(userAgent).toString(), client) // a copy: a part of a block would hold all of it
+    return client
+  }
+}
+
+/** The running session of a visitor; `isNew` for its first request. */
+function sessionReader(siteId: string) {
+  const sessions = new Map<string, Session>()
+  return (visitor: string, timeMs: number, at: LineSource): { id: string; isNew: boolean } => {
+    const running = sessions.get(visitor)
+    if (running !== undefined && Math.abs(timeMs - running.lastMs) <= sessionGapMs) {
+      running.lastMs = Math.max(running.lastMs, timeMs)
+      return { id: running.id, isNew: false }
+    }
+    if (sessions.size >= sessionsMax) dropOld(sessions, timeMs)
+    const id = idOf(siteId, at, 'session')
+    sessions.set(visitor, { id, lastMs: timeMs })
+    return { id, isNew: true }
+  }
+}
+
+/** Reads requests one after the other, files in order of time: sessions continue from file to file. */
+export function agentEvents(options: AccessOptions): (request: LogRequest, at: LineSource) => LineEvents {
+  const { siteId } = options
+  const clientOf = clientReader()
+  const sessionOf = sessionReader(siteId)
+  const sender = senderReader(options.trustedProxies)
+  const addressOf = ({ address, forwarded }: LogRequest): string => {
+    if (forwarded === null || address === null || options.trustedProxies.length === 0) return address ?? ''
+    return sender(address, { get: (name) => (name === 'x-forwarded-for' ? forwarded : null) }).address
+  }
+  return (request, at) => {
+    const client = clientOf(request.userAgent ?? '')
+    if (client === 'program') return { kind: 'excluded', request: null, more: [] }
+    const occurredAt = isoTime(request.timeMs)
+    if (client === 'person') {
+      if (isAsset(request.path)) return { kind: 'excluded', request: null, more: [] }
+      const assistant = assistantOf(request)
+      if (assistant === null) return { kind: 'person', request: null, more: [] }
+      const session = sessionOf(`${assistant.name} ${addressOf(request)}`, request.timeMs, at)
+      if (!session.isNew) return { kind: 'person', request: null, more: [] }
+      const event = referral(assistant, request, options)
+      const own = { id: idOf(siteId, at, 'agent.referred'), siteId, sessionId: session.id, occurredAt }
+      return { kind: 'person', request: null, more: [{ ...own, ...event }] }
+    }
+    const address = addressOf(request)
+    const session = sessionOf(`${client.vendor} ${client.name} ${address}`, request.timeMs, at)
+    const metadata = metadataOf(request, address, options)
+    const common = { siteId, sessionId: session.id, occurredAt }
+    const duration = request.durationMs === null ? {} : { durationMs: request.durationMs }
+    const id = idOf(siteId, at, 'agent.requested')
+    const outcome = outcomeOf(request.status)
+    const requested = {
+      id,
+      ...common,
+      type: 'agent.requested',
+      outcome,
+      ...duration,
+      agent: client,
+      metadata,
+    }
+    if (!session.isNew) return { kind: 'agent', request: requested, more: [] }
+    const first = {
+      id: idOf(siteId, at, 'agent.detected'),
+      ...common,
+      type: 'agent.detected',
+      outcome: 'success',
+    }
+    const page = { page: metadata['page'], host: metadata['host'], source: metadata['source'] }
+    return { kind: 'agent', request: requested, more: [{ ...first, agent: client, metadata: page }] }
+  }
+}
+
+/** The sessions that ended; without any, the oldest half. */
+function dropOld(sessions: Map<string, Session>, nowMs: number): void {
+  for (const [visitor, { lastMs }] of sessions)
+    if (Math.abs(nowMs - lastMs) > sessionGapMs) sessions.delete(visitor)
+  for (const visitor of sessions.keys()) {
+    if (sessions.size <= sessionsMax / 2) return
+    sessions.delete(visitor)
+  }
+}
+
+const sourceBytesMax = 1024
+
+/**
+ * Identifies a file by its start up to the first line that is no comment, at most 1 KiB. More of it would change while
+ * a short log grows.
+ */
+export function sourceId(head: string): string {
+  let end = 0
+  let isComment = true
+  while (isComment && end < head.length) {
+    isComment = head[end] === '#'
+    end = head.indexOf('\n', end) + 1 || head.length
+  }
+  const start = head.startsWith(byteOrderMark) ? byteOrderMark.length : 0
+  return Bun.SHA256.hash(head.slice(start, Math.min(end, sourceBytesMax)), 'hex')
+}
+
+function idOf(siteId: string, { id, offset, line }: LineSource, kind: string): string {
+  const hash = new Bun.CryptoHasher('sha256')
+  const digest = hash.update(`${id} ${offset} ${kind} ${siteId}\n${line}`).digest()
+  return `log_${digest.toString('base64url', 0, 16)}`
+}
+
+/** Browsers begin so, and crawlers that are no agents name themselves behind it. CUBOT makes telephones. */
+function isPerson(userAgent: string): boolean {
+  return /^(?:Mozilla|Opera)\//.test(userAgent) && !otherPrograms.test(userAgent)
+}
+
+const otherPrograms =
+  /(?<!cu)bot(?![a-z])|crawl|spider|slurp|https?:|headless|monitor|uptime|preview|scan|lighthouse|archiver|fetch/i
+
+const assets =
+  /\.(?:avif|bmp|css|cur|eot|gif|ico|jpe?g|js|json|map|mjs|mp3|mp4|ogg|otf|png|svg|ttf|wasm|wav|webm|webmanifest|webp|woff2?)$/i
+
+function isAsset(path: string | null): boolean {
+  return path !== null && assets.test(pageOf(path))
+}
+
+function pageOf(path: string): string {
+  const end = path.search(/[?#]/)
+  return end < 0 ? path : path.slice(0, end)
+}
+
+const blockedStatuses = new Set([401, 402, 403, 407, 429, 451])
+
+/** Contract §11. A request without a status got no response. */
+function outcomeOf(status: number | null): 'success' | 'blocked' | 'error' {
+  if (status === null) return 'error'
+  if (blockedStatuses.has(status)) return 'blocked'
+  return status < 400 ? 'success' : 'error'
+}
+
+type Fields = { [field: string]: unknown }
+
+/** Page, method, status and so on; a field that the log does not have is left out. */
+function metadataOf(request: LogRequest, address: string, options: AccessOptions): Fields {
+  const { method, status, bytes, host, path, referrer } = request
+  const query = path === null ? null : queryOf(path, options.keepQuery)
+  const fields: [name: string, value: unknown][] = [
+    ['page', path === null ? null : text(pageOf(path), limits.pageCharsMax)],
+    ['method', method],
+    ['status', status],
+    ['bytes', bytes],
+    ['referrerHost', referrer === null ? null : text(hostOf(referrer), hostCharsMax)],
+    ['host', host === null ? null : text(host.toLowerCase().replace(/:\d+$/, ''), hostCharsMax)],
+    ['query', query],
+    ['address', options.keepAddresses ? shortAddress(address) : null],
+    ['source', 'access-log'],
+  ]
+  return Object.fromEntries(fields.filter(([, value]) => value !== null && value !== ''))
+}
+
+const hostCharsMax = 253
+const queryValueCharsMax = 500
+
+/** The host of an address in a log, in lower case; '' when there is none. */
+function hostOf(url: string): string {
+  return /^[a-z][a-z+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:]+)/i.exec(url)?.[1]?.toLowerCase() ?? ''
+}
+
+/** The parameters with these names, or null. Values of others may be personal. */
+function queryOf(path: string, names: string[]): Fields | null {
+  const at = path.indexOf('?')
+  if (at < 0 || names.length === 0) return null
+  const given = new URLSearchParams(path.slice(at + 1))
+  const kept = names.flatMap((name): [string, string][] => {
+    const value = given.get(name)
+    return value === null ? [] : [[name, text(value, queryValueCharsMax)]]
+  })
+  return kept.length === 0 ? null : Object.fromEntries(kept)
+}
+
+/** The /24 or /48 network of an address; null for a name. */
+function shortAddress(address: string): string | null {
+  const v4 = /^(?:::ffff:)?(\d{1,3}\.\d{1,3}\.\d{1,3})\.\d{1,3}$/i.exec(address)?.[1]
+  if (v4 !== undefined) return `${v4}.0/24`
+  if (!address.includes(':') || !/^[0-9a-f:]+$/i.test(address)) return null
+  const [head = '', tail] = address.toLowerCase().split('::')
+  const front = head.split(':').filter(Boolean)
+  const back = (tail ?? '').split(':').filter(Boolean)
+  const missing = tail === undefined ? 0 : Math.max(0, 8 - front.length - back.length)
+  const groups = [...front, ...Array<string>(missing).fill('0'), ...back]
+  if (groups.length !== 8) return null
+  return `${groups
+    .slice(0, 3)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/48`
+}
+
+function referral(assistant: Assistant, request: LogRequest, options: AccessOptions): Fields {
+  const metadata = metadataOf({ ...request, bytes: null, method: null }, '', {
+    ...options,
+    keepAddresses: false,
+  })
+  const agent = { vendor: assistant.vendor, name: assistant.name, purpose: 'assistant' }
+  return { type: 'agent.referred', outcome: outcomeOf(request.status), agent, metadata }
+}
+
+function text(value: string, charsMax: number): string {
+  return cutChars(storableText(value), charsMax)
+}
+
+/** NUL and unpaired surrogates cannot be stored. */
+function storableText(value: string): string {
+  const wellFormed = value.isWellFormed() ? value : value.toWellFormed()
+  return wellFormed.includes('\0') ? wellFormed.replaceAll('\0', '\ufffd') : wellFormed
+}
+
+interface Assistant {
+  vendor: string
+  name: string
+}
+
+/**
+ * Hosts of each, and the names of Android apps; a subdomain counts too. The first label of a host is also a
+ * `utm_source`, and so is the host.
+ */
+const assistants: [vendor: string, name: string, hosts: string[], sources?: string[]][] = [
+  ['OpenAI', 'ChatGPT', ['chatgpt.com', 'chat.openai.com', 'com.openai.chatgpt'], ['openai']],
+  ['Anthropic', 'Claude', ['claude.ai', 'claude.com', 'com.anthropic.claude']],
+  ['Perplexity', 'Perplexity', ['perplexity.ai', 'ai.perplexity.app.android']],
+  ['Google', 'Gemini', ['gemini.google.com', 'bard.google.com']],
+  ['Google', 'NotebookLM', ['notebooklm.google.com']],
+  ['Microsoft', 'Copilot', ['copilot.microsoft.com', 'copilot.com', 'copilot.cloud.microsoft']],
+  ['Mistral AI', 'Le Chat', ['chat.mistral.ai'], ['mistral']],
+  ['DeepSeek', 'DeepSeek', ['chat.deepseek.com', 'deepseek.com']],
+  ['xAI', 'Grok', ['grok.com', 'x.ai']],
+  ['Meta', 'Meta AI', ['meta.ai'], ['meta-ai']],
+  ['You.com', 'You.com', ['you.com'], ['you.com']],
+  ['Phind', 'Phind', ['phind.com']],
+  ['Quora', 'Poe', ['poe.com'], ['poe.com']],
+  ['DuckDuckGo', 'Duck.ai', ['duck.ai'], ['duck.ai']],
+  ['Kagi', 'Kagi Assistant', ['assistant.kagi.com'], ['kagi-assistant']],
+  ['Alibaba', 'Qwen', ['chat.qwen.ai', 'qwen.ai'], ['qwen']],
+  ['Moonshot AI', 'Kimi', ['kimi.com', 'kimi.moonshot.cn']],
+  ['ByteDance', 'Doubao', ['doubao.com']],
+  ['Proton', 'Lumo', ['lumo.proton.me']],
+  ['Manus', 'Manus', ['manus.im']],
+]
+
+/** Labels that are everyday words, and say nothing as a `utm_source`. */
+const plainLabels = new Set(['chat', 'you', 'poe', 'x', 'duck', 'meta', 'assistant', 'com', 'ai'])
+
+const byHost = new Map<string, Assistant>()
+const bySource = new Map<string, Assistant>()
+for (const [vendor, name, hosts, sources = []] of assistants) {
+  const assistant = { vendor, name }
+  for (const host of hosts) {
+    byHost.set(host, assistant)
+    bySource.set(host, assistant)
+    const label = host.split('.')[0]!
+    if (!plainLabels.has(label)) bySource.set(label, assistant)
+  }
+  for (const source of sources) bySource.set(source, assistant)
+}
+
+/** The assistant that sent a person here; null for any other request. */
+function assistantOf({ referrer, path }: LogRequest): Assistant | null {
+  if (referrer !== null) {
+    let host = /^(?:https?|android-app):\/\/([^/?#:]+)/i.exec(referrer)?.[1]?.toLowerCase() ?? ''
+    while (host !== '') {
+      const found = byHost.get(host)
+      if (found !== undefined) return found
+      host = host.slice(host.indexOf('.') + 1 || host.length)
+    }
+  }
+  if (path === null || !path.includes('utm_source=')) return null
+  const source = new URLSearchParams(path.slice(path.indexOf('?') + 1)).get('utm_source')
+  return bySource.get((source ?? '').toLowerCase().replace(/^www\./, '')) ?? null
+}

@@ -1,0 +1,229 @@
+/**
+ * Finds and reads the files of an import: names, folders, globs and standard input, compressed or not, in bounded
+ * memory.
+ */
+import { readdir, realpath, stat, open, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+
+export interface LogFile {
+  path: string
+  bytes: number | null // as stored, compressed or not; null for a pipe
+  /** Found in a folder or by a glob: what is not an access log there is skipped. */
+  isFound: boolean
+}
+
+/** A file that cannot be read, or only in part. */
+export interface FileProblem {
+  path: string
+  message: string
+}
+
+const foldersDeepMax = 8
+const filesMax = 100_000
+
+/** The files that the arguments name, each once. */
+export async function findLogs(paths: string[]): Promise<{ files: LogFile[]; problems: FileProblem[] }> {
+  const files: LogFile[] = []
+  const problems: FileProblem[] = []
+  const seen = new Set<string>()
+  const add = async (path: string, isFound: boolean, depth: number): Promise<void> => {
+    if (files.length >= filesMax) return
+    try {
+      const real = await realpath(path)
+      if (seen.has(real)) return // a link to a file or a folder that was read
+      seen.add(real)
+      const found = await stat(real)
+      if (found.isDirectory()) {
+        if (depth >= foldersDeepMax) return
+        for (const name of (await readdir(path)).sort()) await add(join(path, name), true, depth + 1)
+      } else if (found.isFile()) files.push({ path, bytes: found.size, isFound })
+      else if (found.isFIFO() && !isFound) files.push({ path, bytes: null, isFound })
+      else if (!isFound) problems.push({ path, message: 'is not a file, a folder or a pipe' })
+    } catch (error) {
+      problems.push({ path, message: reasonOf(error) })
+    }
+  }
+  for (const path of paths) {
+    if (path === '-' || /^\/(?:dev|proc\/self)\/fd\/\d+$/.test(path))
+      files.push({ path, bytes: null, isFound: false })
+    else if (
+      /[*?[{]/.test(path) &&
+      !(await stat(path).then(
+        () => true,
+        () => false,
+      ))
+    ) {
+      const names = await Array.fromAsync(new Bun.Glob(path).scan({ dot: true, onlyFiles: false }))
+      if (names.length === 0) problems.push({ path, message: 'matches no file' })
+      for (const name of names.sort()) await add(name, true, 0)
+    } else await add(path, false, 0)
+  }
+  return { files, problems }
+}
+
+/** Why a file cannot be read, for people. */
+export function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const message = error instanceof Error ? error.message : String(error)
+  return reasons[code] ?? (/unexpected end/i.test(message) ? reasons['Z_BUF_ERROR']! : message)
+}
+
+const reasons: { readonly [code: string]: string } = {
+  ENOENT: 'does not exist (any more)',
+  EACCES: 'cannot be read: permission denied',
+  ELOOP: 'is a loop of symbolic links',
+  ENOTDIR: 'does not exist',
+  Z_BUF_ERROR: 'ends in the middle of its compressed data',
+  Z_DATA_ERROR: 'has damaged compressed data',
+}
+
+const readBytes = 256 * 1024
+
+/** A file whose first lines were read. `chunks` starts at its first byte again. */
+export interface OpenLog {
+  chunks(): AsyncGenerator<Uint8Array>
+  /** Bytes read from the file, compressed or not. */
+  readBytes(): number
+}
+
+const headBytesMax = 1024 * 1024
+const headLines = 128
+
+/**
+ * Reads the head of a file: its first bytes, each a character, to the end of a line if there is one. A regular file is
+ * opened again for its chunks, a pipe continues.
+ */
+export async function openLog(file: LogFile): Promise<{ head: string; log: OpenLog }> {
+  const counter = { bytes: 0 }
+  const rest = decompressed(rawChunks(file, counter))
+  const first: Uint8Array[] = []
+  let [bytes, lines] = [0, 0]
+  let ended = false
+  while (bytes < headBytesMax && lines < headLines && !ended) {
+    const { value, done } = await rest.next().catch((error: unknown) => {
+      if (first.length > 0) return { value: undefined, done: true } // it is reported when it is read as a whole
+      throw error
+    })
+    if (value !== undefined) {
+      first.push(value)
+      bytes += value.length
+      for (let at = value.indexOf(lineFeed); at >= 0; at = value.indexOf(lineFeed, at + 1)) lines++
+    }
+    ended = done === true
+  }
+  const head = Buffer.concat(first).toString('latin1')
+  const wholeLines = ended ? head.length : head.lastIndexOf('\n') + 1 || head.length
+  const isPipe = file.bytes === null
+  if (!isPipe) {
+    first.length = 0
+    await rest.return(undefined)
+  }
+  counter.bytes = 0
+  const log: OpenLog = {
+    readBytes: () => counter.bytes,
+    async *chunks() {
+      if (!isPipe) yield* decompressed(rawChunks(file, counter))
+      else {
+        yield* first
+        yield* rest
+      }
+    },
+  }
+  return { head: head.slice(0, wholeLines), log }
+}
+
+const lineFeed = 10
+
+async function* rawChunks({ path, bytes }: LogFile, counter: { bytes: number }): AsyncGenerator<Uint8Array> {
+  if (path === '-') {
+    yield* Bun.stdin.stream()
+    return
+  }
+  let handle: FileHandle | null = null
+  try {
+    handle = await open(path, 'r')
+    for (;;) {
+      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(readBytes), 0, readBytes, null)
+      if (bytesRead === 0) return
+      if (bytes !== null) counter.bytes += bytesRead
+      yield buffer.subarray(0, bytesRead)
+    }
+  } finally {
+    await handle?.close()
+  }
+}
+
+/** By the first bytes, not by the name. Several compressed streams in a row are one file. */
+async function* decompressed(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const { value: first } = await chunks.next()
+  if (first === undefined) return
+  const all = (async function* () {
+    try {
+      yield first
+      yield* chunks
+    } finally {
+      await chunks.return(undefined)
+    }
+  })()
+  const start = Buffer.from(first.subarray(0, 4)).toString('hex')
+  if (start.startsWith('1f8b')) yield* unpacked(all, 'gzip')
+  else if (start === '28b52ffd') yield* unpacked(all, 'zstd')
+  else yield* all
+}
+
+async function* unpacked(
+  chunks: AsyncGenerator<Uint8Array>,
+  kind: 'gzip' | 'zstd',
+): AsyncGenerator<Uint8Array> {
+  // node:zlib reports no error for zstd that ends early.
+  const packed = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      const { value } = await chunks.next()
+      if (value === undefined) controller.close()
+      else controller.enqueue(value as Uint8Array<ArrayBuffer>)
+    },
+    cancel: async () => void (await chunks.return(undefined)),
+  })
+  yield* packed.pipeThrough(new DecompressionStream(kind as CompressionFormat))
+}
+
+/** Complete lines: their text, a character per byte, and the offset of its first one. */
+export interface Block {
+  text: string // ends with a line feed, but for the end of the file
+  offset: number
+  /** A line beyond the limit, of which only the beginning is in `text`. */
+  isCut: boolean
+}
+
+/** Servers accept at most a few KiB for each field of a request. */
+export const lineBytesMax = 64 * 1024
+
+/** Splits a file into blocks of whole lines. Of a line above the limit only the first KiB is returned. */
+export async function* blocksOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Block> {
+  let rest: Uint8Array = new Uint8Array()
+  let offset = 0 // of `rest`
+  let isSkipping = false
+  for await (let chunk of chunks) {
+    if (isSkipping) {
+      const end = chunk.indexOf(lineFeed)
+      offset += end < 0 ? chunk.length : end + 1
+      if (end < 0) continue
+      chunk = chunk.subarray(end + 1)
+      isSkipping = false
+    }
+    const end = chunk.lastIndexOf(lineFeed) + 1
+    if (end > 0) {
+      const text = Buffer.concat([rest, chunk.subarray(0, end)]).toString('latin1')
+      yield { text, offset, isCut: false }
+      offset += text.length
+      rest = chunk.slice(end)
+    } else rest = Buffer.concat([rest, chunk])
+    if (rest.length > lineBytesMax) {
+      yield { text: Buffer.from(rest.subarray(0, 1024)).toString('latin1'), offset, isCut: true }
+      offset += rest.length
+      rest = new Uint8Array()
+      isSkipping = true
+    }
+  }
+  if (rest.length > 0) yield { text: Buffer.from(rest).toString('latin1'), offset, isCut: false }
+}

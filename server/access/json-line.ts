@@ -1,0 +1,291 @@
+/** JSON access logs: which names of fields mean what, by server. */
+import { UsageError } from '../errors.ts'
+import {
+  countOf,
+  emptyRequest,
+  epochMs,
+  setRequestLine,
+  setTarget,
+  statusOf,
+  timeMsOf,
+  type LogRequest,
+} from './log-request.ts'
+import type { LineParser } from './pattern.ts'
+
+/** Paths of each field, dots between names; the first one that a line has counts. */
+export interface JsonFields {
+  time: string[]
+  address?: string[]
+  forwarded?: string[]
+  request?: string[] // `GET /path HTTP/1.1`
+  method?: string[]
+  path?: string[]
+  query?: string[]
+  protocol?: string[]
+  host?: string[]
+  status?: string[]
+  bytes?: string[]
+  duration?: string[]
+  referrer?: string[]
+  userAgent?: string[]
+  /** Of `duration`, in milliseconds; 1,000 by default. */
+  durationMs?: number
+}
+
+/** From the most particular names to the names that anybody may choose. */
+export const jsonSets: { readonly [name: string]: JsonFields } = {
+  caddy: {
+    time: ['ts'],
+    address: ['request.remote_ip', 'request.remote_addr'],
+    forwarded: ['request.headers.X-Forwarded-For'],
+    method: ['request.method'],
+    path: ['request.uri'],
+    protocol: ['request.proto'],
+    host: ['request.host'],
+    status: ['status'],
+    bytes: ['size'],
+    duration: ['duration'],
+    referrer: ['request.headers.Referer'],
+    userAgent: ['request.headers.User-Agent'],
+  },
+  traefik: {
+    time: ['StartUTC', 'time'],
+    address: ['ClientHost'],
+    forwarded: ['request_X-Forwarded-For'],
+    method: ['RequestMethod'],
+    path: ['RequestPath'],
+    protocol: ['RequestProtocol'],
+    host: ['RequestHost'],
+    status: ['DownstreamStatus'],
+    bytes: ['DownstreamContentSize'],
+    duration: ['Duration'],
+    durationMs: 1e-6,
+    referrer: ['request_Referer'],
+    userAgent: ['request_User-Agent'],
+  },
+  cloudflare: {
+    time: ['EdgeStartTimestamp'],
+    address: ['ClientIP'],
+    method: ['ClientRequestMethod'],
+    path: ['ClientRequestURI', 'ClientRequestPath'],
+    protocol: ['ClientRequestProtocol'],
+    host: ['ClientRequestHost'],
+    status: ['EdgeResponseStatus'],
+    bytes: ['EdgeResponseBytes'],
+    duration: ['EdgeTimeToFirstByteMs'],
+    durationMs: 1,
+    referrer: ['ClientRequestReferer'],
+    userAgent: ['ClientRequestUserAgent'],
+  },
+  gcp: {
+    time: ['timestamp', 'receiveTimestamp'],
+    address: ['httpRequest.remoteIp'],
+    method: ['httpRequest.requestMethod'],
+    path: ['httpRequest.requestUrl'],
+    protocol: ['httpRequest.protocol'],
+    status: ['httpRequest.status'],
+    bytes: ['httpRequest.responseSize'],
+    duration: ['httpRequest.latency'],
+    referrer: ['httpRequest.referer'],
+    userAgent: ['httpRequest.userAgent'],
+  },
+  vercel: {
+    time: ['proxy.timestamp', 'timestamp'],
+    address: ['proxy.clientIp'],
+    method: ['proxy.method'],
+    path: ['proxy.path'],
+    host: ['proxy.host'],
+    status: ['proxy.statusCode'],
+    referrer: ['proxy.referer'],
+    userAgent: ['proxy.userAgent'],
+  },
+  netlify: {
+    time: ['timestamp'],
+    address: ['client_ip'],
+    method: ['method'],
+    path: ['url', 'path'],
+    host: ['host', 'domain'],
+    status: ['status_code'],
+    bytes: ['response_size'],
+    duration: ['duration'],
+    durationMs: 1,
+    referrer: ['referrer'],
+    userAgent: ['user_agent'],
+  },
+  // nginx (escape=json), HAProxy and others, whose administrators choose the names.
+  json: {
+    time: [
+      'time_iso8601',
+      'msec',
+      'time_local',
+      '@timestamp',
+      'timestamp',
+      'time',
+      'ts',
+      'date',
+      'accept_date',
+    ],
+    address: ['remote_addr', 'client_ip', 'clientip', 'client_addr', 'remote_ip', 'client', 'ip', 'src'],
+    forwarded: ['http_x_forwarded_for', 'x_forwarded_for'],
+    request: ['request', 'http_request'],
+    method: ['request_method', 'http_method', 'method'],
+    path: ['request_uri', 'http_uri', 'uri', 'url', 'path'],
+    query: ['query_string', 'args'],
+    protocol: ['server_protocol', 'http_version', 'protocol'],
+    host: ['http_host', 'host', 'server_name', 'vhost'],
+    status: ['status', 'status_code', 'http_status', 'response_code'],
+    bytes: ['body_bytes_sent', 'bytes_sent', 'bytes_read', 'bytes', 'size'],
+    duration: ['request_time'],
+    referrer: ['http_referer', 'http_referrer', 'referer', 'referrer'],
+    userAgent: ['http_user_agent', 'user_agent', 'http_useragent', 'useragent', 'agent'],
+  },
+}
+
+type Json = unknown
+
+/** Parses lines with these names. A line needs a time, and a status or a request. */
+export function compileJson(fields: JsonFields): LineParser {
+  const paths = Object.fromEntries(
+    Object.entries(fields).map(([name, of]) => [
+      name,
+      Array.isArray(of) ? of.map((path: string) => path.split('.')) : [],
+    ]),
+  ) as { [name in keyof JsonFields]?: string[][] }
+  const unitMs = fields.durationMs ?? 1_000
+  return (text, start, end) => {
+    if (!/[{\s]/.test(text[start] ?? '')) return null
+    let line: Json
+    try {
+      line = JSON.parse(utf8(text.slice(start, end)))
+    } catch {
+      return null
+    }
+    if (line === null || typeof line !== 'object') return null
+    const textOf = (name: keyof JsonFields): string | null => textAt(line, paths[name] ?? [])
+    const request = emptyRequest()
+    request.timeMs = timeOf(valueAt(line, paths.time ?? []))
+    request.address = textOf('address')
+    request.forwarded = textOf('forwarded')
+    request.host = textOf('host')
+    request.method = textOf('method')
+    request.protocol = textOf('protocol')
+    const path = textOf('path')
+    const whole = textOf('request')
+    if (whole !== null) setRequestLine(request, whole)
+    if (path !== null) setTarget(request, path)
+    const query = textOf('query')
+    if (query !== null && request.path?.includes('?') === false)
+      request.path += `?${query.replace(/^\?/, '')}`
+    const status = textOf('status')
+    request.status = statusOf(status === null ? null : countOf(status))
+    request.bytes = countOf(textOf('bytes') ?? '')
+    request.durationMs = durationOf(textOf('duration'), unitMs)
+    request.referrer = textOf('referrer')
+    request.userAgent = textOf('userAgent')
+    if (Number.isNaN(request.timeMs) || (status === null && request.path === null)) return null
+    return request
+  }
+}
+
+const beyondAscii = /[\u0080-\u00ff]/
+
+function utf8(bytes: string): string {
+  return beyondAscii.test(bytes) ? Buffer.from(bytes, 'latin1').toString() : bytes
+}
+
+function valueAt(line: Json, paths: string[][]): Json {
+  for (const path of paths) {
+    let value: Json = line
+    for (const name of path) {
+      if (value === null || typeof value !== 'object' || !Object.hasOwn(value, name)) value = undefined
+      else value = (value as { [name: string]: Json })[name]
+    }
+    if (Array.isArray(value)) value = value[0] // values of a header
+    if (value !== undefined && value !== null && value !== '' && value !== '-') return value
+  }
+  return undefined
+}
+
+function textAt(line: Json, paths: string[][]): string | null {
+  const value = valueAt(line, paths)
+  if (typeof value === 'number') return String(value)
+  if (typeof value !== 'string') return null
+  return value.isWellFormed() ? value : value.toWellFormed()
+}
+
+function timeOf(value: Json): number {
+  if (typeof value === 'number') return epochMs(value)
+  return typeof value === 'string' ? timeMsOf(value) : Number.NaN
+}
+
+/** `0.123` in the unit of the log, or `0.123s` and `5ms` as Go and Google write it. */
+function durationOf(text: string | null, unitMs: number): number | null {
+  const [, digits, unit] = /^(\d{1,15}(?:\.\d{1,12})?(?:e-\d{1,2})?)(ns|us|µs|ms|s)?$/.exec(text ?? '') ?? []
+  if (digits === undefined) return null
+  const ms = Number(digits) * (unit === undefined ? unitMs : (units[unit] ?? 1))
+  return Math.round(ms * 1e6) / 1e6
+}
+
+const units: { readonly [unit: string]: number } = { ns: 1e-6, us: 1e-3, µs: 1e-3, ms: 1, s: 1_000 }
+
+type FieldName = Exclude<keyof JsonFields, 'durationMs'>
+type GivenFields = { [name in FieldName]?: string[] } & { durationMs?: number }
+
+/** By specifier of a format string. */
+const namesOfSpecs: { readonly [spec: string]: FieldName } = {
+  ...{ x: 'time', h: 'address', m: 'method', U: 'path', q: 'query', H: 'protocol', v: 'host', s: 'status' },
+  ...{
+    b: 'bytes',
+    R: 'referrer',
+    u: 'userAgent',
+    T: 'duration',
+    L: 'duration',
+    D: 'duration',
+    n: 'duration',
+  },
+  r: 'request',
+}
+
+const unitOfSpec: { readonly [spec: string]: number } = { T: 1_000, L: 1, D: 1e-3, n: 1e-6 }
+
+/**
+ * Names from `json:time=ts,ip=client`, or from a JSON format of GoAccess such as `{"ts":"%x.%^","ip":"%h"}`. Throws a
+ * UsageError.
+ */
+export function readJsonFormat(format: string): JsonFields {
+  const fields: GivenFields = {}
+  if (format.startsWith('json:')) {
+    for (const pair of format.slice('json:'.length).split(',')) {
+      const [name = '', path = ''] = pair.split('=').map((part) => part.trim())
+      const field = shortNames[name] ?? (name as FieldName)
+      if (path === '' || !fieldNames.includes(field))
+        throw new UsageError(`"${pair}" is not a field of a JSON log`, `names: ${fieldNames.join(', ')}`)
+      fields[field] = [...(fields[field] ?? []), path]
+    }
+  } else collect(parsed(format), [], fields)
+  if (fields.time === undefined) throw new UsageError('the format has no time', 'add time=NAME, or %x')
+  return { ...fields, time: fields.time }
+}
+
+const fieldNames: readonly string[] = [...new Set(Object.values(namesOfSpecs)), 'forwarded']
+const shortNames: { readonly [name: string]: FieldName } = { ip: 'address', ua: 'userAgent' }
+
+function parsed(format: string): Json {
+  try {
+    return JSON.parse(format)
+  } catch {
+    throw new UsageError('the format begins with { but is not JSON')
+  }
+}
+
+function collect(value: Json, path: string[], fields: GivenFields): void {
+  if (typeof value === 'string') {
+    const spec = /^%([a-zA-Z])/.exec(value)?.[1] ?? ''
+    const field = namesOfSpecs[spec]
+    if (field === undefined) return
+    fields[field] = [...(fields[field] ?? []), path.join('.')]
+    if (unitOfSpec[spec] !== undefined) fields.durationMs = unitOfSpec[spec]
+  } else if (Array.isArray(value)) collect(value[0], path, fields)
+  else if (value !== null && typeof value === 'object')
+    for (const [name, inner] of Object.entries(value)) collect(inner, [...path, name], fields)
+}

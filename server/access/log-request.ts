@@ -1,0 +1,121 @@
+/** One request as an access log reports it, and the readers of its fields that all formats share. */
+import { parseTime } from '../clock.ts'
+
+export interface LogRequest {
+  timeMs: number
+  address: string | null // the peer's: an IP address, or a name where the server looked it up
+  forwarded: string | null // X-Forwarded-For, which anybody can send
+  method: string | null
+  path: string | null // with its query; null when the request was malformed
+  protocol: string | null
+  host: string | null
+  status: number | null
+  bytes: number | null // of the response
+  durationMs: number | null
+  referrer: string | null
+  userAgent: string | null
+}
+
+export function emptyRequest(): LogRequest {
+  return {
+    timeMs: Number.NaN,
+    address: null,
+    forwarded: null,
+    method: null,
+    path: null,
+    protocol: null,
+    host: null,
+    status: null,
+    bytes: null,
+    durationMs: null,
+    referrer: null,
+    userAgent: null,
+  }
+}
+
+const monthNames = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+
+/**
+ * `2026-11-23`, `2026/11/23`, `20261123`, `23/Nov/2026` or `23.11.2026` as RFC 3339. Null for others: `11/12/2026` is
+ * two different days.
+ */
+function isoDate(text: string): string | null {
+  const iso = /^(\d{4})([-/]?)(\d\d)\2(\d\d)$/.exec(text)
+  if (iso) return `${iso[1]}-${iso[3]}-${iso[4]}`
+  const named = /^(\d{1,2})[/-]([A-Za-z]{3})[/-](\d{4})$/.exec(text)
+  if (named) {
+    const month = monthNames.indexOf(named[2]!.toLowerCase()) + 1
+    return month === 0 ? null : `${named[3]}-${String(month).padStart(2, '0')}-${named[1]!.padStart(2, '0')}`
+  }
+  const dotted = /^(\d\d)\.(\d\d)\.(\d{4})$/.exec(text)
+  return dotted ? `${dotted[3]}-${dotted[2]}-${dotted[1]}` : null
+}
+
+/** Milliseconds since 1970 UTC of a date, a time and a zone such as `+0200`; NaN when invalid. No zone is UTC. */
+export function dateTimeMs(date: string, time: string, zone: string): number {
+  const day = isoDate(date)
+  if (day === null) return Number.NaN
+  const offset = /^([+-]\d\d):?(\d\d)$/.exec(zone)
+  return (
+    parseTime(`${day}T${time.replace(',', '.')}${offset ? `${offset[1]}:${offset[2]}` : 'Z'}`) ?? Number.NaN
+  )
+}
+
+/**
+ * Milliseconds since 1970 UTC of a whole time: an epoch in s, ms, µs or ns (decided by its size), RFC 3339, or the
+ * time of a common log. NaN when invalid.
+ */
+export function timeMsOf(text: string): number {
+  if (/^\d{1,19}(?:\.\d{1,9})?$/.test(text)) return epochMs(Number(text))
+  const [, date = '', time = '', zone = ''] =
+    /^([\dA-Za-z./-]{8,11})[T :](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?) ?(Z|[+-]\d\d:?\d\d)?$/i.exec(text) ?? []
+  return dateTimeMs(date, time, zone)
+}
+
+/** 1e11 s is the year 5138 and 1e11 ms is 1973, so the size tells the unit for every log. */
+export function epochMs(value: number): number {
+  if (!(value > 0)) return Number.NaN
+  const ms = value < 1e11 ? value * 1e3 : value < 1e14 ? value : value < 1e17 ? value / 1e3 : value / 1e6
+  return ms < timeMsMax ? Math.floor(ms) : Number.NaN
+}
+
+const timeMsMax = Date.UTC(2201, 0, 1)
+
+/** A whole number as logs write it; null for `-` and anything else. */
+export function countOf(text: string): number | null {
+  return /^\d{1,15}$/.test(text) ? Number(text) : null
+}
+
+/** A status from 100 to 599; null for others, such as the 000 of a request that got no response. */
+export function statusOf(value: number | null): number | null {
+  return value !== null && value >= 100 && value <= 599 ? value : null
+}
+
+const schemeAndHost = /^(?:https?|wss?):\/\/([^/?#]*)/i
+
+/** Stores the target of a request. A proxy or a load balancer logs the whole URL: its host is the request's. */
+export function setTarget(request: LogRequest, target: string): void {
+  const found = target.charCodeAt(0) === slash ? null : schemeAndHost.exec(target)
+  if (found === null) {
+    request.path = target
+    return
+  }
+  const rest = target.slice(found[0].length)
+  request.path = rest.startsWith('/') ? rest : `/${rest}`
+  request.host ??= found[1]!
+}
+
+const slash = 47
+
+/** Splits `GET /path HTTP/1.1`. Whatever else a client sent has no method and no path. */
+export function setRequestLine(request: LogRequest, line: string): void {
+  const first = line.indexOf(' ')
+  if (first <= 0 || !/^[A-Z][A-Z-]{0,31}$/.test(line.slice(0, first))) return
+  const last = line.lastIndexOf(' ')
+  const hasProtocol = last > first && /^HTTP\/\d/.test(line.slice(last + 1))
+  if (line[first + 1] === ' ' || last === first + 1) return
+  request.method ??= line.slice(0, first)
+  if (hasProtocol) request.protocol ??= line.slice(last + 1)
+  if (request.path === null)
+    setTarget(request, hasProtocol ? line.slice(first + 1, last) : line.slice(first + 1))
+}

@@ -1,0 +1,200 @@
+/** Reading lines: escapes, forged lines, lines of any bytes, and 200,000 lines against a parser of another kind. */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import fc from 'fast-check'
+import { formatNamed, logFormats, type ParsedLine } from './formats.ts'
+import { lineBytesMax } from './input.ts'
+import { timeMsOf, type LogRequest } from './log-request.ts'
+
+setDefaultTimeout(60_000) // 200,000 lines twice, on a machine that may be busy
+
+const bytesOf = (text: string): string => Buffer.from(text).toString('latin1')
+
+function parse(format: string, line: string): ParsedLine {
+  return formatNamed(format).open()(bytesOf(line), 0, bytesOf(line).length)
+}
+
+test('escapes of nginx and Apache are undone, and invalid UTF-8 becomes U+FFFD', () => {
+  const line = (agentText: string): string =>
+    `1.2.3.4 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agentText}"`
+  const userAgent = (text: string): string | null => (parse('combined', line(text)) as LogRequest).userAgent
+  expect(userAgent('a\\x22b\\x5C\\xC3\\xA4\\x0A')).toBe('a"b\\ä\n')
+  expect(userAgent('a\\"b\\\\\\t')).toBe('a"b\\\t')
+  expect(userAgent('ä \\xFF \\x')).toBe('ä \ufffd \\x')
+})
+
+test('a user name that imitates a request does not become one', () => {
+  const forged = 'x [01/Jan/2020:00:00:00 +0000] \\"GET /forged HTTP/1.1\\" 200 1 \\"-\\" \\"GPTBot\\"'
+  const line = `1.2.3.4 - ${forged} [23/Nov/2026:07:32:28 +0000] "GET /real HTTP/1.1" 401 5 "-" "curl"`
+  expect(parse('combined', line)).toMatchObject({ path: '/real', status: 401, userAgent: 'curl' })
+})
+
+test('format strings of GoAccess and names of JSON fields', () => {
+  const line = '203.0.113.9 2026-11-23 07:32:28 shop "GET /a HTTP/1.1" 200 1500 GPTBot 50% 12.5'
+  const format = '%h %d %t %v "%r" %s %D %u %^%% %L'
+  expect(parse(format, line)).toMatchObject({ durationMs: 1.5, userAgent: 'GPTBot', host: 'shop' })
+  expect(parse('~h{, } %h [%x] %m %U %q', '1.1.1.1, 2.2.2.2 3.3.3.3 [1795411948] GET /a b=1')).toMatchObject({
+    ...{ forwarded: '1.1.1.1, 2.2.2.2', address: '3.3.3.3', path: '/a?b=1', timeMs: 1_795_411_948_000 },
+  })
+  const json = '{"t":"2026-11-23T07:32:28Z","c":{"ip":"1.2.3.4"},"u":"/a","s":200,"d":5}'
+  const names = 'json:time=t,ip=c.ip,path=u,status=s'
+  expect(parse(names, json)).toMatchObject({ address: '1.2.3.4', path: '/a', status: 200 })
+  const goAccess = '{"t":"%x","c":{"ip":"%h"},"u":"%U","s":"%s","d":"%L"}'
+  expect(parse(goAccess, json)).toMatchObject({ address: '1.2.3.4', path: '/a', durationMs: 5 })
+  for (const wrong of ['combned', '%h %s', '%h %y %x', '{', 'json:time', 'json:who=x', 'json:ip=x', ''])
+    expect(() => formatNamed(wrong)).toThrow()
+  expect(formatNamed('AWSALB').name).toBe('awsalb')
+})
+
+test('requests that no server understood are requests without a path', () => {
+  for (const sent of ['\\x16\\x03\\x01', '-', '', 'GET', 'GET  HTTP/1.1', 'hello world'])
+    expect(
+      parse('combined', `1.2.3.4 - - [23/Nov/2026:07:32:28 +0000] "${sent}" 400 5 "-" "-"`),
+    ).toMatchObject({
+      ...{ method: null, path: null, status: 400, userAgent: null },
+    })
+})
+
+test('times: epochs of any unit, zones, and nothing that is ambiguous', () => {
+  const ms = 1_795_411_948_123
+  for (const epoch of ['1795411948.123', '1795411948123', '1795411948123456', '1795411948123456789'])
+    expect(timeMsOf(epoch)).toBe(ms)
+  expect(timeMsOf('2026-11-23 05:32:28,123')).toBe(ms)
+  expect(timeMsOf('23/Nov/2026:07:32:28.123 +0200')).toBe(ms)
+  for (const wrong of ['11/12/2026 05:32:28', '31/Feb/2026:00:00:00', '', '-', '0', '2026-11-23', 'x'])
+    expect(timeMsOf(wrong)).toBeNaN()
+})
+
+describe('hostile lines', () => {
+  test('any bytes parse or do not, and never throw', () => {
+    const parsers = logFormats.map((format) => format.open())
+    const pieces = [
+      '"',
+      '\\',
+      '[23/Nov/2026:07:32:28 +0000]',
+      ' ',
+      '-',
+      '%',
+      '{',
+      '#Fields: ',
+      '1.2.3.4',
+      '\0',
+      '\xff',
+      '\t',
+    ]
+    const line = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string({ maxLength: 8 })), {
+      maxLength: 40,
+    })
+    fc.assert(
+      fc.property(line, (parts) => {
+        const text = bytesOf(parts.join('').replaceAll('\n', ''))
+        for (const parser of parsers) parser(text, 0, text.length)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('the longest line of any character that formats know is read without much backtracking', () => {
+    const size = lineBytesMax
+    for (const unit of ['a', '"', '\\', ' ', '[', '-', ':', '{', '[23/Nov/2026:07:32:28 +0000', '1.2.3.4 '])
+      for (const start of ['', '1.2.3.4 - - [23/Nov/2026:07:32:28 +0000] "']) {
+        const text = start + unit.repeat(size / unit.length)
+        const from = performance.now()
+        for (const format of logFormats) format.open()(text, 0, text.length)
+        expect(performance.now() - from).toBeLessThan(10_000) // exponential backtracking would take hours
+      }
+  })
+})
+
+/** The other way to read a combined log: character by character, without an expression for the line. */
+function referenceParser(line: string): Omit<LogRequest, 'forwarded' | 'host' | 'durationMs'> {
+  let position = 0
+  const quotedText = (): string => {
+    let value = ''
+    position = line.indexOf('"', position) + 1
+    while (line[position] !== '"') {
+      if (line[position] === '\\' && line[position + 1] === 'x') {
+        value += String.fromCharCode(Number.parseInt(line.slice(position + 2, position + 4), 16))
+        position += 4
+      } else value += line[position++]
+    }
+    position++
+    return Buffer.from(value, 'latin1').toString()
+  }
+  const address = line.split(' ')[0]!
+  const open = line.indexOf('[')
+  const [date = '', hour = '', minute = '', second = ''] = line
+    .slice(open + 1, line.indexOf(']'))
+    .split(/[: ]/)
+  const zone = line.slice(line.indexOf(']') - 5, line.indexOf(']'))
+  const month = 'JanFebMarAprMayJunJulAugSepOctNovDec'.indexOf(date.slice(3, 6)) / 3
+  const offset = (Number(zone.slice(0, 3)) * 60 + Number(zone[0] + zone.slice(3))) * 60_000
+  const utc = Date.UTC(
+    Number(date.slice(7)),
+    month,
+    Number(date.slice(0, 2)),
+    Number(hour),
+    Number(minute),
+    Number(second),
+  )
+  position = line.indexOf(']')
+  const [method = '', path = '', protocol = ''] = quotedText().split(' ')
+  const [status = '', bytes = ''] = line.slice(position + 1).split(' ')
+  const [referrer, userAgent] = [quotedText(), quotedText()]
+  return {
+    ...{ timeMs: utc - offset, address, method, path, protocol, status: Number(status) },
+    bytes: bytes === '-' ? null : Number(bytes),
+    referrer: referrer === '-' ? null : referrer,
+    userAgent: userAgent === '-' ? null : userAgent,
+  }
+}
+
+test('200,000 generated lines read as a parser of another kind reads them', () => {
+  const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+  let seed = 21
+  const random = (below: number): number => {
+    seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0
+    return Math.floor((seed / 2 ** 32) * below)
+  }
+  const pick = <T>(values: readonly T[]): T => values[random(values.length)]!
+  const pad = (value: number): string => String(value).padStart(2, '0')
+  const odd = [
+    'a',
+    'Z',
+    '0',
+    ' ',
+    ' (',
+    ';',
+    '\\x22',
+    '\\x5C',
+    '\\xC3\\xA4',
+    'é',
+    '[',
+    ']',
+    '%20',
+    "'",
+    '+http://x',
+  ]
+  const text = (most: number): string => Array.from({ length: random(most) }, () => pick(odd)).join('')
+  const texts = Array.from({ length: 3_000 }, () => text(20))
+  const parser = formatNamed('combined').open()
+  for (let count = 0; count < 200_000; count++) {
+    const address = pick([
+      `${random(256)}.${random(256)}.0.${random(256)}`,
+      `2001:db8::${random(65_536).toString(16)}`,
+    ])
+    const date = `${pad(1 + random(28))}/${pick(months)}/${1971 + random(200)}`
+    const time = `${date}:${pad(random(24))}:${pad(random(60))}:${pad(random(60))}`
+    const zone = `${pick(['+', '-'])}${pad(random(15))}${pick(['00', '30', '45'])}`
+    const path = pick(texts).replaceAll(' ', '')
+    const request = `${pick(['GET', 'POST', 'HEAD'])} /${path} HTTP/${pick(['1.0', '1.1', '2.0'])}`
+    const size = pick(['-', String(random(1e9))])
+    const referrer = pick(['-', `https://x.example/${pick(texts)}`])
+    const who = pick(texts) || '-'
+    const start = `${address} - - [${time} ${zone}] "${request}"`
+    const line = bytesOf(`${start} ${100 + random(500)} ${size} "${referrer}" "${who}"`)
+    const read = parser(line, 0, line.length) as LogRequest
+    const { forwarded, host, durationMs, ...fields } = read ?? {}
+    if (!Bun.deepEquals(fields, referenceParser(line)))
+      expect([line, fields]).toEqual([line, referenceParser(line)])
+  }
+})

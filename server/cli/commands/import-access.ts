@@ -1,0 +1,227 @@
+/** `sightglass import access`: stores the agents in access logs of web servers; what is stored already is skipped. */
+import type { Json } from '../../../db/contract/store.ts'
+import type { AccessEvent, AccessOptions } from '../../access/agent-events.ts'
+import type { Guess } from '../../access/formats.ts'
+import { importRun, planLogs, type Append, type Plan, type Sums } from '../../access/import-logs.ts'
+import type { FileProblem } from '../../access/input.ts'
+import { auditEntry } from '../../audit/entry.ts'
+import { isoTime } from '../../clock.ts'
+import { AppError, UsageError, type Issue } from '../../errors.ts'
+import { limits } from '../../limits.ts'
+import type { StoreAccess } from '../../runtime/store-access.ts'
+import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
+import { cutChars } from '../../text/text.ts'
+import { command, type Noun } from '../command.ts'
+import { requireOrg, withData } from '../data-command.ts'
+import { addressRangeList, text, textList, toggle } from '../option.ts'
+import { orgOption } from '../options.ts'
+import { oneLine, print, printAnswer } from '../print.ts'
+
+const pathsMax = 100_000
+
+export const importAccess: Noun = {
+  group: 'Data',
+  commands: [
+    command({
+      name: 'import access',
+      summary: 'store the agents that access logs of web servers show',
+      arguments: 'PATH …',
+      argumentsMax: pathsMax,
+      about: [
+        'A path is a file, a folder, a pattern in quotes, or - for standard input. Files may be compressed with gzip or zstd. They are read in order of time. The format is recognized by the first 100 lines: those of nginx, Apache, Caddy, Traefik, IIS, HAProxy, AWS, Google Cloud, Cloudflare, Vercel and Netlify, in text or JSON.',
+        '--format takes one of their names, a format string such as GoAccess reads it, or names of JSON fields: json:time=ts,ip=client,userAgent=ua,status=code,path=url.',
+        'Each request of an agent becomes an event agent.requested, the start of its session agent.detected, and a person whom an assistant sent agent.referred. Other requests are only counted. Addresses are not stored, and query strings only as --keep-query says. Importing a file again stores nothing twice, also compressed, renamed or grown. Exit code 1 when a file cannot be read to its end; lines that do not fit the format are counted and named.',
+      ],
+      examples: [
+        'sightglass import access /var/log/nginx/access.log* --site shop',
+        'sightglass import access access.log --site shop --dry-run',
+        'ssh web cat /var/log/apache2/access.log | sightglass import access - --site shop',
+      ],
+      options: {
+        site: { ...text('SITE_ID', 'site that the logs belong to'), needed: true },
+        format: { ...text('FORMAT', 'format of the logs, by name or as a format string'), default: 'auto' },
+        'dry-run': toggle('read the logs and show what they contain, without storing anything'),
+        'keep-query': {
+          read: textList,
+          value: 'NAME[,NAME]',
+          default: '',
+          help: 'query parameters to store with the page',
+        },
+        'keep-addresses': toggle('store the network of each agent: /24 of IPv4, /48 of IPv6'),
+        'trusted-proxy': {
+          read: addressRangeList,
+          value: 'CIDR[,CIDR]',
+          default: '',
+          help: 'proxies whose X-Forwarded-For in the log is trusted',
+        },
+        ...orgOption,
+      },
+      work: { begin: beginImport },
+      run: async (invocation) => {
+        const { words, values } = invocation
+        const siteId = values.site
+        if (words.length === 0) throw new UsageError('name a log, a folder, or - for standard input')
+        if (siteId === '' || siteId.length > limits.idCharsMax)
+          throw new UsageError(`--site has 1 to ${limits.idCharsMax} characters`)
+        const plan = await planLogs(words, values.format)
+        if (plan.logs.length === 0 && plan.problems.length === 0)
+          throw new AppError('not_found', `No access log in ${words.join(', ')}.`, skippedHint(plan))
+        if (!values.json) print(planText(plan))
+        const options = {
+          siteId,
+          keepQuery: values['keep-query'],
+          keepAddresses: values['keep-addresses'],
+          trustedProxies: values['trusted-proxy'],
+        }
+        const finish = (result: Result): number => {
+          printAnswer(values, result as unknown as { [name: string]: Json }, () => resultText(result))
+          return result.problems.length > 0 ? 1 : 0
+        }
+        if (values['dry-run'] || plan.logs.length === 0) return finish(await readAll(plan, options, null))
+        return await withData(invocation, 'create', async (data) => {
+          const path = plan.logs[0]!.file.path
+          const begun = { org: values.org, site: siteId, files: plan.logs.length, path }
+          const { orgId } = (await data.call('import access begin', begun)) as { orgId: string }
+          return finish(await readAll(plan, options, appendTo(data, orgId)))
+        })
+      },
+    }),
+  ],
+}
+
+type Result = Sums & { dryRun: boolean; problems: FileProblem[]; skipped: FileProblem[]; files: Json[] }
+
+/** Reads every file of the plan. Without `append` it is a dry run. */
+async function readAll(plan: Plan, options: AccessOptions, append: Append | null): Promise<Result> {
+  const run = importRun(options, append)
+  const problems = [...plan.problems]
+  const progress = startProgress(plan, run.sums)
+  try {
+    for (const planned of plan.logs) {
+      const problem = await run.read(planned)
+      if (problem !== null) problems.push(problem)
+    }
+    await run.end()
+  } finally {
+    progress.stop()
+  }
+  const files = plan.logs.map(({ file, guess }) => ({ path: file.path, ...guessJson(guess) }))
+  return { ...run.sums, dryRun: append === null, problems, skipped: plan.skipped, files }
+}
+
+/** Stores batches with the work of `import`, so that events pass the same checks as at ingest. */
+function appendTo(data: StoreAccess, orgId: string): Append {
+  return async (events: AccessEvent[]) => {
+    const body = events.map((event) => JSON.stringify(event)).join('\n')
+    const answer = (await data.call('import append', { orgId, body })) as unknown as {
+      accepted: number
+      deduped: number
+      rejected: number
+      issues: Issue[]
+    }
+    const issues = answer.issues.map(({ index = 0, path, message }) => {
+      return { index, message: `${path} ${message}` }
+    })
+    return { ...answer, issues }
+  }
+}
+
+/** One audit entry for the whole import, before its first batch. */
+async function beginImport({ store, clock }: WorkContext, params: Params): Promise<Json> {
+  const org = await requireOrg(store, textOf(params, 'org'))
+  const metadata = {
+    site: textOf(params, 'site'),
+    files: numberOf(params, 'files'),
+    file: textOf(params, 'path'),
+  }
+  const act = { action: 'access_logs.imported', target: org.id, metadata }
+  await store.audit.append(auditEntry({ orgId: org.id, actor: 'cli' }, act, clock.now()))
+  return { orgId: org.id }
+}
+
+function skippedHint({ skipped }: Plan): { hint?: string } {
+  const [first] = skipped
+  return first === undefined ? {} : { hint: `${first.path} ${first.message}` }
+}
+
+function guessJson({ format, lines, fits, samples }: Guess): { [name: string]: Json } {
+  return { format: format.name, lines, fits, samples: samples.map((sample) => ({ ...sample })) }
+}
+
+const filesShown = 10
+
+/** What was recognized: each format once, with its three samples. */
+function planText({ logs, skipped }: Plan): string {
+  const lines: string[] = []
+  for (const name of new Set(logs.map(({ guess }) => guess.format.name))) {
+    const same = logs.filter(({ guess }) => guess.format.name === name)
+    const { file, guess } = same[0]!
+    const others = same.length === 1 ? '' : ` and ${same.length - 1} more`
+    const path = file.path === '-' ? 'standard input' : file.path
+    lines.push(`${path}${others}: ${name}, fits ${guess.fits} of the first ${guess.lines} lines`)
+    for (const sample of guess.samples) {
+      const { timeMs, address, method, path, status, bytes, userAgent } = sample
+      const request = `${method ?? '-'} ${cutChars(path ?? '-', 60)}`
+      const size = bytes === null ? '' : ` ${bytes} bytes`
+      const who = cutChars(userAgent ?? '-', 60)
+      lines.push(`  ${isoTime(timeMs)}  ${address ?? '-'}  ${request}  ${status ?? '-'}${size}  ${who}`)
+    }
+  }
+  for (const { path, message } of skipped.slice(0, filesShown)) lines.push(`Skipped: ${path} ${message}`)
+  if (skipped.length > filesShown) lines.push(`Skipped: ${skipped.length - filesShown} more`)
+  return lines.map(oneLine).join('\n')
+}
+
+const number = (value: number): string => value.toLocaleString('en-US')
+
+function resultText(result: Result): string {
+  const { lines, stored, deduped, people, excluded, bad, sessions, referrals, problems } = result
+  const files = result.files.length === 1 ? '1 file' : `${number(result.files.length)} files`
+  const agents = result.dryRun
+    ? `${number(stored)} by agents`
+    : `${number(stored)} stored, ${number(deduped)} already known`
+  const others = `${number(people)} by people, ${number(excluded)} excluded, ${number(bad)} bad`
+  const text = [
+    `Read ${number(lines)} lines of ${files}: ${agents}, ${others}.`,
+    `Sessions of agents: ${number(sessions)}. People sent by assistants: ${number(referrals)}.`,
+  ]
+  if (result.dryRun) text.push('Nothing was stored.')
+  for (const { path, line, message } of result.badLines) text.push(oneLine(`  ${path}:${line} ${message}`))
+  if (bad > result.badLines.length) text.push('  …')
+  for (const { path, message } of problems) text.push(oneLine(`${path} ${message}`))
+  return text.join('\n')
+}
+
+const progressMs = 1_000
+
+/** One line on a terminal, rewritten every second. */
+function startProgress(plan: Plan, sums: Sums): { stop(): void } {
+  if (!process.stderr.isTTY) return { stop() {} }
+  const startedMs = performance.now()
+  const bytes = plan.logs.reduce((sum, { file }) => sum + (file.bytes ?? 0), 0)
+  const show = (): void => {
+    const read = plan.logs.reduce((sum, { log }) => sum + log.readBytes(), 0)
+    print(
+      `\r\u001b[K${progressText(sums.lines, read, bytes, performance.now() - startedMs)}\n`.slice(0, -1),
+      2,
+    )
+  }
+  const timer = setInterval(show, progressMs)
+  return {
+    stop() {
+      clearInterval(timer)
+      process.stderr.write('\r\u001b[K')
+    },
+  }
+}
+
+/** Lines, lines per second, the share of the bytes and the time left; a pipe has no share. */
+function progressText(lines: number, read: number, bytes: number, elapsedMs: number): string {
+  const rate = elapsedMs > 0 ? Math.round((lines * 1_000) / elapsedMs) : 0
+  const start = `${number(lines)} lines, ${number(rate)} per second`
+  if (bytes === 0 || read === 0) return start
+  const share = Math.min(1, read / bytes)
+  const leftS = Math.ceil((elapsedMs * (1 - share)) / share / 1_000)
+  const left = leftS < 60 ? `${leftS} s` : `${Math.ceil(leftS / 60)} min`
+  return `${start}, ${Math.floor(share * 100)} %, ${left} left`
+}
