@@ -143,7 +143,7 @@ export function sqlOn(port: number): Cluster['sql'] {
       const rows = await client.unsafe(text).simple()
       return rows.map((row) => Object.values(row).join('|')).join('\n')
     } finally {
-      await client.end()
+      await client.end({ timeout: 5 })
     }
   }
 }

@@ -104,7 +104,7 @@ export const fleetFaults: Faults = {
     weight: 1,
     async run({ fleet }) {
       const pid = Number(await fleet.sql(`SELECT pid ${ownBackends} ORDER BY random() LIMIT 1`))
-      process.kill(pid, 'SIGKILL') // the server ends all others and recovers
+      if (pid > 0) process.kill(pid, 'SIGKILL') // the server ends all others and recovers
     },
   },
   'locks held past their time limits': {
