@@ -15,7 +15,7 @@ import type { MemoryWatch } from './operations/health/memory.ts'
 import type { Assets } from './http/assets.ts'
 import type { KeyGuard } from './http/guard.ts'
 import type { RateLimits } from './http/rate-limit.ts'
-import type { CursorCipher } from './system/encryption.ts'
+import type { Cipher } from './system/encryption.ts'
 import type { Shares } from './http/shares.ts'
 import type { Jobs } from './system/scheduler.ts'
 import type { IngestCounts } from './ingest/counts.ts'
@@ -43,10 +43,10 @@ export interface Services {
   throttle: Throttle // for passwords and codes
   linkThrottle: LinkThrottle // for one-time links
   halfSignIns: HalfSignIns
-  briefCipher: CursorCipher // for tokens that come back within minutes; its key lives as long as the process
+  briefCipher: Cipher // for tokens that come back within minutes, to any node
   auditKey: SigningKey
   provider: Provider | null
-  cursorCipher: CursorCipher
+  cursorCipher: Cipher
   disk: DiskWatch
   fsyncProbe: FsyncProbe
   memory: MemoryWatch

@@ -8,7 +8,7 @@ import { limits } from '../limits.ts'
 import { parseTime } from '../clock.ts'
 import type { ApiKey, SignInView } from '../../db/contract/store.ts'
 import type { Owner, Share, Shares } from './shares.ts'
-import type { CursorCipher } from '../system/encryption.ts'
+import type { Cipher } from '../system/encryption.ts'
 
 /** A token bucket after a request. */
 export interface BucketState {
@@ -183,7 +183,7 @@ export function readLimit(query: Query, byDefault: number, max: number): number 
  * request may omit the filters. Throws 400 `invalid_query` when they differ.
  */
 export function readCursor<Filters, Position>(
-  cursorCipher: CursorCipher,
+  cursorCipher: Cipher,
   list: string,
   orgId: string,
   query: Query,
@@ -200,7 +200,7 @@ export function readCursor<Filters, Position>(
 }
 
 export function encodeCursor(
-  cursorCipher: CursorCipher,
+  cursorCipher: Cipher,
   list: string,
   orgId: string,
   filters: unknown,

@@ -18,7 +18,7 @@ import { makeUpkeepWatch } from '../operations/health/upkeep.ts'
 import { assetsFolder, loadAssets, underBasePath, type Assets } from '../http/assets.ts'
 import { keyGuard } from '../http/guard.ts'
 import { makeRateLimits, type RateLimit } from '../http/rate-limit.ts'
-import { makeCursorCipher } from '../system/encryption.ts'
+import { boxCipher, makeCipher } from '../system/encryption.ts'
 import { makeShares } from '../http/shares.ts'
 import { makeIngestCounts } from '../ingest/counts.ts'
 import { newToken, sha256Hex } from '../ids.ts'
@@ -35,7 +35,7 @@ import { startWebhooks, type WebhookConfig } from '../webhooks/start.ts'
 import type { NewNode, NodeRole } from '../../db/contract/nodes.ts'
 import type { SharedDatabase, Store } from '../../db/contract/store.ts'
 import type { KeyRing } from '../system/key-ring.ts'
-import type { Clock } from '../clock.ts'
+import { elapsedMs, type Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { Services } from '../services.ts'
 import type { ListenAddress } from '../http/address.ts'
@@ -106,6 +106,9 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   const { lastUses, rateLimits, jobs, trail, ...shared } = running
   const { config, store, log } = options
   const clock = shared.node?.clock ?? options.clock
+  // Alone, the key ends with the process. Of several nodes each may receive what another one began.
+  const briefCipher =
+    shared.node === null ? makeCipher(sha256Hex(newToken())) : boxCipher(shared.webhooks.box)
   const services: Services = {
     ...shared,
     store,
@@ -123,10 +126,10 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
       clock: shared.node === null ? steadyClock(clock) : clock,
     }),
     linkThrottle: makeLinkThrottle(clock, limits.linkAttemptsFree),
-    halfSignIns: makeHalfSignIns(clock),
+    halfSignIns: makeHalfSignIns(briefCipher, shared.node === null ? () => elapsedMs(clock) : clock.now),
     provider: config.oidc === null ? null : makeProvider(config.oidc),
-    cursorCipher: makeCursorCipher(await store.secret('cursor')),
-    briefCipher: makeCursorCipher(sha256Hex(newToken())),
+    cursorCipher: makeCipher(await store.secret('cursor')),
+    briefCipher,
     jobs,
     rejections: makeRejections(store, log),
     parseQueue: makeParseQueue(),

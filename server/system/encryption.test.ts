@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../../tests/support/temp-dir.ts'
-import { keyFileName, lazySecretBox, makeCursorCipher, openSecretBox } from './encryption.ts'
+import { keyFileName, lazySecretBox, makeCipher, openSecretBox } from './encryption.ts'
 
 test('secrets decrypt after a restart, for their purpose only', () => {
   using folder = tempDir('secrets')
@@ -48,7 +48,7 @@ test('another key and a corrupt key file have distinct errors', () => {
   expect(() => openSecretBox(one.path)).toThrow(/is corrupt/)
 })
 
-const cipher = makeCursorCipher('ab'.repeat(32))
+const cipher = makeCipher('ab'.repeat(32))
 
 test('decrypts only for the same purpose and with the same secret', () => {
   fc.assert(
@@ -57,7 +57,7 @@ test('decrypts only for the same purpose and with the same secret', () => {
       expect(text).toMatch(/^[A-Za-z0-9_-]+$/)
       expect(cipher.decrypt('cursor', text)).toEqual(JSON.parse(JSON.stringify(value)))
       expect(cipher.decrypt('other', text)).toBeNull()
-      expect(makeCursorCipher('cd'.repeat(32)).decrypt('cursor', text)).toBeNull()
+      expect(makeCipher('cd'.repeat(32)).decrypt('cursor', text)).toBeNull()
     }),
     { numRuns: 50 },
   )

@@ -123,7 +123,8 @@ function makeKey(path: string): Buffer {
   return Buffer.from(makeOnce(path, `${randomBytes(keyBytes).toString('hex')}\n`).trim(), 'hex')
 }
 
-export interface CursorCipher {
+/** Texts that leave the server and come back: cursors, and tokens of sign-ins that are not complete. */
+export interface Cipher {
   encrypt(purpose: string, value: unknown): string
   /** The value encrypted for the same purpose, or null for any other text. */
   decrypt(purpose: string, text: string): unknown
@@ -133,7 +134,7 @@ export interface CursorCipher {
 const encryptedText = /^[A-Za-z0-9_-]{39,6000}$/
 
 /** `secretHex` is the store's 32-byte secret, so cursors outlive restarts. */
-export function makeCursorCipher(secretHex: string): CursorCipher {
+export function makeCipher(secretHex: string): Cipher {
   const key = Buffer.from(secretHex, 'hex')
   return {
     encrypt: (purpose, value) =>
@@ -145,5 +146,14 @@ export function makeCursorCipher(secretHex: string): CursorCipher {
       const clear = decryptBytes(key, purpose, bytes)
       return clear === null ? null : JSON.parse(clear.toString())
     },
+  }
+}
+
+/** Texts that every process with the keys of the box can decrypt. */
+export function boxCipher(box: SecretBox): Cipher {
+  return {
+    encrypt: (purpose, value) => box.encrypt(purpose, JSON.stringify(value)),
+    decrypt: (purpose, text) =>
+      isOpenedBy(box, purpose, text) ? JSON.parse(box.decrypt(purpose, text)) : null,
   }
 }

@@ -1,5 +1,6 @@
 /** Two servers on one PostgreSQL share what one process would have in memory: throttles and progress. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { Secret, TOTP } from 'otpauth'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 import { openStore } from '../../db/open.ts'
 import { openConnection } from '../../db/postgres/connection/connection.ts'
@@ -12,7 +13,7 @@ import { makeErasures, type ErasuresJson } from '../../server/operations/retenti
 import type { Store } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg } from '../store/make.ts'
 import { cli } from '../support/binary.ts'
-import { makeAccount, password } from '../support/people.ts'
+import { caller, makeAccount, password, person } from '../support/people.ts'
 import { database } from '../support/postgres.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -68,6 +69,27 @@ test('of guesses that are spread over the nodes at once three are checked, and a
   expect(await afterWait(b, email, password)).toBe(200)
   expect(await signIn(again, email, 'a slip')).toBe(401)
   expect(await signIn(a, email, password)).toBe(200)
+})
+
+test('a second factor and a sign-in that begin on one node are completed on another', async () => {
+  const onA = await person(a, a.org, 'viewer')
+  const begun = (await (await onA.post('/api/account/second-factor/begin')).json()) as {
+    seed: string
+    token: string
+  }
+  const totp = new TOTP({ secret: Secret.fromBase32(begun.seed) })
+  const codeAt = (ms: number) => totp.generate({ timestamp: Date.now() + ms })
+  const onB = caller(b, onA.cookie)
+  const set = { token: begun.token, code: codeAt(-30_000), password }
+  expect((await onB.post('/api/account/second-factor', set)).status).toBe(200)
+
+  const half = await a.call('/api/sign-in', { body: { email: onA.email, password } })
+  const { token } = (await half.json()) as { token: string }
+  const body = { token, code: codeAt(0) }
+  const answers = [await b.call('/api/sign-in/code', { body }), await a.call('/api/sign-in/code', { body })]
+  expect(answers.map(({ status }) => status)).toEqual([200, 401])
+  const altered = { token: `${token.slice(0, -2)}AA`, code: codeAt(30_000) }
+  expect((await b.call('/api/sign-in/code', { body: altered })).status).toBe(401)
 })
 
 test('entries that a superuser cut off the end, heads included, are found by the checkpoints', async () => {

@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { Secret, TOTP } from 'otpauth'
-import { makeCursorCipher } from '../../server/system/encryption.ts'
+import { makeCipher } from '../../server/system/encryption.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { rawSql } from '../support/engine.ts'
 
@@ -113,7 +113,7 @@ test('the token between password and code: one use, one password, and not forgea
   const who = 'SELECT account_id AS id, org_id AS orgId FROM membership'
   const { id: accountId, orgId } = (await rawSql<{ id: string; orgId: string }>(dataDir, who))[0]!
   const forged = { accountId, orgId, email, untilMs: Date.now() + 60_000 }
-  const token = makeCursorCipher(secret.value).encrypt('second-factor', forged)
+  const token = makeCipher(secret.value).encrypt('second-factor', forged)
   expect((await finish(token, recoveryCodes[4]!)).status).toBe(401)
   // The rejected attempts did not use up the code.
   expect((await finish(await half(changed), recoveryCodes[4]!)).status).toBe(200)

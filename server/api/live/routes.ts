@@ -8,13 +8,13 @@ import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
 import type { EventFilter, EventStore, Store, StoredEvent } from '../../../db/contract/store.ts'
 import type { Owner, Share, Shares } from '../../http/shares.ts'
-import type { CursorCipher } from '../../system/encryption.ts'
+import type { Cipher } from '../../system/encryption.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 
 export interface LiveRoutesServices {
   store: Store
   signIns: SignIns
-  cursorCipher: CursorCipher
+  cursorCipher: Cipher
   streams: Set<AbortController>
   streamShares: Shares
 }
@@ -25,7 +25,7 @@ const lifeMs = 30 * 60_000
 const signInCheckMs = 5_000
 
 /** The opaque position after which a stream resumes. */
-export function livePosition(cursorCipher: CursorCipher, orgId: string, seq: number): string {
+export function livePosition(cursorCipher: Cipher, orgId: string, seq: number): string {
   return cursorCipher.encrypt(purpose, [orgId, seq])
 }
 

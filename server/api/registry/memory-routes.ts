@@ -12,12 +12,12 @@ import { memoryBodyModel } from './model.ts'
 import { emptyCounts, totalsOf, typeCounts } from '../../dashboard/period-counts.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
-import type { CursorCipher } from '../../system/encryption.ts'
+import type { Cipher } from '../../system/encryption.ts'
 import type { EventCounts, Totals } from '../../dashboard/shapes.ts'
 
 export interface MemoryRoutesServices extends PushServices {
   signIns: SignIns
-  cursorCipher: CursorCipher
+  cursorCipher: Cipher
 }
 
 type Site = { siteId: string }

@@ -13,12 +13,12 @@ import { isoTime } from '../../clock.ts'
 import { emptyCounts, totalsOf, typeCounts } from '../../dashboard/period-counts.ts'
 import type { Breakdown, Durations, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
-import type { CursorCipher } from '../../system/encryption.ts'
+import type { Cipher } from '../../system/encryption.ts'
 import type { Quantiles, EventCounts, Totals } from '../../dashboard/shapes.ts'
 
 export interface ToolRoutesServices extends PushServices {
   signIns: SignIns
-  cursorCipher: CursorCipher
+  cursorCipher: Cipher
 }
 
 export function toolRoutes(services: ToolRoutesServices) {
@@ -107,7 +107,7 @@ const cursorPurpose = 'tools-cursor'
 
 /** One page of tools as JSON texts, by site and name. */
 async function readToolPage(
-  { store, cursorCipher }: { store: Pick<Store, 'registry'>; cursorCipher: CursorCipher },
+  { store, cursorCipher }: { store: Pick<Store, 'registry'>; cursorCipher: Cipher },
   orgId: string,
   request: Request,
 ): Promise<{ tools: string[]; nextCursor: string | null }> {

@@ -11,14 +11,14 @@ import { eventModel } from '../../ingest/model.ts'
 import type { EventFilter, EventPosition, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
-import type { CursorCipher } from '../../system/encryption.ts'
+import type { Cipher } from '../../system/encryption.ts'
 import type { Session } from '../../../db/contract/sessions.ts'
 
 export interface SessionRoutesServices {
   store: Store
   guard: KeyGuard
   signIns: SignIns
-  cursorCipher: CursorCipher
+  cursorCipher: Cipher
 }
 
 export function sessionRoutes(services: SessionRoutesServices) {

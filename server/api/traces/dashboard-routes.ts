@@ -12,14 +12,14 @@ import { histogram } from './histogram.ts'
 import { traceExporter } from './export.ts'
 import type { EventFilter, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
-import type { CursorCipher } from '../../system/encryption.ts'
+import type { Cipher } from '../../system/encryption.ts'
 import type { Shares } from '../../http/shares.ts'
 import type { Log } from '../../log.ts'
 
 export interface DashboardTraceRoutesServices {
   store: Store
   signIns: SignIns
-  cursorCipher: CursorCipher
+  cursorCipher: Cipher
 }
 
 export function dashboardTraceRoutes({ store, cursorCipher, signIns }: DashboardTraceRoutesServices) {

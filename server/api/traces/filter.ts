@@ -10,7 +10,7 @@ import {
 import { isLongerThan } from '../../text/text.ts'
 import { limits } from '../../limits.ts'
 import type { EventFilter, EventPage, EventPosition, EventStore } from '../../../db/contract/store.ts'
-import type { CursorCipher } from '../../system/encryption.ts'
+import type { Cipher } from '../../system/encryption.ts'
 
 interface ListParameter {
   list: keyof FilterLists
@@ -120,7 +120,7 @@ interface TracePage extends EventPage {
 
 /** A page of `orgId`'s events, newest first; throws 400 `invalid_query` that names the wrong parameter. */
 export async function readPage(
-  services: { events: Pick<EventStore, 'page'>; cursorCipher: CursorCipher },
+  services: { events: Pick<EventStore, 'page'>; cursorCipher: Cipher },
   orgId: string,
   query: Query,
 ): Promise<TracePage> {
@@ -150,7 +150,7 @@ interface Walk {
 
 const purpose = 'traces-cursor'
 
-function encodeCursor(cursorCipher: CursorCipher, { orgId, filter, before, ceilingSeq }: Walk): string {
+function encodeCursor(cursorCipher: Cipher, { orgId, filter, before, ceilingSeq }: Walk): string {
   return cursorCipher.encrypt(purpose, [orgId, filter, before.occurredAtMs, before.seq, ceilingSeq])
 }
 
@@ -158,7 +158,7 @@ function encodeCursor(cursorCipher: CursorCipher, { orgId, filter, before, ceili
  * Decodes a cursor for `orgId`. `given` is the filter of the request: empty or equal to the cursor's own. Throws 400
  * for another filter, another organization or an invalid cursor (contract §6).
  */
-function decodeCursor(cursorCipher: CursorCipher, text: string, orgId: string, given: EventFilter): Walk {
+function decodeCursor(cursorCipher: Cipher, text: string, orgId: string, given: EventFilter): Walk {
   const opened = cursorCipher.decrypt(purpose, text) as [string, EventFilter, number, number, number] | null
   if (!opened || opened[0] !== orgId) throw invalidQuery('cursor', 'Invalid cursor.')
   const [, filter, occurredAtMs, seq, ceilingSeq] = opened

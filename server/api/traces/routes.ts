@@ -8,7 +8,7 @@ import { pageParameters, readFilter, readPage } from './filter.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { KeyGuard } from '../../http/guard.ts'
-import type { CursorCipher } from '../../system/encryption.ts'
+import type { Cipher } from '../../system/encryption.ts'
 import type { Shares } from '../../http/shares.ts'
 import type { Log } from '../../log.ts'
 
@@ -17,7 +17,7 @@ export interface TraceRoutesServices {
   clock: Clock
   log: Log
   guard: KeyGuard
-  cursorCipher: CursorCipher
+  cursorCipher: Cipher
   exportShares: Shares
 }
 

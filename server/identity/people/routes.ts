@@ -24,7 +24,7 @@ import {
 import type { Invitation, Json, SignIn, SignInView, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 import type { Throttle } from '../sign-in/throttle.ts'
-import type { CursorCipher } from '../../system/encryption.ts'
+import type { Cipher } from '../../system/encryption.ts'
 import type { Webhooks } from '../../webhooks/start.ts'
 
 export interface AccountRoutesServices {
@@ -32,7 +32,7 @@ export interface AccountRoutesServices {
   clock: Clock
   signIns: SignIns
   throttle: Throttle
-  briefCipher: CursorCipher
+  briefCipher: Cipher
   webhooks: Webhooks
 }
 

@@ -12,7 +12,7 @@ import { homeOf } from './sign-in.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from './sign-ins.ts'
 import type { Clock } from '../../clock.ts'
-import type { CursorCipher } from '../../system/encryption.ts'
+import type { Cipher } from '../../system/encryption.ts'
 import type { Log } from '../../log.ts'
 
 interface ProviderRoutesServices {
@@ -22,7 +22,7 @@ interface ProviderRoutesServices {
   publicUrl: string | null
   basePath: string
   signIns: SignIns
-  briefCipher: CursorCipher
+  briefCipher: Cipher
   provider: Provider | null
 }
 

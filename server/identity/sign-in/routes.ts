@@ -200,9 +200,11 @@ async function withCode(
   const half = halfSignIns.find(token)
   const account = half && (await store.accounts.find(half.accountId))
   const factor = half && (await store.secondFactors.find(half.accountId))
-  if (half === null || factor === null || account?.passwordHash !== half.passwordHash) throw startAgain()
+  if (half === null || factor === null || !account?.passwordHash) throw startAgain()
+  if (sha256Hex(account.passwordHash) !== half.passwordDigest) throw startAgain()
   if (!account.memberships.some(({ orgId }) => orgId === half.orgId)) throw startAgain()
-  const { accountId, orgId, email } = half
+  const { accountId, orgId } = half
+  const { email, passwordHash } = account
   const { address } = contextOf(request)
   const { names } = await throttledNames(services, { account, email: accountId, address }, 'code')
   let begun: Begun | null = null
@@ -211,7 +213,7 @@ async function withCode(
     if (proof === null || !halfSignIns.hold(token)) return false
     const by = 'step' in proof ? 'totp' : 'recovery_code'
     try {
-      begun = await signIns.begin(request, half, { proof, by })
+      begun = await signIns.begin(request, { accountId, orgId, email, passwordHash }, { proof, by })
     } finally {
       if (begun?.status !== 'done') halfSignIns.release(token)
     }

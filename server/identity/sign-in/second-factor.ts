@@ -2,9 +2,9 @@
  * The second factor: TOTP codes of an authenticator app (RFC 6238), recovery codes, and the sign-ins that wait for one.
  */
 import { Secret, TOTP } from 'otpauth'
-import { newBase32, newToken, sha256Hex } from '../../ids.ts'
+import { newBase32, sha256Hex } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import { elapsedMs, type Clock } from '../../clock.ts'
+import type { Cipher } from '../../system/encryption.ts'
 import type { Proof, SecondFactor } from '../../../db/contract/store.ts'
 
 export const seedPurpose = 'totp-seed'
@@ -52,51 +52,54 @@ export interface Who {
   passwordHash: string // that was verified; the sign-in requires that it is unchanged
 }
 
+/** What a token proves: the password of an account, by the digest of its hash. */
+interface HalfSignIn {
+  accountId: string
+  orgId: string
+  passwordDigest: string
+}
+
 /**
- * Sign-ins between the password and the code. They exist in this process only, so nothing in a backup can forge one.
- * Each is valid for five minutes and one sign-in.
+ * Sign-ins between the password and the code: encrypted tokens, so any node that has the key accepts what another one
+ * began. The key is never in a backup. Each is valid for five minutes and one sign-in; another node would accept it
+ * again, with another code.
  */
 export interface HalfSignIns {
   /** Returns a token that proves the verified password. */
   begin(who: Who): string
-  find(token: string): Who | null
+  find(token: string): HalfSignIn | null
   /** Reserves a token for one sign-in; false when another one holds it. */
   hold(token: string): boolean
   release(token: string): void
 }
 
-const perAccountMax = 8
-const allMax = 10_000
+const halfPurpose = 'half-sign-in'
+const heldMax = 10_000
 
-export function makeHalfSignIns(clock: Clock): HalfSignIns {
-  const halves = new Map<string, { who: Who; untilMs: number; held: boolean }>() // by hash, oldest first
-  const live = (token: string) => {
-    const half = halves.get(sha256Hex(token))
-    return half !== undefined && !half.held && half.untilMs > elapsedMs(clock) ? half : null
+/** `nowMs` is a clock that all nodes with the key share. */
+export function makeHalfSignIns(cipher: Cipher, nowMs: () => number): HalfSignIns {
+  const held = new Map<string, number>() // until when, by the token's hash, oldest first
+  const read = (token: string): (HalfSignIn & { untilMs: number }) | null => {
+    const half = cipher.decrypt(halfPurpose, token) as (HalfSignIn & { untilMs: number }) | null
+    return half !== null && half.untilMs > nowMs() ? half : null
   }
   return {
-    begin(who) {
-      const nowMs = elapsedMs(clock)
-      for (const [hash, { untilMs }] of halves) {
-        if (untilMs > nowMs && halves.size < allMax) break
-        halves.delete(hash)
-      }
-      const own = [...halves].filter(([, half]) => half.who.accountId === who.accountId)
-      for (const [hash] of own.slice(0, Math.max(0, own.length - perAccountMax + 1))) halves.delete(hash)
-      const token = newToken()
-      halves.set(sha256Hex(token), { who, untilMs: nowMs + limits.secondFactorMs, held: false })
-      return token
+    begin({ accountId, orgId, passwordHash }) {
+      const half = { accountId, orgId, passwordDigest: sha256Hex(passwordHash) }
+      return cipher.encrypt(halfPurpose, { ...half, untilMs: nowMs() + limits.secondFactorMs })
     },
-    find: (token) => live(token)?.who ?? null,
+    find: (token) => (held.has(sha256Hex(token)) ? null : read(token)),
     hold(token) {
-      const half = live(token)
-      if (half === null) return false
-      half.held = true
+      const half = read(token)
+      const hash = sha256Hex(token)
+      if (half === null || held.has(hash)) return false
+      for (const [old, untilMs] of held) {
+        if (untilMs > nowMs() && held.size < heldMax) break
+        held.delete(old)
+      }
+      held.set(hash, half.untilMs)
       return true
     },
-    release(token) {
-      const half = halves.get(sha256Hex(token))
-      if (half !== undefined) half.held = false
-    },
+    release: (token) => void held.delete(sha256Hex(token)),
   }
 }

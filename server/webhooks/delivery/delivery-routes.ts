@@ -11,14 +11,14 @@ import { isDeeperThan, parseExact } from '../../text/json-scan.ts'
 import { wrongField } from '../../http/validate.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
-import type { CursorCipher } from '../../system/encryption.ts'
+import type { Cipher } from '../../system/encryption.ts'
 import type { Webhooks } from '../start.ts'
 import type { Delivery, DeliveryStatus } from '../../../db/contract/webhooks.ts'
 
 export interface DeliveryRoutesServices {
   store: Store
   clock: Clock
-  cursorCipher: CursorCipher
+  cursorCipher: Cipher
   webhooks: Webhooks
 }
 
@@ -112,7 +112,7 @@ const pageMax = 200
 
 /** A cursor alone continues with its own filters; with other filters or in another organization it is rejected. */
 async function readDeliveryPage(
-  services: { store: Pick<Store, 'webhooks'>; cursorCipher: CursorCipher },
+  services: { store: Pick<Store, 'webhooks'>; cursorCipher: Cipher },
   orgId: string,
   request: Request,
 ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
@@ -142,7 +142,7 @@ interface Filters {
 }
 
 function decryptCursor(
-  cursorCipher: CursorCipher,
+  cursorCipher: Cipher,
   text: string,
   orgId: string,
   filters: Filters,
