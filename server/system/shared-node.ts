@@ -25,6 +25,9 @@ export const skewMaxMs = 5_000
 /** Nodes report every 5 s. One that was not seen for longer is gone, suspended or cut off. */
 export const seenMsMax = 20_000
 
+/** Of two clocks that nobody adjusts. */
+const driftMax = 200e-6
+
 interface NodeOptions {
   store: Pick<Store, 'nodes'>
   node: NewNode
@@ -36,6 +39,7 @@ interface NodeOptions {
 export async function startNode({ store: { nodes }, node, clock, log }: NodeOptions): Promise<SharedNode> {
   let storeMs = 0
   let measuredMs = 0 // in `elapsedMs`
+  let errorMs = Infinity // at most, of `storeMs` then
   let startedAtMs = 0 // of the store's clock
   let wasOff = false
   let wasNamedTwice = false
@@ -45,8 +49,17 @@ export async function startNode({ store: { nodes }, node, clock, log }: NodeOpti
   async function measure(report: NodeReport | null): Promise<void> {
     const beganMs = elapsedMs(clock)
     const answer = await nodes.heartbeat({ name: node.name, report, now: clock.now() })
-    measuredMs = (beganMs + elapsedMs(clock)) / 2 // the database answered about then
-    storeMs = answer.storeMs
+    const endedMs = elapsedMs(clock)
+    const error = (endedMs - beganMs) / 2
+    const atMs = (beganMs + endedMs) / 2 // the database answered about then
+    const expected = storeMs + atMs - measuredMs
+    const expectedError = errorMs + (atMs - measuredMs) * driftMax
+    // A slow answer says less than an earlier quick one, and times must not go back and forth.
+    if (error <= expectedError || Math.abs(answer.storeMs - expected) > error + expectedError) {
+      measuredMs = atMs
+      storeMs = answer.storeMs
+      errorMs = error
+    }
     const isOff = Math.abs(aheadMs()) > skewMaxMs
     if (isOff && !wasOff) log.warn('clock_differs_from_database', { aheadMs: Math.round(aheadMs()) })
     wasOff = isOff

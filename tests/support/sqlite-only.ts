@@ -1,12 +1,21 @@
 /**
- * Tests of the suites for both engines that run on SQLite only, with the reason: whole files, which
+ * Tests of the suites for both engines that run once, with the reason: whole files, which
  * `npm test -- --engine postgres` leaves out, and single tests, which are a `folderTest` of `engine.ts`.
  */
 
 const folder = 'about files of the data folder'
+const nodes = 'starts nodes of its own'
 const backups = 'nodes back up with the tools of PostgreSQL'
 
 export const sqliteOnlyFiles: { [path: string]: string } = {
+  'tests/api/first-start.test.ts': nodes,
+  'tests/api/load-balancers.test.ts': nodes,
+  'tests/api/nodes.test.ts': nodes,
+  'tests/api/shared-records.test.ts': nodes,
+  'tests/api/two-nodes.test.ts': nodes,
+  'tests/e2e/copy.test.ts': nodes,
+  'tests/e2e/database-away.test.ts': nodes,
+  'tests/e2e/pages-nodes.test.ts': nodes,
   'tests/api/identity-checkpoints.test.ts': folder,
   'tests/api/unavailable.test.ts': 'plays a failing database over the threads of a folder',
   'tests/e2e/full-disk.test.ts': 'fills the disk of a data folder',
@@ -18,11 +27,12 @@ export const sqliteOnlyFiles: { [path: string]: string } = {
   'tests/e2e/operate-open-files.test.ts': folder,
   'tests/e2e/operate-read-only.test.ts': folder,
   'tests/e2e/operate-run.test.ts': folder,
-  'tests/e2e/postgres-node.test.ts': 'starts nodes of its own',
-  'tests/e2e/postgres-upgrade.test.ts': 'starts nodes of its own',
+  'tests/e2e/postgres-node.test.ts': nodes,
+  'tests/e2e/postgres-upgrade.test.ts': nodes,
   'tests/e2e/start.test.ts': folder,
   'tests/e2e/operate-api.test.ts': backups,
   'tests/e2e/webhooks-load.test.ts': folder,
+  'tests/regressions/0003-signed-head-in-the-log.test.ts': folder,
   'tests/regressions/0014-backups-under-a-wrong-clock.test.ts': backups,
 }
 

@@ -3,7 +3,7 @@ import { StoreError } from '../../contract/errors.ts'
 import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import { seedOf } from '../../sql/events/dedupe/fingerprints.ts'
 import { kindOf } from '../connection/failure.ts'
-import { idHashes, type IdHash } from '../events/id-hash.ts'
+import { eachIn, idHashes, type IdHash } from '../events/id-hash.ts'
 import { writerSchema } from '../migrations/migrations.ts'
 import type { AppendClient } from './client.ts'
 import { appendOrgs, type AppendOrg } from './org.ts'
@@ -127,8 +127,8 @@ function resends({ schema, rows }: AppendClient, hash: IdHash) {
     async storedHashes(num: number, batches: readonly EventBatch[]): Promise<ReadonlySet<string>> {
       const hashes = batches.flatMap(({ events }) => events.map(({ id }) => hash(num, JSON.stringify(id))))
       const found = await rows<{ h: string }>(
-        `SELECT h::text AS h FROM ${schema}.event_id WHERE org = $1::bigint AND h = ANY ($2::uuid[])`,
-        [num, `{${hashes.join()}}`],
+        `SELECT found.h::text AS h FROM ${eachIn('$1', '$2', `${schema}.event_id`)}`,
+        [`{${hashes.join()}}`, num],
       )
       return new Set(found.map(({ h }) => h.replaceAll('-', '')))
     },

@@ -15,3 +15,12 @@ export function hashOfStored(hash: IdHash, org: number, id: string): string | nu
   if (id.startsWith('#')) return Buffer.from(id.slice(id.indexOf(' ') + 1), 'base64url').toString('hex')
   return id === '""' ? null : hash(org, id)
 }
+
+/**
+ * The rows of a list of hashes. With `h = ANY (…)` every hash is looked for in all 16 partitions; LIMIT makes it a
+ * lookup of one hash each, in its own.
+ */
+export function eachIn(hashes: string, org: string, table = 'event_id'): string {
+  return `unnest(CAST(${hashes} AS uuid[])) AS listed (h) CROSS JOIN LATERAL
+    (SELECT h, seq FROM ${table} WHERE org = CAST(${org} AS bigint) AND h = listed.h LIMIT 1) AS found`
+}

@@ -12,7 +12,7 @@ import { member } from '../../sql/events/blocks/fields.ts'
 import { openIds } from '../../sql/events/blocks/texts.ts'
 import { eraseMarks, fingerprints, readSeed, type Seed } from '../../sql/events/dedupe/fingerprints.ts'
 import { foldState } from '../../sql/events/rollups/hours.ts'
-import { hashOfStored, idHashes, type IdHash } from './id-hash.ts'
+import { eachIn, hashOfStored, idHashes, type IdHash } from './id-hash.ts'
 import type { DeletedIds, EventIds } from '../../sql/events/engine.ts'
 import type { Check, Report } from '../../sql/events/verify/blocks.ts'
 import type { Database } from '../../sql/database.ts'
@@ -50,8 +50,8 @@ function verifyLastSeq(db: Database, org: number, report: Report): void {
 /** Checks that each id of a block leads to its arrival, and that no other id is known. */
 function* verifyTable(db: Database, org: number, hash: IdHash, report: Report): Check {
   verifyLastSeq(db, org, report)
-  const rows = db.query<{ h: string; seq: number }, [number, string]>(
-    'SELECT CAST(h AS text) AS h, seq FROM event_id WHERE org = ? AND h = ANY (CAST(? AS uuid[]))',
+  const rows = db.query<{ h: string; seq: number }, [string, number]>(
+    `SELECT CAST(found.h AS text) AS h, found.seq FROM ${eachIn('?', '?')}`,
   )
   const { rewrites } = foldState(db, org)!
   const until = storedLastSeq(db, org)
@@ -61,7 +61,7 @@ function* verifyTable(db: Database, org: number, hash: IdHash, report: Report): 
     const zones = zonesFrom(db, org, firstPlace(db, org, nextSeq), sliceBlocks)
     for (const zone of zones) {
       const hashes = storedHashes(db, zone, hash, org)
-      const known = new Map(rows.all(org, listOf(hashes)).map(({ h, seq }) => [h.replaceAll('-', ''), seq]))
+      const known = new Map(rows.all(listOf(hashes), org).map(({ h, seq }) => [h.replaceAll('-', ''), seq]))
       const first = seqOf(zone.place)
       const name = `arrivals ${first} to ${first + zone.events - 1}`
       hashes.forEach((one, row) => {
