@@ -121,8 +121,14 @@ export function filesOf(suite: Suite): string[] {
     .toSorted()
 }
 
-/** Files of the dashboard and of operating a data folder cost most and depend least on the engine. */
-const everyday = /^tests\/(api|regressions)\/|^tests\/e2e\/(sdk|webhooks-(prompt|proxy|survival))/
+/** What depends most on the engine: what the API stores and answers, and the client package. */
+const everydayParts = [
+  'gateway-(carry|exports|health|metrics|page-bytes|registry|sessions|traces)',
+  'identity-(audit|keys|matrix|people)',
+  'webhooks-(deliveries|endpoints|pages|replay)',
+  'dashboard-.*|detect-agents|future-events|ingest|keys|live|live-match|saved-views|sign-in|traces',
+]
+const everyday = RegExp(`^tests/(api/(${everydayParts.join('|')})|e2e/sdk-(compat|delivery|gateway))\\.test`)
 
 /** Those of a run that names no suites. */
 export function everydayFilesOf(suite: Suite): string[] {

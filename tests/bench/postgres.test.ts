@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { postgresBench, postgresTables } from './postgres.bench.ts'
 
 test('two nodes beside the SQLite engine: rate, due work, bytes, reads and counts', async () => {
-  const options = { seconds: 0.5, warmUpSeconds: 0.3, historyEvents: 10_000, rounds: 2 }
+  const options = { seconds: 0.3, warmUpSeconds: 0.2, historyEvents: 4_000, rounds: 1 }
   const found = await postgresBench(options, 2)
   const text = postgresTables(found)
   console.log(text)

@@ -96,8 +96,9 @@ export function watchStolen(): { end(): number | null } {
 
 const ticksPerSecond = 100 // of Linux, for every architecture
 
-/** Processor time of a process and its children since their start, ended ones included. */
+/** Processor time of a process and its children since their start, ended ones included. 0 for one that has ended. */
 export function processorSeconds(pid: number): number {
+  if (!existsSync(`/proc/${pid}/task/${pid}/children`)) return 0
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const times = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const ticks = times.slice(11, 15).reduce((all, one) => all + Number(one), 0) // user and system; of ended children
