@@ -23,7 +23,7 @@ afterAll(async () => {
 async function streams(): Promise<{ open: number; ever: number }> {
   const answer = await fetch(`${appliance.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
   const text = await answer.text()
-  const open = /^sightglass_live_streams (\d+)$/m.exec(text)?.[1]
+  const open = /^sightglass_live_streams(?:\{[^}]*\})? (\d+)$/m.exec(text)?.[1]
   const lines = text.matchAll(/^sightglass_http_request_seconds_count\{([^}]*)\} (\d+)$/gm)
   const ever = [...lines].filter(([, labels]) => labels?.includes('route="/api/live"'))
   return { open: Number(open), ever: ever.reduce((sum, line) => sum + Number(line[2]), 0) }

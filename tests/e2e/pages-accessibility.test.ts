@@ -4,6 +4,7 @@ import type { Page } from 'playwright'
 import { settingsSections } from '../../web/pages/settings/sections.tsx'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
+import { isOnPostgres } from '../support/engine.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
 import {
@@ -153,7 +154,7 @@ const loaded: { [slug in (typeof settingsSections)[number]['slug']]: string } = 
   organization: 'A second factor is optional.',
   audit: 'ingest_key.created',
   data: 'Event types',
-  backups: 'No backups yet.',
+  backups: isOnPostgres ? 'backed up outside of Sightglass' : 'No backups yet.',
   system: 'Checked just now',
   account: 'this browser',
 }

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import type { Page } from 'playwright'
 import { Webhook } from 'standardwebhooks'
 import { type Appliance, startAppliance } from '../support/binary.ts'
+import { folderTest } from '../support/engine.ts'
 import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -251,45 +252,49 @@ test('a replayed delivery that the filter no longer shows is followed until it i
   })
 }, 90_000)
 
-test('backups are created, verified, downloaded and deleted; health checks and stored data are shown', async () => {
-  await visit('/settings/backups', 'Settings', async (page) => {
-    await page.getByRole('button', { name: 'Back up now' }).click()
-    const row = page.getByRole('region', { name: 'Backups' }).locator('tbody tr')
-    await row.getByText('verified', { exact: true }).waitFor({ timeout: 40_000 })
-    await row.getByRole('button', { name: /^Verify/ }).click()
-    await row.getByText('verified', { exact: true }).waitFor({ timeout: 40_000 })
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      row.getByRole('link', { name: /^Download/ }).click(),
-    ])
-    expect(download.suggestedFilename()).toEndWith('.backup')
-    await expectAccessibleInBothThemes(page.getByRole('region', { name: 'Backups' }))
-    await row.getByRole('button', { name: /^Delete/ }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete backup' }).click()
-    await page.getByText('No backups yet.').waitFor()
-    await page.getByRole('link', { name: 'System', exact: true }).click()
-    await page.getByRole('region', { name: 'Health checks' }).waitFor({ timeout: 40_000 })
-    await page.getByRole('link', { name: 'Data and retention' }).click()
-    await page.getByText('90 days (server default)').waitFor()
-    await page.getByRole('button', { name: 'Change limits' }).click()
-    await page.getByRole('dialog').getByLabel('Retention in days', { exact: true }).fill('45')
-    await page.getByRole('dialog').getByLabel('Size limit in GB').fill('1.5')
-    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
-    await page.getByText('45 days', { exact: true }).waitFor()
-    await page.getByText('1.5 GB', { exact: true }).waitFor()
-    const types = await page
-      .getByRole('region', { name: 'Events by type' })
-      .locator('tbody tr')
-      .allInnerTexts()
-    expect(types.map((text) => text.split(/\s+/))).toEqual([
-      ['hook.test', '2'],
-      ['other.kind', '1'],
-    ])
-    await page.getByRole('button', { name: 'Erase a session or an identity' }).click()
-    await page.getByRole('dialog').getByLabel('Kind').selectOption('session')
-    await page.getByRole('dialog').getByLabel('Exact session ID or identity').fill('sess_1')
-    await page.getByRole('dialog').getByRole('button', { name: 'Count events' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Erase 3 events', exact: true }).click()
-    await page.getByText(/^Erased 3 events/).waitFor({ timeout: 20_000 })
-  })
-}, 120_000)
+folderTest(
+  'backups are created, verified, downloaded and deleted; health checks and stored data are shown',
+  async () => {
+    await visit('/settings/backups', 'Settings', async (page) => {
+      await page.getByRole('button', { name: 'Back up now' }).click()
+      const row = page.getByRole('region', { name: 'Backups' }).locator('tbody tr')
+      await row.getByText('verified', { exact: true }).waitFor({ timeout: 40_000 })
+      await row.getByRole('button', { name: /^Verify/ }).click()
+      await row.getByText('verified', { exact: true }).waitFor({ timeout: 40_000 })
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        row.getByRole('link', { name: /^Download/ }).click(),
+      ])
+      expect(download.suggestedFilename()).toEndWith('.backup')
+      await expectAccessibleInBothThemes(page.getByRole('region', { name: 'Backups' }))
+      await row.getByRole('button', { name: /^Delete/ }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete backup' }).click()
+      await page.getByText('No backups yet.').waitFor()
+      await page.getByRole('link', { name: 'System', exact: true }).click()
+      await page.getByRole('region', { name: 'Health checks' }).waitFor({ timeout: 40_000 })
+      await page.getByRole('link', { name: 'Data and retention' }).click()
+      await page.getByText('90 days (server default)').waitFor()
+      await page.getByRole('button', { name: 'Change limits' }).click()
+      await page.getByRole('dialog').getByLabel('Retention in days', { exact: true }).fill('45')
+      await page.getByRole('dialog').getByLabel('Size limit in GB').fill('1.5')
+      await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+      await page.getByText('45 days', { exact: true }).waitFor()
+      await page.getByText('1.5 GB', { exact: true }).waitFor()
+      const types = await page
+        .getByRole('region', { name: 'Events by type' })
+        .locator('tbody tr')
+        .allInnerTexts()
+      expect(types.map((text) => text.split(/\s+/))).toEqual([
+        ['hook.test', '2'],
+        ['other.kind', '1'],
+      ])
+      await page.getByRole('button', { name: 'Erase a session or an identity' }).click()
+      await page.getByRole('dialog').getByLabel('Kind').selectOption('session')
+      await page.getByRole('dialog').getByLabel('Exact session ID or identity').fill('sess_1')
+      await page.getByRole('dialog').getByRole('button', { name: 'Count events' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Erase 3 events', exact: true }).click()
+      await page.getByText(/^Erased 3 events/).waitFor({ timeout: 20_000 })
+    })
+  },
+  120_000,
+)

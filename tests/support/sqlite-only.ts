@@ -53,6 +53,9 @@ export const sqliteOnlyTests: { [path: string]: { [test: string]: string } } = {
   'tests/e2e/operate-doctor.test.ts': {
     'doctor checks the options of the running server, not its own defaults': backups,
   },
+  'tests/e2e/pages-webhooks.test.ts': {
+    'backups are created, verified, downloaded and deleted; health checks and stored data are shown': backups,
+  },
   'tests/regressions/0006-half-made-backup.test.ts': {
     'doctor reports a missing backup, not a damaged one': backups,
   },

@@ -41,13 +41,20 @@ export async function loadEntry(): Promise<void> {
   }
 }
 
+let overviewRequests = 0
+let overviewShown = 0
+
 /**
  * Counts by type, for the navigation and the empty states, refreshed on each page. Ignores errors, because old counts
  * are better than none.
  */
 export async function refreshOverview(): Promise<void> {
+  const request = ++overviewRequests
   try {
-    overview.value = await api.overview()
+    const found = await api.overview()
+    if (request < overviewShown) return // a later request was answered before
+    overviewShown = request
+    overview.value = found
   } catch {
     // The open page shows its own errors.
   }

@@ -34,10 +34,10 @@ function OwnersErase() {
   )
   const isOpen = useSignal(false)
   const isRunning = known.value?.running != null
+  const endedAt = known.value?.last?.endedAt
   useEffect(() => {
-    if (!isRunning) return undefined
-    return () => void refreshOverview() // fewer events are stored now
-  }, [isRunning])
+    if (endedAt !== undefined) void refreshOverview() // fewer events are stored now
+  }, [endedAt])
   const erase = async (what: Erasure): Promise<void> => {
     replace(await operateApi.erase(what))
   }
