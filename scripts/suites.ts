@@ -123,10 +123,8 @@ export function filesOf(suite: Suite): string[] {
 
 /** What depends most on the engine: what the API stores and answers, and the client package. */
 const everydayParts = [
-  'gateway-(carry|exports|health|metrics|page-bytes|registry|sessions|traces)',
-  'identity-(audit|keys|matrix|people)',
-  'webhooks-(deliveries|endpoints|pages|replay)',
-  'dashboard-.*|detect-agents|future-events|ingest|keys|live|live-match|saved-views|sign-in|traces',
+  'gateway-(exports|metrics|registry|sessions|traces)|identity-(audit|keys|people)',
+  'webhooks-(deliveries|endpoints|pages)|dashboard-.*|future-events|ingest|keys|live|saved-views|sign-in|traces',
 ]
 const everyday = RegExp(`^tests/(api/(${everydayParts.join('|')})|e2e/sdk-(compat|delivery|gateway))\\.test`)
 
