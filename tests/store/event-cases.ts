@@ -160,7 +160,12 @@ export const watchCases: Cases = {
     expect(tail.events.map(({ json }) => json)).toEqual(['{"id":"a"}', '{"id":"b"}', '{"id":"f"}'])
     expect(tail.lastSeq).toBe(ceilingSeq)
     expect((await store.events.tail({ ...query, limit: 1, afterSeq: 2 })).events[0]?.seq).toBe(ceilingSeq)
-    expect(await store.events.count({ ...query, ceilingSeq })).toEqual({ count: 3, lastSeq: ceilingSeq })
+    let counted = { count: 0, lastSeq: 0 }
+    while (counted.lastSeq < ceilingSeq) {
+      const part = await store.events.count({ ...query, afterSeq: counted.lastSeq, ceilingSeq })
+      counted = { count: counted.count + part.count, lastSeq: part.lastSeq }
+    }
+    expect(counted).toEqual({ count: 3, lastSeq: ceilingSeq })
     const blocked = { ...query, filter: { outcomes: ['blocked'] }, ceilingSeq }
     expect((await store.events.count(blocked)).count).toBe(0)
   },
