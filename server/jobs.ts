@@ -40,7 +40,7 @@ export interface JobServices {
   /** Nodes that ingest or serve leave the jobs of the appliance and the webhooks to others. Default: all. */
   role?: NodeRole
   leaseMs?: number // of a job; tests use a shorter one
-  /** What this node tells the others. */
+  /** What this node publishes about itself. */
   report(): Omit<NodeReport, 'aheadMs'>
   /** Logs failures of the background work of this node. */
   watchUpkeep(): void
@@ -66,7 +66,7 @@ export function jobTable(services: JobServices): Job[] {
     run: (now, ending) =>
       untilAvailable(services.log, job.id, ending, async () => {
         if (deletes && services.clockGuard.hold() !== null) return
-        // A node whose clock is ahead must not delete what is not old enough for the others.
+        // By the database's clock: a node whose own clock is ahead would delete too early.
         await run(node?.clock.now() ?? now, ending)
       }),
   }))

@@ -17,7 +17,7 @@ export interface CopyRequest {
   stepMs?: number
 }
 
-/** Where a copy stands after a step. */
+/** The progress of a copy after a step. */
 export interface CopyStep {
   /**
    * `wait`: something uses the source; call again in a second. `caught_up`: the last step without `finish` while

@@ -61,7 +61,7 @@ export interface Upkeep {
 export interface Behind {
   /** Since it began its last complete look at what other nodes changed. */
   viewMs: number
-  /** Null when another thread does this work with the writes themselves. */
+  /** Null when the writing thread does this work. */
   upkeep: Upkeep | null
 }
 

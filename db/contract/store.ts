@@ -280,7 +280,7 @@ export interface Records extends IdentityStore {
 export interface KeyCheckStore {
   /** Stores the value if there is none yet, and returns the stored one. */
   agree(value: string): Promise<string>
-  /** Null: the next `agree` stores its value. */
+  /** With null, the next `agree` stores its value. */
   replace(value: string | null): Promise<void>
 }
 

@@ -196,7 +196,7 @@ function readCheckpoints(db: Database): SignedHead[] | null {
   return db.query<SignedHead>(sql).all()
 }
 
-/** Those that are there already stay, because triggers protect them. */
+/** Keeps stored checkpoints, because triggers protect them from changes. */
 function addCheckpoints(db: Database, checkpoints: readonly SignedHead[]): void {
   const stored = readCheckpoints(db)
   if (stored === null) return

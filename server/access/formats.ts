@@ -143,7 +143,7 @@ export interface Guess {
   lines: number // examined, without comments
   fits: number
   userAgents: number // of those that fit, how many have one
-  fields: number // that those that fit have
+  fields: number // read from each line that fits
   samples: LogRequest[] // the first three
 }
 
@@ -221,7 +221,7 @@ const signatures: [start: string, kind: string][] = [
 
 const controlShareMax = 0.1
 
-/** What a file is that is no text: servers escape control characters, so many of them are not a log. */
+/** The kind of a binary file, or null. Servers escape control characters, so a file with many of them is not a log. */
 function binaryKind(head: string): string | null {
   const known = signatures.find(([start]) => head.startsWith(start))
   if (known !== undefined) return known[1]

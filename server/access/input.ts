@@ -8,7 +8,7 @@ import { join } from 'node:path'
 export interface LogFile {
   path: string
   bytes: number | null // as stored, compressed or not; null for a pipe
-  /** Found in a folder or by a glob: what is not an access log there is skipped. */
+  /** Found in a folder or by a glob, where files that are not access logs are skipped. */
   isFound: boolean
 }
 

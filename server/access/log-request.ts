@@ -72,7 +72,7 @@ export function timeMsOf(text: string): number {
   return dateTimeMs(date, time, zone)
 }
 
-/** 1e11 s is the year 5138 and 1e11 ms is 1973, so the size tells the unit for every log. */
+/** The size tells the unit: 1e11 s is the year 5138, 1e11 ms is 1973. */
 export function epochMs(value: number): number {
   if (!(value > 0)) return Number.NaN
   const ms = value < 1e11 ? value * 1e3 : value < 1e14 ? value : value < 1e17 ? value / 1e3 : value / 1e6

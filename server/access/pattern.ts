@@ -25,7 +25,7 @@ export type LineParser = (text: string, start: number, end: number) => LogReques
 
 type Setter = (request: LogRequest, value: string) => void
 
-/** By specifier. A field that is there twice keeps its first value, as in GoAccess. */
+/** By specifier. A field that occurs twice keeps its first value, as in GoAccess. */
 const setters: { readonly [spec: string]: Setter } = {
   h: (to, value) => void (to.address ??= value[0] === '[' ? value.slice(1, -1) : value),
   F: (to, value) => void (to.forwarded ??= value),

@@ -22,7 +22,7 @@ async function again<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-test('a store of several servers writes to the primary, goes on after a fail-over, and refuses a standby', async () => {
+test('a store given two servers writes to the primary, survives a fail-over and refuses a standby', async () => {
   const primary = await startPostgres({ settings })
   const copy = await startPostgres({ settings, standbyOf: { port: portOf(primary), name: 'copy' } })
   await primary.sql(`ALTER SYSTEM SET synchronous_standby_names = 'copy'`)

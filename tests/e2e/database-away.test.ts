@@ -1,4 +1,4 @@
-/** A database that is away for some seconds: senders and people are told, and the client package loses nothing. */
+/** The database is unreachable for some seconds: senders and people see errors, the client package loses nothing. */
 import { afterAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Page } from 'playwright'

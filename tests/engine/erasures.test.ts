@@ -107,7 +107,7 @@ test('a stop ends it at its next step and is reported; a second run completes it
 test('after a crash the next process reports it, and erases again', async () => {
   using dir = tempDir('erasures')
   const { store, erasures, open } = await gated(dir.path)
-  await erasures.start(actor, theirs) // and never goes on
+  await erasures.start(actor, theirs) // and never continues
   const log = startLog({ level: 'error', clock })
   const next = makeErasures({ store, clock, log, node: 'one' })
   const { running, last } = await next.view('org_a')

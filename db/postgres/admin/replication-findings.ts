@@ -78,7 +78,7 @@ function standbyFinding(db: Database, settings: Settings): Finding {
   return ok('standbys', `Standbys: ${names}, all within ${lagBytesMax / mebibyte} MiB.`)
 }
 
-/** A slot that nobody reads keeps the log until the disk is full. */
+/** A slot without a reader retains WAL until the disk is full. */
 function slotFinding(db: Database): Finding {
   const slot = db
     .query<{ name: string; bytes: number }, []>(

@@ -1,4 +1,4 @@
-/** A migration waits for nodes of older releases that may not write after it, and those that return write nothing. */
+/** A migration waits until no node of an older release can write; such a node that returns writes nothing. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../../../tests/store/make.ts'
 import { database } from '../../../tests/support/postgres.ts'

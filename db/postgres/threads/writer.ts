@@ -107,7 +107,7 @@ const askEveryMs = 100
 /**
  * Like `inTransaction`. When the connection is lost while it commits, asks the server for the outcome: a change that
  * was made must not be reported as failed, because its sender would make it again. The number of the transaction does
- * not tell: after a fail-over or a crash that lost it, the server gives it to another one.
+ * suffice: after a fail-over or a crash that lost the change, the server reuses it.
  */
 function inKnownTransaction<T>(db: Database, note: Note, work: () => T): T {
   let ended: { name: string; result: T } | null = null

@@ -63,6 +63,6 @@ export interface CopyIds {
   replace(org: number, gone: readonly IdAt[], come: readonly IdAt[]): void
   /** The transaction was rolled back. */
   undone(): void
-  /** How many ids of an organization are known; null when blocks alone tell. */
+  /** How many ids of an organization are known; null when the ids are only in blocks. */
   count(org: number): number | null
 }

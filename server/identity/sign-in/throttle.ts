@@ -173,7 +173,7 @@ function rowOf(rows: Map<string, Row>, name: string, hashed: (name: string) => s
   return row
 }
 
-/** Of the names that stand for senders. */
+/** Begins the names of senders. */
 export const senderPrefix = 'sender '
 
 /** Drops rows that say nothing, and the oldest idle rows beyond the limit. */

@@ -56,7 +56,7 @@ export async function diagnose({ config, location, now, live, url }: DiagnosisOp
   return { ok: all.every(({ status }) => status !== 'failure'), ...about, checks: all }
 }
 
-/** Of the data folder: a node of a shared database keeps little in it. */
+/** Checks of the data folder. A node of a shared database keeps little in it. */
 async function folderChecks(
   { dataDir, diskFloorBytes }: Diagnosed,
   checkup: Checkup | null,

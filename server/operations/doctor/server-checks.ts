@@ -23,8 +23,8 @@ export interface ServerState {
   clock: ClockHold | null
   aheadMs: number | null // of the database's clock; null when no other node shares the database
   upkeep: string | null // what is wrong with the background work
-  options: Diagnosed // of its start
-  url: string // where it listens
+  options: Diagnosed // that it was started with
+  url: string // of its listener
 }
 
 export function stateChecks({

@@ -39,7 +39,7 @@ export interface Faults {
   [name: string]: { weight: number; run(stage: Stage): Promise<void> }
 }
 
-/** Of the nodes and of what connects them, whatever manages the database. */
+/** Faults of the nodes, the load balancer and the pooler, for every set-up of the database. */
 export const fleetFaults: Faults = {
   'node killed': {
     weight: 4,
@@ -67,7 +67,7 @@ export const fleetFaults: Faults = {
       process.kill(pid, 'SIGCONT')
     },
   },
-  /** Goes on past its leases while other faults run. The main program waits for it before it looks at the result. */
+  /** The node stays stopped past its leases while other faults run. The program waits for it at the end. */
   'node stopped past its lease': {
     weight: 1,
     async run({ fleet, random }) {

@@ -1,4 +1,4 @@
-/** A PostgreSQL primary and its synchronous standby, of which either can be primary, and who is asked for it. */
+/** Two PostgreSQL servers, a primary and its synchronous standby, that change roles. */
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { clusterFolder, freePort, startPostgres, type Cluster } from '../../support/postgres.ts'

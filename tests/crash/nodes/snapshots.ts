@@ -6,7 +6,7 @@ import { inSnapshot, type Database } from '../../../db/sql/database.ts'
 import type { Sliced } from '../../../db/sql/threads/slices.ts'
 
 interface Snapshot {
-  /** Of the product: by the hours of rollups with what is not folded yet, and by type. */
+  /** Counts of the product: rollups and what is not folded yet, and by type. */
   counted: number
   byType: number
   /** Of the tables. */

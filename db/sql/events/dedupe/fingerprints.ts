@@ -15,7 +15,7 @@ export function readSeed(db: Database): Seed {
   return seedOf(readSeedBytes(db))
 }
 
-/** Also what tells a database from every other one. */
+/** The seed also identifies the database. */
 export function readSeedBytes(db: Database): Uint8Array {
   const row = db.query<{ seed: Uint8Array }, []>('SELECT seed FROM event_seed').get()
   return row?.seed ?? new Uint8Array()
