@@ -48,6 +48,10 @@ const edits: { [what: string]: { sql: string; named: string } } = {
     named: 'the rollup by vendor of 2026-06-01T12:00:00.000Z: says 1 too few',
   },
   'a total': { sql: 'UPDATE event_type_total SET events = events + 1 WHERE org = NUM', named: totals },
+  'a term renamed': {
+    sql: "UPDATE event_term SET text = 'Anybody' WHERE org = NUM AND member = 5",
+    named: 'arrivals 201 to 400: the value of vendor differs from that of 200 events',
+  },
   'the last arrival number': {
     sql: 'UPDATE event_org SET last_seq = last_seq - 5 WHERE num = NUM',
     named: 'the last arrival number: says 595, but arrival 600 is stored',
@@ -74,7 +78,10 @@ test('an edited block, id, count or audit entry is named with its organization, 
   for (const { org } of orgs) {
     await store.orgs.create({ org, audit: makeAudit(org.id) })
     for (let from = 0; from < 600; from += 200) {
-      const some = Array.from({ length: 200 }, (_, n) => makeEvent(`evt_${from + n}`, { vendor: 'Acme' }))
+      const json = JSON.stringify({ agent: { vendor: 'Acme' } })
+      const some = Array.from({ length: 200 }, (_, n) =>
+        makeEvent(`evt_${from + n}`, { vendor: 'Acme', json }),
+      )
       await store.events.append(makeBatch(org.id, some))
     }
     for (let n = 0; n < 5; n++) await store.audit.append({ ...makeAudit(org.id), id: `aud_${org.id}_${n}` })

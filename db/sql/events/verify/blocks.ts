@@ -19,8 +19,8 @@ import type { Database } from '../../database.ts'
 export interface VerifiedOrg {
   num: number
   segments: number
-  /** The codes with a term, by field. */
-  codes: ReadonlySet<number>[]
+  /** The texts of the codes, by field. */
+  terms: ReadonlyMap<number, string>[]
 }
 
 export type Report = (place: string, problem: string) => void
@@ -102,15 +102,29 @@ function verifyRows(
   const times = block.columns[extra.at]!.subarray(0, block.events)
   if (times.some((at) => at < zone.minAt || at > zone.maxAt))
     report('times lie outside of what the block says')
+  const renamed = new Map<number, number>() // the rows of a renamed term are too many to name
   for (let row = fromRow; row < block.events; row++) {
     if (block.columns[member.type]![row] === 0) continue
-    if (!isJson(textOf(block, row))) report(`arrival ${first + row} is not JSON`)
+    const event = parsed(textOf(block, row))
+    if (event === undefined) report(`arrival ${first + row} is not JSON`)
     for (const index of termMembers) {
       const code = block.columns[index]![row]!
-      if (code === 0 || isHash(code) || org.codes[index]!.has(code)) continue
-      report(`arrival ${first + row}: the value of ${fieldName(index)} is not known`)
+      if (code === 0 || isHash(code)) continue
+      const term = org.terms[index]!.get(code)
+      const own = valueAt(event, fieldAt(index)?.path ?? [])
+      if (term === undefined) report(`arrival ${first + row}: the value of ${fieldName(index)} is not known`)
+      else if (typeof own === 'string' && own !== term) renamed.set(index, (renamed.get(index) ?? 0) + 1)
     }
   }
+  for (const [index, rows] of renamed) report(`the value of ${fieldName(index)} differs from that of ${rows} events`)
+}
+
+/** The value at a path of the event's JSON; undefined when there is none. */
+function valueAt(event: unknown, path: readonly string[]): unknown {
+  let value = event
+  for (const name of path)
+    value = typeof value === 'object' && value !== null ? (value as { [name: string]: unknown })[name] : undefined
+  return value
 }
 
 function fieldName(number: number): string {
@@ -123,11 +137,10 @@ function textOf(block: BlockContent, row: number): string {
   return joinText({ text: block.texts[row]!, idAt, sessionAt }, block.ids[row]!, block.sessions[row]!)
 }
 
-function isJson(text: string): boolean {
+function parsed(text: string): unknown {
   try {
-    JSON.parse(text)
-    return true
+    return JSON.parse(text)
   } catch {
-    return false
+    return undefined
   }
 }

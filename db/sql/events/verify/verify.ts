@@ -98,8 +98,8 @@ function readOrg(db: Database, num: number): VerifiedOrg {
   const row = db
     .query<{ segments: number }, [number]>('SELECT segments FROM event_org WHERE num = ?')
     .get(num)
-  const codes = Array.from({ length: columnCount }, (_, index) => new Set(termTexts(db, num, index).keys()))
-  return { num, segments: row?.segments ?? 0, codes }
+  const terms = Array.from({ length: columnCount }, (_, index) => termTexts(db, num, index))
+  return { num, segments: row?.segments ?? 0, terms }
 }
 
 /** Compares the rollups with a recount of their rows. */
