@@ -15,12 +15,12 @@ const importedFor: Record<Need, string[]> = {
   postgres: ['tests/support/postgres.ts'],
 }
 
-/** Opens a database only in suites that run on PostgreSQL. */
-const chooser = 'tests/support/engine.ts'
+/** Open a database only in suites that run on PostgreSQL, or when a run starts. */
+const choosers = ['tests/support/engine.ts', 'scripts/test-needs.ts']
 
 /** Programs that a test starts are not imported: what those of a suite may need, all of its files need. */
 export function readNeeds(graph = readGraph()): (suite: Suite, file: string) => Need[] {
-  graph.set(chooser, [])
+  for (const path of choosers) graph.set(path, [])
   const found = Object.entries(importedFor).map(([need, imported]) => {
     return [need as Need, new Set(distances(graph, imported).keys())] as const
   })

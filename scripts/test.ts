@@ -35,7 +35,7 @@ import { nearestWithin, readTimings, timingOf, writeTimings } from './test-timin
 const usage = `npm test [-- [suite …] [option …]]
 suites: ${suites.map(({ name }) => name).join(', ')}
 --changed  only the test files nearest to what differs from main, for about a minute
---engine sqlite    without the suites that repeat others on PostgreSQL
+--engine sqlite    without the tests that need PostgreSQL
 --engine postgres  only those, with all of their files
 --timings  print the slowest files and tests at the end
 --record   run fewer files at a time and write tests/timings.json, which orders the next run`
@@ -191,7 +191,9 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
     names.length === 0 || names.includes(suite.name) || (engine !== null && names.includes(kindOf(suite)))
   const chosen = suites.filter((suite) => isNamed(suite) && (engine ?? suite.engine) === suite.engine)
   const everyday = names.length === 0 && engine !== 'postgres'
-  const jobs = jobsOf(chosen, { everyday, changedOnly: args.includes('--changed') })
+  const jobs = jobsOf(chosen, { everyday, changedOnly: args.includes('--changed') }).filter(
+    ({ needed }) => engine !== 'sqlite' || !needed.includes('postgres'),
+  )
   const runnerArgs = await bundleThreads()
   // The checks, the build and what is installed end beside the first tests.
   const checking = checked()
