@@ -116,14 +116,16 @@ function verifyRows(
       else if (typeof own === 'string' && own !== term) renamed.set(index, (renamed.get(index) ?? 0) + 1)
     }
   }
-  for (const [index, rows] of renamed) report(`the value of ${fieldName(index)} differs from that of ${rows} events`)
+  for (const [index, rows] of renamed)
+    report(`the value of ${fieldName(index)} differs from that of ${rows} events`)
 }
 
 /** The value at a path of the event's JSON; undefined when there is none. */
 function valueAt(event: unknown, path: readonly string[]): unknown {
   let value = event
   for (const name of path)
-    value = typeof value === 'object' && value !== null ? (value as { [name: string]: unknown })[name] : undefined
+    value =
+      typeof value === 'object' && value !== null ? (value as { [name: string]: unknown })[name] : undefined
   return value
 }
 
