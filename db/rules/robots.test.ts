@@ -10,7 +10,8 @@ const line = (text: string, product: string, target: string) => judge(text, prod
 
 describe('groups (RFC 9309 §2.2.1)', () => {
   test('the product token matches in any letter case, without a version; all its groups count together', () => {
-    const file = 'User-agent: GPTBot/1.2\nDisallow: /a\n\nuser-AGENT: *\nDisallow: /\n\nUser-Agent: gptbot\nDisallow: /b'
+    const file =
+      'User-agent: GPTBot/1.2\nDisallow: /a\n\nuser-AGENT: *\nDisallow: /\n\nUser-Agent: gptbot\nDisallow: /b'
     expect(['/a', '/b', '/c'].map((path) => line(file, 'GPTBot', path))).toEqual([2, 8, null])
     expect(line(file, 'gptBOT', '/b')).toBe(8)
     expect(line(file, 'GPTBot-Image', '/b')).toBe(5)
@@ -28,7 +29,9 @@ describe('groups (RFC 9309 §2.2.1)', () => {
       ['Googlebot-Image', 'Googlebot'],
       ['GPTBot'],
     ])
-    const judgeBoth = robotsJudge(parseRobots('User-agent: Googlebot\nDisallow: /g\nUser-agent: *\nDisallow: /'))
+    const judgeBoth = robotsJudge(
+      parseRobots('User-agent: Googlebot\nDisallow: /g\nUser-agent: *\nDisallow: /'),
+    )
     expect(judgeBoth(['Googlebot-Image', 'Googlebot'], '/g').line).toBe(2)
     expect(judgeBoth(['Googlebot-Image', 'Googlebot'], '/x').line).toBe(null)
     expect(judgeBoth(['Googlebot-Image'], '/x').line).toBe(4)
@@ -53,7 +56,13 @@ describe('rules (RFC 9309 §2.2.2 and §2.2.3)', () => {
 
   test('the longest match wins, and allow wins a tie', () => {
     const file = [
-      ...['User-agent: *', 'Allow: /p', 'Disallow: /', 'Allow: /example/page/', 'Disallow: /example/page/disallowed.gif'],
+      ...[
+        'User-agent: *',
+        'Allow: /p',
+        'Disallow: /',
+        'Allow: /example/page/',
+        'Disallow: /example/page/disallowed.gif',
+      ],
       ...['Disallow: /same', 'Allow: /same', 'Disallow: /*.html'],
     ].join('\n')
     expect(line(file, 'a', '/example/page/disallowed.gif')).toBe(5)
@@ -76,9 +85,9 @@ describe('rules (RFC 9309 §2.2.2 and §2.2.3)', () => {
     ['/a b', '/a%20b'],
   ])('%s and %s are the same path', (left, right) => {
     expect([one(left, right), one(left, left), one(left, `${right}/more`)]).toEqual([true, true, true])
-    expect([one(left, right.slice(0, -1)), one(`${left}$`, right), one(`${left}$`, `${right}/more`)]).toEqual([
-      ...[false, true, false],
-    ])
+    expect([one(left, right.slice(0, -1)), one(`${left}$`, right), one(`${left}$`, `${right}/more`)]).toEqual(
+      [...[false, true, false]],
+    )
   })
 
   test('reserved octets of a path keep their encoding, and paths differ by letter case', () => {
@@ -91,7 +100,11 @@ describe('rules (RFC 9309 §2.2.2 and §2.2.3)', () => {
     expect([one('/*.php$', '/a/b.php'), one('/*.php$', '/a.php?x'), one('/*.php', '/a.php5')]).toEqual([
       ...[true, false, true],
     ])
-    expect([one('/a*b*c$', '/abcbc'), one('/a*bc$', '/abc'), one('/abc*bc$', '/abc')]).toEqual([true, true, false])
+    expect([one('/a*b*c$', '/abcbc'), one('/a*bc$', '/abc'), one('/abc*bc$', '/abc')]).toEqual([
+      true,
+      true,
+      false,
+    ])
     expect([one('*', '/'), one('/*$', '/x'), one('/$', '/'), one('/$', '/x'), one('x', '/x')]).toEqual([
       ...[true, true, true, false, false],
     ])
@@ -135,9 +148,32 @@ describe('other lines', () => {
 const files = 2_500
 const requests = 40
 
-const pieces = ['a', 'b', '/', 'a/', 'foo', '.html', '?', '=', '&', '*', '$', '~', '%2f', '%62', '%2A', '%24', 'é', '%C3%A9', '+']
+const pieces = [
+  'a',
+  'b',
+  '/',
+  'a/',
+  'foo',
+  '.html',
+  '?',
+  '=',
+  '&',
+  '*',
+  '$',
+  '~',
+  '%2f',
+  '%62',
+  '%2A',
+  '%24',
+  'é',
+  '%C3%A9',
+  '+',
+]
 const patterns = fc.oneof(
-  { weight: 8, arbitrary: fc.array(fc.constantFrom(...pieces), { maxLength: 4 }).map((all) => `/${all.join('')}`) },
+  {
+    weight: 8,
+    arbitrary: fc.array(fc.constantFrom(...pieces), { maxLength: 4 }).map((all) => `/${all.join('')}`),
+  },
   { weight: 1, arbitrary: fc.constantFrom('', '*', '*a', 'a', '/', '/robots', '/*.html$', '$') },
 )
 const products = fc.constantFrom('a', 'b', 'A/1.0', '*', 'GPTBot', 'gptbot')
@@ -145,7 +181,18 @@ const lines = fc.oneof(
   { weight: 3, arbitrary: products.map((product) => `User-agent: ${product}`) },
   { weight: 4, arbitrary: patterns.map((pattern) => `Disallow: ${pattern}`) },
   { weight: 3, arbitrary: patterns.map((pattern) => `allow:${pattern} # why`) },
-  { weight: 2, arbitrary: fc.constantFrom('', '# x', 'Sitemap: /a', 'Crawl-delay: 2', 'junk', 'Noindex: /', 'User-agent:') },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom(
+      '',
+      '# x',
+      'Sitemap: /a',
+      'Crawl-delay: 2',
+      'junk',
+      'Noindex: /',
+      'User-agent:',
+    ),
+  },
 )
 const texts = fc
   .array(fc.tuple(lines, fc.constantFrom('\n', '\n', '\r\n', '\r')), { minLength: 1, maxLength: 14 })
@@ -163,8 +210,7 @@ const targets = fc.oneof(
  */
 const differences = {
   /** §2.2.4: another record "MUST NOT terminate a group". There it ends the list of user agents. */
-  otherRecords: (text: string) =>
-    text.replaceAll(/^(?!user-agent:|disallow:|allow:)[^\r\n]+/gim, '#'),
+  otherRecords: (text: string) => text.replaceAll(/^(?!user-agent:|disallow:|allow:)[^\r\n]+/gim, '#'),
   /** §2.2.2: an encoded octet that RFC 3986 leaves unreserved is decoded before the comparison. */
   unreserved: (text: string) => text.replaceAll('%62', 'b'),
   /** §2.2.3: `%2A` and `%24` in a pattern match these characters in a path. There only the encoded ones. */
@@ -191,7 +237,8 @@ test('robots-parser agrees on 100,000 random requests, except where RFC 9309 say
         const ours = robotsJudge(parseRobots(text))
         const theirs = robotsParser(origin, forText(text))
         const [one, path] = asked[0]!
-        if (robotsParser(origin, text).isAllowed(host + path, one) !== ours([one], path).allowed) differ.asGiven++
+        if (robotsParser(origin, text).isAllowed(host + path, one) !== ours([one], path).allowed)
+          differ.asGiven++
         for (const [product, target] of asked) {
           const verdict = ours([product], target)
           differ.pairs++
@@ -205,7 +252,12 @@ test('robots-parser agrees on 100,000 random requests, except where RFC 9309 say
           const found = theirs.getMatchingLineNumber(url, product)
           const other = { allowed: theirs.isAllowed(url, product), line: found === -1 ? null : found }
           if (Bun.deepEquals(verdict, other as object)) continue
-          expect({ text, product, target, ...verdict }).toEqual({ text, product, target, ...(other as object) } as never)
+          expect({ text, product, target, ...verdict }).toEqual({
+            text,
+            product,
+            target,
+            ...(other as object),
+          } as never)
         }
       },
     ),
@@ -265,12 +317,17 @@ describe('hostile files', () => {
 
   test('any text parses, and a verdict names a line of the file', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), fc.string(), (text, target, product) => {
-        const all = `User-agent: *\nDisallow: /${target}\n${text}`
-        const verdict = judge(all, product, `/${target}`)
-        expect(verdict.line ?? 1).toBeLessThanOrEqual(all.split(/\r\n|\r|\n/).length)
-        expect(verdict.allowed || verdict.line !== null).toBe(true)
-      }),
+      fc.property(
+        fc.string({ unit: 'binary' }),
+        fc.string({ unit: 'binary' }),
+        fc.string(),
+        (text, target, product) => {
+          const all = `User-agent: *\nDisallow: /${target}\n${text}`
+          const verdict = judge(all, product, `/${target}`)
+          expect(verdict.line ?? 1).toBeLessThanOrEqual(all.split(/\r\n|\r|\n/).length)
+          expect(verdict.allowed || verdict.line !== null).toBe(true)
+        },
+      ),
     )
   })
 })
