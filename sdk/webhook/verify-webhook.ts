@@ -1,5 +1,6 @@
 /** `verifyWebhook`: verifies the signature of a delivery (Standard Webhooks) and parses its payload. */
 import { nowMs as now } from '../platform/clock.ts'
+import { webCrypto } from '../platform/web-crypto.ts'
 
 export interface VerifyOptions {
   /** Accepted difference between the clock and the timestamp of the delivery. Default: 300. */
@@ -124,12 +125,4 @@ async function isSignature(
   const subtle = await webCrypto()
   const imported = await subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify'])
   return subtle.verify('HMAC', imported, signature, signed)
-}
-
-/** Node.js 18 has no global `crypto`. */
-async function webCrypto(): Promise<SubtleCrypto> {
-  if (globalThis.crypto !== undefined) return crypto.subtle
-  const name = 'node:crypto' // not a literal in import(), so that bundlers ignore it
-  const module = (await import(name)) as { webcrypto: { subtle: SubtleCrypto } }
-  return module.webcrypto.subtle
 }
