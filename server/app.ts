@@ -20,6 +20,7 @@ import { keyRoutes } from './identity/keys/routes.ts'
 import { liveRoutes } from './api/live/routes.ts'
 import { memoryRoutes } from './api/registry/memory-routes.ts'
 import { metricsRoutes } from './api/metrics/routes.ts'
+import { otlpRoutes } from './otlp/routes.ts'
 import { orgRoutes, siteRoutes } from './identity/organizations/routes.ts'
 import { prometheusRoutes } from './operations/metrics-endpoint/routes.ts'
 import { retentionRoutes } from './operations/retention/routes.ts'
@@ -53,6 +54,7 @@ function featureRoutes(services: Services) {
     .use(clientPackageRoutes(services))
     .use(prometheusRoutes(services))
     .use(ingestRoutes(services))
+    .use(otlpRoutes(services))
     .use(ingestHealthRoutes(services))
     .use(toolRoutes(services))
     .use(memoryRoutes(services))
@@ -84,7 +86,7 @@ function featureRoutes(services: Services) {
 export function createApp(services: Services): App {
   const fail = (thrown: unknown, request: Request) => {
     const { id } = contextOf(request)
-    return errorResponse(toAppError(thrown, id, services.log), id)
+    return errorResponse(toAppError(thrown, id, services.log), id, request)
   }
   // Elysia's host shortcut breaks wildcard routes for short Host headers, and its normalization drops fields.
   const app = new Elysia({ handler: { standardHostname: false }, normalize: false })
@@ -100,7 +102,7 @@ export function createApp(services: Services): App {
     if (methods.length === 0) {
       const readable = request.method === 'GET' || request.method === 'HEAD'
       const page = readable ? assetAnswer(services.assets, request) : null
-      return page ?? fail(new AppError('not_found', 'No such page or endpoint.'), request)
+      return page ?? fail(new AppError('not_found', 'No such page or endpoint.', otlpHint(request)), request)
     }
     const headers = { allow: methods.join(', ') }
     return fail(
@@ -122,6 +124,16 @@ export function createApp(services: Services): App {
       }
     },
   }
+}
+
+/** Exporters whose address has a path, or that use gRPC, post to other paths. */
+function otlpHint(request: Request): { hint?: string } {
+  const path = pathOf(request)
+  if (request.method !== 'POST' || !/opentelemetry|\/v1\/(?:traces|logs|metrics)/.test(path)) return {}
+  const hint =
+    'To send OpenTelemetry data, set OTEL_EXPORTER_OTLP_ENDPOINT to the address of this server without a path, and ' +
+    'OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf. gRPC is not supported.'
+  return { hint }
 }
 
 export interface Route {

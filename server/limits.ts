@@ -25,6 +25,9 @@ export const limits = {
   sitesPerOrgMax: 1_000,
   // Bun's own limit: above it the connection is closed before our code sees the request
   parserBodyBytesMax: 64 * 1024 * 1024,
+  // OTLP (contract §13)
+  otlpBodyBytesMax: 64 * 1024 * 1024, // after decompression, as the protocol recommends
+  otlpBodiesInFlightBytesMax: 160 * 1024 * 1024, // of all organizations; one body of the largest size fits
   // write queue: above either, ingest responds 503 before it reads a body
   queueBytesMax: 32 * 1024 * 1024,
   queueAgeMsMax: 1_000,

@@ -22,6 +22,7 @@ import type { IngestCounts } from './ingest/counts.ts'
 import type { HttpTimes, WebhookOutcomes } from './operations/metrics-endpoint/counters.ts'
 import type { Rejections } from './ingest/rejected.ts'
 import type { ParseQueue } from './ingest/admission.ts'
+import type { MappingOptions } from './otlp/events.ts'
 import type { Log } from './log.ts'
 import type { RetentionRule } from './operations/retention/expire-all.ts'
 import type { Erasures } from './operations/retention/erasures.ts'
@@ -54,6 +55,7 @@ export interface Services {
   rejections: Rejections
   ingestCounts: IngestCounts
   parseQueue: ParseQueue
+  otlp: MappingOptions
   recount: Recount
   retention: RetentionRule
   httpTimes: HttpTimes
@@ -70,7 +72,7 @@ export interface Services {
   streams: Set<AbortController> // open live streams, ended before the listener stops
   streamShares: Shares
   exportShares: Shares
-  inFlight: { bodies: Shares; responses: Shares } // bytes
+  inFlight: { bodies: Shares; largeBodies: Shares; responses: Shares } // bytes
   /** `isDraining`: `/readyz` refuses, everything else still works. */
   state: { isDraining: boolean; stopping: boolean; storeFailed: string | null }
   /** Stops acknowledging and ends the process with an error, unless it holds the only copy of the data. */

@@ -346,6 +346,11 @@ export const serveOptions = {
     ),
     default: 'all',
   },
+  'otlp-keep': {
+    ...choice(['agents', 'all'], 'OpenTelemetry: store what agents do, or also model calls and other spans'),
+    default: 'agents',
+  },
+  'otlp-content': toggle('OpenTelemetry: also store arguments, results and messages'),
   'log-level': { ...choice(['debug', 'info', 'warn', 'error'], 'lowest level to log'), default: 'info' },
 } satisfies Options
 

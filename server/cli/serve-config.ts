@@ -56,6 +56,7 @@ export function serveConfig(
       proxy: values['webhook-proxy'],
     },
     oidc: oidcConfig(values),
+    otlp: { keep: values['otlp-keep'], content: values['otlp-content'] },
     logLevel: values['log-level'],
     setupFile: values['setup-file'],
     admin: firstOwner(values),

@@ -1,11 +1,11 @@
 /** Builds the OpenAPI 3.1 document from the operations, with the same schemas that validate requests. */
 import { errorStatus, type ErrorCode } from '../errors.ts'
-import { errorsOf, type Answer, type Operation, type Parameter } from './operation-model.ts'
+import { errorsOf, statusIn, type Answer, type Operation, type Parameter } from './operation-model.ts'
 import { delivery, endpoint, webhookMessages, type WebhookMessage } from './webhooks-model.ts'
 import { eventModel } from '../ingest/model.ts'
 import { sessionModel } from '../api/sessions/routes.ts'
 import { toolModel, toolViewModel } from '../api/registry/model.ts'
-import { auditEntryModel, auditOperations, serviceOperations } from './service-model.ts'
+import { auditEntryModel, auditOperations, otlpOperations, serviceOperations } from './service-model.ts'
 import { ingestOperations, registryOperations, sessionOperations, traceOperations } from './gateway-model.ts'
 import { webhookOperations } from './webhook-operations-model.ts'
 import type { Schema } from '../http/validate.ts'
@@ -15,6 +15,7 @@ type Json = { [field: string]: unknown }
 /** The operations of the public API in the order of the reference. A test compares them with the routes. */
 export const operations: readonly Operation[] = [
   ...ingestOperations,
+  ...otlpOperations,
   ...traceOperations,
   ...sessionOperations,
   ...registryOperations,
@@ -25,7 +26,7 @@ export const operations: readonly Operation[] = [
 
 export const documentText = [
   'Sightglass stores trace events of AI agents and returns them exactly as they were sent.',
-  'Send the key as "authorization: Bearer <key>". An ingest key writes to /v1/sdk/*; a secret key does everything else. ' +
+  'Send the key as "authorization: Bearer <key>". An ingest key writes to /v1/sdk/* and sends OpenTelemetry data; a secret key does everything else. ' +
     'Times are RFC 3339. Times made by the server are UTC with milliseconds. Unknown query parameters are rejected. ' +
     'Every response has the header x-request-id. Every error has the same shape and a stable code.',
 ].join('\n\n')
@@ -55,7 +56,7 @@ export function openApiDocument(version: string, basePath = ''): Json {
         ingest: { type: 'http', scheme: 'bearer', description: 'An ingest key, agtx_ik_…' },
         secret: { type: 'http', scheme: 'bearer', description: 'A secret key, agtx_sk_…' },
       },
-      schemas: { ...namedSchemas(), Error: errorSchema },
+      schemas: { ...namedSchemas(), Error: errorSchema, RpcStatus: rpcStatusSchema },
     },
   }
 }
@@ -157,10 +158,11 @@ function successes({ answers }: Operation): Json {
 function failures(operation: Operation): Json {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of errorsOf(operation)) {
-    const codes = byStatus.get(errorStatus[code]) ?? []
-    byStatus.set(errorStatus[code], codes.includes(code) ? codes : [...codes, code])
+    const status = statusIn(operation, code)
+    const codes = byStatus.get(status) ?? []
+    byStatus.set(status, codes.includes(code) ? codes : [...codes, code])
   }
-  const schema = { $ref: '#/components/schemas/Error' }
+  const schema = { $ref: `#/components/schemas/${operation.errorForm === 'rpc' ? 'RpcStatus' : 'Error'}` }
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => [
       status,
@@ -192,6 +194,15 @@ const errorSchema: Json = {
       },
     },
     requestId: { type: 'string' },
+  },
+}
+
+const rpcStatusSchema: Json = {
+  type: 'object',
+  required: ['code', 'message'],
+  properties: {
+    code: { type: 'integer', description: 'A code of google.rpc.Code.' },
+    message: { type: 'string', description: 'What is wrong and what to do next, for people.' },
   },
 }
 

@@ -6,7 +6,7 @@ import { t } from 'elysia'
 import { integer, type Schema } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 import type { Scope } from '../http/guard.ts'
-import type { ErrorCode } from '../errors.ts'
+import { errorStatus, type ErrorCode } from '../errors.ts'
 
 export interface Parameter {
   schema: Schema
@@ -35,8 +35,15 @@ export interface Operation {
   query?: { [name: string]: Parameter }
   body?: { schema: Schema; example: unknown; optional?: true; otherTypes?: string[] }
   answers: { [status: number]: Answer | Answer[] }
+  /** Errors are `google.rpc.Status`, where a full disk is 503, instead of the common form. */
+  errorForm?: 'rpc'
   /** In addition to the errors that every operation of this kind has. */
   errors?: ErrorCode[]
+}
+
+/** The status of an error in the answers of this operation. */
+export function statusIn({ errorForm }: Operation, code: ErrorCode): number {
+  return errorForm === 'rpc' && code === 'storage_full' ? 503 : errorStatus[code]
 }
 
 /** Every error code that an operation can answer. */

@@ -1,7 +1,6 @@
 /** Renders the API reference at /docs. */
 import { framedPage, type PageOptions } from './page-frame.ts'
-import { errorStatus } from '../errors.ts'
-import { errorsOf, type Answer, type Operation } from './operation-model.ts'
+import { errorsOf, statusIn, type Answer, type Operation } from './operation-model.ts'
 import { operations } from './openapi.ts'
 import { webhookMessages, type WebhookMessage } from './webhooks-model.ts'
 import type { Schema } from '../http/validate.ts'
@@ -103,7 +102,7 @@ function answerBlock(status: string, answer: Answer | Answer[]): string {
 }
 
 function errorTable(operation: Operation): string {
-  const codes = errorsOf(operation).map((code) => [String(errorStatus[code]), code])
+  const codes = errorsOf(operation).map((code) => [String(statusIn(operation, code)), code])
   return table(['Status', 'Code'], codes.sort())
 }
 

@@ -1,4 +1,4 @@
-/** The reference of metrics, limits, health and the audit export. */
+/** The reference of OpenTelemetry, metrics, limits, health and the audit export. */
 import { t } from 'elysia'
 import { integer } from '../http/validate.ts'
 import { publishedLimits } from '../limits.ts'
@@ -16,6 +16,110 @@ const limitsModel = t.Object({
 })
 
 const checkModel = t.Object({ name: t.String(), ok: t.Boolean(), detail: t.String() })
+
+const otlpAbout =
+  'Set OTEL_EXPORTER_OTLP_ENDPOINT to the address of this server and OTEL_EXPORTER_OTLP_HEADERS to ' +
+  'authorization=Bearer%20<ingest key>. Accepts protobuf and JSON, and content-encoding gzip, up to 64 MiB after ' +
+  'decompression. Errors are google.rpc.Status in the encoding of the request. '
+
+const otlpResource = { attributes: [{ key: 'service.name', value: { stringValue: 'shop-acme' } }] }
+
+const otlpOperation = (
+  operation: Pick<Operation, 'id' | 'path' | 'summary' | 'about'>,
+  list: string,
+  rejected: string,
+  example: unknown,
+): Operation => ({
+  method: 'post',
+  tag: 'OpenTelemetry',
+  key: 'ingest',
+  errorForm: 'rpc',
+  ...operation,
+  body: {
+    schema: t.Object({ [list]: t.Array(t.Unknown()) }),
+    example: { [list]: [example] },
+    otherTypes: ['application/x-protobuf'],
+  },
+  answers: {
+    200: {
+      description: 'On disk. `partialSuccess` is set when some items were rejected; do not send them again.',
+      schema: t.Object({
+        partialSuccess: t.Optional(t.Object({ [rejected]: t.String(), errorMessage: t.String() })),
+      }),
+      example: {},
+    },
+  },
+})
+
+export const otlpOperations: Operation[] = [
+  otlpOperation(
+    {
+      id: 'postSpans',
+      path: '/v1/traces',
+      summary: 'Send OpenTelemetry spans',
+      about:
+        otlpAbout +
+        'Spans of tools, agents, memory and guards become events with the id traceId:spanId. Other spans are counted.',
+    },
+    'resourceSpans',
+    'rejectedSpans',
+    {
+      resource: otlpResource,
+      scopeSpans: [
+        {
+          spans: [
+            {
+              traceId: '5b8efff798038103d269b633813fc60c',
+              spanId: 'eee19b7ec3c1b174',
+              name: 'execute_tool search',
+              attributes: [
+                { key: 'gen_ai.operation.name', value: { stringValue: 'execute_tool' } },
+                { key: 'gen_ai.tool.name', value: { stringValue: 'search' } },
+              ],
+            },
+          ],
+        },
+      ],
+    },
+  ),
+  otlpOperation(
+    {
+      id: 'postLogRecords',
+      path: '/v1/logs',
+      summary: 'Send OpenTelemetry log records',
+      about: `${otlpAbout}Records of Claude Code and Codex become events. Other records are counted.`,
+    },
+    'resourceLogs',
+    'rejectedLogRecords',
+    {
+      resource: otlpResource,
+      scopeLogs: [
+        {
+          logRecords: [
+            {
+              eventName: 'claude_code.tool_result',
+              attributes: [
+                { key: 'session.id', value: { stringValue: 'sess_1' } },
+                { key: 'tool_name', value: { stringValue: 'Bash' } },
+              ],
+            },
+          ],
+        },
+      ],
+    },
+  ),
+  otlpOperation(
+    {
+      id: 'postOtlpMetrics',
+      path: '/v1/metrics',
+      summary: 'Refuse OpenTelemetry metrics',
+      about: `${otlpAbout}Metrics are not stored: every data point is rejected with a 200, so that SDKs do not retry.`,
+    },
+    'resourceMetrics',
+    'rejectedDataPoints',
+    { resource: otlpResource, scopeMetrics: [] },
+  ),
+]
 
 export const serviceOperations: Operation[] = [
   {

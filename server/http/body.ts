@@ -2,10 +2,10 @@
 import zlib from 'node:zlib'
 import { AppError, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
-import { contextIfAny, ownerOf } from './request.ts'
+import { contextIfAny, ownerOf, type RequestContext } from './request.ts'
 import { isDeeperThan } from '../text/json-scan.ts'
 import type { Json } from '../../db/contract/store.ts'
-import type { Share } from './shares.ts'
+import type { Share, Shares } from './shares.ts'
 
 export interface BodyLimits {
   bytesMax: number // as sent, and again after decompression
@@ -32,7 +32,7 @@ export async function readBytes(request: Request, bodyLimits: BodyLimits): Promi
   if (declared > bytesMax) throw tooLarge(bytesMax)
   // Bun enforces a declared length, so only a body of unknown length is counted while it arrives.
   const isDeclared = !Number.isNaN(declared)
-  const share = await acquireShare(request, isDeclared ? declared : 0)
+  const share = await acquireShare(request, isDeclared ? declared : 0, bytesMax)
   const bytes = await (isDeclared
     ? inTime(request.bytes(), deadlineMs)
     : readCounted(request, bytesMax, deadlineMs, share))
@@ -47,19 +47,28 @@ export async function readBytes(request: Request, bodyLimits: BodyLimits): Promi
  * Throws 503 when a body of this length does not fit among those in flight. Discards what arrives for 2 s first,
  * because a client whose connection is closed while it sends does not see the response.
  */
-export async function requireBodyCapacity(request: Request, bytes: number): Promise<void> {
+export async function requireBodyCapacity(
+  request: Request,
+  bytes: number,
+  bytesMax: number = limits.bodyBytesMax,
+): Promise<void> {
   const context = contextIfAny(request)
-  if (context === null || context.inFlight.bodies.fits(ownerOf(context), bytes)) return
+  if (context === null || sharesFor(context, bytesMax).fits(ownerOf(context), bytes)) return
   const isWhole = await discard(request, limits.refusedBodyMs)
   throw tooManyBodies(isWhole ? {} : { connection: 'close' })
 }
 
+/** Routes with larger bodies have a share of their own, so that neither kind can occupy the other's. */
+function sharesFor({ inFlight }: RequestContext, bytesMax: number): Shares {
+  return bytesMax > limits.bodyBytesMax ? inFlight.largeBodies : inFlight.bodies
+}
+
 /** Counts the body's bytes as in flight until they are released or the request is answered. */
-async function acquireShare(request: Request, bytes: number): Promise<Share | null> {
+async function acquireShare(request: Request, bytes: number, bytesMax: number): Promise<Share | null> {
   const context = contextIfAny(request)
   if (context === null) return null
-  await requireBodyCapacity(request, bytes)
-  const share = context.inFlight.bodies.acquire(ownerOf(context), bytes)
+  await requireBodyCapacity(request, bytes, bytesMax)
+  const share = sharesFor(context, bytesMax).acquire(ownerOf(context), bytes)
   if (share === null) throw tooManyBodies({ connection: 'close' })
   context.body = share
   return share

@@ -86,7 +86,7 @@ export function unauthorized(reason: string, message: string): AppError {
 }
 
 const kindUse: Record<KeyKind, string> = {
-  ingest: 'An ingest key can only write to /v1/sdk/*.',
+  ingest: 'An ingest key can only write to /v1/sdk/* and send OpenTelemetry data.',
   secret: 'A secret key can only read gateway endpoints such as /v1/traces.',
   publishable: 'A publishable key gives no access to the API.',
 }

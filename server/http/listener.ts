@@ -12,8 +12,9 @@ import {
   type ListenAddress,
   type Sender,
 } from './address.ts'
+import { otlpError } from './otlp-answer.ts'
 import { addCommonHeaders, errorResponse, limitInFlight } from './response.ts'
-import { pathOf, setContext, withContext, withAbsoluteUrl, type RequestContext } from './request.ts'
+import { isOtlp, pathOf, setContext, withContext, withAbsoluteUrl, type RequestContext } from './request.ts'
 import { connect } from 'node:net'
 import type { Server } from 'bun'
 import type { Log } from '../log.ts'
@@ -31,7 +32,7 @@ export interface ListenOptions {
   sender(peer: string | null, headers: Headers): Sender // null: over a unix socket
   stopping(): boolean
   /** Whether requests for this path are refused while memory is low. */
-  isShed(path: string): boolean
+  isShed(method: string, path: string): boolean
   inFlight: RequestContext['inFlight']
   log: Log
   tls: TlsPair | null
@@ -186,13 +187,14 @@ async function answer(
     local: isLoopbackHost(request.headers.get('host')),
     listener: options.kind,
     inFlight: options.inFlight,
+    writeError: otlpError,
     keepOpen: () => server.timeout(received, 0),
   }
   setContext(request, context)
   const made =
     stripBasePath(request, options.basePath, context.id) ??
     refusal(options, request, context) ??
-    (await withDeadline(handleWithin(options, request, context), context.id))
+    (await withDeadline(handleWithin(options, request, context), context.id, request))
   context.body?.release()
   const response = limitInFlight(made, context)
   addCommonHeaders(response, context.id)
@@ -212,44 +214,40 @@ async function answer(
 
 /** Ingest writes no audit entries and is too frequent to pay for the async context. */
 function handleWithin(options: ListenOptions, request: Request, context: RequestContext): Promise<Response> {
-  if (pathOf(request).startsWith('/v1/sdk/')) return options.handle(request)
+  const path = pathOf(request)
+  if (path.startsWith('/v1/sdk/') || isOtlp(request.method, path)) return options.handle(request)
   return withContext(context, () => options.handle(request))
 }
+
+const ingestPaths = /^\/(?:v1\/sdk\/.*|sdk\/.*|v1\/limits|healthz|readyz)$/
 
 /** Refuses before routing: while stopping, while memory is low, paths another listener serves, unknown Hosts. */
 function refusal(options: ListenOptions, request: Request, context: RequestContext): Response | null {
   const path = pathOf(request)
+  const refuse = (error: AppError): Response => errorResponse(error, context.id, request)
   if (options.stopping()) {
     const headers = { ...retryAfter(), connection: 'close' }
-    return errorResponse(
-      new AppError('shutting_down', 'The server is shutting down.', { headers }),
-      context.id,
-    )
+    return refuse(new AppError('shutting_down', 'The server is shutting down.', { headers }))
   }
-  if (options.isShed(path)) {
+  if (options.isShed(request.method, path)) {
     const headers = { ...retryAfter(), connection: 'close' } // the body is not read
-    return errorResponse(
-      new AppError('overloaded', 'The server is low on memory. Try again later.', { headers }),
-      context.id,
-    )
+    return refuse(new AppError('overloaded', 'The server is low on memory. Try again later.', { headers }))
   }
-  if (options.kind === 'ingest' && !/^\/(?:v1\/sdk\/.*|sdk\/.*|v1\/limits|healthz|readyz)$/.test(path)) {
-    return errorResponse(
-      new AppError('not_found', 'This listener only serves ingest and the client package.'),
-      context.id,
-    )
+  const isIngest = isOtlp(request.method, path) || ingestPaths.test(path)
+  if (options.kind === 'ingest' && !isIngest) {
+    return refuse(new AppError('not_found', 'This listener only serves ingest and the client package.'))
   }
   if (options.kind === 'jobs' && !['/healthz', '/readyz', '/metrics'].includes(path)) {
-    return errorResponse(new AppError('not_found', 'This node runs jobs and serves no data.'), context.id)
+    return refuse(new AppError('not_found', 'This node runs jobs and serves no data.'))
   }
   if (options.kind === 'metrics' && path !== '/metrics') {
-    return errorResponse(new AppError('not_found', 'This listener only serves /metrics.'), context.id)
+    return refuse(new AppError('not_found', 'This listener only serves /metrics.'))
   }
   if (isDashboard(path) && !hostAllowed(request.headers.get('host'), options.hostRule)) {
     const error = new AppError('forbidden', 'The dashboard is not available under this host name.', {
       hint: 'Start the server with --public-url or --allowed-host set to this host.',
     })
-    return errorResponse(error, context.id)
+    return refuse(error)
   }
   return null
 }
@@ -260,13 +258,13 @@ function isDashboard(path: string): boolean {
 }
 
 /** Bun's idle timeout does not cover a handler that has read its body, so every handler gets a deadline. */
-function withDeadline(work: Promise<Response>, requestId: string): Promise<Response> {
+function withDeadline(work: Promise<Response>, requestId: string, request: Request): Promise<Response> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {
       // The body may still be arriving.
       const headers = { ...retryAfter(), connection: 'close' }
       const error = new AppError('overloaded', 'The request timed out.', { headers })
-      resolve(errorResponse(error, requestId))
+      resolve(errorResponse(error, requestId, request))
     }, limits.requestDeadlineMs)
     void work.then((response) => {
       clearTimeout(timer)

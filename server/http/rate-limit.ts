@@ -1,7 +1,7 @@
 /** Rate limits per address and per key (contract §3), as token buckets: a burst of n, then n per window. */
 import { senderName } from './address.ts'
 import { AppError } from '../errors.ts'
-import { contextOf, pathOf, type BucketState } from './request.ts'
+import { contextOf, isOtlp, pathOf, type BucketState } from './request.ts'
 import { elapsedMs, type Clock } from '../clock.ts'
 import type { ApiKey } from '../../db/contract/store.ts'
 
@@ -46,7 +46,7 @@ export function makeRateLimits({ gateway, ingest }: RateLimitConfig, clock: Cloc
   return {
     published: { gateway: rateText(gateway), ingest: rateText(ingest) },
     address(request) {
-      const kind = kindOf(pathOf(request))
+      const kind = kindOf(request.method, pathOf(request))
       if (kind !== null && buckets[kind] !== null)
         count(request, kind, 'address', senderName(contextOf(request).address))
     },
@@ -60,8 +60,8 @@ function rateText(limit: RateLimit | null): string {
   return `${limit.count}/${unit ?? `${limit.windowMs}ms`}`
 }
 
-function kindOf(path: string): keyof RateLimitConfig | null {
-  if (path.startsWith('/v1/sdk/')) return 'ingest'
+function kindOf(method: string, path: string): keyof RateLimitConfig | null {
+  if (path.startsWith('/v1/sdk/') || isOtlp(method, path)) return 'ingest'
   return path.startsWith('/v1/') ? 'gateway' : null
 }
 

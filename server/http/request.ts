@@ -30,8 +30,10 @@ export interface RequestContext {
   key?: ApiKey
   rateLimits?: ({ policy: 'address' | 'key' } & BucketState)[] // the limits that applied
   signIn?: SignInView
-  inFlight: { bodies: Shares; responses: Shares } // bytes, of all clients
+  inFlight: { bodies: Shares; largeBodies: Shares; responses: Shares } // bytes, of all clients
   body?: Share // of this request's body
+  /** An error in the form of this request; null for the common one. */
+  writeError?(error: AppError, request: Request): Response | null
   /** Disables the idle timeout of this connection, for streams that may be quiet. */
   keepOpen(): void
 }
@@ -93,6 +95,11 @@ export function pathOf(request: Request): string {
   if (start === -1) return '/'
   const end = request.url.indexOf('?', start)
   return end === -1 ? request.url.slice(start) : request.url.slice(start, end)
+}
+
+/** Whether an OpenTelemetry exporter sends this. The same paths are read with GET. */
+export function isOtlp(method: string, path: string): boolean {
+  return method === 'POST' && /^\/v1\/(?:traces|logs|metrics)\/?$/.test(path)
 }
 
 const valueCharsMax = 2_000

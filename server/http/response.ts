@@ -1,7 +1,7 @@
 /** Makes every response: its media type, JSON, errors, streamed text, and the headers all of them carry. */
 import { AppError, errorBody, type ErrorCode, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
-import { ownerOf, type RequestContext } from './request.ts'
+import { contextIfAny, ownerOf, type RequestContext } from './request.ts'
 import { StoreError, type StoreErrorKind } from '../../db/contract/errors.ts'
 import type { Log } from '../log.ts'
 import type { Share, Shares } from './shares.ts'
@@ -145,7 +145,10 @@ function retryHeaders(code: ErrorCode): { headers?: Record<string, string> } {
 // password.
 const challenge = { 'www-authenticate': 'Cookie realm="sightglass"' }
 
-export function errorResponse(error: AppError, requestId: string): Response {
+/** `request` may decide the form: exporters of OpenTelemetry read another one. */
+export function errorResponse(error: AppError, requestId: string, request?: Request): Response {
+  const own = request === undefined ? null : contextIfAny(request)?.writeError?.(error, request)
+  if (own) return own
   const fixed = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   return new Response(errorBody(error, requestId), {
     status: error.status,

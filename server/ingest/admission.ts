@@ -17,6 +17,7 @@ export interface AdmissionServices {
 export async function requireAdmission(
   { disk, store, parseQueue }: Pick<AdmissionServices, 'disk' | 'store' | 'parseQueue'>,
   request: Request,
+  bytesMax: number = limits.bodyBytesMax,
 ): Promise<void> {
   const { queuedBytes, oldestMs, full } = store.events.pressure()
   if (full || disk.full()) throw diskFull()
@@ -25,7 +26,7 @@ export async function requireAdmission(
     throw new AppError('overloaded', message, { headers: retryAfter() })
   }
   const declared = Number(request.headers.get('content-length') ?? 0)
-  await requireBodyCapacity(request, Math.min(declared || 0, limits.bodyBytesMax))
+  await requireBodyCapacity(request, Math.min(declared || 0, bytesMax), bytesMax)
 }
 
 /** Waits for an ingest write. A full disk refuses later requests at once; an I/O error ends the process. */

@@ -24,6 +24,7 @@ import { makeIngestCounts } from '../ingest/counts.ts'
 import { newToken, sha256Hex } from '../ids.ts'
 import { makeRejections } from '../ingest/rejected.ts'
 import { makeParseQueue } from '../ingest/admission.ts'
+import type { MappingOptions } from '../otlp/events.ts'
 import { jobTable, type JobServices } from '../jobs.ts'
 import { makeLastUses, type LastUses } from '../identity/keys/keys.ts'
 import { limits } from '../limits.ts'
@@ -68,6 +69,7 @@ export interface ServeConfig {
   backup: BackupConfig
   webhooks: WebhookConfig
   oidc: OidcConfig | null
+  otlp: MappingOptions
   logLevel: 'debug' | 'info' | 'warn' | 'error'
   admin: { email: string; password: string } | null
   setupFile: string | null // absolute
@@ -133,6 +135,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     jobs,
     rejections: makeRejections(store, log),
     parseQueue: makeParseQueue(),
+    otlp: config.otlp,
     retention: config.retention,
     httpTimes: makeHttpTimes(),
     metricsToken: config.metricsToken,
@@ -145,6 +148,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     inFlight: {
       // One organization gets at most half of it: a quarter of the memory limit when that is small.
       bodies: makeShares(Math.min(limits.bodiesInFlightBytesMax, shared.memory.limitBytes / 2)),
+      largeBodies: makeShares(Math.min(limits.otlpBodiesInFlightBytesMax, shared.memory.limitBytes / 2)),
       responses: makeShares(limits.responsesInFlightBytesMax),
     },
     state: shared.state,

@@ -175,7 +175,7 @@ function openListeners({ config, log }: ServerOptions, { services }: MadeService
       hostRule,
       sender: senderReader(config.trustedProxies),
       stopping: () => services.state.stopping,
-      isShed: (path) => isShed(path, services.memory.pressure()),
+      isShed: (method, path) => isShed(method, path, services.memory.pressure()),
       inFlight: services.inFlight,
       log,
       tls: certificate.pair(),

@@ -197,6 +197,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
     proxy: null,
   },
   oidc: null,
+  otlp: { keep: 'agents', content: false },
   logLevel: 'error',
   admin: null,
   setupFile: null,

@@ -61,7 +61,7 @@ test('ingest, health and diagnostics are refused last', () => {
       '/',
       '/healthz',
       '/readyz',
-    ].filter((path) => isShed(path, pressure))
+    ].filter((path) => isShed('GET', path, pressure))
   expect(shed('reads')).toEqual(['/v1/traces', '/v1/audit/export', '/api/live'])
   expect(shed('all')).toEqual([
     '/v1/sdk/events',
@@ -73,6 +73,11 @@ test('ingest, health and diagnostics are refused last', () => {
     '/api/doctor',
     '/',
   ])
+})
+
+test('spans are refused as late as events', () => {
+  expect(isShed('POST', '/v1/traces', 'reads')).toBe(false)
+  expect(isShed('POST', '/v1/traces', 'all')).toBe(true)
 })
 
 test('always finds a limit', () => {

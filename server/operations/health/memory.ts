@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
+import { isOtlp } from '../../http/request.ts'
 import type { Log } from '../../log.ts'
 import { sizeText } from '../../text/text.ts'
 
@@ -95,9 +96,10 @@ export function memoryAllowed(): number {
 }
 
 /** Whether a request for this path is refused under the given pressure. */
-export function isShed(path: string, pressure: MemoryPressure): boolean {
+export function isShed(method: string, path: string, pressure: MemoryPressure): boolean {
   if (pressure === 'none' || path === '/healthz' || path === '/readyz') return false
   if (pressure !== 'reads') return true
+  if (isOtlp(method, path)) return false
   // Ingest continues, and so does everything an operator needs to diagnose the cause.
   return /^\/(?:v1\/(?!sdk\/|limits$)|api\/(?!session$|sign-in|sign-out|doctor$))/.test(path)
 }

@@ -1,0 +1,256 @@
+/** Both forms of OTLP decode as protobufjs, an independent decoder, reads them; malformed input is a 400. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { AppError } from '../errors.ts'
+import { anyLogs, anyTraces, decoded, encoded, tracesRequest, type Json } from '../../tests/support/otlp.ts'
+import {
+  jsonItems,
+  jsonLists,
+  readLog as jsonLog,
+  readMetric as jsonMetric,
+  readSpan as jsonSpan,
+} from './json.ts'
+import { valueDepthMax, type AttributeValue, type Attributes, type Instant } from './model.ts'
+import { protobufItems, readLog, readMetric, readSpan } from './protobuf.ts'
+
+const list = (value: unknown): Json[] => (value ?? []) as Json[]
+const object = (value: unknown): Json => (value ?? {}) as Json
+const bytesOf = (request: Json): Uint8Array => Buffer.from(JSON.stringify(request))
+
+/** What protobufjs read, in the receiver's form. */
+function expectedValue(value: unknown): AttributeValue {
+  const [[kind, inner] = ['', null]] = Object.entries(object(value))
+  if (kind === 'intValue') return Number.isSafeInteger(Number(inner)) ? Number(inner) : (inner as string)
+  if (kind === 'arrayValue') return list(object(inner)['values']).map(expectedValue)
+  if (kind === 'kvlistValue') {
+    const entries = list(object(inner)['values']).map((one) => [
+      one['key'] ?? '',
+      expectedValue(one['value']),
+    ])
+    return Object.fromEntries(entries)
+  }
+  return inner as AttributeValue
+}
+
+function expectedAttributes(from: Json): Attributes {
+  const values = new Map<string, AttributeValue>()
+  for (const { key = '', value } of list(from['attributes'])) values.set(key as string, expectedValue(value))
+  return { values, dropped: Number(from['droppedAttributesCount'] ?? 0) }
+}
+
+function expectedInstant(nanoseconds: unknown): Instant | null {
+  const value = BigInt((nanoseconds ?? '0') as string)
+  return value === 0n ? null : { ms: Number(value / 1_000_000n), ns: Number(value % 1_000_000n) }
+}
+
+const idOf = (base64: unknown) => Buffer.from((base64 ?? '') as string, 'base64').toString('hex')
+
+function expectedItems(bytes: Uint8Array, type: 'Traces' | 'Logs'): unknown[] {
+  const [byResource, byScope, items] = jsonLists[type === 'Traces' ? 'traces' : 'logs']
+  return list(decoded(type, bytes)[byResource]).flatMap((ofResource) => {
+    const resource = { ...expectedAttributes(object(ofResource['resource'])), dropped: 0 }
+    return list(ofResource[byScope]).flatMap((ofScope) => {
+      const origin = { resource, scope: object(ofScope['scope'])['name'] ?? '' }
+      return list(ofScope[items]).map((item) => ({
+        origin,
+        traceId: idOf(item['traceId']),
+        spanId: idOf(item['spanId']),
+        attributes: expectedAttributes(item),
+        ...(type === 'Traces' ? spanParts(item) : logParts(item)),
+      }))
+    })
+  })
+}
+
+function spanParts(item: Json): Json {
+  const { message = '', code = 0 } = object(item['status'])
+  return {
+    parentSpanId: idOf(item['parentSpanId']),
+    name: item['name'] ?? '',
+    kind: item['kind'] ?? 0,
+    start: expectedInstant(item['startTimeUnixNano']),
+    end: expectedInstant(item['endTimeUnixNano']),
+    events: list(item['events']).map((event) => ({
+      time: expectedInstant(event['timeUnixNano']),
+      name: event['name'] ?? '',
+      attributes: expectedAttributes(event),
+    })),
+    status: code,
+    message,
+  }
+}
+
+function logParts(item: Json): Json {
+  return {
+    time: expectedInstant(item['timeUnixNano']),
+    observed: expectedInstant(item['observedTimeUnixNano']),
+    name: item['eventName'] ?? '',
+    body: item['body'] === undefined ? null : expectedValue(item['body']),
+  }
+}
+
+describe('random requests', () => {
+  test('spans in protobuf and JSON are those that protobufjs reads', () => {
+    fc.assert(
+      fc.property(anyTraces, (request) => {
+        const bytes = encoded('Traces', request)
+        const expected = expectedItems(bytes, 'Traces')
+        expect([...protobufItems(bytes, readSpan)] as unknown[]).toEqual(expected)
+        expect([...jsonItems(bytesOf(request), jsonLists.traces, jsonSpan)] as unknown[]).toEqual(expected)
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  test('log records too', () => {
+    fc.assert(
+      fc.property(anyLogs, (request) => {
+        const bytes = encoded('Logs', request)
+        const expected = expectedItems(bytes, 'Logs')
+        expect([...protobufItems(bytes, readLog)] as unknown[]).toEqual(expected)
+        expect([...jsonItems(bytesOf(request), jsonLists.logs, jsonLog)] as unknown[]).toEqual(expected)
+      }),
+      { numRuns: 150 },
+    )
+  })
+})
+
+const one = (request: Json) => [...protobufItems(encoded('Traces', request), readSpan)][0]!
+const oneOfJson = (text: string) => [...jsonItems(Buffer.from(text), jsonLists.traces, jsonSpan)][0]!
+
+describe('values', () => {
+  test('what no JSON number holds is text, and NUL and broken characters are replaced', () => {
+    const request = tracesRequest([{}])
+    const span = list(object(list(object(list(request['resourceSpans'])[0])['scopeSpans'])[0])['spans'])[0]!
+    const values = [
+      { doubleValue: Number.NaN },
+      { doubleValue: Number.NEGATIVE_INFINITY },
+      { intValue: '-9223372036854775808' },
+      { stringValue: 'a\0b' },
+    ]
+    span['attributes'] = values.map((value, n) => ({ key: `a${n}`, value }))
+    expect([...one(request).attributes.values.values()]).toEqual([
+      ...['NaN', '-Infinity', '-9223372036854775808', 'a\ufffdb'],
+    ])
+    // A text that its sender cut inside a character.
+    const bytes = encoded('Traces', tracesRequest([{ name: 'half é' }]))
+    bytes[Buffer.from(bytes).indexOf('é') + 1] = 0x20
+    expect([...protobufItems(bytes, readSpan)][0]!.name).toBe('half \ufffd ')
+  })
+
+  test('a value nested too deeply is dropped and counted', () => {
+    const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)])
+    const spans = [{ attributes: { ok: nested(valueDepthMax), deep: nested(valueDepthMax + 1) } }]
+    for (const span of [one(tracesRequest(spans)), oneOfJson(JSON.stringify(tracesRequest(spans)))])
+      expect([[...span.attributes.values.keys()], span.attributes.dropped]).toEqual([['ok'], 1])
+  })
+
+  test('more than 1,000 attributes are counted as dropped', () => {
+    const many = Object.fromEntries(Array.from({ length: 1_005 }, (_, n) => [`a${n}`, n]))
+    expect(one(tracesRequest([{ attributes: many }])).attributes.dropped).toBe(5)
+  })
+
+  test('JSON: ids of either case, 64-bit numbers without quotes, unknown fields and null', () => {
+    const span =
+      '{"traceId":"5B8EFFF798038103D269B633813FC60C","spanId":"EEE19b7ec3c1b174","parentSpanId":null,' +
+      '"startTimeUnixNano":1795420800000000123,"futureField":{"a":[1]},"attributes":[{"key":"n","value":' +
+      '{"intValue":9007199254740993}},{"key":"none"},{"key":"double","value":{"doubleValue":1e300}}]}'
+    const text = `{"other":1,"resourceSpans":[{"scopeSpans":[{"spans":[${span}]}],"resource":{"attributes":null}}]}`
+    const read = oneOfJson(text)
+    expect(read.traceId + read.spanId + read.parentSpanId).toBe(
+      '5b8efff798038103d269b633813fc60ceee19b7ec3c1b174',
+    )
+    expect(read.start).toEqual({ ms: 1_795_420_800_000, ns: 123 })
+    expect(Object.fromEntries(read.attributes.values)).toEqual({
+      n: '9007199254740993',
+      none: null,
+      double: 1e300,
+    })
+  })
+
+  test('fields may come in any order: the resource after its spans', () => {
+    const whole = tracesRequest([{}], 'late')
+    const ofResource = object(list(whole['resourceSpans'])[0])
+    const before = encoded('Traces', { resourceSpans: [{ scopeSpans: ofResource['scopeSpans'] }] })
+    const after = encoded('Traces', { resourceSpans: [{ resource: ofResource['resource'] }] })
+    // Both hold one message in field 1 with a length of at most two bytes; their contents are joined.
+    const content = (bytes: Uint8Array) => bytes.subarray(bytes[1]! < 128 ? 2 : 3)
+    const joined = Buffer.concat([content(before), content(after)])
+    const bytes = Buffer.concat([Buffer.from([10, (joined.length & 127) | 128, joined.length >> 7]), joined])
+    const [span] = [...protobufItems(bytes, readSpan)]
+    expect(span!.origin.resource.values.get('service.name')).toBe('late')
+  })
+
+  test('data points of every kind are counted', () => {
+    const points = (count: number) => ({ dataPoints: Array.from({ length: count }, () => ({ asDouble: 1 })) })
+    const metrics = [{ name: 'a', gauge: points(2) }, { name: 'b', sum: points(3) }, { name: 'c' }]
+    const request = { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] }
+    expect([...protobufItems(encoded('Metrics', request), readMetric)]).toEqual([2, 3, 0])
+    expect([...jsonItems(bytesOf(request), jsonLists.metrics, jsonMetric)]).toEqual([2, 3, 0])
+  })
+})
+
+describe('malformed requests', () => {
+  const failure = (read: () => unknown): string => {
+    try {
+      read()
+      return 'accepted'
+    } catch (error) {
+      return error instanceof AppError ? `${error.code} ${error.message}` : String(error)
+    }
+  }
+
+  test('every truncation of a request is refused or has fewer items', () => {
+    const bytes = encoded('Traces', tracesRequest([{ attributes: { a: 'b', n: [1, 2.5] } }]))
+    for (let length = 1; length < bytes.length; length++)
+      expect(failure(() => [...protobufItems(bytes.subarray(0, length), readSpan)])).toStartWith(
+        'invalid_body',
+      )
+    const text = JSON.stringify(tracesRequest([{ attributes: { a: 'b', n: [1, 2.5] } }]))
+    for (let length = 0; length < text.length; length++)
+      expect(failure(() => oneOfJson(text.slice(0, length)))).toStartWith('invalid_body')
+  })
+
+  test.each([
+    ['a field without a number', [0, 0]],
+    ['a field number beyond 32 bits', [0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]],
+    ['a length beyond the end', [10, 0xff, 0xff, 0xff, 0xff, 0x0f]],
+    ['a number of eleven bytes', [8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]],
+    ['the end of a group that never began', [12]],
+    ['a wire type that does not exist', [15]],
+    ['groups nested 1,000 deep', Array.from({ length: 1_000 }, () => 19)],
+  ])('%s', (_, bytes) => {
+    expect(failure(() => [...protobufItems(Uint8Array.from(bytes), readSpan)])).toStartWith('invalid_body')
+  })
+
+  test.each([
+    ...['', '[]', 'null', '{', '{"resourceSpans":{}}', '{"resourceSpans":[1]}', '{} {}', '{"a":1,}', '{a:1}'],
+    '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"a",}]}]}]}',
+    '{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":{}}]}]}]}',
+    '{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":1}]}]}]}',
+    '{"resourceSpans":[{"scopeSpans":[{"spans":[{"kind":"SPAN_KIND_SERVER"}]}]}]}',
+    '{"resourceSpans":[{"scopeSpans":[{"spans":[]}] "x"}]}',
+  ])('%s', (text) => {
+    expect(failure(() => oneOfJson(text))).toStartWith('invalid_body')
+  })
+
+  test('unknown fields of every wire type are passed over', () => {
+    const unknown = [0xf8, 1, 5, 0xf9, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0xfa, 1, 2, 7, 7, 0xfd, 1, 1, 2, 3, 4]
+    const group = [0xfb, 1, ...unknown, 0xfc, 1]
+    const bytes = Buffer.concat([
+      Uint8Array.from([...unknown, ...group]),
+      encoded('Traces', tracesRequest([{}])),
+    ])
+    expect([...protobufItems(bytes, readSpan)]).toHaveLength(1)
+  })
+
+  test('an item above 4 MiB is passed over undecoded', () => {
+    const large = tracesRequest([{ name: 'x'.repeat(4 * 1024 * 1024) }, {}])
+    expect([...protobufItems(encoded('Traces', large), readSpan)].map((span) => span === null)).toEqual([
+      true,
+      false,
+    ])
+    const items = jsonItems(bytesOf(large), jsonLists.traces, jsonSpan)
+    expect([...items].map((span) => span === null)).toEqual([true, false])
+  })
+})

@@ -1,0 +1,100 @@
+/** The part of OTLP that the receiver reads, the same for protobuf and JSON, and the forms of its values. */
+import { AppError } from '../errors.ts'
+
+/**
+ * A value as stored in an event. As in the JSON form of OTLP, bytes are base64 text. Integers beyond 2^53 and NaN or
+ * infinite doubles are text too, because no JSON number can hold them.
+ */
+export type AttributeValue =
+  string | number | boolean | null | AttributeValue[] | { [name: string]: AttributeValue }
+
+export interface Attributes {
+  values: Map<string, AttributeValue>
+  dropped: number // by the sender, or beyond a limit here
+}
+
+/** The resource and the instrumentation scope of an item. */
+export interface Origin {
+  resource: Attributes
+  scope: string
+}
+
+/** A time in nanoseconds, split because no double can hold it. */
+export interface Instant {
+  ms: number // since 1970
+  ns: number // 0 to 999,999 of the next millisecond
+}
+
+export interface SpanEvent {
+  time: Instant | null
+  name: string
+  attributes: Attributes
+}
+
+/** Ids are lower-case hex digits, '' when absent; their length is not checked. */
+export interface Span {
+  origin: Origin
+  traceId: string
+  spanId: string
+  parentSpanId: string
+  name: string
+  kind: number
+  start: Instant | null
+  end: Instant | null
+  attributes: Attributes
+  events: SpanEvent[]
+  status: number // 2: error
+  message: string
+}
+
+export interface LogRecord {
+  origin: Origin
+  traceId: string
+  spanId: string
+  time: Instant | null
+  observed: Instant | null
+  name: string
+  body: AttributeValue
+  attributes: Attributes
+}
+
+/** A request as items, one after the other; null for an item above `itemBytesMax`. Throws 400 when malformed. */
+export type Items<Item> = Generator<Item | null, void, undefined>
+
+export const itemBytesMax = 4 * 1024 * 1024
+/** Deeper values count as dropped. An event may nest 32 levels and has four around a value. */
+export const valueDepthMax = 16
+const attributesMax = 1_000
+export const spanEventsMax = 100
+
+export function noAttributes(): Attributes {
+  return { values: new Map(), dropped: 0 }
+}
+
+/** Adds one attribute; the last of a name wins. `undefined` is a value beyond a limit. */
+export function addAttribute(to: Attributes, name: string, value: AttributeValue | undefined): void {
+  if (value === undefined || (to.values.size >= attributesMax && !to.values.has(name))) to.dropped++
+  else to.values.set(name, value)
+}
+
+/** The instant of a 64-bit count of nanoseconds as two halves; null for 0, which means unknown. */
+export function instantOf(high: number, low: number): Instant | null {
+  if (high === 0 && low === 0) return null
+  // 2^32 = 4,294 * 1,000,000 + 967,296. Every product stays below 2^53.
+  const rest = high * 967_296 + low
+  return { ms: high * 4_294 + Math.floor(rest / 1_000_000), ns: rest % 1_000_000 }
+}
+
+/** NUL and unpaired surrogates cannot be stored. */
+export function storable(text: string): string {
+  const wellFormed = text.isWellFormed() ? text : text.toWellFormed()
+  return wellFormed.includes('\0') ? wellFormed.replaceAll('\0', '\ufffd') : wellFormed
+}
+
+export function doubleValue(value: number): AttributeValue {
+  return Number.isFinite(value) ? value : String(value)
+}
+
+export function malformed(what: string): AppError {
+  return new AppError('invalid_body', `The body is not a valid OTLP request: ${what}.`)
+}

@@ -1,0 +1,249 @@
+/** Reads an OTLP request item by item, stores its events in batches, and counts what became of each item. */
+import {
+  eventSamples,
+  guardRailRejected,
+  overLimitIssue,
+  rejected,
+  rejectRestricted,
+} from '../ingest/rejected.ts'
+import { writeOrExplain, type AdmissionServices } from '../ingest/admission.ts'
+import { batchCount, type RequestCount } from '../ingest/counts.ts'
+import { validateEvent } from '../ingest/check-event.ts'
+import { limits } from '../limits.ts'
+import {
+  jsonItems,
+  jsonLists,
+  readLog as jsonLog,
+  readMetric as jsonMetric,
+  readSpan as jsonSpan,
+} from './json.ts'
+import { protobufItems, readLog, readMetric, readSpan } from './protobuf.ts'
+import { eventsOfLog, eventsOfSpan, type Fate, type MappingOptions } from './events.ts'
+import { itemBytesMax, spanEventsMax, type Items, type LogRecord, type Span } from './model.ts'
+import type { Accepted, Rejected, Rejections } from '../ingest/rejected.ts'
+import type { ApiKey, EventRecord, Store } from '../../db/contract/store.ts'
+import type { Clock } from '../clock.ts'
+import type { ClockGuard } from '../system/clock-guard.ts'
+import type { SharedNode } from '../system/shared-node.ts'
+import type { Issue } from '../errors.ts'
+import type { OtlpEncoding } from '../http/otlp-answer.ts'
+
+export interface ReceiveServices extends Omit<AdmissionServices, 'parseQueue'> {
+  store: Store
+  clock: Clock
+  clockGuard: ClockGuard
+  node: SharedNode | null
+  rejections: Rejections
+  otlp: MappingOptions
+}
+
+/** What became of the items of a request. `mapped` has those whose events were stored before, too. */
+export interface Received {
+  items: number
+  mapped: number
+  modelCalls: number
+  leftOut: number
+  refused: number
+  reason: string // why the first refused one was
+}
+
+export interface OtlpRequest {
+  body: Uint8Array
+  encoding: OtlpEncoding
+  key: ApiKey
+  count: RequestCount
+}
+
+type Mapped = (nowMs: number) => Fate
+
+export function spanItems({ body, encoding }: OtlpRequest, options: MappingOptions): Items<Mapped> {
+  const items: Items<Span> =
+    encoding === 'json' ? jsonItems(body, jsonLists.traces, jsonSpan) : protobufItems(body, readSpan)
+  return mapping(items, (span, nowMs) => eventsOfSpan(span, options, nowMs))
+}
+
+export function logItems({ body, encoding }: OtlpRequest, options: MappingOptions): Items<Mapped> {
+  const items: Items<LogRecord> =
+    encoding === 'json' ? jsonItems(body, jsonLists.logs, jsonLog) : protobufItems(body, readLog)
+  return mapping(items, (record, nowMs) => eventsOfLog(record, options, nowMs))
+}
+
+/** The number of data points of a request; none of them is stored. */
+export async function countDataPoints({
+  body,
+  encoding,
+}: Pick<OtlpRequest, 'body' | 'encoding'>): Promise<number> {
+  const items =
+    encoding === 'json' ? jsonItems(body, jsonLists.metrics, jsonMetric) : protobufItems(body, readMetric)
+  const breathe = breather()
+  let points = 0
+  for (const found of items) {
+    points += found ?? 0
+    await breathe()
+  }
+  return points
+}
+
+function* mapping<Item>(items: Items<Item>, map: (item: Item, nowMs: number) => Fate): Items<Mapped> {
+  for (const item of items) yield item === null ? null : (nowMs) => map(item, nowMs)
+}
+
+const sliceMs = 5
+
+/** Lets other requests run after each 5 ms of work. */
+function breather(): () => Promise<void> | undefined {
+  let startedMs = performance.now()
+  return () => {
+    if (performance.now() - startedMs < sliceMs) return undefined
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        startedMs = performance.now()
+        resolve()
+      }),
+    )
+  }
+}
+
+const batchBytesMax = 4 * 1024 * 1024
+const samplesMax = 50 // of refused items of one request, for the ingest health page
+
+/** Events to store in one transaction; all events of an item are in the same batch. */
+interface Batch extends Accepted {
+  bytes: number
+}
+
+const tooLarge: Fate = { kind: 'refused', path: '', message: `must have at most ${itemBytesMax} bytes` }
+
+/**
+ * Stores the events of a request, and resolves when they are on disk. A malformed body stores nothing: the events of a
+ * small body wait in memory for its end, and a large one is read to its end first.
+ */
+export async function receive(
+  services: ReceiveServices,
+  request: OtlpRequest,
+  itemsOf: typeof spanItems,
+): Promise<Received> {
+  const isLarge = request.body.length > limits.bodyBytesMax
+  const breathe = breather()
+  if (isLarge) for (const _ of itemsOf(request, services.otlp)) await breathe()
+  const received: Received = { items: 0, mapped: 0, modelCalls: 0, leftOut: 0, refused: 0, reason: '' }
+  const storage = startStoring(services, request, received)
+  const nowMs = services.clock.now()
+  const batches: Batch[] = []
+  let batch = emptyBatch()
+  for (const map of itemsOf(request, services.otlp)) {
+    const index = received.items++
+    const fate = map === null ? tooLarge : map(nowMs)
+    if (fate.kind === 'model call') received.modelCalls++
+    else if (fate.kind === 'left out') received.leftOut++
+    else addTo(batch, index, fate, request.key.siteIds)
+    if (batch.records.length >= batchEventsMax || batch.bytes >= batchBytesMax) {
+      batches.push(batch)
+      batch = emptyBatch()
+      if (isLarge) await storage.add(batches.shift()!)
+    }
+    const pause = breathe()
+    if (pause !== undefined) await pause
+  }
+  batches.push(batch)
+  const isOnly = !isLarge && batches.length === 1
+  for (const each of batches) await storage.add(each, isOnly)
+  await storage.end()
+  return received
+}
+
+/** A batch is closed before an item could exceed what the store accepts; an item has few events. */
+const batchEventsMax = limits.eventsPerRequestMax - spanEventsMax - 2
+
+function emptyBatch(): Batch {
+  return { sent: 0, records: [], positions: [], rejected: [], bytes: 0 }
+}
+
+function addTo(
+  batch: Batch,
+  index: number,
+  fate: Extract<Fate, { kind: 'mapped' | 'refused' }>,
+  siteIds: readonly string[],
+): void {
+  batch.sent++
+  if (fate.kind === 'refused') {
+    const issue = { path: fate.path, code: 'wrong_format', message: fate.message }
+    batch.rejected.push(rejected(index, null, [issue], ''))
+    return
+  }
+  for (const event of fate.events) {
+    const issues: Issue[] = []
+    const record = validateEvent(event, siteIds, false, issues)
+    const size = record === null ? 0 : Buffer.byteLength(record.json)
+    if (size > limits.eventBytesMax) issues.push(overLimitIssue('too_large'))
+    if (record === null || issues.length > 0) {
+      batch.rejected.push(rejected(index, event, issues, JSON.stringify(event)))
+      continue
+    }
+    batch.bytes += size
+    batch.records.push(record)
+    batch.positions.push(index)
+  }
+}
+
+/** Stores batches one after the other, each while the next one is decoded. */
+function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, received: Received) {
+  let writing: Promise<void> = Promise.resolve()
+  let samples: Rejected[] = []
+
+  async function write(batch: Batch, isOnly: boolean): Promise<void> {
+    const left = await rejectRestricted(services.store, key, batch)
+    if (left.records.length > 0) await append(left, isOnly)
+    noteRejected(left)
+  }
+
+  async function append({ records, positions, rejected }: Accepted, isOnly: boolean): Promise<void> {
+    const newestMs = newestOf(records)
+    count.newestMs = Math.max(count.newestMs ?? -Infinity, newestMs)
+    const appended = services.store.events.append({
+      orgId: key.orgId,
+      keyId: key.id,
+      receivedAtMs: Math.round(services.node?.clock.now() ?? services.clockGuard.arrival()),
+      events: records,
+      // Counts of several batches are written after them, so that they count one request.
+      ...(isOnly ? { count: batchCount(refusedIn(rejected), newestMs, services.clock.now()) } : {}),
+    })
+    const result = await writeOrExplain(services, appended)
+    if (isOnly) count.isWritten = true
+    count.accepted += result.accepted
+    count.deduped += result.deduped
+    for (const railed of result.rejected) rejected.push(guardRailRejected(positions[railed.index]!, railed))
+  }
+
+  function noteRejected({ sent, rejected }: Accepted): void {
+    const refused = refusedIn(rejected)
+    const issue = rejected[0]?.issues[0]
+    if (received.reason === '' && issue !== undefined)
+      received.reason = `${issue.path} ${issue.message}`.trim()
+    received.refused += refused
+    received.mapped += sent - refused
+    count.rejected += refused
+    samples = [...samples, ...rejected].slice(0, samplesMax)
+  }
+
+  return {
+    async add(batch: Batch, isOnly = false): Promise<void> {
+      await writing
+      writing = write(batch, isOnly)
+      writing.catch(() => undefined) // `end` and the next `add` report it
+    },
+    async end(): Promise<void> {
+      await writing
+      if (samples.length > 0) services.rejections.add(eventSamples(key, services.clock.now(), samples))
+    },
+  }
+}
+
+/** The number of items with a rejected event. */
+function refusedIn(rejected: readonly Rejected[]): number {
+  return new Set(rejected.map(({ index }) => index)).size
+}
+
+function newestOf(records: readonly EventRecord[]): number {
+  return records.reduce((newest, { occurredAtMs }) => Math.max(newest, occurredAtMs), -Infinity)
+}
