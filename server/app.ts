@@ -23,6 +23,7 @@ import { metricsRoutes } from './api/metrics/routes.ts'
 import { otlpRoutes } from './otlp/routes.ts'
 import { orgRoutes, siteRoutes } from './identity/organizations/routes.ts'
 import { prometheusRoutes } from './operations/metrics-endpoint/routes.ts'
+import { requestRoutes } from './api/requests/routes.ts'
 import { retentionRoutes } from './operations/retention/routes.ts'
 import { sessionRoutes } from './api/sessions/routes.ts'
 import { dashboardTraceRoutes, logsRoutes } from './api/traces/dashboard-routes.ts'
@@ -59,6 +60,7 @@ function featureRoutes(services: Services) {
     .use(toolRoutes(services))
     .use(memoryRoutes(services))
     .use(metricsRoutes(services))
+    .use(requestRoutes(services))
     .use(sessionRoutes(services))
     .use(dashboardCountRoutes(services))
     .use(traceRoutes(services))

@@ -14,6 +14,7 @@
  * say whose clock counts. Texts are ordered by their UTF-8 bytes. A search of events ignores case as `toUpperCase`
  * does, a search of the audit log that of ASCII letters.
  */
+import type { AccessLines, AccessLogStore, AccessResult } from './access-logs.ts'
 import type { AuditEntry, Json } from './audit.ts'
 import type { StoreError } from './errors.ts'
 import type { EventFieldValues, EventFilter, EventPosition, StoredEvent } from './event-fields.ts'
@@ -55,6 +56,7 @@ import type { ErasureRun, ErasureStore, RetentionStore } from './operations.ts'
 import type { RegistryStore } from './registry.ts'
 import type { SessionStore } from './sessions.ts'
 import type { WebhookStore } from './webhooks.ts'
+export type * from './access-logs.ts'
 export type * from './identity.ts'
 export type * from './event-counts.ts'
 export type * from './admin.ts'
@@ -76,8 +78,9 @@ export interface EventBatch {
   orgId: string
   keyId: string // the ingest key that sent it
   receivedAtMs: number // by the node's clock; the store may raise it, see `append`
-  events: EventRecord[] // 1 to 1,000
+  events: EventRecord[] // up to 1,000, and at least one without `access`
   count?: BatchCount // as defined in `ingestCounts`; without it the batch is not counted
+  access?: AccessLines // lines of an access log, stored in the same transaction
 }
 
 /** The field whose limit (contract §4: 1,000 types, 100 outcomes, 1,000 sites per organization) an event exceeds. */
@@ -95,6 +98,7 @@ export interface AppendResult {
   accepted: number
   deduped: number
   rejected: RailedEvent[]
+  access?: AccessResult // of a batch with `access`
 }
 
 export interface EventPageQuery {
@@ -154,6 +158,10 @@ export interface EventStore {
    * was corrected since, or from a node whose clock is wrong, and raises nothing.
    *
    * After `unavailable` the batch may be stored. Send it again: dedupe answers for what is.
+   *
+   * Lines of an access log (`access`) are stored once: the position of the log is compared and moved in the transaction
+   * of the events. Of one log send a batch after the answer to the one before. A site beyond the limit of the
+   * organization is `conflict`.
    */
   append(batch: EventBatch): Promise<AppendResult>
   /**
@@ -262,6 +270,7 @@ export interface EventLog {
   events: EventStore
   sessions: SessionStore
   ingestCounts: IngestCountStore
+  accessLogs: AccessLogStore
   rejected: {
     add(samples: RejectedSample[]): Promise<void>
     list(query: { orgId: string; limit: number }): Promise<RejectedSample[]>

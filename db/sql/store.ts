@@ -115,7 +115,7 @@ async function nounsOf(threads: Threads, call: CallVerb) {
     throttle: noun('throttle'),
     ...{ registry: noun('registry'), rejected: noun('rejected'), sessions: noun('sessions') },
     ...{ ingestCounts: noun('ingestCounts'), webhooks: noun('webhooks'), retention: noun('retention') },
-    erasures: noun('erasures'),
+    ...{ erasures: noun('erasures'), accessLogs: noun('accessLogs') },
     ...{ nodes: noun('nodes'), jobs: noun('jobs'), keyCheck: noun('keyCheck') },
     ...{
       keys,

@@ -74,6 +74,13 @@ test('metrics and the audit log', async () => {
   expect(appliance.requests[1]).toMatchObject({ path: '/v1/audit/export', body: { action: 'site.renamed' } })
 })
 
+test('request counts of access logs', async () => {
+  const { appliance, gateway } = setUp()
+  appliance.fault = () => Response.json({ byKind: { agent: { requests: 7, bytes: 9 } } })
+  expect((await gateway.requests({ since: '2026-11-01' })).byKind.agent.requests).toBe(7)
+  expect(appliance.requests[0]?.path).toBe('/v1/requests?since=2026-11-01')
+})
+
 test('CSV is streamed, and an error response rejects with its status', async () => {
   const { appliance, gateway } = setUp()
   appliance.fault = ({ body }) =>

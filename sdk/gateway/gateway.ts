@@ -1,4 +1,4 @@
-/** `createGateway`: a typed client for traces, metrics and the audit log, which follows pages and retries. */
+/** `createGateway`: a typed client for traces, metrics, requests and the audit log, which follows pages and retries. */
 import { nowMs } from '../platform/clock.ts'
 import { IntelError, callWithRetries } from '../wire/retry.ts'
 import { connectionTo, type Connection, type Fetch } from '../wire/connection.ts'
@@ -36,6 +36,8 @@ export interface Gateway {
   /** All matching events, newest first: `for await (const event of gateway.traces({ since }))`. */
   traces(query?: TracesQuery): AsyncGenerator<CompleteEvent, void, undefined>
   metrics(query?: MetricsQuery): Promise<Metrics>
+  /** Requests of agents, people and other programs in access logs. */
+  requests(query?: MetricsQuery): Promise<RequestCounts>
   /** Newest first. */
   exportAudit(query?: AuditQuery): Promise<AuditEntry[]>
   /** The audit log as a CSV stream. `raw` disables the escaping of spreadsheet formulas. */
@@ -64,6 +66,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     async metrics(query = {}) {
       return (await get(`/v1/metrics${queryText(query, null)}`)) as unknown as Metrics
+    },
+    async requests(query = {}) {
+      return (await get(`/v1/requests${queryText(query, null)}`)) as unknown as RequestCounts
     },
     async exportAudit(query = {}) {
       const body = JSON.stringify(query)
@@ -134,6 +139,17 @@ export interface Metrics {
     count: number
   }[]
   truncated?: boolean
+}
+
+type RequestKind = 'agent' | 'person' | 'asset' | 'bot'
+type Requests = { [kind in RequestKind]: number }
+
+export interface RequestCounts {
+  since: string
+  until: string | null
+  byKind: { [kind in RequestKind]: { requests: number; bytes: number } }
+  byHour: ({ hour: string } & Requests)[]
+  bySite: ({ siteId: string } & Requests)[]
 }
 
 /** With a cursor only the limit is sent, because the cursor contains the filters. */

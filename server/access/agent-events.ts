@@ -5,6 +5,7 @@
  * An event's id is a hash of the start of its file, the offset of its line and the line. The same file therefore has
  * the same ids under another name, compressed, copied or from a pipe, and after it has grown.
  */
+import type { RequestKind } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { senderReader } from '../http/address.ts'
 import { cutChars } from '../text/text.ts'
@@ -22,7 +23,7 @@ export interface AccessOptions {
 
 /** The events of one line, and what the line counts as. */
 export interface LineEvents {
-  kind: 'agent' | 'person' | 'excluded'
+  kind: RequestKind
   request: AccessEvent | null // of an agent
   more: AccessEvent[] // the start of a session, a referral
 }
@@ -91,10 +92,10 @@ export function agentEvents(options: AccessOptions): (request: LogRequest, at: L
   }
   return (request, at) => {
     const client = clientOf(request.userAgent ?? '')
-    if (client === 'program') return { kind: 'excluded', request: null, more: [] }
+    if (client === 'program') return { kind: 'bot', request: null, more: [] }
     const occurredAt = isoTime(request.timeMs)
     if (client === 'person') {
-      if (isAsset(request.path)) return { kind: 'excluded', request: null, more: [] }
+      if (isAsset(request.path)) return { kind: 'asset', request: null, more: [] }
       const assistant = assistantOf(request)
       if (assistant === null) return { kind: 'person', request: null, more: [] }
       const session = sessionOf(`${assistant.name} ${addressOf(request)}`, request.timeMs, at)

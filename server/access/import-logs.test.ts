@@ -2,79 +2,19 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../../tests/support/temp-dir.ts'
-import type { AccessEvent, AccessOptions } from './agent-events.ts'
-import { importRun, planLogs, type Sums } from './import-logs.ts'
+import {
+  browser,
+  failure,
+  gptBot,
+  importLogs,
+  line,
+  newMemory,
+  plainOptions,
+} from '../../tests/support/access-logs.ts'
+import type { AccessEvent } from './agent-events.ts'
+import { importRun, planLogs } from './import-logs.ts'
 
 setDefaultTimeout(30_000)
-
-const gptBot = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
-const browser = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
-
-interface Request {
-  second?: number
-  address?: string
-  path?: string
-  status?: number
-  referrer?: string
-  userAgent?: string
-}
-
-function line(request: Request = {}): string {
-  const {
-    second = 0,
-    address = '203.0.113.9',
-    path = '/',
-    status = 200,
-    referrer = '-',
-    userAgent = gptBot,
-  } = request
-  const time = new Date(Date.UTC(2026, 10, 23) + second * 1_000).toISOString()
-  const clock = `23/Nov/2026:${time.slice(11, 19)} +0000`
-  return `${address} - - [${clock}] "GET ${path} HTTP/1.1" ${status} 512 "${referrer}" "${userAgent}"\n`
-}
-
-const plain: AccessOptions = { siteId: 'shop', keepQuery: [], keepAddresses: false, trustedProxies: [] }
-
-interface Imported {
-  sums: Sums
-  events: AccessEvent[]
-  problems: { path: string; message: string }[]
-  skipped: { path: string; message: string }[]
-}
-
-/** Imports with a store in memory that dedupes by id. */
-async function importLogs(
-  paths: string[],
-  given: Partial<AccessOptions> = {},
-  known = new Set(),
-): Promise<Imported> {
-  const plan = await planLogs(paths, 'auto')
-  const events: AccessEvent[] = []
-  const run = importRun({ ...plain, ...given }, async (batch) => {
-    const fresh = batch.filter(({ id }) => !known.has(id))
-    for (const event of fresh) {
-      known.add(event.id)
-      events.push(event)
-    }
-    return { accepted: fresh.length, deduped: batch.length - fresh.length, rejected: 0, issues: [] }
-  })
-  const problems = [...plan.problems]
-  for (const planned of plan.logs) {
-    const problem = await run.read(planned)
-    if (problem !== null) problems.push(problem)
-  }
-  await run.end()
-  const { lines, stored, deduped, people, excluded, bad } = run.sums
-  expect(stored + deduped + people + excluded + bad).toBe(lines)
-  return { sums: run.sums, events, problems, skipped: plan.skipped }
-}
-
-async function failure(work: Promise<unknown>): Promise<string> {
-  return await work.then(
-    () => 'it succeeded',
-    (error: Error) => error.message,
-  )
-}
 
 const ofType = (events: AccessEvent[], type: string): AccessEvent[] =>
   events.filter((event) => event['type'] === type)
@@ -204,7 +144,7 @@ test('--keep-query, --keep-addresses and --trusted-proxy store what they name', 
 
 test('a file that was renamed, compressed, copied, or that has grown is stored once', async () => {
   using temp = tempDir('access')
-  const known = new Set()
+  const known = newMemory()
   const first = Array.from({ length: 40 }, (_, second) => line({ second })).join('')
   writeFileSync(temp.join('access.log'), line())
   expect((await importLogs([temp.join('access.log')], {}, known)).sums).toMatchObject({ stored: 1 })
@@ -213,13 +153,13 @@ test('a file that was renamed, compressed, copied, or that has grown is stored o
     stored: 39,
     deduped: 1,
   })
-  const size = known.size
+  const size = known.ids.size
   renameSync(temp.join('access.log'), temp.join('access.log.1'))
   writeFileSync(temp.join('access.log.2.gz'), Bun.gzipSync(first))
   writeFileSync(temp.join('access.log.3.zst'), await Bun.zstdCompress(first))
   for (const name of ['access.log.1', 'access.log.2.gz', 'access.log.3.zst'])
     expect((await importLogs([temp.join(name)], {}, known)).sums).toMatchObject({ stored: 0, deduped: 40 })
-  expect(known.size).toBe(size)
+  expect(known.ids.size).toBe(size)
   writeFileSync(temp.join('other.log'), line({ address: '198.51.100.1' }) + first) // the same lines elsewhere
   expect((await importLogs([temp.join('other.log')], {}, known)).sums).toMatchObject({ stored: 41 })
 })
@@ -282,7 +222,7 @@ test('truncated and damaged archives, vanished and unreadable files are named; t
   writeFileSync(temp.join('gone.log'), content)
   const plan = await planLogs([temp.join('gone.log')], 'auto')
   rmSync(temp.join('gone.log'))
-  const run = importRun(plain, null)
+  const run = importRun(plainOptions, null)
   expect(await run.read(plan.logs[0]!)).toEqual({
     path: temp.join('gone.log'),
     message: 'does not exist (any more)',

@@ -1,12 +1,14 @@
 /** Imports access logs: finds them, recognizes their formats, reads them in order of time and hands events over. */
 import { AppError } from '../errors.ts'
-import { limits } from '../limits.ts'
 import { agentEvents, sourceId } from './agent-events.ts'
-import type { AccessEvent, AccessOptions, LineEvents } from './agent-events.ts'
+import type { AccessEvent, AccessOptions } from './agent-events.ts'
 import { byteOrderMark, checkFormat, detectFormat, formatNamed } from './formats.ts'
-import type { FileParser, Guess } from './formats.ts'
-import { blocksOf, findLogs, lineBytesMax, openLog, reasonOf } from './input.ts'
-import type { FileProblem, LogFile, OpenLog } from './input.ts'
+import type { Guess } from './formats.ts'
+import { blocksOf, findLogs, lineBytesMax, openLog, reasonOf, textBefore } from './input.ts'
+import type { Block, FileProblem, LogFile, OpenLog } from './input.ts'
+import { lineBatch, lineBefore, tailHash } from './line-batch.ts'
+import type { BatchedLine, LineBatch, LineKind, LogIdentity } from './line-batch.ts'
+import type { AccessLines, AccessResult } from '../../db/contract/store.ts'
 
 /** A file to import, with its recognized format. */
 export interface PlannedLog {
@@ -90,16 +92,19 @@ export interface Sums {
   badLines: { path: string; line: number; message: string }[] // the first 20
 }
 
-/** Stores a batch of events. `issues` are the first of the rejected ones, with their indexes. */
-export type Append = (events: AccessEvent[]) => Promise<{
-  accepted: number
-  deduped: number
-  rejected: number
+/** Where lines are stored. */
+export interface LogStore {
+  /** How far a log was read; null for one that is not known. */
+  position(source: string): Promise<{ position: number; tail: string } | null>
+  /** `issues` are the first of the events that were rejected, with their indexes. */
+  append(events: AccessEvent[], access: AccessLines): Promise<Appended>
+}
+
+export interface Appended extends AccessResult {
   issues: { index: number; message: string }[]
-}>
+}
 
 const badLinesShown = 20
-const batchBytesMax = limits.bodyBytesMax / 4
 
 function newSums(): Sums {
   return {
@@ -113,109 +118,245 @@ function addBad(sums: Sums, path: string, line: number, message: string): void {
   if (sums.badLines.length < badLinesShown) sums.badLines.push({ path, line, message })
 }
 
-/** Events that wait for the next batch. */
-function startBatch(sums: Sums, append: Append | null) {
-  let requests: { event: AccessEvent; path: string; line: number }[] = []
-  let more: AccessEvent[] = []
-  let bytes = 0
-  return {
-    /** Adds the events of a line of this many bytes. */
-    add(path: string, line: number, lineBytes: number, events: LineEvents): void {
-      if (events.request === null && events.more.length === 0) return
-      if (events.request !== null) requests.push({ event: events.request, path, line })
-      more.push(...events.more)
-      bytes += lineBytes + 1_000
-    },
-    isFull: () => requests.length >= limits.eventsPerRequestMax || bytes > batchBytesMax,
-    async flush(): Promise<void> {
-      const [lines, others] = [requests, more]
-      requests = []
-      more = []
-      bytes = 0
-      if (append === null) sums.stored += lines.length
-      if (append === null) return
-      if (lines.length > 0) {
-        const { accepted, deduped, rejected, issues } = await append(lines.map(({ event }) => event))
-        sums.stored += accepted
-        sums.deduped += deduped
-        for (const { index, message } of issues) addBad(sums, lines[index]!.path, lines[index]!.line, message)
-        sums.bad += rejected - issues.length
-      }
-      // After the requests: an import that was killed in between stores them when it is repeated.
-      for (let at = 0; at < others.length; at += limits.eventsPerRequestMax)
-        await append(others.slice(at, at + limits.eventsPerRequestMax))
-    },
-  }
-}
-
 export interface ImportRun {
   sums: Sums
   /** Imports one file. A file that cannot be read to its end is a problem; its lines until there are imported. */
   read(planned: PlannedLog): Promise<FileProblem | null>
-  /** Stores the events that wait. */
-  end(): Promise<void>
 }
 
-/** Reads files one after the other. `append` null is a dry run: agents' requests count as stored. */
-export function importRun(options: AccessOptions, append: Append | null): ImportRun {
+/** Reads files one after the other. `store` null is a dry run: agents' requests count as stored. */
+export function importRun(options: AccessOptions, store: LogStore | null): ImportRun {
   const sums = newSums()
   const eventsOf = agentEvents(options)
-  const batch = startBatch(sums, append)
-  const readLine = (planned: PlannedLog, parse: FileParser, line: Line): void => {
-    const { text, start, end, number, offset } = line
-    const { path } = planned.file
-    const parsed = end > start ? parse(text, start, end) : 'note'
-    if (parsed === 'note') {
-      sums.excluded++
-      return
-    }
-    if (parsed === null) return addBad(sums, path, number, `does not fit ${planned.guess.format.name}`)
-    const events = eventsOf(parsed, { id: planned.source, offset, line: text.slice(start, end) })
-    if (events.kind === 'person') sums.people++
-    if (events.kind === 'excluded') sums.excluded++
-    for (const { type } of events.more) {
-      if (type === 'agent.detected') sums.sessions++
-      else sums.referrals++
-    }
-    batch.add(path, number, end - start, events)
-  }
   return {
     sums,
     async read(planned) {
       const { path } = planned.file
-      const parse = planned.guess.format.open()
-      let number = 0
+      const found = store === null ? newLog(planned.source) : await findLog(planned, store)
+      const log = { siteId: options.siteId, source: found.source, path, format: planned.guess.format.name }
+      const sender = store === null ? null : startSender({ log, from: found.position, sums, store })
+      const readBlock = lineReader({ planned, found, sums, eventsOf, sender })
       let problem: FileProblem | null = null
       const chunks = untilProblem(planned.log.chunks(), (message) => (problem = { path, message }))
-      for await (const { text, offset, isCut } of blocksOf(chunks)) {
-        let start = offset === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
-        while (start < text.length) {
-          const feed = text.indexOf('\n', start)
-          const stop = feed < 0 ? text.length : feed
-          const end = stop > start && text.charCodeAt(stop - 1) === carriageReturn ? stop - 1 : stop
-          sums.lines++
-          number++
-          if (isCut || end - start > lineBytesMax) addBad(sums, path, number, 'is longer than 64 KiB')
-          else readLine(planned, parse, { text, start, end, number, offset: offset + start })
-          if (batch.isFull()) await batch.flush()
-          start = isCut ? text.length : stop + 1
-        }
+      try {
+        for await (const block of blocksOf(chunks)) await readBlock(block)
+        await sender?.end()
+      } catch (error) {
+        if (!(error instanceof OtherLog)) throw error
+        problem = { path, message: error.message }
       }
       return problem
     },
-    end: () => batch.flush(),
   }
 }
 
-const carriageReturn = 13
-
-interface Line {
-  text: string
-  start: number
-  end: number
-  number: number // in its file, from 1
-  offset: number
+/** What is known of a log before it is read: lines before `position` are stored. */
+interface FoundLog {
+  source: string
+  position: number
+  tail: string
 }
+
+const newLog = (source: string): FoundLog => ({ source, position: 0, tail: '' })
+
+const sourcesMax = 20
+
+/** Two logs may have the same first line. The second one has another line where the first was read to. */
+async function findLog(planned: PlannedLog, store: LogStore): Promise<FoundLog> {
+  for (let number = 1; number <= sourcesMax; number++) {
+    const source = number === 1 ? planned.source : `${planned.source}:${number}`
+    const known = await store.position(source)
+    if (known === null) return newLog(source)
+    const found = { source, ...known }
+    // What comes through a pipe is compared while it is read.
+    if (planned.file.bytes === null || (await hasLineAt(planned, found))) return found
+  }
+  throw new AppError('conflict', `${planned.file.path}: ${sourcesMax} other logs begin with the same line.`)
+}
+
+/** Whether the log is the known one. One that ends before is an older copy of it. */
+async function hasLineAt({ file, log }: PlannedLog, { position, tail }: FoundLog): Promise<boolean> {
+  const text = await textBefore(file.path, position, lineBytesMax + 2)
+  if (text === '') return true
+  if (text !== null) return tailHash(lineBefore(text, text.length)) === tail
+  for await (const block of blocksOf(untilProblem(log.chunks(), () => {}))) {
+    if (block.offset >= position) return false
+    if (block.offset + block.text.length < position) continue
+    return tailHash(lineBefore(block.text, position - block.offset)) === tail
+  }
+  return true
+}
+
+class OtherLog extends Error {
+  constructor() {
+    super('begins like a log that was imported, but differs from it: save it as a file, and import that')
+  }
+}
+
+interface SenderOptions {
+  log: LogIdentity
+  from: number
+  sums: Sums
+  store: LogStore
+}
+
+interface Sender {
+  /** Adds a line that ends at `stop` of a text. `start`: its offset in the log. */
+  add(line: BatchedLine, start: number, text: string, stop: number): Promise<void>
+  /** Adds a line above the limit, whose end is where the next one starts. */
+  addCut(line: BatchedLine, start: number): void
+  end(): Promise<void>
+}
+
+/** Sends batches of lines one after the other, while the next one is read. */
+function startSender({ log, from, sums, store }: SenderOptions): Sender {
+  let batch = lineBatch(log, from)
+  let cuts: BatchedLine[] = [] // never the last lines of a batch
+  let last = { text: '', stop: 0, end: from }
+  let sending = Promise.resolve()
+  let failed: unknown = null
+
+  async function send(lines: LineBatch, tail: string): Promise<void> {
+    while (lines.lines > 0) {
+      const { events, lineOf, access } = lines.sent(tail)
+      const answer = await store.append(events, access)
+      if (answer.state !== 'behind') return account(answer, access, lineOf)
+      // Another import of this log was first.
+      const gone = lines.dropBefore(answer.position)
+      if (gone === null)
+        throw new AppError('conflict', `${log.path} is being imported in another way. Repeat this import.`)
+      sums.deduped += gone.filter(({ kind }) => kind === 'agent').length
+    }
+  }
+
+  function account(answer: Appended, { requests }: AccessLines, lineOf: BatchedLine[]): void {
+    sums.stored += answer.stored
+    sums.deduped += answer.deduped
+    sums.bad += answer.rejected
+    for (const { index, message } of answer.issues) {
+      const badLine = { path: log.path, line: lineOf[index]?.number ?? 0, message }
+      if (requests[index] !== null && sums.badLines.length < badLinesShown) sums.badLines.push(badLine)
+    }
+  }
+
+  async function flush(): Promise<void> {
+    const lines = batch
+    const tail = lineBefore(last.text, last.stop)
+    batch = lineBatch(log, last.end)
+    await settled()
+    sending = send(lines, tail).catch((error: unknown) => void (failed = error))
+  }
+
+  async function settled(): Promise<void> {
+    await sending
+    if (failed !== null) throw failed
+  }
+
+  function endCuts(start: number): void {
+    const open = cuts.at(-1)
+    if (open !== undefined) open.end = start
+  }
+
+  return {
+    async add(line, start, text, stop) {
+      endCuts(start)
+      for (const cut of cuts) batch.add(cut)
+      if (cuts.length > 0) cuts = []
+      batch.add(line)
+      last = { text, stop, end: line.end }
+      if (batch.isFull()) await flush()
+    },
+    addCut(line, start) {
+      endCuts(start)
+      cuts.push(line)
+    },
+    async end() {
+      if (batch.lines > 0) await flush()
+      await settled()
+    },
+  }
+}
+
+interface Reading {
+  planned: PlannedLog
+  found: FoundLog
+  sums: Sums
+  eventsOf: ReturnType<typeof agentEvents>
+  sender: Sender | null
+}
+
+/** Reads blocks of lines: counts each line, and passes the new ones on. */
+function lineReader({ planned, found, sums, eventsOf, sender }: Reading): (block: Block) => Promise<void> {
+  const { path } = planned.file
+  const parse = planned.guess.format.open()
+  const at = { number: 0 }
+
+  function readLine(text: string, start: number, end: number, offset: number): BatchedLine | string {
+    const line = { number: at.number, end: 0, timeMs: 0, bytes: 0, events: [] }
+    const request = end > start ? parse(text, start, end) : 'note'
+    if (request === 'note') return { ...line, kind: 'note' }
+    if (request === null) return `does not fit ${planned.guess.format.name}`
+    const {
+      kind,
+      request: event,
+      more,
+    } = eventsOf(request, { id: found.source, offset, line: text.slice(start, end) })
+    for (const { type } of more) {
+      if (type === 'agent.detected') sums.sessions++
+      else sums.referrals++
+    }
+    const events = event === null ? more : [event, ...more]
+    return { ...line, kind, timeMs: request.timeMs, bytes: request.bytes ?? 0, events }
+  }
+
+  function count(kind: LineKind, isNew: boolean): void {
+    if (kind === 'person') sums.people++
+    else if (kind !== 'agent') sums.excluded++
+    else if (sender === null) sums.stored++
+    else if (!isNew) sums.deduped++
+  }
+
+  /** Whether these bytes are stored already. A line that was stored before it was complete is bad. */
+  function isKnown(text: string, offset: number, next: number): boolean | 'in part' {
+    const stop = found.position - offset // in the text
+    if (stop > next) return true
+    const start = next - lineBefore(text, next).length
+    if (stop <= start) return false
+    if (tailHash(text.slice(start, stop)) !== found.tail) throw new OtherLog()
+    return /^\r?\n?$/.test(text.slice(stop, next)) ? true : 'in part'
+  }
+
+  return async ({ text, offset, isCut }) => {
+    let start = offset === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
+    while (start < text.length) {
+      const feed = text.indexOf('\n', start)
+      const next = feed < 0 ? text.length : feed + 1
+      const stop = feed < 0 ? text.length : feed
+      const end = stop > start && text.charCodeAt(stop - 1) === carriageReturn ? stop - 1 : stop
+      sums.lines++
+      at.number++
+      const isLong = isCut || end - start > lineBytesMax
+      const known = found.position > offset + start && isKnown(text, offset, next)
+      let line = isLong ? 'is longer than 64 KiB' : readLine(text, start, end, offset + start)
+      if (known === 'in part') line = 'was imported before it was complete'
+      if (typeof line === 'string') addBad(sums, path, at.number, line)
+      else count(line.kind, known === false)
+      if (sender !== null && known !== true) {
+        const bad = { number: at.number, end: 0, kind: 'bad' as const, timeMs: 0, bytes: 0, events: [] }
+        const sent = typeof line === 'string' ? bad : line
+        sent.end = offset + next
+        // A line without an end may grow until the next import.
+        if (isCut) sender.addCut(sent, offset + start)
+        else if (feed >= 0 || isRequest(sent.kind)) await sender.add(sent, offset + start, text, next)
+      }
+      start = next
+    }
+  }
+}
+
+const isRequest = (kind: LineKind): boolean => kind !== 'note' && kind !== 'bad'
+
+const carriageReturn = 13
 
 /** The chunks before a file vanishes or turns out to be damaged. Errors of the store are not caught here. */
 async function* untilProblem(

@@ -132,6 +132,14 @@ export async function openLog(file: LogFile): Promise<{ head: string; log: OpenL
   return { head: head.slice(0, wholeLines), log }
 }
 
+/** The end of the part of a file before `end`, each byte a character; null for a compressed file, '' beyond its end. */
+export async function textBefore(path: string, end: number, bytesMax: number): Promise<string | null> {
+  const file = Bun.file(path)
+  if (compressionOf(await file.slice(0, 4).bytes()) !== null) return null
+  if (file.size < end) return ''
+  return Buffer.from(await file.slice(Math.max(0, end - bytesMax), end).bytes()).toString('latin1')
+}
+
 const lineFeed = 10
 
 async function* rawChunks({ path, bytes }: LogFile, counter: { bytes: number }): AsyncGenerator<Uint8Array> {
@@ -165,10 +173,15 @@ async function* decompressed(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator
       await chunks.return(undefined)
     }
   })()
+  const kind = compressionOf(first)
+  if (kind === null) yield* all
+  else yield* unpacked(all, kind)
+}
+
+function compressionOf(first: Uint8Array): 'gzip' | 'zstd' | null {
   const start = Buffer.from(first.subarray(0, 4)).toString('hex')
-  if (start.startsWith('1f8b')) yield* unpacked(all, 'gzip')
-  else if (start === '28b52ffd') yield* unpacked(all, 'zstd')
-  else yield* all
+  if (start.startsWith('1f8b')) return 'gzip'
+  return start === '28b52ffd' ? 'zstd' : null
 }
 
 async function* unpacked(

@@ -3,6 +3,7 @@ import { t } from 'elysia'
 import { integer } from '../http/validate.ts'
 import { publishedLimits } from '../limits.ts'
 import { metricsModel } from '../api/metrics/routes.ts'
+import { requestsModel } from '../api/requests/routes.ts'
 import { exampleTime, since, siteIds, until, type Operation } from './operation-model.ts'
 
 const limitsModel = t.Object({
@@ -158,6 +159,40 @@ export const serviceOperations: Operation[] = [
               count: 1,
             },
           ],
+        },
+      },
+    },
+  },
+  {
+    id: 'getRequests',
+    method: 'get',
+    path: '/v1/requests',
+    tag: 'Metrics',
+    summary: 'Get request counts of access logs',
+    about:
+      'Requests of agents, people and other programs in the access logs that were imported or watched, by hour and site. Exact.',
+    key: 'secret',
+    scope: 'metrics:read',
+    query: {
+      since: { ...since, description: 'From this hour. Default: the last 30 days.' },
+      until: { ...until, description: 'Before this hour.' },
+      siteId: siteIds,
+    },
+    answers: {
+      200: {
+        description: 'The counts.',
+        schema: requestsModel,
+        example: {
+          since: '2026-06-01T00:00:00.000Z',
+          until: null,
+          byKind: {
+            agent: { requests: 3_241, bytes: 41_300_512 },
+            person: { requests: 10_870, bytes: 260_114_002 },
+            asset: { requests: 52_019, bytes: 1_204_881_920 },
+            bot: { requests: 2_114, bytes: 30_412_888 },
+          },
+          byHour: [{ hour: exampleTime, agent: 3_241, person: 10_870, asset: 52_019, bot: 2_114 }],
+          bySite: [{ siteId: 'shop-acme', agent: 3_241, person: 10_870, asset: 52_019, bot: 2_114 }],
         },
       },
     },

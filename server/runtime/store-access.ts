@@ -231,7 +231,7 @@ const ownWork: WorkTable = new Map([
 ])
 
 /** Batches of one export, import or demo are logged at debug: their `begin` is logged at info. */
-const isBatch = (verb: string) => / (?:append|page)$/.test(verb)
+const isBatch = (verb: string) => / (?:append|page|position)$/.test(verb)
 
 async function answer(request: Request, { context, log, work }: ControlOptions): Promise<Response> {
   let verb = ''

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, test } from 'bun:test'
 import type { Store } from '../../db/contract/store.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { keyCases, signInCases } from './access-cases.ts'
+import { accessLogCases, accessLogNodeCases } from './access-log-cases.ts'
 import { appendCases, guardRailCases, removeCases, watchCases } from './event-cases.ts'
 import { countCases, ingestCountCases, registryCases, sessionCases } from './gateway-cases.ts'
 import { accountCases, firstOwnerCases, orgCases, passwordLinkCases } from './identity-cases.ts'
@@ -64,6 +65,7 @@ const groups: { [name: string]: Cases } = {
   'distinct counts': distinctCases,
   'tools and memory': registryCases,
   'ingest counts': ingestCountCases,
+  'access logs': accessLogCases,
   'the rest': restCases,
 }
 
@@ -110,7 +112,12 @@ function testNodes(engine: string, openNodes: OpenNodes): void {
       for (const store of stores) await store.close()
       dir.remove()
     })
-    for (const [name, run] of Object.entries({ ...nodeCases, ...sharedRecordCases, ...throttleNodeCases })) {
+    for (const [name, run] of Object.entries({
+      ...nodeCases,
+      ...sharedRecordCases,
+      ...throttleNodeCases,
+      ...accessLogNodeCases,
+    })) {
       test(
         name,
         async () => {

@@ -7,6 +7,7 @@ import type { Store } from '../../db/contract/store.ts'
 import { openSigningKey, signHead, signTrim } from '../../server/audit/signing.ts'
 import { openSecretBox, readKeyFile } from '../../server/system/encryption.ts'
 import { keyIdOf } from '../../server/system/key-ring.ts'
+import { linesBatch, someLog } from './access-log-cases.ts'
 import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
 import { makeEndpoint } from './webhook-make.ts'
 
@@ -84,6 +85,7 @@ export async function makeEverything(folder: string, events = 3_000): Promise<vo
   await appendMany(store, 'org_small', { first: 0, count: 700, size: 50 })
   await appendMany(store, 'org_single', { first: 0, count: 40, size: 1 })
   await store.events.removeSite({ orgId: 'org_small', siteId: 'site-removed', audit: makeAudit('org_small') })
+  await store.events.append(linesBatch('org_small', someLog, 0, someLog.length))
   const erase = { orgId: 'org_large', sessionIds: ['sess_erased'], subjects: [] }
   let { next } = await store.events.erase({ ...erase, audit: makeAudit('org_large'), cursor: null })
   while (next !== null) next = (await store.events.erase({ ...erase, audit: null, cursor: next })).next

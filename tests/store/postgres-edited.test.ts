@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import { database } from '../support/postgres.ts'
+import { accessEdits, linesBatch, someLog } from './access-log-cases.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 
 const flipped = (column: string) => `${column} = set_byte(${column}, 9, get_byte(${column}, 9) # 1)`
@@ -11,6 +12,7 @@ const rollup = 'the rollup of 2026-06-01T12:00:00.000Z'
 
 /** Each edits one organization: NUM is its number, SECOND the place of its second block, ORG its id. */
 const edits: { [what: string]: { sql: string; named: string } } = {
+  ...accessEdits,
   nothing: { sql: '', named: '' },
   columns: { sql: `UPDATE event_block SET ${flipped('columns')} WHERE place = SECOND`, named: bytes },
   texts: { sql: `UPDATE event_body SET ${flipped('bodies')} WHERE place = SECOND`, named: bytes },
@@ -75,7 +77,7 @@ test('an edited block, id, count or audit entry is named with its organization, 
   const shared = { url, node: 'one' }
   const store = await openStore({ folder: '', now: noon, shared })
   const orgs = Object.keys(edits).map((what) => ({ what, org: makeOrg() }))
-  for (const { org } of orgs) {
+  for (const { what, org } of orgs) {
     await store.orgs.create({ org, audit: makeAudit(org.id) })
     for (let from = 0; from < 600; from += 200) {
       const json = JSON.stringify({ agent: { vendor: 'Acme' } })
@@ -84,6 +86,7 @@ test('an edited block, id, count or audit entry is named with its organization, 
       )
       await store.events.append(makeBatch(org.id, some))
     }
+    if (what in accessEdits) await store.events.append(linesBatch(org.id, someLog, 0, someLog.length))
     for (let n = 0; n < 5; n++) await store.audit.append({ ...makeAudit(org.id), id: `aud_${org.id}_${n}` })
   }
   const unfolded = 'SELECT count(*) FROM sightglass.event_org WHERE folded_seq < last_seq'

@@ -50,7 +50,7 @@ const modules: Record<string, string[]> = {
   'db/sql/identity': ['key-cache.ts', 'schema.ts', 'verbs.ts'],
   'db/sqlite/migrations': ['migrations.ts'],
   'db/sql/nodes': ['nodes.ts'],
-  'db/sql/registry': ['ingest-counts.ts', 'pushed.ts'],
+  'db/sql/registry': ['access-logs.ts', 'ingest-counts.ts', 'pushed.ts'],
   'db/sql/retention': ['retention.ts'],
   'db/sqlite/threads': ['threads.ts'],
   'db/sql/threads': [
@@ -70,6 +70,7 @@ const modules: Record<string, string[]> = {
   'server/api/live': [],
   'server/api/metrics': ['answer.ts'],
   'server/api/registry': ['memory-routes.ts', 'model.ts', 'record.ts', 'tool-routes.ts'],
+  'server/api/requests': [],
   'server/api/sessions': [],
   'server/api/traces': ['dashboard-routes.ts', 'export.ts', 'filter.ts', 'histogram.ts'],
   'server/audit': ['PROOF.md', 'checkpoints.ts', 'entry.ts', 'export.ts', 'signing.ts', 'verify.ts'],

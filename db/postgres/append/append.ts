@@ -2,12 +2,15 @@
 import { StoreError } from '../../contract/errors.ts'
 import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import { seedOf } from '../../sql/events/dedupe/fingerprints.ts'
+import { translate } from '../connection/dialect.ts'
 import { kindOf } from '../connection/failure.ts'
 import { eachIn, idHashes, type IdHash } from '../events/id-hash.ts'
 import { writerSchema } from '../migrations/migrations.ts'
-import type { AppendClient } from './client.ts'
+import { sourceColumns, sourceOf, type StoredSource } from '../../sql/registry/access-logs.ts'
+import type { SourceKey } from '../../rules/access-ledger.ts'
+import type { AppendClient, Parameter } from './client.ts'
 import { appendOrgs, type AppendOrg } from './org.ts'
-import { parameterTypes, stager, type Staged } from './stage.ts'
+import { accessTypes, parameterTypes, stager, type Staged, type Stored } from './stage.ts'
 import type { EventBatch } from '../../contract/store.ts'
 
 export interface Appends {
@@ -62,9 +65,11 @@ export async function openAppends(client: AppendClient): Promise<Appends> {
       const stored = new Map<string, ReadonlySet<string>>()
       for (const [orgId, { num }] of await orgs.of(orgIds))
         if (isResent(orgId)) stored.set(orgId, await storedHashes(num, batchesOf.get(orgId)!))
+      const source = await storedSources(client, works)
       const loaded = await orgs.of(orgIds)
       const staged = Array.from(loaded, ([orgId, org]) => {
-        return { orgId, ...stage(org, batchesOf.get(orgId)!, stored.get(orgId) ?? new Set()) }
+        const ids = stored.get(orgId) ?? new Set<string>()
+        return { orgId, ...stage(org, batchesOf.get(orgId)!, { ids, source }) }
       })
       const unsure = staged.filter((one) => hasRejected(one) && !stored.has(one.orgId))
       const { failure, foundOthers } = unsure.length > 0 ? unsureSent : await send(client, staged)
@@ -135,6 +140,28 @@ function resends({ schema, rows }: AppendClient, hash: IdHash) {
   }
 }
 
+/** Reads the rows of the access logs of a group before it is staged; `append_access` checks that they are current. */
+async function storedSources(
+  { schema, rows }: AppendClient,
+  works: readonly Work[],
+): Promise<Stored['source']> {
+  const keys = works.flatMap(({ orgId, batches }) =>
+    batches.flatMap(({ access }) =>
+      access === undefined ? [] : [{ org_id: orgId, site_id: access.siteId, source: access.source }],
+    ),
+  )
+  if (keys.length === 0) return () => null
+  const found = await rows<StoredSource>(
+    `SELECT ${translate(sourceColumns).sql} FROM ${schema}.access_source
+     WHERE (org_id, site_id, source) IN (SELECT org_id, site_id, source
+       FROM jsonb_to_recordset($1::jsonb) AS k (org_id text, site_id text, source text))`,
+    [JSON.stringify(keys)],
+  )
+  const nameOf = ({ orgId, siteId, source }: SourceKey) => JSON.stringify([orgId, siteId, source])
+  const known = new Map(found.map((row) => [nameOf(row), sourceOf(row)]))
+  return (key) => known.get(nameOf(key)) ?? null
+}
+
 interface Sent {
   failure: unknown // null: the statement committed
   foundOthers: boolean // arrivals of other nodes that this one did not know of
@@ -142,23 +169,26 @@ interface Sent {
 
 async function send({ schema, rows }: AppendClient, staged: readonly Staged[]): Promise<Sent> {
   const calls = staged.filter(({ parameters }) => parameters !== null)
-  if (calls.length === 0) return { failure: null, foundOthers: false }
-  const text = calls.map((_, index) => `${schema}.${callText(index)} AS last_${index}`).join(', ')
-  const parameters = calls.flatMap((one) => one.parameters!)
+  const logs = staged.flatMap(({ access }) => (access === null ? [] : [access]))
+  if (calls.length + logs.length === 0) return { failure: null, foundOthers: false }
+  const parameters: Parameter[] = []
+  const call = (name: string, types: readonly string[], values: Parameter[]): string => {
+    const list = types.map((type, at) => `$${parameters.length + at + 1}::${type}`)
+    parameters.push(...values)
+    return `${schema}.${name}(${[writerSchema, ...list].join(', ')})`
+  }
+  const texts = calls.map(
+    (one, index) => `${call('append_events', parameterTypes, one.parameters!)} AS last_${index}`,
+  )
+  for (const values of logs) texts.push(call('append_access', accessTypes, values))
   try {
-    const [row] = await rows<Record<string, number>>(`SELECT ${text}`, parameters)
+    const [row] = await rows<Record<string, number>>(`SELECT ${texts.join(', ')}`, parameters)
     const lastOf = (index: number) => row![`last_${index}`]!
     calls.forEach(({ org, terms }, index) => settle(org, lastOf(index), terms))
     return { failure: null, foundOthers: calls.some(({ lastSeq }, index) => lastOf(index) > lastSeq) }
   } catch (failure) {
     return { failure, foundOthers: false }
   }
-}
-
-function callText(index: number): string {
-  const first = index * parameterTypes.length + 1
-  const parameters = parameterTypes.map((type, at) => `$${first + at}::${type}`)
-  return `append_events(${writerSchema}, ${parameters.join(', ')})`
 }
 
 function settle(org: AppendOrg, lastSeq: number, terms: Staged['terms']): void {
@@ -173,13 +203,14 @@ function hasRejected({ outcomes }: Staged): boolean {
 
 const unsureSent: Sent = { failure: { code: '23505', table_name: 'event_id' }, foundOthers: false }
 
-type Conflict = 'ids' | 'terms' | 'segment'
+type Conflict = 'ids' | 'terms' | 'segment' | 'logs'
 
 /** What another node changed first; null for a failure. */
 function conflictOf(error: unknown): Conflict | null {
   const { code = '', table_name: table = '' } = error as { code?: string; table_name?: string }
   if (code === '23505' && table.startsWith('event_id')) return 'ids'
   if (code === 'SG001' || code === 'SG002') return 'terms'
+  if (code === 'SG005') return 'logs'
   return code === 'SG003' ? 'segment' : null
 }
 

@@ -3,6 +3,7 @@ import { blockChecksum, extra, packBlock, type StagedBlock } from '../../sql/eve
 import { appender, type KnownIds } from '../../sql/events/write/append.ts'
 import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import { requestCounts } from '../../sql/registry/ingest-counts.ts'
+import { accessLedger, sourceChecksum, type AccessChanges } from '../../rules/access-ledger.ts'
 import { countHourMs } from '../../contract/ingest-counts.ts'
 import { StoreError } from '../../contract/errors.ts'
 import type { EventBatch } from '../../contract/store.ts'
@@ -21,6 +22,8 @@ export interface Staged {
   terms: Term[]
   /** Null when nothing is to be stored: no event, no count, no term. */
   parameters: Parameter[] | null
+  /** Of `append_access`; null when no line of an access log is to be stored. */
+  access: Parameter[] | null
 }
 
 /** Must match the parameters of `append_events` in 0004_append.sql. */
@@ -29,12 +32,22 @@ export const parameterTypes = [
   ...['int[]', 'int[]', 'int[]', 'int[]', 'bytea', 'int[]', 'text[]', 'int[]', 'text', 'bigint'],
 ]
 
-export type Stage = (org: AppendOrg, batches: readonly EventBatch[], stored: ReadonlySet<string>) => Staged
+/** Must match the parameters of `append_access` in 0008_access_logs.sql. */
+export const accessTypes = ['bigint', 'text', 'text']
+
+/** What is stored already: the hashes of ids, and rows of access logs. */
+export interface Stored {
+  ids: ReadonlySet<string>
+  source: Parameters<typeof accessLedger>[0]
+}
+
+export type Stage = (org: AppendOrg, batches: readonly EventBatch[], stored: Stored) => Staged
 
 export function stager(hash: IdHash): Stage {
   let stored: ReadonlySet<string> = new Set()
   let staged = new Set<string>()
   let last = ''
+  let findSource: Stored['source'] = () => null
   const known: KnownIds = {
     has({ num }, id) {
       last = hash(num, id)
@@ -42,10 +55,12 @@ export function stager(hash: IdHash): Stage {
     },
     add: () => void staged.add(last),
   }
-  const appends = appender(known)
+  const ledger = accessLedger((key) => findSource(key))
+  const appends = appender(known, ledger)
 
-  return (org, batches, storedHashes) => {
-    stored = storedHashes
+  return (org, batches, { ids, source }) => {
+    stored = ids
+    findSource = source
     staged = new Set()
     const { num, lastSeq, receivedMs } = org
     const state: Staging = { num, lastSeq, receivedMs, terms: org.terms, staged: [] }
@@ -62,8 +77,9 @@ export function stager(hash: IdHash): Stage {
     const terms = [...org.pending]
     const { counts, keptSinceMs } = requestCounts(batches, outcomes)
     const { lastSeq: last } = state
+    const access = accessParameters(num, ledger.take())
     if (staged.size + terms.length + counts.length === 0)
-      return { org, lastSeq: last, outcomes, terms, parameters: null }
+      return { org, lastSeq: last, outcomes, terms, parameters: null, access }
     const rows = counts.map((one) => ({
       hour: Math.floor(one.hourStartMs / countHourMs),
       ...{ key_id: one.keyId, requests: one.requests, refused: one.refused, accepted: one.accepted },
@@ -77,8 +93,28 @@ export function stager(hash: IdHash): Stage {
       ...[rows.length === 0 ? null : JSON.stringify(rows), Math.floor(keptSinceMs / countHourMs)],
     ]
     for (const { content } of state.staged) appends.recycle(content)
-    return { org, lastSeq: last, outcomes, terms, parameters }
+    return { org, lastSeq: last, outcomes, terms, parameters, access }
   }
+}
+
+function accessParameters(num: number, { sources, hours }: AccessChanges): Parameter[] | null {
+  if (sources.length === 0) return null
+  const rows = sources.map(({ row, was }) => ({
+    ...{ site_id: row.siteId, source: row.source, path: row.path, format: row.format, was },
+    ...{ position: row.position, tail: row.tail, lines: row.lines, stored: row.stored, deduped: row.deduped },
+    ...{ people: row.people, assets: row.assets, bots: row.bots, notes: row.notes, bad: row.bad },
+    ...{
+      bytes: row.bytes,
+      newest_ms: row.newestMs,
+      updated_ms: row.updatedMs,
+      is_drain: row.isDrain ? 1 : 0,
+    },
+    ...{ expires_ms: row.expiresMs, checksum: sourceChecksum(row) },
+  }))
+  const changes = hours.map(({ hour, siteId, kind, requests, bytes }) => {
+    return { hour, site_id: siteId, kind, requests, bytes }
+  })
+  return [num, JSON.stringify(rows), JSON.stringify(changes)]
 }
 
 function blockParameters(blocks: readonly StagedBlock[]): (string | Uint8Array)[] {

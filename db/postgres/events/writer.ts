@@ -8,6 +8,7 @@ import { dropRollups } from '../../sql/events/delete/expire.ts'
 import { readSeed } from '../../sql/events/dedupe/fingerprints.ts'
 import { repairRollups } from '../../sql/events/rollups/recount.ts'
 import { openOrgs } from '../../sql/events/write/org-state.ts'
+import { expireAccess } from '../../sql/registry/access-logs.ts'
 import { lockEvents } from '../locks.ts'
 import { deletedFromTable } from './ids.ts'
 import type { Database } from '../../sql/database.ts'
@@ -46,6 +47,10 @@ export function postgresEventWriter(db: Database): EventWriter {
       return deletes.erase(command, range)
     },
     dropRollups: ({ orgId, beforeMs }) => dropRollups(db, lock(orgId), beforeMs),
+    expireAccess(command) {
+      lock(command.orgId)
+      return expireAccess(db, command)
+    },
     repair: ({ orgId, repairs }) => repairRollups(db, lock(orgId), repairs),
     committed: deletes.committed,
     rolledBack() {

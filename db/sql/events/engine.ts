@@ -66,6 +66,8 @@ export interface EventWriter {
   erase(command: EraseCommand, range: EraseRange | null): { events: number; next: EraseRange | null }
   /** Drops a bounded number of rollup rows of hours before a time without a live event. */
   dropRollups(command: { orgId: string; beforeMs: number }): { rows: number; done: boolean }
+  /** As `AccessLogStore.expire`. */
+  expireAccess(command: { orgId: string; beforeMs: number; now: number }): { rows: number; done: boolean }
   repair(command: { orgId: string; repairs: RollupRepair[] }): void
   /** The transaction was committed. */
   committed(): void

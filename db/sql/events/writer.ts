@@ -14,6 +14,8 @@ import { openOrgs, type OrgState } from './write/org-state.ts'
 import { blockEventsMax, endsSegment, placeOf, seqMax, seqOf } from './blocks/block.ts'
 import { repairRollups } from './rollups/recount.ts'
 import { deletions } from './delete/delete.ts'
+import { accessLedger } from '../../rules/access-ledger.ts'
+import { expireAccess, findSource, writeAccess } from '../registry/access-logs.ts'
 import { inTransaction, type Database } from '../database.ts'
 import type { EventWriter } from './engine.ts'
 
@@ -38,7 +40,8 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const orgs = openOrgs(db, seed.values)
   const seal = sealer(db)
   const backfill = filterBackfill(db)
-  const appends = appender(knownIds(known, print, ids.has))
+  const ledger = accessLedger((key) => findSource(db, key))
+  const appends = appender(knownIds(known, print, ids.has), ledger)
   let touched = new Set<OrgState>()
   let commits = 0
   const deleted = deletedFromRuns(db, known, ids, mark)
@@ -46,6 +49,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   loadIds(db, known, print)
 
   function readAnew(): void {
+    ledger.take()
     deletes.undone()
     touched = new Set()
     orgs.forget()
@@ -62,6 +66,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
       return appends.append(org, batch)
     },
     flush() {
+      writeAccess(db, ledger.take())
       for (const org of touched) {
         const events = org.staged.reduce((sum, { content }) => sum + content.events, 0)
         if (writeStaged(db, org, appends)) ids.forget()
@@ -71,11 +76,9 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
         if (isFoldDue(org)) fold(db, org)
       }
     },
-    removeSite: deletes.removeSite,
-    removeOrg: deletes.removeOrg,
-    expire: deletes.expire,
-    erase: deletes.erase,
+    ...deletes,
     dropRollups: ({ orgId, beforeMs }) => dropRollups(db, orgs.of(orgId).num, beforeMs),
+    expireAccess: (command) => expireAccess(db, command),
     repair: ({ orgId, repairs }) => repairRollups(db, orgs.of(orgId).num, repairs),
     committed() {
       touched = new Set()

@@ -76,12 +76,12 @@ export function requestCounts(
   batches.forEach(({ orgId, keyId, receivedAtMs, count }, index) => {
     const outcome = outcomes[index]
     if (count === undefined || outcome === undefined || 'kind' in outcome) return
-    const { accepted, deduped } = outcome
+    const { accepted, deduped, access } = outcome
     const { aheadMaxMs, behindMinMs } = count
     keptSinceMs = count.keptSinceMs
     mergeCount(counts, {
       ...{ orgId, keyId, hourStartMs: receivedAtMs - (receivedAtMs % countHourMs), requests: 1 },
-      refused: accepted + deduped === 0 ? 1 : 0,
+      refused: accepted + deduped === 0 && access === undefined ? 1 : 0,
       ...{ accepted, deduped, rejected: count.rejected + outcome.rejected.length, aheadMaxMs, behindMinMs },
     })
   })

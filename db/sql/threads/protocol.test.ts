@@ -1,7 +1,7 @@
 /** Appends cross the threads unchanged. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { EventBatch, EventRecord } from '../../contract/store.ts'
+import type { AccessLines, EventBatch, EventRecord } from '../../contract/store.ts'
 import { packAnswer, packAppend, packBatch, unpackAnswer, unpackBatches, unpackRequest } from './protocol.ts'
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 })
@@ -34,13 +34,44 @@ const count = fc.record({
   behindMinMs: fc.option(fc.nat()),
   keptSinceMs: fc.nat(),
 })
+const access: fc.Arbitrary<AccessLines> = fc.record(
+  {
+    ...{ siteId: text, source: text, path: text, format: text, from: fc.nat(), to: fc.nat(), tail: text },
+    requests: fc.array(fc.option(fc.nat())),
+    counts: fc.array(
+      fc.record({
+        kind: fc.constantFrom('person', 'asset', 'bot'),
+        ...{ hourMs: fc.nat(), requests: fc.nat(), bytes: fc.nat() },
+      }),
+    ),
+    sums: fc.record({ lines: fc.nat(), people: fc.nat(), excluded: fc.nat(), bad: fc.nat() }),
+    newestMs: fc.option(fc.nat()),
+    isDrain: fc.boolean(),
+  },
+  {
+    requiredKeys: [
+      'siteId',
+      'source',
+      'path',
+      'format',
+      'from',
+      'to',
+      'tail',
+      'requests',
+      'counts',
+      'sums',
+      'newestMs',
+    ],
+  },
+)
 const batch: fc.Arbitrary<EventBatch> = fc.record(
   {
     orgId: text,
     keyId: text,
     receivedAtMs: fc.integer({ min: 0 }),
-    events: fc.array(event, { minLength: 1, maxLength: 5 }),
+    events: fc.array(event, { maxLength: 5 }),
     count,
+    access,
   },
   { requiredKeys: ['orgId', 'keyId', 'receivedAtMs', 'events'] },
 )

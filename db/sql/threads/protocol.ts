@@ -9,6 +9,7 @@
  * the result without them, their numbers], and their texts; rows of metrics without numbers, as one text.
  */
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
+import type { AccessLines } from '../../contract/access-logs.ts'
 import type { BatchCount } from '../../contract/ingest-counts.ts'
 import type { StoredEvent } from '../../contract/event-fields.ts'
 import { recordOf, valuesOf, valuesPerRecord, type RecordValues } from '../../rules/event-record.ts'
@@ -70,6 +71,7 @@ type BatchHead = [
   receivedAtMs: number,
   events: RecordValues[],
   count: CountNumbers | null,
+  access: AccessLines | null,
 ]
 
 type CountNumbers = [rejected: number, aheadMaxMs: number, behindMinMs: number | null, keptSinceMs: number]
@@ -89,9 +91,10 @@ export interface PackedBatch {
   text: string
 }
 
-export function packBatch({ orgId, keyId, receivedAtMs, events, count }: EventBatch): PackedBatch {
+export function packBatch(batch: EventBatch): PackedBatch {
+  const { orgId, keyId, receivedAtMs, events, count, access } = batch
   const numbers = count === undefined ? null : numbersOf(count)
-  const head: BatchHead = [orgId, keyId, receivedAtMs, events.map(valuesOf), numbers]
+  const head: BatchHead = [orgId, keyId, receivedAtMs, events.map(valuesOf), numbers, access ?? null]
   const parts = [JSON.stringify(head)]
   for (const event of events) parts.push(event.json)
   return { orgId, events: events.length, text: parts.join(separator) }
@@ -115,13 +118,14 @@ export function unpackBatches(count: unknown, parts: string[]): EventBatch[] {
   if (parts.length !== count) throw new StoreError('internal', 'an append is incomplete')
   const batches: EventBatch[] = []
   for (let next = 0; next < parts.length;) {
-    const [orgId, keyId, receivedAtMs, events, counted] = JSON.parse(parts[next++]!) as BatchHead
+    const [orgId, keyId, receivedAtMs, events, counted, access] = JSON.parse(parts[next++]!) as BatchHead
     batches.push({
       orgId,
       keyId,
       receivedAtMs,
       events: events.map((values) => eventOf(values, parts[next++])),
       ...(counted === null ? {} : { count: countOf(counted) }),
+      ...(access === null ? {} : { access }),
     })
   }
   return batches

@@ -15,6 +15,7 @@ import {
   retentionReadVerbs,
   retentionWriteVerbs,
 } from '../retention/retention.ts'
+import { accessReadVerbs, removeAccess } from '../registry/access-logs.ts'
 import { registryReadVerbs, registryWriteVerbs, removePushed } from '../registry/pushed.ts'
 import { webhookReadVerbs, webhookWriteVerbs } from '../webhooks/verbs.ts'
 import { nodeReadVerbs, nodeWriteVerbs, requireLease } from '../nodes/nodes.ts'
@@ -24,6 +25,7 @@ import { storeSecret } from '../identity/schema.ts'
 import { searchPage } from '../events/read/page.ts'
 import { columnsOf } from '../database.ts'
 import type {
+  AccessLogStore,
   AgentsQuery,
   BreakdownQuery,
   ClassVendorQuery,
@@ -55,6 +57,8 @@ export const writeVerbs = {
   'events.erase': erase,
   'events.repair': repair,
   'events.expire': ({ events, tight }: WriteContext, command: ExpireCommand) => events.expire(command, tight),
+  'accessLogs.expire': ({ events }: WriteContext, command: Parameters<AccessLogStore['expire']>[0]) =>
+    events.expireAccess(command),
   ...retentionWriteVerbs,
   ...webhookWriteVerbs,
   ...registryWriteVerbs,
@@ -97,6 +101,7 @@ export const readVerbs = {
   ...webhookReadVerbs,
   ...registryReadVerbs,
   ...retentionReadVerbs,
+  ...accessReadVerbs,
   ...nodeReadVerbs,
   'sessions.page': ({ events }: ReadContext, query: SessionPageQuery) => events.sessionPage(query),
   'sessions.story': ({ events }: ReadContext, query: SessionStoryQuery) => events.sessionStory(query),
@@ -124,6 +129,7 @@ function removeSite(
 ): number {
   const removed = events.removeSite(orgId, siteId)
   removePushed(db, orgId, siteId)
+  removeAccess(db, orgId, siteId)
   appendAudit(db, audit)
   return removed
 }

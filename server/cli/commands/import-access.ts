@@ -1,12 +1,21 @@
 /** `sightglass import access`: stores the agents in access logs of web servers; what is stored already is skipped. */
-import type { Json } from '../../../db/contract/store.ts'
-import type { AccessEvent, AccessOptions } from '../../access/agent-events.ts'
+import type { AccessLines, Json } from '../../../db/contract/store.ts'
+import type { AccessOptions } from '../../access/agent-events.ts'
 import type { Guess } from '../../access/formats.ts'
-import { importRun, planLogs, type Append, type Plan, type Sums } from '../../access/import-logs.ts'
+import {
+  importRun,
+  planLogs,
+  type Appended,
+  type LogStore,
+  type Plan,
+  type Sums,
+} from '../../access/import-logs.ts'
 import type { FileProblem } from '../../access/input.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
-import { AppError, UsageError, type Issue } from '../../errors.ts'
+import { AppError, UsageError } from '../../errors.ts'
+import { importKeyId } from '../../ids.ts'
+import { acceptEvents } from '../../ingest/accept.ts'
 import { limits } from '../../limits.ts'
 import type { StoreAccess } from '../../runtime/store-access.ts'
 import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
@@ -56,7 +65,7 @@ export const importAccess: Noun = {
         },
         ...orgOption,
       },
-      work: { begin: beginImport },
+      work: { begin: beginImport, position: readPosition, append: appendLines },
       run: async (invocation) => {
         const { words, values } = invocation
         const siteId = values.site
@@ -82,7 +91,7 @@ export const importAccess: Noun = {
           const path = plan.logs[0]!.file.path
           const begun = { org: values.org, site: siteId, files: plan.logs.length, path }
           const { orgId } = (await data.call('import access begin', begun)) as { orgId: string }
-          return finish(await readAll(plan, options, appendTo(data, orgId)))
+          return finish(await readAll(plan, options, storeOf(data, orgId, siteId)))
         })
       },
     }),
@@ -91,9 +100,9 @@ export const importAccess: Noun = {
 
 type Result = Sums & { dryRun: boolean; problems: FileProblem[]; skipped: FileProblem[]; files: Json[] }
 
-/** Reads every file of the plan. Without `append` it is a dry run. */
-async function readAll(plan: Plan, options: AccessOptions, append: Append | null): Promise<Result> {
-  const run = importRun(options, append)
+/** Reads every file of the plan. Without a store it is a dry run. */
+async function readAll(plan: Plan, options: AccessOptions, store: LogStore | null): Promise<Result> {
+  const run = importRun(options, store)
   const problems = [...plan.problems]
   const progress = startProgress(plan, run.sums)
   try {
@@ -101,30 +110,62 @@ async function readAll(plan: Plan, options: AccessOptions, append: Append | null
       const problem = await run.read(planned)
       if (problem !== null) problems.push(problem)
     }
-    await run.end()
   } finally {
     progress.stop()
   }
   const files = plan.logs.map(({ file, guess }) => ({ path: file.path, ...guessJson(guess) }))
-  return { ...run.sums, dryRun: append === null, problems, skipped: plan.skipped, files }
+  return { ...run.sums, dryRun: store === null, problems, skipped: plan.skipped, files }
 }
 
-/** Stores batches with the work of `import`, so that events pass the same checks as at ingest. */
-function appendTo(data: StoreAccess, orgId: string): Append {
-  return async (events: AccessEvent[]) => {
-    const body = events.map((event) => JSON.stringify(event)).join('\n')
-    const answer = (await data.call('import append', { orgId, body })) as unknown as {
-      accepted: number
-      deduped: number
-      rejected: number
-      issues: Issue[]
-    }
-    const issues = answer.issues.map(({ index = 0, path, message }) => {
-      return { index, message: `${path} ${message}` }
-    })
-    return { ...answer, issues }
+/** Stores batches where the data is. */
+function storeOf(data: StoreAccess, orgId: string, siteId: string): LogStore {
+  return {
+    async position(source) {
+      const found = await data.call('import access position', { orgId, siteId, source })
+      return found as unknown as Awaited<ReturnType<LogStore['position']>>
+    },
+    async append(events, access) {
+      const body = events.map((event) => JSON.stringify(event)).join('\n')
+      const params = { orgId, body, access: access as unknown as Json }
+      return (await data.call('import access append', params)) as unknown as Appended
+    },
   }
 }
+
+async function readPosition({ store }: WorkContext, params: Params): Promise<Json> {
+  const key = { orgId: textOf(params, 'orgId'), siteId: textOf(params, 'siteId') }
+  const found = await store.accessLogs.position({ ...key, source: textOf(params, 'source') })
+  return found as unknown as Json
+}
+
+/** Events pass the same checks as at ingest. */
+async function appendLines({ store, clock }: WorkContext, params: Params): Promise<Json> {
+  const orgId = textOf(params, 'orgId')
+  const body = textOf(params, 'body')
+  const sent = params['access'] as unknown as AccessLines
+  const none = { records: [], positions: [], rejected: [] }
+  const { records, positions, rejected } = body === '' ? none : acceptEvents(body, 'application/x-ndjson', [])
+  const bad = rejected.filter(({ index }) => sent.requests[index] !== null).length
+  const access = {
+    ...sent,
+    requests: positions.map((position) => sent.requests[position]!),
+    sums: { ...sent.sums, bad: sent.sums.bad + bad },
+  }
+  const batch = { orgId, keyId: importKeyId, receivedAtMs: clock.now(), events: records, access }
+  const result = await store.events.append(batch)
+  const issues = rejected.flatMap(({ index, issues: [issue] }) => {
+    return issue === undefined ? [] : [{ index, message: `${issue.path} ${issue.message}` }]
+  })
+  for (const { index, member } of result.rejected) {
+    const message = `${member} has more distinct values than an organization may store`
+    issues.push({ index: positions[index]!, message })
+  }
+  const answer = result.access!
+  const all = answer.state === 'stored' ? answer.rejected + bad : answer.rejected
+  return { ...answer, rejected: all, issues: issues.slice(0, issuesShown) }
+}
+
+const issuesShown = 20
 
 /** One audit entry for the whole import, before its first batch. */
 async function beginImport({ store, clock }: WorkContext, params: Params): Promise<Json> {

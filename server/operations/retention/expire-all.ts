@@ -17,7 +17,7 @@ const dayMs = 24 * 3_600_000
 const rollupsRetentionMs = 400 * dayMs
 
 interface Services {
-  store: Pick<Store, 'orgs' | 'events' | 'retention'>
+  store: Pick<Store, 'orgs' | 'events' | 'retention' | 'accessLogs'>
   rule: RetentionRule
   log: Log
 }
@@ -41,6 +41,10 @@ export async function expireAll(
     const rollups = { orgId, beforeMs: now - rollupsRetentionMs }
     const rows = await steps.untilDone(
       () => store.retention.dropRollups(rollups),
+      (part) => part.rows,
+    )
+    await steps.untilDone(
+      () => store.accessLogs.expire({ ...rollups, now }),
       (part) => part.rows,
     )
     if (events > 0 || rows > 0) log.info('retention_applied', { orgId, events, rollupRows: rows })

@@ -5,7 +5,8 @@ import { verifySegments } from './indexes.ts'
 import { columnCount } from '../blocks/block.ts'
 import { firstPlace, zonesFrom, type Zone } from '../blocks/block-table.ts'
 import { countFolded, countedRows, rowDifferences, rowName, storedRows } from '../rollups/recount.ts'
-import type { Database } from '../../database.ts'
+import { verifyAccess } from '../../registry/access-logs.ts'
+import { inSnapshot, type Database } from '../../database.ts'
 import type { EventIds } from '../engine.ts'
 import type { EventFault, EventVerdict } from '../../../contract/store.ts'
 
@@ -48,7 +49,7 @@ export function* verifyInSlices(db: Database, ids: EventIds, sizes: SliceSizes =
     }
     verdict.faults.push(...faults)
   }
-  verdict.faults.push(...structureFaults(db))
+  verdict.faults.push(...accessFaults(db), ...structureFaults(db))
   return verdict
 }
 
@@ -81,6 +82,16 @@ function* verifyOrg(db: Database, num: number, { ids, report, counted, sizes }: 
   if (damaged.size > 0) return
   yield* ids.verify(num, report)
   yield* verifySegments(db, org, report)
+}
+
+/** Of the access logs, whose rows are few: in one snapshot. */
+function accessFaults(db: Database): EventFault[] {
+  try {
+    return inSnapshot(db, () => verifyAccess(db))
+  } catch (error) {
+    const problem = `cannot be read: ${error instanceof Error ? error.message : String(error)}`
+    return [{ orgId: null, place: 'the access logs', problem }]
+  }
 }
 
 function structureFaults(db: Database): EventFault[] {

@@ -1,6 +1,7 @@
 /** Adds a batch's events to the blocks that the next commit writes. */
-import type { AppendResult, EventBatch, EventRecord } from '../../../contract/store.ts'
+import type { AccessResult, AppendResult, EventBatch, EventRecord } from '../../../contract/store.ts'
 import { StoreError } from '../../../contract/errors.ts'
+import type { AccessLedger, OpenLines } from '../../../rules/access-ledger.ts'
 import { arrivalTimeMs, eventTimeMs, internFields } from '../../../rules/event-record.ts'
 import {
   type BlockContent,
@@ -37,7 +38,7 @@ export interface Appender {
 
 const sparesMax = 64
 
-export function appender(known: KnownIds): Appender {
+export function appender(known: KnownIds, ledger: AccessLedger): Appender {
   const sessions = new Map<string, Session>()
   const spares: BlockContent[] = []
 
@@ -51,21 +52,36 @@ export function appender(known: KnownIds): Appender {
     return made
   }
 
+  /** Null for a batch without lines of an access log. Its site counts towards the limit of the organization. */
+  function openLines(org: Staging, batch: EventBatch, receivedAtMs: number): OpenLines | AccessResult | null {
+    const { access } = batch
+    if (access === undefined) return null
+    const lines = ledger.open(batch, access, receivedAtMs)
+    if ('state' in lines) return lines
+    if (isHash(org.terms.code(member.siteId, access.siteId)))
+      throw new StoreError('conflict', `the organization has no room for the site ${access.siteId}`)
+    return lines
+  }
+
   return {
     append(org, batch) {
       batch.events.forEach(requireWhole) // before anything is staged: a batch fails alone and completely
+      const receivedAtMs = arrivalTimeMs(batch.receivedAtMs, org.receivedMs)
+      const lines = openLines(org, batch, receivedAtMs)
+      if (lines !== null && 'state' in lines) return withoutLines(batch, lines)
       const result: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
       const key = org.terms.code(extra.key, batch.keyId)
-      const receivedAtMs = arrivalTimeMs(batch.receivedAtMs, org.receivedMs)
       batch.events.forEach((event, index) => {
         const id = JSON.stringify(event.id)
         if (known.has(org, id)) {
           result.deduped++
+          lines?.deduped(index)
           return
         }
         const broken = org.terms.broken(event)
         if (broken !== null) {
           result.rejected.push({ index, member: broken, id: event.id, json: event.json })
+          lines?.rejected(index)
           return
         }
         const content = openBlockFor(org, ++org.lastSeq, spares)
@@ -76,14 +92,20 @@ export function appender(known: KnownIds): Appender {
         content.columns[extra.key]![row] = key
         known.add(org, org.lastSeq)
         result.accepted++
+        lines?.stored(index, event.occurredAtMs)
       })
       if (result.accepted > 0) org.receivedMs = receivedAtMs
-      return result
+      return lines === null ? result : { ...result, access: lines.close() }
     },
     recycle(content) {
       if (spares.length < sparesMax) spares.push(clearBlock(content))
     },
   }
+}
+
+/** Lines that are known have no new event. */
+function withoutLines({ events }: EventBatch, access: AccessResult): AppendResult {
+  return { accepted: 0, deduped: access.state === 'known' ? events.length : 0, rejected: [], access }
 }
 
 /** Callers have validated events. An invalid one must not be half in a block. */

@@ -1,0 +1,116 @@
+/** Logs that are imported again: killed, grown, copied, read twice at once, or with the first line of another log. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import {
+  browser,
+  failure,
+  gptBot,
+  importLogs,
+  line,
+  newMemory,
+  type Memory,
+  plainOptions,
+  storeIn,
+} from '../../tests/support/access-logs.ts'
+import { tempDir } from '../../tests/support/temp-dir.ts'
+import type { AccessLines } from '../../db/contract/store.ts'
+import { importRun, planLogs, type LogStore } from './import-logs.ts'
+
+setDefaultTimeout(30_000)
+
+/** Every request that a log has, by what a store must know of it after any imports. */
+function totals({ lines }: Memory): number[] {
+  const sum = (of: (access: AccessLines) => number) => lines.reduce((total, access) => total + of(access), 0)
+  const agents = (access: AccessLines) => access.requests.filter((bytes) => bytes !== null).length
+  const others = (access: AccessLines) => access.counts.reduce((total, { requests }) => total + requests, 0)
+  return [sum(({ sums }) => sums.lines), sum(agents), sum(others), sum(({ sums }) => sums.bad)]
+}
+
+const mixed = (count: number, from = 0): string =>
+  Array.from({ length: count }, (_, n) => {
+    const path = n % 5 === 0 ? '/a.css' : `/${from + n}`
+    return line({
+      second: from + n,
+      path,
+      userAgent: n % 3 === 0 ? gptBot : n % 3 === 1 ? browser : 'curl/8',
+    })
+  }).join('')
+
+test('a log that grew, was killed in between or is read twice at once is stored once, people too', async () => {
+  using temp = tempDir('access')
+  const path = temp.join('a.log')
+  const whole = mixed(9_000)
+  const memory = newMemory()
+  writeFileSync(path, whole)
+  await importLogs([path], {}, memory)
+  expect(memory.lines.length).toBeGreaterThan(2) // batches
+  const [lines, agents, others] = totals(memory)
+  expect([lines, agents]).toEqual([9_000, 3_000])
+
+  // Killed after each of its batches, and then repeated.
+  const killed = newMemory()
+  const store = storeIn(killed)
+  for (let left = 1; killed.positions.size === 0 || left < 4; left++) {
+    let calls = 0
+    const dying: LogStore = {
+      ...store,
+      append: (events, access) =>
+        calls++ < left ? store.append(events, access) : Promise.reject(new Error('killed')),
+    }
+    const { logs } = await planLogs([path], 'auto')
+    const ended = await failure(importRun(plainOptions, dying).read(logs[0]!))
+    expect(ended).toMatch(/killed|it succeeded/)
+  }
+  const resumed = await importLogs([path], {}, killed)
+  expect(totals(killed)).toEqual([lines!, agents!, others!, 0])
+  expect(resumed.sums.lines).toBe(9_000)
+  expect(killed.ids.size).toBe(memory.ids.size)
+
+  const shared = newMemory()
+  const { logs } = await planLogs([path], 'auto')
+  const [one, two] = [importRun(plainOptions, storeIn(shared)), importRun(plainOptions, storeIn(shared))]
+  await Promise.all([one.read(logs[0]!), two.read(logs[0]!)])
+  expect(totals(shared)).toEqual([lines!, agents!, others!, 0])
+  expect([one.sums.stored + two.sums.stored, one.sums.lines, two.sums.people]).toEqual([
+    ...[3_000, 9_000, one.sums.people],
+  ])
+  for (const { stored, deduped, people, excluded, bad, lines: all } of [one.sums, two.sums])
+    expect(stored + deduped + people + excluded + bad).toBe(all)
+})
+
+test('another log with the same first line is another log; an older copy is not', async () => {
+  using temp = tempDir('access')
+  const memory = newMemory()
+  const first = line({ path: '/first' })
+  writeFileSync(temp.join('a.log'), first + mixed(100))
+  writeFileSync(temp.join('twin.log'), first + mixed(100, 5_000))
+  writeFileSync(temp.join('twin.gz'), Bun.gzipSync(first + mixed(200, 7_000)))
+  writeFileSync(temp.join('copy.log'), first + mixed(50))
+  const stored = async (name: string) => (await importLogs([temp.join(name)], {}, memory)).sums.stored
+  expect([await stored('a.log'), await stored('twin.log'), await stored('twin.gz')]).toEqual([35, 35, 68])
+  expect([await stored('copy.log'), await stored('twin.log'), await stored('twin.gz')]).toEqual([0, 0, 0])
+  expect(totals(memory)[0]).toBe(101 + 101 + 201)
+  const ids = [...memory.positions.keys()].map((source) => source.slice(64))
+  expect(ids).toEqual(['', ':2', ':3'])
+})
+
+test('a line without its end is stored when it is complete', async () => {
+  using temp = tempDir('access')
+  const path = temp.join('a.log')
+  const memory = newMemory()
+  const half = line({ second: 7, path: '/half' })
+  writeFileSync(path, mixed(10) + half.slice(0, 50))
+  expect((await importLogs([path], {}, memory)).sums).toMatchObject({ lines: 11, bad: 1 })
+  expect(totals(memory)).toEqual([10, 4, 6, 0])
+  writeFileSync(path, mixed(10) + half.slice(0, -1)) // a request, but its line may go on
+  expect((await importLogs([path], {}, memory)).sums).toMatchObject({ stored: 1, bad: 0 })
+  writeFileSync(path, `${mixed(10)}${half}${mixed(3, 20)}`)
+  expect((await importLogs([path], {}, memory)).sums).toMatchObject({ lines: 14, stored: 1, deduped: 5 })
+  expect(totals(memory)).toEqual([14, 6, 8, 0])
+  writeFileSync(path, `${mixed(10)}${half}${mixed(3, 20)}${half.slice(0, -1)}`)
+  await importLogs([path], {}, memory)
+  writeFileSync(path, `${mixed(10)}${half}${mixed(3, 20)}${half.slice(0, -1)} "more"\n`)
+  expect((await importLogs([path], {}, memory)).sums.badLines).toEqual([
+    { path, line: 15, message: 'was imported before it was complete' },
+  ])
+})
