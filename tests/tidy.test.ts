@@ -30,6 +30,7 @@ const entries = [
   'scripts/run.mjs',
   'scripts/measure-house.ts',
   'scripts/user-strings.ts',
+  'scripts/evidence-pack.ts',
   ...verbs,
 ]
 

@@ -40,6 +40,7 @@ export type CountedMember =
   | 'name'
   | 'purpose'
   | 'trust'
+  | 'verdict'
   | 'tool'
   | 'protocol'
   | 'decision'

@@ -254,6 +254,21 @@ export const eventFields = [
     about: 'The bot purpose. Known values: training, search, assistant, user.',
     example: 'training',
   },
+  {
+    name: 'verdict',
+    path: ['agent', 'verdict'],
+    number: 23,
+    termsMax: 4_096,
+    counted: true,
+    filter: 'verdicts',
+    indexVersion: 3,
+    charsMax: 64,
+    csv: 19,
+    label: 'verdict',
+    about:
+      'Whether the agent is who it claims to be. Known values: verified, consistent, contradicted, unverifiable, unknown.',
+    example: 'contradicted',
+  },
 ] as const satisfies readonly EventField[]
 
 type Field = (typeof eventFields)[number]

@@ -293,10 +293,28 @@ export interface KeyCheckStore {
   replace(value: string | null): Promise<void>
 }
 
+/** An evidence pack that replaces the bundled one. */
+export interface StoredPack {
+  digest: string // SHA-256 of `pack`, hex
+  pack: string // at most 8 MiB
+  signedBy: string | null // public key of a release; null: trusted without a signature
+  storedBy: string // actor
+  storedAtMs: number
+}
+
+export interface EvidenceStore {
+  /** Digest of the stored pack; null: the bundled one is in force. A read of one small row. */
+  digest(): Promise<string | null>
+  read(): Promise<StoredPack | null>
+  /** Null: back to the bundled pack. */
+  replace(command: { pack: StoredPack | null; audit: AuditEntry }): Promise<void>
+}
+
 export interface Store extends EventLog, Records {
   nodes: NodeStore
   jobs: JobStore
   keyCheck: KeyCheckStore
+  evidence: EvidenceStore
   /** Null when no other process writes to the database: then nothing is behind. */
   behind(): Behind | null
   /** A secret of the database, made once (32 random bytes, hex): cursors of one node work on every other. */

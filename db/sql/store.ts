@@ -117,6 +117,7 @@ async function nounsOf(threads: Threads, call: CallVerb) {
     ...{ ingestCounts: noun('ingestCounts'), webhooks: noun('webhooks'), retention: noun('retention') },
     ...{ erasures: noun('erasures'), accessLogs: noun('accessLogs') },
     ...{ nodes: noun('nodes'), jobs: noun('jobs'), keyCheck: noun('keyCheck') },
+    evidence: noun('evidence'),
     ...{
       keys,
       sites: cachedSites(noun('sites'), restricted, () => call('sites.restricted')),

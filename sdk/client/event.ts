@@ -24,6 +24,7 @@ export interface Agent {
   class?: 'webmcp' | 'dom' | 'screenshot' | 'crawler' | (string & {}) | null
   trust?: 'detected' | 'declared' | 'verified' | 'linked' | (string & {}) | null
   vendor?: string | null
+  verdict?: 'verified' | 'consistent' | 'contradicted' | 'unverifiable' | 'unknown' | (string & {}) | null
   confidence?: number | null // 0 to 1
   userAgent?: string | null
   detectionVersion?: string | number | null

@@ -104,6 +104,7 @@ export interface TracesQuery {
   name?: Filter // agent.name, such as GPTBot
   purpose?: Filter // agent.purpose
   trust?: Filter
+  verdict?: Filter // agent.verdict, such as contradicted
   outcome?: Filter
   siteId?: Filter
   sessionId?: Filter

@@ -11,6 +11,7 @@ import { senderReader } from '../http/address.ts'
 import { cutChars } from '../text/text.ts'
 import { limits } from '../limits.ts'
 import { detectAgent, type DetectedAgent } from '../../sdk/agents/detect-agent.ts'
+import { judge, trustOf, type Evidence } from '../../sdk/judge/judge.ts'
 import { byteOrderMark } from './formats.ts'
 import type { LogRequest } from './log-request.ts'
 
@@ -19,6 +20,8 @@ export interface AccessOptions {
   keepQuery: string[]
   keepAddresses: boolean
   trustedProxies: string[]
+  evidence: Evidence // what the claims of agents are judged by
+  evidenceMaxAgeDays: number
 }
 
 /** The events of one line, and what the line counts as. */
@@ -105,6 +108,7 @@ export function agentEvents(options: AccessOptions): (request: LogRequest, at: L
       return { kind: 'person', request: null, more: [{ ...own, ...event }] }
     }
     const address = addressOf(request)
+    const agent = judged(client, address, request.timeMs, options)
     const session = sessionOf(`${client.vendor} ${client.name} ${address}`, request.timeMs, at)
     const metadata = metadataOf(request, address, options)
     const common = { siteId, sessionId: session.id, occurredAt }
@@ -117,7 +121,7 @@ export function agentEvents(options: AccessOptions): (request: LogRequest, at: L
       type: 'agent.requested',
       outcome,
       ...duration,
-      agent: client,
+      agent,
       metadata,
     }
     if (!session.isNew) return { kind: 'agent', request: requested, more: [] }
@@ -128,8 +132,15 @@ export function agentEvents(options: AccessOptions): (request: LogRequest, at: L
       outcome: 'success',
     }
     const page = { page: metadata['page'], host: metadata['host'], source: metadata['source'] }
-    return { kind: 'agent', request: requested, more: [{ ...first, agent: client, metadata: page }] }
+    return { kind: 'agent', request: requested, more: [{ ...first, agent, metadata: page }] }
   }
+}
+
+/** The agent with the verdict on its claim. The address is judged here, and not stored. */
+function judged(client: DetectedAgent, address: string, atMs: number, options: AccessOptions): Fields {
+  const ages = { atMs, maxAgeDays: options.evidenceMaxAgeDays }
+  const { verdict, evidence } = judge(client, { address }, options.evidence, ages)
+  return { ...client, trust: trustOf(verdict), verdict, ...(evidence && { evidence }) }
 }
 
 /** The sessions that ended; without any, the oldest half. */

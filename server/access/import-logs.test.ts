@@ -67,6 +67,60 @@ test('every line counts once: agents, people, assets, other bots, comments, bad 
   expect(JSON.stringify(events)).not.toMatch(/secret|203\.0\.113/)
 })
 
+test("an agent's claim is judged by its address behind trusted proxies, at the time of the request", async () => {
+  using temp = tempDir('access')
+  const path = temp.join('access.log')
+  const chatGpt = 'Mozilla/5.0; compatible; ChatGPT-User/1.0; +https://openai.com/bot'
+  const odd = 'Mozilla/5.0 (compatible; Bytespider; spider-feedback@bytedance.com)'
+  const forwarded = (text: string, address: string): string => text.replace(/\n$/, ` "${address}"\n`)
+  const [real, forged] = ['132.196.86.5', '198.51.100.7']
+  const lines = [
+    forwarded(line({ address: real }), '-'),
+    forwarded(line({ address: forged }), real), // not behind a trusted proxy
+    forwarded(line({ address: '192.0.2.1' }), `${real}, ${forged}`),
+    forwarded(line({ address: '192.0.2.1' }), `${forged}, ${real}`),
+    forwarded(line({ address: '10.0.0.1' }), '-'),
+    forwarded(line({ address: forged, userAgent: chatGpt }), '-'),
+    forwarded(line({ address: forged, userAgent: odd }), '-'),
+    forwarded(line({ address: forged }).replace('/2026:', '/2028:'), '-'),
+    forwarded(line({ address: real }).replace('/2026:', '/2028:'), '-'),
+  ]
+  writeFileSync(path, lines.join(''))
+  const { events } = await importLogs([path], { trustedProxies: ['192.0.2.0/24'] })
+  const judged = ofType(events, 'agent.requested').map((event) => event['agent'] as Record<string, unknown>)
+  const list = { method: 'address', list: 'gptbot', listDate: '2025-10-30' }
+  const inside = { trust: 'verified', verdict: 'verified', evidence: list }
+  const outside = { trust: 'detected', verdict: 'contradicted', evidence: { ...list, networks: 17 } }
+  const users = {
+    ...list,
+    list: 'chatgpt-user',
+    listDate: '2026-08-14',
+    networks: 193,
+    reason: 'user-triggered',
+  }
+  expect(
+    judged.map(({ trust, verdict, evidence: by }) => ({ trust, verdict, ...(by ? { evidence: by } : {}) })),
+  ).toEqual([
+    ...[inside, outside, outside, inside],
+    { trust: 'declared', verdict: 'unverifiable' }, // a private address is not the agent's
+    { trust: 'declared', verdict: 'unverifiable', evidence: users },
+    { trust: 'declared', verdict: 'unverifiable' }, // ByteDance publishes nothing
+    {
+      ...{ trust: 'declared', verdict: 'unverifiable' },
+      evidence: { ...list, networks: 17, reason: 'old-list' },
+    },
+    inside,
+  ])
+  for (const detected of ofType(events, 'agent.detected')) {
+    const { verdict } = detected['agent'] as { verdict: string }
+    const requests = ofType(events, 'agent.requested').filter(
+      ({ sessionId }) => sessionId === detected['sessionId'],
+    )
+    expect(requests.map(({ agent }) => (agent as { verdict: string }).verdict)).toContain(verdict)
+  }
+  expect(JSON.stringify(events)).not.toMatch(/132\.196|198\.51\.100/)
+})
+
 test('a session ends after 30 minutes, and belongs to one address and one product', async () => {
   using temp = tempDir('access')
   const claude = 'Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)'

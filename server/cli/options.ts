@@ -371,6 +371,15 @@ export const backupOptions = {
   'backup-passphrase': serveOptions['backup-passphrase'],
 }
 
+export const evidenceOptions = {
+  'evidence-max-age': {
+    read: wholeNumber(1, 36_500),
+    value: 'DAYS',
+    default: '180',
+    help: 'lists of operators that were last seen longer ago contradict no claim of an agent',
+  },
+} satisfies Options
+
 export const orgOption = {
   org: { ...text('SLUG|ID', 'organization, by slug or id'), default: 'default' },
 }

@@ -110,7 +110,7 @@ describe('the record', () => {
   const recordOf = (change: object) => checkEvent({ ...exampleEvent, ...change }, [])
 
   test('contains the fields that the store filters by', () => {
-    const agent = { ...exampleEvent.agent, name: 'GPTBot', purpose: 'training' }
+    const agent = { ...exampleEvent.agent, name: 'GPTBot', purpose: 'training', verdict: 'verified' }
     const metadata = { page: '/p', protocol: 'mtls', subject: 'me' }
     expect(recordOf({ durationMs: 3.5, agent, metadata })).toEqual({
       id: 'evt_1',
@@ -126,6 +126,7 @@ describe('the record', () => {
       name: 'GPTBot',
       purpose: 'training',
       trust: 'detected',
+      verdict: 'verified',
       protocol: 'mtls',
       subject: 'me',
       page: '/p',

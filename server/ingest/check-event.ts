@@ -103,6 +103,7 @@ export function checkEvent(value: unknown, issues: Issue[]): EventRecord | null 
     name: text(agent['name'], 'agent.name', limits.nameCharsMax, issues),
     purpose: text(agent['purpose'], 'agent.purpose', limits.purposeCharsMax, issues),
     trust: text(agent['trust'], 'agent.trust', limits.trustCharsMax, issues),
+    verdict: text(agent['verdict'], 'agent.verdict', limits.verdictCharsMax, issues),
     protocol: text(metadata['protocol'], 'metadata.protocol', limits.protocolCharsMax, issues),
     subject: text(metadata['subject'], 'metadata.subject', limits.subjectCharsMax, issues),
     page: text(metadata['page'], 'metadata.page', limits.pageCharsMax, issues),
@@ -116,7 +117,7 @@ export function checkEvent(value: unknown, issues: Issue[]): EventRecord | null 
   return issues.length === 0 ? record : null
 }
 
-/** The fields of `agent` that are validated but not filtered by. `signals` may be anything. */
+/** The fields of `agent` that are validated but not filtered by. `signals` and `evidence` may be anything. */
 function checkAgentDetails(agent: Fields, issues: Issue[]): void {
   number(agent['confidence'], 'agent.confidence', 1, issues)
   text(agent['userAgent'], 'agent.userAgent', limits.userAgentCharsMax, issues)
@@ -223,10 +224,7 @@ const known: { readonly [inside: string]: readonly string[] } = {
     ...['id', 'siteId', 'sessionId', 'occurredAt', 'type', 'outcome', 'tool', 'durationMs', 'error'],
     ...['agent', 'policy', 'metadata'],
   ],
-  agent: [
-    ...fieldsIn('agent'),
-    ...['confidence', 'userAgent', 'detectionVersion', 'signals', 'verdict', 'evidence'],
-  ],
+  agent: [...fieldsIn('agent'), ...['confidence', 'userAgent', 'detectionVersion', 'signals', 'evidence']],
   policy: fieldsIn('policy'),
 }
 

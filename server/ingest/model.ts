@@ -28,7 +28,14 @@ const agentModel = t.Object(
     detectionVersion: t.Optional(
       t.Union([t.String({ maxLength: limits.detectionVersionCharsMax }), t.Number(), t.Null()]),
     ),
-    signals: t.Optional(t.Unknown({ description: 'The evidence of the detection, in any form.' })),
+    signals: t.Optional(t.Unknown({ description: 'The signals of the detection, in any form.' })),
+    evidence: t.Optional(
+      t.Unknown({
+        description:
+          'What the verdict rests on, in any form. Sightglass writes an object with method (signature, address or dns), ' +
+          'list, listDate, networks, keyId and reason (user-triggered or old-list).',
+      }),
+    ),
   },
   open,
 )

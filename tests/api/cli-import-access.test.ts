@@ -151,6 +151,42 @@ if (existsSync(nginxPath))
     }
   })
 
+test('true and false GPTBots are distinguished in filters, counts and exports', async () => {
+  const line = (address: string, path: string): string =>
+    `${address} - - [23/Nov/2026:10:00:00 +0000] "GET ${path} HTTP/1.1" 200 5 "-" "${agents.gptBot}"\n`
+  const path = files.join('claims.log')
+  writeFileSync(
+    path,
+    line('132.196.86.5', '/true') + line('198.51.100.7', '/false') + line('10.0.0.1', '/inside'),
+  )
+  expect(await importJson(path, '--site', 'claims')).toMatchObject({ stored: 3 })
+  const key = JSON.parse(
+    done(
+      await appliance.cli('key', 'create', '--kind', 'secret', '--org', 'default', '--label', 'k', '--json'),
+    ),
+  ) as { key: string }
+  const get = async (query: string, accept = 'application/json') => {
+    const headers = { authorization: `Bearer ${key.key}`, accept }
+    const response = await fetch(`${appliance.url}/v1/traces?siteId=claims&type=agent.requested&${query}`, {
+      headers,
+    })
+    expect(response.status).toBe(200)
+    return await response.text()
+  }
+  const pagesOf = async (verdict: string): Promise<unknown[]> => {
+    const { events } = JSON.parse(await get(`verdict=${verdict}`)) as { events: Event[] }
+    expect(events.every(({ agent }) => agent['verdict'] === verdict)).toBe(true)
+    return events.map(({ metadata }) => metadata['page'])
+  }
+  expect(await pagesOf('verified')).toEqual(['/true'])
+  expect(await pagesOf('contradicted')).toEqual(['/false'])
+  expect(await pagesOf('unverifiable')).toEqual(['/inside'])
+  expect(JSON.parse(await get('verdict=')) as unknown).toMatchObject({ events: [] })
+  const csv = (await get('verdict=contradicted', 'text/csv')).split('\n')
+  expect(csv[0]).toEndWith(',verdict,event')
+  expect(csv[1]).toContain(',contradicted,"{')
+})
+
 function logLines(count: number): string {
   const line = (at: number): string => {
     const time = new Date(Date.UTC(2026, 10, 23) + at * 100).toISOString()

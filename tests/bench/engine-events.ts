@@ -57,7 +57,7 @@ export function eventSource(total: number): EventSource {
     }
     return {
       ...{ id, siteId: 'shop-acme', sessionId, occurredAtMs, type, outcome, tool, durationMs, ...agent },
-      ...{ protocol: 'web-bot-auth', subject, page, ...none },
+      ...{ protocol: 'web-bot-auth', subject, page, verdict: null, ...none },
       json: JSON.stringify({
         ...{
           id,

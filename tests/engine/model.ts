@@ -116,7 +116,7 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
   }
 }
 
-/** Agents, and the breakdowns by name and by purpose that are made of them. */
+/** Agents, the breakdowns by name and by purpose that are made of them, and the one by verdict. */
 function agreesInAgents(
   reader: Engine['reader'],
   range: { orgId: string; sinceMs: number; untilMs: number | null },
@@ -135,7 +135,7 @@ function agreesInAgents(
         : [vendor, name, purpose].map(told).join(', '),
     ),
   )
-  for (const by of ['name', 'purpose'] as const) {
+  for (const by of ['name', 'purpose', 'verdict'] as const) {
     const found = reader.breakdown({ ...range, siteIds: ['shop'], by, stepMs: 24 * hourMs }).rows
     expect(new Map(found.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count]))).toEqual(
       countBy(shop, (event) => (event[by] === null ? null : `${dayOf(event)} ${event[by]} ${event.outcome}`)),
@@ -321,6 +321,10 @@ export function agrees(
       newestFirst(events.filter(isMeant)),
     )
   }
+  for (const verdicts of [['contradicted'], ['odd', ''], ['none']])
+    expect(walk(subject, orgId, { verdicts }, 7)).toEqual(
+      newestFirst(events.filter(({ verdict }) => verdicts.includes(verdict ?? ''))),
+    )
   const subjects = ['who 9', 'who 18', 'who 207']
   expect(walk(subject, orgId, { subjects }, 2)).toEqual(
     newestFirst(events.filter((event) => event.subject !== null && subjects.includes(event.subject))),

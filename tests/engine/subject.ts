@@ -240,6 +240,7 @@ export function engine(options: EventWriterOptions = {}) {
 export type Engine = ReturnType<typeof engine>
 
 const purposes = ['training', 'search', null, 'user', 'odd']
+const verdicts = ['verified', 'contradicted', null, 'odd']
 const trusts = ['detected', 'declared', 'verified', 'odd', null, 'detected', 'linked']
 
 /** The n-th possible event. Every value follows from n. */
@@ -256,6 +257,7 @@ export function event(n: number, time: number): EventRecord {
     n % 6 === 5 ? {} : { class: `class ${n % 3}`, vendor: `vendor ${n % 4}`, trust: trusts[n % 7] ?? null }
   const name = n % 8 === 3 ? null : `Bot-${n % 10}`
   const purpose = purposes[n % 5] ?? null
+  const verdict = verdicts[n % 4] ?? null
   const durationMs = n % 5 === 0 ? null : ((n * 37) % 1_000) / 3
   const json = JSON.stringify({ id, siteId, sessionId, time })
   return makeEvent(id, {
@@ -270,6 +272,7 @@ export function event(n: number, time: number): EventRecord {
     ...agent,
     name,
     purpose,
+    verdict,
     occurredAtMs: noon + time,
     json,
   })

@@ -19,7 +19,7 @@ test('numbers, names and CSV positions are unique', () => {
 test('CSV columns keep their positions; new ones come before the event', () => {
   const released =
     'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,'
-  expect(csvColumns.join()).toStartWith(`${released}page,protocol,subject,error,name,purpose,`)
+  expect(csvColumns.join()).toStartWith(`${released}page,protocol,subject,error,name,purpose,verdict,`)
   expect(csvColumns.at(-1)).toBe('event')
 })
 

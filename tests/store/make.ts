@@ -90,6 +90,7 @@ export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRec
     name: null,
     purpose: null,
     trust: null,
+    verdict: null,
     protocol: null,
     subject: null,
     page: null,

@@ -6,6 +6,23 @@ import { makeAccount, makeAudit, makeBatch, makeEvent, noon } from './make.ts'
 import { auditOf, failure, type NodeCases } from './subject.ts'
 
 export const sharedRecordCases: NodeCases = {
+  async 'nodes share one evidence pack, replaced and removed with its audit entry'({ store, another }) {
+    const auditCount = async () => (await store.audit.heads())['org_system']?.count ?? 0
+    const before = await auditCount()
+    const packOf = (n: number) => ({
+      ...{ digest: `digest ${n}`, pack: `{"n":${n},"odd":"\u2028 'é'"}`, signedBy: n === 1 ? null : 'key' },
+      ...{ storedBy: 'cli', storedAtMs: noon + n },
+    })
+    expect(await another.evidence.digest()).toBeNull()
+    for (const n of [1, 2]) {
+      await store.evidence.replace({ pack: packOf(n), audit: makeAudit('org_system') })
+      expect(await another.evidence.digest()).toBe(`digest ${n}`)
+      expect(await another.evidence.read()).toEqual(packOf(n))
+    }
+    await another.evidence.replace({ pack: null, audit: makeAudit('org_system') })
+    expect([await store.evidence.digest(), await store.evidence.read()]).toEqual([null, null])
+    expect(await auditCount()).toBe(before + 3)
+  },
   async 'nodes share one setup link, which works on each and creates one owner'({ store, another, orgId }) {
     const linkOf = (n: number, now: number) => ({
       link: {

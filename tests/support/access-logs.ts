@@ -2,6 +2,7 @@
 import { expect } from 'bun:test'
 import type { AccessLines } from '../../db/contract/store.ts'
 import type { AccessEvent, AccessOptions } from '../../server/access/agent-events.ts'
+import { bundledEvidence } from '../../server/evidence/evidence.ts'
 import { importRun, planLogs, type LogStore, type Sums } from '../../server/access/import-logs.ts'
 
 export const gptBot = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
@@ -36,6 +37,8 @@ export const plainOptions: AccessOptions = {
   keepQuery: [],
   keepAddresses: false,
   trustedProxies: [],
+  evidence: (await bundledEvidence()).evidence(),
+  evidenceMaxAgeDays: 180,
 }
 
 export interface Imported {

@@ -49,12 +49,13 @@ const laws: Law[] = [
   {
     rule: 'server-alone',
     message:
-      'server/ imports from server/ and db/ only, and the list of agents, which the client package shares',
+      'server/ imports from server/ and db/ only, and the list of agents and the judge, which the client package shares',
     breaks: (edge) =>
       leaves(edge, inServer) &&
       !inDb(edge.to) &&
       edge.to !== 'package.json' &&
-      edge.to !== 'sdk/agents/detect-agent.ts',
+      edge.to !== 'sdk/agents/detect-agent.ts' &&
+      !/^sdk\/judge\//.test(edge.to ?? ''),
   },
   {
     rule: 'elysia',

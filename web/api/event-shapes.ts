@@ -17,10 +17,12 @@ export interface TraceEvent {
     vendor?: string | null
     name?: unknown // not validated before schema 13
     purpose?: unknown
+    verdict?: unknown // not validated before schema 19
+    evidence?: unknown
     userAgent?: string | null
   } | null
   policy?: { decision?: string | null; ruleId?: string | null; reason?: string | null } | null
-  metadata?: { page?: unknown; protocol?: unknown; subject?: unknown } | null
+  metadata?: { page?: unknown; address?: unknown; protocol?: unknown; subject?: unknown } | null
 }
 
 export interface ReceivedEvent {

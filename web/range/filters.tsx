@@ -13,6 +13,7 @@ export interface LogsFilter {
   name?: string
   purpose?: string
   trust?: string
+  verdict?: string
   tool?: string
   protocol?: string
   decision?: string
@@ -34,6 +35,7 @@ export const filterable: { readonly [name: string]: { word: string; logs: keyof 
   purpose: { word: 'purpose', logs: 'purpose' },
   class: { word: 'class', logs: 'agentClass' },
   trust: { word: 'trust', logs: 'trust' },
+  verdict: { word: 'verdict', logs: 'verdict' },
   tool: { word: 'tool', logs: 'tool' },
   page: { word: 'page', logs: null },
   outcome: { word: 'outcome', logs: 'outcome' },

@@ -7,6 +7,7 @@ import nodeReport from './0005_node_report.sql' with { type: 'text' }
 import sharedRecords from './0006_shared_records.sql' with { type: 'text' }
 import upgrade from './0007_upgrade.sql' with { type: 'text' }
 import accessLogs from './0008_access_logs.sql' with { type: 'text' }
+import evidencePack from './0009_evidence_pack.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -25,6 +26,8 @@ export const migrations: readonly ServerMigration[] = [
   { version: 6, name: '0006_shared_records', sql: sharedRecords, olderNodes: 'end' },
   { version: 7, name: '0007_upgrade', sql: upgrade, olderNodes: 'end' },
   { version: 8, name: '0008_access_logs', sql: accessLogs, olderNodes: 'write' },
+  // Older nodes would merge blocks without the verdicts in them.
+  { version: 9, name: '0009_evidence_pack', sql: evidencePack, olderNodes: 'end' },
 ]
 
 /** Of the tables, unless the URL names another. */

@@ -20,6 +20,7 @@ const event: fc.Arbitrary<EventRecord> = fc.record({
   name: optional,
   purpose: optional,
   trust: optional,
+  verdict: optional,
   protocol: optional,
   subject: optional,
   page: optional,

@@ -36,12 +36,14 @@ import type {
   EventCountQuery,
   EventPageQuery,
   EventStore,
+  EvidenceStore,
   ExpireCommand,
   FilteredCountsQuery,
   HistogramQuery,
   MetricsQuery,
   NewValuesQuery,
   RollupRepair,
+  StoredPack,
   TopQuery,
   TrustReachedQuery,
 } from '../../contract/store.ts'
@@ -65,6 +67,7 @@ export const writeVerbs = {
   ...nodeWriteVerbs,
   'keyCheck.agree': agreeOnKeys,
   'keyCheck.replace': replaceKeyCheck,
+  'evidence.replace': replacePack,
   secret,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
 
@@ -103,6 +106,8 @@ export const readVerbs = {
   ...retentionReadVerbs,
   ...accessReadVerbs,
   ...nodeReadVerbs,
+  'evidence.digest': packDigest,
+  'evidence.read': readPack,
   'sessions.page': ({ events }: ReadContext, query: SessionPageQuery) => events.sessionPage(query),
   'sessions.story': ({ events }: ReadContext, query: SessionStoryQuery) => events.sessionStory(query),
   health: ({ health }: ReadContext) => health(),
@@ -190,6 +195,31 @@ function agreeOnKeys({ db }: WriteContext, value: string): string {
 function replaceKeyCheck({ db }: WriteContext, value: string | null): void {
   db.query('DELETE FROM key_check WHERE name = ?').run(keyCheckName)
   if (value !== null) db.query('INSERT INTO key_check (name, value) VALUES (?, ?)').run(keyCheckName, value)
+}
+
+const packName = 'current'
+
+function replacePack({ db }: WriteContext, { pack, audit }: Parameters<EvidenceStore['replace']>[0]): void {
+  db.query('DELETE FROM evidence_pack WHERE name = ?').run(packName)
+  if (pack !== null)
+    db.query(
+      `INSERT INTO evidence_pack (name, digest, pack, signed_by, stored_by, stored_at_ms) VALUES (?, ?, ?, ?, ?, ?)`,
+    ).run(packName, pack.digest, pack.pack, pack.signedBy, pack.storedBy, pack.storedAtMs)
+  appendAudit(db, audit)
+}
+
+function packDigest({ db }: ReadContext): string | null {
+  const row = db.query<{ digest: string }, [string]>('SELECT digest FROM evidence_pack WHERE name = ?')
+  return row.get(packName)?.digest ?? null
+}
+
+function readPack({ db }: ReadContext): StoredPack | null {
+  return db
+    .query<StoredPack, [string]>(
+      `SELECT digest, pack, signed_by AS "signedBy", stored_by AS "storedBy", stored_at_ms AS "storedAtMs"
+       FROM evidence_pack WHERE name = ?`,
+    )
+    .get(packName)
 }
 
 /** Encrypted secrets in any table, which need the appliance's key. */

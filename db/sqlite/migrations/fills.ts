@@ -1,5 +1,4 @@
 /** Fills columns and counts that earlier schemas lack, once, in the transaction of the migration. */
-import { indexVersion } from '../../contract/event-fields.ts'
 import { eventTimeMs } from '../../rules/event-record.ts'
 import {
   packZones,
@@ -179,6 +178,9 @@ function addAgents({ db, org, agents }: Fill): void {
   }
 }
 
+/** Of an index with names and purposes, and without later fields. */
+const namesIndexVersion = 2
+
 /** The rest of a segment that retention has begun to delete. */
 function fillSegment(db: SqliteDatabase, org: number, segment: number): void {
   const first = segment * segmentEvents
@@ -200,7 +202,7 @@ function fillSegment(db: SqliteDatabase, org: number, segment: number): void {
     packZones(zones),
     zones.reduce((low, { minAt }) => Math.min(low, minAt), Infinity),
     zones.reduce((high, { maxAt }) => Math.max(high, maxAt), -Infinity),
-    indexVersion,
+    namesIndexVersion,
     org,
     segment,
   )

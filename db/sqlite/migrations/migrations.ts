@@ -17,6 +17,7 @@ import nodeReport from './0015_node_report.sql' with { type: 'text' }
 import sharedRecords from './0016_shared_records.sql' with { type: 'text' }
 import upgrade from './0017_upgrade.sql' with { type: 'text' }
 import accessLogs from './0018_access_logs.sql' with { type: 'text' }
+import evidencePack from './0019_evidence_pack.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
@@ -42,6 +43,7 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 16, name: '0016_shared_records', sql: sharedRecords },
   { version: 17, name: '0017_upgrade', sql: upgrade },
   { version: 18, name: '0018_access_logs', sql: accessLogs },
+  { version: 19, name: '0019_evidence_pack', sql: evidencePack },
 ]
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */

@@ -43,6 +43,7 @@ const countedMembers = {
   name: true,
   purpose: true,
   trust: true,
+  verdict: true,
   tool: true,
   protocol: true,
   decision: true,

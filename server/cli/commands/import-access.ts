@@ -1,5 +1,6 @@
 /** `sightglass import access`: stores the agents in access logs of web servers; what is stored already is skipped. */
-import type { AccessLines, Json } from '../../../db/contract/store.ts'
+import type { AccessLines, Json, StoredPack } from '../../../db/contract/store.ts'
+import type { Evidence } from '../../../sdk/judge/judge.ts'
 import type { AccessOptions } from '../../access/agent-events.ts'
 import type { Guess } from '../../access/formats.ts'
 import {
@@ -14,6 +15,7 @@ import type { FileProblem } from '../../access/input.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError, UsageError } from '../../errors.ts'
+import { evidenceOf } from '../../evidence/evidence.ts'
 import { importKeyId } from '../../ids.ts'
 import { acceptEvents } from '../../ingest/accept.ts'
 import { limits } from '../../limits.ts'
@@ -23,7 +25,7 @@ import { cutChars } from '../../text/text.ts'
 import { command, type Noun } from '../command.ts'
 import { requireOrg, withData } from '../data-command.ts'
 import { addressRangeList, text, textList, toggle } from '../option.ts'
-import { orgOption } from '../options.ts'
+import { evidenceOptions, orgOption } from '../options.ts'
 import { oneLine, print, printAnswer } from '../print.ts'
 
 const pathsMax = 100_000
@@ -39,7 +41,7 @@ export const importAccess: Noun = {
       about: [
         'A path is a file, a folder, a pattern in quotes, or - for standard input. Files may be compressed with gzip or zstd. They are read in order of time. The format is recognized by the first 100 lines: those of nginx, Apache, Caddy, Traefik, IIS, HAProxy, AWS, Google Cloud, Cloudflare, Vercel and Netlify, in text or JSON.',
         '--format takes one of their names, a format string such as GoAccess reads it, or names of JSON fields: json:time=ts,ip=client,userAgent=ua,status=code,path=url.',
-        'Each request of an agent becomes an event agent.requested, the start of its session agent.detected, and a person whom an assistant sent agent.referred. Other requests are only counted. Addresses are not stored, and query strings only as --keep-query says. Importing a file again stores nothing twice, also compressed, renamed or grown. Exit code 1 when a file cannot be read to its end; lines that do not fit the format are counted and named.',
+        'Each request of an agent becomes an event agent.requested, the start of its session agent.detected, and a person whom an assistant sent agent.referred. Other requests are only counted. The claim of each agent is judged by its address and the lists of "sightglass evidence". Addresses are not stored, and query strings only as --keep-query says. Importing a file again stores nothing twice, also compressed, renamed or grown. Exit code 1 when a file cannot be read to its end; lines that do not fit the format are counted and named.',
       ],
       examples: [
         'sightglass import access /var/log/nginx/access.log* --site shop',
@@ -63,6 +65,7 @@ export const importAccess: Noun = {
           default: '',
           help: 'proxies whose X-Forwarded-For in the log is trusted',
         },
+        ...evidenceOptions,
         ...orgOption,
       },
       work: { begin: beginImport, position: readPosition, append: appendLines },
@@ -81,21 +84,30 @@ export const importAccess: Noun = {
           keepQuery: values['keep-query'],
           keepAddresses: values['keep-addresses'],
           trustedProxies: values['trusted-proxy'],
+          evidenceMaxAgeDays: values['evidence-max-age'],
         }
         const finish = (result: Result): number => {
           printAnswer(values, result as unknown as { [name: string]: Json }, () => resultText(result))
           return result.problems.length > 0 ? 1 : 0
         }
-        if (values['dry-run'] || plan.logs.length === 0) return finish(await readAll(plan, options, null))
+        if (values['dry-run'] || plan.logs.length === 0)
+          return finish(await readAll(plan, { ...options, evidence: await evidenceFrom(null) }, null))
         return await withData(invocation, 'create', async (data) => {
           const path = plan.logs[0]!.file.path
           const begun = { org: values.org, site: siteId, files: plan.logs.length, path }
           const { orgId } = (await data.call('import access begin', begun)) as { orgId: string }
-          return finish(await readAll(plan, options, storeOf(data, orgId, siteId)))
+          const evidence = await evidenceFrom(data)
+          return finish(await readAll(plan, { ...options, evidence }, storeOf(data, orgId, siteId)))
         })
       },
     }),
   ],
+}
+
+/** The evidence that the appliance judges by; without one the bundled evidence. */
+async function evidenceFrom(data: StoreAccess | null): Promise<Evidence> {
+  const stored = data === null ? null : await data.call('evidence show', {})
+  return (await evidenceOf(stored as unknown as StoredPack | null)).evidence()
 }
 
 type Result = Sums & { dryRun: boolean; problems: FileProblem[]; skipped: FileProblem[]; files: Json[] }

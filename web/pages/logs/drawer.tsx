@@ -8,6 +8,7 @@ import { CopyButton, keyPlaceholder, sendCurl } from '../../components/copy.tsx'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
+import { verdictSentence } from '../../components/verdict.ts'
 import { fieldText, JsonView } from '../../components/json.tsx'
 import { session } from '../../app/session.ts'
 import { aheadMs } from '../../api/field-filters.ts'
@@ -160,6 +161,7 @@ function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs: numbe
       )}
       <TextFact name="Name" value={event.agent?.name} />
       <TextFact name="Purpose" value={event.agent?.purpose} />
+      <VerdictFact event={event} />
       <TextFact name="Tool" value={event.tool} />
       <TextFact name="Page" value={event.metadata?.page} mono />
       <TextFact name="Decision" value={event.policy?.decision} />
@@ -191,6 +193,24 @@ function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs: numbe
       <TextFact name="Event ID" value={event.id} mono />
       <TextFact name="User agent" value={event.agent?.userAgent} mono />
     </dl>
+  )
+}
+
+/** The verdict on the agent's claim, and why. */
+function VerdictFact({ event: { agent, metadata } }: { event: TraceEvent }) {
+  const verdict = textOf(agent?.verdict)
+  if (verdict === null) return null
+  const why = verdictSentence(agent ?? {}, metadata?.address)
+  return (
+    <Fact name="Verdict">
+      <Text value={verdict} max={40} />
+      {why !== null && (
+        <>
+          {': '}
+          <Text value={why} multiline />
+        </>
+      )}
+    </Fact>
   )
 }
 

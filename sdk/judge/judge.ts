@@ -1,0 +1,284 @@
+/** Judges whether an agent is who it claims to be, from what its operator publishes. Pure: no clock, no network. */
+import { networkOf, type EvidencePack, type ProductKind, type Products } from './evidence-pack.ts'
+import { createNetworkTable, parseAddress, type Network, type NetworkTable } from './networks.ts'
+
+/**
+ * - `verified`: a signature, a published address list or forward-confirmed DNS proves the operator.
+ * - `consistent`: nothing contradicts the claim, but nothing proves it.
+ * - `contradicted`: the operator publishes where this agent comes from, and the request comes from elsewhere.
+ * - `unverifiable`: the claim cannot be checked.
+ * - `unknown`: no known agent is claimed.
+ */
+export type Verdict = 'verified' | 'consistent' | 'contradicted' | 'unverifiable' | 'unknown'
+
+/** What a verdict rests on. */
+export interface JudgedEvidence {
+  method: 'signature' | 'address' | 'dns'
+  list?: string
+  listDate?: string // the day on which the operator published the list, or the host names were collected
+  /** How many networks the lists have. Only where the address is in none of them. */
+  networks?: number
+  keyId?: string
+  /** Why an address outside of the lists does not contradict the claim. */
+  reason?: 'user-triggered' | 'old-list'
+}
+
+export interface Judgment {
+  verdict: Verdict
+  evidence?: JudgedEvidence
+}
+
+/** The agent that a request names, as `detectAgent` returns it. */
+export interface Claim {
+  vendor: string
+  name: string
+}
+
+export interface Proof {
+  /** The sender, behind trusted proxies the client. */
+  address?: string | null | undefined
+  /** Host names of the address that resolve back to it. Undefined when they were not looked up. */
+  hostNames?: readonly string[] | undefined
+  /** The result of `verifySignature`. */
+  signature?: { state: 'valid' | 'invalid' | 'none'; operator?: string; keyId?: string } | undefined
+}
+
+export interface JudgeOptions {
+  /** The time of the request. */
+  atMs: number
+  /** Lists that were last seen longer before the request, or after it, contradict nothing. Default: 180. */
+  maxAgeDays?: number | undefined
+}
+
+export const maxAgeDaysDefault = 180
+
+/** `agent.trust` of an event whose claim was judged (contract §12). */
+export function trustOf(verdict: Verdict): 'verified' | 'declared' | 'detected' {
+  if (verdict === 'verified') return 'verified'
+  return verdict === 'consistent' || verdict === 'unverifiable' ? 'declared' : 'detected'
+}
+
+const dayMs = 24 * 3_600_000
+
+interface ListFacts {
+  operator: string // lower case
+  name: string
+  date: string
+  seenMs: number
+  products: ReadonlyMap<string, ProductKind> // lower case
+  /** All its products are fetches that people trigger. */
+  isForUsers: boolean
+}
+
+interface List extends ListFacts {
+  firstNetwork: number // its number in the table
+  networks: number
+}
+
+interface HostList extends ListFacts {
+  pattern: RegExp
+}
+
+interface Operator {
+  lists: List[]
+  hosts: HostList[]
+}
+
+/** A pack, prepared for judging. */
+export interface Evidence {
+  operators: ReadonlyMap<string, Operator>
+  table: NetworkTable
+  /** The list of each network of the table. */
+  listOf: readonly List[]
+}
+
+/** Takes about a second for a million networks. Throws a `PackError` for a network that is none. */
+export function openEvidence(pack: EvidencePack): Evidence {
+  const operators = new Map<string, Operator>()
+  const operatorOf = (name: string): Operator => {
+    const known = operators.get(name.toLowerCase()) ?? { lists: [], hosts: [] }
+    operators.set(name.toLowerCase(), known)
+    return known
+  }
+  const listOf: List[] = []
+  const networks: Network[] = []
+  for (const entry of pack.lists) {
+    const size = { firstNetwork: networks.length, networks: entry.networks.length }
+    const list = { ...factsOf(entry, entry.published), ...size }
+    operatorOf(entry.operator).lists.push(list)
+    for (const network of entry.networks) {
+      networks.push(networkOf(network, entry.list))
+      listOf.push(list)
+    }
+  }
+  for (const entry of pack.hosts) {
+    const pattern = hostPattern(entry.hostNames)
+    operatorOf(entry.operator).hosts.push({ ...factsOf(entry, entry.seen), pattern })
+  }
+  return { operators, table: createNetworkTable(networks), listOf }
+}
+
+interface ListEntry {
+  list: string
+  operator: string
+  products: Products
+  seen: string
+}
+
+function factsOf({ list, operator, products, seen }: ListEntry, date: string): ListFacts {
+  const byName = new Map(Object.entries(products).map(([name, kind]) => [name.toLowerCase(), kind]))
+  return {
+    operator: operator.toLowerCase(),
+    name: list,
+    date,
+    seenMs: Date.parse(seen),
+    products: byName,
+    isForUsers: [...byName.values()].every((kind) => kind === 'user'),
+  }
+}
+
+/** Matches a host name in lower case. The parts cannot overlap, so that no name takes long. */
+function hostPattern(hostNames: readonly string[]): RegExp {
+  const sources = hostNames.map((name) => {
+    const isBelow = name.startsWith('*.')
+    const rest = isBelow ? name.slice(2) : name
+    const source = rest.replaceAll('.', '\\.').replaceAll('*', '[a-z0-9]+')
+    return isBelow ? `(?:[a-z0-9_-]+\\.)+${source}` : source
+  })
+  return new RegExp(`^(?:${sources.join('|')})$`)
+}
+
+const kindOf = ({ products }: { products: List['products'] }, product: string): ProductKind | undefined =>
+  products.get(product) ?? products.get('*')
+
+/** The verdict on a claim. Never throws. Allocates only its answer. */
+export function judge(
+  claim: Claim | null,
+  { address, hostNames, signature }: Proof,
+  evidence: Evidence,
+  { atMs, maxAgeDays = maxAgeDaysDefault }: JudgeOptions,
+): Judgment {
+  if (signature?.state === 'valid' && signature.operator !== undefined)
+    return judgeSignature(claim, signature.operator, signature.keyId)
+  if (claim === null) return { verdict: 'unknown' }
+  const operator = evidence.operators.get(claim.vendor.toLowerCase())
+  if (operator === undefined) return { verdict: 'unverifiable' }
+  const product = claim.name.toLowerCase()
+  const isPublic = typeof address === 'string' && isPublicAddress(address)
+  const list = isPublic ? bestList(evidence, claim.vendor.toLowerCase(), product, address) : null
+  const ownKind = productKind(operator, product)
+  const byAddress = list && ({ method: 'address', list: list.name, listDate: list.date } as const)
+  // Anybody can have a fetcher of the operator request a page, but only under the fetcher's own name.
+  const isForeignFetch = list !== null && list.isForUsers && ownKind !== 'user'
+  if (byAddress !== null && !isForeignFetch) return { verdict: 'verified', evidence: byAddress }
+  const host = hostNames === undefined ? null : matchingHost(operator, product, hostNames)
+  if (host !== null)
+    return { verdict: 'verified', evidence: { method: 'dns', list: host.name, listDate: host.date } }
+  if (byAddress !== null) return { verdict: 'consistent', evidence: byAddress }
+  const isFresh = ({ seenMs }: { seenMs: number }): boolean => Math.abs(atMs - seenMs) <= maxAgeDays * dayMs
+  const lists = isPublic ? operator.lists.filter((one) => kindOf(one, product) !== undefined) : []
+  if (lists.length > 0) {
+    const networks = lists.reduce((sum, one) => sum + one.networks, 0)
+    return judgeOutside(lists, ownKind, isFresh, networks)
+  }
+  const hosts =
+    hostNames === undefined ? [] : operator.hosts.filter((one) => kindOf(one, product) !== undefined)
+  return judgeOutside(hosts, ownKind, isFresh)
+}
+
+/**
+ * A key in a directory that the pack pins belongs to its operator alone (Web Bot Auth: the directory is at the
+ * operator's own address). So the signature proves its operator, and a claim to be another one is false.
+ */
+function judgeSignature(claim: Claim | null, operator: string, keyId: string | undefined): Judgment {
+  const isClaimed = claim === null || claim.vendor.toLowerCase() === operator.toLowerCase()
+  const evidence: JudgedEvidence = { method: 'signature', ...(keyId !== undefined && { keyId }) }
+  return { verdict: isClaimed ? 'verified' : 'contradicted', evidence }
+}
+
+/** The operator's list with this address: best one of the product, else one of crawlers; null without any. */
+function bestList(
+  { table, listOf }: Evidence,
+  operator: string,
+  product: string,
+  address: string,
+): List | null {
+  let best: List | null = null
+  table.visit(address, (network) => {
+    const list = listOf[network]!
+    if (list.operator !== operator) return false
+    const isOwn = kindOf(list, product) !== undefined
+    if (isOwn || best === null || (best.isForUsers && !list.isForUsers)) best = list
+    return isOwn
+  })
+  return best
+}
+
+/** Undefined when the operator publishes nothing about the product. */
+function productKind({ lists, hosts }: Operator, product: string): ProductKind | undefined {
+  for (const list of lists) if (kindOf(list, product) !== undefined) return kindOf(list, product)
+  for (const list of hosts) if (kindOf(list, product) !== undefined) return kindOf(list, product)
+  return undefined
+}
+
+/** Names resolve back to the address only for the owner of the domain; operators document this check themselves. */
+function matchingHost({ hosts }: Operator, product: string, hostNames: readonly string[]): HostList | null {
+  for (const list of hosts) {
+    if (kindOf(list, product) === undefined) continue
+    for (const name of hostNames)
+      if (name.length <= 254 && list.pattern.test(name.toLowerCase().replace(/\.$/, ''))) return list
+  }
+  return null
+}
+
+/**
+ * The operator publishes where the agent comes from, and this is elsewhere. Contract §12: fetches that a person
+ * triggers may come from anywhere (OpenAI, Google and Perplexity say so of theirs), and an operator may have added
+ * networks since an old list. Without lists the claim cannot be checked.
+ */
+function judgeOutside(
+  lists: readonly ListFacts[],
+  kind: ProductKind | undefined,
+  isFresh: (list: ListFacts) => boolean,
+  networks?: number,
+): Judgment {
+  const [first] = lists
+  if (first === undefined) return { verdict: 'unverifiable' }
+  const evidence: JudgedEvidence = {
+    ...{ method: networks === undefined ? 'dns' : 'address', list: first.name, listDate: first.date },
+    ...(networks !== undefined && { networks }),
+  }
+  if (kind === 'user') return { verdict: 'unverifiable', evidence: { ...evidence, reason: 'user-triggered' } }
+  if (!lists.every(isFresh)) return { verdict: 'unverifiable', evidence: { ...evidence, reason: 'old-list' } }
+  return { verdict: 'contradicted', evidence }
+}
+
+const addressWords = new Uint32Array(4)
+
+/**
+ * Whether an address can be the sender's on the internet. Requests from private networks come through a proxy or from
+ * the site itself, so they say nothing about the agent. RFC 1918, 6598, 3927, 4193, 4291; not the networks for
+ * documentation.
+ */
+function isPublicAddress(address: string): boolean {
+  if (!parseAddress(address, addressWords)) return false
+  const [a, b, c, d] = addressWords as unknown as [number, number, number, number]
+  if (a !== 0 || b !== 0) return a >>> 25 !== 0x7e && a >>> 22 !== 0x3fa // fc00::/7, fe80::/10
+  if (c !== 0xffff) return false // ::, ::1 and other special addresses
+  const first = d >>> 24
+  if (first === 0 || first === 10 || first === 127 || first >= 224) return false
+  const second = d >>> 16
+  if (second === 0xc0a8 || second === 0xa9fe) return false
+  return d >>> 20 !== 0xac1 && d >>> 22 !== 0x191 // 172.16/12, 100.64/10
+}
+
+/** The lists that contain an address, each with the index of its network there; null: not an address. */
+export function listsWith(evidence: Evidence, address: string): { list: string; index: number }[] | null {
+  const found: { list: string; index: number }[] = []
+  const isAddress = evidence.table.visit(address, (network) => {
+    const { name, firstNetwork } = evidence.listOf[network]!
+    found.push({ list: name, index: network - firstNetwork })
+    return false
+  })
+  return isAddress ? found : null
+}

@@ -1,0 +1,198 @@
+/** `sightglass evidence`: shows and replaces what the claims of agents are judged by. */
+import { readFileSync, statSync } from 'node:fs'
+import type { Json, StoredPack } from '../../../db/contract/store.ts'
+import { packLimits } from '../../../sdk/judge/evidence-pack.ts'
+import { listsWith } from '../../../sdk/judge/judge.ts'
+import { AppError, UsageError } from '../../errors.ts'
+import {
+  evidenceOf,
+  replacePack,
+  type EvidenceInForce,
+  type ListChange,
+  type PackReplaced,
+} from '../../evidence/evidence.ts'
+import { evidenceView, type EvidenceView, type ListView } from '../../evidence/view.ts'
+import { flagOf, textOrNull, type Params, type WorkContext } from '../../runtime/work.ts'
+import { systemClock } from '../../clock.ts'
+import { command, type Noun } from '../command.ts'
+import { dataCommand, withData } from '../data-command.ts'
+import { toggle } from '../option.ts'
+import { evidenceOptions } from '../options.ts'
+import { columns, printAnswer, type Answer } from '../print.ts'
+
+export const evidence: Noun = {
+  group: 'Data',
+  commands: [
+    command({
+      name: 'evidence status',
+      summary: 'show age, size and origin of the lists that prove who agents are',
+      about: [
+        'Operators of agents publish the networks, host names and keys of their agents. A pack of such lists is part of the program, and "evidence update" replaces it.',
+      ],
+      examples: ['sightglass evidence status'],
+      options: evidenceOptions,
+      run: (invocation) =>
+        withEvidence(invocation, (view) => printAnswer(invocation.values, view, statusText)),
+    }),
+    command({
+      name: 'evidence show',
+      summary: 'show the lists of the evidence pack, or those with an address',
+      arguments: '[LIST|ADDRESS]',
+      examples: [
+        'sightglass evidence show',
+        'sightglass evidence show gptbot',
+        'sightglass evidence show 20.42.10.180',
+      ],
+      options: evidenceOptions,
+      work: { '': readStored },
+      run: (invocation) => {
+        const [named] = invocation.words
+        return withEvidence(invocation, (view, inForce) => {
+          if (named === undefined) printAnswer(invocation.values, view, ({ lists }) => listTable(lists))
+          else printAnswer(invocation.values, shown(named, view, inForce), shownText)
+        })
+      },
+    }),
+    dataCommand({
+      name: 'evidence update',
+      summary: 'replace the evidence pack',
+      arguments: '[FILE|-]',
+      usage: 'FILE [--trust] | --bundled',
+      about: [
+        'The pack holds for all nodes at once, without a restart. It must be signed by a release of Sightglass and no older than the pack in force; --trust stores it all the same. Stored events keep their verdicts.',
+      ],
+      examples: ['sightglass evidence update evidence.json', 'sightglass evidence update --bundled'],
+      options: {
+        trust: { ...toggle('store a pack that is unsigned, or older than the one in force'), flagOnly: true },
+        bundled: { ...toggle('go back to the pack of this release'), flagOnly: true },
+      },
+      access: 'create',
+      params({ words: [path], values: { trust, bundled } }) {
+        if ((path === undefined) !== bundled)
+          throw new UsageError(
+            '"sightglass evidence update" needs a file or --bundled',
+            'sightglass help evidence',
+          )
+        return { text: path === undefined ? null : readFile(path), trust }
+      },
+      async work({ store, clock }, params) {
+        const given = { text: textOrNull(params, 'text'), trust: flagOf(params, 'trust') }
+        return (await replacePack({ store, clock }, 'cli', given)) as unknown as Json
+      },
+      print: (answer) => replacedText(answer as unknown as PackReplaced),
+    }),
+  ],
+}
+
+/** The stored pack, which the command opens itself: it may have a million networks. */
+async function readStored({ store }: WorkContext, _params: Params): Promise<Json> {
+  return (await store.evidence.read()) as unknown as Json
+}
+
+async function withEvidence(
+  invocation: Parameters<typeof withData>[0] & { values: { 'evidence-max-age': number } },
+  use: (view: EvidenceView & Answer, inForce: EvidenceInForce) => void,
+): Promise<number> {
+  const stored = await withData(invocation, 'read', (data) => data.call('evidence show', {}))
+  const inForce = await evidenceOf(stored as unknown as StoredPack | null)
+  const view = evidenceView(inForce, systemClock.now(), invocation.values['evidence-max-age'])
+  use(view as unknown as EvidenceView & Answer, inForce)
+  return 0
+}
+
+function readFile(path: string): string {
+  try {
+    if (path !== '-' && statSync(path).size > packLimits.bytesMax)
+      throw new AppError('payload_too_large', 'An evidence pack has at most 8 MiB.')
+    return readFileSync(path === '-' ? 0 : path, 'utf8')
+  } catch (error) {
+    if (error instanceof AppError) throw error
+    throw new AppError('not_found', `${path} cannot be read: ${error instanceof Error ? error.message : ''}`)
+  }
+}
+
+const number = (value: number): string => value.toLocaleString('en-US')
+
+function statusText(view: EvidenceView): string {
+  const of = (kind: ListView['kind']): ListView[] => view.lists.filter((one) => one.kind === kind)
+  const origin =
+    view.origin === 'bundled' ? 'part of this release' : `stored ${view.storedAt} by ${view.storedBy}`
+  const old = view.lists.filter((one) => one.old && one.kind === 'addresses').length
+  const lines = [
+    `Evidence pack of ${view.made.slice(0, 10)}, ${origin}, ${view.signed ? 'signed by a release' : 'not signed'}.`,
+    `Digest: ${view.digest}`,
+    `${of('addresses').length} address lists with ${number(view.networks)} networks, ` +
+      `${of('host names').length} lists of host names, ${of('keys').length} key directories.`,
+    `The oldest list was last seen ${number(view.ageDays)} days ago.`,
+  ]
+  if (old > 0)
+    lines.push(
+      `${old} lists are older than ${view.maxAgeDays} days: they contradict no claim. Update the pack.`,
+    )
+  if (view.problem !== null) lines.push(view.problem)
+  return lines.join('\n')
+}
+
+function listTable(lists: ListView[]): string {
+  const rows = lists.map((one) => [
+    ...[one.list, one.operator, one.kind, number(one.count), one.published ?? '', one.seen],
+    one.old ? 'old' : '',
+  ])
+  return columns(['LIST', 'OPERATOR', 'HAS', 'COUNT', 'PUBLISHED', 'SEEN', ''], rows)
+}
+
+type Shown =
+  | { address: string; found: { list: string; network: string; operator: string; products: string[] }[] }
+  | { list: ListView; entries: string[] }
+
+/** A list with its entries, or the lists that contain an address. */
+function shown(named: string, view: EvidenceView, { pack, evidence }: EvidenceInForce): Shown & Answer {
+  const list = view.lists.find((one) => one.list === named)
+  if (list !== undefined) {
+    const entries =
+      pack.lists.find((one) => one.list === named)?.networks ??
+      pack.hosts.find((one) => one.list === named)?.hostNames ??
+      pack.directories.find((one) => one.url === named)?.keys.map((key) => JSON.stringify(key)) ??
+      list.products
+    return { list, entries } as unknown as Shown & Answer
+  }
+  const matches = listsWith(evidence(), named)
+  if (matches === null)
+    throw new AppError('not_found', `"${named}" is neither an address nor a list of the evidence pack.`, {
+      hint: 'sightglass evidence show lists them',
+    })
+  const found = matches.map(({ list: name, index }) => {
+    const { operator, products } = view.lists.find((one) => one.list === name)!
+    const network = pack.lists.find((one) => one.list === name)!.networks[index]!
+    return { list: name, network, operator, products }
+  })
+  return { address: named, found } as unknown as Shown & Answer
+}
+
+function shownText(answer: Shown): string {
+  if ('list' in answer) {
+    const { list, kind, operator, products, source, published, seen } = answer.list
+    return [
+      `${list}: ${kind} of ${operator}, for ${products.join(', ')}`,
+      `Source: ${source}${published === null ? '' : `, published ${published}`}, last seen ${seen}`,
+      ...answer.entries.map((entry) => `  ${entry}`),
+    ].join('\n')
+  }
+  if (answer.found.length === 0) return `${answer.address} is in no list.`
+  return columns(
+    ['LIST', 'NETWORK', 'OPERATOR', 'AGENTS'],
+    answer.found.map((one) => [one.list, one.network, one.operator, one.products.join(', ')]),
+  )
+}
+
+function replacedText({ changed, digest, made, signature, origin, changes }: PackReplaced): string {
+  if (!changed) return 'This pack is in force already.'
+  const changeText = ({ list, change, networksAdded, networksRemoved }: ListChange): string =>
+    `  ${list}: ${change}, +${number(networksAdded)} −${number(networksRemoved)}`
+  const what = origin === 'bundled' ? 'The pack of this release' : `The pack of ${made.slice(0, 10)}`
+  return [
+    `${what} is in force. ${signature === 'valid' ? 'It is signed by a release.' : 'It is trusted without a valid signature.'}`,
+    `Digest: ${digest}`,
+    ...(changes.length === 0 ? ['The lists are the same.'] : changes.map(changeText)),
+  ].join('\n')
+}

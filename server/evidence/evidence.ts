@@ -1,0 +1,192 @@
+/** The evidence pack in force, which the bundled one is until an operator stores another, and its replacement. */
+import { applianceOrgId } from '../../db/contract/audit.ts'
+import type { Store, StoredPack } from '../../db/contract/store.ts'
+import type { EvidencePack } from '../../sdk/judge/evidence-pack.ts'
+import { openEvidence, type Evidence } from '../../sdk/judge/judge.ts'
+import { auditEntry } from '../audit/entry.ts'
+import { isoTime, type Clock } from '../clock.ts'
+import { AppError } from '../errors.ts'
+import { digestOf, readPackFile, releaseKeys, type PackFile, type PackSignature } from './pack-file.ts'
+
+export interface EvidenceInForce {
+  pack: EvidencePack
+  digest: string
+  origin: 'bundled' | 'replaced'
+  signedBy: string | null
+  storedBy: string | null
+  storedAt: string | null
+  /** Why the stored pack is not in force, if it is damaged. */
+  problem: string | null
+  /** Prepared for judging, when it is first needed. */
+  evidence(): Evidence
+}
+
+let bundled: Promise<EvidenceInForce> | null = null
+
+/** The pack of this release, which is loaded when it is first needed. */
+export function bundledEvidence(): Promise<EvidenceInForce> {
+  bundled ??= import('./bundled-pack.json').then((module) => {
+    const { signature, ...document } = module.default
+    const stored = { signedBy: signature.key, storedBy: null, storedAtMs: null }
+    return inForce(document as unknown as EvidencePack, digestOf(document), 'bundled', stored)
+  })
+  return bundled
+}
+
+function inForce(
+  pack: EvidencePack,
+  digest: string,
+  origin: EvidenceInForce['origin'],
+  by: { signedBy: string | null; storedBy: string | null; storedAtMs: number | null },
+): EvidenceInForce {
+  let opened: Evidence | null = null
+  return {
+    ...{ pack, digest, origin, signedBy: by.signedBy, storedBy: by.storedBy, problem: null },
+    storedAt: by.storedAtMs === null ? null : isoTime(by.storedAtMs),
+    evidence: () => (opened ??= openEvidence(pack)),
+  }
+}
+
+/** The stored pack; the bundled one when there is none, or when it is damaged. */
+export async function evidenceOf(stored: StoredPack | null): Promise<EvidenceInForce> {
+  if (stored === null) return bundledEvidence()
+  try {
+    const { pack, digest } = readPackFile(stored.pack)
+    if (digest !== stored.digest) throw new AppError('internal_error', 'Its digest has changed.')
+    return inForce(pack, digest, 'replaced', stored)
+  } catch (error) {
+    const problem = error instanceof AppError ? error.message : String(error)
+    return { ...(await bundledEvidence()), problem: `The stored evidence pack is damaged: ${problem}` }
+  }
+}
+
+/** For a server: the pack in force, also after another node replaced it. */
+export interface EvidenceReader {
+  current(): Promise<EvidenceInForce>
+}
+
+/** How long a replacement by another node may remain unnoticed. */
+const checkedMs = 1_000
+
+export function evidenceReader(store: Pick<Store, 'evidence'>): EvidenceReader {
+  let known: { digest: string | null; evidence: EvidenceInForce } | null = null
+  let checkedAtMs = -Infinity
+  let checking: Promise<EvidenceInForce> | null = null
+  const check = async (): Promise<EvidenceInForce> => {
+    const digest = await store.evidence.digest()
+    if (known === null || known.digest !== digest)
+      known = { digest, evidence: await evidenceOf(digest === null ? null : await store.evidence.read()) }
+    checkedAtMs = performance.now()
+    return known.evidence
+  }
+  return {
+    async current() {
+      if (known !== null && performance.now() - checkedAtMs < checkedMs) return known.evidence
+      checking ??= check().finally(() => (checking = null))
+      return checking
+    },
+  }
+}
+
+/** How a list differs from that of the pack before. */
+export interface ListChange {
+  list: string
+  change: 'added' | 'removed' | 'changed'
+  networksAdded: number
+  networksRemoved: number
+}
+
+export interface PackReplaced {
+  changed: boolean
+  digest: string
+  made: string
+  signature: PackSignature
+  origin: EvidenceInForce['origin']
+  changes: ListChange[]
+}
+
+const refusals: { [signature in Exclude<PackSignature, 'valid'>]: string } = {
+  missing: 'The evidence pack is not signed.',
+  unknown_key: 'The evidence pack is signed with a key that is not of a Sightglass release.',
+  wrong: 'The signature of the evidence pack does not match its contents: the file was changed or damaged.',
+}
+
+interface ReplaceServices {
+  store: Pick<Store, 'evidence'>
+  clock: Clock
+  keys?: readonly string[]
+}
+
+/**
+ * Stores a pack for all nodes. Without `trust` it must be signed by a release and no older than the one in force.
+ * `text` null restores the bundled pack.
+ */
+export async function replacePack(
+  { store, clock, keys = releaseKeys }: ReplaceServices,
+  actor: string,
+  { text, trust }: { text: string | null; trust: boolean },
+): Promise<PackReplaced> {
+  const now = clock.now()
+  const before = await evidenceOf(await store.evidence.read())
+  const base = await bundledEvidence()
+  const file: PackFile = text === null ? { ...base, signature: 'valid' } : readPackFile(text, keys)
+  const { pack, digest, signature, signedBy } = file
+  if (signature !== 'valid' && !trust)
+    throw new AppError('conflict', refusals[signature], { hint: 'use --trust if you know who made it' })
+  if (text !== null && Date.parse(pack.made) < Date.parse(before.pack.made) && !trust) {
+    throw new AppError(
+      'conflict',
+      `This pack is older (${pack.made}) than the one in force (${before.pack.made}).`,
+      {
+        hint: 'use --trust to store it all the same',
+      },
+    )
+  }
+  const isBundled = digest === base.digest
+  const origin = isBundled ? 'bundled' : 'replaced'
+  const answer = {
+    digest,
+    made: pack.made,
+    signature,
+    origin,
+    changes: listChanges(before.pack, pack),
+  } as const
+  if (digest === before.digest && before.problem === null) return { changed: false, ...answer }
+  const state = (one: { digest: string; pack: EvidencePack }) => ({
+    ...{ digest: one.digest, made: one.pack.made, networks: networksIn(one.pack) },
+  })
+  const metadata = { label: `pack of ${pack.made}`, before: state(before), after: state(file), signedBy }
+  const audit = auditEntry(
+    { orgId: applianceOrgId, actor },
+    { action: 'evidence.replaced', target: digest, metadata },
+    now,
+  )
+  const stored = { digest, pack: text ?? '', signedBy, storedBy: actor, storedAtMs: now }
+  await store.evidence.replace({ pack: isBundled ? null : stored, audit })
+  return { changed: true, ...answer }
+}
+
+export function networksIn({ lists }: EvidencePack): number {
+  return lists.reduce((sum, { networks }) => sum + networks.length, 0)
+}
+
+function listChanges(before: EvidencePack, after: EvidencePack): ListChange[] {
+  const factsIn = ({ lists, hosts }: EvidencePack): Map<string, { digest: string; networks: string[] }> =>
+    new Map(
+      [...lists, ...hosts.map((one) => ({ ...one, networks: one.hostNames }))].map((one) => [one.list, one]),
+    )
+  const [old, fresh] = [factsIn(before), factsIn(after)]
+  return [...new Set([...old.keys(), ...fresh.keys()])].sort().flatMap((list): ListChange[] => {
+    const [was, is] = [old.get(list), fresh.get(list)]
+    if (was?.digest === is?.digest) return []
+    const [left, right] = [new Set(was?.networks), new Set(is?.networks)]
+    return [
+      {
+        list,
+        change: was === undefined ? 'added' : is === undefined ? 'removed' : 'changed',
+        networksAdded: right.difference(left).size,
+        networksRemoved: left.difference(right).size,
+      },
+    ]
+  })
+}

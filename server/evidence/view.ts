@@ -1,0 +1,69 @@
+/** What the command line and Settings show of the evidence pack in force. */
+import type { EvidencePack, Origin, Products } from '../../sdk/judge/evidence-pack.ts'
+import { networksIn, type EvidenceInForce } from './evidence.ts'
+
+/** One list of the pack, without its networks or names. */
+export interface ListView {
+  list: string
+  kind: 'addresses' | 'host names' | 'keys' | 'robots.txt names'
+  operator: string
+  products: string[]
+  count: number // of networks, names or keys
+  published: string | null
+  seen: string
+  source: string
+  digest: string
+  old: boolean // seen longer ago than the maximum age, so it contradicts no claim
+}
+
+export interface EvidenceView {
+  digest: string
+  made: string
+  origin: EvidenceInForce['origin']
+  signed: boolean
+  storedBy: string | null
+  storedAt: string | null
+  problem: string | null
+  networks: number
+  maxAgeDays: number
+  ageDays: number // since the list that was seen longest ago
+  lists: ListView[]
+}
+
+const dayMs = 24 * 3_600_000
+
+export function evidenceView(inForce: EvidenceInForce, now: number, maxAgeDays: number): EvidenceView {
+  const { pack, digest, origin, signedBy, storedBy, storedAt, problem } = inForce
+  const ageOf = (seen: string): number => Math.max(0, Math.floor((now - Date.parse(seen)) / dayMs))
+  const lists = listsOf(pack).map((one) => ({ ...one, old: ageOf(one.seen) > maxAgeDays }))
+  return {
+    ...{ digest, made: pack.made, origin, signed: signedBy !== null, storedBy, storedAt, problem },
+    ...{ networks: networksIn(pack), maxAgeDays },
+    ageDays: pack.lists.reduce((most, { seen }) => Math.max(most, ageOf(seen)), 0),
+    lists,
+  }
+}
+
+function listsOf({ lists, hosts, directories, tokens }: EvidencePack): Omit<ListView, 'old'>[] {
+  const names = (products: Products): string[] =>
+    Object.keys(products).map((name) => (name === '*' ? 'all' : name))
+  const common = ({ operator, seen, source, digest }: Origin) => ({ operator, seen, source, digest })
+  return [
+    ...lists.map((one) => ({
+      ...{ list: one.list, kind: 'addresses' as const, ...common(one), products: names(one.products) },
+      ...{ count: one.networks.length, published: one.published },
+    })),
+    ...hosts.map((one) => ({
+      ...{ list: one.list, kind: 'host names' as const, ...common(one), products: names(one.products) },
+      ...{ count: one.hostNames.length, published: null },
+    })),
+    ...directories.map((one) => ({
+      ...{ list: one.url, kind: 'keys' as const, ...common(one), products: [] },
+      ...{ count: one.keys.length, published: null },
+    })),
+    ...tokens.map((one) => ({
+      ...{ list: `${one.operator} in robots.txt`, kind: 'robots.txt names' as const, ...common(one) },
+      ...{ products: one.tokens, count: one.tokens.length, published: null },
+    })),
+  ]
+}

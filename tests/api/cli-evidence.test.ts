@@ -1,0 +1,92 @@
+/** `evidence` of the executable: what it shows, an update that a running server judges by, and what it refuses. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { EvidencePack } from '../../sdk/judge/evidence-pack.ts'
+import { packFileText } from '../../server/evidence/pack-file.ts'
+import { startAppliance, type Appliance, type Exit } from '../support/binary.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(90_000) // the executable starts several times, on a machine that may be busy
+
+const files = tempDir('evidence')
+let appliance: Appliance
+beforeAll(async () => {
+  appliance = await startAppliance()
+})
+afterAll(async () => {
+  await appliance.stop()
+  files.remove()
+})
+
+function done({ code, stdout, stderr }: Exit): string {
+  expect([code, stderr]).toEqual([0, ''])
+  return stdout
+}
+const evidence = async (...args: string[]): Promise<string> => done(await appliance.cli('evidence', ...args))
+
+const bundled = readFileSync(join(import.meta.dir, '../../server/evidence/bundled-pack.json'), 'utf8')
+
+/** A pack without a signature in which GPTBot comes from a network for documentation. */
+function changedPack(): string {
+  const { signature: _, ...pack } = JSON.parse(bundled) as EvidencePack & { signature: unknown }
+  const lists = pack.lists.map((one) =>
+    one.list === 'gptbot' ? { ...one, networks: ['203.0.113.0/24'] } : one,
+  )
+  const path = files.join('changed.json')
+  writeFileSync(path, packFileText({ ...pack, made: '2027-01-01T00:00:00.000Z', lists }, null))
+  return path
+}
+
+async function verdictOf(address: string): Promise<unknown> {
+  const path = files.join('access.log')
+  const who = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
+  const site = `site-${crypto.randomUUID()}`
+  writeFileSync(path, `${address} - - [23/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "${who}"\n`)
+  done(await appliance.cli('import', 'access', path, '--site', site))
+  const lines = done(await appliance.cli('export', 'traces')).split('\n')
+  const event = lines.find((line) => line.includes(site) && line.includes('agent.requested'))
+  return (JSON.parse(event!) as { agent: { verdict: string } }).agent.verdict
+}
+
+test('status and show', async () => {
+  expect(await evidence('status')).toContain('part of this release, signed by a release.')
+  const view = JSON.parse(await evidence('status', '--json')) as { lists: unknown[]; origin: string }
+  expect(view).toMatchObject({ origin: 'bundled', signed: true, problem: null })
+  expect(await evidence('status', '--evidence-max-age', '1')).toContain('22 lists are older than 1 days')
+  expect(await evidence('show')).toMatch(/^gptbot +OpenAI +addresses +17 +2025-10-30 +2026-08-20$/m)
+  expect(await evidence('show', 'gptbot')).toContain('\n  132.196.86.0/24\n')
+  expect(await evidence('show', 'bing-dns')).toContain('  *.search.msn.com')
+  expect(await evidence('show', '132.196.86.5')).toMatch(/^gptbot +132\.196\.86\.0\/24 +OpenAI +GPTBot$/m)
+  expect(await evidence('show', '2001:db8::1')).toBe('2001:db8::1 is in no list.\n')
+  const { code, stderr } = await appliance.cli('evidence', 'show', 'gptbotx')
+  expect([code, stderr]).toEqual([1, expect.stringContaining('is neither an address nor a list')])
+})
+
+test('an update is in force at once, and undone', async () => {
+  expect(await verdictOf('132.196.86.5')).toBe('verified')
+  const path = changedPack()
+  const refused = await appliance.cli('evidence', 'update', path)
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('is not signed. (use --trust')])
+  const text = await evidence('update', path, '--trust')
+  expect(text).toContain('The pack of 2027-01-01 is in force. It is trusted without a valid signature.')
+  expect(text).toContain('  gptbot: changed, +1 −17')
+  expect(await evidence('status')).toContain('by cli, not signed.')
+  expect(await verdictOf('132.196.86.5')).toBe('contradicted')
+  expect(await verdictOf('203.0.113.5')).toBe('verified')
+  expect(await evidence('update', path, '--trust')).toBe('This pack is in force already.\n')
+  expect(await evidence('update', '--bundled')).toStartWith('The pack of this release is in force.')
+  expect(await verdictOf('132.196.86.5')).toBe('verified')
+})
+
+test('wrong usage', async () => {
+  const refused = async (...args: string[]): Promise<[number, string]> => {
+    const { code, stderr } = await appliance.cli('evidence', 'update', ...args)
+    return [code, stderr]
+  }
+  expect(await refused()).toEqual([2, expect.stringContaining('needs a file or --bundled')])
+  expect(await refused('x.json', '--bundled')).toEqual([2, expect.stringContaining('needs a file')])
+  expect(await refused(files.join('none.json'))).toEqual([1, expect.stringContaining('cannot be read')])
+  writeFileSync(files.join('text'), 'hello')
+  expect(await refused(files.join('text'))).toEqual([1, expect.stringContaining('the file is not JSON')])
+})
