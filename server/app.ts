@@ -31,6 +31,8 @@ import { toolRoutes } from './api/registry/tool-routes.ts'
 import { traceRoutes } from './api/traces/routes.ts'
 import { dashboardWebhookRoutes, webhookRoutes } from './webhooks/routes.ts'
 import { viewRoutes } from './dashboard/saved-view-routes.ts'
+import { accessRoutes } from './access/routes.ts'
+import { sourceRoutes } from './access/source-routes.ts'
 import type { Services } from './services.ts'
 
 export interface App {
@@ -56,6 +58,8 @@ function featureRoutes(services: Services) {
     .use(prometheusRoutes(services))
     .use(ingestRoutes(services))
     .use(otlpRoutes(services))
+    .use(accessRoutes(services))
+    .use(sourceRoutes(services))
     .use(ingestHealthRoutes(services))
     .use(toolRoutes(services))
     .use(memoryRoutes(services))

@@ -1,5 +1,7 @@
 /** The services of a running server. Every feature declares the ones it needs in its own signature. */
 import type { Store } from '../db/contract/store.ts'
+import type { AccessReceiver } from './access/receiver.ts'
+import type { SyslogListener } from './access/syslog.ts'
 import type { SigningKey } from './audit/signing.ts'
 import type { HalfSignIns } from './identity/sign-in/second-factor.ts'
 import type { Provider } from './identity/sign-in/provider-routes.ts'
@@ -56,6 +58,8 @@ export interface Services {
   ingestCounts: IngestCounts
   parseQueue: ParseQueue
   otlp: MappingOptions
+  accessReceiver: AccessReceiver
+  syslogListeners: SyslogListener[]
   recount: Recount
   retention: RetentionRule
   httpTimes: HttpTimes

@@ -15,11 +15,15 @@ import { judge, trustOf, type Evidence } from '../../sdk/judge/judge.ts'
 import { byteOrderMark } from './formats.ts'
 import type { LogRequest } from './log-request.ts'
 
-export interface AccessOptions {
+/** What a reader of a log chooses. */
+export interface LogOptions {
   siteId: string
   keepQuery: string[]
   keepAddresses: boolean
   trustedProxies: string[]
+}
+
+export interface AccessOptions extends LogOptions {
   evidence: Evidence // what the claims of agents are judged by
   evidenceMaxAgeDays: number
 }

@@ -71,11 +71,11 @@ const formatHint = `name its format with --format, such as --format combined or 
 /** Few requests without a user agent may be an accident, unless the format has none. */
 const fewRequests = 20
 
-function hasUserAgent({ format, fits, userAgents }: Guess): boolean {
+export function hasUserAgent({ format, fits, userAgents }: Guess): boolean {
   return userAgents > 0 || (format.hasUserAgent && fits < fewRequests)
 }
 
-function withoutUserAgent({ format }: Guess): string {
+export function withoutUserAgent({ format }: Guess): string {
   return `has the format ${format.name}, which has no user agents, so agents cannot be recognized`
 }
 

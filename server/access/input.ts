@@ -162,7 +162,7 @@ async function* rawChunks({ path, bytes }: LogFile, counter: { bytes: number }):
 }
 
 /** By the first bytes, not by the name. Several compressed streams in a row are one file. */
-async function* decompressed(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+export async function* decompressed(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
   const { value: first } = await chunks.next()
   if (first === undefined) return
   const all = (async function* () {

@@ -100,6 +100,15 @@ describe('sources', () => {
     expect(url).toBe('https://a.example/sightglass')
   })
 
+  test('[[watch]] of the file are logs to watch', () => {
+    const text =
+      '[[watch]]\nsite = "shop"\npath = "/a.log"\n[[watch]]\nsite = "b"\npath = "/b.log"\nformat = "combined"\n'
+    expect(JSON.parse(readConfigText(text, 'sightglass.toml').get('watch')!)).toEqual([
+      { site: 'shop', path: '/a.log' },
+      { site: 'b', path: '/b.log', format: 'combined' },
+    ])
+  })
+
   test('every option has a variable, and an empty variable counts as absent', () => {
     expect(environmentTwin('data-dir')).toBe('SIGHTGLASS_DATA_DIR')
     expect(serving([], { SIGHTGLASS_LISTEN: '' }).listen.port).toBe(7400)
@@ -365,6 +374,9 @@ function sample(name: string): string {
     'oidc-issuer': 'https://a.example',
     hidden: 'yes',
     restricted: 'yes',
+    watch: 'shop=/var/log/nginx/access.log',
+    'listen-syslog': 'shop=udp:127.0.0.1:5514',
+    to: 'http://a.example',
   }
   return samples[name] ?? (table.get(name)!.default || 'x')
 }

@@ -154,9 +154,16 @@ export function readConfigText(text: string, path: string, table: Table): Map<st
   const keys = new Map<string, string>()
   for (const [key, value] of Object.entries(parsed)) {
     requireOption(key, path, table)
-    keys.set(key, valueText(key, value, path))
+    keys.set(key, isTables(value) ? JSON.stringify(value) : valueText(key, value, path))
   }
   return keys
+}
+
+/** `[[watch]]`: the option reads its tables as JSON. */
+function isTables(value: unknown): boolean {
+  return (
+    Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'object' && one !== null)
+  )
 }
 
 function requireOption(key: string, path: string, table: Table): void {

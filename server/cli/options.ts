@@ -25,6 +25,7 @@ import {
   wholeNumber,
   type Options,
 } from './option.ts'
+import { accessLogOptions } from './access-options.ts'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { UsageError } from '../errors.ts'
@@ -322,8 +323,10 @@ const identityOptions = {
 } satisfies Options
 
 /** Everything that `serve` accepts. */
+
 export const serveOptions = {
   ...listenerOptions,
+  ...accessLogOptions,
   ...storageOptions,
   ...webhookOptions,
   ...identityOptions,
@@ -370,15 +373,6 @@ export const backupOptions = {
   'backup-dir': serveOptions['backup-dir'],
   'backup-passphrase': serveOptions['backup-passphrase'],
 }
-
-export const evidenceOptions = {
-  'evidence-max-age': {
-    read: wholeNumber(1, 36_500),
-    value: 'DAYS',
-    default: '180',
-    help: 'lists of operators that were last seen longer ago contradict no claim of an agent',
-  },
-} satisfies Options
 
 export const orgOption = {
   org: { ...text('SLUG|ID', 'organization, by slug or id'), default: 'default' },

@@ -2,6 +2,7 @@
 import { t } from 'elysia'
 import { filterableFields, type FilterableField } from '../../db/contract/event-fields.ts'
 import { eventModel, eventsBodyModel, ingestAnswerModel } from '../ingest/model.ts'
+import { accessLogOperations } from './access-logs-model.ts'
 import {
   memoryAnswerModel,
   memoryBodyModel,
@@ -89,6 +90,7 @@ export const ingestOperations: Operation[] = [
       202: { description: 'Stored.', schema: memoryAnswerModel, example: { ok: true, siteId: 'shop-acme' } },
     },
   },
+  ...accessLogOperations,
 ]
 
 /** Only these have a pattern; the rest may be any text. */

@@ -117,24 +117,27 @@ function webhookObject({ type, summary, about: description, schema, examples }: 
   }
 }
 
-function queryParameter(name: string, { schema, description, repeats, example }: Parameter): Json {
+function queryParameter(name: string, parameter: Parameter): Json {
+  const { schema, description, repeats, required, example } = parameter
   const shape =
     repeats === true ? { type: 'array', items: referring(schema), maxItems: 100 } : referring(schema)
   return {
     name,
     in: 'query',
     description,
+    ...(required === true ? { required } : {}),
     schema: shape,
     ...(repeats === true ? { style: 'form', explode: true } : {}),
     ...(example === undefined ? {} : { example: repeats === true ? [example] : example }),
   }
 }
 
-function requestBody({ schema, example, optional, otherTypes = [] }: NonNullable<Operation['body']>): Json {
+function requestBody(body: NonNullable<Operation['body']>): Json {
+  const { schema, example, optional, type = 'application/json', otherTypes = [] } = body
   const others = otherTypes.map((type) => [type, { schema: { type: 'string' } }])
   return {
     required: optional !== true,
-    content: { 'application/json': { schema: referring(schema), example }, ...Object.fromEntries(others) },
+    content: { [type]: { schema: referring(schema), example }, ...Object.fromEntries(others) },
   }
 }
 

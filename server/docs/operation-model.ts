@@ -12,6 +12,7 @@ export interface Parameter {
   schema: Schema
   description: string
   repeats?: true // matches any of the values
+  required?: true
   example?: string
 }
 
@@ -33,7 +34,8 @@ export interface Operation {
   scope?: Scope // of a secret key
   params?: { [name: string]: { description: string; example: string } }
   query?: { [name: string]: Parameter }
-  body?: { schema: Schema; example: unknown; optional?: true; otherTypes?: string[] }
+  /** `type` is JSON by default. */
+  body?: { schema: Schema; example: unknown; optional?: true; type?: string; otherTypes?: string[] }
   answers: { [status: number]: Answer | Answer[] }
   /** Errors are `google.rpc.Status`, where a full disk is 503, instead of the common form. */
   errorForm?: 'rpc'

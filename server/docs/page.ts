@@ -149,7 +149,9 @@ function curlText(operation: Operation, baseUrl: string): string {
   if (method !== 'get' && !(method === 'post' && body !== undefined)) lines.push(`-X ${method.toUpperCase()}`)
   if (key !== 'none') lines.push(`-H "authorization: Bearer $${keyVariable[key]}"`)
   if (body !== undefined) {
-    lines.push(`-H 'content-type: application/json'`, `-d ${shellWord(JSON.stringify(body.example))}`)
+    const { type = 'application/json', example } = body
+    const sent = typeof example === 'string' ? example : JSON.stringify(example)
+    lines.push(`-H 'content-type: ${type}'`, `-d ${shellWord(sent)}`)
   }
   return lines.join(' \\\n  ')
 }

@@ -1,4 +1,8 @@
 /** Creates every service of a server from its configuration and store, and starts background work. */
+import { makeReceiver } from '../access/receiver.ts'
+import { evidenceReader } from '../evidence/evidence.ts'
+import type { SyslogRule } from '../access/syslog.ts'
+import type { WatchRule } from '../access/watches.ts'
 import { writeCheckpoints, type TrailServices } from '../audit/checkpoints.ts'
 import { missingFiles } from '../audit/verify.ts'
 import { openSigningKey, ringSigningKey } from '../audit/signing.ts'
@@ -70,6 +74,9 @@ export interface ServeConfig {
   webhooks: WebhookConfig
   oidc: OidcConfig | null
   otlp: MappingOptions
+  evidenceMaxAgeDays: number // of lists that contradict claims of agents
+  watches: WatchRule[] // access logs that this node follows
+  syslog: SyslogRule[] // addresses at which it receives access logs
   logLevel: 'debug' | 'info' | 'warn' | 'error'
   admin: { email: string; password: string } | null
   setupFile: string | null // absolute
@@ -136,6 +143,13 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     rejections: makeRejections(store, log),
     parseQueue: makeParseQueue(),
     otlp: config.otlp,
+    syslogListeners: [],
+    accessReceiver: makeReceiver({
+      ...{ store, clock, disk: shared.disk, isShared: shared.node !== null },
+      ...{ evidence: evidenceReader(store), evidenceMaxAgeDays: config.evidenceMaxAgeDays },
+      arrivalMs: () => shared.node?.clock.now() ?? shared.clockGuard.arrival(),
+      fail: (reason, holdsOnlyCopy) => services.fail(reason, holdsOnlyCopy),
+    }),
     retention: config.retention,
     httpTimes: makeHttpTimes(),
     metricsToken: config.metricsToken,

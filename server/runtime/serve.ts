@@ -21,6 +21,8 @@ import { limitConnections } from '../http/connection-limit.ts'
 import { clearSocket, listen, type Listener } from '../http/listener.ts'
 import { senderReader, type ListenAddress } from '../http/address.ts'
 import { makeServices, type MadeServices, type ServeConfig, type ServerOptions } from './make-services.ts'
+import type { AccessReceiver } from '../access/receiver.ts'
+import { startLogInputs } from '../access/watches.ts'
 import type { WorkTable } from './work.ts'
 import type { Webhooks } from '../webhooks/start.ts'
 
@@ -69,6 +71,7 @@ export async function serve(config: ServeConfig, work: WorkTable): Promise<numbe
       log,
       backups: { ...config.backup, keyRing: config.keyRing, location },
       clockGuard,
+      accessReceiver: server.accessReceiver,
       state: server.state,
     }
     const context = { store, clock, baseUrl, webhooks: () => server.webhooks, server: running }
@@ -99,6 +102,7 @@ interface RunningServer {
   ingestLink: string | null // null: on a socket, which only a proxy can reach
   metricsUrl: string | null
   webhooks: Webhooks
+  accessReceiver: AccessReceiver
   /** The state that the doctor reports. */
   state(): Promise<ServerState>
   /** Whether the store failed permanently, even if the server stays up for reads. */
@@ -118,6 +122,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const listeners = openListeners(options, made)
   // Last: a server that cannot listen must not send webhooks.
   if (options.wakesWebhooks !== false && runsJobs(options.config.role)) made.services.webhooks.startWake()
+  const inputs = await startLogInputs(made.services, options.config)
   const { main, ingest, metrics } = listeners
   return {
     url: main.url,
@@ -126,12 +131,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     ingestLink: linkOf(ingest ?? main),
     metricsUrl: metrics?.url ?? null,
     webhooks: made.services.webhooks,
+    accessReceiver: made.services.accessReceiver,
     state: () => serverState(made.services, main.url),
     failed: () => made.services.state.storeFailed !== null,
     reload: listeners.reload,
     async stop() {
       await drain(options, made)
       made.services.state.stopping = true
+      await inputs.stop()
       await listeners.stop()
       await settle(options, made)
     },

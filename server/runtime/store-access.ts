@@ -97,6 +97,19 @@ async function openHere({
   }
 }
 
+/** The server that holds the folder. It may start later: until then calls throw `unavailable`. */
+export function serverAccess(dataDir: string): Pick<StoreAccess, 'call'> {
+  const server = throughServer(dataDir)
+  return {
+    async call(verb, params) {
+      if (await serverAnswers(dataDir)) return server.call(verb, params)
+      throw new AppError('unavailable', `No appliance runs on ${dataDir}.`, {
+        hint: 'start it with "sightglass serve", or name its folder with --data-dir',
+      })
+    },
+  }
+}
+
 function throughServer(dataDir: string): StoreAccess {
   return {
     byServer: true,
@@ -230,7 +243,7 @@ const ownWork: WorkTable = new Map([
   ['server state', async ({ server }) => ((await server?.state()) ?? null) as unknown as Json],
 ])
 
-/** Batches of one export, import or demo are logged at debug: their `begin` is logged at info. */
+/** Batches of one export, import, watch or demo are logged at debug: their `begin` is logged at info. */
 const isBatch = (verb: string) => / (?:append|page|position)$/.test(verb)
 
 async function answer(request: Request, { context, log, work }: ControlOptions): Promise<Response> {

@@ -1,5 +1,6 @@
 /** The work behind a command: functions that run in the process that holds the data folder, and their errors. */
 import { AppError, UsageError, type Issue } from '../errors.ts'
+import type { AccessReceiver } from '../access/receiver.ts'
 import { StoreError } from '../../db/contract/errors.ts'
 import type { Json, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
@@ -30,6 +31,7 @@ export interface RunningServices {
   log: Pick<Log, 'setLevel'>
   backups: { dir: string; passphrase: string | null; keyRing: KeyRing | null; location?: string }
   clockGuard: ClockGuard
+  accessReceiver: AccessReceiver
   state(): Promise<ServerState>
 }
 

@@ -1,4 +1,5 @@
 /** The control socket: requests of the command line, long folder paths, leftovers of a crash, malformed requests. */
+import type { AccessReceiver } from '../../server/access/receiver.ts'
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,6 +31,13 @@ const clockGuard = startClockGuard({
   log: { info() {}, warn() {}, error() {} },
 })
 
+const notWatched: AccessReceiver = {
+  position: () => Promise.reject(new Error('no log is watched here')),
+  store: () => Promise.reject(new Error('no log is watched here')),
+  warm: () => Promise.reject(new Error('no log is watched here')),
+  watched: () => [],
+}
+
 async function withServer(dataDir: string, use: (store: Store) => Promise<void>): Promise<void> {
   const store = await openDataFolder(dataDir, clock)
   const webhooks = () => {
@@ -37,7 +45,11 @@ async function withServer(dataDir: string, use: (store: Store) => Promise<void>)
   }
   const server = {
     ...{ ingestUrl: 'http://127.0.0.1:1', log, backups: { dir: dataDir, passphrase: null, keyRing: null } },
-    ...{ clockGuard, state: () => Promise.reject(new Error('no command asks for the state here')) },
+    ...{
+      clockGuard,
+      accessReceiver: notWatched,
+      state: () => Promise.reject(new Error('no command asks for the state here')),
+    },
   }
   const context = { store, clock, baseUrl, webhooks, server }
   const control = await startControl({ dataDir, log, work, context })

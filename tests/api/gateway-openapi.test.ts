@@ -12,6 +12,7 @@ interface Parameter {
   name: string
   in: 'path' | 'query'
   schema: Schema & { items?: Schema; default?: unknown }
+  required?: boolean
   example?: string | string[]
 }
 interface Content {
@@ -69,6 +70,8 @@ afterAll(() => server[Symbol.asyncDispose]())
 const keyKind = ({ security }: Call) => Object.keys(security[0] ?? {})[0] as 'ingest' | 'secret' | undefined
 const keyFor = (call: Call) => keys[keyKind(call) ?? 'secret']
 const bodyOf = ({ requestBody }: Call) => requestBody?.content['application/json']
+const textOf = ({ requestBody }: Call) => requestBody?.content['text/plain']
+const typeOf = (call: Call) => (textOf(call) === undefined ? 'application/json' : 'text/plain')
 const statusOf = ({ responses }: Call) => Number(Object.keys(responses).find((status) => status < '300'))
 
 /** Ids that earlier calls created; they replace those of the examples. */
@@ -80,16 +83,19 @@ function address({ path, parameters = [] }: Call, query: [string, string][] = []
     const example = parameters.find((one) => one.in === 'path' && one.name === name)?.example
     return encodeURIComponent(real(String(example)))
   })
-  return query.length === 0 ? filled : `${filled}?${new URLSearchParams(query)}`
+  const required = parameters.filter((one) => one.required && one.in === 'query')
+  const missing = required.filter(({ name }) => !query.some(([given]) => given === name))
+  const whole = [...missing.map(({ name, example }): [string, string] => [name, String(example)]), ...query]
+  return whole.length === 0 ? filled : `${filled}?${new URLSearchParams(whole)}`
 }
 
 async function send(call: Call, { query, key, body, headers }: Sending = {}): Promise<Response> {
-  const sent = body === undefined ? bodyOf(call)?.example : body
+  const sent = body === undefined ? (bodyOf(call) ?? textOf(call))?.example : body
   return server.call(address(call, query), {
     method: call.method,
     ...(key === null ? {} : { key: key ?? keyFor(call) }),
     ...(sent === undefined ? {} : { body: typeof sent === 'string' ? sent : withReal(sent) }),
-    headers: { ...(sent === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    headers: { ...(sent === undefined ? {} : { 'content-type': typeOf(call) }), ...headers },
   })
 }
 interface Sending {
@@ -179,16 +185,17 @@ describe('every operation', () => {
 
   test('rejects invalid bodies, types and sizes', async () => {
     for (const call of usual.filter((one) => one.requestBody !== undefined)) {
-      const { schema, example } = bodyOf(call)!
       const check = async (sending: Sending, status: number, ...codes: string[]) =>
         expectError(call, await send(call, sending), status, codes)
+      await check({ headers: { 'content-type': 'text/html' } }, 415, 'unsupported_media_type')
+      await check({ headers: { 'content-encoding': 'rot13' } }, 415, 'unsupported_encoding')
+      await check({ body: JSON.stringify({ pad: 'x'.repeat(9 * 1024 * 1024) }) }, 413, 'payload_too_large')
+      if (textOf(call) !== undefined) continue
+      const { schema, example } = bodyOf(call)!
       await check({ body: '{' }, 400, 'invalid_json')
       await check({ body: '[1]' }, 400, 'invalid_body')
       await check({ body: '"text"' }, 400, 'invalid_body')
       await check({ body: `${'['.repeat(50_000)}` }, 400, 'invalid_json', 'invalid_body')
-      await check({ headers: { 'content-type': 'text/html' } }, 415, 'unsupported_media_type')
-      await check({ headers: { 'content-encoding': 'rot13' } }, 415, 'unsupported_encoding')
-      await check({ body: JSON.stringify({ pad: 'x'.repeat(9 * 1024 * 1024) }) }, 413, 'payload_too_large')
       if (call.requestBody!.required) await check({ body: '' }, 400, 'invalid_json')
       for (const [name, member] of Object.entries(schema.properties ?? {})) {
         for (const value of wrongMembers(member)) {

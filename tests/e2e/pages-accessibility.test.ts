@@ -148,6 +148,7 @@ const loaded: { [slug in (typeof settingsSections)[number]['slug']]: string } = 
   'ingest-keys': 'active',
   'api-keys': 'No keys yet.',
   'ingest-health': 'Events per hour',
+  sources: 'No access logs yet.',
   sites: 'visible',
   webhooks: 'No endpoints yet.',
   people: 'owner, operator',

@@ -161,7 +161,7 @@ function ensureBinary(): Promise<void> {
   return ready
 }
 
-function cleanEnv(more: Record<string, string> = {}): Record<string, string> {
+export function cleanEnv(more: Record<string, string> = {}): Record<string, string> {
   return { PATH: process.env.PATH ?? '', HOME: tempHome(), TZ: 'UTC', ...more }
 }
 

@@ -1,5 +1,6 @@
 /** The calls of Settings about operating the server: backups, retention, erasure, doctor, clock, ingest health. */
 import { exchange, get, json, post } from './api.ts'
+import type { SourcesView } from '../../server/access/source-routes.ts'
 import type { BackupJson, BackupsJson } from '../../server/operations/backup/backups.ts'
 import type { Diagnosis } from '../../server/operations/doctor/check.ts'
 import type { ClockView } from '../../server/operations/health/clock.ts'
@@ -13,6 +14,7 @@ export type {
   ClockView,
   Diagnosis,
   NodesView,
+  SourcesView,
   ErasuresJson as Erasures,
 }
 
@@ -52,6 +54,7 @@ export const operateApi = {
   /** Null when counting would take too long. */
   countErased: async (what: Erasure) =>
     (await json<{ events: number | null }>(await post('/api/erase/count', what))).events,
+  sources: (signal?: AbortSignal) => get<SourcesView>('/api/sources', signal),
   nodes: (signal?: AbortSignal) => get<NodesView>('/api/nodes', signal),
   clock: (signal: AbortSignal) => get<ClockView>('/api/clock', signal),
   confirmClock: async () => json<ClockView>(await post('/api/clock/confirm', {})),

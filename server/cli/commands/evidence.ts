@@ -17,7 +17,7 @@ import { systemClock } from '../../clock.ts'
 import { command, type Noun } from '../command.ts'
 import { dataCommand, withData } from '../data-command.ts'
 import { toggle } from '../option.ts'
-import { evidenceOptions } from '../options.ts'
+import { evidenceOptions } from '../access-options.ts'
 import { columns, printAnswer, type Answer } from '../print.ts'
 
 export const evidence: Noun = {

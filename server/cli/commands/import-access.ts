@@ -24,8 +24,9 @@ import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/w
 import { cutChars } from '../../text/text.ts'
 import { command, type Noun } from '../command.ts'
 import { requireOrg, withData } from '../data-command.ts'
-import { addressRangeList, text, textList, toggle } from '../option.ts'
-import { evidenceOptions, orgOption } from '../options.ts'
+import { toggle } from '../option.ts'
+import { accessOptions, evidenceOptions } from '../access-options.ts'
+import { orgOption } from '../options.ts'
 import { oneLine, print, printAnswer } from '../print.ts'
 
 const pathsMax = 100_000
@@ -49,22 +50,8 @@ export const importAccess: Noun = {
         'ssh web cat /var/log/apache2/access.log | sightglass import access - --site shop',
       ],
       options: {
-        site: { ...text('SITE_ID', 'site that the logs belong to'), needed: true },
-        format: { ...text('FORMAT', 'format of the logs, by name or as a format string'), default: 'auto' },
+        ...accessOptions,
         'dry-run': toggle('read the logs and show what they contain, without storing anything'),
-        'keep-query': {
-          read: textList,
-          value: 'NAME[,NAME]',
-          default: '',
-          help: 'query parameters to store with the page',
-        },
-        'keep-addresses': toggle('store the network of each agent: /24 of IPv4, /48 of IPv6'),
-        'trusted-proxy': {
-          read: addressRangeList,
-          value: 'CIDR[,CIDR]',
-          default: '',
-          help: 'proxies whose X-Forwarded-For in the log is trusted',
-        },
         ...evidenceOptions,
         ...orgOption,
       },
@@ -210,19 +197,24 @@ function planText({ logs, skipped }: Plan): string {
     const same = logs.filter(({ guess }) => guess.format.name === name)
     const { file, guess } = same[0]!
     const others = same.length === 1 ? '' : ` and ${same.length - 1} more`
-    const path = file.path === '-' ? 'standard input' : file.path
-    lines.push(`${path}${others}: ${name}, fits ${guess.fits} of the first ${guess.lines} lines`)
-    for (const sample of guess.samples) {
-      const { timeMs, address, method, path, status, bytes, userAgent } = sample
-      const request = `${method ?? '-'} ${cutChars(path ?? '-', 60)}`
-      const size = bytes === null ? '' : ` ${bytes} bytes`
-      const who = cutChars(userAgent ?? '-', 60)
-      lines.push(`  ${isoTime(timeMs)}  ${address ?? '-'}  ${request}  ${status ?? '-'}${size}  ${who}`)
-    }
+    lines.push(guessText(`${file.path === '-' ? 'standard input' : file.path}${others}`, guess))
   }
-  for (const { path, message } of skipped.slice(0, filesShown)) lines.push(`Skipped: ${path} ${message}`)
+  for (const { path, message } of skipped.slice(0, filesShown))
+    lines.push(oneLine(`Skipped: ${path} ${message}`))
   if (skipped.length > filesShown) lines.push(`Skipped: ${skipped.length - filesShown} more`)
-  return lines.map(oneLine).join('\n')
+  return lines.join('\n')
+}
+
+/** What was recognized in a file, with its samples. */
+export function guessText(path: string, { format, fits, lines, samples }: Guess): string {
+  const text = [`${path}: ${format.name}, fits ${fits} of the first ${lines} lines`]
+  for (const { timeMs, address, method, path: url, status, bytes, userAgent } of samples) {
+    const request = `${method ?? '-'} ${cutChars(url ?? '-', 60)}`
+    const size = bytes === null ? '' : ` ${bytes} bytes`
+    const who = cutChars(userAgent ?? '-', 60)
+    text.push(`  ${isoTime(timeMs)}  ${address ?? '-'}  ${request}  ${status ?? '-'}${size}  ${who}`)
+  }
+  return text.map(oneLine).join('\n')
 }
 
 const number = (value: number): string => value.toLocaleString('en-US')

@@ -1,6 +1,7 @@
 /** GET /metrics in Prometheus text 0.0.4: with the metrics token or on the metrics listener, otherwise 404. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Elysia } from 'elysia'
+import type { SyslogListener, SyslogReport } from '../../access/syslog.ts'
 import { AppError } from '../../errors.ts'
 import { contextOf, readQuery } from '../../http/request.ts'
 import { unauthorized } from '../../http/guard.ts'
@@ -29,6 +30,7 @@ export interface PrometheusRoutesServices {
   metricsToken: string | null
   node: Pick<SharedNode, 'name' | 'clock' | 'aheadMs'> | null
   streams: Set<AbortController>
+  syslogListeners: SyslogListener[]
 }
 
 export function prometheusRoutes(services: PrometheusRoutesServices) {
@@ -51,6 +53,7 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
       http: services.httpTimes.report(),
       liveStreams: services.streams.size,
       memoryBytes: process.memoryUsage.rss(),
+      syslog: services.syslogListeners.map((listener) => listener.report()),
     }
     const { node } = services
     const all =
@@ -138,6 +141,7 @@ interface Gathered {
   http: ReturnType<HttpTimes['report']>
   liveStreams: number
   memoryBytes: number
+  syslog: SyslogReport[]
 }
 
 /** Of the process. */
@@ -160,6 +164,7 @@ function metricsOf(of: Gathered): AnyMetric[] {
     counter('rollup_repaired_total', 'Rollup rows that a recount repaired; expected: 0.', [
       { value: of.repairedRows },
     ]),
+    ...syslogMetrics(of),
     ...jobMetrics(of),
     counter('webhook_attempts_total', 'Webhook attempts by outcome.', [
       { labels: { outcome: 'delivered' }, value: of.webhooks.delivered },
@@ -242,6 +247,25 @@ function ingestMetrics({ requests, refused, accepted, deduped, rejected }: Reado
       { labels: { outcome: 'deduped' }, value: deduped },
       { labels: { outcome: 'rejected' }, value: rejected },
     ]),
+  ]
+}
+
+/** Nothing without `--listen-syslog`. */
+function syslogMetrics({ syslog }: Pick<Gathered, 'syslog'>): Metric[] {
+  if (syslog.length === 0) return []
+  const each = (value: (one: SyslogReport) => number) =>
+    syslog.map((one) => ({ labels: { listen: one.listen }, value: value(one) }))
+  return [
+    counter(
+      'syslog_lines_total',
+      'Lines received by syslog.',
+      each(({ received }) => received),
+    ),
+    counter(
+      'syslog_dropped_total',
+      'Lines received by syslog that were dropped.',
+      each(({ dropped }) => dropped),
+    ),
   ]
 }
 

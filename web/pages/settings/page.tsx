@@ -15,6 +15,7 @@ import { IngestHealth } from './ingest-health/ingest-health.tsx'
 import { Organization } from './organization/organization.tsx'
 import { People } from './organization/people.tsx'
 import { Sites } from './organization/sites.tsx'
+import { Sources } from './sources/sources.tsx'
 import { System } from './system/system.tsx'
 import { Webhooks } from './webhooks/webhooks.tsx'
 
@@ -34,6 +35,7 @@ const sectionViews: { [slug in SettingsSlug]: () => VNode } = {
   ),
   'api-keys': () => <KeySection key="api" kinds={['secret', 'publishable']} about={apiKeys} />,
   'ingest-health': () => <IngestHealth />,
+  sources: () => <Sources />,
   sites: () => <Sites />,
   webhooks: () => <Webhooks />,
   people: () => <People />,

@@ -5,6 +5,7 @@ export const settingsSections = [
   { slug: 'ingest-keys', name: 'SDK ingest keys' },
   { slug: 'api-keys', name: 'API keys' },
   { slug: 'ingest-health', name: 'Ingest health' },
+  { slug: 'sources', name: 'Sources' },
   { slug: 'sites', name: 'Sites' },
   { slug: 'webhooks', name: 'Webhooks' },
   { slug: 'people', name: 'People' },

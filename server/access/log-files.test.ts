@@ -1,0 +1,126 @@
+/** Names of rotated logs, identities, and blocks of whole lines from any chunks. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { identityOf, isRotationOf, lineBlocks, type LineBlock } from './log-files.ts'
+import { messageOf, syslogRules } from './syslog.ts'
+import { watchRules } from './watches.ts'
+
+test('names that rotation gives, and names of other logs', () => {
+  const isRotation = isRotationOf('access.log')
+  const rotated = [
+    ...['access.log.1', 'access.log.2.gz', 'access.log-20261122', 'access.log-20261122.gz', 'access.log.old'],
+    ...['access-20261122.log', 'access-2026-11-22.log.zst', 'access-2026-11-23T10-00-00.000.log.gz'],
+    ...['access.log.2026-11-22', 'access.log-20261122-1795411948'],
+  ]
+  expect(rotated.filter((name) => !isRotation(name))).toEqual([])
+  const others = [
+    'access.log',
+    'access-2.log',
+    'access.log.bz2',
+    'access.log.1.xz',
+    'myaccess.log.1',
+    'access.log.txt',
+  ]
+  expect([...others, 'access.log.1.swp', 'access_log.1'].filter(isRotation)).toEqual([])
+  expect(['access_log.1', 'access_log-20261122.gz'].filter(isRotationOf('access_log'))).toHaveLength(2)
+})
+
+test('a file has an identity when its first line is whole, or 1 KiB long', () => {
+  for (const head of ['', 'half a line', '#Version: 1.0\n#Fields: date'])
+    expect([head, identityOf(head)]).toEqual([head, null])
+  const whole = identityOf('first\n')
+  expect(whole).toMatch(/^[0-9a-f]{64}$/)
+  expect(identityOf('first\nsecond\n')).toBe(whole)
+  expect(identityOf('\u00ef\u00bb\u00bffirst\n')).toBe(whole)
+  const long = 'x'.repeat(1_024)
+  expect(identityOf(long)).toBe(identityOf(`${long}more\n`))
+})
+
+async function blocksOf(chunks: Buffer[], from: number): Promise<LineBlock[]> {
+  async function* source(): AsyncGenerator<Uint8Array> {
+    yield* chunks
+  }
+  const found: LineBlock[] = []
+  const blocks = lineBlocks(source(), from)
+  for (let next = await blocks.next(); ; next = await blocks.next()) {
+    found.push(next.value)
+    if (next.done === true) return found
+  }
+}
+
+test('blocks cover the content without gaps and end at line feeds, whatever the chunks are', async () => {
+  const lengths = fc.array(fc.oneof(fc.nat(40), fc.integer({ min: 65_000, max: 140_000 })), { maxLength: 6 })
+  await fc.assert(
+    fc.asyncProperty(
+      lengths,
+      fc.string({ maxLength: 9 }),
+      fc.integer({ min: 2_000, max: 90_000 }),
+      async (all, rest, size) => {
+        const text = all.map((length) => `${'x'.repeat(length)}\n`).join('') + rest.replaceAll('\n', '')
+        const bytes = Buffer.from(text, 'latin1')
+        const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
+          bytes.subarray(at * size, (at + 1) * size),
+        )
+        const blocks = await blocksOf(chunks, 7)
+        const last = blocks.pop()!
+        let at = 7
+        for (const { from, to, text: lines, cutTail } of blocks) {
+          expect(from).toBe(at)
+          expect(
+            bytes
+              .subarray(from - 7, to - 7)
+              .toString('latin1')
+              .startsWith(lines),
+          ).toBe(true)
+          expect(cutTail === null ? to - from : 1_024).toBe(lines.length)
+          expect(bytes[to - 8]).toBe(10)
+          at = to
+        }
+        expect([last.from, last.to]).toEqual([at, 7 + bytes.length])
+        expect(bytes.subarray(last.from - 7).includes(10)).toBe(false)
+      },
+    ),
+    { numRuns: 60 },
+  )
+})
+
+test('the line of a datagram, whatever its header', () => {
+  const line = '203.0.113.9 - - [23/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "x"'
+  for (const head of [
+    ...[
+      '<190>Nov 23 10:00:00 web1 nginx: ',
+      '<190>Nov  3 10:00:00 nginx: ',
+      '<14>Nov 23 10:00:00 web1 haproxy[12]: ',
+    ],
+    ...['<190>1 2026-11-23T10:00:00Z web1 nginx 12 - - ', '<190>1 - - - - - [a@1 b="c\\]d"] ', ''],
+  ])
+    expect(messageOf(Buffer.from(`${head}${line}\n`))).toBe(line)
+  expect(messageOf(Buffer.from(`<190>Nov 23 10:00:00 nginx: one\ntwo`))).toBe('one two')
+})
+
+test('rules of --watch and --listen-syslog, and what is wrong with others', () => {
+  expect(watchRules('shop=/a.log,blog=/b=c.log')).toMatchObject([
+    { org: 'default', path: '/a.log', format: 'auto', options: { siteId: 'shop' } },
+    { path: '/b=c.log', options: { siteId: 'blog' } },
+  ])
+  const table = { site: 'shop', path: '/a.log', format: 'combined', org: 'acme', 'keep-query': ['q'] }
+  expect(watchRules(JSON.stringify([table]))).toMatchObject([
+    { org: 'acme', format: 'combined', options: { keepQuery: ['q'], keepAddresses: false } },
+  ])
+  for (const wrong of [
+    'shop',
+    'shop=',
+    '=/a',
+    '[{"site":"a"}]',
+    '[{"site":"a","path":"/b","color":"red"}]',
+    '[1]',
+  ])
+    expect(() => watchRules(wrong)).toThrow()
+  expect(syslogRules('a=udp:127.0.0.1:514,b=unix:/run/s.sock,c=udp:[::1]:5514')).toEqual([
+    { siteId: 'a', at: { host: '127.0.0.1', port: 514 } },
+    { siteId: 'b', at: { unix: '/run/s.sock' } },
+    { siteId: 'c', at: { host: '::1', port: 5514 } },
+  ])
+  for (const wrong of ['a', 'udp:1.2.3.4:5', 'a=tcp:1.2.3.4:5', 'a=udp:1.2.3.4:99999', 'a=unix:'])
+    expect(() => syslogRules(wrong)).toThrow()
+})

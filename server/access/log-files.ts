@@ -1,0 +1,267 @@
+/** The files of a log that is followed: the log itself, what rotation made of it, and reading one from an offset. */
+import { open, readdir, stat, type FileHandle } from 'node:fs/promises'
+import { basename, dirname, extname, join } from 'node:path'
+import { byteOrderMark } from './formats.ts'
+import { sourceId } from './agent-events.ts'
+import { decompressed, lineBytesMax, reasonOf } from './input.ts'
+import { lineBefore, tailHash } from './line-batch.ts'
+
+/** One file of the set. */
+export interface LogMember {
+  path: string
+  id: string // device and inode
+  bytes: number
+  mtimeMs: number
+  isCurrent: boolean // what the server writes to; the others are older
+}
+
+const compressions = String.raw`(?:\.(?:gz|zst))?`
+
+/** Whether rotation may have given a file this name: `log.1`, `log.2.gz`, `log-20261122.gz`, `access-20261122.log`. */
+export function isRotationOf(log: string): (name: string) => boolean {
+  const extension = extname(log)
+  const stem = log.slice(0, log.length - extension.length)
+  const numbered = String.raw`[.-]\d[\dT:._-]*|\.old`
+  const dated = String.raw`[.-]\d{4}[.-]?\d\d[.-]?\d\d[\dT:._-]*`
+  const names = [`${RegExp.escape(log)}(?:${numbered})`]
+  // Only with a date: access-2.log may be the log of another server.
+  if (extension !== '' && stem !== '') names.push(`${RegExp.escape(stem)}${dated}${RegExp.escape(extension)}`)
+  const pattern = new RegExp(`^(?:${names.join('|')})${compressions}$`)
+  return (name) => pattern.test(name)
+}
+
+/** A folder that changed less than this ago may change again without another time. */
+const folderSettlesMs = 2_000
+const rotatedMax = 1_000
+
+/**
+ * Lists the set, oldest file first. The folder is read only when its time changed, so an idle log costs two `stat`.
+ * `problem` says why the log itself cannot be read.
+ */
+export function memberLister(path: string, now: () => number) {
+  const folder = dirname(path)
+  const isRotation = isRotationOf(basename(path))
+  let [listedMs, names] = [Number.NaN, [] as string[]]
+  const memberOf = async (name: string): Promise<LogMember | null> => {
+    const found = await stat(join(folder, name))
+    if (!found.isFile()) throw Object.assign(new Error('is not a file'), { code: 'not_a_file' })
+    const id = `${found.dev}:${found.ino}`
+    return { path: join(folder, name), id, bytes: found.size, mtimeMs: found.mtimeMs, isCurrent: false }
+  }
+  return async (): Promise<{ members: LogMember[]; problem: unknown }> => {
+    const { mtimeMs } = await stat(folder)
+    if (mtimeMs !== listedMs) {
+      names = (await readdir(folder)).filter(isRotation).sort().slice(0, rotatedMax)
+      listedMs = now() - mtimeMs < folderSettlesMs ? Number.NaN : mtimeMs
+    }
+    let problem: unknown = null
+    const current = await memberOf(basename(path)).catch((error: unknown) => {
+      problem = error
+      return null
+    })
+    // A rotated file that vanishes or cannot be read is no problem of the log.
+    const rotated = (await Promise.all(names.map((name) => memberOf(name).catch(() => null)))).filter(
+      (member) => member !== null,
+    )
+    const seen = new Set(current === null ? [] : [current.id])
+    const members = rotated.sort(oldestFirst).filter(({ id }) => !seen.has(id) && seen.add(id))
+    if (current !== null) members.push({ ...current, isCurrent: true })
+    return { members, problem }
+  }
+}
+
+/** By time; of two files of one moment, `log.2` is older than `log.1`. */
+function oldestFirst(left: LogMember, right: LogMember): number {
+  return (
+    left.mtimeMs - right.mtimeMs || right.path.length - left.path.length || (left.path < right.path ? 1 : -1)
+  )
+}
+
+const headBytes = 64 * 1024
+const readBytes = 256 * 1024
+
+/** An open file of the set. Offsets are those of its decompressed content. */
+export interface OpenMember {
+  id: string
+  bytes: number // when it was opened
+  mtimeMs: number
+  isCompressed: boolean
+  /** Its first bytes, each a character. */
+  head(bytes?: number): Promise<string>
+  /** The content from an offset to its present end. */
+  chunks(from: number): AsyncGenerator<Uint8Array>
+  /** Present size and links; a file without links was deleted. */
+  facts(): Promise<{ bytes: number; isDeleted: boolean }>
+  close(): Promise<void>
+}
+
+export async function openMember(path: string): Promise<OpenMember> {
+  const handle = await open(path, 'r')
+  try {
+    const { dev, ino, size, mtimeMs } = await handle.stat()
+    const start = (await readAt(handle, 0, 4)).toString('hex')
+    const isCompressed = start.startsWith('1f8b') || start === '28b52ffd'
+    const plain = (from: number) => plainChunks(handle, from)
+    const chunks = isCompressed ? (from: number) => skipped(undamaged(plain(0)), from) : plain
+    return {
+      ...{ id: `${dev}:${ino}`, bytes: size, mtimeMs, isCompressed, chunks },
+      async head(bytes = headBytes) {
+        if (!isCompressed) return (await readAt(handle, 0, bytes)).toString('latin1')
+        const parts: Uint8Array[] = []
+        let length = 0
+        for await (const chunk of chunks(0)) {
+          parts.push(chunk)
+          length += chunk.length
+          if (length >= bytes) break
+        }
+        return Buffer.concat(parts).subarray(0, bytes).toString('latin1')
+      },
+      async facts() {
+        const { size: bytes, nlink } = await handle.stat()
+        return { bytes, isDeleted: nlink === 0 }
+      },
+      close: () => handle.close(),
+    }
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+}
+
+async function readAt(handle: FileHandle, offset: number, bytes: number): Promise<Buffer> {
+  const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(bytes), 0, bytes, offset)
+  return buffer.subarray(0, bytesRead)
+}
+
+async function* plainChunks(handle: FileHandle, from: number): AsyncGenerator<Uint8Array> {
+  for (let offset = from; ;) {
+    const chunk = await readAt(handle, offset, readBytes)
+    if (chunk.length === 0) return
+    offset += chunk.length
+    yield chunk
+  }
+}
+
+/** The decompressed content. What cannot be decompressed is an error with a code, like other errors of files. */
+async function* undamaged(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* decompressed(chunks)
+  } catch (error) {
+    throw Object.assign(new Error(reasonOf(error)), { code: damagedCode })
+  }
+}
+
+export const damagedCode = 'damaged'
+
+async function* skipped(chunks: AsyncGenerator<Uint8Array>, bytes: number): AsyncGenerator<Uint8Array> {
+  let left = bytes
+  for await (const chunk of chunks) {
+    if (chunk.length > left) yield left === 0 ? chunk : chunk.subarray(left)
+    left = Math.max(0, left - chunk.length)
+  }
+}
+
+const identityBytes = 1024
+
+/** The identity of a file by its head; null while its first line is not whole. */
+export function identityOf(head: string): string | null {
+  let end = head.startsWith(byteOrderMark) ? byteOrderMark.length : 0
+  for (;;) {
+    if (end >= identityBytes) return sourceId(head)
+    const isComment = head[end] === '#'
+    const feed = head.indexOf('\n', end)
+    if (feed < 0) return head.length >= identityBytes ? sourceId(head) : null
+    if (!isComment) return sourceId(head)
+    end = feed + 1
+  }
+}
+
+/** A line with its end. Of a longer one this much is hashed. */
+const tailBytes = lineBytesMax + 2
+
+/** The last line before `end`, as much of it as is hashed. */
+export function lastLine(text: string, end = text.length): string {
+  const part = text.slice(Math.max(0, end - tailBytes), end)
+  return lineBefore(part, part.length)
+}
+
+/** Whether the line with this hash ends at the position; `short` when the file ends before. */
+export async function checkTail(
+  file: OpenMember,
+  position: number,
+  tail: string,
+): Promise<'same' | 'other' | 'short'> {
+  const from = Math.max(0, position - tailBytes)
+  const parts: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of file.chunks(from)) {
+    parts.push(chunk)
+    length += chunk.length
+    if (length >= position - from) break
+  }
+  if (length < position - from) return 'short'
+  const text = Buffer.concat(parts)
+    .subarray(0, position - from)
+    .toString('latin1')
+  return tailHash(lastLine(text)) === tail ? 'same' : 'other'
+}
+
+/** Whole lines, each character a byte. */
+export interface LineBlock {
+  text: string
+  from: number
+  to: number
+  /** Set for a line above the limit, of which only the beginning is in `text`: the hash of its end. */
+  cutTail: string | null
+}
+
+const cutBytes = 1024
+
+/** Splits content into blocks of whole lines; returns what follows the last of them. */
+export async function* lineBlocks(
+  chunks: AsyncIterable<Uint8Array>,
+  from: number,
+): AsyncGenerator<LineBlock, LineBlock> {
+  let rest: Buffer = Buffer.alloc(0)
+  let before: Buffer = Buffer.alloc(0) // the end of what was read
+  let [start, length] = [from, 0] // of the rest; of a long line only the beginning is in `rest`
+  const cut = (end: Uint8Array): LineBlock => {
+    const text = Buffer.concat([before, end]).toString('latin1')
+    return {
+      text: rest.toString('latin1'),
+      from: start,
+      to: start + length,
+      cutTail: tailHash(lastLine(text)),
+    }
+  }
+  for await (const chunk of chunks) {
+    let lines = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
+    if (length > lineBytesMax) {
+      const stop = lines.indexOf(lineFeed) + 1
+      length += stop === 0 ? lines.length : stop
+      if (stop > 0) {
+        yield cut(lines.subarray(0, stop))
+        start += length
+        length = 0
+        rest = Buffer.alloc(0)
+        lines = lines.subarray(stop)
+      }
+    }
+    if (length <= lineBytesMax) {
+      const end = lines.lastIndexOf(lineFeed) + 1
+      if (end > 0) {
+        const text = Buffer.concat([rest, lines.subarray(0, end)]).toString('latin1')
+        yield { text, from: start, to: start + text.length, cutTail: null }
+        start += text.length
+        rest = Buffer.from(lines.subarray(end))
+      } else rest = Buffer.concat([rest, lines])
+      length = rest.length
+      if (length > lineBytesMax) rest = Buffer.from(rest.subarray(0, cutBytes))
+    }
+    before = Buffer.from(Buffer.concat([before, chunk.subarray(-tailBytes)]).subarray(-tailBytes))
+  }
+  if (length > lineBytesMax) return cut(Buffer.alloc(0))
+  return { text: rest.toString('latin1'), from: start, to: start + length, cutTail: null }
+}
+
+const lineFeed = 10

@@ -1,0 +1,197 @@
+/**
+ * The appliance's side of reading logs: stores their lines in the order of the log, remembers running sessions and who
+ * reads which file.
+ */
+import type { AccessResult, ApiKey, Store } from '../../db/contract/store.ts'
+import type { Evidence } from '../../sdk/judge/judge.ts'
+import type { Clock } from '../clock.ts'
+import { AppError } from '../errors.ts'
+import { newToken } from '../ids.ts'
+import { writeOrExplain, type AdmissionServices } from '../ingest/admission.ts'
+import type { EvidenceReader } from '../evidence/evidence.ts'
+import { agentEvents, type AccessOptions, type LogOptions } from './agent-events.ts'
+import { makeClaims, type WatchedLog } from './claims.ts'
+import { formatNamed } from './formats.ts'
+import { lineBatches, lineErrorsMax, type LinesToStore } from './line-batches.ts'
+import { tailHash } from './line-batch.ts'
+import { lastLine } from './log-files.ts'
+import {
+  addSums,
+  noLines,
+  type LogLines,
+  type LogPosition,
+  type LogStatus,
+  type StoreAnswer,
+} from './sink.ts'
+
+/** Who sends lines. */
+export interface Sender {
+  orgId: string
+  keyId: ApiKey['id']
+  options: LogOptions
+  /** Claims its logs, so that no other reader takes them; null for a client that just sends. */
+  reader: string | null
+}
+
+export interface ReceiverServices extends Pick<AdmissionServices, 'disk' | 'fail'> {
+  store: Pick<Store, 'events' | 'accessLogs'>
+  clock: Clock
+  arrivalMs(): number
+  evidence: EvidenceReader
+  evidenceMaxAgeDays: number
+  /** Sessions of several nodes cannot be in the memory of one. */
+  isShared: boolean
+}
+
+export interface AccessReceiver {
+  position(sender: Sender, status: LogStatus): Promise<LogPosition>
+  store(sender: Sender, lines: LogLines, isDrain?: boolean): Promise<StoreAnswer>
+  warm(sender: Sender, lines: LogLines): Promise<void>
+  watched(orgId: string): WatchedLog[]
+}
+
+/** The sessions of a site, and what they were read from. */
+interface Memory {
+  options: AccessOptions // with the evidence in force
+  eventsOf: ReturnType<typeof agentEvents>
+  warmed: Set<string>
+  running: Promise<unknown> // one after the other, in the order of the log
+}
+
+const memoriesMax = 200
+
+export function makeReceiver(services: ReceiverServices): AccessReceiver {
+  const epoch = services.isShared ? 'shared' : newToken()
+  const memories = new Map<string, Memory>()
+  const claims = makeClaims(services.clock)
+  const memoryOf = ({ orgId, options }: Sender): Memory | undefined =>
+    memories.get(JSON.stringify([orgId, options]))
+  const openMemory = async (sender: Sender): Promise<Memory> => {
+    const evidence = (await services.evidence.current()).evidence()
+    const name = JSON.stringify([sender.orgId, sender.options])
+    const memory = memories.get(name) ?? newMemory(sender.options, evidence, services.evidenceMaxAgeDays)
+    memory.options.evidence = evidence
+    memories.delete(name)
+    memories.set(name, memory)
+    if (memories.size > memoriesMax) memories.delete(memories.keys().next().value!)
+    return memory
+  }
+  /** After a failure the sessions have seen lines that are not stored, so they are read again. */
+  const inOrder = async <T>(sender: Sender, work: (memory: Memory) => Promise<T>): Promise<T> => {
+    const memory = await openMemory(sender)
+    const result = memory.running.then(() => work(memory))
+    memory.running = result.catch(() => {
+      memory.eventsOf = agentEvents(memory.options)
+      memory.warmed.clear()
+    })
+    return result
+  }
+  return {
+    async position(sender, status) {
+      claims.claim(sender, status)
+      const { source } = status
+      const { siteId } = sender.options
+      const found =
+        source === null
+          ? null
+          : await services.store.accessLogs.position({ orgId: sender.orgId, siteId, source })
+      const isWarm = services.isShared || source === null || memoryOf(sender)?.warmed.has(source) === true
+      return { position: found?.position ?? 0, tail: found?.tail ?? '', epoch, isWarm }
+    },
+    async store(sender, lines, isDrain = false) {
+      requireEpoch(lines, epoch)
+      claims.renew(sender, lines)
+      return inOrder(sender, (memory) => storeLines(services, { sender, lines, memory, isDrain }))
+    },
+    async warm(sender, lines) {
+      requireEpoch(lines, epoch)
+      claims.renew(sender, lines)
+      await inOrder(sender, async (memory) => {
+        for (const _ of batchesOf({ sender, lines, memory, isDrain: false })) await yieldToOthers()
+        memory.warmed.add(lines.source)
+      })
+    },
+    watched: claims.watched,
+  }
+}
+
+function newMemory(given: LogOptions, evidence: Evidence, evidenceMaxAgeDays: number): Memory {
+  const options = { ...given, evidence, evidenceMaxAgeDays }
+  return { options, eventsOf: agentEvents(options), warmed: new Set(), running: Promise.resolve() }
+}
+
+/** The reader then asks for its position again, and reads the sessions into the new memory. */
+function requireEpoch({ epoch: sent }: LogLines, epoch: string): void {
+  if (sent !== '' && sent !== epoch)
+    throw new AppError('unavailable', 'The appliance was restarted. Ask for the position of the log again.')
+}
+
+const yieldToOthers = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+function* batchesOf({ sender, lines, memory, isDrain }: Storing): Generator<LinesToStore> {
+  const parse = formatNamed(lines.format).open()
+  if (lines.heading !== '') parse(lines.heading, 0, lines.heading.length)
+  const { siteId } = sender.options
+  yield* lineBatches({ lines, siteId, isDrain, parse, eventsOf: memory.eventsOf })
+}
+
+interface Storing {
+  sender: Sender
+  lines: LogLines
+  memory: Memory
+  isDrain: boolean
+}
+
+async function storeLines(services: ReceiverServices, storing: Storing): Promise<StoreAnswer> {
+  const { sender, lines, memory } = storing
+  const answer: StoreAnswer = { state: 'known', position: lines.to, tail: '', sums: noLines(), errors: [] }
+  for (const batch of batchesOf(storing)) {
+    const { events, access, sums, errors } = batch
+    const { orgId, keyId } = sender
+    const receivedAtMs = Math.round(services.arrivalMs())
+    const result = await writeOrExplain(
+      services,
+      services.store.events.append({ orgId, keyId, receivedAtMs, events, access }),
+    )
+    const { state, position, tail } = result.access!
+    if (state === 'behind')
+      return (await storeRest(services, storing, position, tail)) ?? { ...answer, state, position, tail }
+    if (state === 'stored') answer.state = state
+    Object.assign(answer, { position, tail })
+    settleSums(batch, result.access!)
+    answer.errors.push(...errors.slice(0, lineErrorsMax - answer.errors.length))
+    addSums(answer.sums, sums)
+  }
+  memory.warmed.add(lines.source)
+  return answer
+}
+
+/** Lines of which the first ones are stored already, as of a request that is sent again; null when these are others. */
+async function storeRest(
+  services: ReceiverServices,
+  storing: Storing,
+  position: number,
+  tail: string,
+): Promise<StoreAnswer | null> {
+  const { lines } = storing
+  const at = position - lines.from
+  if (at <= 0 || at >= lines.text.length || tailHash(lastLine(lines.text, at)) !== tail) return null
+  const first = { ...lines, to: position, text: lines.text.slice(0, at) }
+  const rest = { ...lines, from: position, text: lines.text.slice(at) }
+  const known = await storeLines(services, { ...storing, lines: first })
+  if (known.state === 'behind') return known
+  const stored = await storeLines(services, { ...storing, lines: rest })
+  addSums(stored.sums, known.sums)
+  const before = known.sums.lines
+  const later = stored.errors.map(({ line, message }) => ({ line: line + before, message }))
+  return { ...stored, errors: [...known.errors, ...later].slice(0, lineErrorsMax) }
+}
+
+/** Of the requests of agents in a batch, which all counted as stored. */
+function settleSums({ sums, errors }: LinesToStore, { stored, deduped, rejected }: AccessResult): void {
+  sums.stored = stored
+  sums.deduped = deduped
+  sums.bad += rejected
+  if (rejected > 0)
+    errors.push({ line: 0, message: 'has more distinct values than an organization may store' })
+}

@@ -1,0 +1,250 @@
+/** POST /v1/sdk/access-logs (contract §11): lines of access logs, from drains and `watch --to`, and their position. */
+import { Elysia, t } from 'elysia'
+import type { ApiKey, Store } from '../../db/contract/store.ts'
+import { AppError } from '../errors.ts'
+import { sha256Hex } from '../ids.ts'
+import { mediaType, readBytes } from '../http/body.ts'
+import type { KeyGuard } from '../http/guard.ts'
+import { invalidQuery, readQuery, type Query } from '../http/request.ts'
+import { json } from '../http/response.ts'
+import { integer } from '../http/validate.ts'
+import { requireAdmission, type AdmissionServices } from '../ingest/admission.ts'
+import type { IngestCounts } from '../ingest/counts.ts'
+import { limits } from '../limits.ts'
+import type { LogOptions } from './agent-events.ts'
+import { checkFormat, detectFormat, formatNamed } from './formats.ts'
+import { accessLogsPath } from './http-sink.ts'
+import type { AccessReceiver, Sender } from './receiver.ts'
+import type { LogLines, LogStatus, StoreAnswer } from './sink.ts'
+
+export interface AccessRoutesServices extends AdmissionServices {
+  store: Store
+  guard: KeyGuard
+  ingestCounts: IngestCounts
+  accessReceiver: AccessReceiver
+}
+
+const sent = {
+  siteId: 'one',
+  format: 'one',
+  source: 'one',
+  offset: 'one',
+  end: 'one',
+  tail: 'one',
+  path: 'one',
+  heading: 'one',
+  epoch: 'one',
+  reader: 'one',
+  warm: 'one',
+  keepQuery: 'one',
+  keepAddresses: 'one',
+  trustedProxy: 'one',
+} as const
+
+const asked = {
+  siteId: 'one',
+  source: 'one',
+  path: 'one',
+  epoch: 'one',
+  reader: 'one',
+  behindBytes: 'one',
+  problem: 'one',
+  keepQuery: 'one',
+  keepAddresses: 'one',
+  trustedProxy: 'one',
+} as const
+
+export function accessRoutes(services: AccessRoutesServices) {
+  const drainFormats = new Map<string, string>()
+  return new Elysia()
+    .get(accessLogsPath, async ({ request }) => {
+      const key = await services.guard.ingest(request)
+      const query = readQuery(request, asked)
+      checkQuery(query)
+      const sender = senderOf(key, query)
+      const status: LogStatus = {
+        path: textOf(query, 'path'),
+        source: query.one('source') === undefined ? null : textOf(query, 'source'),
+        behindBytes: numberOf(query, 'behindBytes') ?? 0,
+        problem: textOf(query, 'problem') || null,
+      }
+      return json(await services.accessReceiver.position(sender, status))
+    })
+    .post(
+      accessLogsPath,
+      async ({ request }) => {
+        const key = await services.guard.ingest(request)
+        return services.ingestCounts.request(key, async (count) => {
+          await requireAdmission(services, request)
+          const query = readQuery(request, sent)
+          checkQuery(query)
+          const sender = senderOf(key, query)
+          mediaType(request.headers.get('content-type'), ['text/plain', 'application/x-ndjson'])
+          const bytes = await readBytes(request, {
+            bytesMax: limits.bodyBytesMax,
+            ratioMax: limits.bodyRatioMax,
+          })
+          await services.parseQueue.wait(bytes.length)
+          const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+          const isDrain = query.one('source') === undefined
+          const format = drainFormat(drainFormats, sender, textOf(query, 'format') || 'auto', text)
+          if (format === null) return json(testAnswer, 202)
+          const lines = linesOf(query, text, format, isDrain)
+          if (query.one('warm') === 'true') {
+            await services.accessReceiver.warm(sender, lines)
+            return json({ ok: true, ...nothing, position: lines.from }, 202)
+          }
+          const answer = await services.accessReceiver.store(sender, lines, isDrain)
+          count.accepted = answer.sums.stored
+          count.deduped = answer.sums.deduped
+          count.rejected = answer.sums.bad
+          return json(answerOf(answer), 202)
+        })
+      },
+      { parse: 'none' },
+    )
+}
+
+const charsMax: { readonly [name: string]: number } = {
+  ...{ source: 80, tail: 80, epoch: 80, reader: 80, path: 1_024, format: 200 },
+  ...{ problem: 500, heading: 2_000, warm: 10, keepAddresses: 10 },
+}
+
+/** Names the first wrong parameter, also of those that are not used here. */
+function checkQuery(query: Query): void {
+  for (const name of Object.keys(charsMax)) textOf(query, name)
+  for (const name of ['offset', 'end', 'behindBytes']) numberOf(query, name)
+}
+
+function textOf(query: Query, name: string): string {
+  const text = query.one(name) ?? ''
+  const max = charsMax[name]!
+  if (text.length > max) throw invalidQuery(name, `${name} must have at most ${max} characters`, 'too_long')
+  return text
+}
+
+function numberOf(query: Query, name: string): number | null {
+  const text = query.one(name)
+  if (text === undefined) return null
+  if (!/^\d{1,15}$/.test(text)) throw invalidQuery(name, `${name} must be a whole number of bytes`)
+  return Number(text)
+}
+
+function senderOf(key: ApiKey, query: Query): Sender {
+  const siteId = query.one('siteId') ?? ''
+  if (siteId === '' || siteId.length > limits.idCharsMax)
+    throw invalidQuery('siteId', `siteId must have 1 to ${limits.idCharsMax} characters`, 'required')
+  if (key.siteIds.length > 0 && !key.siteIds.includes(siteId)) {
+    const reason = 'wrong_site'
+    throw new AppError('forbidden', 'This ingest key is limited to other sites.', { reason })
+  }
+  const list = (name: string): string[] => (query.one(name) ?? '').split(',').filter((part) => part !== '')
+  const options: LogOptions = {
+    siteId,
+    keepQuery: list('keepQuery'),
+    keepAddresses: query.one('keepAddresses') === 'true',
+    trustedProxies: list('trustedProxy'),
+  }
+  return { orgId: key.orgId, keyId: key.id, options, reader: textOf(query, 'reader') || null }
+}
+
+/** What Cloudflare sends to try an address. */
+const testBody = /^\{"content":"tests?"\}\s*$/
+
+/**
+ * The format of a body: the given one, that of the site's bodies before if it fits, or the one that is recognized. Null
+ * for a test of the address.
+ */
+function drainFormat(
+  known: Map<string, string>,
+  { orgId, options }: Sender,
+  given: string,
+  text: string,
+): string | null {
+  if (given !== 'auto') {
+    try {
+      return formatNamed(given) && given
+    } catch (error) {
+      throw invalidQuery('format', error instanceof Error ? error.message : 'format is not known')
+    }
+  }
+  if (text === '' || testBody.test(text)) return null
+  const head = text.slice(0, headChars)
+  const name = JSON.stringify([orgId, options.siteId])
+  const before = known.get(name)
+  if (before !== undefined && checkFormat(head, before) !== null) return before
+  const found = detectFormat(head)
+  if ('seen' in found)
+    throw new AppError('unsupported_media_type', `The body is not an access log: ${found.seen}.`, {
+      hint: 'Name the format with ?format=, such as format=combined.',
+    })
+  known.delete(name)
+  known.set(name, found.guess.format.name)
+  if (known.size > drainFormatsMax) known.delete(known.keys().next().value!)
+  return found.guess.format.name
+}
+
+const headChars = 256 * 1024
+const drainFormatsMax = 10_000
+
+function linesOf(query: Query, text: string, format: string, isDrain: boolean): LogLines {
+  const from = isDrain ? 0 : (numberOf(query, 'offset') ?? missing('offset'))
+  const end = numberOf(query, 'end')
+  const cutTail = textOf(query, 'tail')
+  if (end !== null && (end < from + text.length || cutTail === ''))
+    throw invalidQuery('end', 'end must be at or after the end of the body, and comes with tail')
+  const source = isDrain ? `body:${sha256Hex(text)}` : textOf(query, 'source')
+  if (source === '' || source.startsWith('('))
+    throw invalidQuery('source', 'source must have 1 to 80 characters')
+  return {
+    ...{ source, format, from, text },
+    path: textOf(query, 'path') || (isDrain ? 'log drain' : source),
+    heading: textOf(query, 'heading'),
+    to: end ?? from + text.length,
+    cutTail: end === null ? null : cutTail,
+    epoch: textOf(query, 'epoch'),
+  }
+}
+
+function missing(name: string): never {
+  throw invalidQuery(name, `${name} is required with source`, 'required')
+}
+
+const nothing = { lines: 0, stored: 0, deduped: 0, people: 0, excluded: 0, bad: 0, errors: [] }
+const testAnswer = { ok: true, ...nothing, position: 0 }
+
+function answerOf({ state, position, tail, sums, errors }: StoreAnswer) {
+  if (state === 'behind')
+    throw new AppError(
+      'conflict',
+      `This log was read to offset ${position}. Nothing of this request was stored.`,
+      {
+        hint: 'Continue at this position if the log has the line with the hash in tail there.',
+        members: { position, tail },
+      },
+    )
+  return { ok: sums.bad === 0, ...sums, errors, state, position, tail }
+}
+
+export const accessAnswerModel = t.Object({
+  ok: t.Boolean({ description: 'True when no line is bad.' }),
+  lines: integer({ minimum: 0, description: 'stored + deduped + people + excluded + bad' }),
+  stored: integer({ minimum: 0, description: 'Requests of agents that were stored.' }),
+  deduped: integer({ minimum: 0, description: 'Requests of agents that were stored before.' }),
+  people: integer({ minimum: 0 }),
+  excluded: integer({ minimum: 0, description: 'Assets, other programs, comments and blank lines.' }),
+  bad: integer({ minimum: 0, description: 'Lines that do not fit the format.' }),
+  errors: t.Array(t.Object({ line: integer({ minimum: 0 }), message: t.String() }), {
+    description: 'The first 20 bad lines, counted from 1.',
+  }),
+  state: t.Optional(t.String({ description: 'stored, or known when all lines were stored before.' })),
+  position: integer({ minimum: 0, description: 'Where the log continues.' }),
+  tail: t.Optional(t.String({ description: 'Hash of the line that ends at the position.' })),
+})
+
+export const accessPositionModel = t.Object({
+  position: integer({ minimum: 0, description: '0 when nothing of the log is stored.' }),
+  tail: t.String({ description: 'Hash of the line that ends there.' }),
+  epoch: t.String(),
+  isWarm: t.Boolean(),
+})

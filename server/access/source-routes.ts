@@ -1,0 +1,89 @@
+/** GET /api/sources: the access logs that are read, for Settings: files, log drains and syslog. */
+import { Elysia } from 'elysia'
+import type { AccessSource, Store } from '../../db/contract/store.ts'
+import { isoTime } from '../clock.ts'
+import { readQuery } from '../http/request.ts'
+import { json } from '../http/response.ts'
+import type { SignIns } from '../identity/sign-in/sign-ins.ts'
+import type { WatchedLog } from './claims.ts'
+import type { AccessReceiver } from './receiver.ts'
+import type { SyslogListener, SyslogReport } from './syslog.ts'
+
+export interface SourceRoutesServices {
+  store: Pick<Store, 'accessLogs' | 'orgs'>
+  signIns: SignIns
+  accessReceiver: AccessReceiver
+  syslogListeners: SyslogListener[]
+}
+
+export function sourceRoutes({ store, signIns, accessReceiver, syslogListeners }: SourceRoutesServices) {
+  return new Elysia().get('/api/sources', async ({ request }) => {
+    const { org } = await signIns.require(request, ['owner', 'admin', 'analyst'])
+    readQuery(request, {})
+    const sources = await store.accessLogs.sources(org.id)
+    // Addresses of this server store into the default organization.
+    const syslog = org.slug === 'default' ? syslogListeners.map((listener) => listener.report()) : []
+    return json(sourcesView(sources, accessReceiver.watched(org.id), syslog))
+  })
+}
+
+/** One log with all its rotated files, or the drains of a site. */
+interface LogView {
+  siteId: string
+  path: string
+  format: string
+  lines: number
+  agents: number
+  people: number
+  bad: number
+  newestAt: string | null // time of its newest line
+  storedAt: string | null
+  isDrain: boolean
+  /** Of a log that is read now; null for one that was imported, or whose reader ended. */
+  reader: { behindBytes: number; problem: string | null; seenAt: string } | null
+}
+
+function sourcesView(sources: AccessSource[], watched: WatchedLog[], syslog: SyslogReport[]) {
+  const logs = new Map<string, LogView>()
+  const listens = new Set(syslog.map(({ listen }) => listen))
+  for (const source of sources) {
+    if (listens.has(source.path)) continue
+    const path = source.isDrain ? 'Log drain' : withoutRotation(source.path)
+    const log = logOf(logs, source.siteId, path)
+    // The newest is first.
+    if (log.storedAt === null)
+      Object.assign(log, {
+        format: source.format,
+        storedAt: isoTime(source.updatedMs),
+        isDrain: source.isDrain,
+      })
+    log.lines += source.lines
+    log.agents += source.stored + source.deduped
+    log.people += source.people
+    log.bad += source.bad
+    const newestAt = source.newestMs === null ? null : isoTime(source.newestMs)
+    if (newestAt !== null && (log.newestAt === null || newestAt > log.newestAt)) log.newestAt = newestAt
+  }
+  for (const { siteId, path, behindBytes, problem, seenAt } of watched)
+    logOf(logs, siteId, path).reader = { behindBytes, problem, seenAt }
+  return { logs: [...logs.values()], syslog }
+}
+
+export type SourcesView = ReturnType<typeof sourcesView>
+
+function logOf(logs: Map<string, LogView>, siteId: string, path: string): LogView {
+  const name = JSON.stringify([siteId, path])
+  const known = logs.get(name)
+  if (known !== undefined) return known
+  const log: LogView = {
+    ...{ siteId, path, format: '', lines: 0, agents: 0, people: 0, bad: 0 },
+    ...{ newestAt: null, storedAt: null, isDrain: false, reader: null },
+  }
+  logs.set(name, log)
+  return log
+}
+
+/** `access.log` of `access.log.2.gz` and `access.log-20261122`. */
+function withoutRotation(path: string): string {
+  return path.replace(/(?:[.-](?:\d{1,4}|\d{4}-?\d\d-?\d\d[\dT:._-]*)|\.old)?(?:\.(?:gz|zst))?$/, '')
+}

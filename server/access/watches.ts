@@ -1,0 +1,175 @@
+/**
+ * The logs that the server itself reads: `serve --watch SITE=PATH`, `[[watch]]` of the configuration file, and what
+ * arrives at `--listen-syslog`.
+ */
+import { resolve } from 'node:path'
+import type { Store } from '../../db/contract/store.ts'
+import type { Clock } from '../clock.ts'
+import { AppError, UsageError } from '../errors.ts'
+import { importKeyId } from '../ids.ts'
+import { limits } from '../limits.ts'
+import type { Log } from '../log.ts'
+import type { LogOptions } from './agent-events.ts'
+import { followLog } from './follow.ts'
+import { formatNamed } from './formats.ts'
+import type { AccessReceiver, Sender } from './receiver.ts'
+import type { Sink } from './sink.ts'
+import { listenSyslog, type SyslogListener, type SyslogRule } from './syslog.ts'
+
+export interface WatchRule {
+  org: string // slug or id
+  path: string // absolute
+  format: string
+  options: LogOptions
+}
+
+const rulesMax = 100
+const fields = ['site', 'path', 'format', 'org', 'keep-query', 'keep-addresses', 'trusted-proxy']
+
+/** `SITE=PATH,SITE=PATH` of the flag, or the tables of the file as JSON. */
+export function watchRules(text: string): WatchRule[] {
+  const rules = text.startsWith('[') ? tablesOf(text) : pairsOf(text)
+  if (rules.length > rulesMax) throw new UsageError(`at most ${rulesMax} logs can be watched`)
+  return rules
+}
+
+function pairsOf(text: string): WatchRule[] {
+  const pairs = text.split(',').filter((pair) => pair.trim() !== '')
+  return pairs.map((pair) => {
+    const at = pair.indexOf('=')
+    if (at <= 0 || at === pair.length - 1)
+      throw new UsageError(`"${pair}" is not SITE=PATH, such as shop=/var/log/nginx/access.log`)
+    return ruleOf({ site: pair.slice(0, at).trim(), path: pair.slice(at + 1).trim() })
+  })
+}
+
+function tablesOf(text: string): WatchRule[] {
+  const tables = JSON.parse(text) as unknown[]
+  return tables.map((table) => {
+    if (typeof table !== 'object' || table === null) throw new UsageError('watch has tables: [[watch]]')
+    const given = table as { [name: string]: unknown }
+    const unknown = Object.keys(given).find((name) => !fields.includes(name))
+    if (unknown !== undefined)
+      throw new UsageError(`[[watch]] has no "${unknown}"; it has ${fields.join(', ')}`)
+    return ruleOf(given)
+  })
+}
+
+function ruleOf(given: { [name: string]: unknown }): WatchRule {
+  const textOf = (name: string, byDefault?: string): string => {
+    const value = given[name] ?? byDefault
+    if (typeof value === 'string' && value !== '') return value
+    throw new UsageError(`[[watch]] needs ${name} as a text`)
+  }
+  const listOf = (name: string): string[] => {
+    const value = given[name] ?? []
+    if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
+    throw new UsageError(`${name} of [[watch]] is a list of texts`)
+  }
+  const siteId = textOf('site')
+  if (siteId.length > limits.idCharsMax)
+    throw new UsageError(`a site has at most ${limits.idCharsMax} characters`)
+  const format = textOf('format', 'auto')
+  if (format !== 'auto') formatNamed(format)
+  const options: LogOptions = {
+    siteId,
+    keepQuery: listOf('keep-query'),
+    keepAddresses: given['keep-addresses'] === true,
+    trustedProxies: listOf('trusted-proxy'),
+  }
+  return { org: textOf('org', defaultOrg), path: resolve(textOf('path')), format, options }
+}
+
+export interface LogInputServices {
+  store: Pick<Store, 'orgs'>
+  clock: Clock
+  log: Pick<Log, 'info' | 'warn'>
+  accessReceiver: AccessReceiver
+  syslogListeners: SyslogListener[]
+}
+
+/** Reads all of them until `stop`, which waits for the lines in flight. Rejects when an address cannot be used. */
+export async function startLogInputs(
+  services: LogInputServices,
+  { watches, syslog }: { watches: readonly WatchRule[]; syslog: readonly SyslogRule[] },
+): Promise<{ stop(): Promise<void> }> {
+  const { syslogListeners } = services
+  const senderOf = syslogSender(services)
+  for (const rule of syslog) syslogListeners.push(await listenSyslog({ ...services, senderOf }, rule))
+  const ending = new AbortController()
+  const running = watches.map((rule) => follow(services, rule, ending.signal))
+  return {
+    async stop() {
+      ending.abort()
+      await Promise.all([...running, ...syslogListeners.map((listener) => listener.stop())])
+    },
+  }
+}
+
+const defaultOrg = 'default'
+
+function syslogSender({ store }: LogInputServices): (siteId: string) => Promise<Sender> {
+  return async (siteId) => {
+    const options = { siteId, keepQuery: [], keepAddresses: false, trustedProxies: [] }
+    return { orgId: await orgIdOf(store, defaultOrg), keyId: importKeyId, options, reader: null }
+  }
+}
+
+/** It may be created later, by the setup of the first owner or by a person. */
+async function orgIdOf(store: LogInputServices['store'], org: string): Promise<string> {
+  const found = await store.orgs.find(org)
+  if (found !== null) return found.id
+  throw new AppError('unavailable', `There is no organization "${org}".`)
+}
+
+async function follow(services: LogInputServices, rule: WatchRule, signal: AbortSignal): Promise<void> {
+  const { store, clock, log, accessReceiver } = services
+  const { path, format, options, org } = rule
+  const site = options.siteId
+  const sink = receiverSink(accessReceiver, async () => {
+    return { orgId: await orgIdOf(store, org), keyId: importKeyId, options, reader: `server:${path}` }
+  })
+  while (!signal.aborted) {
+    try {
+      await followLog({
+        ...{ path, format, sink, signal, now: clock.now },
+        understood: (file, guess) =>
+          log.info('access_log_understood', {
+            ...{ file, site, format: guess.format.name },
+            ...{ fits: guess.fits, lines: guess.lines },
+          }),
+        stored: () => undefined,
+        problem: (message) =>
+          message === null
+            ? log.info('access_log_read_again', { path, site })
+            : log.warn('access_log_problem', { path, site, message }),
+      })
+    } catch (error) {
+      // Another process reads the log: it is followed as soon as that one ends.
+      const message = error instanceof Error ? error.message : String(error)
+      log.warn('access_log_problem', { path, site, message })
+      await untilRetry(signal)
+    }
+  }
+}
+
+const retryMs = 15_000
+
+function untilRetry(signal: AbortSignal): Promise<void> {
+  return new Promise((go) => {
+    const timer = setTimeout(go, retryMs)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      go()
+    })
+  })
+}
+
+/** The appliance in this process. */
+export function receiverSink(receiver: AccessReceiver, senderOf: () => Promise<Sender>): Sink {
+  return {
+    position: async (status) => receiver.position(await senderOf(), status),
+    store: async (lines) => receiver.store(await senderOf(), lines),
+    warm: async (lines) => receiver.warm(await senderOf(), lines),
+  }
+}

@@ -1,0 +1,278 @@
+/** POST /v1/sdk/access-logs, syslog, logs that the server watches, and what Settings shows of them. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { appendFileSync, renameSync, writeFileSync } from 'node:fs'
+import { followLog } from '../../server/access/follow.ts'
+import { httpSink } from '../../server/access/http-sink.ts'
+import { watchRules } from '../../server/access/watches.ts'
+import { syslogRules } from '../../server/access/syslog.ts'
+import type { SourcesView } from '../../server/access/source-routes.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(60_000)
+
+const gptBot = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
+const browser = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+
+function line(page: string, userAgent = gptBot): string {
+  return `203.0.113.9 - - [23/Nov/2026:10:00:00 +0000] "GET /${page} HTTP/1.1" 200 512 "-" "${userAgent}"\n`
+}
+
+const files = tempDir('access')
+const watched = files.join('watched.log')
+const socket = files.join('syslog.sock')
+let server: TestServer
+let key: string
+
+beforeAll(async () => {
+  server = await testServer({
+    watches: watchRules(`blog=${watched}`),
+    syslog: syslogRules(`edge=udp:127.0.0.1:0,local=unix:${socket}`),
+  })
+  key = await server.key('ingest')
+})
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  files.remove()
+})
+
+interface Answer {
+  [field: string]: unknown
+  position: number
+  tail: string
+}
+
+async function post(query: string, body: string | Uint8Array, headers: Record<string, string> = {}) {
+  const type = { 'content-type': 'text/plain', ...headers }
+  const response = await server.call(`/v1/sdk/access-logs?${query}`, {
+    method: 'POST',
+    key,
+    body,
+    headers: type,
+  })
+  return { status: response.status, answer: (await response.json()) as Answer }
+}
+
+async function until<T>(read: () => Promise<T>, holds: (value: T) => boolean): Promise<T> {
+  for (const endMs = performance.now() + 20_000; ; await Bun.sleep(20)) {
+    const value = await read()
+    if (holds(value)) return value
+    if (performance.now() > endMs) throw new Error(`it did not happen in time: ${JSON.stringify(value)}`)
+  }
+}
+
+async function pagesOf(siteId: string): Promise<string[]> {
+  const query = { orgId: server.org.id, filter: {}, limit: 1_000, before: null, ceilingSeq: null }
+  const { events } = await server.store.events.page(query)
+  const all = events.map(
+    ({ json }) => JSON.parse(json) as { siteId: string; type: string; metadata: { page: string } },
+  )
+  const requests = all.filter((event) => event.siteId === siteId && event.type === 'agent.requested')
+  return requests.map(({ metadata }) => metadata.page).toSorted()
+}
+
+async function sources(): Promise<SourcesView> {
+  const cookie = await server.signIn('analyst')
+  return (await (await server.call('/api/sources', { headers: { cookie } })).json()) as SourcesView
+}
+
+test('a drain stores each line of a body once; a repeated body is known', async () => {
+  const body = line('a') + line('b') + line('people', browser) + line('style.css', browser) + 'broken\n'
+  const first = await post('siteId=drain', body)
+  expect(first.status).toBe(202)
+  expect(first.answer).toMatchObject({
+    ...{ ok: false, lines: 5, stored: 2, deduped: 0, people: 1, excluded: 1, bad: 1, state: 'stored' },
+    errors: [{ line: 5, message: 'does not fit combined' }],
+  })
+  const again = await post('siteId=drain', Bun.gzipSync(Buffer.from(body)), { 'content-encoding': 'gzip' })
+  expect(again.answer).toMatchObject({
+    lines: 5,
+    stored: 0,
+    deduped: 2,
+    people: 1,
+    excluded: 1,
+    bad: 1,
+    state: 'known',
+  })
+  expect(await pagesOf('drain')).toEqual(['/a', '/b'])
+  const json = {
+    time: '2026-11-23T10:00:00Z',
+    remote_addr: '203.0.113.9',
+    request: 'GET /json HTTP/1.1',
+    status: 200,
+  }
+  const ndjson = `${JSON.stringify({ ...json, http_user_agent: gptBot })}\n`
+  const type = { 'content-type': 'application/x-ndjson' }
+  expect((await post('siteId=drain', ndjson, type)).answer).toMatchObject({ ok: true, lines: 1, stored: 1 })
+})
+
+test('with source and offset the lines of a log follow each other; another position is refused', async () => {
+  const text = [line('one'), line('two'), line('three')]
+  const [one, two] = [text[0]!.length, text[0]!.length + text[1]!.length]
+  const at = (offset: number): string => `siteId=offset&source=web1&format=combined&offset=${offset}`
+  expect((await post(at(0), text[0]!)).answer).toMatchObject({ state: 'stored', stored: 1, position: one })
+  const behind = await post(at(two), text[2]!)
+  expect(behind.status).toBe(409)
+  expect(behind.answer).toMatchObject({
+    error: 'conflict',
+    position: one,
+    hint: expect.stringContaining('Continue'),
+  })
+  // A body that begins with known lines: only the rest is new.
+  expect((await post(at(0), text.join(''))).answer).toMatchObject({
+    lines: 3,
+    stored: 2,
+    deduped: 1,
+    state: 'stored',
+  })
+  expect((await post(at(0), text.join(''))).answer).toMatchObject({
+    lines: 3,
+    stored: 0,
+    deduped: 3,
+    state: 'known',
+  })
+  const asked = await server.call('/v1/sdk/access-logs?siteId=offset&source=web1', { key })
+  expect(await asked.json()).toMatchObject({ position: text.join('').length })
+  expect(await pagesOf('offset')).toEqual(['/one', '/three', '/two'])
+})
+
+test('a body that is no access log, and wrong parameters, are refused with what is accepted', async () => {
+  const limited = await server.key('ingest', { siteIds: ['other'] })
+  const calls: [
+    query: string,
+    body: string,
+    status: number,
+    message: RegExp,
+    headers?: Record<string, string>,
+  ][] = [
+    ['siteId=x', 'hello\nworld\n', 415, /is not an access log: no known format fits its first 2 lines/],
+    ['siteId=x&format=nginxx', line('a'), 400, /is not a log format/],
+    ['', line('a'), 400, /siteId must have 1 to 200 characters/],
+    ['siteId=x&source=s', line('a'), 400, /offset is required with source/],
+    ['siteId=x&source=s&offset=-1', line('a'), 400, /offset must be a whole number/],
+    [`siteId=x&source=${'s'.repeat(81)}&offset=0`, line('a'), 400, /source must have at most 80 characters/],
+    [
+      'siteId=x&source=s&offset=0&end=5&tail=t',
+      line('a'),
+      400,
+      /end must be at or after the end of the body/,
+    ],
+    ['siteId=x&sites=y', line('a'), 400, /Unknown parameter 'sites'/],
+    ['siteId=x', line('a'), 415, /content-type must be text\/plain or/, { 'content-type': 'image/png' }],
+  ]
+  for (const [query, body, status, message, headers] of calls) {
+    const { status: got, answer } = await post(query, body, headers)
+    expect([query, got]).toEqual([query, status])
+    expect(answer['message']).toMatch(message)
+  }
+  const headers = { 'content-type': 'text/plain' }
+  const wrongSite = await server.call('/v1/sdk/access-logs?siteId=x', {
+    key: limited,
+    body: line('a'),
+    headers,
+  })
+  expect([wrongSite.status, (await wrongSite.json()).reason]).toEqual([403, 'wrong_site'])
+  expect((await server.call('/v1/sdk/access-logs?siteId=x', { body: line('a') })).status).toBe(401)
+  const bomb = Bun.gzipSync(Buffer.alloc(32 * 1024 * 1024))
+  expect((await post('siteId=x', bomb, { 'content-encoding': 'gzip' })).status).toBe(413)
+  // Cloudflare tries an address with this body.
+  expect((await post('siteId=x', '{"content":"tests"}')).status).toBe(202)
+})
+
+test('watch --to sends a log over HTTP, waits while the appliance refuses, and continues', async () => {
+  const path = files.join('remote.log')
+  writeFileSync(path, line('r1') + line('r2', browser))
+  const ending = new AbortController()
+  const options = { siteId: 'remote', keepQuery: [], keepAddresses: false, trustedProxies: [] }
+  const problems: (string | null)[] = []
+  const running = (reader: string, given = key): Promise<void> =>
+    followLog({
+      ...{ path, format: 'auto', signal: ending.signal, now: Date.now, intervalMs: 5 },
+      sink: httpSink({ url: server.url, key: given, options, reader }),
+      understood: () => undefined,
+      stored: () => undefined,
+      problem: (message) => problems.push(message),
+    })
+  const followed = running('one')
+  await until(
+    () => pagesOf('remote'),
+    (pages) => pages.length === 1,
+  )
+  const refused = await running('wrong', 'agtx_ik_wrong').catch((error: Error) => error.message)
+  expect(refused).toBe('Unknown API key.')
+  renameSync(path, `${path}.1`)
+  writeFileSync(path, line('r3'))
+  appendFileSync(path, `${'x'.repeat(100_000)}\n${line('r4')}`)
+  await until(
+    () => pagesOf('remote'),
+    (pages) => pages.length === 3,
+  )
+  expect(await pagesOf('remote')).toEqual(['/r1', '/r3', '/r4'])
+  ending.abort()
+  await followed
+  const [log] = (await sources()).logs.filter(({ siteId }) => siteId === 'remote')
+  expect(log).toMatchObject({
+    path,
+    format: 'combined',
+    lines: 5,
+    agents: 3,
+    people: 1,
+    bad: 1,
+    isDrain: false,
+  })
+  expect(log!.reader).toMatchObject({ problem: null })
+})
+
+test('the server follows a log of --watch, and Settings shows its reader', async () => {
+  const waiting = await until(sources, ({ logs }) =>
+    logs.some(({ path, reader }) => path === watched && reader?.problem),
+  )
+  expect(waiting.logs.find(({ path }) => path === watched)!.reader!.problem).toContain('does not exist')
+  writeFileSync(watched, line('w1') + line('w2'))
+  await until(
+    () => pagesOf('blog'),
+    (pages) => pages.length === 2,
+  )
+})
+
+test('syslog over UDP and a Unix socket: headers are removed, and a line feed makes no second line', async () => {
+  const { syslog } = await sources()
+  const [udp] = syslog
+  const port = Number(udp!.listen.split(':').at(-1))
+  const sender = await Bun.udpSocket({})
+  const send = (text: string): boolean => sender.send(text, port, '127.0.0.1')
+  send(`<190>Nov 23 10:00:00 web1 nginx: ${line('s1').trimEnd()}`)
+  send(`<190>Nov  3 10:00:00 nginx: ${line('s2')}`)
+  send(`<190>1 2026-11-23T10:00:00Z web1 nginx 12 - - ${line('s3')}`)
+  send(`${line('s4').trimEnd()}\n${line('forged')}`)
+  await until(
+    () => pagesOf('edge'),
+    (pages) => pages.length >= 4,
+  )
+  const sent = Bun.spawn([
+    'python3',
+    '-c',
+    unixSender,
+    socket,
+    `<190>Nov 23 10:00:00 web1 nginx: ${line('u1')}`,
+  ])
+  expect(await sent.exited).toBe(0)
+  await until(
+    () => pagesOf('local'),
+    (pages) => pages.length === 1,
+  )
+  sender.close()
+  const shown = (await sources()).syslog
+  expect(
+    shown.map(({ siteId, received, dropped, format }) => ({ siteId, received, dropped, format })),
+  ).toEqual([
+    { siteId: 'edge', received: 4, dropped: 0, format: 'combined' },
+    { siteId: 'local', received: 1, dropped: 0, format: 'combined' },
+  ])
+  expect(await pagesOf('edge')).toEqual(['/s1', '/s2', '/s3', '/s4'])
+})
+
+const unixSender = `
+import socket, sys
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(sys.argv[2].encode(), sys.argv[1])
+`

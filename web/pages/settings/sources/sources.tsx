@@ -1,0 +1,118 @@
+/** Settings, Sources: access logs that are read, with position and problems, and the commands to read one. */
+import { useMemo } from 'preact/hooks'
+import { operateApi, type SourcesView } from '../../../api/operate-api.ts'
+import { session } from '../../../app/session.ts'
+import { CodeBlock } from '../../../components/copy.tsx'
+import { Problem } from '../../../components/problem.tsx'
+import { RecordTable } from '../../../components/record-table.tsx'
+import { Text } from '../../../components/text.tsx'
+import { Moment } from '../../../components/time.tsx'
+import { refreshWhile } from '../../../query/query.ts'
+import { useRecords } from '../../../query/use-query.ts'
+import { bytesText, count } from '../../../text/format.ts'
+import { RoleNote } from '../sections.tsx'
+
+type Log = SourcesView['logs'][number]
+type Syslog = SourcesView['syslog'][number]
+
+const refreshMs = 5_000
+
+export function Sources() {
+  const allowed = session.value?.role !== 'viewer'
+  return (
+    <section class="settings-section">
+      <p class="about">Access logs of web servers show agents without a change to the site.</p>
+      {allowed ? <List /> : <RoleNote text="Only owners, admins and analysts can see sources." />}
+    </section>
+  )
+}
+
+function List() {
+  const policy = useMemo(() => refreshWhile<SourcesView>(() => true, refreshMs), [])
+  const { data, error, refetch } = useRecords<SourcesView>(
+    { key: 'sources', fetch: operateApi.sources },
+    policy,
+  )
+  if (error.value) return <Problem error={error.value} onRetry={refetch} />
+  if (!data.value) return null
+  const { logs, syslog } = data.value
+  const isEmpty = logs.length + syslog.length === 0
+  return (
+    <>
+      {isEmpty && <p>No access logs yet. Run one of these commands on the machine of the web server.</p>}
+      {logs.length > 0 && <Logs logs={logs} />}
+      {syslog.length > 0 && <SyslogTable addresses={syslog} />}
+      <Commands isEmpty={isEmpty} />
+    </>
+  )
+}
+
+function Logs({ logs }: { logs: Log[] }) {
+  return (
+    <RecordTable
+      label="Access logs"
+      rows={logs}
+      keyOf={({ siteId, path }) => JSON.stringify([siteId, path])}
+      columns={[
+        { name: 'Log', cell: ({ path }) => <Text value={path} max={60} mono /> },
+        { name: 'Site', cell: ({ siteId }) => <Text value={siteId} max={36} /> },
+        { name: 'State', cell: (log) => <State log={log} /> },
+        { name: 'Format', cell: ({ format }) => (format === '' ? '–' : <Text value={format} max={24} />) },
+        { name: 'Lines', cell: ({ lines }) => count(lines) },
+        { name: 'Agents', cell: ({ agents }) => count(agents) },
+        { name: 'Bad lines', cell: ({ bad }) => count(bad) },
+        { name: 'Behind', cell: ({ reader }) => (reader === null ? '–' : bytesText(reader.behindBytes)) },
+        { name: 'Last line', cell: ({ newestAt }) => (newestAt === null ? '–' : <Moment iso={newestAt} />) },
+      ]}
+    />
+  )
+}
+
+function State({ log: { reader, isDrain } }: { log: Log }) {
+  if (reader?.problem) return <Text value={reader.problem} max={200} />
+  if (reader !== null) return <span class="chip allow">watched</span>
+  return <span class="chip plain">{isDrain ? 'received' : 'imported'}</span>
+}
+
+/** What is lost on the way to the server cannot be counted. */
+function SyslogTable({ addresses }: { addresses: Syslog[] }) {
+  return (
+    <RecordTable
+      label="Syslog"
+      rows={addresses}
+      keyOf={({ listen }) => listen}
+      columns={[
+        { name: 'Address', cell: ({ listen }) => <Text value={listen} max={60} mono /> },
+        { name: 'Site', cell: ({ siteId }) => <Text value={siteId} max={36} /> },
+        { name: 'Format', cell: ({ format }) => format ?? '–' },
+        { name: 'Received', cell: ({ received }) => count(received) },
+        { name: 'Dropped', cell: ({ dropped }) => count(dropped) },
+        { name: 'Last line', cell: ({ lastAt }) => (lastAt === null ? '–' : <Moment iso={lastAt} />) },
+        {
+          name: 'Problem',
+          cell: ({ problem }) => (problem === null ? '–' : <Text value={problem} max={200} />),
+        },
+      ]}
+    />
+  )
+}
+
+const commands = [
+  { label: 'Import logs once', text: 'sightglass import access /var/log/nginx/access.log* --site shop' },
+  { label: 'Follow a log', text: 'sightglass watch /var/log/nginx/access.log --site shop' },
+  {
+    label: 'Follow a log of another machine',
+    text: `sightglass watch /var/log/nginx/access.log --site shop --to ${location.origin} --key-file key.txt`,
+  },
+]
+
+function Commands({ isEmpty }: { isEmpty: boolean }) {
+  return (
+    <details open={isEmpty}>
+      <summary>Commands</summary>
+      {commands.map(({ label, text }) => (
+        <CodeBlock key={label} label={label} copyLabel="Copy command" text={text} />
+      ))}
+    </details>
+  )
+}
