@@ -40,6 +40,10 @@ export interface AccessEvent {
   [field: string]: unknown
 }
 
+const botLine: LineEvents = { kind: 'bot', request: null, more: [] }
+const assetLine: LineEvents = { kind: 'asset', request: null, more: [] }
+const personLine: LineEvents = { kind: 'person', request: null, more: [] }
+
 const sessionGapMs = 30 * 60_000
 const sessionsMax = 100_000
 const userAgentsMax = 10_000
@@ -99,15 +103,15 @@ export function agentEvents(options: AccessOptions): (request: LogRequest, at: L
   }
   return (request, at) => {
     const client = clientOf(request.userAgent ?? '')
-    if (client === 'program') return { kind: 'bot', request: null, more: [] }
-    const occurredAt = isoTime(request.timeMs)
+    if (client === 'program') return botLine
     if (client === 'person') {
-      if (isAsset(request.path)) return { kind: 'asset', request: null, more: [] }
+      if (isAsset(request.path)) return assetLine
       const assistant = assistantOf(request)
-      if (assistant === null) return { kind: 'person', request: null, more: [] }
+      if (assistant === null) return personLine
       const session = sessionOf(`${assistant.name} ${addressOf(request)}`, request.timeMs, at)
-      if (!session.isNew) return { kind: 'person', request: null, more: [] }
+      if (!session.isNew) return personLine
       const event = referral(assistant, request, options)
+      const occurredAt = isoTime(request.timeMs)
       const own = { id: idOf(siteId, at, 'agent.referred'), siteId, sessionId: session.id, occurredAt }
       return { kind: 'person', request: null, more: [{ ...own, ...event }] }
     }
@@ -115,7 +119,7 @@ export function agentEvents(options: AccessOptions): (request: LogRequest, at: L
     const agent = judged(client, address, request.timeMs, options)
     const session = sessionOf(`${client.vendor} ${client.name} ${address}`, request.timeMs, at)
     const metadata = metadataOf(request, address, options)
-    const common = { siteId, sessionId: session.id, occurredAt }
+    const common = { siteId, sessionId: session.id, occurredAt: isoTime(request.timeMs) }
     const duration = request.durationMs === null ? {} : { durationMs: request.durationMs }
     const id = idOf(siteId, at, 'agent.requested')
     const outcome = outcomeOf(request.status)
@@ -175,10 +179,11 @@ export function sourceId(head: string): string {
 }
 
 function idOf(siteId: string, { id, offset, line }: LineSource, kind: string): string {
-  const hash = new Bun.CryptoHasher('sha256')
-  const digest = hash.update(`${id} ${offset} ${kind} ${siteId}\n${line}`).digest()
+  Bun.SHA256.hash(`${id} ${offset} ${kind} ${siteId}\n${line}`, digest)
   return `log_${digest.toString('base64url', 0, 16)}`
 }
+
+const digest = Buffer.alloc(Bun.SHA256.byteLength)
 
 /** Browsers begin so, and crawlers that are no agents name themselves behind it. CUBOT makes telephones. */
 function isPerson(userAgent: string): boolean {
@@ -214,19 +219,20 @@ type Fields = { [field: string]: unknown }
 /** Page, method, status and so on; a field that the log does not have is left out. */
 function metadataOf(request: LogRequest, address: string, options: AccessOptions): Fields {
   const { method, status, bytes, host, path, referrer } = request
-  const query = path === null ? null : queryOf(path, options.keepQuery)
-  const fields: [name: string, value: unknown][] = [
-    ['page', path === null ? null : text(pageOf(path), limits.pageCharsMax)],
-    ['method', method],
-    ['status', status],
-    ['bytes', bytes],
-    ['referrerHost', referrer === null ? null : text(hostOf(referrer), hostCharsMax)],
-    ['host', host === null ? null : text(host.toLowerCase().replace(/:\d+$/, ''), hostCharsMax)],
-    ['query', query],
-    ['address', options.keepAddresses ? shortAddress(address) : null],
-    ['source', 'access-log'],
-  ]
-  return Object.fromEntries(fields.filter(([, value]) => value !== null && value !== ''))
+  const fields: Fields = {}
+  const add = (name: string, value: unknown): void => {
+    if (value !== null && value !== '') fields[name] = value
+  }
+  if (path !== null) add('page', text(pageOf(path), limits.pageCharsMax))
+  add('method', method)
+  add('status', status)
+  add('bytes', bytes)
+  if (referrer !== null) add('referrerHost', text(hostOf(referrer), hostCharsMax))
+  if (host !== null) add('host', text(host.toLowerCase().replace(/:\d+$/, ''), hostCharsMax))
+  if (path !== null) add('query', queryOf(path, options.keepQuery))
+  if (options.keepAddresses) add('address', shortAddress(address))
+  add('source', 'access-log')
+  return fields
 }
 
 const hostCharsMax = 253

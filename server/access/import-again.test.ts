@@ -39,13 +39,13 @@ const mixed = (count: number, from = 0): string =>
 test('a log that grew, was killed in between or is read twice at once is stored once, people too', async () => {
   using temp = tempDir('access')
   const path = temp.join('a.log')
-  const whole = mixed(9_000)
+  const whole = mixed(36_000)
   const memory = newMemory()
   writeFileSync(path, whole)
   await importLogs([path], {}, memory)
   expect(memory.lines.length).toBeGreaterThan(2) // batches
   const [lines, agents, others] = totals(memory)
-  expect([lines, agents]).toEqual([9_000, 3_000])
+  expect([lines, agents]).toEqual([36_000, 12_000])
 
   // Killed after each of its batches, and then repeated.
   const killed = newMemory()
@@ -63,7 +63,7 @@ test('a log that grew, was killed in between or is read twice at once is stored 
   }
   const resumed = await importLogs([path], {}, killed)
   expect(totals(killed)).toEqual([lines!, agents!, others!, 0])
-  expect(resumed.sums.lines).toBe(9_000)
+  expect(resumed.sums.lines).toBe(36_000)
   expect(killed.ids.size).toBe(memory.ids.size)
 
   const shared = newMemory()
@@ -72,7 +72,7 @@ test('a log that grew, was killed in between or is read twice at once is stored 
   await Promise.all([one.read(logs[0]!), two.read(logs[0]!)])
   expect(totals(shared)).toEqual([lines!, agents!, others!, 0])
   expect([one.sums.stored + two.sums.stored, one.sums.lines, two.sums.people]).toEqual([
-    ...[3_000, 9_000, one.sums.people],
+    ...[12_000, 36_000, one.sums.people],
   ])
   for (const { stored, deduped, people, excluded, bad, lines: all } of [one.sums, two.sums])
     expect(stored + deduped + people + excluded + bad).toBe(all)

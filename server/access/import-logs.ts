@@ -202,17 +202,32 @@ interface SenderOptions {
 
 interface Sender {
   /** Adds a line that ends at `stop` of a text. `start`: its offset in the log. */
-  add(line: BatchedLine, start: number, text: string, stop: number): Promise<void>
+  add(line: BatchedLine, start: number, text: string, stop: number): void
+  /** Whether the lines must be sent before the next one is added. */
+  isFull(): boolean
+  flush(): Promise<void>
   /** Adds a line above the limit, whose end is where the next one starts. */
   addCut(line: BatchedLine, start: number): void
   end(): Promise<void>
+}
+
+function account(sums: Sums, answer: Appended, lineOf: BatchedLine[], path: string): void {
+  sums.stored += answer.stored
+  sums.deduped += answer.deduped
+  sums.bad += answer.rejected
+  for (const { index, message } of answer.issues) {
+    const line = lineOf[index]!
+    const isRequest = lineOf[index - 1] !== line // and not the start of a session
+    if (isRequest && line.kind === 'agent' && sums.badLines.length < badLinesShown)
+      sums.badLines.push({ path, line: line.number, message })
+  }
 }
 
 /** Sends batches of lines one after the other, while the next one is read. */
 function startSender({ log, from, sums, store }: SenderOptions): Sender {
   let batch = lineBatch(log, from)
   let cuts: BatchedLine[] = [] // never the last lines of a batch
-  let last = { text: '', stop: 0, end: from }
+  const last = { text: '', stop: 0, end: from }
   let sending = Promise.resolve()
   let failed: unknown = null
 
@@ -220,22 +235,12 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
     while (lines.lines > 0) {
       const { events, lineOf, access } = lines.sent(tail)
       const answer = await store.append(events, access)
-      if (answer.state !== 'behind') return account(answer, access, lineOf)
+      if (answer.state !== 'behind') return account(sums, answer, lineOf, log.path)
       // Another import of this log was first.
       const gone = lines.dropBefore(answer.position)
       if (gone === null)
         throw new AppError('conflict', `${log.path} is being imported in another way. Repeat this import.`)
       sums.deduped += gone.filter(({ kind }) => kind === 'agent').length
-    }
-  }
-
-  function account(answer: Appended, { requests }: AccessLines, lineOf: BatchedLine[]): void {
-    sums.stored += answer.stored
-    sums.deduped += answer.deduped
-    sums.bad += answer.rejected
-    for (const { index, message } of answer.issues) {
-      const badLine = { path: log.path, line: lineOf[index]?.number ?? 0, message }
-      if (requests[index] !== null && sums.badLines.length < badLinesShown) sums.badLines.push(badLine)
     }
   }
 
@@ -258,14 +263,19 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
   }
 
   return {
-    async add(line, start, text, stop) {
-      endCuts(start)
-      for (const cut of cuts) batch.add(cut)
-      if (cuts.length > 0) cuts = []
+    add(line, start, text, stop) {
+      if (cuts.length > 0) {
+        endCuts(start)
+        for (const cut of cuts) batch.add(cut)
+        cuts = []
+      }
       batch.add(line)
-      last = { text, stop, end: line.end }
-      if (batch.isFull()) await flush()
+      last.text = text
+      last.stop = stop
+      last.end = line.end
     },
+    isFull: () => batch.isFull(),
+    flush,
     addCut(line, start) {
       endCuts(start)
       cuts.push(line)
@@ -292,21 +302,18 @@ function lineReader({ planned, found, sums, eventsOf, sender }: Reading): (block
   const at = { number: 0 }
 
   function readLine(text: string, start: number, end: number, offset: number): BatchedLine | string {
-    const line = { number: at.number, end: 0, timeMs: 0, bytes: 0, events: [] }
+    const { number } = at
     const request = end > start ? parse(text, start, end) : 'note'
-    if (request === 'note') return { ...line, kind: 'note' }
+    if (request === 'note') return { number, end: 0, kind: 'note', timeMs: 0, bytes: 0, events: noEvents }
     if (request === null) return `does not fit ${planned.guess.format.name}`
-    const {
-      kind,
-      request: event,
-      more,
-    } = eventsOf(request, { id: found.source, offset, line: text.slice(start, end) })
+    const made = eventsOf(request, { id: found.source, offset, line: text.slice(start, end) })
+    const { kind, more } = made
     for (const { type } of more) {
       if (type === 'agent.detected') sums.sessions++
       else sums.referrals++
     }
-    const events = event === null ? more : [event, ...more]
-    return { ...line, kind, timeMs: request.timeMs, bytes: request.bytes ?? 0, events }
+    const events = made.request === null ? more : [made.request, ...more]
+    return { number, end: 0, kind, timeMs: request.timeMs, bytes: request.bytes ?? 0, events }
   }
 
   function count(kind: LineKind, isNew: boolean): void {
@@ -342,16 +349,22 @@ function lineReader({ planned, found, sums, eventsOf, sender }: Reading): (block
       if (typeof line === 'string') addBad(sums, path, at.number, line)
       else count(line.kind, known === false)
       if (sender !== null && known !== true) {
-        const bad = { number: at.number, end: 0, kind: 'bad' as const, timeMs: 0, bytes: 0, events: [] }
-        const sent = typeof line === 'string' ? bad : line
+        const sent = typeof line === 'string' ? badLine(at.number) : line
         sent.end = offset + next
         // A line without an end may grow until the next import.
         if (isCut) sender.addCut(sent, offset + start)
-        else if (feed >= 0 || isRequest(sent.kind)) await sender.add(sent, offset + start, text, next)
+        else if (feed >= 0 || isRequest(sent.kind)) sender.add(sent, offset + start, text, next)
+        if (sender.isFull()) await sender.flush()
       }
       start = next
     }
   }
+}
+
+const noEvents: BatchedLine['events'] = []
+
+function badLine(number: number): BatchedLine {
+  return { number, end: 0, kind: 'bad', timeMs: 0, bytes: 0, events: noEvents }
 }
 
 const isRequest = (kind: LineKind): boolean => kind !== 'note' && kind !== 'bad'

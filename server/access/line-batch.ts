@@ -1,6 +1,5 @@
 /** Lines of one log that wait to be stored, as the store takes them: with their events, counts and place in the log. */
 import type { AccessLines, OtherKind } from '../../db/contract/store.ts'
-import { limits } from '../limits.ts'
 import type { AccessEvent } from './agent-events.ts'
 
 /** What a line counts as: a request by its kind, a comment or blank line, or one that does not fit the format. */
@@ -41,7 +40,9 @@ export interface LineBatch {
   dropBefore(position: number): BatchedLine[] | null
 }
 
-const linesMax = 16_384
+const linesMax = 32_768
+/** Each batch waits for the disk once. */
+const eventsMax = 4_000
 const logBytesMax = 8 * 1024 * 1024
 const eventsOfLineMax = 2
 /** So that no sum exceeds what a number holds exactly: nobody sends a larger response. */
@@ -64,7 +65,7 @@ export function lineBatch(log: LogIdentity, from: number, isDrain = false): Line
     isFull() {
       const bytes = (lines.at(-1)?.end ?? start) - start
       const isLong = lines.length >= linesMax || bytes >= logBytesMax
-      return isLong || events > limits.eventsPerRequestMax - eventsOfLineMax
+      return isLong || events > eventsMax - eventsOfLineMax
     },
     sent(tail) {
       const batch: SentLines = {
@@ -91,37 +92,51 @@ export function lineBatch(log: LogIdentity, from: number, isDrain = false): Line
   }
 }
 
-const others: readonly OtherKind[] = ['person', 'asset', 'bot']
-
 function addLines({ events, lineOf, access }: SentLines, lines: readonly BatchedLine[]): void {
-  const { sums, requests, counts } = access
-  const byHour = new Map<number, AccessLines['counts'][number]>()
+  const { sums, requests } = access
+  const tally = hourTally()
   let newestMs = -Infinity
   for (const line of lines) {
     const { kind, timeMs } = line
     const bytes = Math.min(line.bytes, responseBytesMax)
-    line.events.forEach((event, index) => {
-      events.push(event)
+    for (let index = 0; index < line.events.length; index++) {
+      events.push(line.events[index]!)
       lineOf.push(line)
       requests.push(kind === 'agent' && index === 0 ? bytes : null)
-    })
+    }
     if (kind === 'bad') sums.bad++
     else if (kind === 'person') sums.people++
     else if (kind !== 'agent') sums.excluded++
     if (kind === 'bad' || kind === 'note') continue
     if (timeMs > newestMs) newestMs = timeMs
-    if (kind === 'agent') continue
-    const hour = timeMs - (timeMs % hourMs)
-    const key = hour + others.indexOf(kind)
-    const known = byHour.get(key)
-    if (known === undefined) byHour.set(key, { hourMs: hour, kind, requests: 1, bytes })
-    else {
-      known.requests++
-      known.bytes += bytes
-    }
+    if (kind !== 'agent') tally.add(kind, timeMs, bytes)
   }
-  counts.push(...byHour.values())
+  access.counts = tally.counts()
   if (newestMs > -Infinity) access.newestMs = newestMs
+}
+
+type Count = AccessLines['counts'][number]
+
+/** Adds up requests by hour and kind. The lines of a log are mostly of one hour. */
+function hourTally() {
+  const hours = new Map<number, { [kind in OtherKind]: Count }>()
+  let startMs = 0
+  let current: { [kind in OtherKind]: Count } | undefined
+  const of = (kind: OtherKind): Count => ({ hourMs: startMs, kind, requests: 0, bytes: 0 })
+  return {
+    add(kind: OtherKind, timeMs: number, bytes: number): void {
+      if (current === undefined || timeMs < startMs || timeMs >= startMs + hourMs) {
+        startMs = Math.floor(timeMs / hourMs) * hourMs
+        current = hours.get(startMs) ?? { person: of('person'), asset: of('asset'), bot: of('bot') }
+        hours.set(startMs, current)
+      }
+      const count = current[kind]
+      count.requests++
+      count.bytes += bytes
+    },
+    counts: (): Count[] =>
+      [...hours.values()].flatMap((hour) => Object.values(hour)).filter(({ requests }) => requests > 0),
+  }
 }
 
 /** Of the text of a line from its start to its end, in which each character is a byte. */

@@ -53,6 +53,31 @@ function isoDate(text: string): string | null {
 
 /** Milliseconds since 1970 UTC of a date, a time and a zone such as `+0200`; NaN when invalid. No zone is UTC. */
 export function dateTimeMs(date: string, time: string, zone: string): number {
+  if (date !== midnight.date || zone !== midnight.zone)
+    midnight = { date, zone, ms: parsedMs(date, '00:00:00', zone) }
+  const ms = midnight.ms + secondOfDay(time) * 1_000
+  return ms >= 0 && ms < timeMsMax ? ms : parsedMs(date, time, zone)
+}
+
+/** Lines of a log share their date. */
+let midnight = { date: '', zone: '', ms: Number.NaN }
+
+/** Of `HH:MM:SS`; NaN for anything else and for leap seconds. */
+function secondOfDay(time: string): number {
+  const hour = twoDigits(time, 0)
+  const minute = twoDigits(time, 3)
+  const second = twoDigits(time, 6)
+  const isTime = hour <= 23 && minute <= 59 && second <= 59 && time.length === 8
+  return isTime && time[2] === ':' && time[5] === ':' ? hour * 3_600 + minute * 60 + second : Number.NaN
+}
+
+function twoDigits(text: string, at: number): number {
+  const tens = text.charCodeAt(at) - 48
+  const ones = text.charCodeAt(at + 1) - 48
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN
+}
+
+function parsedMs(date: string, time: string, zone: string): number {
   const day = isoDate(date)
   if (day === null) return Number.NaN
   const offset = /^([+-]\d\d):?(\d\d)$/.exec(zone)
@@ -83,7 +108,14 @@ const timeMsMax = Date.UTC(2201, 0, 1)
 
 /** A whole number as logs write it; null for `-` and anything else. */
 export function countOf(text: string): number | null {
-  return /^\d{1,15}$/.test(text) ? Number(text) : null
+  if (text.length === 0 || text.length > 15) return null
+  let value = 0
+  for (let at = 0; at < text.length; at++) {
+    const digit = text.charCodeAt(at) - 48
+    if (!(digit >= 0 && digit <= 9)) return null
+    value = value * 10 + digit
+  }
+  return value
 }
 
 /** A status from 100 to 599; null for others, such as the 000 of a request that got no response. */
@@ -107,14 +139,20 @@ export function setTarget(request: LogRequest, target: string): void {
 
 const slash = 47
 
+const isDigit = (text: string, at: number): boolean => {
+  const digit = text.charCodeAt(at) - 48
+  return digit >= 0 && digit <= 9
+}
+
 /** Splits `GET /path HTTP/1.1`. Whatever else a client sent has no method and no path. */
 export function setRequestLine(request: LogRequest, line: string): void {
   const first = line.indexOf(' ')
-  if (first <= 0 || !/^[A-Z][A-Z-]{0,31}$/.test(line.slice(0, first))) return
+  const method = line.slice(0, Math.max(0, first))
+  if (method !== 'GET' && method !== 'POST' && !/^[A-Z][A-Z-]{0,31}$/.test(method)) return
   const last = line.lastIndexOf(' ')
-  const hasProtocol = last > first && /^HTTP\/\d/.test(line.slice(last + 1))
+  const hasProtocol = last > first && line.startsWith('HTTP/', last + 1) && isDigit(line, last + 6)
   if (line[first + 1] === ' ' || last === first + 1) return
-  request.method ??= line.slice(0, first)
+  request.method ??= method
   if (hasProtocol) request.protocol ??= line.slice(last + 1)
   if (request.path === null)
     setTarget(request, hasProtocol ? line.slice(first + 1, last) : line.slice(first + 1))

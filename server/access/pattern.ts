@@ -87,29 +87,33 @@ export function compilePattern(format: string, escapes: Escapes = 'backslash'): 
   // Paths are percent-encoded by clients, and stay as they were sent.
   const isEncoded = escapes === 'percent' || escapes === 'plus'
   const escapesOf = specs.map((spec) => (isEncoded && !'uR'.includes(spec) ? null : escapes))
-  const clock = { text: '', ms: Number.NaN } // lines of one second share their time
+  const groupOf = (spec: string): number => specs.indexOf(spec) + 1 // 0: the format has none
+  const [date, time, zone, whole] = ['d', 't', 'z', 'x'].map(groupOf) as [number, number, number, number]
+  const fields = specs.flatMap((spec, at) =>
+    'dtzx'.includes(spec) ? [] : [{ group: at + 1, set: setters[spec]!, escapes: escapesOf[at]! }],
+  )
+  const last = { date: '', time: '', zone: '', ms: Number.NaN } // lines of one second share their time
   return (text, start) => {
     line.lastIndex = start
     const found = line.exec(text)
     if (found === null) return null
     const request = emptyRequest()
-    const time = { date: '', time: '', zone: '', whole: '' }
-    for (let at = 0; at < specs.length; at++) {
-      const spec = specs[at]!
-      const raw = found[at + 1]!
-      if (spec === 'd') time.date = raw
-      else if (spec === 't') time.time = raw
-      else if (spec === 'z') time.zone = raw
-      else if (spec === 'x') time.whole = raw
-      else if (raw !== '-' && raw !== '') setters[spec]!(request, unescaped(raw, escapesOf[at]!))
+    const isPlain = !special.test(found[0])
+    for (const { group, set, escapes: of } of fields) {
+      const raw = found[group]!
+      if (raw === '-' || raw === '') continue
+      set(request, isPlain && (of === null || of === 'backslash') ? raw : unescaped(raw, of))
     }
-    const timeText = time.whole === '' ? `${time.date} ${time.time} ${time.zone}` : time.whole
-    if (timeText !== clock.text) {
-      clock.text = timeText
-      clock.ms = time.whole === '' ? dateTimeMs(time.date, time.time, time.zone) : timeMsOf(time.whole)
+    const [day, clock] = whole > 0 ? ['', found[whole]!] : [found[date]!, found[time]!]
+    const offset = zone > 0 ? found[zone]! : ''
+    if (clock !== last.time || day !== last.date || offset !== last.zone) {
+      last.date = day
+      last.time = clock
+      last.zone = offset
+      last.ms = whole > 0 ? timeMsOf(clock) : dateTimeMs(day, clock, offset)
     }
-    request.timeMs = clock.ms
-    return Number.isNaN(clock.ms) ? null : request
+    request.timeMs = last.ms
+    return Number.isNaN(last.ms) ? null : request
   }
 }
 

@@ -1,5 +1,5 @@
 /** `sightglass import access`: stores the agents in access logs of web servers; what is stored already is skipped. */
-import type { AccessLines, Json, StoredPack } from '../../../db/contract/store.ts'
+import type { AccessLines, EventRecord, Json, StoredPack } from '../../../db/contract/store.ts'
 import type { Evidence } from '../../../sdk/judge/judge.ts'
 import type { AccessOptions } from '../../access/agent-events.ts'
 import type { Guess } from '../../access/formats.ts'
@@ -14,10 +14,10 @@ import {
 import type { FileProblem } from '../../access/input.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
-import { AppError, UsageError } from '../../errors.ts'
+import { AppError, UsageError, type Issue } from '../../errors.ts'
 import { evidenceOf } from '../../evidence/evidence.ts'
 import { importKeyId } from '../../ids.ts'
-import { acceptEvents } from '../../ingest/accept.ts'
+import { mayContainUnstorable, validateEvent } from '../../ingest/check-event.ts'
 import { limits } from '../../limits.ts'
 import type { StoreAccess } from '../../runtime/store-access.ts'
 import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
@@ -124,8 +124,7 @@ function storeOf(data: StoreAccess, orgId: string, siteId: string): LogStore {
       return found as unknown as Awaited<ReturnType<LogStore['position']>>
     },
     async append(events, access) {
-      const body = events.map((event) => JSON.stringify(event)).join('\n')
-      const params = { orgId, body, access: access as unknown as Json }
+      const params = { orgId, events, access } as unknown as Params
       return (await data.call('import access append', params)) as unknown as Appended
     },
   }
@@ -140,11 +139,23 @@ async function readPosition({ store }: WorkContext, params: Params): Promise<Jso
 /** Events pass the same checks as at ingest. */
 async function appendLines({ store, clock }: WorkContext, params: Params): Promise<Json> {
   const orgId = textOf(params, 'orgId')
-  const body = textOf(params, 'body')
   const sent = params['access'] as unknown as AccessLines
-  const none = { records: [], positions: [], rejected: [] }
-  const { records, positions, rejected } = body === '' ? none : acceptEvents(body, 'application/x-ndjson', [])
-  const bad = rejected.filter(({ index }) => sent.requests[index] !== null).length
+  const records: EventRecord[] = []
+  const positions: number[] = []
+  const issues: Appended['issues'] = []
+  let bad = 0
+  for (const [index, event] of (params['events'] as Json[]).entries()) {
+    const found: Issue[] = []
+    let record = validateEvent(event, [], false, found)
+    if (record !== null && mayContainUnstorable(record.json)) record = validateEvent(event, [], true, found)
+    if (record !== null) {
+      positions.push(index)
+      records.push(record)
+      continue
+    }
+    if (sent.requests[index] !== null) bad++
+    issues.push(...found.slice(0, 1).map(({ path, message }) => ({ index, message: `${path} ${message}` })))
+  }
   const access = {
     ...sent,
     requests: positions.map((position) => sent.requests[position]!),
@@ -152,9 +163,6 @@ async function appendLines({ store, clock }: WorkContext, params: Params): Promi
   }
   const batch = { orgId, keyId: importKeyId, receivedAtMs: clock.now(), events: records, access }
   const result = await store.events.append(batch)
-  const issues = rejected.flatMap(({ index, issues: [issue] }) => {
-    return issue === undefined ? [] : [{ index, message: `${issue.path} ${issue.message}` }]
-  })
   for (const { index, member } of result.rejected) {
     const message = `${member} has more distinct values than an organization may store`
     issues.push({ index: positions[index]!, message })
