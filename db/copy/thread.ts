@@ -2,7 +2,7 @@
 import { StoreError } from '../contract/errors.ts'
 import { openServerSource, openServerTarget, reopenServer } from '../postgres/copy.ts'
 import { beginCopy, copyAll, keysOf, type Copying } from '../sql/copy/copy.ts'
-import { serve } from '../sql/threads/port.ts'
+import { endThread, serve } from '../sql/threads/port.ts'
 import { openFolderSource, openFolderTarget, reopenFolder } from '../sqlite/copy.ts'
 import { storeError } from '../sqlite/file/failure.ts'
 import type { CopyRequest, CopyStep, CopyVerdict } from '../contract/copy.ts'
@@ -33,11 +33,11 @@ serve(storeError, (verb, command) => {
   if (verb === 'close') {
     const { source, target } = running?.copying ?? {}
     running = null
+    endThread()
     try {
       source?.close()
     } finally {
       target?.close()
-      setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
     }
     return null
   }

@@ -18,7 +18,7 @@ const silenceMs = 5_000
 /** Executions of one statement on their way to the server at once. */
 const pipelined = 1_000
 
-type Pending = postgres.PendingQuery<postgres.Row[]>
+type Pending = postgres.PendingQuery<postgres.Row[]> & { active?: boolean } // while the server runs it
 
 type Rows = unknown[][] & {
   count: number | null
@@ -86,6 +86,8 @@ function sslOf(ssl: ServerOptions['ssl']): boolean | string | object {
   const { checksHost, ...certificates } = ssl
   return checksHost ? certificates : { ...certificates, checkServerIdentity: () => undefined }
 }
+
+const closeMsMax = 2_000
 
 function lost(message: string): Error {
   return Object.assign(new Error(message), { code: lostCode })
@@ -172,8 +174,9 @@ function openLink(options: ServerOptions): Link {
       onnotice: () => undefined,
       onclose() {
         if (made !== sql) return
-        // What the driver still queues must not run on its next connection, outside of the transaction.
-        for (const query of pending) query.cancel()
+        // What the driver still queues must not run on its next connection, outside of the transaction. For a query
+        // that runs it would open another connection, and a failure of that one would end this thread.
+        for (const query of pending) if (query.active !== true) query.cancel()
         giveUp()
       },
     } as postgres.Options<Record<string, never>>)
@@ -291,7 +294,8 @@ export function openClient(server: ServerOptions): Client {
         await cursor?.stop()
         return answer(null)
       case 'close':
-        await link.end()
+        // A driver that is about to connect to a server that is away may wait for it for ever.
+        await Promise.race([link.end(), Bun.sleep(closeMsMax)])
         return answer(null)
     }
   }

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { inTransaction, type Database, type SqlValue } from '../../sql/database.ts'
-import { database, hasPooler, startPooler } from '../../../tests/support/postgres.ts'
+import { database, hasPooler, startPooler, startPostgres } from '../../../tests/support/postgres.ts'
 import { run } from '../../../tests/support/process.ts'
 import { openConnection } from './connection.ts'
 import { storeError } from './failure.ts'
@@ -144,6 +144,23 @@ test('a connection lost between two reads is opened again', async () => {
   await cluster.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`)
   const answers = [1, 2].map(() => kindOf(() => db.query('SELECT 1').get()))
   expect(answers.at(-1)).toBe('nothing thrown')
+})
+
+test('a server that dies during a statement is connected to again when it is back', async () => {
+  const own = await startPostgres()
+  const pid = own.pid()
+  const away = openConnection({ url: own.url, node: 'test', statementTimeoutMs: 5_000 })
+  const killer = run(['sh', '-c', `sleep 0.3; kill -STOP ${pid}; pkill -9 -P ${pid}; kill -9 ${pid}`], {
+    cwd: '/',
+    env: { PATH: process.env.PATH ?? '' },
+  })
+  expect(kindOf(() => away.query('SELECT pg_sleep(3)').get())).toBe('unavailable')
+  await killer.exited
+  expect(kindOf(() => away.query('SELECT 1').get())).toBe('unavailable')
+  await own.restart()
+  expect(away.query('SELECT 1 AS one').get()).toEqual({ one: 1 })
+  away.close()
+  await own.stop()
 })
 
 test('a server that is not there is unavailable, and a URL that cannot be used is not', () => {

@@ -45,8 +45,11 @@ function openRequests(server: ServerOptions, lost: () => void) {
     close() {
       if (!isOpen) return
       isOpen = false
-      io.ask(id, { do: 'close' }, graceMs)
-      io.disconnect()
+      try {
+        io.ask(id, { do: 'close' }, graceMs)
+      } finally {
+        io.disconnect()
+      }
     },
   }
 }

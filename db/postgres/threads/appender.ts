@@ -2,7 +2,7 @@
 import { StoreError } from '../../contract/errors.ts'
 import { observe } from '../../rules/histogram.ts'
 import { commitTimes } from '../../sql/database.ts'
-import { giveWay, serve } from '../../sql/threads/port.ts'
+import { endThread, giveWay, serve } from '../../sql/threads/port.ts'
 import { unpackBatches } from '../../sql/threads/protocol.ts'
 import { openAppends, type AppendAnswer, type Appends } from '../append/append.ts'
 import { openAppendClient, type AppendClient } from '../append/client.ts'
@@ -25,7 +25,7 @@ serve(storeError, (verb, command, parts) => {
   if (verb === 'close') {
     const ending = appender?.client.end() ?? Promise.resolve()
     appender = null
-    return ending.then(() => void setTimeout(() => process.exit(0))) // ends this thread only, after the response
+    return ending.then(endThread)
   }
   if (verb === 'times') return commitTimes
   if (verb !== 'append') throw new StoreError('internal', `unknown verb ${verb}`)

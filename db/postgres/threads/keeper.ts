@@ -1,6 +1,6 @@
 /** The thread of a node that does due work beside appends and reads. */
 import { StoreError } from '../../contract/errors.ts'
-import { giveWay, serve } from '../../sql/threads/port.ts'
+import { endThread, giveWay, serve } from '../../sql/threads/port.ts'
 import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
 import { fenced } from '../locks.ts'
@@ -28,9 +28,9 @@ serve(storeError, (verb, command) => {
   if (verb === 'next') return new Promise<KeeperReport>((resolve) => (waiting = resolve))
   if (verb !== 'close') throw new StoreError('internal', `unknown verb ${verb}`)
   if (timer !== null) clearTimeout(timer)
+  endThread()
   db?.close()
   db = null
-  setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
   return null
 })
 

@@ -2,7 +2,7 @@
 import { StoreError } from '../../contract/errors.ts'
 import { inTransaction, ormOn } from '../../sql/database.ts'
 import { requireServable } from '../../sql/copy/state.ts'
-import { serve } from '../../sql/threads/port.ts'
+import { endThread, serve } from '../../sql/threads/port.ts'
 import { writeVerbs } from '../../sql/threads/verbs.ts'
 import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
@@ -50,9 +50,9 @@ serve(storeError, (verb, command) => {
     return Object.keys(writeVerbs)
   }
   if (verb === 'close') {
+    endThread()
     opened?.connection.close()
     opened = null
-    setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
     return null
   }
   if (opened === null) throw new StoreError('closed', 'the store is closed')

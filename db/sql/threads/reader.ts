@@ -1,6 +1,6 @@
 /** A reader thread of any engine: answers from its own connections, so that no scan delays a write or a request. */
 import { StoreError } from '../../contract/errors.ts'
-import { giveWay, serve } from './port.ts'
+import { endThread, giveWay, serve } from './port.ts'
 import { readSlots, type ReadSlots } from './read-slots.ts'
 import { readVerbs } from './verbs.ts'
 import type { ReadContext } from './contexts.ts'
@@ -36,10 +36,10 @@ export function serveReader<O extends ReaderSettings>(engine: ReaderOf<O>): void
       return Object.keys(readVerbs)
     }
     if (verb === 'close') {
+      endThread()
       reader?.slots.end(new StoreError('closed', 'the store is closed'))
       reader?.close()
       reader = null
-      setTimeout(() => process.exit(0)) // ends this thread only, after the response was sent
       return null
     }
     const ofDatabase = engine.adminVerbs[verb] as ((command: unknown) => unknown) | undefined

@@ -4,7 +4,7 @@ import { StoreError } from '../../contract/errors.ts'
 import { closeWriterConnection, openWriterConnection, releasePages } from '../file/connection.ts'
 import { failureLatch, storeError, type FailureLatch } from '../file/failure.ts'
 import { databasePath, makeFolder, settingAsidePath, watchFolder } from '../file/files.ts'
-import { giveWay, serve } from '../../sql/threads/port.ts'
+import { endThread, giveWay, serve } from '../../sql/threads/port.ts'
 import { requireServable } from '../../sql/copy/state.ts'
 import { headsKeeper } from '../../sql/audit/heads.ts'
 import { lockFolder, type FolderLock } from '../file/lock.ts'
@@ -53,13 +53,10 @@ serve(storeError, (verb, command, parts) => {
     return Object.keys(writeVerbs)
   }
   if (verb === 'close') {
-    try {
-      writer?.close()
-    } finally {
-      writer = null
-      // Ends this thread only, after the response was sent. Whoever closed the store waits for it.
-      setTimeout(() => process.exit(0))
-    }
+    endThread() // whoever closed the store waits for it
+    const closing = writer
+    writer = null
+    closing?.close()
     return null
   }
   if (verb === 'times') return commitTimes
