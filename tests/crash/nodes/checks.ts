@@ -8,7 +8,7 @@ export interface Checked {
   acknowledged: number
   lost: number
   doubled: number
-  /** Attempts of one delivery that overlapped, or came soon after its success. */
+  /** Attempts of one delivery that overlapped, or came soon after its success although no node had ended. */
   twoOwners: number
   /** Attempts after a success whose answer or record a fault destroyed. */
   repeats: number
@@ -19,7 +19,7 @@ export interface Checked {
 /** A lease that a fault left behind must end first. */
 const settledWithinMs = 100_000
 
-/** A second attempt after a success follows a lost lease, so it comes later than this. */
+/** A second attempt after a success follows a lost lease, so it comes later than this, or a node that started again. */
 const soonMs = 5_000
 
 async function eventually<T>(read: () => Promise<T>, holds: (value: T) => boolean): Promise<T> {
@@ -51,7 +51,7 @@ export async function check(fleet: Fleet, load: Load): Promise<Checked> {
   faults.push(...(await countFaults(fleet, stored.length)))
   const verdict = await fleet.cli('verify')
   if (verdict.code !== 0) faults.push(`verify: ${verdict.stdout}${verdict.stderr}`)
-  const { twoOwners, repeats } = owners(attempts)
+  const { twoOwners, repeats } = owners(attempts, fleet.startsMs)
   return {
     acknowledged: load.acknowledged.size,
     lost: [...load.acknowledged].filter((id) => !once.has(id)).length,
@@ -99,7 +99,7 @@ function deliveredIds(attempts: Attempt[]): string[] {
   })
 }
 
-function owners(attempts: Attempt[]): { twoOwners: number; repeats: number } {
+function owners(attempts: Attempt[], startsMs: number[]): { twoOwners: number; repeats: number } {
   let [twoOwners, repeats] = [0, 0]
   for (const some of Map.groupBy(attempts, ({ id }) => id).values()) {
     const inOrder = some.toSorted((a, b) => a.startMs - b.startMs)
@@ -107,8 +107,11 @@ function owners(attempts: Attempt[]): { twoOwners: number; repeats: number } {
       const before = inOrder.slice(0, index)
       const success = before.find(({ status }) => status === 200)
       if (before.some(({ endMs }) => endMs > one.startMs)) twoOwners += 1
-      else if (success !== undefined && one.startMs - success.endMs < soonMs) twoOwners += 1
-      else if (success !== undefined) repeats += 1
+      else if (success === undefined) return
+      else if (one.startMs - success.endMs >= soonMs) repeats += 1
+      // A node that starts ends the leases that it had before, whose outcomes it may not have recorded.
+      else if (startsMs.some((ms) => ms > success.startMs && ms < one.startMs)) repeats += 1
+      else twoOwners += 1
     })
   }
   return { twoOwners, repeats }

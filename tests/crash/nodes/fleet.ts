@@ -6,6 +6,7 @@ import { startHaproxy, type Proxy } from '../../support/haproxy.ts'
 import { freePort, hasPooler, startPooler, type Pooler } from '../../support/postgres.ts'
 import { run, type Running } from '../../support/process.ts'
 import { tempDir, type TempDir } from '../../support/temp-dir.ts'
+import { epochMs } from './receiver.ts'
 
 /** Where PostgreSQL is: each server with the port that answers 200 on the primary. */
 export type Servers = [port: number, checks: number][]
@@ -15,6 +16,7 @@ export interface Fleet {
   /** Of the primary, wherever it is. */
   databaseUrl: string
   nodes: FleetNode[]
+  startsMs: number[] // of nodes that were started again, in `epochMs`
   proxy: Proxy
   pooler: Pooler | null
   receiver: { url: string; reports: string; child: Running }
@@ -57,6 +59,7 @@ export async function startFleet(servers: Servers, sql: Fleet['sql'], nodeCount 
   const server = { url: databaseUrl, socketFolder: '127.0.0.1' }
   const pooler = hasPooler ? await startPooler(server, 12) : null
   const url = `http://127.0.0.1:${http}`
+  const startsMs: number[] = []
   const startNode = async (index: number): Promise<FleetNode> => {
     const name = `node-${index + 1}`
     const isPooled = pooler !== null && index === nodeCount - 1
@@ -76,6 +79,7 @@ export async function startFleet(servers: Servers, sql: Fleet['sql'], nodeCount 
     const node: FleetNode = {
       ...{ name, isStopped: false, appliance: await begin(0) },
       async start(clockMs = 0) {
+        startsMs.push(epochMs())
         node.appliance = await begin(clockMs)
       },
     }
@@ -96,7 +100,7 @@ export async function startFleet(servers: Servers, sql: Fleet['sql'], nodeCount 
   })
   if (added.status !== 201) throw new Error(`the endpoint: ${added.status} ${await added.text()}`)
   return {
-    ...{ url, databaseUrl, nodes, proxy, pooler, receiver, keys, cli, dir, sql },
+    ...{ url, databaseUrl, nodes, startsMs, proxy, pooler, receiver, keys, cli, dir, sql },
     cookie: await signIn(url),
     continued: Promise.resolve(),
     async stop() {

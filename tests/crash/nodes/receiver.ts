@@ -1,7 +1,7 @@
 /** A webhook receiver in a process of its own, which is slow or fails now and then, and reports every attempt. */
 import { appendFileSync } from 'node:fs'
 
-/** One attempt as the receiver saw it. Times are of its own monotonic clock. */
+/** One attempt as the receiver saw it. Times are from `epochMs`. */
 export interface Attempt {
   id: string
   body: string
@@ -9,6 +9,9 @@ export interface Attempt {
   endMs: number
   status: number
 }
+
+/** Since 1970. No fault sets it, and two processes can compare theirs. */
+export const epochMs = () => performance.timeOrigin + performance.now()
 
 /** By the delivery's id, so that a repeated attempt of a failed one succeeds. */
 const seen = new Map<string, number>()
@@ -19,7 +22,7 @@ function serve(reports: string): void {
     hostname: '127.0.0.1',
     idleTimeout: 60,
     async fetch(request) {
-      const startMs = performance.now()
+      const startMs = epochMs()
       const id = request.headers.get('webhook-id') ?? ''
       const body = await request.text()
       const times = (seen.get(id) ?? 0) + 1
@@ -27,7 +30,7 @@ function serve(reports: string): void {
       const draw = Bun.hash.crc32(id) % 20
       await Bun.sleep(draw === 0 ? 1_500 : draw * 5)
       const status = draw === 1 && times === 1 ? 500 : 200
-      const attempt: Attempt = { id, body, startMs, endMs: performance.now(), status }
+      const attempt: Attempt = { id, body, startMs, endMs: epochMs(), status }
       appendFileSync(reports, `${JSON.stringify(attempt)}\n`)
       return new Response('', { status })
     },
