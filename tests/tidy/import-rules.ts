@@ -54,8 +54,7 @@ const laws: Law[] = [
       leaves(edge, inServer) &&
       !inDb(edge.to) &&
       edge.to !== 'package.json' &&
-      edge.to !== 'sdk/agents/detect-agent.ts' &&
-      !/^sdk\/judge\//.test(edge.to ?? ''),
+      !/^sdk\/(agents|judge)\//.test(edge.to ?? ''),
   },
   {
     rule: 'elysia',
