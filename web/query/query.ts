@@ -305,21 +305,22 @@ export interface Pushed<T> {
 
 const emptyPauseMs = 2_000
 
-/** No stream reports pushes. An empty list is polled; any other is fetched again when it is `freshMs` old. */
+/**
+ * No stream reports pushes. An empty list is polled; any other is fetched again after an invalidation, when it is
+ * `freshMs` old.
+ */
 export function refreshPushed<T>(invalidation: Invalidation, freshMs: number): RefreshPolicy<Pushed<T>> {
   return {
     begin(stop) {
       const startedMs = performance.now()
-      let seen = invalidation.count()
+      const seen = invalidation.count()
       return async ({ data }) => {
         if (data?.list.length === 0) {
           await sleep(emptyPauseMs, stop)
           return true
         }
-        do {
-          await invalidation.after(seen, stop)
-          seen = invalidation.count()
-        } while (!stop.aborted && performance.now() - startedMs <= freshMs)
+        await invalidation.after(seen, stop)
+        if (!stop.aborted) await sleep(Math.max(0, startedMs + freshMs - performance.now()), stop)
         return true
       }
     },

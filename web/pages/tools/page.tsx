@@ -43,7 +43,7 @@ export const prefetch = async () => {
 export default function ToolsPage() {
   const calls = useCounts('tools/calls', ['tool.*'])
   // Calls arrive continuously, pushes rarely.
-  const registry = usePushed(toolsQuery, calls.data, 10_000)
+  const registry = usePushed(toolsQuery, calls.data, 3_000)
   const period = calls.data.value?.period ?? null
   const error = registry.error.value ?? calls.error.value
   const known = registry.data.value
