@@ -1,4 +1,4 @@
-/** Builds the files below `/sdk/`: the client package as npm installs it, and the module for pages. */
+/** Builds the files below `/sdk/`: the client package as npm installs it, a module and a script for pages. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildPackage } from '../sdk/build.ts'
@@ -6,23 +6,30 @@ import { precompress } from './precompress.ts'
 
 const root = join(import.meta.dir, '..')
 
-/** Writes `sightglass-sdk.tgz` and `browser.js` with compressed copies. The same sources give the same bytes. */
+/** Writes the package, `browser.js`, `webmcp.js` and compressed copies. The same sources give the same bytes. */
 export async function writeClientPackage(folder: string): Promise<void> {
   const packageDir = `${folder}-unpacked`
   mkdirSync(folder, { recursive: true })
   try {
-    const [, browser] = await Promise.all([
+    const [, browser, tag] = await Promise.all([
       buildPackage(packageDir),
-      Bun.build({ entrypoints: [join(root, 'sdk/browser/browser.ts')], target: 'browser', minify: true }),
+      minified('sdk/browser/browser.ts', 'esm'),
+      minified('sdk/browser/webmcp-tag.ts', 'iife'),
     ])
-    const module = browser.outputs[0]
-    if (module === undefined) throw new Error(`client package: ${browser.logs.map(String).join('\n')}`)
-    writeFileSync(join(folder, 'browser.js'), await module.text())
+    writeFileSync(join(folder, 'browser.js'), browser)
+    writeFileSync(join(folder, 'webmcp.js'), tag)
     writeFileSync(join(folder, 'sightglass-sdk.tgz'), packed(packageDir))
     await precompress(folder)
   } finally {
     rmSync(packageDir, { recursive: true, force: true })
   }
+}
+
+async function minified(entry: string, format: 'esm' | 'iife'): Promise<string> {
+  const built = await Bun.build({ entrypoints: [join(root, entry)], target: 'browser', minify: true, format })
+  const [output] = built.outputs
+  if (output === undefined) throw new Error(`client package: ${built.logs.map(String).join('\n')}`)
+  return output.text()
 }
 
 /** A tar file as from `npm pack`, below `package/`. Not `Bun.Archive`, because it records the time of the build. */

@@ -16,7 +16,7 @@ export { verifyWebhook, WebhookError } from './webhook/verify-webhook.ts'
 export { IntelError } from './wire/retry.ts'
 export type { DetectedAgent } from './agents/detect-agent.ts'
 export type { Session, VisitorOptions, VisitorRequest } from './client/visitor-session.ts'
-export type { Client, Exporter, ExporterHost, InitOptions } from './client/client.ts'
+export type { Client, Exporter, ExporterHost, InitOptions, ToolChange } from './client/client.ts'
 export type {
   Agent,
   CompleteEvent,

@@ -5,7 +5,10 @@
 import { startClient, type Client, type Exporter, type InitOptions } from '../client/client.ts'
 import { edgePlatform } from '../platform/edge-platform.ts'
 import { plural, reporter, type OnError } from '../client/problem.ts'
+import { createToolSender } from './send-tools.ts'
 import type { CompleteEvent } from '../client/event.ts'
+
+export { captureWebMcp, type WebMcpOptions } from './webmcp.ts'
 
 /** Throws on invalid options. Nothing throws afterwards. */
 export function init(options: InitOptions): Client {
@@ -50,12 +53,20 @@ export function createBrowserExporter(options: BrowserExporterOptions): Exporter
   const flush = async (): Promise<void> => {
     while (state.waiting.length > 0 && state.failures === 0) await send(state)
   }
+  const tools = createToolSender({
+    url: options.url,
+    publishableKey: () => state.publishableKey,
+    report: (problem) => state.report(problem),
+  })
   const onHidden = (): void => {
     if (document.visibilityState === 'hidden') leave(state)
   }
   if (typeof document !== 'undefined') {
     document.addEventListener('visibilitychange', onHidden)
-    window.addEventListener('pagehide', () => leave(state))
+    window.addEventListener('pagehide', () => {
+      leave(state)
+      tools.leave()
+    })
   }
   return {
     attach(host) {
@@ -75,9 +86,11 @@ export function createBrowserExporter(options: BrowserExporterOptions): Exporter
       schedule(state, intervalMs)
       return true
     },
+    tools: tools.change,
     flush,
     async close() {
       await flush()
+      tools.close()
       if (state.timer !== null) clearTimeout(state.timer)
     },
   }

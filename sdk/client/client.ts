@@ -14,6 +14,7 @@ import {
   type VisitorRequest,
 } from './visitor-session.ts'
 import type { Platform } from '../platform/platform.ts'
+import type { Tool } from '../sync/intel-sync.ts'
 
 /** Sends events somewhere. Use `createIntelExporter`, `createBrowserExporter`, or an object of your own. */
 export interface Exporter {
@@ -22,8 +23,16 @@ export interface Exporter {
   /** Resolves when all queued events were delivered or dropped. */
   flush?(timeoutMs?: number): Promise<unknown>
   close?(timeoutMs?: number): Promise<unknown>
+  /** Sends what changed in the tool registry of a page. `createBrowserExporter` does. Must not block. */
+  tools?(change: ToolChange): unknown
   /** Called once by `init`. */
   attach?(host: ExporterHost): void
+}
+
+/** New and changed tools of a page, and the names of those that it has unregistered. */
+export interface ToolChange {
+  tools: Tool[]
+  removed: string[]
 }
 
 export interface ExporterHost {
@@ -64,6 +73,8 @@ export interface Client {
    * agent and address, or an id of your own, such as a conversation id. Never throws.
    */
   session(visitor: string | VisitorRequest, options?: VisitorOptions): Session
+  /** Passes a change of the tool registry to the exporters that have `tools`. Never throws. */
+  tools(change: ToolChange): void
   /** Resolves when all queued events were delivered or dropped. Never rejects. */
   flush(timeoutMs?: number): Promise<void>
   /** Flushes and closes. Later events are reported and not sent. Never rejects. */
@@ -132,6 +143,7 @@ export function startClient(
       }
       return { sessionId, trace: (event) => trace({ ...event, sessionId: event?.sessionId ?? sessionId }) }
     },
+    tools: (change) => void (isOpen && forEachExporter(async (exporter) => exporter.tools?.(change))),
     flush: (timeoutMs) => forEachExporter((exporter) => exporter.flush?.(timeoutMs)),
     close(timeoutMs) {
       isOpen = false

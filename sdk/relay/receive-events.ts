@@ -5,7 +5,10 @@
 import { nowMs } from '../platform/clock.ts'
 import { detectAgent } from '../agents/detect-agent.ts'
 import { requireKey } from '../wire/connection.ts'
+import { reporter, type OnError } from '../client/problem.ts'
+import { createToolRegistry, type ToolRegistry } from './tool-registry.ts'
 import type { CompleteEvent } from '../client/event.ts'
+import type { IntelSync, Tool } from '../sync/intel-sync.ts'
 
 /** The sender of a request, from your own authentication. It replaces any identity the browser claims. */
 export interface Identity {
@@ -46,6 +49,12 @@ export interface RelayOptions<Raw> {
    * `sent` where code stops running after the response.
    */
   answerAfter?: 'queued' | 'sent'
+  /** Keeps the tool registry in step with the tools that pages have registered (`captureWebMcp`). */
+  sync?: Pick<IntelSync, 'pushTools'>
+  /** Which tools of pages to accept. Descriptors come from browsers, so anybody can send any. Default: all. */
+  acceptTool?(tool: Tool): boolean
+  /** Receives problems of `sync`. By default they are logged with `console.warn`. */
+  onError?: OnError
 }
 
 interface RelayRules<Raw> extends Required<Omit<RelayOptions<Raw>, OptionalName>> {
@@ -54,9 +63,11 @@ interface RelayRules<Raw> extends Required<Omit<RelayOptions<Raw>, OptionalName>
   siteId: string | null
   identify: RelayOptions<Raw>['identify']
   clientAddress: RelayOptions<Raw>['clientAddress']
+  registry: ToolRegistry | null
 }
 
-type OptionalName = 'publishableKey' | 'origins' | 'siteId' | 'identify' | 'clientAddress'
+type OptionalName =
+  'publishableKey' | 'origins' | 'siteId' | 'identify' | 'clientAddress' | 'sync' | 'acceptTool' | 'onError'
 
 /** Throws on invalid options. */
 function relayRules<Raw>(options: RelayOptions<Raw>): RelayRules<Raw> {
@@ -72,6 +83,15 @@ function relayRules<Raw>(options: RelayOptions<Raw>): RelayRules<Raw> {
     eventsMax: options.eventsMax ?? 200,
     eventsPerMinute: options.eventsPerMinute ?? 600,
     answerAfter: options.answerAfter ?? 'queued',
+    registry:
+      options.sync === undefined
+        ? null
+        : createToolRegistry({
+            sync: options.sync,
+            accept: options.acceptTool,
+            report: reporter(options.onError),
+            nowMs,
+          }),
   }
 }
 
@@ -143,14 +163,14 @@ async function answerOf<Raw>(
     return refusal(400, 'invalid_body', 'the body could not be read')
   }
   if (text === null) return tooLarge(`a request may have at most ${rules.bodyBytesMax} bytes`)
-  const events = eventsOf(text, rules)
-  if (!Array.isArray(events)) return events
+  const sent = sentBody(text, rules)
+  if ('status' in sent) return sent
   const address = rules.clientAddress?.(request.raw) ?? request.address ?? 'unknown'
-  const waitSeconds = rate.take(address, events.length)
+  const waitSeconds = rate.take(address, 'events' in sent ? sent.events.length : countOf(sent))
   if (waitSeconds > 0) {
     return refusal(429, 'rate_limited', 'too many events', { 'retry-after': String(waitSeconds) })
   }
-  return pass(request, events, rules)
+  return 'events' in sent ? pass(request, sent.events, rules) : passTools(sent, rules)
 }
 
 const preflight: RelayAnswer = {
@@ -163,23 +183,53 @@ const preflight: RelayAnswer = {
   body: '',
 }
 
-/** The events, or the error response. */
-function eventsOf<Raw>(text: string, rules: RelayRules<Raw>): unknown[] | RelayAnswer {
-  let body: { publishableKey?: unknown; events?: unknown } | null
+interface SentTools {
+  page: string
+  tools: unknown[]
+  removed: unknown[]
+  /** The page closes. */
+  left: boolean
+}
+
+const countOf = ({ tools, removed }: SentTools): number => tools.length + removed.length
+
+/** The events or tools, or the error response. */
+function sentBody<Raw>(
+  text: string,
+  rules: RelayRules<Raw>,
+): { events: unknown[] } | SentTools | RelayAnswer {
+  let body: { [field: string]: unknown } | null
   try {
     body = JSON.parse(text)
   } catch {
     return refusal(400, 'invalid_json', 'the body is not JSON')
   }
-  if (typeof body?.publishableKey !== 'string' || !rules.publishableKeys.has(body.publishableKey)) {
+  if (typeof body?.['publishableKey'] !== 'string' || !rules.publishableKeys.has(body['publishableKey'])) {
     return refusal(403, 'forbidden', 'the publishable key is not accepted here')
   }
-  const { events } = body
+  const { events, tools, removed, page, left } = body
+  if (events === undefined && Array.isArray(tools) && Array.isArray(removed)) {
+    const sent = { page: String(page).slice(0, 64), tools, removed, left: left === true }
+    return countOf(sent) > rules.eventsMax
+      ? tooLarge(`a request may have at most ${rules.eventsMax} tools`)
+      : sent
+  }
   if (!Array.isArray(events) || events.length === 0)
     return refusal(400, 'invalid_body', 'events must be a non-empty array')
   return events.length > rules.eventsMax
     ? tooLarge(`a request may have at most ${rules.eventsMax} events`)
-    : events
+    : { events }
+}
+
+async function passTools<Raw>(
+  { page, tools, removed, left }: SentTools,
+  { registry, answerAfter }: RelayRules<Raw>,
+): Promise<RelayAnswer> {
+  if (registry === null) return refusal(400, 'invalid_body', 'the relay has no sync option')
+  const accepted = registry.change(page, tools, removed)
+  if (left) registry.leave(page)
+  if (answerAfter === 'sent' && !(await registry.flush())) return unavailable
+  return json(202, { ok: accepted === tools.length + removed.length, tools: accepted })
 }
 
 async function pass<Raw>(

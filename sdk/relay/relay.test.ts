@@ -188,3 +188,22 @@ test('invalid options throw at once', () => {
   expect(() => setUp({ origins: ['shop.example'] })).toThrow(/origins/)
   expect(() => setUp({ origins: ['file:///x'] })).toThrow(/origins/)
 })
+
+test('tools of a page go to sync; without it the page is told why', async () => {
+  const pushed: unknown[] = []
+  const sync = { pushTools: async (tools: object[]) => pushed.push(...tools) }
+  const tools = [{ name: 'add' }, { name: 'secret' }]
+  const { post } = setUp({ sync, answerAfter: 'sent', acceptTool: ({ name }) => name !== 'secret' })
+  const answer = await post({ publishableKey, page: 'p', tools, removed: [] })
+  expect(answer).toMatchObject({ status: 202, body: { ok: false, tools: 1 } })
+  expect(pushed).toEqual([{ name: 'add' }])
+  const left = await post({ publishableKey, page: 'p', tools: [], removed: [], left: true })
+  expect(left).toMatchObject({ status: 202, body: { ok: true, tools: 0 } })
+  const many = await post({ publishableKey, page: 'p', tools: Array(201).fill({ name: 'x' }), removed: [] })
+  expect(many.status).toBe(413)
+  const without = await setUp().post({ publishableKey, page: 'p', tools, removed: [] })
+  expect(without).toMatchObject({ status: 400, body: { message: 'the relay has no sync option' } })
+  const failing = { pushTools: () => Promise.reject(new Error('down')) }
+  const down = setUp({ sync: failing, answerAfter: 'sent', onError() {} })
+  expect((await down.post({ publishableKey, page: 'p', tools, removed: [] })).status).toBe(503)
+})

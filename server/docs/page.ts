@@ -36,7 +36,8 @@ export function referencePage({ about, version, baseUrl, basePath, links }: Refe
 <p>This appliance serves the package <code>@sightglass/sdk</code> for Node.js and for pages.</p>
 ${example('npm', `npm install ${baseUrl}/sdk/sightglass-sdk.tgz`, 'Copy command')}
 <p>A page without a bundler imports <code>${escape(baseUrl)}/sdk/browser.js</code>. The immutable address and its
-integrity value are in <a href="${basePath}/sdk/manifest.json">/sdk/manifest.json</a>.</p>
+integrity value are in <a href="${basePath}/sdk/manifest.json">/sdk/manifest.json</a>.
+<code>/sdk/webmcp.js</code> records WebMCP from the top of a page.</p>
 </section>
 ${operations.map((operation) => operationSection(operation, baseUrl)).join('\n')}
 ${webhookMessages.map(messageSection).join('\n')}

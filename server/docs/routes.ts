@@ -76,10 +76,17 @@ function dashboardLinks(assets: Assets): string[] {
 
 interface ClientPackage {
   files: Assets
-  /** The address contains this hash, so it may be cached forever. */
-  browserHash: string
-  /** Subresource Integrity of `browser.js`, for `<script integrity>`. */
-  browserIntegrity: string
+  scripts: { browser: Script; webmcp: Script }
+}
+
+/** The module of pages, and the script for the top of a page. */
+interface Script {
+  path: string
+  hash: string
+  /** Contains the hash, so it may be cached forever. */
+  immutablePath: string
+  /** Subresource Integrity, for `<script integrity>`. */
+  integrity: string
 }
 
 /** The files are embedded in the executable; when run from source, they are in `dist/client-package`. */
@@ -88,20 +95,23 @@ function loadClientPackage(): ClientPackage {
     ? join(import.meta.dir, 'client-package')
     : join(import.meta.dir, '../../dist/client-package')
   const files = loadAssets(folder)
-  const module = files.get('/browser.js')!.bytes.get('identity')!
-  const sha384 = createHash('sha384').update(module).digest()
-  return {
-    files,
-    browserHash: sha384.toString('hex').slice(0, 16),
-    browserIntegrity: `sha384-${sha384.toString('base64')}`,
-  }
+  return { files, scripts: { browser: scriptOf(files, 'browser.js'), webmcp: scriptOf(files, 'webmcp.js') } }
+}
+
+function scriptOf(files: Assets, name: string): Script {
+  const sha384 = createHash('sha384')
+    .update(files.get(`/${name}`)!.bytes.get('identity')!)
+    .digest()
+  const hash = sha384.toString('hex').slice(0, 16)
+  const integrity = `sha384-${sha384.toString('base64')}`
+  return { path: `/sdk/${name}`, hash, immutablePath: `/sdk/${hash}/${name}`, integrity }
 }
 
 const publicHeaders = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' }
 
 /**
- * The client package (contract §15): a tarball for `npm install` and one module for pages. Its routes need no key and
- * allow every origin, because the files are the same for everybody.
+ * The client package (contract §15): a tarball for `npm install`, a module and a script for pages. Its routes need no
+ * key and allow every origin, because the files are the same for everybody.
  */
 export function clientPackageRoutes({ version }: { version: string }) {
   let loaded: ClientPackage | undefined // loaded on the first request; most processes never send these 60 KB
@@ -111,21 +121,26 @@ export function clientPackageRoutes({ version }: { version: string }) {
     const type = name.endsWith('.js') ? 'text/javascript; charset=utf-8' : 'application/gzip'
     return assetResponse(request, { ...asset, type }, { ...publicHeaders, 'cache-control': cacheControl })
   }
-  return new Elysia()
+  const app = new Elysia()
     .get('/sdk/sightglass-sdk.tgz', ({ request }) => send(request, '/sightglass-sdk.tgz', 'no-cache'))
-    .get('/sdk/browser.js', ({ request }) => send(request, '/browser.js', 'no-cache'))
-    .get('/sdk/:hash/browser.js', ({ request, params }) => {
-      const { browserHash } = clientPackage()
-      if (params.hash !== browserHash) {
-        const hint = `This release has /sdk/${browserHash}/browser.js. /sdk/browser.js is always the newest.`
-        throw new AppError('not_found', 'No browser module with this hash.', { hint })
-      }
-      return send(request, '/browser.js', 'public, max-age=31536000, immutable')
-    })
     .get('/sdk/manifest.json', () => {
-      const { browserHash, browserIntegrity: integrity } = clientPackage()
-      const browser = { path: '/sdk/browser.js', immutablePath: `/sdk/${browserHash}/browser.js`, integrity }
-      const manifest = { version, package: '/sdk/sightglass-sdk.tgz', browser }
+      const { browser, webmcp } = clientPackage().scripts
+      const view = ({ path, immutablePath, integrity }: Script) => ({ path, immutablePath, integrity })
+      const scripts = { browser: view(browser), webmcp: view(webmcp) }
+      const manifest = { version, package: '/sdk/sightglass-sdk.tgz', ...scripts }
       return json(manifest, 200, { ...publicHeaders, 'cache-control': 'no-cache' })
     })
+  for (const name of ['browser', 'webmcp'] as const) {
+    app
+      .get(`/sdk/${name}.js`, ({ request }) => send(request, `/${name}.js`, 'no-cache'))
+      .get(`/sdk/:hash/${name}.js`, ({ request, params }) => {
+        const { path, hash, immutablePath } = clientPackage().scripts[name]
+        if (params.hash !== hash) {
+          const hint = `This release has ${immutablePath}. ${path} is always the newest.`
+          throw new AppError('not_found', `No ${name}.js with this hash.`, { hint })
+        }
+        return send(request, `/${name}.js`, 'public, max-age=31536000, immutable')
+      })
+  }
+  return app
 }

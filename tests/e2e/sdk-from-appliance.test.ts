@@ -17,6 +17,7 @@ let manifest: {
   version: string
   package: string
   browser: { path: string; immutablePath: string; integrity: string }
+  webmcp: { path: string; immutablePath: string; integrity: string }
 }
 beforeAll(async () => {
   ;({ appliance, keys } = await startWithKeys({ env: ownerEnv, args: ['--ingest-listen', '127.0.0.1:0'] }))
@@ -51,12 +52,17 @@ test('npm installs it with no registry reachable, and the first program of its R
 }, 60_000)
 
 test('both listeners serve it to every host and origin, without a key, cached as its address says', async () => {
-  const { immutablePath, integrity } = manifest.browser
+  const { browser, webmcp } = manifest
+  const module = ['text/javascript; charset=utf-8', 'no-cache', browser.integrity] as const
+  const script = ['text/javascript; charset=utf-8', 'no-cache', webmcp.integrity] as const
+  const forever = 'public, max-age=31536000, immutable'
   for (const url of [appliance.url, appliance.ingestUrl]) {
-    for (const [path, type, cache] of [
-      ['/sdk/sightglass-sdk.tgz', 'application/gzip', 'no-cache'],
-      ['/sdk/browser.js', 'text/javascript; charset=utf-8', 'no-cache'],
-      [immutablePath, 'text/javascript; charset=utf-8', 'public, max-age=31536000, immutable'],
+    for (const [path, type, cache, integrity] of [
+      ['/sdk/sightglass-sdk.tgz', 'application/gzip', 'no-cache', ''],
+      ['/sdk/browser.js', ...module],
+      ['/sdk/webmcp.js', ...script],
+      [browser.immutablePath, module[0], forever, module[2]],
+      [webmcp.immutablePath, script[0], forever, script[2]],
     ] as const) {
       const headers = { host: 'shop.example', origin: 'https://shop.example' }
       const answer = await fetch(url + path, { headers })
@@ -74,7 +80,7 @@ test('both listeners serve it to every host and origin, without a key, cached as
     const other = await fetch(`${url}/sdk/0123456789abcdef/browser.js`)
     expect([other.status, await other.json()]).toMatchObject([
       404,
-      { hint: expect.stringContaining(immutablePath) },
+      { hint: expect.stringContaining(browser.immutablePath) },
     ])
   }
 })
@@ -125,10 +131,24 @@ test('Settings shows the command and the script with this appliance’s address'
   })
 }, 30_000)
 
+test('the script is at most 3 KB and the module with WebMCP at most 8 KB, compressed as a browser gets them', async () => {
+  for (const [path, bytesMax] of [
+    ['/sdk/webmcp.js', 3 * 1_024],
+    ['/sdk/browser.js', 8 * 1_024],
+  ] as const) {
+    const answer = await fetch(appliance.url + path, {
+      headers: { 'accept-encoding': 'gzip' },
+      decompress: false,
+    })
+    expect(answer.headers.get('content-encoding')).toBe('gzip')
+    expect((await answer.bytes()).length).toBeLessThanOrEqual(bytesMax)
+  }
+})
+
 test('the same sources give the same bytes, whenever they are packed', async () => {
   using dir = tempDir('twice')
   for (const name of ['one', 'two']) await writeClientPackage(dir.join(name))
-  for (const name of ['sightglass-sdk.tgz', 'browser.js'])
+  for (const name of ['sightglass-sdk.tgz', 'browser.js', 'webmcp.js'])
     expect(Bun.hash(readFileSync(join(dir.path, 'one', name)))).toBe(
       Bun.hash(readFileSync(join(dir.path, 'two', name))),
     )

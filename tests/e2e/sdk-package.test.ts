@@ -44,10 +44,10 @@ async function runProgram(name: string, command: string[], text: string): Promis
   return child.stdout()
 }
 
-test('the tarball is under 42 KB, readable, without dependencies, and every file of the exports map is in it', () => {
+test('the tarball is under 60 KB, readable, without dependencies, and every file of the exports map is in it', () => {
   // Code to be read (names and lines as written) needs more bytes than the 30 KB of minified code did; what a bundler
   // makes of it is held below.
-  expect(project.tarballBytes).toBeLessThan(42_000)
+  expect(project.tarballBytes).toBeLessThan(60_000)
   const installed = project.dir.join('node_modules/@sightglass/sdk')
   const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
     [name: string]: unknown
@@ -61,9 +61,9 @@ test('the tarball is under 42 KB, readable, without dependencies, and every file
 })
 
 test.each([
-  ['node.js', 17_000],
-  ['edge.js', 16_000],
-  ['browser/browser.js', 4_500],
+  ['node.js', 21_000],
+  ['edge.js', 20_000],
+  ['browser/browser.js', 8_000],
 ])('%s is at most %i bytes in a bundle, minified and compressed', async (entry, bytesMax) => {
   const built = await Bun.build({
     entrypoints: [join(packageDir, entry)],
@@ -101,9 +101,9 @@ test.each([
 )
 
 test('the README’s other programs name only what the package has', async () => {
-  const names = [...snippets.join('\n').matchAll(/\b(create\w+|verifyWebhook|init|detectAgent)\(/g)].map(
-    (m) => m[1],
-  )
+  const names = [
+    ...snippets.join('\n').matchAll(/\b(create\w+|captureWebMcp|verifyWebhook|init|detectAgent)\(/g),
+  ].map((m) => m[1])
   const entries = await import(join(packageDir, 'node.js'))
   const browser = await import(join(packageDir, 'browser/browser.js'))
   expect(names.length).toBeGreaterThan(8)

@@ -32,7 +32,10 @@ export function browser(): Promise<Browser> {
   launched ??= chromium.launch({
     executablePath: chromiumPath(),
     // A process per page costs a quarter of what opening the page costs, and one per site loses its compiled code.
-    args: ['--renderer-process-limit=1', '--process-per-site', '--disable-site-isolation-trials'],
+    args: [
+      ...['--renderer-process-limit=1', '--process-per-site', '--disable-site-isolation-trials'],
+      '--enable-features=WebMCP,DeclarativeWebMCP',
+    ],
   })
   return launched
 }

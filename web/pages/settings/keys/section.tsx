@@ -264,13 +264,13 @@ function pageSnippet(url: string, integrity: string): string {
     `<link rel="modulepreload" href="${url}"`,
     `  integrity="${integrity}" crossorigin>`,
     '<script type="module">',
-    `  import { createBrowserExporter, init } from '${url}'`,
+    `  import { captureWebMcp, createBrowserExporter, init } from '${url}'`,
     '  const client = init({',
     `    publishableKey: 'YOUR_PUBLISHABLE_KEY',`,
     `    siteId: 'my-site',`,
     `    exporters: [createBrowserExporter({ url: '/traces' })],`,
     '  })',
-    `  client.trace({ type: 'tool.surfaced', metadata: { page: location.pathname } })`,
+    '  captureWebMcp(client)',
     '</script>',
   ].join('\n')
 }
