@@ -149,7 +149,9 @@ export const sources = {
   error: ['error.type', 'error_type', 'error', 'exception.type'],
   succeeded: ['success'],
   duration: ['duration_ms'],
-  decision: ['agent.threat.detection.action', 'gen_ai.guardrail.action.type'],
+  guard: ['agent.threat.detection.action', 'gen_ai.guardrail.action.type'],
+  decision: ['decision'], // Claude Code and Codex, as the next one
+  decidedBy: ['source'],
   rule: ['agent.threat.detection.rule_id', 'gen_ai.guardrail.rule.id', 'gen_ai.guardrail.id'],
   reason: ['agent.threat.detection.severity', 'gen_ai.guardrail.reason', 'gen_ai.guardrail.name'],
 } as const satisfies { [part: string]: readonly string[] }
@@ -225,16 +227,29 @@ const contentNames = [
 const contentExact = new Set(contentNames.filter((name) => !name.endsWith('*')))
 const contentPrefixes = contentNames.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1))
 
-/** A cache: names recur. Hostile names only evict others. */
-const contentCache = new Map<string, boolean>()
-const contentCacheMax = 2_000
+export type Part = keyof typeof sources
 
-/** Whether the attribute holds content, which is stored only with `--otlp-content`. */
-export function isContent(name: string): boolean {
-  const known = contentCache.get(name)
+/** What an attribute is: content, and a source of parts of an event: the number of the part, and its rank there. */
+export interface Role {
+  isContent: boolean
+  parts: readonly { part: Part; index: number; rank: number }[]
+}
+
+/** A cache: names recur. Hostile names only evict others. */
+const roles = new Map<string, Role>()
+const rolesMax = 4_000
+
+/** Content is stored only with `--otlp-content`. */
+export function roleOf(name: string): Role {
+  const known = roles.get(name)
   if (known !== undefined) return known
-  if (contentCache.size >= contentCacheMax) contentCache.clear()
-  const found = contentExact.has(name) || contentPrefixes.some((prefix) => name.startsWith(prefix))
-  contentCache.set(name, found)
-  return found
+  if (roles.size >= rolesMax) roles.clear()
+  const parts = (Object.entries(sources) as [Part, readonly string[]][]).flatMap(([part, names], index) => {
+    const rank = names.indexOf(name)
+    return rank < 0 ? [] : [{ part, index, rank }]
+  })
+  const isContent = contentExact.has(name) || contentPrefixes.some((prefix) => name.startsWith(prefix))
+  const role = { isContent, parts }
+  roles.set(name, role)
+  return role
 }

@@ -2,16 +2,16 @@
 import { isoTime } from '../clock.ts'
 import { limits } from '../limits.ts'
 import { cutChars } from '../text/text.ts'
+import { partsIn, readAttributes, textOf, type Parts, type Reading } from './attributes.ts'
 import {
   decisions,
   eventPrefixes,
-  isContent,
   logConventions,
   sources,
   spanConventions,
   type Meaning,
 } from './conventions.ts'
-import type { Attributes, AttributeValue, Instant, LogRecord, Origin, Span } from './model.ts'
+import type { Attributes, Instant, LogRecord, Origin, Span } from './model.ts'
 
 export interface MappingOptions {
   keep: 'agents' | 'all'
@@ -41,78 +41,82 @@ export function eventsOfSpan(span: Span, options: MappingOptions, nowMs: number)
   const type = typeOf(meaning, options)
   const decided = guardDecisions(span)
   if (type === null && decided.length === 0) return meaning === 'model call' ? modelCall : leftOut
-  const id = `${span.traceId}:${span.spanId}`
-  const { attributes, origin, start, end } = span
-  const common = {
-    siteId: siteOf(attributes, origin),
-    sessionId: sessionOf(attributes, span.traceId),
-  }
-  const details = metadataOf(attributes, origin, options)
-  const place = {
-    traceId: span.traceId,
-    spanId: span.spanId,
-    ...(span.parentSpanId === '' ? {} : { parentSpanId: span.parentSpanId }),
-    span: cutChars(span.name, nameCharsMax),
-    spanKind: spanKinds[span.kind],
-  }
+  const { origin, start, end, traceId, spanId, parentSpanId } = span
+  const reading = readAttributes(span.attributes, options.content)
+  const { parts } = reading
+  const id = `${traceId}:${spanId}`
+  const siteId = siteOf(parts, origin)
+  const sessionId = sessionOf(parts, traceId)
+  const agent = meaning === 'client' ? clientOf(parts) : agentOf(parts)
+  const metadata: Fields = { traceId, spanId }
+  if (parentSpanId !== '') metadata['parentSpanId'] = parentSpanId
+  metadata['span'] = cutChars(span.name, nameCharsMax)
+  metadata['spanKind'] = spanKinds[span.kind]
+  addDetails(metadata, reading, origin)
   const events: Fields[] = []
-  if (type !== null && meaning !== 'decision') {
-    const error = span.status === 2 ? span.message : ''
+  if (type !== null) {
+    const isFailed = span.status === 2
+    const error = errorOf(parts, isFailed, isFailed ? span.message : '')
     events.push({
       id,
-      ...common,
+      siteId,
+      sessionId,
       occurredAt: timeText(start ?? end, nowMs),
       type,
-      ...partsOf(meaning, attributes, span.name, span.status === 2, error),
+      outcome: error === null ? 'success' : 'error',
+      error: error ?? undefined,
+      tool: meaning === 'tool call' ? toolOf(parts, span.name) : undefined,
       durationMs: durationOf(start, end),
-      metadata: { ...place, ...details },
+      agent,
+      metadata,
     })
   }
   decided.forEach(({ from, time }, index) => {
+    const guard = from === span.attributes ? parts : partsIn(from)
     events.push({
       id: events.length === 0 ? id : `${id}:${index + 1}`,
-      ...common,
-      occurredAt: timeText(time ?? end ?? start, nowMs),
-      type: 'authz.evaluated',
-      ...decisionParts(first(from, sources.decision) ?? '', from),
-      tool: toolOf(attributes, ''),
-      agent: agentOf(attributes),
-      metadata: { ...place, ...details },
+      ...{ siteId, sessionId, occurredAt: timeText(time ?? end ?? start, nowMs), type: 'authz.evaluated' },
+      ...decisionFields(guard.guard ?? '', guard.rule, guard.reason),
+      ...{ tool: toolOf(parts, ''), agent, metadata },
     })
   })
   return { kind: 'mapped', events }
 }
 
 export function eventsOfLog(record: LogRecord, options: MappingOptions, nowMs: number): Fate {
-  const { attributes, origin } = record
+  const { attributes, origin, traceId, spanId } = record
   const name = eventName(record)
   const known = Object.hasOwn(logConventions, name) ? logConventions[name] : undefined
-  const hasDecision = known === undefined && first(attributes, sources.decision) !== null
-  const meaning = known?.meaning ?? (hasDecision ? 'decision' : null)
+  const hasGuard = known === undefined && isGuarded(attributes)
+  const meaning = known?.meaning ?? (hasGuard ? 'decision' : null)
   const type = typeOf(meaning, options)
   if (type === null || meaning === null) return meaning === 'model call' ? modelCall : leftOut
-  const isFailed = String(attributes.values.get('success')) === 'false'
-  const parts =
-    meaning === 'decision'
-      ? { ...logDecision(attributes, hasDecision), tool: toolOf(attributes, '') }
-      : partsOf(meaning, attributes, '', isFailed, '')
+  const reading = readAttributes(attributes, options.content)
+  const { parts } = reading
+  const metadata: Fields = { log: cutChars(name, nameCharsMax) }
+  if (traceId !== '') metadata['traceId'] = traceId
+  if (spanId !== '') metadata['parentSpanId'] = spanId
+  addDetails(metadata, reading, origin)
+  const error = errorOf(parts, parts.succeeded === 'false', '')
   const event: Fields = {
     id: logId(record, name),
-    siteId: siteOf(attributes, origin),
-    sessionId: sessionOf(attributes, record.traceId || serviceOf(origin)),
+    siteId: siteOf(parts, origin),
+    sessionId: sessionOf(parts, traceId || serviceOf(origin)),
     occurredAt: timeText(record.time ?? record.observed, nowMs),
     type,
-    ...parts,
-    durationMs: milliseconds(attributes),
-    agent: { ...agentOf(attributes), ...known?.agent, trust: 'declared' },
-    metadata: {
-      ...(record.traceId === '' ? {} : { traceId: record.traceId }),
-      ...(record.spanId === '' ? {} : { parentSpanId: record.spanId }),
-      log: cutChars(name, nameCharsMax),
-      ...metadataOf(attributes, origin, options),
-    },
+    outcome: error === null ? 'success' : 'error',
+    error: error ?? undefined,
+    tool: meaning === 'tool call' || meaning === 'decision' ? toolOf(parts, '') : undefined,
+    durationMs: milliseconds(parts),
+    agent: { ...agentOf(parts), ...known?.agent, trust: 'declared' },
+    metadata,
   }
-  return { kind: 'mapped', events: [event] }
+  if (meaning !== 'decision') return { kind: 'mapped', events: [event] }
+  // Claude Code and Codex say what was decided, and by whom: the configuration, a hook or the person.
+  const decided = hasGuard
+    ? decisionFields(parts.guard ?? '', parts.rule, parts.reason)
+    : decisionFields(parts.decision ?? '', parts.decidedBy, null)
+  return { kind: 'mapped', events: [{ ...event, error: undefined, ...decided }] }
 }
 
 function refused(path: string, message: string): Fate {
@@ -150,48 +154,35 @@ function typeOf(meaning: Meaning | null, { keep }: MappingOptions): string | nul
   return meaning === 'model call' && keep !== 'all' ? null : types[meaning]
 }
 
-/** Outcome, tool, error and agent of anything but a decision. */
-function partsOf(
-  meaning: Meaning | null,
-  attributes: Attributes,
-  spanName: string,
-  isFailed: boolean,
-  message: string,
-): Fields {
-  const error = first(attributes, sources.error)
-  const cause = error === 'true' ? null : error
-  const hasFailed = isFailed || (error !== null && error !== 'false')
-  const parts: Fields = { outcome: hasFailed ? 'error' : 'success' }
-  if (hasFailed) parts['error'] = cutChars(message || cause || 'failed', limits.errorCharsMax)
-  if (meaning === 'tool call') parts['tool'] = toolOf(attributes, spanName)
-  parts['agent'] = meaning === 'client' ? clientOf(attributes) : agentOf(attributes)
-  return parts
+/** The error as text; null when there was none. Some senders set an attribute that only says whether. */
+function errorOf({ error }: Parts, isFailed: boolean, message: string): string | null {
+  const hasError = error !== null && error !== 'false'
+  if (!isFailed && !hasError) return null
+  const cause = hasError && error !== 'true' ? error : 'failed'
+  return cutChars(message === '' ? cause : message, limits.errorCharsMax)
 }
 
 /** Spans of tools are named after their operation and the tool. */
 const operationPrefix = /^(?:execute_tool|tools\/call|running tool:?|ai\.toolCall) +/
 
-function toolOf(attributes: Attributes, spanName: string): string | undefined {
-  const name = first(attributes, sources.tool) ?? spanName.replace(operationPrefix, '')
+function toolOf({ tool }: Parts, spanName: string): string | undefined {
+  const name = tool ?? spanName.replace(operationPrefix, '')
   return name === '' ? undefined : cutChars(name, limits.toolCharsMax)
 }
 
 /** Who acts, as the sender claims it; undefined when it does not. */
-function agentOf(attributes: Attributes): Fields | undefined {
-  const vendor = first(attributes, sources.vendor)
-  const name = first(attributes, sources.agent)
-  if (vendor === null && name === null) return undefined
+function agentOf({ vendor, agent }: Parts): Fields | undefined {
+  if (vendor === null && agent === null) return undefined
   return {
-    ...(vendor === null ? {} : { vendor: cutChars(vendor, limits.vendorCharsMax) }),
-    ...(name === null ? {} : { name: cutChars(name, limits.nameCharsMax) }),
+    vendor: vendor === null ? undefined : cutChars(vendor, limits.vendorCharsMax),
+    name: agent === null ? undefined : cutChars(agent, limits.nameCharsMax),
     trust: 'declared',
   }
 }
 
-function clientOf(attributes: Attributes): Fields {
-  const name = first(attributes, sources.client)
-  const agent = agentOf(attributes) ?? { trust: 'declared' }
-  return name === null ? agent : { ...agent, name: cutChars(name, limits.nameCharsMax) }
+function clientOf(parts: Parts): Fields {
+  const agent = agentOf(parts) ?? { trust: 'declared' }
+  return parts.client === null ? agent : { ...agent, name: cutChars(parts.client, limits.nameCharsMax) }
 }
 
 interface Decided {
@@ -199,39 +190,35 @@ interface Decided {
   time: Instant | null
 }
 
+function isGuarded({ values }: Attributes): boolean {
+  return sources.guard.some((name) => values.has(name))
+}
+
 /** The decisions of a guard that the span or one of its events records. */
 function guardDecisions(span: Span): Decided[] {
   const found: Decided[] = []
-  const has = ({ values }: Attributes) => sources.decision.some((name) => values.has(name))
-  if (has(span.attributes)) found.push({ from: span.attributes, time: null })
-  for (const { attributes, time } of span.events) if (has(attributes)) found.push({ from: attributes, time })
+  if (isGuarded(span.attributes)) found.push({ from: span.attributes, time: null })
+  for (const { attributes, time } of span.events)
+    if (isGuarded(attributes)) found.push({ from: attributes, time })
   return found
 }
 
 /** An action that is none of ours has the outcome `unknown`: `success` would count as allowed. */
-function decisionParts(action: string, from: Attributes, rule = first(from, sources.rule)): Fields {
+function decisionFields(action: string, rule: string | null, reason: string | null): Fields {
   const decision = Object.hasOwn(decisions, action) ? decisions[action] : undefined
-  const reason = first(from, sources.reason)
   return {
     outcome: decision === undefined ? 'unknown' : decision === 'deny' ? 'blocked' : 'success',
     policy: {
-      ...(decision === undefined ? {} : { decision }),
-      ...(rule === null ? {} : { ruleId: cutChars(rule, limits.ruleIdCharsMax) }),
-      ...(reason === null ? {} : { reason: cutChars(reason, limits.reasonCharsMax) }),
-      ...(action === '' ? {} : { action: cutChars(action, nameCharsMax) }),
+      decision,
+      ruleId: rule === null ? undefined : cutChars(rule, limits.ruleIdCharsMax),
+      reason: reason === null ? undefined : cutChars(reason, limits.reasonCharsMax),
+      action: action === '' ? undefined : cutChars(action, nameCharsMax),
     },
   }
 }
 
-/** Claude Code and Codex say what was decided, and who: the configuration, a hook or the person. */
-function logDecision(attributes: Attributes, isGuard: boolean): Fields {
-  if (isGuard) return decisionParts(first(attributes, sources.decision) ?? '', attributes)
-  return decisionParts(first(attributes, ['decision']) ?? '', attributes, first(attributes, ['source']))
-}
-
 function eventName({ name, attributes, body, origin }: LogRecord): string {
-  const attribute = attributes.values.get('event.name')
-  const found = name || (typeof attribute === 'string' ? attribute : typeof body === 'string' ? body : '')
+  const found = name || (textOf(attributes.values.get('event.name')) ?? textOf(body) ?? '')
   const prefix = Object.hasOwn(eventPrefixes, origin.scope) ? eventPrefixes[origin.scope]! : ''
   return found.startsWith(prefix) ? found : prefix + found
 }
@@ -250,28 +237,19 @@ function logId(
   return `otlp_${hash.update(JSON.stringify(parts)).digest().toString('base64url', 0, 16)}`
 }
 
-/** The first of the attributes with a value, as text. */
-function first({ values }: Attributes, names: readonly string[]): string | null {
-  for (const name of names) {
-    const value = values.get(name)
-    if (typeof value === 'string' && value !== '') return value
-    if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  }
-  return null
+function siteOf({ site }: Parts, { resource }: Origin): string {
+  const own =
+    site ?? textOf(resource.values.get('sightglass.site.id')) ?? textOf(resource.values.get('service.name'))
+  return cutChars(own ?? 'unknown_service', limits.idCharsMax)
 }
 
-function siteOf(attributes: Attributes, { resource }: Origin): string {
-  const own = first(attributes, sources.site) ?? first(resource, sources.site)
-  return cutChars(own ?? first(resource, ['service.name']) ?? 'unknown_service', limits.idCharsMax)
-}
-
-function serviceOf({ resource }: Origin): string {
-  return first(resource, ['service.instance.id', 'service.name']) ?? 'unknown_service'
+function serviceOf({ resource: { values } }: Origin): string {
+  return textOf(values.get('service.instance.id')) ?? textOf(values.get('service.name')) ?? 'unknown_service'
 }
 
 /** A longer id is shortened to a hash, so that two sessions never become one. */
-function sessionOf(attributes: Attributes, otherwise: string): string {
-  const id = first(attributes, sources.session) ?? otherwise
+function sessionOf({ session }: Parts, otherwise: string): string {
+  const id = session ?? otherwise
   return id.length <= limits.idCharsMax ? id : `sha256:${Bun.SHA256.hash(id, 'hex')}`
 }
 
@@ -289,80 +267,38 @@ function durationOf(start: Instant | null, end: Instant | null): number | undefi
   return nanoseconds < 0 ? undefined : nanoseconds / 1_000_000
 }
 
-function milliseconds(attributes: Attributes): number | undefined {
-  const ms = Number(first(attributes, sources.duration) ?? Number.NaN)
+function milliseconds({ duration }: Parts): number | undefined {
+  const ms = Number(duration ?? Number.NaN)
   return ms >= 0 && Number.isFinite(ms) ? ms : undefined
 }
 
-/** Of one value as JSON, and of all of an event: the event stays below 64 KiB. */
-const valueBytesMax = 16 * 1024
-const valuesBytesMax = 40 * 1024
-
-const serviceParts: readonly [field: string, attribute: string][] = [
-  ['service', 'service.name'],
-  ['serviceVersion', 'service.version'],
-]
-
-const parts: readonly [field: string, names: readonly string[]][] = [
-  ['callId', sources.callId],
-  ['toolType', sources.toolType],
-  ['agentId', sources.agentId],
-  ['agentVersion', sources.agentVersion],
-  ['clientVersion', sources.clientVersion],
-  ['model', sources.model],
-  ['memoryStore', sources.store],
-]
-
 /** What the dashboard reads by name, then every attribute as it was sent. */
-function metadataOf(
-  attributes: Attributes,
+function addDetails(
+  metadata: Fields,
+  { parts, stored, dropped }: Reading,
   { resource, scope }: Origin,
-  { content }: MappingOptions,
-): Fields {
-  const metadata: Fields = {}
-  for (const [field, attribute] of serviceParts) {
-    const value = resource.values.get(attribute)
-    if (typeof value === 'string') metadata[field] = cutChars(value, nameCharsMax)
+): void {
+  const add = (field: string, value: string | null): void => {
+    if (value !== null && value !== '') metadata[field] = cutChars(value, nameCharsMax)
   }
-  if (scope !== '') metadata['scope'] = cutChars(scope, nameCharsMax)
-  for (const [field, names] of parts) {
-    const value = first(attributes, names)
-    if (value !== null) metadata[field] = cutChars(value, nameCharsMax)
-  }
-  const tokens = tokensOf(attributes)
-  if (tokens !== undefined) metadata['tokens'] = tokens
-  const records = first(attributes, sources.records)
-  if (records !== null) metadata['records'] = Number(records) || 0
-  const stored: [string, AttributeValue][] = []
-  let { dropped } = attributes
-  let bytes = 0
-  for (const [name, value] of attributes.values) {
-    if (!content && isContent(name)) continue
-    const size = sizeOf(name) + sizeOf(value)
-    if (size > valueBytesMax || bytes + size > valuesBytesMax) {
-      dropped++
-      continue
-    }
-    bytes += size
-    stored.push([name, value])
-  }
-  if (stored.length > 0) metadata['attributes'] = Object.fromEntries(stored)
+  add('service', textOf(resource.values.get('service.name')))
+  add('serviceVersion', textOf(resource.values.get('service.version')))
+  add('scope', scope)
+  add('callId', parts.callId)
+  add('toolType', parts.toolType)
+  add('agentId', parts.agentId)
+  add('agentVersion', parts.agentVersion)
+  add('clientVersion', parts.clientVersion)
+  add('model', parts.model)
+  add('memoryStore', parts.store)
+  if (parts.inputTokens !== null || parts.outputTokens !== null)
+    metadata['tokens'] = { input: numberIn(parts.inputTokens), output: numberIn(parts.outputTokens) }
+  metadata['records'] = numberIn(parts.records)
+  metadata['attributes'] = stored
   if (dropped > 0) metadata['droppedAttributes'] = dropped
-  return metadata
 }
 
-function tokensOf(attributes: Attributes): { input?: number; output?: number } | undefined {
-  const input = Number(first(attributes, sources.inputTokens) ?? Number.NaN)
-  const output = Number(first(attributes, sources.outputTokens) ?? Number.NaN)
-  if (Number.isNaN(input) && Number.isNaN(output)) return undefined
-  return { ...(Number.isNaN(input) ? {} : { input }), ...(Number.isNaN(output) ? {} : { output }) }
-}
-
-/** Characters that JSON writes as more than one byte. */
-const longCharacter = /[^ -~]|["\\]/
-
-/** Its bytes as JSON with a comma; an upper bound for numbers. */
-function sizeOf(value: AttributeValue): number {
-  if (typeof value === 'string' && !longCharacter.test(value)) return value.length + 3
-  return typeof value === 'number' ? 26 : Buffer.byteLength(JSON.stringify(value)) + 1
+function numberIn(text: string | null): number | undefined {
+  const number = Number(text ?? Number.NaN)
+  return Number.isFinite(number) ? number : undefined
 }

@@ -54,18 +54,26 @@ export interface OtlpRequest {
   count: RequestCount
 }
 
-type Mapped = (nowMs: number) => Fate
-
-export function spanItems({ body, encoding }: OtlpRequest, options: MappingOptions): Items<Mapped> {
-  const items: Items<Span> =
-    encoding === 'json' ? jsonItems(body, jsonLists.traces, jsonSpan) : protobufItems(body, readSpan)
-  return mapping(items, (span, nowMs) => eventsOfSpan(span, options, nowMs))
+/** The items of a request, and what makes events of one. */
+interface Mapping<Item> {
+  items: () => Items<Item>
+  map: (item: Item, nowMs: number) => Fate
 }
 
-export function logItems({ body, encoding }: OtlpRequest, options: MappingOptions): Items<Mapped> {
-  const items: Items<LogRecord> =
-    encoding === 'json' ? jsonItems(body, jsonLists.logs, jsonLog) : protobufItems(body, readLog)
-  return mapping(items, (record, nowMs) => eventsOfLog(record, options, nowMs))
+export function spanMapping({ body, encoding }: OtlpRequest, options: MappingOptions): Mapping<Span> {
+  return {
+    items: () =>
+      encoding === 'json' ? jsonItems(body, jsonLists.traces, jsonSpan) : protobufItems(body, readSpan),
+    map: (span, nowMs) => eventsOfSpan(span, options, nowMs),
+  }
+}
+
+export function logMapping({ body, encoding }: OtlpRequest, options: MappingOptions): Mapping<LogRecord> {
+  return {
+    items: () =>
+      encoding === 'json' ? jsonItems(body, jsonLists.logs, jsonLog) : protobufItems(body, readLog),
+    map: (record, nowMs) => eventsOfLog(record, options, nowMs),
+  }
 }
 
 /** The number of data points of a request; none of them is stored. */
@@ -82,10 +90,6 @@ export async function countDataPoints({
     await breathe()
   }
   return points
-}
-
-function* mapping<Item>(items: Items<Item>, map: (item: Item, nowMs: number) => Fate): Items<Mapped> {
-  for (const item of items) yield item === null ? null : (nowMs) => map(item, nowMs)
 }
 
 const sliceMs = 5
@@ -118,22 +122,22 @@ const tooLarge: Fate = { kind: 'refused', path: '', message: `must have at most 
  * Stores the events of a request, and resolves when they are on disk. A malformed body stores nothing: the events of a
  * small body wait in memory for its end, and a large one is read to its end first.
  */
-export async function receive(
+export async function receive<Item>(
   services: ReceiveServices,
   request: OtlpRequest,
-  itemsOf: typeof spanItems,
+  { items, map }: Mapping<Item>,
 ): Promise<Received> {
   const isLarge = request.body.length > limits.bodyBytesMax
   const breathe = breather()
-  if (isLarge) for (const _ of itemsOf(request, services.otlp)) await breathe()
+  if (isLarge) for (const _ of items()) await breathe()
   const received: Received = { items: 0, mapped: 0, modelCalls: 0, leftOut: 0, refused: 0, reason: '' }
   const storage = startStoring(services, request, received)
   const nowMs = services.clock.now()
   const batches: Batch[] = []
   let batch = emptyBatch()
-  for (const map of itemsOf(request, services.otlp)) {
+  for (const item of items()) {
     const index = received.items++
-    const fate = map === null ? tooLarge : map(nowMs)
+    const fate = item === null ? tooLarge : map(item, nowMs)
     if (fate.kind === 'model call') received.modelCalls++
     else if (fate.kind === 'left out') received.leftOut++
     else addTo(batch, index, fate, request.key.siteIds)

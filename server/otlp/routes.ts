@@ -9,9 +9,9 @@ import { requestSample } from '../ingest/rejected.ts'
 import { limits } from '../limits.ts'
 import {
   countDataPoints,
-  logItems,
+  logMapping,
   receive,
-  spanItems,
+  spanMapping,
   type OtlpRequest,
   type ReceiveServices,
 } from './receive.ts'
@@ -46,7 +46,11 @@ export function otlpRoutes(services: OtlpRoutesServices) {
     .post(
       '/v1/traces',
       post(async (request) => {
-        const { refused, items, reason } = await receive(services, request, spanItems)
+        const { refused, items, reason } = await receive(
+          services,
+          request,
+          spanMapping(request, services.otlp),
+        )
         const message = `${refused} of ${items} spans were rejected: ${reason}.`
         return otlpAnswer(request.encoding, 'rejectedSpans', refused, message)
       }),
@@ -55,7 +59,11 @@ export function otlpRoutes(services: OtlpRoutesServices) {
     .post(
       '/v1/logs',
       post(async (request) => {
-        const { refused, items, reason } = await receive(services, request, logItems)
+        const { refused, items, reason } = await receive(
+          services,
+          request,
+          logMapping(request, services.otlp),
+        )
         const message = `${refused} of ${items} log records were rejected: ${reason}.`
         return otlpAnswer(request.encoding, 'rejectedLogRecords', refused, message)
       }),
