@@ -24,6 +24,7 @@ import { otlpRoutes } from './otlp/routes.ts'
 import { orgRoutes, siteRoutes } from './identity/organizations/routes.ts'
 import { prometheusRoutes } from './operations/metrics-endpoint/routes.ts'
 import { requestRoutes } from './api/requests/routes.ts'
+import { robotsRoutes } from './robots/routes.ts'
 import { retentionRoutes } from './operations/retention/routes.ts'
 import { sessionRoutes } from './api/sessions/routes.ts'
 import { dashboardTraceRoutes, logsRoutes } from './api/traces/dashboard-routes.ts'
@@ -77,7 +78,7 @@ function featureRoutes(services: Services) {
     .use(peopleRoutes(services))
     .use(orgRoutes(services))
     .use(retentionRoutes(services))
-    .use(siteRoutes(services))
+    .use(siteRoutes(services).use(robotsRoutes(services)))
     .use(keyRoutes(services))
     .use(backupRoutes(services))
     .use(doctorRoutes(services))

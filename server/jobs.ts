@@ -16,6 +16,7 @@ import { throttlePrune } from './identity/sign-in/throttle.ts'
 import { deleteDueOrgs } from './identity/organizations/organizations.ts'
 import type { Log } from './log.ts'
 import { expireAll, type RetentionRule } from './operations/retention/expire-all.ts'
+import type { RobotsFiles } from './robots/watched-files.ts'
 import type { Recount } from './operations/retention/recount.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
@@ -44,6 +45,8 @@ export interface JobServices {
   report(): Omit<NodeReport, 'aheadMs'>
   /** Logs failures of the background work of this node. */
   watchUpkeep(): void
+  /** Null: no robots.txt is watched. */
+  robotsFiles?: RobotsFiles | null
 }
 
 interface TableJob extends Omit<Job, 'run'> {
@@ -111,7 +114,11 @@ function nodeJobs(services: JobServices): TableJob[] {
     schedule: services.dispatchCron,
     run: (now) => webhooks.run(now, alerts),
   }
+  const { robotsFiles } = services
   return [
+    ...(robotsFiles
+      ? [{ id: 'robots-files', schedule: '*/5 * * * * *', run: () => robotsFiles.check() }]
+      : []),
     ...(backupCron === null ? [] : [{ ...backup, schedule: backupCron }]),
     { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => services.disk.check() },
     { id: 'fsync-probe', schedule: '*/10 * * * * *', run: () => services.fsyncProbe.check() },

@@ -47,6 +47,8 @@ export const limits = {
   toolsPerSiteMax: 5_000, // removed ones included
   toolVersionsMax: 1_000, // stored per tool
   memoryVersionsMax: 200, // stored per site
+  robotsVersionsMax: 100, // of robots.txt, stored per site
+  robotsTestMsMax: 5_000, // of judging stored requests by a new robots.txt
   registryPageDefault: 50,
   registryPageMax: 200,
   registryPageBytesMax: 4 * 1024 * 1024,

@@ -269,6 +269,20 @@ export const eventFields = [
       'Whether the agent is who it claims to be. Known values: verified, consistent, contradicted, unverifiable, unknown.',
     example: 'contradicted',
   },
+  {
+    name: 'robots',
+    path: ['agent', 'robots'],
+    number: 24,
+    termsMax: 4_096,
+    counted: false,
+    filter: 'robots',
+    indexVersion: 4,
+    charsMax: 64,
+    csv: 20,
+    label: 'robots.txt',
+    about: 'Whether the robots.txt in force allowed a request. Known values: allowed, disallowed.',
+    example: 'disallowed',
+  },
 ] as const satisfies readonly EventField[]
 
 type Field = (typeof eventFields)[number]

@@ -54,6 +54,7 @@ import type { BatchCount, IngestCountStore } from './ingest-counts.ts'
 import type { Behind, JobLease, JobStore, NodeStore } from './nodes.ts'
 import type { ErasureRun, ErasureStore, RetentionStore } from './operations.ts'
 import type { RegistryStore } from './registry.ts'
+import type { RobotsStore } from './robots.ts'
 import type { SessionStore } from './sessions.ts'
 import type { WebhookStore } from './webhooks.ts'
 export type * from './access-logs.ts'
@@ -277,10 +278,11 @@ export interface EventLog {
   }
 }
 
-/** Ordinary rows: identity, the audit log, webhooks, the registry, settings of retention. */
+/** Ordinary rows: identity, the audit log, webhooks, the registry, robots.txt, settings of retention. */
 export interface Records extends IdentityStore {
   webhooks: WebhookStore
   registry: RegistryStore
+  robots: RobotsStore
   retention: RetentionStore
   erasures: ErasureStore
 }

@@ -115,7 +115,7 @@ async function nounsOf(threads: Threads, call: CallVerb) {
     throttle: noun('throttle'),
     ...{ registry: noun('registry'), rejected: noun('rejected'), sessions: noun('sessions') },
     ...{ ingestCounts: noun('ingestCounts'), webhooks: noun('webhooks'), retention: noun('retention') },
-    ...{ erasures: noun('erasures'), accessLogs: noun('accessLogs') },
+    ...{ erasures: noun('erasures'), accessLogs: noun('accessLogs'), robots: noun('robots') },
     ...{ nodes: noun('nodes'), jobs: noun('jobs'), keyCheck: noun('keyCheck') },
     evidence: noun('evidence'),
     ...{

@@ -103,6 +103,7 @@ export interface TracesQuery {
   vendor?: Filter
   name?: Filter // agent.name, such as GPTBot
   purpose?: Filter // agent.purpose
+  robots?: Filter // agent.robots: allowed or disallowed
   trust?: Filter
   verdict?: Filter // agent.verdict, such as contradicted
   outcome?: Filter

@@ -13,6 +13,7 @@ import { limits } from '../limits.ts'
 import { detectAgent, type DetectedAgent } from '../../sdk/agents/detect-agent.ts'
 import { judge, trustOf, type Evidence } from '../../sdk/judge/judge.ts'
 import { byteOrderMark } from './formats.ts'
+import type { MarkRobots } from '../robots/judge.ts'
 import type { LogRequest } from './log-request.ts'
 
 /** What a reader of a log chooses. */
@@ -26,6 +27,7 @@ export interface LogOptions {
 export interface AccessOptions extends LogOptions {
   evidence: Evidence // what the claims of agents are judged by
   evidenceMaxAgeDays: number
+  robots?: MarkRobots | null // judges by the robots.txt in force
 }
 
 /** The events of one line, and what the line counts as. */
@@ -129,7 +131,7 @@ export function agentEvents(options: AccessOptions): (request: LogRequest, at: L
       type: 'agent.requested',
       outcome,
       ...duration,
-      agent,
+      agent: { ...agent, ...options.robots?.(client.name, request.path, request.timeMs) },
       metadata,
     }
     if (!session.isNew) return { kind: 'agent', request: requested, more: [] }

@@ -362,6 +362,7 @@ function sample(name: string): string {
     'metrics-token': 'sixteen-or-more-characters',
     'trusted-proxy': '10.0.0.0/8',
     'webhook-allow': '127.0.0.0/8',
+    robots: 'shop=/var/www/robots.txt',
     'webhook-proxy': 'http://a.example:3128',
     status: 'pending',
     'public-url': 'https://a.example',

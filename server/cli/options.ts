@@ -30,6 +30,7 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { UsageError } from '../errors.ts'
 import type { SharedDatabase } from '../../db/contract/admin.ts'
+import { robotsSources } from '../robots/watched-files.ts'
 import { readKeyRing, type KeyRing } from '../system/key-ring.ts'
 
 function keyRing(text: string, from = ''): KeyRing {
@@ -294,6 +295,13 @@ const webhookOptions = {
     value: 'FOLDER',
     default: null,
     help: 'folder below which webhook endpoints may append to files',
+  },
+  robots: {
+    read: robotsSources,
+    value: 'SITE_ID=FILE',
+    default: '',
+    help: 'robots.txt of a site, by which requests in its access logs are judged; a change of the file is a new version',
+    adds: true,
   },
 } satisfies Options
 

@@ -110,7 +110,8 @@ describe('the record', () => {
   const recordOf = (change: object) => checkEvent({ ...exampleEvent, ...change }, [])
 
   test('contains the fields that the store filters by', () => {
-    const agent = { ...exampleEvent.agent, name: 'GPTBot', purpose: 'training', verdict: 'verified' }
+    const claim = { name: 'GPTBot', purpose: 'training', verdict: 'verified', robots: 'allowed' }
+    const agent = { ...exampleEvent.agent, ...claim }
     const metadata = { page: '/p', protocol: 'mtls', subject: 'me' }
     expect(recordOf({ durationMs: 3.5, agent, metadata })).toEqual({
       id: 'evt_1',
@@ -125,6 +126,7 @@ describe('the record', () => {
       vendor: 'Operator',
       name: 'GPTBot',
       purpose: 'training',
+      robots: 'allowed',
       trust: 'detected',
       verdict: 'verified',
       protocol: 'mtls',

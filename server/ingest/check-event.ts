@@ -102,6 +102,7 @@ export function checkEvent(value: unknown, issues: Issue[]): EventRecord | null 
     vendor: text(agent['vendor'], 'agent.vendor', limits.vendorCharsMax, issues),
     name: text(agent['name'], 'agent.name', limits.nameCharsMax, issues),
     purpose: text(agent['purpose'], 'agent.purpose', limits.purposeCharsMax, issues),
+    robots: text(agent['robots'], 'agent.robots', limits.robotsCharsMax, issues),
     trust: text(agent['trust'], 'agent.trust', limits.trustCharsMax, issues),
     verdict: text(agent['verdict'], 'agent.verdict', limits.verdictCharsMax, issues),
     protocol: text(metadata['protocol'], 'metadata.protocol', limits.protocolCharsMax, issues),
@@ -224,7 +225,10 @@ const known: { readonly [inside: string]: readonly string[] } = {
     ...['id', 'siteId', 'sessionId', 'occurredAt', 'type', 'outcome', 'tool', 'durationMs', 'error'],
     ...['agent', 'policy', 'metadata'],
   ],
-  agent: [...fieldsIn('agent'), ...['confidence', 'userAgent', 'detectionVersion', 'signals', 'evidence']],
+  agent: [
+    ...fieldsIn('agent'),
+    ...['confidence', 'userAgent', 'detectionVersion', 'signals', 'evidence', 'robotsRule'],
+  ],
   policy: fieldsIn('policy'),
 }
 

@@ -34,6 +34,7 @@ const timesADay: { [job: string]: number } = {
   retention: 144,
   'webhook-dispatch': 1_440,
   'webhook-prune': 24,
+  'robots-files': 17_280,
 }
 
 /** The schedules of the real table. Its services are never called, because every run is replaced. */
@@ -47,7 +48,15 @@ function realJobs(role: NodeRole = 'all'): { id: string; schedule: string }[] {
 }
 
 test('nodes that ingest or serve look after themselves only', () => {
-  const own = ['backup', 'disk-watch', 'fsync-probe', 'memory-watch', 'ingest-counts', 'key-last-use']
+  const own = [
+    'robots-files',
+    'backup',
+    'disk-watch',
+    'fsync-probe',
+    'memory-watch',
+    'ingest-counts',
+    'key-last-use',
+  ]
   const idsOf = (role: NodeRole) => realJobs(role).map(({ id }) => id)
   expect([idsOf('ingest'), idsOf('web')]).toEqual([own, own])
   expect(idsOf('jobs')).toEqual(idsOf('all'))

@@ -46,6 +46,7 @@ import type { Services } from '../services.ts'
 import type { ListenAddress } from '../http/address.ts'
 import type { TlsFiles } from '../http/tls.ts'
 import type { BackupConfig } from '../operations/backup/backup-folder.ts'
+import { watchRobots, type RobotsSource } from '../robots/watched-files.ts'
 import type { RetentionRule } from '../operations/retention/expire-all.ts'
 
 /** Everything `serve` starts with, made from the options of the command line. */
@@ -72,6 +73,7 @@ export interface ServeConfig {
   retention: RetentionRule
   backup: BackupConfig
   webhooks: WebhookConfig
+  robots: RobotsSource[] // watched files
   oidc: OidcConfig | null
   otlp: MappingOptions
   evidenceMaxAgeDays: number // of lists that contradict claims of agents
@@ -228,7 +230,6 @@ async function startRunning(options: ServerOptions) {
   })
   const erasures = makeErasures({ store, clock, log, node: node?.name ?? 'the server' })
   const ingestCounts = makeIngestCounts(store, clock, log, clockGuard)
-  const recount = makeRecount({ store, log })
   const watches = { disk, fsyncProbe, memory }
   const state: Services['state'] = { isDraining: false, stopping: false, storeFailed: null }
   if (node === null) clockGuard.onJump(webhooks.clockJumped)
@@ -241,7 +242,7 @@ async function startRunning(options: ServerOptions) {
     erasures,
     ingestCounts,
     lastUses,
-    recount,
+    recount: makeRecount({ store, log }),
     webhooks,
     state,
     ...watches,
@@ -250,6 +251,7 @@ async function startRunning(options: ServerOptions) {
   const table: JobServices = {
     ...{ ...shared, ...crons, store, log, retention, role: config.role },
     watchUpkeep: makeUpkeepWatch(store, clock, log),
+    robotsFiles: watchRobots({ store, clock, log }, config.robots),
     report: () => nodeReport({ ...shared, store, jobs }),
   }
   const jobs: Jobs = startJobs(jobTable(table), machineClock, log)

@@ -172,6 +172,7 @@ describe('records of another organization are not found', () => {
       endpointId: endpoint['endpoint']!.id,
       kind: 'new_vendor',
     })
+    await post('/api/robots', { siteId: 'theirs', text: '' })
     const view = await post('/api/views', { name: 'theirs', search: '' })
     ids = {
       view: view['view']!.id,
@@ -202,6 +203,8 @@ describe('records of another organization are not found', () => {
     if (path.startsWith('/api/events/') || path.startsWith('/api/authz/why/')) return fill(ids['event'])
     if (path.startsWith('/api/tools/')) return { path: '/api/tools/theirs/checkout.pay' }
     if (path === '/api/memory/:siteId') return { path: '/api/memory/theirs' }
+    if (path.startsWith('/api/robots/'))
+      return { path: path.replace(':siteId', 'theirs').replace(':version', '1') }
     if (path.startsWith('/api/memory/')) return { path: '/api/memory/theirs/versions/1' }
     if (path.startsWith('/api/webhooks/endpoints/')) {
       const body = path.endsWith('replay') ? { from: new Date(when).toISOString() } : {}

@@ -23,7 +23,7 @@ export interface EventSource {
   questions: { name: string; filter: EventFilter; matches: number }[]
 }
 
-const none = { decision: null, ruleId: null, reason: null }
+const none = { robots: null, decision: null, ruleId: null, reason: null }
 const bots = [
   { name: 'GPTBot', purpose: 'training' },
   { name: 'ChatGPT-User', purpose: 'user' },

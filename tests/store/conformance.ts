@@ -11,6 +11,7 @@ import { auditSearchCases, keyInUseCases, orgEndCases, siteCases, viewCases } fr
 import { makeAudit, makeOrg } from './make.ts'
 import { orgEmptyingCases } from './org-emptying-cases.ts'
 import { filterCases, walkCases } from './page-cases.ts'
+import { robotsCases } from './robots-cases.ts'
 import { invitationCases, memberCases, proofCases } from './people-cases.ts'
 import { auditCases, restCases, trimCases } from './record-cases.ts'
 import { histogramCases, newValuesCases, topCases } from './column-cases.ts'
@@ -64,6 +65,7 @@ const groups: { [name: string]: Cases } = {
   durations: durationCases,
   'distinct counts': distinctCases,
   'tools and memory': registryCases,
+  'robots.txt': robotsCases,
   'ingest counts': ingestCountCases,
   'access logs': accessLogCases,
   'the rest': restCases,

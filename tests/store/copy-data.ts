@@ -75,6 +75,8 @@ export async function makeEverything(folder: string, events = 3_000): Promise<vo
       computed: true,
     }
     await store.registry.pushMemory({ ...of, ...memory, sitesMax: 9, versionsMax: 9 })
+    const robots = { text: hostile, fromMs: noon, setBy: 'cli', sitesMax: 9, versionsMax: 9 }
+    await store.robots.set({ ...of, ...robots, audit: audit() })
   }
   await appendMany(store, 'org_large', { first: 0, count: 600, receivedAtMs: noon - 10 * dayMs })
   await appendMany(store, 'org_large', {

@@ -89,6 +89,7 @@ export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRec
     vendor: null,
     name: null,
     purpose: null,
+    robots: null,
     trust: null,
     verdict: null,
     protocol: null,

@@ -204,5 +204,6 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   logLevel: 'error',
   admin: null,
   setupFile: null,
+  robots: [],
   warnings: [],
 }

@@ -8,6 +8,7 @@ import sharedRecords from './0006_shared_records.sql' with { type: 'text' }
 import upgrade from './0007_upgrade.sql' with { type: 'text' }
 import accessLogs from './0008_access_logs.sql' with { type: 'text' }
 import evidencePack from './0009_evidence_pack.sql' with { type: 'text' }
+import robots from './0010_robots.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -28,6 +29,8 @@ export const migrations: readonly ServerMigration[] = [
   { version: 8, name: '0008_access_logs', sql: accessLogs, olderNodes: 'write' },
   // Older nodes would merge blocks without the verdicts in them.
   { version: 9, name: '0009_evidence_pack', sql: evidencePack, olderNodes: 'end' },
+  // Older nodes would merge blocks without the verdicts in them.
+  { version: 10, name: '0010_robots', sql: robots, olderNodes: 'end' },
 ]
 
 /** Of the tables, unless the URL names another. */

@@ -45,6 +45,7 @@ import type {
   TrustReachedQuery,
   FilteredCountsQuery,
 } from '../../contract/store.ts'
+import type { RobotsTest, RobotsTestQuery } from '../../contract/robots.ts'
 import type { Sliced } from '../threads/slices.ts'
 import type { EraseMark } from './dedupe/fingerprints.ts'
 import type { Check, Report } from './verify/blocks.ts'
@@ -131,5 +132,6 @@ export interface EventReader {
   sessionPage(query: SessionPageQuery): Sliced<SessionPage>
   sessionStory(query: SessionStoryQuery): Sliced<SessionStory | null>
   trustReached(query: TrustReachedQuery): Sliced<TrustReached | null>
+  robotsTest(query: RobotsTestQuery): Sliced<RobotsTest>
   overview(orgId: string): Sliced<Awaited<ReturnType<EventStore['overview']>>>
 }

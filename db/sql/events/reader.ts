@@ -15,6 +15,7 @@ import { cacheMatches } from './read/walk.ts'
 import { readHistogram } from './read/histogram.ts'
 import { readNewValues } from './read/new-values.ts'
 import { noTop, readTop } from './read/top.ts'
+import { noRobotsTest, readRobotsTest } from './read/robots-test.ts'
 import { readMetrics, readMetricsText, readOverview } from './read/metrics.ts'
 import { readPage } from './read/page.ts'
 import { recounting } from './rollups/recount.ts'
@@ -102,7 +103,7 @@ function columnQueries(
   hashSeed: number,
   inSlices: InSlices,
   except: Except,
-): Pick<EventReader, 'filteredCounts' | 'histogram' | 'top' | 'newValues'> {
+): Pick<EventReader, 'filteredCounts' | 'histogram' | 'top' | 'newValues' | 'robotsTest'> {
   return {
     filteredCounts: (query) =>
       inSlices(
@@ -115,6 +116,8 @@ function columnQueries(
         readHistogram(db, org, hashSeed, query),
       ),
     top: (query) => inSlices(query.orgId, noTop(query), (org) => readTop(db, org, hashSeed, query)),
+    robotsTest: (query) =>
+      inSlices(query.orgId, noRobotsTest(query), (org) => readRobotsTest(db, org, hashSeed, query)),
     newValues: (query) =>
       inSlices(query.orgId, { values: [] }, (org) =>
         readNewValues({ db, org, hashSeed }, query, except(org, query.arrivals)),

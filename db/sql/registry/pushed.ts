@@ -254,12 +254,12 @@ function listMemoryVersions(
 
 const decoder = new TextDecoder()
 
-function compressed(json: string): Uint8Array {
+export function compressed(json: string): Uint8Array {
   return Bun.zstdCompressSync(json)
 }
 
 /** `what` names the object in the error of a database that lost it. */
-function decompressed(blob: Uint8Array | undefined, what: string): string {
+export function decompressed(blob: Uint8Array | undefined, what: string): string {
   if (blob === undefined) throw new StoreError('corrupt', `the text of ${what} is missing`)
   try {
     return decoder.decode(Bun.zstdDecompressSync(blob))
@@ -286,9 +286,9 @@ function registerSite(
   return (row?.sites ?? 0) < sitesMax
 }
 
-const tables = ['registry_tool', 'registry_tool_version', 'memory_site', 'memory_version']
+const tables = ['registry_tool', 'registry_tool_version', 'memory_site', 'memory_version', 'robots_version']
 
-/** Deletes all versions of what a site pushed. */
+/** Deletes all versions of what a site pushed, and of its robots.txt. */
 export function removePushed(db: Database, orgId: string, siteId: string): void {
   for (const table of tables)
     db.query(`DELETE FROM ${table} WHERE org_id = ? AND site_id = ?`).run(orgId, siteId)

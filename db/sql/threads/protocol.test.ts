@@ -19,6 +19,7 @@ const event: fc.Arbitrary<EventRecord> = fc.record({
   vendor: optional,
   name: optional,
   purpose: optional,
+  robots: optional,
   trust: optional,
   verdict: optional,
   protocol: optional,

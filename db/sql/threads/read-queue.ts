@@ -23,6 +23,7 @@ const longVerbs = new Set([
   'events.top',
   'events.newValues',
   'events.trustReached',
+  'robots.test',
   'audit.list',
 ])
 const backgroundVerbs = new Set([

@@ -17,6 +17,7 @@ import {
 } from '../retention/retention.ts'
 import { accessReadVerbs, removeAccess } from '../registry/access-logs.ts'
 import { registryReadVerbs, registryWriteVerbs, removePushed } from '../registry/pushed.ts'
+import { robotsReadVerbs, robotsWriteVerbs } from '../registry/robots.ts'
 import { webhookReadVerbs, webhookWriteVerbs } from '../webhooks/verbs.ts'
 import { nodeReadVerbs, nodeWriteVerbs, requireLease } from '../nodes/nodes.ts'
 import { eq } from 'drizzle-orm'
@@ -48,6 +49,7 @@ import type {
   TrustReachedQuery,
 } from '../../contract/store.ts'
 import type { JobLease } from '../../contract/nodes.ts'
+import type { RobotsTestQuery } from '../../contract/robots.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
 import type { SessionPageQuery, SessionStoryQuery } from '../../contract/sessions.ts'
 
@@ -64,6 +66,7 @@ export const writeVerbs = {
   ...retentionWriteVerbs,
   ...webhookWriteVerbs,
   ...registryWriteVerbs,
+  ...robotsWriteVerbs,
   ...nodeWriteVerbs,
   'keyCheck.agree': agreeOnKeys,
   'keyCheck.replace': replaceKeyCheck,
@@ -103,6 +106,8 @@ export const readVerbs = {
   'ingestCounts.nearMisses': listNearMisses,
   ...webhookReadVerbs,
   ...registryReadVerbs,
+  ...robotsReadVerbs,
+  'robots.test': ({ events }: ReadContext, query: RobotsTestQuery) => events.robotsTest(query),
   ...retentionReadVerbs,
   ...accessReadVerbs,
   ...nodeReadVerbs,

@@ -18,6 +18,7 @@ import sharedRecords from './0016_shared_records.sql' with { type: 'text' }
 import upgrade from './0017_upgrade.sql' with { type: 'text' }
 import accessLogs from './0018_access_logs.sql' with { type: 'text' }
 import evidencePack from './0019_evidence_pack.sql' with { type: 'text' }
+import robots from './0020_robots.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
@@ -44,6 +45,7 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 17, name: '0017_upgrade', sql: upgrade },
   { version: 18, name: '0018_access_logs', sql: accessLogs },
   { version: 19, name: '0019_evidence_pack', sql: evidencePack },
+  { version: 20, name: '0020_robots', sql: robots },
 ]
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */

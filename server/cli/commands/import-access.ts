@@ -20,6 +20,8 @@ import { importKeyId } from '../../ids.ts'
 import { mayContainUnstorable, validateEvent } from '../../ingest/check-event.ts'
 import { limits } from '../../limits.ts'
 import type { StoreAccess } from '../../runtime/store-access.ts'
+import { loadRobots, type MarkRobots } from '../../robots/judge.ts'
+import type { RobotsView } from '../../robots/robots.ts'
 import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
 import { cutChars } from '../../text/text.ts'
 import { command, type Noun } from '../command.ts'
@@ -84,7 +86,9 @@ export const importAccess: Noun = {
           const begun = { org: values.org, site: siteId, files: plan.logs.length, path }
           const { orgId } = (await data.call('import access begin', begun)) as { orgId: string }
           const evidence = await evidenceFrom(data)
-          return finish(await readAll(plan, { ...options, evidence }, storeOf(data, orgId, siteId)))
+          const robots = await robotsOf(data, { org: values.org, site: siteId })
+          const judged = { ...options, evidence, robots }
+          return finish(await readAll(plan, judged, storeOf(data, orgId, siteId)))
         })
       },
     }),
@@ -173,6 +177,20 @@ async function appendLines({ store, clock }: WorkContext, params: Params): Promi
 }
 
 const issuesShown = 20
+
+/** Judges by the versions of the site's robots.txt. */
+function robotsOf(data: StoreAccess, of: Params): Promise<MarkRobots | null> {
+  return loadRobots(
+    async () => {
+      const { versions } = (await data.call('site policy list', of)) as unknown as { versions: RobotsView[] }
+      return versions.map(({ version, from }) => ({ version, fromMs: Date.parse(from) }))
+    },
+    async (version) => {
+      const found = await data.call('site policy text', { ...of, version })
+      return (found as { text: string | null }).text
+    },
+  )
+}
 
 /** One audit entry for the whole import, before its first batch. */
 async function beginImport({ store, clock }: WorkContext, params: Params): Promise<Json> {

@@ -1,0 +1,182 @@
+/** Versions of a site's robots.txt: setting one, listing, showing with what changed, and testing a new one. */
+import { parseRobots, robotsBytesMax, type RobotsNote } from '../../db/rules/robots.ts'
+import type { RobotsVersion, RobotsTest } from '../../db/contract/robots.ts'
+import type { Json, Store } from '../../db/contract/store.ts'
+import { auditEntry, type Actor } from '../audit/entry.ts'
+import { isoTime, type Clock } from '../clock.ts'
+import { AppError } from '../errors.ts'
+import { wrongField } from '../http/validate.ts'
+import { limits } from '../limits.ts'
+import { lineChanges, type LineChanges } from './line-changes.ts'
+
+export interface RobotsServices {
+  store: Pick<Store, 'robots'>
+  clock: Clock
+}
+
+export interface NewRobots {
+  siteId: string
+  text: string
+  fromMs: number | null // null: now
+  source?: string // path of a watched file
+}
+
+/** Where a version comes from: the text of a file, read within the limit. */
+export function robotsText(bytes: Uint8Array, what: string): string {
+  if (bytes.length > robotsBytesMax)
+    throw new AppError(
+      'payload_too_large',
+      `${what} has ${bytes.length} bytes; at most 500 KiB are accepted.`,
+    )
+  return new TextDecoder().decode(bytes)
+}
+
+/** Stores a version, unless the one in force at that time is the same text. */
+export async function setRobots(
+  { store, clock }: RobotsServices,
+  who: Actor,
+  { siteId, text, fromMs, source }: NewRobots,
+): Promise<SetView> {
+  const now = clock.now()
+  requireSiteId(siteId)
+  requireText(text)
+  const from = fromMs ?? now
+  if (from > now)
+    throw wrongField('from', 'A robots.txt cannot be in force from a time in the future. Set it then.')
+  const { rules, ignored } = parseRobots(text)
+  const digest = Bun.SHA256.hash(text, 'hex')
+  const metadata: { [name: string]: Json } = {
+    digest,
+    rules,
+    bytes: Buffer.byteLength(text),
+    from: isoTime(from),
+  }
+  if (source !== undefined) metadata['file'] = source
+  const result = await store.robots.set({
+    ...{ orgId: who.orgId, siteId, text, fromMs: from, now, setBy: who.actor },
+    ...{ sitesMax: limits.sitesPerOrgMax, versionsMax: limits.robotsVersionsMax },
+    audit: auditEntry(who, { action: 'site.robots_set', target: siteId, metadata }, now),
+  })
+  if (result.state === 'over')
+    throw wrongField('siteId', `Only ${limits.sitesPerOrgMax} sites can have a robots.txt.`, 'too_many')
+  const { state, version } = result
+  return { siteId, state, version, from: isoTime(from), digest, rules, ignored }
+}
+
+export interface SetView {
+  siteId: string
+  state: 'stored' | 'same'
+  version: number
+  from: string
+  digest: string
+  rules: number
+  ignored: number // lines that no crawler reads
+}
+
+function requireSiteId(siteId: string): void {
+  if (siteId === '' || [...siteId].length > limits.idCharsMax)
+    throw wrongField('siteId', `A site id must have 1 to ${limits.idCharsMax} characters.`)
+}
+
+function requireText(text: string): void {
+  if (Buffer.byteLength(text) > robotsBytesMax)
+    throw wrongField('text', 'A robots.txt must have at most 500 KiB.', 'too_long')
+}
+
+/** A version in a list: `until` null is in force. */
+export interface RobotsView {
+  siteId: string
+  version: number
+  from: string
+  until: string | null
+  setAt: string
+  setBy: string
+  setByName: string | null // of a person of the organization
+  digest: string
+  bytes: number
+}
+
+/** In force last first. */
+export function robotsViews(
+  versions: RobotsVersion[],
+  nameOf: (actor: string) => string | null = () => null,
+): RobotsView[] {
+  return versions.map(({ fromMs, setAtMs, setBy, ...version }, index) => {
+    const next = versions[index - 1]
+    const until = next === undefined ? null : isoTime(next.fromMs)
+    const times = { from: isoTime(fromMs), until, setAt: isoTime(setAtMs) }
+    return { ...version, ...times, setBy, setByName: nameOf(setBy) }
+  })
+}
+
+/** One version with its text, what its lines mean, and what changed since the version before it. */
+export interface RobotsDetail {
+  version: RobotsView
+  text: string
+  rules: number
+  notes: RobotsNote[]
+  ignored: number
+  before: number | null // the version that was in force before
+  changes: LineChanges | null
+}
+
+export async function robotsDetail(
+  { store }: Pick<RobotsServices, 'store'>,
+  orgId: string,
+  siteId: string,
+  version: number | null, // null: in force
+  nameOf?: (actor: string) => string | null,
+): Promise<RobotsDetail> {
+  const versions = await store.robots.list({ orgId, siteId })
+  const index = version === null ? 0 : versions.findIndex((each) => each.version === version)
+  const wanted = versions[index]
+  const found = wanted && (await store.robots.find({ orgId, siteId, version: wanted.version }))
+  if (!wanted || !found) throw noRobots()
+  const earlier = versions[index + 1]
+  const before = earlier ? await store.robots.find({ orgId, siteId, version: earlier.version }) : null
+  const { rules, notes, ignored } = parseRobots(found.text)
+  return {
+    version: robotsViews(versions, nameOf)[index]!,
+    text: found.text,
+    ...{ rules, notes, ignored },
+    before: before?.version ?? null,
+    changes: before === null ? null : lineChanges(before.text, found.text),
+  }
+}
+
+export function noRobots(): AppError {
+  return new AppError('not_found', 'This site has no such robots.txt.')
+}
+
+export interface RobotsTestView extends RobotsTest {
+  siteId: string
+  since: string
+  rules: number
+  ignored: number
+  queryRules: number // rules with a query, which stored requests cannot match
+}
+
+const testMs = 30 * 24 * 3_600_000
+const agentsMax = 200
+const pagesMax = 5
+
+/** Judges the requests of the last 30 days by a text that is not in force. */
+export async function testRobots(
+  { store, clock }: RobotsServices,
+  orgId: string,
+  { siteId, text }: { siteId: string; text: string },
+): Promise<RobotsTestView> {
+  requireSiteId(siteId)
+  requireText(text)
+  const now = clock.now()
+  const sinceMs = now - testMs
+  const range = { sinceMs, untilMs: now + 1, agentsMax, pagesMax, budgetMs: limits.robotsTestMsMax }
+  const { groups, rules, ignored } = parseRobots(text)
+  const queryRules = groups.reduce(
+    (sum, group) =>
+      sum + group.rules.filter(({ pieces }) => pieces.some((piece) => piece.includes('?'))).length,
+    0,
+  )
+  const found = await store.robots.test({ orgId, siteId, text, ...range })
+  return { siteId, since: isoTime(sinceMs), rules, ignored, queryRules, ...found }
+}

@@ -1,0 +1,108 @@
+/** The robots.txt of sites over HTTP: versions with what changed, who set them, limits, and a test of a new text. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { makeBatch, makeEvent } from '../store/make.ts'
+import { person, type Person } from '../support/people.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let admin: Person
+let viewer: Person
+beforeAll(async () => {
+  server = await testServer()
+  admin = await person(server, server.org, 'admin')
+  viewer = await person(server, server.org, 'viewer')
+}, 90_000)
+afterAll(() => server[Symbol.asyncDispose]())
+
+async function json(answer: Promise<Response>, status = 200): Promise<{ [name: string]: unknown }> {
+  const response = await answer
+  const body = await response.text()
+  expect([response.status, body]).toEqual([status, expect.any(String)])
+  return JSON.parse(body) as { [name: string]: unknown }
+}
+
+const old = 'User-agent: *\nDisallow: /a\nContent-Usage: train-ai=n\n'
+const changed = 'User-agent: *\nDisallow: /b\nContent-Usage: train-ai=n\nnonsense\n'
+
+test('a version is shown with its text, its notes and what changed', async () => {
+  expect(await json(admin.call('/api/robots'))).toEqual({ sites: [] })
+  const first = await json(
+    admin.post('/api/robots', { siteId: 'shop', text: old, from: '2026-11-01T00:00:00Z' }),
+  )
+  expect(first).toMatchObject({
+    state: 'stored',
+    version: 1,
+    from: '2026-11-01T00:00:00.000Z',
+    rules: 1,
+    ignored: 0,
+  })
+  await json(admin.post('/api/robots', { siteId: 'shop', text: changed }))
+  expect(await json(admin.post('/api/robots', { siteId: 'shop', text: changed }))).toMatchObject({
+    state: 'same',
+  })
+  const { versions } = (await json(admin.call('/api/robots/shop'))) as { versions: unknown[] }
+  expect(versions).toMatchObject([
+    { version: 2, until: null, setBy: `user:${admin.id}`, setByName: admin.email },
+    { version: 1, from: '2026-11-01T00:00:00.000Z', until: expect.any(String) },
+  ])
+  expect(await json(admin.call('/api/robots/shop/versions/2'))).toMatchObject({
+    text: changed,
+    rules: 1,
+    ignored: 1,
+    before: 1,
+    changes: {
+      ...{ added: 2, removed: 1 },
+      list: [
+        { kind: 'removed', line: 2, text: 'Disallow: /a' },
+        { kind: 'added', line: 2, text: 'Disallow: /b' },
+        { kind: 'added', line: 4, text: 'nonsense' },
+      ],
+    },
+    notes: [
+      { line: 3, kind: 'content-usage', products: ['*'], text: 'train-ai=n' },
+      { line: 4, kind: 'ignored', text: 'nonsense' },
+    ],
+  })
+  expect(await json(admin.call('/api/robots/shop/versions/1'))).toMatchObject({ before: null, changes: null })
+  // A viewer sees no members.
+  const seen = (await json(viewer.call('/api/robots'))) as { sites: unknown[] }
+  expect(seen.sites).toMatchObject([{ siteId: 'shop', version: 2, setByName: null }])
+  await json(viewer.post('/api/robots', { siteId: 'shop', text: '' }), 403)
+})
+
+test('a text is tested without being stored', async () => {
+  const at = {
+    occurredAtMs: server.clock.now() - 1_000,
+    siteId: 'shop',
+    type: 'agent.requested',
+    name: 'GPTBot',
+  }
+  const events = ['/a', '/b', '/b/1'].map((page) => makeEvent(`req ${page}`, { ...at, page }))
+  await server.store.events.append({ ...makeBatch(server.org.id, events), receivedAtMs: server.clock.now() })
+  const result = await json(
+    viewer.post('/api/robots/test', { siteId: 'shop', text: 'User-agent: *\nDisallow: /b' }),
+  )
+  expect(result).toMatchObject({ requests: 3, disallowed: 2, wasDisallowed: 0, complete: true, rules: 1 })
+  expect(await json(viewer.call('/api/robots/shop/versions/2'))).toMatchObject({ text: changed })
+})
+
+test('wrong input is refused with its field', async () => {
+  const wrong = async (body: unknown) => {
+    const refused = (await json(admin.post('/api/robots', body), 400)) as {
+      issues?: { path: string; code: string }[]
+    }
+    return refused.issues?.map(({ path, code }) => `${path} ${code}`)
+  }
+  const siteId = 'shop'
+  expect(await wrong({ siteId })).toEqual(['text wrong_type'])
+  expect(await wrong({ siteId: '', text: '' })).toEqual(['siteId wrong_format'])
+  expect(await wrong({ siteId: 'a'.repeat(201), text: '' })).toEqual(['siteId wrong_format'])
+  expect(await wrong({ siteId, text: '', from: 'noon' })).toEqual(['from wrong_format'])
+  expect(await wrong({ siteId, text: '', from: '2199-01-01T00:00:00Z' })).toEqual(['from wrong_format'])
+  expect(await wrong({ siteId, text: '', more: 1 })).toEqual(['more unknown'])
+  expect(await wrong({ siteId, text: 'é'.repeat(256_001) })).toEqual(['text too_long'])
+  await json(admin.post('/api/robots', { siteId, text: 'x'.repeat(4 * 1024 * 1024) }), 413)
+  await json(admin.post('/api/robots', { siteId, text: 'x', from: '2026-11-01T00:00:00Z' }), 409)
+  for (const path of ['/api/robots/none', '/api/robots/shop/versions/9', '/api/robots/shop/versions/x'])
+    await json(admin.call(path), 404)
+})
