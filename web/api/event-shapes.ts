@@ -20,6 +20,8 @@ export interface TraceEvent {
     verdict?: unknown // not validated before schema 19
     evidence?: unknown
     userAgent?: string | null
+    robots?: unknown // by the robots.txt in force: allowed, disallowed
+    robotsRule?: unknown // the version and its line
   } | null
   policy?: { decision?: string | null; ruleId?: string | null; reason?: string | null } | null
   metadata?: { page?: unknown; address?: unknown; protocol?: unknown; subject?: unknown } | null

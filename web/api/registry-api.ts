@@ -1,10 +1,11 @@
-/** The calls that read pushed tool registries and site memory. */
+/** The calls for pushed tool registries, site memory and robots.txt. */
 import type {
   Difference as DifferenceView,
   MemoryVersionView,
   ToolFacts,
 } from '../../server/api/registry/record.ts'
-import { exchange, get } from './api.ts'
+import type { RobotsDetail, RobotsTestView, RobotsView, SetView } from '../../server/robots/robots.ts'
+import { exchange, get, json, post } from './api.ts'
 
 /** A JSON value as JSON.parse returns it. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
@@ -44,6 +45,10 @@ export interface MemoryHistory {
   memory: Memory
   versions: MemoryVersion[] // newest first
 }
+
+export type RobotsVersion = RobotsView
+export type RobotsTest = RobotsTestView
+export type { RobotsDetail }
 
 const pageMax = 200
 
@@ -99,4 +104,15 @@ export const registryApi = {
       one('memory', siteId, 'versions', `${version}`),
       signal,
     ),
+  /** The version in force of each site that has a robots.txt. */
+  robotsSites: async (signal: AbortSignal) =>
+    (await get<{ sites: RobotsVersion[] }>('/api/robots', signal)).sites,
+  robotsVersions: async (siteId: string, signal: AbortSignal) =>
+    (await get<{ versions: RobotsVersion[] }>(one('robots', siteId), signal)).versions,
+  robotsDetail: (siteId: string, version: number, signal: AbortSignal) =>
+    get<RobotsDetail>(one('robots', siteId, 'versions', `${version}`), signal),
+  setRobots: async (robots: { siteId: string; text: string; from?: string }) =>
+    json<SetView>(await post('/api/robots', robots)),
+  testRobots: async (robots: { siteId: string; text: string }) =>
+    json<RobotsTest>(await post('/api/robots/test', robots)),
 }

@@ -12,6 +12,7 @@ export interface LogsFilter {
   vendor?: string
   name?: string
   purpose?: string
+  robots?: string
   trust?: string
   verdict?: string
   tool?: string
@@ -33,6 +34,7 @@ export const filterable: { readonly [name: string]: { word: string; logs: keyof 
   vendor: { word: 'vendor', logs: 'vendor' },
   name: { word: 'name', logs: 'name' },
   purpose: { word: 'purpose', logs: 'purpose' },
+  robots: { word: 'robots.txt', logs: 'robots' },
   class: { word: 'class', logs: 'agentClass' },
   trust: { word: 'trust', logs: 'trust' },
   verdict: { word: 'verdict', logs: 'verdict' },

@@ -22,6 +22,7 @@ import { overview } from '../../app/session.ts'
 import { Moment } from '../../components/time.tsx'
 import { ScoreBar, scoreText } from './history.tsx'
 import { memoryQuery, SiteView } from './site-view.tsx'
+import { Robots } from './robots.tsx'
 import { siteMapOf } from './snapshot.ts'
 
 const sitesShownMax = 200
@@ -50,6 +51,7 @@ export default function KnaphPage() {
       <div class={counts.stale.value ? 'page knaph stale' : 'page knaph'} aria-busy={counts.stale.value}>
         {error && <Problem error={error} onRetry={memories.refetch} />}
         {known && use && <Body memories={known} use={use} />}
+        {known && use && <Robots siteId={query.value.get('site') ?? known.list[0]?.siteId ?? null} />}
       </div>
     </>
   )

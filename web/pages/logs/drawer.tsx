@@ -12,7 +12,7 @@ import { verdictSentence } from '../../components/verdict.ts'
 import { fieldText, JsonView } from '../../components/json.tsx'
 import { session } from '../../app/session.ts'
 import { aheadMs } from '../../api/field-filters.ts'
-import { duration, fullTime, utcTime } from '../../text/format.ts'
+import { duration, fullTime, minuteTime, utcTime } from '../../text/format.ts'
 import type { ComponentChildren } from 'preact'
 
 interface Opened {
@@ -163,6 +163,7 @@ function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs: numbe
       <TextFact name="Purpose" value={event.agent?.purpose} />
       <VerdictFact event={event} />
       <TextFact name="Tool" value={event.tool} />
+      <RobotsFact agent={event.agent} />
       <TextFact name="Page" value={event.metadata?.page} mono />
       <TextFact name="Decision" value={event.policy?.decision} />
       <TextFact name="Protocol" value={event.metadata?.protocol} />
@@ -210,6 +211,21 @@ function VerdictFact({ event: { agent, metadata } }: { event: TraceEvent }) {
           <Text value={why} multiline />
         </>
       )}
+    </Fact>
+  )
+}
+
+/** Clients may send anything in these fields, so what is not ours is not shown. */
+function RobotsFact({ agent }: { agent: TraceEvent['agent'] }) {
+  const robots = agent?.robots
+  if (robots !== 'allowed' && robots !== 'disallowed') return null
+  const rule = agent?.robotsRule as { line?: unknown; from?: unknown } | null | undefined
+  const fromMs = typeof rule?.from === 'string' ? Date.parse(rule.from) : Number.NaN
+  const by = typeof rule?.line === 'number' ? ` by line ${rule.line} of` : ' by'
+  const whole = Number.isNaN(fromMs) ? robots : `${robots}${by} the robots.txt of ${minuteTime(fromMs)}`
+  return (
+    <Fact name="robots.txt">
+      <Text value={whole} max={160} />
     </Fact>
   )
 }
