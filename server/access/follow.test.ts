@@ -49,7 +49,7 @@ const senderOf = (reader: string) => async () => ({
 function receiverOf(store: MemoryLogStore): AccessReceiver {
   return makeReceiver({
     ...{ store, clock: { now: Date.now }, isShared: false, arrivalMs: Date.now, fail: () => undefined },
-    ...{ evidence: { current: bundledEvidence }, evidenceMaxAgeDays: 180 },
+    ...{ evidence: { current: bundledEvidence }, evidenceMaxAgeDays: 180, robots: { of: async () => null } },
     disk: { sawFull: () => undefined } as never,
   })
 }

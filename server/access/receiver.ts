@@ -9,6 +9,7 @@ import { AppError } from '../errors.ts'
 import { newToken } from '../ids.ts'
 import { writeOrExplain, type AdmissionServices } from '../ingest/admission.ts'
 import type { EvidenceReader } from '../evidence/evidence.ts'
+import type { RobotsReader } from '../robots/judge.ts'
 import { agentEvents, type AccessOptions, type LogOptions } from './agent-events.ts'
 import { makeClaims, type WatchedLog } from './claims.ts'
 import { formatNamed } from './formats.ts'
@@ -39,6 +40,7 @@ export interface ReceiverServices extends Pick<AdmissionServices, 'disk' | 'fail
   arrivalMs(): number
   evidence: EvidenceReader
   evidenceMaxAgeDays: number
+  robots: RobotsReader
   /** Sessions of several nodes cannot be in the memory of one. */
   isShared: boolean
 }
@@ -52,7 +54,7 @@ export interface AccessReceiver {
 
 /** The sessions of a site, and what they were read from. */
 interface Memory {
-  options: AccessOptions // with the evidence in force
+  options: AccessOptions // with the evidence and the robots.txt in force
   eventsOf: ReturnType<typeof agentEvents>
   warmed: Set<string>
   running: Promise<unknown> // one after the other, in the order of the log
@@ -71,6 +73,7 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
     const name = JSON.stringify([sender.orgId, sender.options])
     const memory = memories.get(name) ?? newMemory(sender.options, evidence, services.evidenceMaxAgeDays)
     memory.options.evidence = evidence
+    memory.options.robots = await services.robots.of(sender.orgId, sender.options.siteId)
     memories.delete(name)
     memories.set(name, memory)
     if (memories.size > memoriesMax) memories.delete(memories.keys().next().value!)

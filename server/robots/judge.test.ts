@@ -1,7 +1,7 @@
 /** Tests that a request is judged by the robots.txt of its time. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { loadRobots, markRobots } from './judge.ts'
+import { loadRobots, markRobots, robotsReader } from './judge.ts'
 
 const noon = Date.UTC(2026, 10, 20, 12)
 const hourMs = 3_600_000
@@ -75,4 +75,31 @@ test('versions are loaded with their texts; one that is gone is left out', async
       async () => null,
     ),
   ).toBeNull()
+})
+
+test('a version that is set while logs arrive counts within a second, and texts are read once', async () => {
+  let ms = 0
+  let finds = 0
+  const versions = [{ version: 1, fromMs: 0 }]
+  const store = {
+    robots: {
+      list: async () => [...versions],
+      find: async ({ version }: { version: number }) => {
+        finds++
+        return { text: file(`/${version}`) }
+      },
+    },
+  }
+  const reader = robotsReader(store as never, { now: () => ms })
+  const verdict = async (path: string) => (await reader.of('org', 'shop'))?.('a', path, 10)?.robots
+  expect([await verdict('/1'), await verdict('/2')]).toEqual(['disallowed', 'allowed'])
+  versions.unshift({ version: 2, fromMs: 5 })
+  ms = 1_000
+  expect([await verdict('/1'), await verdict('/2')]).toEqual(['allowed', 'disallowed'])
+  ms = 9_000
+  await verdict('/1')
+  expect(finds).toBe(3)
+  versions.length = 0
+  ms = 20_000
+  expect(await verdict('/2')).toBeUndefined()
 })

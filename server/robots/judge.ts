@@ -1,6 +1,7 @@
 /** Judges requests by the version of the site's robots.txt that was in force at their time. */
 import { parseRobots, robotsJudge, robotsProducts, type JudgeRobots } from '../../db/rules/robots.ts'
-import { isoTime } from '../clock.ts'
+import type { Store } from '../../db/contract/store.ts'
+import { elapsedMs, isoTime, type Clock } from '../clock.ts'
 
 /** What an event says about a request: fields of its `agent`. */
 export interface RobotsMark {
@@ -74,4 +75,34 @@ export async function loadRobots(
     if (text !== null) versions.push({ version, fromMs, text })
   }
   return versions.length === 0 ? null : markRobots(versions)
+}
+
+/** The judges of sites whose logs arrive while the server runs. */
+export interface RobotsReader {
+  of(orgId: string, siteId: string): Promise<MarkRobots | null>
+}
+
+/** A version that was set on any node counts within this time. */
+const restMs = 1_000
+const sitesMax = 200
+
+export function robotsReader(store: Pick<Store, 'robots'>, clock: Clock): RobotsReader {
+  const known = new Map<string, { atMs: number; state: string; mark: MarkRobots | null }>()
+  return {
+    async of(orgId, siteId) {
+      const key = JSON.stringify([orgId, siteId])
+      const found = known.get(key)
+      const atMs = elapsedMs(clock)
+      if (found !== undefined && atMs - found.atMs < restMs) return found.mark
+      const versions = await store.robots.list({ orgId, siteId })
+      const state = JSON.stringify(versions.map(({ version, fromMs }) => [version, fromMs]))
+      const textOf = async (version: number) =>
+        (await store.robots.find({ orgId, siteId, version }))?.text ?? null
+      const mark = found?.state === state ? found.mark : await loadRobots(async () => versions, textOf)
+      known.delete(key)
+      known.set(key, { atMs, state, mark })
+      if (known.size > sitesMax) known.delete(known.keys().next().value!)
+      return mark
+    },
+  }
 }

@@ -46,6 +46,7 @@ import type { Services } from '../services.ts'
 import type { ListenAddress } from '../http/address.ts'
 import type { TlsFiles } from '../http/tls.ts'
 import type { BackupConfig } from '../operations/backup/backup-folder.ts'
+import { robotsReader } from '../robots/judge.ts'
 import { watchRobots, type RobotsSource } from '../robots/watched-files.ts'
 import type { RetentionRule } from '../operations/retention/expire-all.ts'
 
@@ -149,6 +150,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     accessReceiver: makeReceiver({
       ...{ store, clock, disk: shared.disk, isShared: shared.node !== null },
       ...{ evidence: evidenceReader(store), evidenceMaxAgeDays: config.evidenceMaxAgeDays },
+      robots: robotsReader(store, clock),
       arrivalMs: () => shared.node?.clock.now() ?? shared.clockGuard.arrival(),
       fail: (reason, holdsOnlyCopy) => services.fail(reason, holdsOnlyCopy),
     }),

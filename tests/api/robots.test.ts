@@ -106,3 +106,30 @@ test('wrong input is refused with its field', async () => {
   for (const path of ['/api/robots/none', '/api/robots/shop/versions/9', '/api/robots/shop/versions/x'])
     await json(admin.call(path), 404)
 })
+
+test('lines that a drain sends are judged by the version in force', async () => {
+  const key = await server.key('ingest')
+  const requests = [Date.UTC(2026, 9, 31, 12), Date.UTC(2026, 10, 1, 12)]
+  const lines = requests.map((ms) => {
+    const time = new Date(ms).toISOString()
+    return JSON.stringify({
+      time_iso8601: time,
+      request: 'GET /a/1 HTTP/1.1',
+      status: '200',
+      http_user_agent: 'GPTBot/1.2',
+    })
+  })
+  const headers = { 'content-type': 'application/x-ndjson' }
+  const body = lines.map((line) => `${line}\n`).join('')
+  await json(server.call('/v1/sdk/access-logs?siteId=shop', { key, body, headers }), 202)
+  const secret = await server.key('secret')
+  const found = await json(
+    server.call('/v1/traces?type=agent.requested&robots=disallowed&siteId=shop', { key: secret }),
+  )
+  expect(found['events']).toMatchObject([
+    {
+      occurredAt: '2026-11-01T12:00:00.000Z',
+      agent: { robots: 'disallowed', robotsRule: { version: 1, from: '2026-11-01T00:00:00.000Z', line: 2 } },
+    },
+  ])
+})
