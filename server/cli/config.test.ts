@@ -362,7 +362,6 @@ function sample(name: string): string {
     'metrics-token': 'sixteen-or-more-characters',
     'trusted-proxy': '10.0.0.0/8',
     'webhook-allow': '127.0.0.0/8',
-    robots: 'shop=/var/www/robots.txt',
     'webhook-proxy': 'http://a.example:3128',
     status: 'pending',
     'public-url': 'https://a.example',
@@ -375,7 +374,7 @@ function sample(name: string): string {
     'oidc-issuer': 'https://a.example',
     hidden: 'yes',
     restricted: 'yes',
-    watch: 'shop=/var/log/nginx/access.log',
+    ...{ watch: 'shop=/var/log/nginx/access.log', robots: 'shop=/var/www/robots.txt' },
     'listen-syslog': 'shop=udp:127.0.0.1:5514',
     to: 'http://a.example',
   }
