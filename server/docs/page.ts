@@ -22,6 +22,7 @@ export function referencePage({ about, version, baseUrl, basePath, links }: Refe
     .join('')
   const messages = webhookMessages.map(({ type }) => `<a href="#${type}">${escape(type)}</a>`).join('')
   const navigation = `<a href="${basePath}/docs/operations">Operations guide</a>
+<a href="${basePath}/docs/opentelemetry">OpenTelemetry</a>
 <a href="${basePath}/docs/nodes">Several nodes</a>
 <a href="${basePath}/docs/proof">Audit proofs</a><a href="#client-package">Client package</a>${contents}
 <h2>Webhook messages</h2>${messages}`

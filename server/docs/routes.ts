@@ -1,6 +1,6 @@
 /** Routes for developers: /openapi.json, the API reference at /docs, the guide, audit proofs, the client package. */
 import { Elysia } from 'elysia'
-import { guidePage, nodesPage, proofPage } from '../guide/page.ts'
+import { guidePage, nodesPage, otlpPage, proofPage } from '../guide/page.ts'
 import { addressOf } from '../http/address.ts'
 import { json, jsonText, pageCsp } from '../http/response.ts'
 import { readQuery } from '../http/request.ts'
@@ -55,6 +55,10 @@ export function docsRoutes({ version, assets, clock, commandReference, ...where 
     .get('/docs/nodes', () =>
       file('text/html; charset=utf-8', nodesPage({ basePath, links: dashboardLinks(assets) })),
     )
+    .get('/docs/opentelemetry', ({ request }) => {
+      const page = otlpPage({ basePath, links: dashboardLinks(assets) }, addressOf(request, where))
+      return file('text/html; charset=utf-8', page)
+    })
     .get('/docs/proof', () =>
       file('text/html; charset=utf-8', proofPage({ basePath, links: dashboardLinks(assets) })),
     )

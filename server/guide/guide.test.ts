@@ -9,7 +9,7 @@ import { commands } from '../cli/run.ts'
 import { databaseUrl, environmentTwin, type Option } from '../cli/option.ts'
 import { serveOptions } from '../cli/options.ts'
 import { readSetupText } from '../operations/setup/file.ts'
-import { guideOf, guidePage, nodesGuide, nodesPage, operationsGuide } from './page.ts'
+import { guideOf, guidePage, nodesGuide, nodesPage, operationsGuide, otlpGuide, otlpPage } from './page.ts'
 
 const guide = operationsGuide(commandReference(commands))
 
@@ -78,10 +78,28 @@ test('the guide of several nodes names real variables, options, series and log l
   for (const [, address] of text.matchAll(/"(postgres:[^"]+)"/g)) expect(databaseUrl(address!)).toBe(address!)
 })
 
+test('the guide of OpenTelemetry names what the tables have, and the address of its reader', () => {
+  const text = otlpGuide('https://traces.example/sightglass')
+  expect(text).toContain('OTEL_EXPORTER_OTLP_ENDPOINT=https://traces.example/sightglass\n')
+  expect(text).not.toContain('@address')
+  const folder = join(import.meta.dir, '../otlp')
+  const source = ['conventions.ts', 'events.ts']
+    .map((name) => readFileSync(join(folder, name), 'utf8'))
+    .join('')
+  const rows = text.slice(text.indexOf('## What becomes'), text.indexOf('- The site')).split('\n').slice(2)
+  const named = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, name]) => name!))
+  const names = named.flatMap((name) => name.split('=')).filter((name) => !name.startsWith('--'))
+  expect(names.length).toBeGreaterThan(20)
+  for (const name of names) expect([name, source.includes(name)]).toEqual([name, true])
+  const options = commands.flatMap((each) => Object.keys(each.options))
+  for (const [, name] of text.matchAll(/`--([a-z-]+)/g)) expect(options).toContain(name!)
+})
+
 describe('the page', () => {
   test('prefixes every link with the base path and has no dead anchors', () => {
     const options = { basePath: '/sightglass', links: [] }
-    for (const page of [guidePage(options, commandReference(commands)), nodesPage(options)]) checkLinks(page)
+    const guides = [guidePage(options, commandReference(commands)), nodesPage(options)]
+    for (const page of [...guides, otlpPage(options, 'http://a.example')]) checkLinks(page)
   })
 
   function checkLinks(page: string): void {

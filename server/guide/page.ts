@@ -1,8 +1,9 @@
-/** Renders the operations guide (operations.md, then all options and commands) and two further guides as pages. */
+/** Renders the operations guide (operations.md, then all options and commands) and further guides as pages. */
 import proofText from '../audit/PROOF.md' with { type: 'text' }
 import haproxy from './haproxy.cfg' with { type: 'text' }
 import nginx from './nginx.conf' with { type: 'text' }
 import nodesText from './nodes.md' with { type: 'text' }
+import otlpText from './opentelemetry.md' with { type: 'text' }
 import text from './operations.md' with { type: 'text' }
 import { framedPage, type PageOptions } from '../docs/page-frame.ts'
 
@@ -27,6 +28,15 @@ export function nodesGuide(): string {
     .replace(/^<!--.*-->\n\n/gm, '') // notes to whoever maintains the page
 }
 
+/** For people whose programs have OpenTelemetry, with the address that they reach this server by. */
+export function otlpPage(options: PageOptions, address: string): string {
+  return documentPage(options, otlpGuide(address))
+}
+
+export function otlpGuide(address: string): string {
+  return otlpText.replaceAll('@address', () => address)
+}
+
 /** The format of audit proofs, with a verifier, for readers without the source. */
 export function proofPage(options: PageOptions): string {
   return documentPage(options, proofText)
@@ -38,11 +48,12 @@ function documentPage(options: PageOptions, markdown: string): string {
   const contents = sections.map(({ id, name }) => `<a href="#${id}">${Bun.escapeHTML(name)}</a>`).join('')
   const navigation = `<a href="${basePath}/docs">API reference</a>
 <a href="${basePath}/docs/operations">Operations guide</a>
+<a href="${basePath}/docs/opentelemetry">OpenTelemetry</a>
 <a href="${basePath}/docs/nodes">Several nodes</a>
 <a href="${basePath}/docs/proof">Audit proofs</a>
 ${contents}`
   const main = `<main class="guide">
-${html}
+${html.replaceAll('href="/', `href="${basePath}/`)}
 </main>`
   return framedPage(options, { title, label: 'Guide', navigation, main })
 }
@@ -142,7 +153,7 @@ function inline(text: string): string {
         ? `<code>${Bun.escapeHTML(part.slice(1, -1))}</code>`
         : Bun.escapeHTML(part)
             .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
-            .replace(/\[([^\]]+)\]\((#[a-z0-9-]+)\)/g, '<a href="$2">$1</a>'),
+            .replace(/\[([^\]]+)\]\(([#/][a-z0-9/-]+)\)/g, '<a href="$2">$1</a>'),
     )
     .join('')
 }
