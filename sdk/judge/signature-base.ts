@@ -108,6 +108,8 @@ function fieldValue(message: HttpMessage, name: string, parameters: Parameters):
     return lines.map((line) => serializeBytes(latin1(line))).join(', ')
   }
   const text = lines.join(', ')
+  if (text.length > baseCharsMax)
+    throw new ComponentError(`the header ${name} is longer than ${baseCharsMax} characters`)
   if (key !== undefined) {
     const member = parseDictionary(text).get(String(key))
     if (member === undefined) throw new ComponentError(`the header ${name} has no member ${key}`)

@@ -1,12 +1,15 @@
 /** Web Bot Auth: the drafts' published requests, and each rule with a request that breaks only this one. */
 import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { run } from '../../tests/support/process.ts'
 import {
   createSigner,
   signedAtSeconds,
   type SignedHeaders,
   type SignOptions,
 } from '../../tests/support/sign-request.ts'
-import { botVectors, testKeyIds, testKeys } from '../../tests/support/signature-vectors.ts'
+import { botVectors, chatGptRequest, testKeyIds, testKeys } from '../../tests/support/signature-vectors.ts'
+import { tempDir } from '../../tests/support/temp-dir.ts'
 import { type SignatureOptions, type SignedRequest, verifySignature } from './signature.ts'
 import { createKeyring, createNonceMemory, originOf } from './signature-keys.ts'
 
@@ -66,6 +69,16 @@ test('the published requests are valid at their time, and refused by our stricte
     'E.1.1, RSA and a dictionary': 'valid_too_long',
     'E.1.2, RSA and a string': 'wrong_algorithm',
   })
+})
+
+test('a real request of ChatGPT is valid for its host and path, until it expires', async () => {
+  const { key, keyId, request, atMs } = chatGptRequest
+  const directory = { operator: 'OpenAI', url: 'https://chatgpt.com', keys: [key] }
+  const at = { keyring: await createKeyring([directory]), hosts: ['simonwillison.net'], nowMs: () => atMs }
+  expect(await verifySignature(request, at)).toEqual({ state: 'valid', operator: 'OpenAI', keyId })
+  const other = 'https://simonwillison.net/test-url-context/'
+  expect(await outcome({ ...request, url: other }, at)).toBe('wrong_signature')
+  expect(await outcome(request, { ...at, nowMs: () => atMs + 3_600_000 })).toBe('expired')
 })
 
 test('a request that its operator signed is valid, with headers of every kind', async () => {
@@ -254,4 +267,23 @@ test('a nonce counts once, as long as its signature is valid', async () => {
   expect(await outcome(once, later)).toBe('expired')
   expect(await signedAs({ nonce: 'n3', expires: signedAtSeconds + 600 }, later)).toBe('valid')
   expect(await signedAs({ nonce: 'n2', expires: signedAtSeconds + 600 }, later)).toBe('replayed')
+})
+
+test('runs on Node.js without anything of Node.js or Bun', async () => {
+  using dir = tempDir('signature')
+  const entrypoints = [`${import.meta.dir}/signature.ts`, `${import.meta.dir}/signature-keys.ts`]
+  const built = await Bun.build({ entrypoints, outdir: dir.path, target: 'browser', splitting: true })
+  for (const output of built.outputs)
+    expect(await output.text()).not.toMatch(/Bun\.|Buffer|from ?"(node|bun):/)
+  const { key, keyId, request, atMs } = chatGptRequest
+  const program = `import { verifySignature } from './signature.js'
+    import { createKeyring } from './signature-keys.js'
+    const keyring = await createKeyring([{ operator: 'OpenAI', keys: [${JSON.stringify(key)}] }])
+    const result = await verifySignature(${JSON.stringify(request)}, { keyring, nowMs: () => ${atMs} })
+    console.log(JSON.stringify(result))`
+  writeFileSync(dir.join('program.mjs'), program)
+  writeFileSync(dir.join('package.json'), '{"type":"module"}')
+  const node = run(['node', 'program.mjs'], { cwd: dir.path, env: { PATH: process.env['PATH'] ?? '' } })
+  expect([await node.exited, node.stderr()]).toEqual([0, ''])
+  expect(JSON.parse(node.stdout())).toEqual({ state: 'valid', operator: 'OpenAI', keyId })
 })

@@ -273,3 +273,22 @@ export const botVectors: BotVector[] = [
       'I1QWNzGXdP1a4dSvOHLCVOOanEYHDk+ZsVxM9MLX/p4ko69ghKwR5EOtAD96g7g4GWP7lmpM/jFAf9q8EFRDTPLjUXySwMv4YPgabv2LQihTJG2y8a2m6IGltyruwQNiqSJVUuRaG9+b17CGmAMFZh30X6GXLdQJrCARpeTqPwp2DC+a8haDE/VE5EruqzjA5/2mKwvrkzkSqeW5tOVtFwWRRHIOidquf/8Je6kM9mhgkg4arudLA5SL4wyyYE1jURIgcOl8agrfdJ5Def23DIRtiOLRa8jT9cpTLFAuFHN+mrZA/LH9h0gSIg1cPb+0cMASee5uku1KjWcFer7jWA==',
   },
 ]
+
+/** ChatGPT’s agent in 2025, as its receiver published it: simonwillison.net/2025/Aug/4/chatgpt-agents-user-agent */
+export const chatGptRequest = {
+  atMs: 1_754_340_840_059,
+  /** From https://chatgpt.com/.well-known/http-message-signatures-directory, where it was still in 2026-09. */
+  key: { kty: 'OKP', crv: 'Ed25519', x: '7F_3jDlxaquwh291MiACkcS3Opq88NksyHiakzS-Y1g' },
+  keyId: 'otMqcjr17mGyruktGvJU8oojQTSMHlVm7uO-lrcqbdg',
+  request: {
+    method: 'GET',
+    url: 'https://simonwillison.net/test-url-context',
+    headers: {
+      'Signature-Agent': '"https://chatgpt.com"',
+      'Signature-Input':
+        'sig1=("@authority" "@method" "@path" "signature-agent");created=1754340838;keyid="otMqcjr17mGyruktGvJU8oojQTSMHlVm7uO-lrcqbdg";expires=1754344438;nonce="_8jbGwfLcgt_vUeiZQdWvfyIeh9FmlthEXElL-O2Rq5zydBYWivw4R3sV9PV-zGwZ2OEGr3T2Pmeo2NzmboMeQ";tag="web-bot-auth";alg="ed25519"',
+      Signature:
+        'sig1=:1AxfqHocTf693inKKMQ7NRoHoWAZ9d/vY4D/FO0+MqdFBy0HEH3ZIRv1c3hyiTrzCvquqDC8eYl1ojcPYOSpCQ==:',
+    },
+  },
+}
