@@ -13,6 +13,7 @@ export interface WatchedLog {
   behindBytes: number
   problem: string | null
   seenAt: string
+  isRunning: boolean // it was heard of a moment ago
 }
 
 /** Who reads, for whom. */
@@ -40,6 +41,8 @@ const textCharsMax = 1_024
 export function makeClaims(clock: Clock) {
   const claims = new Map<string, Claim>()
   const shown = new Map<string, { orgId: string; log: WatchedLog; atMs: number }>()
+  const nameOf = ({ orgId, options, reader }: Claimant, path: string) =>
+    JSON.stringify([orgId, options.siteId, reader, path])
   const claimOf = ({ orgId, options }: Claimant, source: string) =>
     JSON.stringify([orgId, options.siteId, source])
 
@@ -49,10 +52,12 @@ export function makeClaims(clock: Clock) {
     const name = claimOf(claimant, source)
     const known = claims.get(name)
     const nowMs = elapsedMs(clock)
-    if (known !== undefined && known.reader !== reader && known.untilMs > nowMs && isAlive(known.reader))
+    if (known !== undefined && known.reader !== reader && known.untilMs > nowMs && isAlive(known.reader)) {
+      shown.delete(nameOf(claimant, path))
       throw new AppError('conflict', `Another process reads ${cutChars(path, textCharsMax)}.`, {
         hint: `stop the other one; if it was killed, this log is free after ${claimMs / 1_000} s`,
       })
+    }
     claims.delete(name)
     claims.set(name, { reader, untilMs: nowMs + claimMs })
     if (claims.size > claimsMax) claims.delete(claims.keys().next().value!)
@@ -66,17 +71,18 @@ export function makeClaims(clock: Clock) {
       if (claimant.reader === null) return
       const { orgId, options } = claimant
       const [nowMs, siteId] = [elapsedMs(clock), options.siteId]
-      const name = JSON.stringify([orgId, siteId, claimant.reader, status.path])
+      const name = nameOf(claimant, status.path)
       const seenAt = isoTime(clock.now())
       const source = status.source ?? shown.get(name)?.log.source ?? null
       shown.delete(name)
-      shown.set(name, { orgId, log: { siteId, ...status, source, seenAt }, atMs: nowMs })
+      shown.set(name, { orgId, log: { siteId, ...status, source, seenAt, isRunning: true }, atMs: nowMs })
       if (shown.size > claimsMax) shown.delete(shown.keys().next().value!)
     },
     watched(orgId: string): WatchedLog[] {
       const nowMs = elapsedMs(clock)
       for (const [name, { atMs }] of shown) if (nowMs - atMs > shownMs) shown.delete(name)
-      return [...shown.values()].filter((one) => one.orgId === orgId).map(({ log }) => log)
+      const own = [...shown.values()].filter((one) => one.orgId === orgId)
+      return own.map(({ log, atMs }) => ({ ...log, isRunning: nowMs - atMs < claimMs }))
     },
   }
 }

@@ -1,4 +1,5 @@
 /** One step of following a log: reads one of its files from the stored position to its end. */
+import { cutChars } from '../text/text.ts'
 import { checkFormat, detectFormat, type Guess } from './formats.ts'
 import { hasUserAgent, withoutUserAgent } from './import-logs.ts'
 import {
@@ -9,7 +10,7 @@ import {
   type LogMember,
   type OpenMember,
 } from './log-files.ts'
-import type { LineSums, LogPosition, Sink } from './sink.ts'
+import type { LineSums, LogPosition, LogStatus, Sink } from './sink.ts'
 
 /** A file that cannot be followed. The message continues its name. */
 export class FileError extends Error {}
@@ -29,6 +30,9 @@ export interface Reader {
   formats: Map<string, FileFormat> // by identity
   lastFormat: string | null
   behindBytes: number
+  problems: Map<string, string> // by what has them
+  /** Tells the appliance now and then that the reader lives. */
+  keepAlive(): Promise<void>
   understood(path: string, guess: Guess): void
   stored(sums: LineSums, bytes: number): void
 }
@@ -89,11 +93,18 @@ async function locate(
   throw new FileError(`has the first line of ${sameStartMax} others`)
 }
 
+const problemCharsMax = 500
+
+/** What the appliance shows of the reader. */
+export function statusOf({ behindBytes, problems }: Reader): Pick<LogStatus, 'behindBytes' | 'problem'> {
+  const [first = null] = problems.values()
+  return { behindBytes, problem: first === null ? null : cutChars(first, problemCharsMax) }
+}
+
 export async function positionOf(reader: Reader, source: string, path: string): Promise<Known> {
   const known = reader.known.get(source)
   if (known !== undefined) return known
-  const { behindBytes } = reader
-  const found = { source, ...(await reader.sink.position({ path, source, behindBytes, problem: null })) }
+  const found = { source, ...(await reader.sink.position({ ...statusOf(reader), path, source })) }
   reader.known.set(source, found)
   return found
 }
@@ -208,5 +219,6 @@ async function storeBlock(
   if (answer.state === 'behind') return false
   if (!file.isCompressed) reader.behindBytes = Math.max(0, member.bytes - block.to)
   reader.stored(answer.sums, block.to - block.from)
+  await reader.keepAlive()
   return answer.position === block.to
 }

@@ -238,7 +238,7 @@ test('a log that does not exist yet is waited for; problems are reported and end
   expect(followed.formats).toEqual(['combined', 'combined'])
 })
 
-test('lines of 1 MiB, NUL bytes and invalid UTF-8 count as bad or are read', async () => {
+test('lines of 1 MiB count as bad; NUL bytes before a line and invalid UTF-8 are read', async () => {
   using temp = tempDir('follow')
   const path = temp.join('access.log')
   const store = memoryLogStore()
@@ -263,7 +263,7 @@ test('lines of 1 MiB, NUL bytes and invalid UTF-8 count as bad or are read', asy
   appendFileSync(path, line(6))
   await until(() => store.sums().lines === hostile.length + 1)
   await again.stop()
-  expect(store.sums()).toEqual({ lines: 8, people: 0, excluded: 0, bad: 3 })
+  expect(store.sums()).toEqual({ lines: 8, people: 1, excluded: 0, bad: 2 })
   const pages = store.events_.filter(({ type }) => type === 'agent.requested').map(({ page }) => page)
   expect(pages).toEqual(['/n/0', '/n/1', '/n/\ufffd\ufffd', '/n/4', '/n/6'])
 })
@@ -352,6 +352,9 @@ test('the second of two readers of one log is refused, also under another name',
   const status = { path: 'other.log', source: store.sources()[0]!, behindBytes: 0, problem: null }
   const second = receiverSink(receiver, senderOf('two')).position(status)
   expect(await second.catch((error: Error) => error.message)).toBe('Another process reads other.log.')
+  const refused = follow(temp.join('other.log'), receiver, { reader: 'two' })
+  const message = await refused.done.catch((error: Error) => error.message)
+  expect(message).toBe(`Another process reads ${temp.join('other.log')}.`)
   expect(receiver.watched('org')).toMatchObject([{ siteId: 'shop', path, behindBytes: 0, problem: null }])
   await followed.stop()
 })

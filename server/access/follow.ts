@@ -8,8 +8,7 @@
 import { watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { AppError } from '../errors.ts'
-import { cutChars } from '../text/text.ts'
-import { FileError, positionOf, readFile, settledMs, type Reader } from './follow-file.ts'
+import { FileError, positionOf, readFile, settledMs, statusOf, type Reader } from './follow-file.ts'
 import { reasonOf } from './input.ts'
 import {
   damagedCode,
@@ -39,14 +38,12 @@ interface Following extends Reader {
   path: string
   list: ReturnType<typeof memberLister>
   read: Map<string, string> // size and time at which each file was read to its end, by its id
+  statusAtMs: number
   held: Held | null // the current file stays readable when it is deleted
-  problems: Map<string, string> // by what has them
 }
 
 const intervalMsDefault = 1_000
 const statusMs = 5_000
-/** The claim of a reader that was killed ends by itself. */
-const claimMs = 20_000
 const backOffMsMin = 250
 const backOffMsMax = 30_000
 
@@ -57,32 +54,28 @@ export async function followLog(options: FollowOptions): Promise<void> {
   const waker = startWaker(options.path, signal)
   const showProblem = problemReporter(following, options)
   const startedMs = performance.now()
-  let [failures, statusAtMs] = [0, Number.NEGATIVE_INFINITY]
-  let [isContacted, isSelected] = [false, false]
+  let [failures, isContacted, isSelected] = [0, false, false]
   while (!signal.aborted) {
     try {
-      if (performance.now() - statusAtMs > statusMs) {
-        await sendStatus(following)
-        statusAtMs = performance.now()
-      }
+      await following.keepAlive()
       isSelected ||= await selectOlder(following)
       const isMore = await readAll(following)
       isContacted = true
       following.problems.delete('appliance')
       failures = 0
-      if (showProblem()) statusAtMs = Number.NEGATIVE_INFINITY
+      if (showProblem()) following.statusAtMs = Number.NEGATIVE_INFINITY
       if (!isMore) await waker.wait(intervalMs)
     } catch (error) {
       if (signal.aborted) break
       const isClaimed = error instanceof AppError && error.code === 'conflict'
-      const mayEnd = isClaimed && performance.now() - startedMs < claimMs
+      const mayEnd = isClaimed && performance.now() - startedMs < (options.sink.claimMs ?? 0)
       if (!isContacted && !mayEnd && !isTemporary(error)) throw error
       // What was in flight may be stored or not: the position of every file is asked for again.
       following.known.clear()
       following.read.clear()
       following.problems.set('appliance', messageOf(error))
       showProblem()
-      statusAtMs = Number.NEGATIVE_INFINITY
+      following.statusAtMs = Number.NEGATIVE_INFINITY
       await waker.pause(Math.min(backOffMsMax, backOffMsMin * 2 ** failures++))
     }
   }
@@ -91,8 +84,13 @@ export async function followLog(options: FollowOptions): Promise<void> {
 }
 
 function startFollowing({ path, format, sink, signal, now, understood, stored }: FollowOptions): Following {
-  return {
-    ...{ path, format, sink, signal, now, understood, stored },
+  const following: Following = {
+    ...{ path, format, sink, signal, now, understood, stored, statusAtMs: Number.NEGATIVE_INFINITY },
+    async keepAlive() {
+      if (performance.now() - following.statusAtMs < statusMs) return
+      await sendStatus(following)
+      following.statusAtMs = performance.now()
+    },
     list: memberLister(path, now),
     known: new Map(),
     older: new Set(),
@@ -103,6 +101,7 @@ function startFollowing({ path, format, sink, signal, now, understood, stored }:
     held: null,
     problems: new Map(),
   }
+  return following
 }
 
 function isTemporary(error: unknown): boolean {
@@ -124,14 +123,11 @@ function problemReporter({ problems }: Following, { problem }: FollowOptions): (
   }
 }
 
-const problemCharsMax = 500
-
 /** Renews the claim on the log and says how far behind the reader is. */
-async function sendStatus({ sink, path, known, behindBytes, problems }: Following): Promise<void> {
+async function sendStatus(following: Following): Promise<void> {
+  const { sink, path, known } = following
   const source = [...known.keys()].at(-1) ?? null
-  const [first = null] = problems.values()
-  const problem = first === null ? null : cutChars(first, problemCharsMax)
-  const { epoch } = await sink.position({ path, source, behindBytes, problem })
+  const { epoch } = await sink.position({ ...statusOf(following), path, source })
   // Another appliance, or the same one after a restart, has other sessions in memory.
   for (const [name, one] of known) if (one.epoch !== epoch) known.delete(name)
 }

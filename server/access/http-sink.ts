@@ -12,6 +12,8 @@ export interface HttpSinkOptions {
 
 export const accessLogsPath = '/v1/sdk/access-logs'
 const timeoutMs = 60_000
+/** Claims of remote readers end after 15 s without a sign of life. */
+const claimMs = 20_000
 /** The appliance refuses bodies that grow more than a hundredfold. */
 const ratioMax = 50
 
@@ -52,6 +54,7 @@ export function httpSink({ url, key, options, reader }: HttpSinkOptions): Sink {
     }
   }
   return {
+    claimMs,
     position: ({ path, source, behindBytes, problem }) =>
       send<LogPosition>('GET', {
         ...{ path, source: source ?? '', behindBytes: String(behindBytes), problem: problem ?? '' },

@@ -70,7 +70,10 @@ interface Line {
 }
 
 function readLine({ lines, parse, eventsOf }: LineReading, line: Line, errors: LineError[]): BatchedLine {
-  const { text, start, stop, number } = line
+  const { text, stop, number } = line
+  // A server that does not append goes on at its old offset after a truncation: NUL bytes fill the gap.
+  let { start } = line
+  while (start < stop && text.charCodeAt(start) === 0) start++
   const read: BatchedLine = { number, end: 0, kind: 'bad', timeMs: 0, bytes: 0, events: [] }
   const end = stop > start && text.charCodeAt(stop - 1) === carriageReturn ? stop - 1 : stop
   const bad = (message: string): BatchedLine => {

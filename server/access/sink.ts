@@ -62,6 +62,8 @@ export interface LineError {
 }
 
 export interface Sink {
+  /** How long a claim may outlive its reader. Without it the appliance knows which readers run. */
+  claimMs?: number
   position(status: LogStatus): Promise<LogPosition>
   store(lines: LogLines): Promise<StoreAnswer>
   /** Reads lines that are stored already, so that their sessions go on. */

@@ -40,7 +40,7 @@ interface LogView {
   storedAt: string | null
   isDrain: boolean
   /** Of a log that is read now; null for one that was imported, or whose reader ended. */
-  reader: { behindBytes: number; problem: string | null; seenAt: string } | null
+  reader: Pick<WatchedLog, 'behindBytes' | 'problem' | 'seenAt' | 'isRunning'> | null
 }
 
 function sourcesView(sources: AccessSource[], watched: WatchedLog[], syslog: SyslogReport[]) {
@@ -64,8 +64,9 @@ function sourcesView(sources: AccessSource[], watched: WatchedLog[], syslog: Sys
     const newestAt = source.newestMs === null ? null : isoTime(source.newestMs)
     if (newestAt !== null && (log.newestAt === null || newestAt > log.newestAt)) log.newestAt = newestAt
   }
-  for (const { siteId, path, behindBytes, problem, seenAt } of watched)
-    logOf(logs, siteId, path).reader = { behindBytes, problem, seenAt }
+  // A reader that was restarted comes after the one before.
+  for (const { siteId, path, behindBytes, problem, seenAt, isRunning } of watched)
+    logOf(logs, siteId, path).reader = { behindBytes, problem, seenAt, isRunning }
   return { logs: [...logs.values()], syslog }
 }
 

@@ -1,4 +1,5 @@
 /** Settings, Sources: access logs that are read, with position and problems, and the commands to read one. */
+import { Fragment } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { operateApi, type SourcesView } from '../../../api/operate-api.ts'
 import { session } from '../../../app/session.ts'
@@ -42,7 +43,7 @@ function List() {
       {isEmpty && <p>No access logs yet. Run one of these commands on the machine of the web server.</p>}
       {logs.length > 0 && <Logs logs={logs} />}
       {syslog.length > 0 && <SyslogTable addresses={syslog} />}
-      <Commands isEmpty={isEmpty} />
+      <Commands />
     </>
   )
 }
@@ -58,10 +59,14 @@ function Logs({ logs }: { logs: Log[] }) {
         { name: 'Site', cell: ({ siteId }) => <Text value={siteId} max={36} /> },
         { name: 'State', cell: (log) => <State log={log} /> },
         { name: 'Format', cell: ({ format }) => (format === '' ? '–' : <Text value={format} max={24} />) },
-        { name: 'Lines', cell: ({ lines }) => count(lines) },
-        { name: 'Agents', cell: ({ agents }) => count(agents) },
-        { name: 'Bad lines', cell: ({ bad }) => count(bad) },
-        { name: 'Behind', cell: ({ reader }) => (reader === null ? '–' : bytesText(reader.behindBytes)) },
+        { name: 'Lines', number: true, cell: ({ lines }) => count(lines) },
+        { name: 'Agents', number: true, cell: ({ agents }) => count(agents) },
+        { name: 'Bad lines', number: true, cell: ({ bad }) => count(bad) },
+        {
+          name: 'Behind',
+          number: true,
+          cell: ({ reader }) => (reader === null ? '–' : bytesText(reader.behindBytes)),
+        },
         { name: 'Last line', cell: ({ newestAt }) => (newestAt === null ? '–' : <Moment iso={newestAt} />) },
       ]}
     />
@@ -69,6 +74,7 @@ function Logs({ logs }: { logs: Log[] }) {
 }
 
 function State({ log: { reader, isDrain } }: { log: Log }) {
+  if (reader !== null && !reader.isRunning) return <span class="chip block">reader stopped</span>
   if (reader?.problem) return <Text value={reader.problem} max={200} />
   if (reader !== null) return <span class="chip allow">watched</span>
   return <span class="chip plain">{isDrain ? 'received' : 'imported'}</span>
@@ -85,8 +91,8 @@ function SyslogTable({ addresses }: { addresses: Syslog[] }) {
         { name: 'Address', cell: ({ listen }) => <Text value={listen} max={60} mono /> },
         { name: 'Site', cell: ({ siteId }) => <Text value={siteId} max={36} /> },
         { name: 'Format', cell: ({ format }) => format ?? '–' },
-        { name: 'Received', cell: ({ received }) => count(received) },
-        { name: 'Dropped', cell: ({ dropped }) => count(dropped) },
+        { name: 'Received', number: true, cell: ({ received }) => count(received) },
+        { name: 'Dropped', number: true, cell: ({ dropped }) => count(dropped) },
         { name: 'Last line', cell: ({ lastAt }) => (lastAt === null ? '–' : <Moment iso={lastAt} />) },
         {
           name: 'Problem',
@@ -106,13 +112,17 @@ const commands = [
   },
 ]
 
-function Commands({ isEmpty }: { isEmpty: boolean }) {
+/** Each on the machine of the web server. */
+function Commands() {
   return (
-    <details open={isEmpty}>
-      <summary>Commands</summary>
+    <>
+      <h3>Commands</h3>
       {commands.map(({ label, text }) => (
-        <CodeBlock key={label} label={label} copyLabel="Copy command" text={text} />
+        <Fragment key={label}>
+          <p class="muted">{label}:</p>
+          <CodeBlock label={label} copyLabel="Copy command" text={text} />
+        </Fragment>
       ))}
-    </details>
+    </>
   )
 }
