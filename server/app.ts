@@ -8,6 +8,7 @@ import { clientPackageRoutes, docsRoutes } from './docs/routes.ts'
 import { dashboardCountRoutes } from './dashboard/routes.ts'
 import { backupRoutes } from './operations/backup/routes.ts'
 import { doctorRoutes } from './operations/doctor/routes.ts'
+import { evidenceRoutes } from './evidence/routes.ts'
 import { AppError } from './errors.ts'
 import { healthRoutes, systemRoutes } from './operations/health/routes.ts'
 import { assetAnswer } from './http/assets.ts'
@@ -82,6 +83,7 @@ function featureRoutes(services: Services) {
     .use(keyRoutes(services))
     .use(backupRoutes(services))
     .use(doctorRoutes(services))
+    .use(evidenceRoutes(services))
     .use(systemRoutes(services))
     .use(dashboardAuditRoutes(services))
     .use(dashboardTraceRoutes(services))

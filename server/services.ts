@@ -24,6 +24,7 @@ import type { IngestCounts } from './ingest/counts.ts'
 import type { HttpTimes, WebhookOutcomes } from './operations/metrics-endpoint/counters.ts'
 import type { Rejections } from './ingest/rejected.ts'
 import type { ParseQueue } from './ingest/admission.ts'
+import type { EvidenceReader } from './evidence/evidence.ts'
 import type { MappingOptions } from './otlp/events.ts'
 import type { Log } from './log.ts'
 import type { RetentionRule } from './operations/retention/expire-all.ts'
@@ -58,6 +59,8 @@ export interface Services {
   ingestCounts: IngestCounts
   parseQueue: ParseQueue
   otlp: MappingOptions
+  evidence: EvidenceReader
+  evidenceMaxAgeDays: number
   accessReceiver: AccessReceiver
   syslogListeners: SyslogListener[]
   recount: Recount

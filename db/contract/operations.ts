@@ -1,4 +1,4 @@
-/** Types of whole-database operations, and the store's interface for retention and the re-count. */
+/** Types of whole-database operations, and the store's interface for evidence, retention and the re-count. */
 import type { Node } from './nodes.ts'
 import type { AuditAnchor, AuditEntry, AuditHead, AuditVerdict } from './audit.ts'
 
@@ -76,8 +76,26 @@ export interface Checkup {
   storeMs: number // the time by the clock of the nodes' times
   eventsLastWeek: number // by occurredAt
   newestAuditAtMs: number | null
+  evidence: StoredPack | null // the evidence pack that replaces the bundled one
   /** Active keys. */
   keys: { live: number; exposed: number; endingSoon: number; idle: number }
+}
+
+/** An evidence pack that replaces the bundled one. */
+export interface StoredPack {
+  digest: string // SHA-256 of `pack`, hex
+  pack: string // at most 8 MiB
+  signedBy: string | null // public key of a release; null: trusted without a signature
+  storedBy: string // actor
+  storedAtMs: number
+}
+
+export interface EvidenceStore {
+  /** Digest of the stored pack; null: the bundled one is in force. A read of one small row. */
+  digest(): Promise<string | null>
+  read(): Promise<StoredPack | null>
+  /** Null: back to the bundled pack. */
+  replace(command: { pack: StoredPack | null; audit: AuditEntry }): Promise<void>
 }
 
 /** Null: the server's default. */

@@ -52,7 +52,7 @@ import type {
 import type { IdentityStore } from './identity.ts'
 import type { BatchCount, IngestCountStore } from './ingest-counts.ts'
 import type { Behind, JobLease, JobStore, NodeStore } from './nodes.ts'
-import type { ErasureRun, ErasureStore, RetentionStore } from './operations.ts'
+import type { ErasureRun, ErasureStore, EvidenceStore, RetentionStore } from './operations.ts'
 import type { RegistryStore } from './registry.ts'
 import type { RobotsStore } from './robots.ts'
 import type { SessionStore } from './sessions.ts'
@@ -293,23 +293,6 @@ export interface KeyCheckStore {
   agree(value: string): Promise<string>
   /** With null, the next `agree` stores its value. */
   replace(value: string | null): Promise<void>
-}
-
-/** An evidence pack that replaces the bundled one. */
-export interface StoredPack {
-  digest: string // SHA-256 of `pack`, hex
-  pack: string // at most 8 MiB
-  signedBy: string | null // public key of a release; null: trusted without a signature
-  storedBy: string // actor
-  storedAtMs: number
-}
-
-export interface EvidenceStore {
-  /** Digest of the stored pack; null: the bundled one is in force. A read of one small row. */
-  digest(): Promise<string | null>
-  read(): Promise<StoredPack | null>
-  /** Null: back to the bundled pack. */
-  replace(command: { pack: StoredPack | null; audit: AuditEntry }): Promise<void>
 }
 
 export interface Store extends EventLog, Records {

@@ -4,7 +4,7 @@ import { columnsOf, inSnapshot, type Database } from './database.ts'
 import { eachBlockAfter } from './events/blocks/block-table.ts'
 import { member } from './events/blocks/fields.ts'
 import { atOnce } from './threads/slices.ts'
-import type { Checkup, DatabaseFacts } from '../contract/operations.ts'
+import type { Checkup, DatabaseFacts, StoredPack } from '../contract/operations.ts'
 
 /** One snapshot of the database. Tables that its schema lacks count as empty. */
 export function readFacts(db: Database, schema: number): DatabaseFacts {
@@ -53,11 +53,12 @@ const dayMs = 24 * hourMs
 export function readUse(
   db: Database,
   now: number,
-): Pick<Checkup, 'eventsLastWeek' | 'newestAuditAtMs' | 'keys'> {
+): Pick<Checkup, 'eventsLastWeek' | 'newestAuditAtMs' | 'evidence' | 'keys'> {
   const tables = tablesOf(db)
   return {
     eventsLastWeek: tables.has('rollup_metric') ? eventsSince(db, now - 7 * dayMs) : 0,
     newestAuditAtMs: tables.has('audit_entry') ? newestAudit(db) : null,
+    evidence: tables.has('evidence_pack') ? storedPack(db) : null,
     keys: tables.has('api_key') ? keyCounts(db, now) : noKeys,
   }
 }
@@ -74,6 +75,16 @@ function newestAudit(db: Database): number | null {
     .query<{ at: string }, []>('SELECT occurredAt AS at FROM audit_entry ORDER BY rowid DESC LIMIT 1')
     .get()
   return row === null ? null : Date.parse(row.at)
+}
+
+/** The evidence pack that replaces the bundled one. */
+export function storedPack(db: Database): StoredPack | null {
+  return db
+    .query<StoredPack, []>(
+      `SELECT digest, pack, signed_by AS "signedBy", stored_by AS "storedBy", stored_at_ms AS "storedAtMs"
+       FROM evidence_pack WHERE name = 'current'`,
+    )
+    .get()
 }
 
 const noKeys: Checkup['keys'] = { live: 0, exposed: 0, endingSoon: 0, idle: 0 }

@@ -1,6 +1,12 @@
 /** Judges whether an agent is who it claims to be, from what its operator publishes. Pure: no clock, no network. */
 import { networkOf, type EvidencePack, type ProductKind, type Products } from './evidence-pack.ts'
-import { createNetworkTable, parseAddress, type Network, type NetworkTable } from './networks.ts'
+import {
+  createNetworkTable,
+  networksWith,
+  parseAddress,
+  type Network,
+  type NetworkTable,
+} from './networks.ts'
 
 /**
  * - `verified`: a signature, a published address list or forward-confirmed DNS proves the operator.
@@ -61,7 +67,6 @@ export function trustOf(verdict: Verdict): 'verified' | 'declared' | 'detected' 
 const dayMs = 24 * 3_600_000
 
 interface ListFacts {
-  operator: string // lower case
   name: string
   date: string
   seenMs: number
@@ -84,9 +89,22 @@ interface Operator {
   hosts: HostList[]
 }
 
+/** What is published about a claim. */
+interface Published {
+  operator: Operator
+  product: string // lower case
+  kind: ProductKind | undefined // undefined: nothing is published about the product
+  /** Of the product. */
+  lists: readonly List[]
+  hosts: readonly HostList[]
+  networks: number
+}
+
 /** A pack, prepared for judging. */
 export interface Evidence {
   operators: ReadonlyMap<string, Operator>
+  /** By vendor and name: access logs repeat a few claims millions of times. */
+  claims: Map<string, Map<string, Published | null>>
   table: NetworkTable
   /** The list of each network of the table. */
   listOf: readonly List[]
@@ -115,20 +133,18 @@ export function openEvidence(pack: EvidencePack): Evidence {
     const pattern = hostPattern(entry.hostNames)
     operatorOf(entry.operator).hosts.push({ ...factsOf(entry, entry.seen), pattern })
   }
-  return { operators, table: createNetworkTable(networks), listOf }
+  return { operators, claims: new Map(), table: createNetworkTable(networks), listOf }
 }
 
 interface ListEntry {
   list: string
-  operator: string
   products: Products
   seen: string
 }
 
-function factsOf({ list, operator, products, seen }: ListEntry, date: string): ListFacts {
+function factsOf({ list, products, seen }: ListEntry, date: string): ListFacts {
   const byName = new Map(Object.entries(products).map(([name, kind]) => [name.toLowerCase(), kind]))
   return {
-    operator: operator.toLowerCase(),
     name: list,
     date,
     seenMs: Date.parse(seen),
@@ -151,7 +167,7 @@ function hostPattern(hostNames: readonly string[]): RegExp {
 const kindOf = ({ products }: { products: List['products'] }, product: string): ProductKind | undefined =>
   products.get(product) ?? products.get('*')
 
-/** The verdict on a claim. Never throws. Allocates only its answer. */
+/** The verdict on a claim. Never throws. */
 export function judge(
   claim: Claim | null,
   { address, hostNames, signature }: Proof,
@@ -161,29 +177,47 @@ export function judge(
   if (signature?.state === 'valid' && signature.operator !== undefined)
     return judgeSignature(claim, signature.operator, signature.keyId)
   if (claim === null) return { verdict: 'unknown' }
-  const operator = evidence.operators.get(claim.vendor.toLowerCase())
-  if (operator === undefined) return { verdict: 'unverifiable' }
-  const product = claim.name.toLowerCase()
-  const isPublic = typeof address === 'string' && isPublicAddress(address)
-  const list = isPublic ? bestList(evidence, claim.vendor.toLowerCase(), product, address) : null
-  const ownKind = productKind(operator, product)
+  const published = publishedAbout(claim, evidence)
+  if (published === null) return { verdict: 'unverifiable' }
+  const { kind, lists, hosts, networks } = published
+  const isPublic = typeof address === 'string' && isPublicAddress(address, words)
+  const list = isPublic ? bestList(evidence, published, words) : null
   const byAddress = list && ({ method: 'address', list: list.name, listDate: list.date } as const)
   // Anybody can have a fetcher of the operator request a page, but only under the fetcher's own name.
-  const isForeignFetch = list !== null && list.isForUsers && ownKind !== 'user'
-  if (byAddress !== null && !isForeignFetch) return { verdict: 'verified', evidence: byAddress }
-  const host = hostNames === undefined ? null : matchingHost(operator, product, hostNames)
-  if (host !== null)
+  if (byAddress !== null && !(list!.isForUsers && kind !== 'user'))
+    return { verdict: 'verified', evidence: byAddress }
+  const host = hostNames === undefined ? undefined : matchingHost(hosts, hostNames)
+  if (host !== undefined)
     return { verdict: 'verified', evidence: { method: 'dns', list: host.name, listDate: host.date } }
   if (byAddress !== null) return { verdict: 'consistent', evidence: byAddress }
-  const isFresh = ({ seenMs }: { seenMs: number }): boolean => Math.abs(atMs - seenMs) <= maxAgeDays * dayMs
-  const lists = isPublic ? operator.lists.filter((one) => kindOf(one, product) !== undefined) : []
-  if (lists.length > 0) {
-    const networks = lists.reduce((sum, one) => sum + one.networks, 0)
-    return judgeOutside(lists, ownKind, isFresh, networks)
-  }
-  const hosts =
-    hostNames === undefined ? [] : operator.hosts.filter((one) => kindOf(one, product) !== undefined)
-  return judgeOutside(hosts, ownKind, isFresh)
+  const ages = { atMs, maxAgeMs: maxAgeDays * dayMs }
+  if (isPublic && lists.length > 0) return judgeOutside(lists, kind, ages, networks)
+  return hostNames === undefined ? { verdict: 'unverifiable' } : judgeOutside(hosts, kind, ages)
+}
+
+const words = new Uint32Array(4) // of the address being judged
+const claimsMax = 10_000 // vendors, and names of each: `detectAgent` has a few hundred
+
+/** Null when the operator publishes nothing. */
+function publishedAbout({ vendor, name }: Claim, { operators, claims }: Evidence): Published | null {
+  let names = claims.get(vendor)
+  const known = names?.get(name)
+  if (known !== undefined) return known
+  if (claims.size >= claimsMax) claims.clear()
+  if (names === undefined || names.size >= claimsMax) claims.set(vendor, (names = new Map()))
+  const operator = operators.get(vendor.toLowerCase())
+  const found = operator === undefined ? null : publishedBy(operator, name.toLowerCase())
+  names.set(name, found)
+  return found
+}
+
+function publishedBy(operator: Operator, product: string): Published {
+  const isOwn = (list: ListFacts): boolean => kindOf(list, product) !== undefined
+  const lists = operator.lists.filter(isOwn)
+  const hosts = operator.hosts.filter(isOwn)
+  const [first] = [...lists, ...hosts]
+  const networks = lists.reduce((sum, one) => sum + one.networks, 0)
+  return { operator, product, kind: first && kindOf(first, product), lists, hosts, networks }
 }
 
 /**
@@ -196,39 +230,28 @@ function judgeSignature(claim: Claim | null, operator: string, keyId: string | u
   return { verdict: isClaimed ? 'verified' : 'contradicted', evidence }
 }
 
-/** The operator's list with this address: best one of the product, else one of crawlers; null without any. */
+/** The operator's list with this address: the product's own, else one of crawlers, else any; null without one. */
 function bestList(
   { table, listOf }: Evidence,
-  operator: string,
-  product: string,
-  address: string,
+  { operator, lists }: Published,
+  address: Uint32Array,
 ): List | null {
   let best: List | null = null
-  table.visit(address, (network) => {
+  for (let network = table.smallest(address); network >= 0; network = table.around[network]!) {
     const list = listOf[network]!
-    if (list.operator !== operator) return false
-    const isOwn = kindOf(list, product) !== undefined
-    if (isOwn || best === null || (best.isForUsers && !list.isForUsers)) best = list
-    return isOwn
-  })
+    if (!operator.lists.includes(list)) continue
+    if (lists.includes(list)) return list
+    if (best === null || (best.isForUsers && !list.isForUsers)) best = list
+  }
   return best
 }
 
-/** Undefined when the operator publishes nothing about the product. */
-function productKind({ lists, hosts }: Operator, product: string): ProductKind | undefined {
-  for (const list of lists) if (kindOf(list, product) !== undefined) return kindOf(list, product)
-  for (const list of hosts) if (kindOf(list, product) !== undefined) return kindOf(list, product)
-  return undefined
-}
-
 /** Names resolve back to the address only for the owner of the domain; operators document this check themselves. */
-function matchingHost({ hosts }: Operator, product: string, hostNames: readonly string[]): HostList | null {
-  for (const list of hosts) {
-    if (kindOf(list, product) === undefined) continue
-    for (const name of hostNames)
-      if (name.length <= 254 && list.pattern.test(name.toLowerCase().replace(/\.$/, ''))) return list
-  }
-  return null
+function matchingHost(hosts: readonly HostList[], hostNames: readonly string[]): HostList | undefined {
+  const names = hostNames
+    .filter(({ length }) => length <= 254)
+    .map((name) => name.toLowerCase().replace(/\.$/, ''))
+  return hosts.find(({ pattern }) => names.some((name) => pattern.test(name)))
 }
 
 /**
@@ -239,7 +262,7 @@ function matchingHost({ hosts }: Operator, product: string, hostNames: readonly 
 function judgeOutside(
   lists: readonly ListFacts[],
   kind: ProductKind | undefined,
-  isFresh: (list: ListFacts) => boolean,
+  { atMs, maxAgeMs }: { atMs: number; maxAgeMs: number },
   networks?: number,
 ): Judgment {
   const [first] = lists
@@ -249,20 +272,22 @@ function judgeOutside(
     ...(networks !== undefined && { networks }),
   }
   if (kind === 'user') return { verdict: 'unverifiable', evidence: { ...evidence, reason: 'user-triggered' } }
-  if (!lists.every(isFresh)) return { verdict: 'unverifiable', evidence: { ...evidence, reason: 'old-list' } }
+  if (lists.some(({ seenMs }) => Math.abs(atMs - seenMs) > maxAgeMs))
+    return { verdict: 'unverifiable', evidence: { ...evidence, reason: 'old-list' } }
   return { verdict: 'contradicted', evidence }
 }
 
-const addressWords = new Uint32Array(4)
-
 /**
- * Whether an address can be the sender's on the internet. Requests from private networks come through a proxy or from
- * the site itself, so they say nothing about the agent. RFC 1918, 6598, 3927, 4193, 4291; not the networks for
- * documentation.
+ * Parses an address, and says whether it can be the sender's on the internet. Requests from private networks come
+ * through a proxy or from the site itself, so they say nothing about the agent. RFC 1918, 6598, 3927, 4193, 4291; not
+ * the networks for documentation.
  */
-function isPublicAddress(address: string): boolean {
-  if (!parseAddress(address, addressWords)) return false
-  const [a, b, c, d] = addressWords as unknown as [number, number, number, number]
+function isPublicAddress(address: string, words: Uint32Array): boolean {
+  if (!parseAddress(address, words)) return false
+  const a = words[0]!
+  const b = words[1]!
+  const c = words[2]!
+  const d = words[3]!
   if (a !== 0 || b !== 0) return a >>> 25 !== 0x7e && a >>> 22 !== 0x3fa // fc00::/7, fe80::/10
   if (c !== 0xffff) return false // ::, ::1 and other special addresses
   const first = d >>> 24
@@ -274,11 +299,10 @@ function isPublicAddress(address: string): boolean {
 
 /** The lists that contain an address, each with the index of its network there; null: not an address. */
 export function listsWith(evidence: Evidence, address: string): { list: string; index: number }[] | null {
-  const found: { list: string; index: number }[] = []
-  const isAddress = evidence.table.visit(address, (network) => {
+  const networks = networksWith(evidence.table, address)
+  if (networks === null) return null
+  return networks.map((network) => {
     const { name, firstNetwork } = evidence.listOf[network]!
-    found.push({ list: name, index: network - firstNetwork })
-    return false
+    return { list: name, index: network - firstNetwork }
   })
-  return isAddress ? found : null
 }

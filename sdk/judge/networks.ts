@@ -134,11 +134,10 @@ function maskOf(length: number, index: number): number {
 }
 
 export interface NetworkTable {
-  /**
-   * Calls `visit` with the number of each network that contains the address, longest prefix first, until it returns
-   * true. Returns false when `address` is no address.
-   */
-  visit(address: string, visit: (network: number) => boolean): boolean
+  /** The number of the smallest network with an address; -1 without any. */
+  smallest(words: Uint32Array): number
+  /** For each network the smallest one around it, or -1. */
+  around: Int32Array
 }
 
 /**
@@ -147,11 +146,13 @@ export interface NetworkTable {
  */
 export function createNetworkTable(networks: readonly Network[]): NetworkTable {
   const { starts, smallest, count, around } = sweep(networks)
-  const words = new Uint32Array(4)
   return {
-    visit(address, visit) {
-      if (!parseAddress(address, words)) return false
-      const [a, b, c, d] = words as unknown as [number, number, number, number]
+    around,
+    smallest(words) {
+      const a = words[0]!
+      const b = words[1]!
+      const c = words[2]!
+      const d = words[3]!
       let low = 0
       let high = count
       while (low < high) {
@@ -159,11 +160,18 @@ export function createNetworkTable(networks: readonly Network[]): NetworkTable {
         if (isAfter(starts, middle * 4, a, b, c, d)) high = middle
         else low = middle + 1
       }
-      let network = low === 0 ? -1 : smallest[low - 1]!
-      while (network >= 0 && !visit(network)) network = around[network]!
-      return true
+      return low === 0 ? -1 : smallest[low - 1]!
     },
   }
+}
+
+/** The numbers of all networks with an address, longest prefix first; null when `address` is none. */
+export function networksWith(table: NetworkTable, address: string): number[] | null {
+  const words = new Uint32Array(4)
+  if (!parseAddress(address, words)) return null
+  const found: number[] = []
+  for (let at = table.smallest(words); at >= 0; at = table.around[at]!) found.push(at)
+  return found
 }
 
 /** Whether the address at `at` is after another. */

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AuditEntry, StoredPack } from '../../db/contract/store.ts'
 import type { EvidencePack } from '../../sdk/judge/evidence-pack.ts'
+import { checkEvidence } from '../operations/doctor/diagnose.ts'
 import { bundledEvidence, evidenceOf, evidenceReader, replacePack, type PackReplaced } from './evidence.ts'
 import { packFileText, readPackFile } from './pack-file.ts'
 import { evidenceView } from './view.ts'
@@ -86,7 +87,6 @@ test('a signed newer pack is stored, in force at once, audited, and undone', asy
   expect(audits).toMatchObject([
     { orgId: 'org_system', actor: 'cli', action: 'evidence.replaced', metadata: { signedBy: ownKey } },
   ])
-  await Bun.sleep(1_010) // how long a node may not notice
   const inForce = await reader.current()
   expect(inForce).toMatchObject({ origin: 'replaced', storedBy: 'cli', signedBy: ownKey, problem: null })
   expect(inForce.pack.lists.some(({ list }) => list === 'ccbot')).toBe(false)
@@ -164,7 +164,25 @@ test('the view has each list, and says which are too old', async () => {
     published: '2025-10-30',
   })
   const oldOf = (days: number): number =>
-    evidenceView(inForce, noon, days).lists.filter(({ old, kind }) => old && kind === 'addresses').length
+    evidenceView(inForce, noon, days).lists.filter(({ old, kind }) => old && kind === 'networks').length
   expect([oldOf(95), oldOf(94)]).toEqual([0, 22])
   expect(evidenceView(inForce, 0, 180).ageDays).toBe(0) // a clock before the lists
+})
+
+test('doctor warns of old lists and fails on a damaged pack', async () => {
+  const check = async (evidence: StoredPack | null, now = noon) => {
+    const { status, detail } = await checkEvidence({ evidence }, { evidenceMaxAgeDays: 180 }, now)
+    return [status, detail] as const
+  }
+  expect(await check(null)).toEqual(['ok', expect.stringContaining('was last seen 95 days ago.')])
+  expect(await check(null, noon + 86 * 86_400_000)).toEqual([
+    'warning',
+    '22 address lists are older than 180 days (the oldest was last seen 181 days ago), so they contradict no claim.',
+  ])
+  await replace(packFileText(newer(), privateKey))
+  expect((await check(stored))[0]).toBe('ok')
+  expect(await check({ ...stored!, pack: '{' })).toEqual([
+    'failure',
+    expect.stringContaining('damaged: This is not a valid evidence pack'),
+  ])
 })

@@ -65,25 +65,16 @@ export interface EvidenceReader {
   current(): Promise<EvidenceInForce>
 }
 
-/** How long a replacement by another node may remain unnoticed. */
-const checkedMs = 1_000
-
+/** Each call reads the digest of the stored pack, because any node may have replaced it. */
 export function evidenceReader(store: Pick<Store, 'evidence'>): EvidenceReader {
   let known: { digest: string | null; evidence: EvidenceInForce } | null = null
-  let checkedAtMs = -Infinity
-  let checking: Promise<EvidenceInForce> | null = null
-  const check = async (): Promise<EvidenceInForce> => {
-    const digest = await store.evidence.digest()
-    if (known === null || known.digest !== digest)
-      known = { digest, evidence: await evidenceOf(digest === null ? null : await store.evidence.read()) }
-    checkedAtMs = performance.now()
-    return known.evidence
-  }
   return {
     async current() {
-      if (known !== null && performance.now() - checkedAtMs < checkedMs) return known.evidence
-      checking ??= check().finally(() => (checking = null))
-      return checking
+      const digest = await store.evidence.digest()
+      if (known !== null && known.digest === digest) return known.evidence
+      const stored = digest === null ? null : await store.evidence.read()
+      known = { digest: stored?.digest ?? null, evidence: await evidenceOf(stored) }
+      return known.evidence
     },
   }
 }

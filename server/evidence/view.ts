@@ -5,7 +5,7 @@ import { networksIn, type EvidenceInForce } from './evidence.ts'
 /** One list of the pack, without its networks or names. */
 export interface ListView {
   list: string
-  kind: 'addresses' | 'host names' | 'keys' | 'robots.txt names'
+  kind: 'networks' | 'host names' | 'keys' | 'robots.txt names'
   operator: string
   products: string[]
   count: number // of networks, names or keys
@@ -50,7 +50,7 @@ function listsOf({ lists, hosts, directories, tokens }: EvidencePack): Omit<List
   const common = ({ operator, seen, source, digest }: Origin) => ({ operator, seen, source, digest })
   return [
     ...lists.map((one) => ({
-      ...{ list: one.list, kind: 'addresses' as const, ...common(one), products: names(one.products) },
+      ...{ list: one.list, kind: 'networks' as const, ...common(one), products: names(one.products) },
       ...{ count: one.networks.length, published: one.published },
     })),
     ...hosts.map((one) => ({

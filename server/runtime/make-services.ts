@@ -1,6 +1,5 @@
 /** Creates every service of a server from its configuration and store, and starts background work. */
 import { makeReceiver } from '../access/receiver.ts'
-import { evidenceReader } from '../evidence/evidence.ts'
 import type { SyslogRule } from '../access/syslog.ts'
 import type { WatchRule } from '../access/watches.ts'
 import { writeCheckpoints, type TrailServices } from '../audit/checkpoints.ts'
@@ -28,6 +27,7 @@ import { makeIngestCounts } from '../ingest/counts.ts'
 import { newToken, sha256Hex } from '../ids.ts'
 import { makeRejections } from '../ingest/rejected.ts'
 import { makeParseQueue } from '../ingest/admission.ts'
+import { evidenceReader } from '../evidence/evidence.ts'
 import type { MappingOptions } from '../otlp/events.ts'
 import { jobTable, type JobServices } from '../jobs.ts'
 import { makeLastUses, type LastUses } from '../identity/keys/keys.ts'
@@ -121,6 +121,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   // Alone, the key ends with the process. Of several nodes each may receive what another one began.
   const briefCipher =
     shared.node === null ? makeCipher(sha256Hex(newToken())) : boxCipher(shared.webhooks.box)
+  const judged = { evidence: evidenceReader(store), evidenceMaxAgeDays: config.evidenceMaxAgeDays }
   const services: Services = {
     ...shared,
     store,
@@ -145,11 +146,9 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     jobs,
     rejections: makeRejections(store, log),
     parseQueue: makeParseQueue(),
-    otlp: config.otlp,
-    syslogListeners: [],
+    ...{ otlp: config.otlp, syslogListeners: [], ...judged },
     accessReceiver: makeReceiver({
-      ...{ store, clock, disk: shared.disk, isShared: shared.node !== null },
-      ...{ evidence: evidenceReader(store), evidenceMaxAgeDays: config.evidenceMaxAgeDays },
+      ...{ store, clock, disk: shared.disk, isShared: shared.node !== null, ...judged },
       robots: robotsReader(store, clock),
       arrivalMs: () => shared.node?.clock.now() ?? shared.clockGuard.arrival(),
       fail: (reason, holdsOnlyCopy) => services.fail(reason, holdsOnlyCopy),

@@ -54,7 +54,7 @@ test('status and show', async () => {
   const view = JSON.parse(await evidence('status', '--json')) as { lists: unknown[]; origin: string }
   expect(view).toMatchObject({ origin: 'bundled', signed: true, problem: null })
   expect(await evidence('status', '--evidence-max-age', '1')).toContain('22 lists are older than 1 days')
-  expect(await evidence('show')).toMatch(/^gptbot +OpenAI +addresses +17 +2025-10-30 +2026-08-20$/m)
+  expect(await evidence('show')).toMatch(/^gptbot +OpenAI +networks +17 +2025-10-30 +2026-08-20$/m)
   expect(await evidence('show', 'gptbot')).toContain('\n  132.196.86.0/24\n')
   expect(await evidence('show', 'bing-dns')).toContain('  *.search.msn.com')
   expect(await evidence('show', '132.196.86.5')).toMatch(/^gptbot +132\.196\.86\.0\/24 +OpenAI +GPTBot$/m)

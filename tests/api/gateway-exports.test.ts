@@ -13,7 +13,15 @@ const hostile = event('hostile', {
   occurredAt: '2026-07-01T00:00:00Z',
   tool: '=cmd|calc,"x"\ny',
   error: '@SUM(A1)',
-  agent: { class: '+1', vendor: '-2', name: '=1+2', purpose: 'training', trust: '\tx' },
+  agent: {
+    class: '+1',
+    vendor: '-2',
+    name: '=1+2',
+    purpose: 'training',
+    verdict: '-1',
+    robots: 'disallowed',
+    trust: '\tx',
+  },
   policy: null,
   metadata: { page: '/a,b', subject: "O'Hara", note: 'Grüße 🎈' },
 })
@@ -93,6 +101,8 @@ test('CSV announces its number of rows, and a spreadsheet reads them unchanged',
     error: '@SUM(A1)',
     name: '=1+2',
     purpose: 'training',
+    verdict: '-1',
+    robots: 'disallowed',
   })
 })
 
@@ -102,10 +112,10 @@ test('without raw=true formulas are escaped', async () => {
   const text = await response.text()
   const [header, row] = [text.split('\n')[0], text.slice(text.indexOf('\n') + 2)]
   expect(header).toBe(
-    'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,page,protocol,subject,error,name,purpose,event',
+    'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,page,protocol,subject,error,name,purpose,verdict,robots,event',
   )
   expect(row).toContain(`"'=cmd|calc,""x""\ny",3,'+1,'\tx,'-2,deny,`)
-  expect(row).toContain(`,'@SUM(A1),'=1+2,training,"{""id""`)
+  expect(row).toContain(`,'@SUM(A1),'=1+2,training,'-1,disallowed,"{""id""`)
   const { tool, class: agentClass, error } = cellsOf(text, true)[0]!
   expect([tool, agentClass, error]).toEqual(['=cmd|calc,"x"\ny', '+1', '@SUM(A1)'])
 })

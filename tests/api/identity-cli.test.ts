@@ -106,8 +106,8 @@ const calls: { [verb: string]: () => Promise<Params> | Params } = {
   'key change': async () => ({ id: await key(), label: 'y' }),
 }
 
-// Webhooks, backups, the clock and the setup file have their own tests.
-const elsewhere = /^(?:webhook |backup |clock |setup$)/
+// Webhooks, backups, evidence, robots.txt, the clock and the setup file have their own tests.
+const elsewhere = /^(?:webhook |backup |evidence |site policy$|clock |setup$)/
 const changing = commands
   .filter(({ name, access }) => access !== undefined && access !== 'read' && !elsewhere.test(name))
   .map(({ name }) => name)

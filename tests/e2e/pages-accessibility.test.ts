@@ -150,6 +150,7 @@ const loaded: { [slug in (typeof settingsSections)[number]['slug']]: string } = 
   'ingest-health': 'Events per hour',
   sources: 'No access logs yet.',
   sites: 'visible',
+  evidence: 'part of this release',
   webhooks: 'No endpoints yet.',
   people: 'owner, operator',
   organization: 'A second factor is optional.',

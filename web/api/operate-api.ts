@@ -2,6 +2,7 @@
 import { exchange, get, json, post } from './api.ts'
 import type { SourcesView } from '../../server/access/source-routes.ts'
 import type { BackupJson, BackupsJson } from '../../server/operations/backup/backups.ts'
+import type { EvidenceView as Evidence } from '../../server/evidence/view.ts'
 import type { Diagnosis } from '../../server/operations/doctor/check.ts'
 import type { ClockView } from '../../server/operations/health/clock.ts'
 import type { NodesView } from '../../server/operations/health/nodes.ts'
@@ -13,6 +14,7 @@ export type {
   BackupJson as Backup,
   ClockView,
   Diagnosis,
+  Evidence,
   NodesView,
   SourcesView,
   ErasuresJson as Erasures,
@@ -58,6 +60,7 @@ export const operateApi = {
   nodes: (signal?: AbortSignal) => get<NodesView>('/api/nodes', signal),
   clock: (signal: AbortSignal) => get<ClockView>('/api/clock', signal),
   confirmClock: async () => json<ClockView>(await post('/api/clock/confirm', {})),
+  evidence: (signal?: AbortSignal) => get<Evidence>('/api/evidence', signal),
   diagnosis: (signal?: AbortSignal) => get<Diagnosis>('/api/doctor', signal),
 }
 

@@ -25,6 +25,7 @@ import { StoreError } from '../../contract/errors.ts'
 import { storeSecret } from '../identity/schema.ts'
 import { searchPage } from '../events/read/page.ts'
 import { columnsOf } from '../database.ts'
+import { storedPack } from '../facts.ts'
 import type {
   AccessLogStore,
   AgentsQuery,
@@ -44,7 +45,6 @@ import type {
   MetricsQuery,
   NewValuesQuery,
   RollupRepair,
-  StoredPack,
   TopQuery,
   TrustReachedQuery,
 } from '../../contract/store.ts'
@@ -112,7 +112,7 @@ export const readVerbs = {
   ...accessReadVerbs,
   ...nodeReadVerbs,
   'evidence.digest': packDigest,
-  'evidence.read': readPack,
+  'evidence.read': ({ db }: ReadContext) => storedPack(db),
   'sessions.page': ({ events }: ReadContext, query: SessionPageQuery) => events.sessionPage(query),
   'sessions.story': ({ events }: ReadContext, query: SessionStoryQuery) => events.sessionStory(query),
   health: ({ health }: ReadContext) => health(),
@@ -216,15 +216,6 @@ function replacePack({ db }: WriteContext, { pack, audit }: Parameters<EvidenceS
 function packDigest({ db }: ReadContext): string | null {
   const row = db.query<{ digest: string }, [string]>('SELECT digest FROM evidence_pack WHERE name = ?')
   return row.get(packName)?.digest ?? null
-}
-
-function readPack({ db }: ReadContext): StoredPack | null {
-  return db
-    .query<StoredPack, [string]>(
-      `SELECT digest, pack, signed_by AS "signedBy", stored_by AS "storedBy", stored_at_ms AS "storedAtMs"
-       FROM evidence_pack WHERE name = ?`,
-    )
-    .get(packName)
 }
 
 /** Encrypted secrets in any table, which need the appliance's key. */

@@ -117,11 +117,11 @@ function statusText(view: EvidenceView): string {
   const of = (kind: ListView['kind']): ListView[] => view.lists.filter((one) => one.kind === kind)
   const origin =
     view.origin === 'bundled' ? 'part of this release' : `stored ${view.storedAt} by ${view.storedBy}`
-  const old = view.lists.filter((one) => one.old && one.kind === 'addresses').length
+  const old = view.lists.filter((one) => one.old && one.kind === 'networks').length
   const lines = [
     `Evidence pack of ${view.made.slice(0, 10)}, ${origin}, ${view.signed ? 'signed by a release' : 'not signed'}.`,
     `Digest: ${view.digest}`,
-    `${of('addresses').length} address lists with ${number(view.networks)} networks, ` +
+    `${of('networks').length} address lists with ${number(view.networks)} networks, ` +
       `${of('host names').length} lists of host names, ${of('keys').length} key directories.`,
     `The oldest list was last seen ${number(view.ageDays)} days ago.`,
   ]

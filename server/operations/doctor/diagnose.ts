@@ -6,7 +6,7 @@ import type { Checkup } from '../../../db/contract/operations.ts'
 import type { DatabaseAdmin } from '../../../db/contract/admin.ts'
 import { isoTime } from '../../clock.ts'
 import { version } from '../../system/version.ts'
-import { failure, warning, type Check, type Diagnosis } from './check.ts'
+import { failure, ok, warning, type Check, type Diagnosis } from './check.ts'
 import {
   checkAside,
   checkBackups,
@@ -21,6 +21,8 @@ import {
   checkLog,
   checkSchema,
 } from './folder-checks.ts'
+import { evidenceOf } from '../../evidence/evidence.ts'
+import { evidenceView } from '../../evidence/view.ts'
 import { type Diagnosed, checkOptions, checkProxies, checkReach } from './options.ts'
 
 interface DiagnosisOptions {
@@ -46,6 +48,7 @@ export async function diagnose({ config, location, now, live, url }: DiagnosisOp
     checkLimits(),
     ...found.checks,
     checkKeyFile(keyFile),
+    found.checkup === null ? null : await checkEvidence(found.checkup, config, now),
     admin.backups.by === 'copy' ? await checkBackups(backup.dir, now) : checkOtherTools(admin.backups),
     checkReach(config, hasTls),
     checkProxies(config, hasTls),
@@ -97,6 +100,23 @@ async function database(admin: DatabaseAdmin, now: number) {
     )
     return { checkup: null, checks: [check] }
   }
+}
+
+/** The age of the lists that claims of agents are judged by. */
+export async function checkEvidence(
+  { evidence }: Pick<Checkup, 'evidence'>,
+  { evidenceMaxAgeDays }: Pick<Diagnosed, 'evidenceMaxAgeDays'>,
+  now: number,
+): Promise<Check> {
+  const view = evidenceView(await evidenceOf(evidence), now, evidenceMaxAgeDays)
+  const update = 'store a newer pack with "sightglass evidence update FILE"'
+  if (view.problem !== null)
+    return failure('evidence', `${view.problem} The pack of this release is in force.`, update)
+  const old = view.lists.filter((list) => list.old && list.kind === 'networks').length
+  const age = `the oldest was last seen ${view.ageDays} days ago`
+  if (old === 0) return ok('evidence', `${view.networks} networks prove who agents are; ${age}.`)
+  const detail = `${old} address lists are older than ${evidenceMaxAgeDays} days (${age}), so they contradict no claim.`
+  return warning('evidence', detail, update)
 }
 
 export function unreachable(why: string): Check {

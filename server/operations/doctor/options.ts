@@ -16,6 +16,7 @@ export interface Diagnosed {
   publicUrl: string | null
   trustedProxies: string[]
   retention: RetentionRule
+  evidenceMaxAgeDays: number
   hasTls: boolean
   backup: { dir: string; cron: string | null; keep: number; isEncrypted: boolean }
 }
@@ -31,6 +32,7 @@ export function diagnosedOf(config: Options): Diagnosed {
   const { dir, cron, keep, passphrase } = backup
   return {
     ...{ dataDir, keyFile, diskFloorBytes, listen, publicUrl, trustedProxies, retention },
+    evidenceMaxAgeDays: config.evidenceMaxAgeDays,
     hasTls: tls !== null,
     // Absolute, because the command may run in another folder than the server.
     backup: { dir: resolve(dir), cron, keep, isEncrypted: passphrase !== null },

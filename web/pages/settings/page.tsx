@@ -11,6 +11,7 @@ import { AuditLog } from './audit/audit.tsx'
 import { Backups } from './system/backups.tsx'
 import { ClientPackage, KeySection } from './keys/section.tsx'
 import { Data } from './data/data.tsx'
+import { EvidenceSection } from './evidence/evidence.tsx'
 import { IngestHealth } from './ingest-health/ingest-health.tsx'
 import { Organization } from './organization/organization.tsx'
 import { People } from './organization/people.tsx'
@@ -37,6 +38,7 @@ const sectionViews: { [slug in SettingsSlug]: () => VNode } = {
   'ingest-health': () => <IngestHealth />,
   sources: () => <Sources />,
   sites: () => <Sites />,
+  evidence: () => <EvidenceSection />,
   webhooks: () => <Webhooks />,
   people: () => <People />,
   organization: () => <Organization />,

@@ -7,6 +7,7 @@ export const settingsSections = [
   { slug: 'ingest-health', name: 'Ingest health' },
   { slug: 'sources', name: 'Sources' },
   { slug: 'sites', name: 'Sites' },
+  { slug: 'evidence', name: 'Evidence' },
   { slug: 'webhooks', name: 'Webhooks' },
   { slug: 'people', name: 'People' },
   { slug: 'organization', name: 'Organization' },
