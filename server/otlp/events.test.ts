@@ -56,7 +56,7 @@ describe('conventions', () => {
       ['conv_5j66', 'agent.invoked', 'success', 'Planner', 900],
       ['conv_5j66', 'tool.executed', 'success', 'get_weather', 120],
       ['conv_5j66', 'tool.executed', 'error', 'book', 'no answer within 5 s'],
-      ['conv_5j66', 'memory.accessed', 'success', 'mem0', 120],
+      ['conv_5j66', 'memory.accessed', 'success', undefined, 120],
       ['conv_5j66', 'memory.updated', 'success', undefined, 120],
       ['conv_5j66', 'tool.executed', 'success', 'read_url', 120],
       ['conv_5j66', 'authz.evaluated', 'blocked', 'read_url', 'ATR-2026-00081'],

@@ -47,7 +47,7 @@ export function eventsOfSpan(span: Span, options: MappingOptions, nowMs: number)
   const id = `${traceId}:${spanId}`
   const siteId = siteOf(parts, origin)
   const sessionId = sessionOf(parts, traceId)
-  const agent = meaning === 'client' ? clientOf(parts) : agentOf(parts)
+  const agent = actorOf(meaning, parts)
   const metadata: Fields = { traceId, spanId }
   if (parentSpanId !== '') metadata['parentSpanId'] = parentSpanId
   metadata['span'] = cutChars(span.name, nameCharsMax)
@@ -73,11 +73,18 @@ export function eventsOfSpan(span: Span, options: MappingOptions, nowMs: number)
   }
   decided.forEach(({ from, time }, index) => {
     const guard = from === span.attributes ? parts : partsIn(from)
+    const isSpan = events.length === 0 && time === null // the span is nothing but this decision
     events.push({
       id: events.length === 0 ? id : `${id}:${index + 1}`,
-      ...{ siteId, sessionId, occurredAt: timeText(time ?? end ?? start, nowMs), type: 'authz.evaluated' },
+      siteId,
+      sessionId,
+      occurredAt: timeText(time ?? (isSpan ? start : end) ?? end ?? start, nowMs),
+      type: 'authz.evaluated',
       ...decisionFields(guard.guard ?? '', guard.rule, guard.reason),
-      ...{ tool: toolOf(parts, ''), agent, metadata },
+      tool: toolOf(parts, ''),
+      durationMs: isSpan ? durationOf(start, end) : undefined,
+      agent,
+      metadata,
     })
   })
   return { kind: 'mapped', events }
@@ -178,6 +185,13 @@ function agentOf({ vendor, agent }: Parts): Fields | undefined {
     name: agent === null ? undefined : cutChars(agent, limits.nameCharsMax),
     trust: 'declared',
   }
+}
+
+/** The provider of a memory is no agent. */
+function actorOf(meaning: Meaning | null, parts: Parts): Fields | undefined {
+  if (meaning === 'client') return clientOf(parts)
+  const isMemory = meaning === 'memory read' || meaning === 'memory write'
+  return agentOf(isMemory ? { ...parts, vendor: null } : parts)
 }
 
 function clientOf(parts: Parts): Fields {

@@ -24,7 +24,16 @@ export interface TraceEvent {
     robotsRule?: unknown // the version and its line
   } | null
   policy?: { decision?: string | null; ruleId?: string | null; reason?: string | null } | null
-  metadata?: { page?: unknown; address?: unknown; protocol?: unknown; subject?: unknown } | null
+  metadata?: {
+    page?: unknown
+    address?: unknown
+    protocol?: unknown
+    subject?: unknown
+    traceId?: unknown // of OpenTelemetry, as the next ones
+    spanId?: unknown
+    parentSpanId?: unknown
+    span?: unknown // its name
+  } | null
 }
 
 export interface ReceivedEvent {

@@ -9,6 +9,7 @@ import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { isoTime } from '../../app/clock.ts'
 import { count, counted, duration, fullTime, utcTime } from '../../text/format.ts'
+import { Waterfall } from './waterfall.tsx'
 import { logsHref } from '../../range/filters.tsx'
 import { place, withQuery } from '../../app/router.ts'
 
@@ -58,6 +59,7 @@ function Story({ story }: { story: SessionStory }) {
   return (
     <>
       <Head session={session} />
+      <Waterfall events={all} isWhole={next === null} />
       <section class="panel story" aria-label="Timeline">
         <ol>
           {steps(all).map((step) => (
@@ -238,6 +240,8 @@ function textOfEvent(event: TraceEvent, tone: Tone): StepText {
       })
     case 'agent.missed':
       return stepText('Not recognized', { detail: page })
+    case 'agent.invoked':
+      return stepText('Invoked', { subject: text(agent?.name) ?? text(agent?.vendor) ?? 'an agent' })
     case 'agent.requested':
       return stepText('Requested', { subject: page })
     case 'agent.referred':
