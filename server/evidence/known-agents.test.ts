@@ -11,6 +11,7 @@ import { type Evidence, judge, type Proof, type Verdict } from '../../sdk/judge/
 import { type SignatureResult, verifySignature } from '../../sdk/judge/signature.ts'
 import { createKeyring } from '../../sdk/judge/signature-keys.ts'
 import { createSigner, signedAtSeconds } from '../../tests/support/sign-request.ts'
+import { chatGptRequest } from '../../tests/support/signature-vectors.ts'
 import { bundledEvidence } from './evidence.ts'
 
 let pack: EvidencePack
@@ -130,6 +131,21 @@ async function forgedSignatures(): Promise<SignatureResult[]> {
     ].map((request) => verifySignature(request, options)),
   )
 }
+
+test('a signed request of ChatGPT proves its operator, and no other', async () => {
+  const { key, keyId, request, atMs: signedMs } = chatGptRequest
+  const keyring = await createKeyring([{ operator: 'OpenAI', url: 'https://chatgpt.com', keys: [key] }])
+  const signature = await verifySignature(request, { keyring, nowMs: () => signedMs })
+  const verdict = (claim: { vendor: string; name: string } | null) =>
+    judge(claim, { address: '203.0.113.9', signature }, evidence, { atMs })
+  const proof = { method: 'signature', keyId } as const
+  expect(verdict(null)).toEqual({ verdict: 'verified', evidence: proof })
+  expect(verdict({ vendor: 'OpenAI', name: 'ChatGPT-User' })).toEqual({
+    verdict: 'verified',
+    evidence: proof,
+  })
+  expect(verdict({ vendor: 'Google', name: 'Googlebot' })).toMatchObject({ verdict: 'contradicted' })
+})
 
 test('10,000 forged claims: none is verified', async () => {
   const forged = await forgedSignatures()
