@@ -208,7 +208,7 @@ test('an import that was killed stores the rest when it is repeated, and nothing
     stderr: 'ignore',
     env: {},
   })
-  child.stdin.write(text.slice(0, text.length / 2))
+  child.stdin.write(text.slice(0, text.length * 0.75))
   await child.stdin.flush()
   const stored = async (): Promise<number> => (await eventsOf('killed')).length
   await until(async () => (await stored()) >= 2_000)
@@ -231,6 +231,14 @@ test('an import that was killed stores the rest when it is repeated, and nothing
     .map(({ metadata }) => metadata['page'])
   expect([pages.length, new Set(pages).size]).toEqual([8_000, 8_000])
   expect(events.filter(({ type }) => type === 'agent.detected')).toHaveLength(sums['sessions']!)
+  const create = ['--kind', 'secret', '--org', 'default', '--label', 'reader', '--json']
+  const { key } = JSON.parse(done(await appliance.cli('key', 'create', ...create))) as { key: string }
+  const headers = { authorization: `Bearer ${key}` }
+  const counts = await fetch(`${appliance.url}/v1/requests?since=2020-01-01&siteId=killed`, { headers })
+  expect(await counts.json()).toMatchObject({
+    byKind: { agent: { requests: 8_000 }, person: { requests: 2_000 } },
+    bySite: [{ siteId: 'killed', agent: 8_000, person: 2_000, asset: 0, bot: 0 }],
+  })
   expect(done(await appliance.cli('verify'))).toContain('Everything is intact.')
 })
 
