@@ -41,6 +41,7 @@ export type CountedMember =
   | 'purpose'
   | 'trust'
   | 'verdict'
+  | 'robots'
   | 'tool'
   | 'protocol'
   | 'decision'

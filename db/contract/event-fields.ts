@@ -274,7 +274,7 @@ export const eventFields = [
     path: ['agent', 'robots'],
     number: 24,
     termsMax: 4_096,
-    counted: false,
+    counted: true,
     filter: 'robots',
     indexVersion: 4,
     charsMax: 64,

@@ -13,7 +13,7 @@ import {
   periodTotals,
 } from './counts.ts'
 import { periodOf, periodParameters, readCountFilter, type CountScope } from './period.ts'
-import { detectMatrix, detectTrust } from './detections.ts'
+import { detectMatrix, detectRobots, detectTrust } from './detections.ts'
 import { identityDetail, vendorDetail, why } from './details.ts'
 import type { Store } from '../../db/contract/store.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
@@ -60,6 +60,7 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
     .get('/api/auth/identities', answer(identityDetail, withRows))
     .get('/api/detect/trust', answer(detectTrust, filtered))
     .get('/api/detect/matrix', answer(detectMatrix, withRows))
+    .get('/api/detect/robots', answer(detectRobots, withRows))
     .get(
       '/api/detect/vendor',
       answer((scope, query) => vendorDetail(scope, query.one('vendor') ?? ''), {

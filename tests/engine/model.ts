@@ -116,7 +116,7 @@ export function agreesInCounts({ reader }: Engine, orgId: string, events: EventR
   }
 }
 
-/** Agents, the breakdowns by name and by purpose that are made of them, and the one by verdict. */
+/** Agents, the breakdowns by name and by purpose that are made of them, and those by verdict and robots.txt. */
 function agreesInAgents(
   reader: Engine['reader'],
   range: { orgId: string; sinceMs: number; untilMs: number | null },
@@ -135,7 +135,7 @@ function agreesInAgents(
         : [vendor, name, purpose].map(told).join(', '),
     ),
   )
-  for (const by of ['name', 'purpose', 'verdict'] as const) {
+  for (const by of ['name', 'purpose', 'verdict', 'robots'] as const) {
     const found = reader.breakdown({ ...range, siteIds: ['shop'], by, stepMs: 24 * hourMs }).rows
     expect(new Map(found.map((row) => [`${row.startMs} ${row.value} ${row.outcome}`, row.count]))).toEqual(
       countBy(shop, (event) => (event[by] === null ? null : `${dayOf(event)} ${event[by]} ${event.outcome}`)),

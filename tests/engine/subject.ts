@@ -240,6 +240,7 @@ export function engine(options: EventWriterOptions = {}) {
 export type Engine = ReturnType<typeof engine>
 
 const purposes = ['training', 'search', null, 'user', 'odd']
+const robots = ['allowed', null, 'disallowed']
 const verdicts = ['verified', 'contradicted', null, 'odd']
 const trusts = ['detected', 'declared', 'verified', 'odd', null, 'detected', 'linked']
 
@@ -273,6 +274,7 @@ export function event(n: number, time: number): EventRecord {
     name,
     purpose,
     verdict,
+    robots: robots[n % 3] ?? null,
     occurredAtMs: noon + time,
     json,
   })

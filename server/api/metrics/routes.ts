@@ -44,6 +44,7 @@ const countedMembers = {
   purpose: true,
   trust: true,
   verdict: true,
+  robots: true,
   tool: true,
   protocol: true,
   decision: true,
