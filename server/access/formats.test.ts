@@ -294,7 +294,7 @@ test('a format is refused with what the file looks like', () => {
   expect(seen('BZh91AY')).toContain('bzcat')
   expect(seen('# only\n# comments')).toBe('it has only comments')
   const error = '2026/11/23 07:32:28 [error] 12#12: *1 open() "/x" failed (2: No such file or directory)'
-  expect(seen(error)).toContain('no known format fits its first 1 lines, which begin with "2026/11/23')
+  expect(seen(error)).toContain('no known format fits its only line, which begins with "2026/11/23')
   const good = '1.2.3.4 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "x"'
   expect(detected(...Array<string>(60).fill(good), ...Array<string>(40).fill('noise'))[0]).toBe('combined')
   expect(detected(...Array<string>(40).fill(good), ...Array<string>(60).fill('noise'))[0]).toContain(

@@ -172,7 +172,9 @@ export function detectFormat(head: string): Detection {
   const first = lines.find((line) => !line.startsWith('#')) ?? ''
   const shown = Buffer.from(first.slice(0, 80), 'latin1').toString()
   const count = most === 0 ? 'no known format fits' : `no known format fits more than ${most} of`
-  return { seen: `${count} its first ${lines.length} lines, which begin with ${JSON.stringify(shown)}` }
+  const those =
+    lines.length === 1 ? 'its only line, which begins' : `its first ${lines.length} lines, which begin`
+  return { seen: `${count} ${those} with ${JSON.stringify(shown)}` }
 }
 
 /** How well a format that was given fits; null when no line does. */

@@ -6,6 +6,7 @@ import { byteOrderMark, checkFormat, detectFormat, formatNamed } from './formats
 import type { Guess } from './formats.ts'
 import { blocksOf, findLogs, lineBytesMax, openLog, reasonOf, textBefore } from './input.ts'
 import type { Block, FileProblem, LogFile, OpenLog } from './input.ts'
+import { addBad, badLinesShown, countAgent, newSums, type Sums } from './import-sums.ts'
 import { lineBatch, lineBefore, tailHash } from './line-batch.ts'
 import type { BatchedLine, LineBatch, LineKind, LogIdentity } from './line-batch.ts'
 import type { AccessLines, AccessResult } from '../../db/contract/store.ts'
@@ -79,19 +80,6 @@ export function withoutUserAgent({ format }: Guess): string {
   return `has the format ${format.name}, which has no user agents, so agents cannot be recognized`
 }
 
-/** Counts of an import. lines = stored + deduped + people + excluded + bad. */
-export interface Sums {
-  lines: number
-  stored: number
-  deduped: number
-  people: number
-  excluded: number // assets of people, other bots and programs, comments, blank lines
-  bad: number
-  sessions: number // of agents, that started in these lines
-  referrals: number // people whom an assistant sent
-  badLines: { path: string; line: number; message: string }[] // the first 20
-}
-
 /** Where lines are stored. */
 export interface LogStore {
   /** How far a log was read; null for one that is not known. */
@@ -102,20 +90,6 @@ export interface LogStore {
 
 export interface Appended extends AccessResult {
   issues: { index: number; message: string }[]
-}
-
-const badLinesShown = 20
-
-function newSums(): Sums {
-  return {
-    ...{ lines: 0, stored: 0, deduped: 0, people: 0, excluded: 0, bad: 0, sessions: 0, referrals: 0 },
-    badLines: [],
-  }
-}
-
-function addBad(sums: Sums, path: string, line: number, message: string): void {
-  sums.bad++
-  if (sums.badLines.length < badLinesShown) sums.badLines.push({ path, line, message })
 }
 
 export interface ImportRun {
@@ -312,6 +286,7 @@ function lineReader({ planned, found, sums, eventsOf, sender }: Reading): (block
       if (type === 'agent.detected') sums.sessions++
       else sums.referrals++
     }
+    if (made.request !== null) countAgent(sums, made.request)
     const events = made.request === null ? more : [made.request, ...more]
     return { number, end: 0, kind, timeMs: request.timeMs, bytes: request.bytes ?? 0, events }
   }

@@ -134,6 +134,11 @@ if (existsSync(nginxPath))
       expect(text).toContain(
         'Read 5 lines of 1 file: 3 stored, 0 already known, 1 by people, 1 excluded, 0 bad.',
       )
+      const table = text.split('\n').map((row) => row.split(/ {2,}/))
+      expect(table).toContainEqual(['agent', 'operator', 'requests', 'verified', 'contradicted'])
+      // Other formats have only the address of the proxy, which says nothing about an agent.
+      const contradicted = name === 'main' ? '2' : '0'
+      expect(table).toContainEqual(['GPTBot', 'OpenAI', '2', '0', contradicted])
       const events = await eventsOf(name)
       const requests = events.filter(({ type }) => type === 'agent.requested')
       expect(
@@ -184,7 +189,7 @@ test('true and false GPTBots are distinguished in filters, counts and exports', 
   expect(JSON.parse(await get('verdict=')) as unknown).toMatchObject({ events: [] })
   const csv = (await get('verdict=contradicted', 'text/csv')).split('\n')
   expect(csv[0]).toContain(',verdict,')
-  expect(csv[1]).toContain(',contradicted,"{')
+  expect(csv[1]).toContain(',contradicted,,"{')
 })
 
 function logLines(count: number): string {

@@ -3,14 +3,8 @@ import type { AccessLines, EventRecord, Json, StoredPack } from '../../../db/con
 import type { Evidence } from '../../../sdk/judge/judge.ts'
 import type { AccessOptions } from '../../access/agent-events.ts'
 import type { Guess } from '../../access/formats.ts'
-import {
-  importRun,
-  planLogs,
-  type Appended,
-  type LogStore,
-  type Plan,
-  type Sums,
-} from '../../access/import-logs.ts'
+import { importRun, planLogs, type Appended, type LogStore, type Plan } from '../../access/import-logs.ts'
+import type { AgentCount, Sums } from '../../access/import-sums.ts'
 import type { FileProblem } from '../../access/input.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
@@ -29,7 +23,7 @@ import { requireOrg, withData } from '../data-command.ts'
 import { toggle } from '../option.ts'
 import { accessOptions, evidenceOptions } from '../access-options.ts'
 import { orgOption } from '../options.ts'
-import { oneLine, print, printAnswer } from '../print.ts'
+import { columns, oneLine, print, printAnswer } from '../print.ts'
 
 const pathsMax = 100_000
 
@@ -101,7 +95,13 @@ async function evidenceFrom(data: StoreAccess | null): Promise<Evidence> {
   return (await evidenceOf(stored as unknown as StoredPack | null)).evidence()
 }
 
-type Result = Sums & { dryRun: boolean; problems: FileProblem[]; skipped: FileProblem[]; files: Json[] }
+type Result = Omit<Sums, 'agents'> & {
+  agents: AgentCount[]
+  dryRun: boolean
+  problems: FileProblem[]
+  skipped: FileProblem[]
+  files: Json[]
+}
 
 /** Reads every file of the plan. Without a store it is a dry run. */
 async function readAll(plan: Plan, options: AccessOptions, store: LogStore | null): Promise<Result> {
@@ -117,7 +117,10 @@ async function readAll(plan: Plan, options: AccessOptions, store: LogStore | nul
     progress.stop()
   }
   const files = plan.logs.map(({ file, guess }) => ({ path: file.path, ...guessJson(guess) }))
-  return { ...run.sums, dryRun: store === null, problems, skipped: plan.skipped, files }
+  const agents = [...run.sums.agents.values()].sort(
+    (a, b) => b.requests - a.requests || (a.name < b.name ? -1 : 1),
+  )
+  return { ...run.sums, agents, dryRun: store === null, problems, skipped: plan.skipped, files }
 }
 
 /** Stores batches where the data is. */
@@ -256,11 +259,27 @@ function resultText(result: Result): string {
     `Read ${number(lines)} lines of ${files}: ${agents}, ${others}.`,
     `Sessions of agents: ${number(sessions)}. People sent by assistants: ${number(referrals)}.`,
   ]
+  if (result.agents.length > 0) text.push('', agentTable(result.agents), '')
   if (result.dryRun) text.push('Nothing was stored.')
   for (const { path, line, message } of result.badLines) text.push(oneLine(`  ${path}:${line} ${message}`))
   if (bad > result.badLines.length) text.push('  …')
   for (const { path, message } of problems) text.push(oneLine(`${path} ${message}`))
   return text.join('\n')
+}
+
+const agentsShown = 10
+
+/** The most frequent agents. "Contradicted" requests come from elsewhere than its operator says. */
+function agentTable(agents: AgentCount[]): string {
+  const heading = ['agent', 'operator', 'requests', 'verified', 'contradicted']
+  const found = agents
+    .slice(0, agentsShown)
+    .map(({ name, vendor, requests, verified, contradicted }) => [
+      ...[name, vendor, number(requests)],
+      ...[number(verified), number(contradicted)],
+    ])
+  const more = agents.length > agentsShown ? `\n${number(agents.length - agentsShown)} more agents` : ''
+  return `${columns(heading, found)}${more}`
 }
 
 const progressMs = 1_000

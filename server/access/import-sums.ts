@@ -1,0 +1,48 @@
+/** What an import of access logs counts. */
+import type { AccessEvent } from './agent-events.ts'
+
+/** Counts of an import. lines = stored + deduped + people + excluded + bad. */
+export interface Sums {
+  lines: number
+  stored: number
+  deduped: number
+  people: number
+  excluded: number // assets of people, other bots and programs, comments, blank lines
+  bad: number
+  sessions: number // of agents, that started in these lines
+  referrals: number // people whom an assistant sent
+  agents: Map<string, AgentCount> // by operator and name
+  badLines: { path: string; line: number; message: string }[] // the first 20
+}
+
+/** Requests of one agent in the lines that were read, stored or already known. */
+export interface AgentCount {
+  vendor: string
+  name: string
+  requests: number
+  verified: number
+  contradicted: number
+}
+
+export const badLinesShown = 20
+
+export function newSums(): Sums {
+  return {
+    ...{ lines: 0, stored: 0, deduped: 0, people: 0, excluded: 0, bad: 0, sessions: 0, referrals: 0 },
+    ...{ agents: new Map(), badLines: [] },
+  }
+}
+
+export function countAgent({ agents }: Sums, { agent }: AccessEvent): void {
+  const { vendor, name, verdict } = agent as { vendor: string; name: string; verdict?: string }
+  const key = `${vendor} ${name}`
+  const counts = agents.get(key) ?? { vendor, name, requests: 0, verified: 0, contradicted: 0 }
+  agents.set(key, counts)
+  counts.requests++
+  if (verdict === 'verified' || verdict === 'contradicted') counts[verdict]++
+}
+
+export function addBad(sums: Sums, path: string, line: number, message: string): void {
+  sums.bad++
+  if (sums.badLines.length < badLinesShown) sums.badLines.push({ path, line, message })
+}
