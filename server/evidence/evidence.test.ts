@@ -126,6 +126,8 @@ test('what is no pack is refused in a sentence', async () => {
   expect(await replace('{')).toBe('This is not a valid evidence pack: the file is not JSON.')
   expect(await replace('[]')).toBe('This is not a valid evidence pack: the file has no JSON object.')
   expect(await replace('{}')).toContain('format must be "sightglass-evidence-1"')
+  const deep = `{"a":${'['.repeat(300_000)}${']'.repeat(300_000)}}`
+  expect(await replace(deep)).toBe('This is not a valid evidence pack: the file nests too deeply.')
   expect(await replace(`${' '.repeat(8 * 1024 * 1024)}{}`)).toBe('An evidence pack has at most 8 MiB.')
 })
 

@@ -2,6 +2,7 @@
 import { createHash, createPublicKey, sign, verify, type KeyObject } from 'node:crypto'
 import { packLimits, PackError, readPack, type EvidencePack } from '../../sdk/judge/evidence-pack.ts'
 import { AppError } from '../errors.ts'
+import { isDeeperThan } from '../text/json-scan.ts'
 import { cutChars } from '../text/text.ts'
 
 /**
@@ -39,6 +40,8 @@ export function readPackFile(text: string, keys: readonly string[] = releaseKeys
   return { pack, digest, signature: state, signedBy: state === 'valid' ? String(by?.key) : null }
 }
 
+const depthMax = 16 // a key of a directory is at 5
+
 function parse(text: string): { [field: string]: unknown } {
   let document: unknown
   try {
@@ -48,6 +51,7 @@ function parse(text: string): { [field: string]: unknown } {
   }
   if (typeof document !== 'object' || document === null || Array.isArray(document))
     throw notPack('the file has no JSON object')
+  if (isDeeperThan(document, depthMax)) throw notPack('the file nests too deeply')
   return document as { [field: string]: unknown }
 }
 

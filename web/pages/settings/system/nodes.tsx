@@ -79,22 +79,24 @@ function Notices({ nodes, versions }: Pick<NodesView, 'nodes' | 'versions'>) {
   ])
   if (problems.length === 0 && versions.length < 2) return null
   return (
-    <ul class="node-notices" role="status">
-      {versions.length > 1 && (
-        <li>
-          <span class="chip block">{counted(versions.length, 'version')}</span> Nodes run different versions:{' '}
-          <Text value={versions.join(', ')} max={200} />. Upgrade all of them to the newest.
-        </li>
-      )}
-      {problems.map(({ name, text }, index) => (
-        <li key={index}>
-          <strong>
-            <Text value={name} max={48} />
-          </strong>
-          : {text}
-        </li>
-      ))}
-    </ul>
+    <div role="status">
+      <ul class="node-notices">
+        {versions.length > 1 && (
+          <li>
+            <span class="chip block">{counted(versions.length, 'version')}</span> Nodes run different
+            versions: <Text value={versions.join(', ')} max={200} />. Upgrade all of them to the newest.
+          </li>
+        )}
+        {problems.map(({ name, text }, index) => (
+          <li key={index}>
+            <strong>
+              <Text value={name} max={48} />
+            </strong>
+            : {text}
+          </li>
+        ))}
+      </ul>
+    </div>
   )
 }
 
