@@ -13,7 +13,7 @@ interface Manifest {
 }
 
 const entries = ['node.ts', 'edge.ts', 'browser/browser.ts', 'relay/relay.ts', 'agents/detect-agent.ts']
-entries.push('webhook/verify-webhook.ts', 'gateway/gateway.ts')
+entries.push('webhook/verify-webhook.ts', 'gateway/gateway.ts', 'middleware/middleware.ts')
 
 /** Rebuilds `packageDir`. Throws with the compiler's output when the types are wrong. */
 export async function buildPackage(packageDir: string): Promise<void> {

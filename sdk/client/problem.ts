@@ -12,6 +12,7 @@ export type ProblemCode =
   | 'spool_failed' // waiting events are in memory only
   | 'unsent' // `count` events were not sent before `close` ended
   | 'exporter_failed' // a custom exporter threw
+  | 'hook_failed' // an option of the middleware threw
 
 /** One problem of one event, as the appliance reports it. */
 export interface Issue {

@@ -1,6 +1,7 @@
-/** Express: detects agents and relays the events of browsers. */
+/** Express: records the requests of agents and relays the events of browsers. */
 import { env } from 'node:process'
-import { createIntelExporter, createNodeRelay, detectAgent, init } from '@sightglass/sdk'
+import { createIntelExporter, createNodeRelay, init } from '@sightglass/sdk'
+import { sightglass } from '@sightglass/sdk/middleware'
 import express from 'express'
 
 const publishableKey = env.SIGHTGLASS_PUBLISHABLE_KEY
@@ -8,14 +9,7 @@ const exporter = createIntelExporter({ url: env.SIGHTGLASS_URL, ingestKey: env.S
 const client = init({ publishableKey, siteId: 'shop-acme', exporters: [exporter] })
 
 const app = express()
-app.use((request, _response, next) => {
-  const agent = detectAgent(request)
-  // One session per visitor. Without it, all visitors would share one.
-  if (agent !== null) {
-    client.session(request).trace({ type: 'agent.detected', agent, metadata: { page: request.path } })
-  }
-  next()
-})
+app.use(sightglass(client)) // before the routes; handlers get request.agent
 app.post('/traces', createNodeRelay({ exporter, publishableKey, siteId: 'shop-acme' }))
 app.get('/', (_request, response) => response.send('hello'))
 

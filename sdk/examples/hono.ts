@@ -1,6 +1,7 @@
-/** Hono on Bun: detects agents and relays the events of browsers. */
+/** Hono on Bun: records the requests of agents and relays the events of browsers. */
 import { env } from 'node:process'
-import { createIntelExporter, createRelayHandler, detectAgent, init } from '@sightglass/sdk'
+import { createIntelExporter, createRelayHandler, init } from '@sightglass/sdk'
+import { sightglass } from '@sightglass/sdk/middleware'
 import { Hono } from 'hono'
 
 const publishableKey = env['SIGHTGLASS_PUBLISHABLE_KEY'] ?? ''
@@ -12,15 +13,7 @@ const client = init({ publishableKey, siteId: 'shop-acme', exporters: [exporter]
 const relay = createRelayHandler({ exporter, publishableKey, siteId: 'shop-acme' })
 
 const app = new Hono<{ Bindings: Bun.Server<undefined> }>()
-app.use(async (context, next) => {
-  const agent = detectAgent(context.req.raw)
-  if (agent !== null) {
-    const address = context.env.requestIP(context.req.raw)?.address
-    const session = client.session(context.req.raw, { address }) // one session per visitor
-    session.trace({ type: 'agent.detected', agent, metadata: { page: context.req.path } })
-  }
-  await next()
-})
+app.use(sightglass(client)) // before the routes; agentOf(context.req.raw) is the agent
 app.post('/traces', (context) => relay(context.req.raw, context.env)) // Bun's server provides the address
 app.get('/', (context) => context.text('hello'))
 

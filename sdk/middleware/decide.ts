@@ -1,0 +1,131 @@
+/** `decide`: what an agent may do, by a small policy, and a record of the decision with its rule and reason. */
+import { visitOf, type RequestAgent, type Visit } from './visits.ts'
+import type { Verdict } from '../judge/judge.ts'
+
+export type PolicyDecision = 'allow' | 'deny' | 'review'
+
+/** A rule matches when all conditions that it has match. People and unknown programs have no purpose and no verdict. */
+export interface PolicyRule {
+  id: string
+  decision: PolicyDecision
+  reason?: string
+  operator?: string | string[]
+  product?: string | string[]
+  purpose?: string | string[]
+  verdict?: Verdict | Verdict[]
+  /** Paths; `*` stands for any text, such as `/drafts/*`. */
+  path?: string | string[]
+  /** Names of tools; `*` stands for any text, such as `checkout.*`. */
+  tool?: string | string[]
+}
+
+/** The first rule that matches decides. */
+export interface AgentPolicy {
+  rules: PolicyRule[]
+  /** Without a matching rule. Default: `allow`. */
+  otherwise?: PolicyDecision
+}
+
+export interface Decision {
+  decision: PolicyDecision
+  /** `default` without a matching rule. */
+  ruleId: string
+  reason: string
+}
+
+const conditions = ['operator', 'product', 'purpose', 'verdict', 'path', 'tool'] as const
+const decisions = ['allow', 'deny', 'review']
+
+/**
+ * Decides about a request that the middleware has seen, and records `authz.evaluated`. Throws a `TypeError` for an
+ * invalid policy, so that a mistake does not allow everything.
+ */
+export function decide(request: object, policy: AgentPolicy, { tool }: { tool?: string } = {}): Decision {
+  requirePolicy(policy)
+  const visit = visitOf(request)
+  const facts = factsOf(visit, tool)
+  const rule = policy.rules.find((each) => conditions.every((name) => matches(each[name], facts[name])))
+  const decision = rule?.decision ?? policy.otherwise ?? 'allow'
+  const made = { decision, ruleId: rule?.id ?? 'default', reason: rule?.reason ?? reasonOf(rule) }
+  visit?.session.trace({
+    type: 'authz.evaluated',
+    outcome: decision === 'deny' ? 'blocked' : 'success',
+    ...(tool === undefined ? {} : { tool: tool.slice(0, 200) }),
+    ...(visit.eventAgent === null ? {} : { agent: visit.eventAgent }),
+    policy: made,
+    metadata: { page: visit.page, source: 'middleware' },
+  })
+  return made
+}
+
+const checked = new WeakSet<object>()
+
+function requirePolicy(policy: AgentPolicy): void {
+  if (checked.has(policy)) return
+  const fault = (text: string): never => {
+    throw new TypeError(`policy: ${text}`)
+  }
+  if (!Array.isArray(policy?.rules)) fault('rules must be an array')
+  if (policy.otherwise !== undefined && !decisions.includes(policy.otherwise))
+    fault('otherwise must be allow, deny or review')
+  for (const rule of policy.rules) {
+    if (typeof rule?.id !== 'string' || rule.id === '') fault('every rule needs an id')
+    if (!decisions.includes(rule.decision)) fault(`decision of ${rule.id} must be allow, deny or review`)
+    for (const name of Object.keys(rule)) {
+      // A misspelt condition would match everything.
+      if (!['id', 'decision', 'reason', ...conditions].includes(name))
+        fault(`${rule.id} has no condition ${name}`)
+    }
+    for (const name of conditions) {
+      const listed = [rule[name] ?? []].flat()
+      if (listed.some((value) => typeof value !== 'string'))
+        fault(`${name} of ${rule.id} must be text or a list`)
+    }
+  }
+  checked.add(policy)
+}
+
+type Facts = { [name in (typeof conditions)[number]]: string | null }
+
+function factsOf(visit: Visit | null, tool: string | undefined): Facts {
+  const agent: Partial<RequestAgent> = visit?.agent ?? {}
+  const { operator = null, product = null, purpose = null, verdict = null } = agent
+  return { operator, product, purpose, verdict, path: visit && decodedPath(visit.path), tool: tool ?? null }
+}
+
+/** As a router reads it: percent-encoded letters and `..` would lead around a rule. */
+function decodedPath(path: string): string {
+  try {
+    return decodeURIComponent(new URL(`http://x${path.replace(/\/{2,}/g, '/')}`).pathname)
+  } catch {
+    return path
+  }
+}
+
+/** Without a condition, everything matches. */
+function matches(patterns: string | string[] | undefined, value: string | null): boolean {
+  if (patterns === undefined) return true
+  return (
+    value !== null && [patterns].flat().some((pattern) => fits(pattern.toLowerCase(), value.toLowerCase()))
+  )
+}
+
+/** `*` stands for any text. Takes linear time, whatever the pattern. */
+function fits(pattern: string, value: string): boolean {
+  const [first = '', ...parts] = pattern.split('*')
+  if (parts.length === 0) return pattern === value
+  const last = parts.pop() ?? ''
+  if (!value.startsWith(first) || value.length < first.length + last.length || !value.endsWith(last))
+    return false
+  let at = first.length
+  for (const part of parts) {
+    const found = value.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return at <= value.length - last.length
+}
+
+function reasonOf(rule: PolicyRule | undefined): string {
+  return rule === undefined ? 'no rule matched' : `rule ${rule.id}`
+}
