@@ -82,6 +82,8 @@ export function withoutUserAgent({ format }: Guess): string {
 
 /** Where lines are stored. */
 export interface LogStore {
+  /** Of a batch; by default as many as a request may have. */
+  eventsMax?: number
   /** How far a log was read; null for one that is not known. */
   position(source: string): Promise<{ position: number; tail: string } | null>
   /** `issues` are the first of the events that were rejected, with their indexes. */
@@ -199,7 +201,9 @@ function account(sums: Sums, answer: Appended, lineOf: BatchedLine[], path: stri
 
 /** Sends batches of lines one after the other, while the next one is read. */
 function startSender({ log, from, sums, store }: SenderOptions): Sender {
-  let batch = lineBatch(log, from)
+  const { eventsMax } = store
+  const options = eventsMax === undefined ? {} : { eventsMax }
+  let batch = lineBatch(log, from, options)
   let cuts: BatchedLine[] = [] // never the last lines of a batch
   const last = { text: '', stop: 0, end: from }
   let sending = Promise.resolve()
@@ -221,7 +225,7 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
   async function flush(): Promise<void> {
     const lines = batch
     const tail = lineBefore(last.text, last.stop)
-    batch = lineBatch(log, last.end)
+    batch = lineBatch(log, last.end, options)
     await settled()
     sending = send(lines, tail).catch((error: unknown) => void (failed = error))
   }

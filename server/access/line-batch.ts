@@ -1,5 +1,6 @@
 /** Lines of one log that wait to be stored, as the store takes them: with their events, counts and place in the log. */
 import type { AccessLines, OtherKind } from '../../db/contract/store.ts'
+import { limits } from '../limits.ts'
 import type { AccessEvent } from './agent-events.ts'
 
 /** What a line counts as: a request by its kind, a comment or blank line, or one that does not fit the format. */
@@ -41,16 +42,21 @@ export interface LineBatch {
 }
 
 const linesMax = 32_768
-/** Each batch waits for the disk once. */
-const eventsMax = 4_000
 const logBytesMax = 8 * 1024 * 1024
 const eventsOfLineMax = 2
 /** So that no sum exceeds what a number holds exactly: nobody sends a larger response. */
 const responseBytesMax = 2 ** 40
 const hourMs = 3_600_000
 
+interface BatchOptions {
+  isDrain?: boolean
+  /** More would make the other requests of a server wait. */
+  eventsMax?: number
+}
+
 /** `from` is the offset of the first line. */
-export function lineBatch(log: LogIdentity, from: number, isDrain = false): LineBatch {
+export function lineBatch(log: LogIdentity, from: number, options: BatchOptions = {}): LineBatch {
+  const { isDrain = false, eventsMax = limits.eventsPerRequestMax } = options
   let lines: BatchedLine[] = []
   let start = from
   let events = 0

@@ -39,7 +39,7 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
     path: lines.path.slice(0, pathCharsMax),
     format: lines.format.slice(0, formatCharsMax),
   }
-  let batch = lineBatch(log, from, isDrain)
+  let batch = lineBatch(log, from, { isDrain })
   let errors: LineError[] = []
   let at = from === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
   let number = 0
@@ -53,7 +53,7 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
     at = next
     if (batch.isFull() && at < text.length) {
       yield toStore(batch, errors, lastLine(text, at))
-      batch = lineBatch(log, from + at, isDrain)
+      batch = lineBatch(log, from + at, { isDrain })
       errors = []
     }
   }

@@ -1,0 +1,86 @@
+/** Batches of lines: their limits, their counts, and what remains when the store has a part of them. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { line, plainOptions } from '../../tests/support/access-logs.ts'
+import { agentEvents } from './agent-events.ts'
+import { formatNamed } from './formats.ts'
+import { lineBatch, type BatchedLine, type LineKind } from './line-batch.ts'
+import { lineBatches } from './line-batches.ts'
+
+const log = { siteId: 'shop', source: 'log', path: '/a.log', format: 'combined' }
+const anyKind = fc.constantFrom<LineKind>('agent', 'person', 'asset', 'bot', 'note', 'bad')
+const anyLine = fc.record({ kind: anyKind, timeMs: fc.nat(20_000_000), bytes: fc.nat(2 ** 41) })
+
+const lineOf = (kind: LineKind, number: number, more: Partial<BatchedLine> = {}): BatchedLine => {
+  const events = kind === 'agent' ? [{ id: `${number}` }, { id: `${number} session` }] : []
+  return { number, end: number * 10, kind, timeMs: 0, bytes: 0, events, ...more }
+}
+
+test('the counts of any lines add up, and those before a position can be dropped', () => {
+  fc.assert(
+    fc.property(fc.array(anyLine, { minLength: 1, maxLength: 30 }), fc.nat(30), (lines, place) => {
+      const batch = lineBatch(log, 0)
+      lines.forEach(({ kind, ...more }, index) => batch.add(lineOf(kind, index + 1, more)))
+      const check = (rest: typeof lines, from: number) => {
+        const { access, events, lineOf: owners } = batch.sent('x\n')
+        const count = (...kinds: LineKind[]) => rest.filter(({ kind }) => kinds.includes(kind)).length
+        expect([access.from, access.to]).toEqual([from, lines.length * 10])
+        expect(access.sums).toEqual({
+          ...{ lines: rest.length, people: count('person'), bad: count('bad') },
+          excluded: count('asset', 'bot', 'note'),
+        })
+        expect(access.requests.filter((bytes) => bytes !== null)).toEqual(
+          rest.flatMap(({ kind, bytes }) => (kind === 'agent' ? [Math.min(bytes, 2 ** 40)] : [])),
+        )
+        expect([events.length, owners.length]).toEqual([access.requests.length, access.requests.length])
+        const others = rest.filter(({ kind }) => ['person', 'asset', 'bot'].includes(kind))
+        const sum = (of: (count: { requests: number; bytes: number }) => number) =>
+          access.counts.reduce((total, one) => total + of(one), 0)
+        expect(sum(({ requests }) => requests)).toBe(others.length)
+        expect(sum(({ bytes }) => bytes)).toBe(
+          others.reduce((total, { bytes }) => total + Math.min(bytes, 2 ** 40), 0),
+        )
+        const keys = access.counts.map(({ hourMs, kind }) => `${hourMs} ${kind}`)
+        expect(new Set(keys)).toEqual(
+          new Set(others.map(({ timeMs, kind }) => `${timeMs - (timeMs % 3_600_000)} ${kind}`)),
+        )
+        expect(keys.length).toBe(new Set(keys).size)
+      }
+      check(lines, 0)
+      const dropped = Math.min(place, lines.length - 1)
+      expect(batch.dropBefore(5)).toBeNull()
+      expect(batch.dropBefore(dropped * 10)!.map(({ number }) => number)).toEqual(
+        Array.from({ length: dropped }, (_, index) => index + 1),
+      )
+      check(lines.slice(dropped), dropped * 10)
+    }),
+  )
+})
+
+test('a batch is full before it has more events than a request may have, or than it was given', () => {
+  for (const [options, max] of [
+    [{}, 1_000],
+    [{ eventsMax: 4_000 }, 4_000],
+  ] as const) {
+    const batch = lineBatch(log, 0, options)
+    let number = 0
+    while (!batch.isFull()) batch.add(lineOf('agent', ++number))
+    expect(batch.sent('x').events.length).toBe(max)
+  }
+})
+
+test('many requests of agents at once are several batches, each after the one before', () => {
+  const text = Array.from({ length: 3_500 }, (_, second) => line({ second })).join('')
+  const lines = {
+    ...{ source: 'log', path: '/a.log', format: 'combined', heading: '', from: 0, to: text.length },
+    ...{ text, cutTail: null, epoch: '' },
+  }
+  const parse = formatNamed('combined').open()
+  const eventsOf = agentEvents(plainOptions)
+  const batches = [...lineBatches({ lines, siteId: 'shop', isDrain: false, parse, eventsOf })]
+  const edges = batches.flatMap(({ access }) => [access.from, access.to])
+  expect(edges).toEqual([0, ...edges.slice(1, -1), text.length])
+  for (let at = 1; at < edges.length - 1; at += 2) expect(edges[at]).toBe(edges[at + 1])
+  expect(batches.every(({ events }) => events.length <= 1_000)).toBe(true)
+  expect(batches.reduce((sum, { sums }) => sum + sums.stored, 0)).toBe(3_500)
+})
