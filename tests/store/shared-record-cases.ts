@@ -23,6 +23,27 @@ export const sharedRecordCases: NodeCases = {
     expect([await store.evidence.digest(), await store.evidence.read()]).toEqual([null, null])
     expect(await auditCount()).toBe(before + 3)
   },
+  async 'versions of robots.txt that two nodes set at once each get a number, and equal ones are stored once'({
+    store,
+    another,
+    orgId,
+  }) {
+    const set = (node: Store, n: number, text: string) =>
+      node.robots.set({
+        ...{ orgId, siteId: 'shop', text, fromMs: noon + n, now: noon, setBy: 'system' },
+        ...{ sitesMax: 9, versionsMax: 99, audit: makeAudit(orgId) },
+      })
+    const nodes = [store, another]
+    const numbers = Array.from({ length: 12 }, (_, n) => n)
+    const different = await Promise.all(numbers.map((n) => set(nodes[n % 2]!, n, `# ${n}`)))
+    expect(different.map(({ state }) => state)).toEqual(numbers.map(() => 'stored'))
+    const listed = await another.robots.list({ orgId, siteId: 'shop' })
+    expect(new Set(listed.map(({ version }) => version)).size).toBe(12)
+    // Nodes that watch the same file.
+    const equal = await Promise.all(numbers.map((n) => set(nodes[n % 2]!, 100, 'same')))
+    expect(equal.filter(({ state }) => state === 'stored')).toHaveLength(1)
+    expect((await store.robots.list({ orgId, siteId: 'shop' })).length).toBe(13)
+  },
   async 'nodes share one setup link, which works on each and creates one owner'({ store, another, orgId }) {
     const linkOf = (n: number, now: number) => ({
       link: {
