@@ -60,7 +60,8 @@ interface Memory {
   running: Promise<unknown> // one after the other, in the order of the log
 }
 
-const memoriesMax = 200
+/** Each with at most 100,000 sessions. A site whose sessions were dropped begins new ones. */
+const memoriesMax = 40
 
 export function makeReceiver(services: ReceiverServices): AccessReceiver {
   const epoch = services.isShared ? 'shared' : newToken()

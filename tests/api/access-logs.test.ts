@@ -1,5 +1,6 @@
 /** POST /v1/sdk/access-logs, syslog, logs that the server watches, and what Settings shows of them. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import fc from 'fast-check'
 import { appendFileSync, renameSync, writeFileSync } from 'node:fs'
 import { followLog } from '../../server/access/follow.ts'
 import { httpSink } from '../../server/access/http-sink.ts'
@@ -177,6 +178,42 @@ test('a body that is no access log, and wrong parameters, are refused with what 
   expect((await post('siteId=x', bomb, { 'content-encoding': 'gzip' })).status).toBe(413)
   // Cloudflare tries an address with this body.
   expect((await post('siteId=x', '{"content":"tests"}')).status).toBe(202)
+})
+
+test('bodies of any bytes are stored, counted as bad or refused; the sums always add up', async () => {
+  const piece = fc.oneof(
+    fc.constantFrom(
+      line('f'),
+      line('p', browser),
+      '\n',
+      '#Fields: date\n',
+      '{"a":',
+      '\0',
+      '"',
+      'x'.repeat(70_000),
+    ),
+    fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
+  )
+  const format = fc.constantFrom(
+    '',
+    '&format=combined',
+    '&format=w3c',
+    '&format=caddy',
+    '&format=json:time=t,ip=a',
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(piece, { maxLength: 12 }), format, async (pieces, given) => {
+      const { status, answer } = await post(`siteId=fuzz${given}`, Buffer.from(pieces.join(''), 'latin1'))
+      expect([status, answer['message']]).toEqual([
+        status === 415 ? 415 : 202,
+        status === 415 ? answer['message'] : undefined,
+      ])
+      if (status === 415) return
+      const { lines, stored, deduped, people, excluded, bad } = answer as unknown as { [sum: string]: number }
+      expect(stored! + deduped! + people! + excluded! + bad!).toBe(lines!)
+    }),
+    { numRuns: 60 },
+  )
 })
 
 test('watch --to sends a log over HTTP, waits while the appliance refuses, and continues', async () => {
