@@ -134,8 +134,8 @@ export interface EventHistogram {
   exactSinceMs: number // earlier events are counted in part; the first edge unless the budget ran out
 }
 
-/** An indexed field, or one that is read from the event's JSON: `agent.userAgent` and `error`. */
-export type TopField = EventFieldName | 'userAgent' | 'error'
+/** An indexed field, or one that is read from the event's JSON: `error`, and two of `agent`. Evidence is JSON text. */
+export type TopField = EventFieldName | 'userAgent' | 'error' | 'evidence'
 
 export interface TopQuery {
   orgId: string

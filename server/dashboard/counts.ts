@@ -21,6 +21,7 @@ import type {
   CallDurations,
   BreakdownView,
   DetectCounts,
+  DetectRequests,
   Totals,
 } from './shapes.ts'
 
@@ -81,8 +82,49 @@ export async function detectCounts(scope: CountScope): Promise<DetectCounts> {
     }),
     agentRows(scope.store.events, scope),
   ])
-  const detected = countsOf('agent.detected')
-  return { ...shared, detected, missed: countsOf('agent.missed'), agents, ...found }
+  return {
+    ...shared,
+    detected: countsOf('agent.detected'),
+    missed: countsOf('agent.missed'),
+    requested: countsOf('agent.requested'),
+    referred: countsOf('agent.referred'),
+    agents,
+    ...found,
+  }
+}
+
+export async function detectRequests(scope: CountScope): Promise<DetectRequests> {
+  const types = ['agent.requested']
+  const [{ found }, all] = await Promise.all([
+    counted(scope, {
+      verdicts: { by: 'verdict', types, stepped: true },
+      purposes: { by: 'purpose', types, stepped: true },
+      referrers: { by: 'name', types: ['agent.referred'], stepped: true },
+    }),
+    allRequests(scope),
+  ])
+  return { ...found, all }
+}
+
+/** All requests of the access logs; they have no fields to filter by. */
+async function allRequests({ store, orgId, period }: CountScope): Promise<DetectRequests['all']> {
+  if (period.filter) return null
+  const of = { orgId, ...(period.siteIds && { siteIds: period.siteIds }) }
+  const [now, before] = await Promise.all(
+    [period, period.before].map(async ({ sinceMs, untilMs }) => {
+      const { bySite } = await store.accessLogs.counts({ ...of, sinceMs, untilMs })
+      return bySite.reduce(
+        ({ requests, agents }, { agent, person, asset, bot }) => ({
+          requests: requests + agent.requests + person.requests + asset.requests + bot.requests,
+          agents: agents + agent.requests,
+        }),
+        { requests: 0, agents: 0 },
+      )
+    }),
+  )
+  if (now!.requests === 0) return null
+  const total = (of: 'requests' | 'agents') => ({ count: now![of], before: before![of] })
+  return { requests: total('requests'), agents: total('agents') }
 }
 
 export async function authCounts(scope: CountScope): Promise<AuthCounts> {

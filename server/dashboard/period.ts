@@ -32,7 +32,7 @@ export interface Period {
 }
 
 export interface CountScope {
-  store: Pick<Store, 'events' | 'sites'>
+  store: Pick<Store, 'events' | 'sites' | 'accessLogs'>
   orgId: string
   period: Period
   rowsMax?: number // of each breakdown

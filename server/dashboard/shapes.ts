@@ -63,6 +63,59 @@ export interface DetectCounts extends Totals {
   names: BreakdownView
   purposes: BreakdownView
   agents: AgentRow[] // most first
+  requested: EventCounts // requests of agents in access logs
+  referred: EventCounts // people whom an assistant sent
+}
+
+/** Requests of agents in access logs, and people whom an assistant sent. */
+export interface DetectRequests {
+  verdicts: BreakdownView
+  purposes: BreakdownView
+  referrers: BreakdownView // assistants
+  all: { requests: PeriodTotal; agents: PeriodTotal } | null // null: the range has no access log, or filters
+}
+
+export interface PeriodTotal {
+  count: number
+  before: number
+}
+
+/** The stored requests, counted one by one. */
+export interface DetectClaims {
+  agents: AgentRequests[] // most first
+  pages: PageRequests[] // most first
+  impostors: Impostor[] // most first
+  complete: boolean // false: too many events to count in time; nothing was counted
+}
+
+export interface RequestCounts {
+  requests: number
+  refused: number
+  failed: number
+}
+
+export interface AgentRequests extends RequestCounts {
+  vendor: CountedName
+  name: CountedName
+  verified: number
+  claimed: number // consistent or unverifiable
+  contradicted: number
+}
+
+/** A page, or pages of one shape: `/products/*`. */
+export interface PageRequests extends RequestCounts {
+  page: string | null // null: pages beyond the limit
+  pages: number // more than 1 for a shape
+}
+
+/** Requests that claim to be an agent and are not. */
+export interface Impostor {
+  vendor: string | null
+  name: string | null
+  requests: number
+  lastAt: string | null // null: older than the newest requests that were read
+  pages: Named[] // of the newest requests, most first
+  evidence: { [field: string]: string | number } | null // of the newest one
 }
 
 /** Detections of one name and purpose of a vendor; detections with neither are in no row. */

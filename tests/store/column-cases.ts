@@ -17,13 +17,15 @@ const event = fc.record({
   siteId: fc.constantFrom('shop', 'blog'),
   error: fc.constantFrom(null, 'expired', 'no signature'),
   userAgent: fc.constantFrom(null, '', 'curl/8.1', 'Mozilla/5.0'),
+  evidence: fc.constantFrom(undefined, null, '', { method: 'address', networks: 17 }),
   minute: fc.integer({ min: 0, max: 300 }),
 })
 type Made = Parameters<Parameters<typeof event.map>[0]>[0]
 
-function recordOf({ minute, error, userAgent, ...fields }: Made, n: number): EventRecord {
+function recordOf({ minute, error, userAgent, evidence, ...fields }: Made, n: number): EventRecord {
   const id = `e${n}`
-  const json = JSON.stringify({ id, agent: { userAgent, note: `a text of ${fields.outcome}` }, error })
+  const agent = { userAgent, evidence, note: `a text of ${fields.outcome}` }
+  const json = JSON.stringify({ id, agent, error })
   return makeEvent(id, { ...fields, occurredAtMs: noon + minute * minuteMs, json })
 }
 
@@ -100,14 +102,20 @@ export const histogramCases: Cases = {
 }
 
 const fieldOf = (one: EventRecord, field: TopField): string | null => {
-  if (field !== 'userAgent' && field !== 'error') return one[field]
-  const { agent, error } = JSON.parse(one.json) as { agent: { userAgent: string }; error: string }
+  if (field !== 'userAgent' && field !== 'error' && field !== 'evidence') return one[field]
+  const { agent, error } = JSON.parse(one.json) as {
+    agent: { userAgent: string; evidence?: unknown }
+    error: string
+  }
+  if (field === 'evidence') return agent.evidence == null ? null : JSON.stringify(agent.evidence)
   return (field === 'error' ? error : agent.userAgent) || null
 }
 
 const groupsMade = fc.array(
   fc.uniqueArray(
-    fc.constantFrom<TopField>('vendor', 'page', 'subject', 'sessionId', 'outcome', 'error', 'userAgent'),
+    fc.constantFrom<TopField>(
+      ...(['vendor', 'page', 'subject', 'sessionId', 'outcome', 'error', 'userAgent', 'evidence'] as const),
+    ),
     { minLength: 1, maxLength: 3 },
   ),
   { minLength: 1, maxLength: 3 },

@@ -9,8 +9,10 @@ import type {
   AuthzCounts,
   CallDurations,
   CountedName,
+  DetectClaims,
   DetectCounts,
   DetectMatrix,
+  DetectRequests,
   DetectTrust,
   IdentityDetail,
   Totals,
@@ -34,7 +36,9 @@ export type * from './event-shapes.ts'
 /** The responses of pages of counts, by their path below /api/. */
 export interface PageCounts {
   detect: DetectCounts
+  'detect/claims': DetectClaims
   'detect/matrix': DetectMatrix
+  'detect/requests': DetectRequests
   'detect/trust': DetectTrust
   'detect/vendor': VendorDetail
   auth: AuthCounts

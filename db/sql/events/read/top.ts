@@ -16,7 +16,7 @@ interface Group {
   lastMs: number
 }
 
-/** Reads values from columns. Only `userAgent` and `error`, which have none, parse the event, on the reader thread. */
+/** Reads values from columns. Fields that have none parse the event, on the reader thread. */
 export function* readTop(db: Database, org: number, hashSeed: number, query: TopQuery): Sliced<Top> {
   const { filter, also = [], eventsMax, groups, budgetMs } = query
   const endMs = performance.now() + budgetMs
@@ -82,9 +82,9 @@ function valueReader(db: Database, org: number): (block: OpenBlock, row: number)
   return (block, row) => {
     let json: ParsedFields | null = null
     return (field) => {
-      if (field === 'userAgent' || field === 'error') {
+      if (field === 'userAgent' || field === 'error' || field === 'evidence') {
         json ??= JSON.parse(block.event(row).json) as ParsedFields
-        return textOrNull(field === 'error' ? json.error : json.agent?.userAgent)
+        return parsedText(field, json)
       }
       if (field === 'sessionId') return JSON.parse(block.session(row)) as string
       const code = block.code(member[field], row)
@@ -96,7 +96,12 @@ function valueReader(db: Database, org: number): (block: OpenBlock, row: number)
 
 interface ParsedFields {
   error?: unknown
-  agent?: { userAgent?: unknown } | null
+  agent?: { userAgent?: unknown; evidence?: unknown } | null
+}
+
+function parsedText(field: 'userAgent' | 'error' | 'evidence', { error, agent }: ParsedFields): string | null {
+  if (field !== 'evidence') return textOrNull(field === 'error' ? error : agent?.userAgent)
+  return agent?.evidence == null ? null : JSON.stringify(agent.evidence)
 }
 
 function textOrNull(value: unknown): string | null {

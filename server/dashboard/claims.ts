@@ -1,0 +1,169 @@
+/** Requests of agents by who they claim to be, with the verdicts: per agent, per page, and those of impostors. */
+import { isoTime } from '../clock.ts'
+import { limits } from '../limits.ts'
+import { cutChars } from '../text/text.ts'
+import { breakdownRowsMax } from './period-counts.ts'
+import { sharedTypes, type CountScope } from './period.ts'
+import { foldPages } from './page-patterns.ts'
+import type { AgentNames, EventFilter, FilteredCounts, Top } from '../../db/contract/store.ts'
+import type { AgentRequests, DetectClaims, Impostor, PageRequests, RequestCounts } from './shapes.ts'
+
+type Rows = FilteredCounts['breakdowns'][number]
+
+const nothing: DetectClaims = { agents: [], pages: [], impostors: [], complete: true }
+
+/** From the stored events, because hourly counts do not combine agents with verdicts. */
+export async function detectClaims(scope: CountScope): Promise<DetectClaims> {
+  const { store, orgId, period, rowsMax = breakdownRowsMax } = scope
+  const filter = requestFilter(scope)
+  if (filter === null) return nothing
+  const types = ['agent.requested']
+  const { breakdowns, complete } = await store.events.filteredCounts({
+    ...{ orgId, filter, edges: [period.sinceMs, period.untilMs], budgetMs: limits.filteredCountMsMax },
+    ...(period.filter && { also: period.filter.also }),
+    breakdowns: [
+      { by: 'agent', and: 'verdict', types },
+      { by: 'page', types },
+    ],
+  })
+  if (!complete) return { ...nothing, complete }
+  const agents = agentsOf(breakdowns[0] ?? [])
+  return {
+    agents: agents.slice(0, rowsMax),
+    pages: pagesOf(breakdowns[1] ?? []).slice(0, rowsMax),
+    impostors: await impostors(scope, filter, agents),
+    complete,
+  }
+}
+
+/** The page's filters among the requests of agents; null if they exclude each other. */
+function requestFilter({ period: { filter: chosen, siteIds } }: CountScope): EventFilter | null {
+  const types = sharedTypes(['agent.requested'], chosen?.filter.types) ?? []
+  if (types.length === 0) return null
+  return { ...chosen?.filter, types, ...(siteIds && { siteIds }) }
+}
+
+const noRequests = (): RequestCounts => ({ requests: 0, refused: 0, failed: 0 })
+
+function addTo(counts: RequestCounts, { outcome, count }: Rows[number]): void {
+  counts.requests += count
+  if (outcome === 'blocked') counts.refused += count
+  else if (outcome !== 'success') counts.failed += count
+}
+
+const mostFirst = (a: RequestCounts, b: RequestCounts): number => b.requests - a.requests
+
+const columns: { readonly [verdict: string]: 'verified' | 'claimed' | 'contradicted' } = {
+  verified: 'verified',
+  consistent: 'claimed',
+  unverifiable: 'claimed',
+  contradicted: 'contradicted',
+}
+
+function agentsOf(rows: Rows): AgentRequests[] {
+  const agents = new Map<string, AgentRequests>()
+  for (const row of rows) {
+    const { vendor, name } = JSON.parse(row.value ?? others) as AgentNames
+    const key = JSON.stringify([vendor, name])
+    const agent = agents.get(key) ?? {
+      ...{ vendor, name, verified: 0, claimed: 0, contradicted: 0 },
+      ...noRequests(),
+    }
+    agents.set(key, agent)
+    addTo(agent, row)
+    const verdict = row.and ?? ''
+    const column = Object.hasOwn(columns, verdict) ? columns[verdict] : undefined
+    if (column !== undefined) agent[column] += row.count
+  }
+  return [...agents.values()].sort(mostFirst)
+}
+
+const others = JSON.stringify({ vendor: 'other', name: 'other', purpose: 'other' } satisfies AgentNames)
+
+function pagesOf(rows: Rows): PageRequests[] {
+  const pages = new Map<string | null, PageRequests>()
+  for (const row of rows) {
+    const page = pages.get(row.value) ?? { page: row.value, pages: 1, ...noRequests() }
+    pages.set(row.value, page)
+    addTo(page, row)
+  }
+  return foldPages([...pages.values()])
+}
+
+/** The newest false claims that are read for the times, the pages and the evidence of impostors. */
+const readMax = 5_000
+const impostorsMax = 100
+const pagesMax = 3
+
+/** Agents with contradicted requests: all of them counted, with what the newest ones asked for. */
+async function impostors(
+  { store, orgId, period }: CountScope,
+  filter: EventFilter,
+  agents: readonly AgentRequests[],
+): Promise<Impostor[]> {
+  const found = agents.filter(({ contradicted }) => contradicted > 0)
+  if (found.length === 0) return []
+  const { groups } = await store.events.top({
+    ...{ orgId, eventsMax: readMax, budgetMs: limits.topMsMax },
+    ...(period.filter && { also: period.filter.also }),
+    filter: {
+      ...filter,
+      verdicts: ['contradicted'],
+      ...{ sinceMs: period.sinceMs, untilMs: period.untilMs },
+    },
+    groups: [
+      { by: ['vendor', 'name'], max: readMax },
+      { by: ['vendor', 'name', 'page'], max: readMax },
+      { by: ['vendor', 'name', 'evidence'], max: readMax },
+    ],
+  })
+  const [newest, pages, evidence] = groups.map(byClaim)
+  return found
+    .toSorted((a, b) => b.contradicted - a.contradicted)
+    .slice(0, impostorsMax)
+    .map(({ contradicted, ...agent }) => {
+      const [vendor, name] = [agent.vendor, agent.name].map((of) => (typeof of === 'string' ? null : of.name))
+      const key = claimKey([vendor!, name!])
+      const last = newest!.get(key)?.[0]
+      const proof = evidence!.get(key)?.toSorted((a, b) => b.lastMs - a.lastMs)[0]
+      return {
+        ...{ vendor: vendor!, name: name!, requests: contradicted },
+        lastAt: last === undefined ? null : isoTime(last.lastMs),
+        pages: (pages!.get(key) ?? [])
+          .flatMap(({ values: [, , page], count }) => (page == null ? [] : [{ name: page, count }]))
+          .slice(0, pagesMax),
+        evidence: evidenceOf(proof?.values[2] ?? null),
+      }
+    })
+}
+
+type TopRow = Top['groups'][number]['rows'][number]
+
+const claimKey = (values: (string | null)[]): string => JSON.stringify(values.slice(0, 2))
+
+function byClaim({ rows }: Top['groups'][number]): Map<string, TopRow[]> {
+  const claims = new Map<string, TopRow[]>()
+  for (const row of rows) {
+    const key = claimKey(row.values)
+    const known = claims.get(key)
+    if (known === undefined) claims.set(key, [row])
+    else known.push(row)
+  }
+  return claims
+}
+
+const evidenceFields = ['method', 'list', 'listDate', 'networks', 'keyId', 'reason']
+const evidenceCharsMax = 200
+
+/** The fields that a verdict is explained with; evidence of other senders can be anything. */
+function evidenceOf(text: string | null): Impostor['evidence'] {
+  const value: unknown = text === null ? null : JSON.parse(text)
+  if (typeof value !== 'object' || value === null) return null
+  return Object.fromEntries(
+    evidenceFields.flatMap((name): [string, string | number][] => {
+      const field: unknown = Object.hasOwn(value, name) ? (value as { [name: string]: unknown })[name] : null
+      if (typeof field === 'string') return [[name, cutChars(field, evidenceCharsMax)]]
+      return typeof field === 'number' ? [[name, field]] : []
+    }),
+  )
+}
