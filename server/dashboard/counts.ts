@@ -78,7 +78,7 @@ export async function detectCounts(scope: CountScope): Promise<DetectCounts> {
       vendors: { by: 'vendor', types, stepped: true },
       decided: { by: 'vendor', types: ['authz.evaluated'] },
       names: { by: 'name', types },
-      purposes: { by: 'purpose', types },
+      purposes: { by: 'purpose', types, stepped: true },
     }),
     agentRows(scope.store.events, scope),
   ])

@@ -109,7 +109,10 @@ test('evidence of another sender can be anything and stays harmless', async () =
   const agents = [
     { evidence: '\u202e<script>', name: '' },
     { evidence: [1, 2], name: '<b>bot</b>' },
-    { evidence: { method: 'address', list: 'x'.repeat(400), networks: {}, __proto__: { keyId: 'k' } }, name: 'n' },
+    {
+      evidence: { method: 'address', list: 'x'.repeat(400), networks: {}, __proto__: { keyId: 'k' } },
+      name: 'n',
+    },
     { evidence: null, name: '__proto__' },
   ]
   const events = agents.map((more, n) =>

@@ -54,7 +54,9 @@ export function agentsLog(nowMs: number): string {
     const at = new Date(nowMs - 1_000).toUTCString() // Mon, 23 Nov 2026 10:00:00 GMT
     const [, day, month, year, time] = at.split(' ')
     const request = `"GET ${page} HTTP/1.1" ${status} ${100 + lines.length}`
-    lines.push(`${address} - - [${day}/${month}/${year}:${time} +0000] ${request} "${referrer}" "${userAgent}"`)
+    lines.push(
+      `${address} - - [${day}/${month}/${year}:${time} +0000] ${request} "${referrer}" "${userAgent}"`,
+    )
   }
   for (const { address, userAgent, requests } of loggedAgents)
     for (let n = 0; n < requests; n++) add(address, pageOf(n), statusOf(n), '-', userAgent)

@@ -16,6 +16,7 @@ import { CountsPage } from '../../range/counts-page.tsx'
 import { logsHref } from '../../range/filters.tsx'
 import { AgentTable } from './agent-table.tsx'
 import { Matrix } from './matrix.tsx'
+import { Requests } from './requests.tsx'
 import { VendorDialog } from './vendor-dialog.tsx'
 import type { DetectCounts, DetectTrust } from '../../api/api.ts'
 
@@ -48,7 +49,9 @@ export default function DetectPage() {
         kind="agent"
         model={model}
         isMine={(one) => one.startsWith('agent.')}
-        isEmpty={(data) => data.detected.count + data.missed.count === 0}
+        isEmpty={({ detected, missed, requested, referred }) =>
+          detected.count + missed.count + requested.count + referred.count === 0
+        }
       >
         {(data) => <Detections data={data} />}
       </CountsPage>
@@ -62,6 +65,7 @@ function Detections({ data }: { data: DetectCounts }) {
   const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
   return (
     <>
+      <Requests data={data} />
       <DetectHeadlines data={data} />
       <div class="split">
         <DetectionChart data={data} />
@@ -160,7 +164,7 @@ function DetectHeadlines({ data }: { data: DetectCounts }) {
   )
 }
 
-function DetectionChart({ data: { period, detected, classes, vendors } }: { data: DetectCounts }) {
+function DetectionChart({ data: { period, detected, classes, vendors, purposes } }: { data: DetectCounts }) {
   return (
     <ChartPanel
       what={measures.detections.name}
@@ -179,6 +183,14 @@ function DetectionChart({ data: { period, detected, classes, vendors } }: { data
             colour: (_, index) => `series-${index + 1}`,
           }),
           filterOf: (vendor) => ({ type, vendor }),
+        },
+        {
+          name: 'purpose',
+          series: breakdownSeries(purposes.rows, detected, {
+            without: 'no purpose',
+            colour: (_, index) => `series-${index + 1}`,
+          }),
+          filterOf: (purpose) => ({ type, purpose }),
         },
       ]}
     />

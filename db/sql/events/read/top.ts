@@ -99,7 +99,10 @@ interface ParsedFields {
   agent?: { userAgent?: unknown; evidence?: unknown } | null
 }
 
-function parsedText(field: 'userAgent' | 'error' | 'evidence', { error, agent }: ParsedFields): string | null {
+function parsedText(
+  field: 'userAgent' | 'error' | 'evidence',
+  { error, agent }: ParsedFields,
+): string | null {
   if (field !== 'evidence') return textOrNull(field === 'error' ? error : agent?.userAgent)
   return agent?.evidence == null ? null : JSON.stringify(agent.evidence)
 }

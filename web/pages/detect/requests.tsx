@@ -1,0 +1,299 @@
+/** Requests of agents in access logs: verified, claimed and contradicted, over time, by agent and page, and referrals. */
+import { countsQuery, fetchAllRows, useQuery } from '../../query/use-query.ts'
+import {
+  Bars,
+  breakdownBars,
+  breakdownRest,
+  countOf,
+  shareColumn,
+  valueName,
+} from '../../charts/breakdown.tsx'
+import { ChartPanel } from '../../charts/chart-panel.tsx'
+import { breakdownSeries, outcomeSeries } from '../../charts/chart-model.ts'
+import { DataTable, type Column } from '../../charts/data-table.tsx'
+import { countLine, Headlines, percent, shareOf, type Headline } from '../../charts/headlines.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Text } from '../../components/text.tsx'
+import { ValueLink, logsHref, type LogsFilter } from '../../range/filters.tsx'
+import { rangeWords } from '../../range/range.ts'
+import { count, counted } from '../../text/format.ts'
+import { measures } from '../../text/measures.ts'
+import { Impostors } from './impostors.tsx'
+import type {
+  AgentRequests,
+  CountedName,
+  DetectClaims,
+  DetectCounts,
+  DetectRequests,
+  PageRequests,
+  RequestCounts,
+} from '../../api/api.ts'
+
+const type = 'agent.requested'
+const verdictOrder = ['verified', 'consistent', 'unverifiable', 'unknown', 'contradicted']
+
+/** Claims are counted event by event, so they are fetched less often while events arrive. */
+const claimsRestMs = 5_000
+
+/** Nothing for a range without access logs. */
+export function Requests({ data }: { data: DetectCounts }) {
+  const { requested, referred } = data
+  if (requested.count === 0 && referred.count === 0) return null
+  return <WithRequests data={data} />
+}
+
+function WithRequests({ data }: { data: DetectCounts }) {
+  const { period, requested, referred } = data
+  const found = useQuery(countsQuery('detect/requests'), requested.count + referred.count)
+  const claims = useQuery(countsQuery('detect/claims'), requested.count, { restMs: claimsRestMs })
+  const error = found.error ?? claims.error
+  const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
+  return (
+    <>
+      {error && <Problem error={error} />}
+      {requested.count > 0 && <RequestHeadlines data={data} found={found.data} of={of} />}
+      {requested.count > 0 && found.data && <RequestChart data={data} found={found.data} of={of} />}
+      {claims.data?.complete === false && (
+        <p class="muted">
+          There are too many requests to list agents, pages and impostors. Choose a shorter range.
+        </p>
+      )}
+      {claims.data && <Impostors rows={claims.data.impostors} period={period} />}
+      {claims.data && <AgentRequestsTable data={data} claims={claims.data} of={of} />}
+      {claims.data && <Pages data={data} claims={claims.data} />}
+      {found.data && referred.count > 0 && <Referrals data={data} found={found.data} />}
+    </>
+  )
+}
+
+interface PartProps {
+  data: DetectCounts
+  found: DetectRequests
+}
+
+function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | null; of: LogsFilter }) {
+  const { data, found, of } = props
+  const { period, requested } = data
+  const part = ({ name }: { name: string }, verdict: string, ...more: string[]): Headline => {
+    const sum = found && countOf(found.verdicts, verdict, ...more)
+    return {
+      ...{ kind: 'count', name, now: sum?.count ?? null, before: sum?.before ?? null },
+      ...(sum && { note: `${percent(shareOf(sum.count, requested.count))} of requests by agents` }),
+      // Logs filters by one verdict.
+      ...(more.length === 0 && { href: logsHref({ ...of, verdict }) }),
+    }
+  }
+  const share: Headline[] = found?.all
+    ? [
+        {
+          ...{ kind: 'share', name: measures.shareOfRequests.name },
+          now: shareOf(found.all.agents.count, found.all.requests.count),
+          before: shareOf(found.all.agents.before, found.all.requests.before),
+          note: `of ${counted(found.all.requests.count, 'request')}`,
+        },
+      ]
+    : []
+  return (
+    <Headlines
+      period={period}
+      lines={[
+        { ...countLine(measures.requests, requested), href: logsHref(of) },
+        ...share,
+        part(measures.verified, 'verified'),
+        part(measures.claimed, 'consistent', 'unverifiable'),
+        part(measures.contradicted, 'contradicted'),
+      ]}
+    />
+  )
+}
+
+function RequestChart({ data: { period, requested }, found, of }: PartProps & { of: LogsFilter }) {
+  const { verdicts, purposes } = found
+  return (
+    <div class="split">
+      <ChartPanel
+        what={measures.requests.name}
+        period={period}
+        filter={{ type }}
+        divisions={[
+          {
+            name: 'verdict',
+            series: breakdownSeries(verdicts.rows, requested, { order: verdictOrder, without: 'no verdict' }),
+            filterOf: (verdict) => ({ type, verdict }),
+          },
+          {
+            name: 'purpose',
+            series: breakdownSeries(purposes.rows, requested, {
+              without: 'no purpose',
+              colour: (_, index) => `series-${index + 1}`,
+            }),
+            filterOf: (purpose) => ({ type, purpose }),
+          },
+          {
+            name: 'outcome',
+            series: outcomeSeries(requested),
+            filterOf: (outcome) => ({ type, outcome }),
+          },
+        ]}
+      />
+      <Bars
+        title="Requests by purpose"
+        unit="requests"
+        bars={breakdownBars(purposes, {
+          by: 'purpose',
+          href: (purpose) => logsHref({ ...of, purpose }),
+          colour: () => 'accent',
+        })}
+        rest={breakdownRest(purposes, requested)}
+        restName="no purpose"
+      />
+    </div>
+  )
+}
+
+const nameText = (name: CountedName, noun: string): string =>
+  typeof name === 'object'
+    ? name.name
+    : valueName({ kind: name === 'other' ? 'others' : 'missing', value: null }, noun)
+
+function numberColumn<Row>(
+  { name, definition }: { name: string; definition: string },
+  value: (row: Row) => number,
+): Column<Row> {
+  const show = (row: Row) => (value(row) === 0 ? <span class="muted">0</span> : count(value(row)))
+  return { name, about: definition.replaceAll('`', ''), number: true, value, show }
+}
+
+const outcomeColumns = <Row extends RequestCounts>(): Column<Row>[] => [
+  numberColumn<Row>(measures.refused, (row) => row.refused),
+  numberColumn<Row>(measures.failed, (row) => row.failed),
+]
+
+/** Drops columns that are zero in every row. */
+function used<Row>(columns: Column<Row>[], rows: readonly Row[]): Column<Row>[] {
+  return columns.filter(({ value, number }) => !number || rows.some((row) => value(row) !== 0))
+}
+
+function AgentRequestsTable({
+  data: { period, requested },
+  claims,
+  of,
+}: {
+  data: DetectCounts
+  claims: DetectClaims
+  of: LogsFilter
+}) {
+  const { agents } = claims
+  if (agents.length === 0) return null
+  const columns: Column<AgentRequests>[] = [
+    {
+      name: 'Agent',
+      value: ({ name }) => nameText(name, 'name'),
+      show: ({ name, vendor }) => <AgentLink name={name} vendor={vendor} of={of} />,
+    },
+    {
+      name: 'Operator',
+      value: ({ vendor }) => nameText(vendor, 'vendor'),
+      show: ({ vendor }) => <Text value={nameText(vendor, 'vendor')} max={32} />,
+    },
+    { name: 'Requests', number: true, value: (row) => row.requests },
+    shareColumn('Share', (row) => shareOf(row.requests, requested.count)),
+    numberColumn(measures.verified, (row) => row.verified),
+    numberColumn(measures.claimed, (row) => row.claimed),
+    numberColumn(measures.contradicted, (row) => row.contradicted),
+    ...outcomeColumns<AgentRequests>(),
+  ]
+  return (
+    <DataTable
+      title="Requests by agent"
+      about={rangeWords(period)}
+      csv={{
+        ...{ page: 'detect', table: 'requests-by-agent', period },
+        all: async (signal) => (await fetchAllRows('detect/claims', signal)).agents,
+      }}
+      columns={used(columns, agents)}
+      rows={agents}
+      keyOf={({ vendor, name }) => JSON.stringify([vendor, name])}
+      sortBy="Requests"
+      firstRows={6}
+    />
+  )
+}
+
+function AgentLink({ name, vendor, of }: { name: CountedName; vendor: CountedName; of: LogsFilter }) {
+  const text = nameText(name, 'name')
+  if (typeof name === 'string') return <span class="muted">{text}</span>
+  const logs = { ...of, name: name.name, ...(typeof vendor === 'object' && { vendor: vendor.name }) }
+  return (
+    <ValueLink filter={{ name: 'name', value: name.name }} logs={logsHref(logs)}>
+      <Text value={text} max={32} />
+    </ValueLink>
+  )
+}
+
+function Pages({ data: { period, requested }, claims }: { data: DetectCounts; claims: DetectClaims }) {
+  const { pages } = claims
+  if (pages.length === 0) return null
+  const columns: Column<PageRequests>[] = [
+    {
+      name: 'Page',
+      value: ({ page }) => page ?? '(others)',
+      show: ({ page, pages: many }) => <PageName page={page} many={many} />,
+    },
+    { name: 'Requests', number: true, value: (row) => row.requests },
+    shareColumn('Share', (row) => shareOf(row.requests, requested.count)),
+    ...outcomeColumns<PageRequests>(),
+  ]
+  return (
+    <DataTable
+      title="Pages requested by agents"
+      about={rangeWords(period)}
+      csv={{
+        ...{ page: 'detect', table: 'pages', period },
+        all: async (signal) => (await fetchAllRows('detect/claims', signal)).pages,
+      }}
+      columns={used(columns, pages)}
+      rows={pages}
+      keyOf={({ page, pages: many }) => JSON.stringify([page, many])}
+      sortBy="Requests"
+      firstRows={6}
+    />
+  )
+}
+
+function PageName({ page, many }: { page: string | null; many: number }) {
+  if (page === null) return <span class="muted">(others)</span>
+  if (many === 1)
+    return (
+      <ValueLink filter={{ name: 'page', value: page }}>
+        <Text value={page} max={60} />
+      </ValueLink>
+    )
+  return (
+    <>
+      <Text value={page} max={60} /> <small class="muted">{counted(many, 'page')}</small>
+    </>
+  )
+}
+
+function Referrals({ data: { period, referred }, found: { referrers } }: PartProps) {
+  const of = { type: 'agent.referred' }
+  return (
+    <ChartPanel
+      what={measures.referrals.name}
+      period={period}
+      filter={of}
+      note={counted(referred.count, 'person', 'people')}
+      divisions={[
+        {
+          name: 'assistant',
+          series: breakdownSeries(referrers.rows, referred, {
+            without: 'others',
+            colour: (_, index) => `series-${index + 1}`,
+          }),
+          filterOf: (name) => ({ ...of, name }),
+        },
+      ]}
+    />
+  )
+}
