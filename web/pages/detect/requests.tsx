@@ -1,4 +1,4 @@
-/** Requests of agents in access logs: verified, claimed and contradicted, over time, by agent and page, and referrals. */
+/** Requests of agents in access logs: verified, claimed and contradicted, over time, by agent, page and referral. */
 import { countsQuery, fetchAllRows, useQuery } from '../../query/use-query.ts'
 import {
   Bars,
