@@ -7,6 +7,7 @@ import { isoTime, type Clock } from '../clock.ts'
 import type { ApiKey, RejectedSample, Store } from '../../db/contract/store.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { IngestCounts } from './counts.ts'
+import type { ScopeCount, ScopeCounts } from '../otlp/scope-counts.ts'
 import type { Rejections } from './rejected.ts'
 import type { IngestCount } from '../../db/contract/ingest-counts.ts'
 
@@ -16,6 +17,7 @@ export interface IngestHealthRoutesServices {
   signIns: SignIns
   rejections: Rejections
   ingestCounts: IngestCounts
+  scopeCounts: ScopeCounts
 }
 
 const hourMs = 3_600_000
@@ -27,6 +29,7 @@ export function ingestHealthRoutes({
   signIns,
   ingestCounts,
   rejections,
+  scopeCounts,
 }: IngestHealthRoutesServices) {
   return new Elysia().get('/api/ingest/health', async ({ request }) => {
     const { org } = await signIns.require(request, ['owner', 'admin', 'analyst'])
@@ -43,8 +46,15 @@ export function ingestHealthRoutes({
       store.rejected.list({ orgId: org.id, limit: limits.rejectedShownMax }),
       store.ingestCounts.nearMisses({ orgId: org.id, sinceMs }),
     ])
-    return json({ ...ingestHealth(counts, keys, samples, { sinceMs, now }), nearMisses })
+    const otlp: OtlpHealthView = { since: isoTime(scopeCounts.sinceMs), scopes: scopeCounts.list(org.id) }
+    return json({ ...ingestHealth(counts, keys, samples, { sinceMs, now }), nearMisses, otlp })
   })
+}
+
+/** What became of OpenTelemetry items since the server started. */
+export interface OtlpHealthView {
+  since: string
+  scopes: ScopeCount[]
 }
 
 /** A larger offset means a wrong sender clock: network and queues explain less. */

@@ -18,8 +18,9 @@ import {
   readSpan as jsonSpan,
 } from './json.ts'
 import { protobufItems, readLog, readMetric, readSpan } from './protobuf.ts'
+import { countItem, type ScopeCount, type ScopeCounts } from './scope-counts.ts'
 import { eventsOfLog, eventsOfSpan, type Fate, type MappingOptions } from './events.ts'
-import { itemBytesMax, spanEventsMax, type Items, type LogRecord, type Span } from './model.ts'
+import { itemBytesMax, spanEventsMax, type Items, type LogRecord, type Origin, type Span } from './model.ts'
 import type { Accepted, Rejected, Rejections } from '../ingest/rejected.ts'
 import type { ApiKey, EventRecord, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
@@ -35,16 +36,15 @@ export interface ReceiveServices extends Omit<AdmissionServices, 'parseQueue'> {
   node: SharedNode | null
   rejections: Rejections
   otlp: MappingOptions
+  scopeCounts: ScopeCounts
 }
 
-/** What became of the items of a request. `mapped` has those whose events were stored before, too. */
+/** What became of the items of a request. */
 export interface Received {
   items: number
-  mapped: number
-  modelCalls: number
-  leftOut: number
   refused: number
   reason: string // why the first refused one was
+  scopes: Map<string, ScopeCount>
 }
 
 export interface OtlpRequest {
@@ -114,6 +114,7 @@ const samplesMax = 50 // of refused items of one request, for the ingest health 
 /** Events to store in one transaction; all events of an item are in the same batch. */
 interface Batch extends Accepted {
   bytes: number
+  scopes: { index: number; scope: string }[] // of each item
 }
 
 const tooLarge: Fate = { kind: 'refused', path: '', message: `must have at most ${itemBytesMax} bytes` }
@@ -122,7 +123,7 @@ const tooLarge: Fate = { kind: 'refused', path: '', message: `must have at most 
  * Stores the events of a request, and resolves when they are on disk. A malformed body stores nothing: the events of a
  * small body wait in memory for its end, and a large one is read to its end first.
  */
-export async function receive<Item>(
+export async function receive<Item extends { origin: Origin }>(
   services: ReceiveServices,
   request: OtlpRequest,
   { items, map }: Mapping<Item>,
@@ -130,7 +131,7 @@ export async function receive<Item>(
   const isLarge = request.body.length > limits.bodyBytesMax
   const breathe = breather()
   if (isLarge) for (const _ of items()) await breathe()
-  const received: Received = { items: 0, mapped: 0, modelCalls: 0, leftOut: 0, refused: 0, reason: '' }
+  const received: Received = { items: 0, refused: 0, reason: '', scopes: new Map() }
   const storage = startStoring(services, request, received)
   const nowMs = services.clock.now()
   const batches: Batch[] = []
@@ -138,10 +139,15 @@ export async function receive<Item>(
   for (const item of items()) {
     const index = received.items++
     const fate = item === null ? tooLarge : map(item, nowMs)
-    if (fate.kind === 'model call') received.modelCalls++
-    else if (fate.kind === 'left out') received.leftOut++
-    else addTo(batch, index, fate, request.key.siteIds)
-    if (batch.records.length >= batchEventsMax || batch.bytes >= batchBytesMax) {
+    const scope = item?.origin.scope ?? ''
+    if (fate.kind === 'model call') countItem(received.scopes, scope, 'modelCalls')
+    else if (fate.kind === 'left out') countItem(received.scopes, scope, 'leftOut')
+    else {
+      addTo(batch, index, fate, request.key.siteIds)
+      batch.scopes.push({ index, scope })
+    }
+    // Rejected items count too, so that a body of them cannot fill the memory.
+    if (batch.scopes.length >= batchEventsMax || isFull(batch)) {
       batches.push(batch)
       batch = emptyBatch()
       if (isLarge) await storage.add(batches.shift()!)
@@ -153,6 +159,7 @@ export async function receive<Item>(
   const isOnly = !isLarge && batches.length === 1
   for (const each of batches) await storage.add(each, isOnly)
   await storage.end()
+  services.scopeCounts.add(request.key.orgId, received.scopes.values())
   return received
 }
 
@@ -160,7 +167,11 @@ export async function receive<Item>(
 const batchEventsMax = limits.eventsPerRequestMax - spanEventsMax - 2
 
 function emptyBatch(): Batch {
-  return { sent: 0, records: [], positions: [], rejected: [], bytes: 0 }
+  return { sent: 0, records: [], positions: [], rejected: [], bytes: 0, scopes: [] }
+}
+
+function isFull({ records, bytes }: Batch): boolean {
+  return records.length >= batchEventsMax || bytes >= batchBytesMax
 }
 
 function addTo(
@@ -198,7 +209,7 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
   async function write(batch: Batch, isOnly: boolean): Promise<void> {
     const left = await rejectRestricted(services.store, key, batch)
     if (left.records.length > 0) await append(left, isOnly)
-    noteRejected(left)
+    noteRejected(left, batch.scopes)
   }
 
   async function append({ records, positions, rejected }: Accepted, isOnly: boolean): Promise<void> {
@@ -219,14 +230,15 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
     for (const railed of result.rejected) rejected.push(guardRailRejected(positions[railed.index]!, railed))
   }
 
-  function noteRejected({ sent, rejected }: Accepted): void {
-    const refused = refusedIn(rejected)
+  function noteRejected({ rejected }: Accepted, scopes: Batch['scopes']): void {
+    const refused = new Set(rejected.map(({ index }) => index))
+    for (const { index, scope } of scopes)
+      countItem(received.scopes, scope, refused.has(index) ? 'refused' : 'mapped')
     const issue = rejected[0]?.issues[0]
     if (received.reason === '' && issue !== undefined)
       received.reason = `${issue.path} ${issue.message}`.trim()
-    received.refused += refused
-    received.mapped += sent - refused
-    count.rejected += refused
+    received.refused += refused.size
+    count.rejected += refused.size
     samples = [...samples, ...rejected].slice(0, samplesMax)
   }
 

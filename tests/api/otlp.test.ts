@@ -142,13 +142,23 @@ describe('spans', () => {
     expect(await countOf('mine')).toBe(1)
   })
 
-  test('model calls and other spans are not stored', async () => {
+  test('model calls and other spans are not stored, and counted by scope', async () => {
     const spans = [
       { attributes: { 'gen_ai.operation.name': 'chat' } },
       { spanId: '1111111111111111', attributes: { 'http.request.method': 'GET' } },
     ]
     expect(await answer(await post(tracesRequest(spans, 'quiet'), json))).toEqual([200, json, {}])
     expect(await countOf('quiet')).toBe(0)
+    const refused = [...toolSpans(3), { spanId: 'ab' }]
+    await post(tracesRequest(refused, 'counted', 'library'), json)
+    await post(tracesRequest(spans, 'counted', 'library'), json)
+    const health = await server.call('/api/ingest/health', {
+      headers: { cookie: await server.signIn('owner') },
+    })
+    const { otlp } = (await health.json()) as { otlp: { scopes: Json[] } }
+    expect(otlp.scopes.find(({ scope }) => scope === 'library')).toEqual({
+      ...{ scope: 'library', mapped: 3, modelCalls: 1, leftOut: 1, refused: 1 },
+    })
   })
 
   test('spans from the future, without times, and out of range', async () => {

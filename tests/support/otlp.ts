@@ -130,6 +130,8 @@ const hex = (bytes: number) =>
   fc.uint8Array({ minLength: bytes, maxLength: bytes }).map((each) => Buffer.from(each).toString('hex'))
 const uint64 = fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }).map(String)
 const int64 = fc.bigInt({ min: -(1n << 63n), max: (1n << 63n) - 1n }).map(String)
+/** Without -0, which JSON.stringify writes as 0. */
+const double = fc.double({ noNaN: true, noDefaultInfinity: true }).map((each) => each + 0)
 const uint32 = fc.integer({ min: 0, max: 2 ** 31 - 1 })
 
 const { value } = fc.letrec<{ value: Json }>((tie) => ({
@@ -138,7 +140,7 @@ const { value } = fc.letrec<{ value: Json }>((tie) => ({
     fc.record({ stringValue: text }),
     fc.record({ boolValue: fc.boolean() }),
     fc.record({ intValue: int64 }),
-    fc.record({ doubleValue: fc.double({ noNaN: true, noDefaultInfinity: true }) }),
+    fc.record({ doubleValue: double }),
     fc.record({ bytesValue: fc.base64String({ maxLength: 12 }) }),
     fc.record({ arrayValue: fc.record({ values: fc.array(tie('value'), { maxLength: 3 }) }) }),
     fc.record({

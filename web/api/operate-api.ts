@@ -7,7 +7,7 @@ import type { Diagnosis } from '../../server/operations/doctor/check.ts'
 import type { ClockView } from '../../server/operations/health/clock.ts'
 import type { NodesView } from '../../server/operations/health/nodes.ts'
 import type { ErasuresJson } from '../../server/operations/retention/erasures.ts'
-import type { IngestHealthView } from '../../server/ingest/health-routes.ts'
+import type { IngestHealthView, OtlpHealthView } from '../../server/ingest/health-routes.ts'
 
 export type {
   BackupsJson as Backups,
@@ -72,7 +72,8 @@ export interface NearMiss {
   events: number
 }
 
-export type IngestHealth = IngestHealthView & { nearMisses: NearMiss[] }
+export type IngestHealth = IngestHealthView & { nearMisses: NearMiss[]; otlp: OtlpHealthView }
+export type OtlpHealth = OtlpHealthView
 type IngestSums = IngestHealth['totals']
 export type IngestKey = IngestHealth['keys'][number]
 export type IngestHour = IngestHealth['hours'][number]

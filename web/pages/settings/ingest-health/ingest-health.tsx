@@ -12,6 +12,7 @@ import {
   type IngestHour,
   type IngestKey,
   type NearMiss,
+  type OtlpHealth,
   type RejectedRequest,
 } from '../../../api/operate-api.ts'
 import { session } from '../../../app/session.ts'
@@ -91,6 +92,7 @@ function Content({ health }: { health: Health }) {
         </>
       )}
       <NearMissTable nearMisses={health.nearMisses} labelOf={labelOf} />
+      <ScopeTable otlp={health.otlp} />
       <KeyHealthTable keys={health.keys} />
       <RejectedList rejected={health.rejected} labelOf={labelOf} />
     </>
@@ -215,6 +217,39 @@ function NearMissTable({
         },
         { name: 'Did you mean', value: ({ known }) => known, show: ({ known }) => <code>{known}</code> },
         { name: 'Checked events', number: true, value: ({ events }) => events },
+      ]}
+    />
+  )
+}
+
+/** Hidden without OpenTelemetry data. */
+function ScopeTable({ otlp: { since, scopes } }: { otlp: OtlpHealth }) {
+  if (scopes.length === 0) return null
+  const number = (name: string, about: string, value: (row: OtlpHealth['scopes'][number]) => number) => {
+    return { name, about, value, number: true }
+  }
+  return (
+    <DataTable
+      title="OpenTelemetry"
+      about={
+        <>
+          Spans and log records by the library that made them, on this server since {<Moment iso={since} />}.
+        </>
+      }
+      csv={{ page: 'ingest-health', table: 'opentelemetry' }}
+      keyOf={({ scope }) => scope}
+      rows={scopes}
+      columns={[
+        {
+          name: 'Scope',
+          value: ({ scope }) => scope,
+          show: ({ scope }) =>
+            scope === '' ? <span class="muted">none</span> : <Text value={scope} max={60} mono />,
+        },
+        number('Events', 'Became events', ({ mapped }) => mapped),
+        number('Model calls', 'Not stored unless --otlp-keep is all', ({ modelCalls }) => modelCalls),
+        number('Other', 'Not about agents, and not stored', ({ leftOut }) => leftOut),
+        number('Rejected', 'Invalid, or for another site', ({ refused }) => refused),
       ]}
     />
   )
