@@ -1,6 +1,6 @@
 /**
- * Counts what became of OpenTelemetry items by organization and instrumentation scope, for the ingest health page: which
- * library sends what is stored, and what is not. In memory, since the server started.
+ * Counts what became of OpenTelemetry items by organization and instrumentation scope, for the ingest health page:
+ * which library sends what is stored, and what is not. In memory, since the server started.
  */
 import { cutChars } from '../text/text.ts'
 

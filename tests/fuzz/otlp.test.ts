@@ -1,6 +1,11 @@
-/** Mutated OTLP requests: the short form of `otlp-mutations.ts`. */
+/** OTLP requests: the short forms of `otlp-mutations.ts` and `otlp-decoders.ts`. */
 import { expect, test } from 'bun:test'
+import { compareDecoders } from './otlp-decoders.ts'
 import { runMutations } from './otlp-mutations.ts'
+
+test('random spans and log records in protobuf and JSON are those that protobufjs reads', () => {
+  expect(compareDecoders(150)).toBeGreaterThan(300)
+})
 
 test('a mutated request is decoded or refused with a 400, and nothing else happens', () => {
   const sum = runMutations(4_000, 20_261_123)
