@@ -22,6 +22,8 @@ export function referencePage({ about, version, baseUrl, basePath, links }: Refe
     .join('')
   const messages = webhookMessages.map(({ type }) => `<a href="#${type}">${escape(type)}</a>`).join('')
   const navigation = `<a href="${basePath}/docs/operations">Operations guide</a>
+<a href="${basePath}/docs/browser">Browser and WebMCP</a>
+<a href="${basePath}/docs/frameworks">Node frameworks</a>
 <a href="${basePath}/docs/opentelemetry">OpenTelemetry</a>
 <a href="${basePath}/docs/nodes">Several nodes</a>
 <a href="${basePath}/docs/proof">Audit proofs</a><a href="#client-package">Client package</a>${contents}

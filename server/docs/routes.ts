@@ -1,6 +1,6 @@
 /** Routes for developers: /openapi.json, the API reference at /docs, the guide, audit proofs, the client package. */
 import { Elysia } from 'elysia'
-import { guidePage, nodesPage, otlpPage, proofPage } from '../guide/page.ts'
+import { clientGuidePage, guidePage, nodesPage, otlpPage, proofPage } from '../guide/page.ts'
 import { addressOf } from '../http/address.ts'
 import { json, jsonText, pageCsp } from '../http/response.ts'
 import { readQuery } from '../http/request.ts'
@@ -28,6 +28,10 @@ const hourMs = 3_600_000
 export function docsRoutes({ version, assets, clock, commandReference, ...where }: DocsRoutesServices) {
   const { basePath } = where
   // Rebuilt once per hour, because its examples have current times.
+  const clientGuide = (name: 'browser' | 'frameworks', request: Request): Response => {
+    const page = clientGuidePage({ basePath, links: dashboardLinks(assets) }, name, addressOf(request, where))
+    return file('text/html; charset=utf-8', page)
+  }
   let document: { hour: number; text: string } | null = null
   return new Elysia()
     .get('/openapi.json', ({ request }) => {
@@ -55,6 +59,8 @@ export function docsRoutes({ version, assets, clock, commandReference, ...where 
     .get('/docs/nodes', () =>
       file('text/html; charset=utf-8', nodesPage({ basePath, links: dashboardLinks(assets) })),
     )
+    .get('/docs/browser', ({ request }) => clientGuide('browser', request))
+    .get('/docs/frameworks', ({ request }) => clientGuide('frameworks', request))
     .get('/docs/opentelemetry', ({ request }) => {
       const page = otlpPage({ basePath, links: dashboardLinks(assets) }, addressOf(request, where))
       return file('text/html; charset=utf-8', page)

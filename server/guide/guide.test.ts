@@ -9,7 +9,8 @@ import { commands } from '../cli/run.ts'
 import { databaseUrl, environmentTwin, type Option } from '../cli/option.ts'
 import { serveOptions } from '../cli/options.ts'
 import { readSetupText } from '../operations/setup/file.ts'
-import { guideOf, guidePage, nodesGuide, nodesPage, operationsGuide, otlpGuide, otlpPage } from './page.ts'
+import { clientGuidePage, guideOf, guidePage, nodesGuide, nodesPage, operationsGuide } from './page.ts'
+import { otlpGuide, otlpPage } from './page.ts'
 
 const guide = operationsGuide(commandReference(commands))
 
@@ -99,7 +100,12 @@ describe('the page', () => {
   test('prefixes every link with the base path and has no dead anchors', () => {
     const options = { basePath: '/sightglass', links: [] }
     const guides = [guidePage(options, commandReference(commands)), nodesPage(options)]
-    for (const page of [...guides, otlpPage(options, 'http://a.example')]) checkLinks(page)
+    const address = 'http://a.example'
+    const clients = (['browser', 'frameworks'] as const).map((name) =>
+      clientGuidePage(options, name, address),
+    )
+    for (const page of clients) expect(page).not.toContain('@address')
+    for (const page of [...guides, otlpPage(options, address), ...clients]) checkLinks(page)
   })
 
   function checkLinks(page: string): void {

@@ -1,5 +1,7 @@
 /** Renders the operations guide (operations.md, then all options and commands) and further guides as pages. */
 import proofText from '../audit/PROOF.md' with { type: 'text' }
+import browserText from './browser.md' with { type: 'text' }
+import frameworksText from './frameworks.md' with { type: 'text' }
 import haproxy from './haproxy.cfg' with { type: 'text' }
 import nginx from './nginx.conf' with { type: 'text' }
 import nodesText from './nodes.md' with { type: 'text' }
@@ -37,6 +39,20 @@ export function otlpGuide(address: string): string {
   return otlpText.replaceAll('@address', () => address)
 }
 
+/** For people who record their pages or their servers, with programs to copy. */
+const clientGuides = { browser: browserText, frameworks: frameworksText }
+
+export function clientGuidePage(
+  options: PageOptions,
+  name: keyof typeof clientGuides,
+  address: string,
+): string {
+  return documentPage(
+    options,
+    clientGuides[name].replaceAll('@address', () => address),
+  )
+}
+
 /** The format of audit proofs, with a verifier, for readers without the source. */
 export function proofPage(options: PageOptions): string {
   return documentPage(options, proofText)
@@ -48,6 +64,8 @@ function documentPage(options: PageOptions, markdown: string): string {
   const contents = sections.map(({ id, name }) => `<a href="#${id}">${Bun.escapeHTML(name)}</a>`).join('')
   const navigation = `<a href="${basePath}/docs">API reference</a>
 <a href="${basePath}/docs/operations">Operations guide</a>
+<a href="${basePath}/docs/browser">Browser and WebMCP</a>
+<a href="${basePath}/docs/frameworks">Node frameworks</a>
 <a href="${basePath}/docs/opentelemetry">OpenTelemetry</a>
 <a href="${basePath}/docs/nodes">Several nodes</a>
 <a href="${basePath}/docs/proof">Audit proofs</a>
