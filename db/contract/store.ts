@@ -79,7 +79,7 @@ export interface EventBatch {
   orgId: string
   keyId: string // the ingest key that sent it
   receivedAtMs: number // by the node's clock; the store may raise it, see `append`
-  events: EventRecord[] // 1 to 1,000; with `access` 0 to 4,000
+  events: EventRecord[] // 1 to 1,000; with `access` 0 to 2,000
   count?: BatchCount // as defined in `ingestCounts`; without it the batch is not counted
   access?: AccessLines // lines of an access log, stored in the same transaction
 }

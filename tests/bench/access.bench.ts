@@ -89,7 +89,7 @@ export async function importHere(path: string): Promise<Measured> {
   const context = { store, clock: { now: () => Date.now() } } as never
   const call = (name: string, params: object) => work[name]!(context, { orgId: org.id, ...params } as never)
   const logs: LogStore = {
-    eventsMax: 4_000,
+    eventsMax: 2_000,
     position: async (source) => (await call('position', { siteId: 'shop', source })) as never,
     append: async (events, access) => (await call('append', { events, access })) as never,
   }

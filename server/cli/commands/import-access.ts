@@ -127,7 +127,7 @@ async function readAll(plan: Plan, options: AccessOptions, store: LogStore | nul
 function storeOf(data: StoreAccess, orgId: string, siteId: string): LogStore {
   return {
     // Each batch waits for the disk once, but a server has other requests.
-    ...(data.byServer ? {} : { eventsMax: 4_000 }),
+    ...(data.byServer ? {} : { eventsMax: 2_000 }),
     async position(source) {
       const found = await data.call('import access position', { orgId, siteId, source })
       return found as unknown as Awaited<ReturnType<LogStore['position']>>
