@@ -57,7 +57,7 @@ async function replace(text: string | null, trust = false): Promise<PackReplaced
   return await replacePack(services, 'cli', { text, trust }).catch((error: Error) => error.message)
 }
 
-test('the bundled pack is signed by a release, and its lists are those of known operators', async () => {
+test('the bundled pack is signed with the release key, and its lists are those of known operators', async () => {
   const file = readPackFile(bundledText)
   const { pack, digest, origin } = await bundledEvidence()
   expect(file.signature).toBe('valid')
@@ -96,7 +96,7 @@ test('a signed newer pack is stored, in force at once, audited, and undone', asy
   expect([stored, audits.length]).toEqual([null, 2])
 })
 
-test('without trust a pack must be signed by a release and newer', async () => {
+test('without trust a pack must be signed with the release key and newer', async () => {
   const signed = packFileText(newer(), privateKey)
   const other = packFileText(newer(), generateKeyPairSync('ed25519').privateKey)
   const edited = signed.replace('2001:db8::/32', '2001:db8::/33')

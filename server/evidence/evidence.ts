@@ -109,8 +109,8 @@ interface ReplaceServices {
 }
 
 /**
- * Stores a pack for all nodes. Without `trust` it must be signed by a release and no older than the one in force.
- * `text` null restores the bundled pack.
+ * Stores a pack for all nodes. Without `trust` it must be signed with the release key and not be an older one. With
+ * `text` null it restores the bundled pack.
  */
 export async function replacePack(
   { store, clock, keys = releaseKeys }: ReplaceServices,

@@ -84,6 +84,17 @@ const isForPeople = (agent: DetectedAgent): boolean =>
 const verdictOf = (agent: DetectedAgent, proof: Proof): Verdict =>
   judge(agent, proof, evidence, { atMs }).verdict
 
+test('a request that ChatGPT signed is verified by the bundled keys', async () => {
+  const { request, keyId, atMs: signedAtMs } = chatGptRequest
+  const keyring = await createKeyring(pack.directories)
+  const signature = await verifySignature(request, { keyring, nowMs: () => signedAtMs })
+  expect(signature).toEqual({ state: 'valid', operator: 'OpenAI', keyId })
+  expect(judge({ vendor: 'OpenAI', name: 'ChatGPT-User' }, { signature }, evidence, { atMs })).toEqual({
+    verdict: 'verified',
+    evidence: { method: 'signature', keyId },
+  })
+})
+
 test('more than 500 known agents from a true and a false address: each has the right verdict', () => {
   expect(agents.length).toBeGreaterThan(500)
   const counts: { [verdict: string]: number } = {}

@@ -50,7 +50,7 @@ async function verdictOf(address: string): Promise<unknown> {
 }
 
 test('status and show', async () => {
-  expect(await evidence('status')).toContain('part of this release, signed by a release.')
+  expect(await evidence('status')).toContain('part of this release, signed with the release key.')
   const view = JSON.parse(await evidence('status', '--json')) as { lists: unknown[]; origin: string }
   expect(view).toMatchObject({ origin: 'bundled', signed: true, problem: null })
   expect(await evidence('status', '--evidence-max-age', '1')).toContain('22 lists are older than 1 days')

@@ -49,7 +49,7 @@ function hostilePack(): string {
 test('Settings shows each list, and the pack that replaced the bundled one', async () => {
   await withOwner(`${appliance.url}/settings/evidence`, async (page) => {
     const body = page.locator('.settings-body')
-    await body.getByText('part of this release, signed by a release').waitFor()
+    await body.getByText('part of this release, signed with the release key').waitFor()
     const row = body.getByRole('row').filter({ hasText: 'gptbot.json' })
     expect((await row.innerText()).replaceAll(/\s+/g, ' ')).toMatch(
       /^gptbot GPTBot OpenAI 17 networks 2025-10-30 2026-08-20 https:\/\/openai\.com\/gptbot\.json$/,

@@ -59,7 +59,7 @@ export const evidence: Noun = {
       arguments: '[FILE|-]',
       usage: 'FILE [--trust] | --bundled',
       about: [
-        'The pack holds for all nodes at once, without a restart. It must be signed by a release of Sightglass and no older than the pack in force; --trust stores it all the same. Stored events keep their verdicts.',
+        'The pack holds for all nodes at once, without a restart. It must be signed with the release key and no older than the pack in force; --trust stores it all the same. Stored events keep their verdicts.',
       ],
       examples: ['sightglass evidence update evidence.json', 'sightglass evidence update --bundled'],
       options: {
@@ -118,11 +118,12 @@ function statusText(view: EvidenceView): string {
   const origin =
     view.origin === 'bundled' ? 'part of this release' : `stored ${view.storedAt} by ${view.storedBy}`
   const old = view.lists.filter((one) => one.old && one.kind === 'networks').length
+  const keys = of('keys').length
   const lines = [
-    `Evidence pack of ${view.made.slice(0, 10)}, ${origin}, ${view.signed ? 'signed by a release' : 'not signed'}.`,
+    `Evidence pack of ${view.made.slice(0, 10)}, ${origin}, ${view.signed ? 'signed with the release key' : 'not signed'}.`,
     `Digest: ${view.digest}`,
     `${of('networks').length} address lists with ${number(view.networks)} networks, ` +
-      `${of('host names').length} lists of host names, ${of('keys').length} key directories.`,
+      `${of('host names').length} lists of host names, ${keys} key ${keys === 1 ? 'directory' : 'directories'}.`,
     `The oldest list was last seen ${number(view.ageDays)} days ago.`,
   ]
   if (old > 0)
@@ -191,7 +192,7 @@ function replacedText({ changed, digest, made, signature, origin, changes }: Pac
     `  ${list}: ${change}, +${number(networksAdded)} −${number(networksRemoved)}`
   const what = origin === 'bundled' ? 'The pack of this release' : `The pack of ${made.slice(0, 10)}`
   return [
-    `${what} is in force. ${signature === 'valid' ? 'It is signed by a release.' : 'It is trusted without a valid signature.'}`,
+    `${what} is in force. ${signature === 'valid' ? 'It is signed with the release key.' : 'It is trusted without a valid signature.'}`,
     `Digest: ${digest}`,
     ...(changes.length === 0 ? ['The lists are the same.'] : changes.map(changeText)),
   ].join('\n')

@@ -80,7 +80,7 @@ function PackFacts({ view }: { view: Evidence }) {
       <dt>Pack</dt>
       <dd>
         {view.made.slice(0, 10)}, {view.origin === 'bundled' ? 'part of this release' : 'replaced'},{' '}
-        {view.signed ? 'signed by a release' : 'not signed'}
+        {view.signed ? 'signed with the release key' : 'not signed'}
       </dd>
       {view.storedAt !== null && view.storedBy !== null && (
         <>
