@@ -15,6 +15,7 @@ export interface Agent {
   class: AgentClass
   vendor: string
   bot: { name: string; purpose: string } | null // crawlers only
+  published: Published | null
   userAgent: string
   detectionVersion: string
   /** Share of sessions that present an identity. */
@@ -69,6 +70,35 @@ const certificate: Proof = {
   weight: 1,
 }
 
+/** The networks that operators of some crawlers publish; those of `isForUsers` fetch for people. */
+export interface Published {
+  list: string
+  listDate: string
+  networks: number
+  isForUsers: boolean
+}
+
+const published: { readonly [name: string]: Published } = Object.fromEntries(
+  (
+    [
+      ['GPTBot', 'gptbot', '2025-10-30', 17],
+      ['OAI-SearchBot', 'oai-searchbot', '2026-01-02', 32],
+      ['ChatGPT-User', 'chatgpt-user', '2026-08-14', 193, true],
+      ['Claude-SearchBot', 'anthropic', '2026-08-13', 23],
+      ['Googlebot', 'googlebot', '2026-08-17', 65],
+      ['bingbot', 'bingbot', '2024-01-03', 28],
+      ['PerplexityBot', 'perplexitybot', '2025-02-07', 8],
+      ['Perplexity-User', 'perplexity-user', '2025-10-17', 4, true],
+      ['CCBot', 'ccbot', '2026-08-04', 6],
+      ['Amazonbot', 'amazonbot', '2026-04-30', 524],
+      ['Applebot', 'applebot', '2026-07-31', 21],
+    ] as const
+  ).map(([name, list, listDate, networks, isForUsers = false]) => [
+    name,
+    { list, listDate, networks, isForUsers },
+  ]),
+)
+
 const domains: { readonly [vendor: string]: string } = { OpenAI: 'chatgpt.com' }
 
 export const crawlerAgents: readonly Agent[] = crawlers.map(
@@ -76,6 +106,7 @@ export const crawlerAgents: readonly Agent[] = crawlers.map(
     class: 'crawler',
     vendor,
     bot,
+    published: published[bot.name] ?? null,
     userAgent,
     detectionVersion: '2026.10',
     presents: proof === null ? 0 : proof === 'web-bot-auth' ? 0.85 : 0.7,
@@ -95,7 +126,17 @@ function agent(
   proofs: readonly Proof[],
   userAgent: string,
 ): Agent {
-  return { class: of, vendor, bot: null, userAgent, detectionVersion: '2026.10', presents, proofs, weight }
+  return {
+    class: of,
+    vendor,
+    bot: null,
+    published: null,
+    userAgent,
+    detectionVersion: '2026.10',
+    presents,
+    proofs,
+    weight,
+  }
 }
 
 export const browserAgents: readonly Agent[] = [

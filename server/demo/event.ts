@@ -14,17 +14,37 @@ export interface DemoEvent {
   durationMs?: number
   error?: string
   agent?: {
-    class: AgentClass
-    trust: string
+    class?: AgentClass
+    trust?: string
     vendor: string
     name?: string
     purpose?: string
-    confidence: number
-    userAgent: string
-    detectionVersion: string
+    confidence?: number
+    userAgent?: string
+    detectionVersion?: string
+    verdict?: string
+    evidence?: DemoEvidence
   }
   policy?: { decision: 'allow' | 'deny' | 'review'; ruleId: string; reason?: string }
-  metadata: { demo: true; page: string; protocol?: string; subject?: string }
+  metadata: {
+    demo: true
+    page: string
+    protocol?: string
+    subject?: string
+    method?: string
+    status?: number
+    bytes?: number
+    referrerHost?: string
+  }
+}
+
+/** What a verdict rests on, as for access logs (sdk/judge). */
+export interface DemoEvidence {
+  method: 'address'
+  list: string
+  listDate: string
+  networks?: number
+  reason?: 'user-triggered'
 }
 
 /** An event before it gets an id, a session and a time. */

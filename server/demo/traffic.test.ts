@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import known from 'crawler-user-agents'
 import { acceptEvents } from '../ingest/accept.ts'
+import pack from '../evidence/bundled-pack.json'
 import crawlers from './crawlers.json'
 import { demoSiteId, type DemoEvent } from './event.ts'
 import { liveEvents } from './traffic.ts'
@@ -16,6 +17,8 @@ const all = days.flat()
 const knownTypes = [
   'agent.detected',
   'agent.missed',
+  'agent.requested',
+  'agent.referred',
   'auth.identity_presented',
   'auth.identity_cleared',
   'authz.policies_set',
@@ -112,13 +115,13 @@ describe('sorted', () => {
     for (const session of sessionsOf(all)) {
       const times = session.map(({ occurredAt }) => Date.parse(occurredAt))
       expect(new Set(times).size).toBe(times.length)
-      if (!session[0]!.agent) continue
+      if (!session[0]!.agent || session[0]!.type === 'agent.referred') continue
       visits++
       expect(session[0]!.type).toMatch(/^agent\.(?:detected|missed)$/)
       expect(new Set(session.map(({ agent }) => agent?.vendor)).size).toBe(1)
       let trust = 0
       session.forEach((event, at) => {
-        const now = trusts.indexOf(event.agent!.trust)
+        const now = trusts.indexOf(event.agent!.trust!)
         expect(now).toBeGreaterThanOrEqual(trust)
         trust = now
         if (event.type !== 'tool.executed') return
@@ -184,6 +187,24 @@ describe('plausible', () => {
       events.filter((event) => at(event).getUTCDay() % 6 === 0).length / events.length
     expect(weekend(people)).toBeLessThan(0.22)
     expect(weekend(crawling)).toBeGreaterThan(weekend(people))
+  })
+
+  test('requests have verdicts by the lists of the bundled evidence; few are contradicted', () => {
+    const requests = all.filter(({ type }) => type === 'agent.requested')
+    const verdicts = counted(requests, ({ agent }) => agent!.verdict)
+    expect(Object.keys(verdicts).toSorted()).toEqual(['contradicted', 'unverifiable', 'verified'])
+    expect(verdicts['contradicted']! / requests.length).toBeWithin(0.02, 0.12)
+    const lists = new Map(pack.lists.map((one) => [one.list, one]))
+    for (const { agent } of requests) {
+      const { evidence, vendor, name } = agent!
+      if (evidence === undefined) continue
+      const { operator, products, published, networks } = lists.get(evidence.list)!
+      expect([operator, Object.keys(products), published]).toEqual([
+        ...[vendor, expect.arrayContaining([name!])],
+        evidence.listDate,
+      ])
+      if (evidence.networks !== undefined) expect(evidence.networks).toBe(networks.length)
+    }
   })
 
   test('crawlers have the user agents of real crawlers', () => {

@@ -2,7 +2,7 @@
 import { isoTime } from '../clock.ts'
 import { demoSiteId, type DemoEvent, type Step } from './event.ts'
 import { hash, randomFrom, type Random } from './random.ts'
-import { agentOf, visitSteps } from './visit.ts'
+import { agentOf, referral, visitSteps } from './visit.ts'
 import { demoTools } from './tools.ts'
 import type { AgentClass } from './cast.ts'
 
@@ -72,6 +72,7 @@ export function dayOfTraffic(day: number, seed: number, events: number): DemoEve
       const missing = target - (out.length - before)
       if (steps.length > missing && !random.chance(missing / steps.length)) break
       add(steps, day * dayMs + moment)
+      if (of === 'crawler' && random.chance(0.1)) add([referral(random)], day * dayMs + moment)
     }
   }
   return out.sort((a, b) => (a.occurredAt < b.occurredAt ? -1 : a.occurredAt > b.occurredAt ? 1 : 0))

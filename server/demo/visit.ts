@@ -1,7 +1,7 @@
 /** Generates one visit: detection, identification, decisions, tool calls, pages and memory reads. */
 import { browserAgents, crawlerAgents, toolAgents, type Agent, type AgentClass, type Proof } from './cast.ts'
 import { demoTools, type DemoTool } from './tools.ts'
-import type { DemoEvent, Step } from './event.ts'
+import type { DemoEvent, DemoEvidence, Step } from './event.ts'
 import type { Random } from './random.ts'
 
 /** Trust rises when an identity is accepted. */
@@ -12,6 +12,13 @@ interface Visit {
   subject: string | null
   trust: string
   toolsFail: boolean // the tools behind the site are down
+  claim: Claim | null // of crawlers
+}
+
+/** The verdict on a crawler's claim to be who its user agent names. */
+interface Claim {
+  verdict: 'verified' | 'unverifiable' | 'contradicted'
+  evidence?: DemoEvidence
 }
 
 const shopPages = [
@@ -32,7 +39,9 @@ export function agentOf(of: AgentClass, random: Random): Agent {
 }
 
 export function visitSteps(agent: Agent, random: Random, toolsFail: boolean): Step[] {
-  const visit: Visit = { random, agent, proof: null, subject: null, trust: 'detected', toolsFail }
+  const claim = agent.class === 'crawler' ? claimOf(agent, random) : null
+  const trust = claim === null ? 'detected' : trustOf[claim.verdict]
+  const visit: Visit = { random, agent, proof: null, subject: null, trust, toolsFail, claim }
   const steps = [detection(visit)]
   steps.push(...identification(visit))
   steps.push(...(agent.class === 'crawler' ? crawl(visit) : work(visit)))
@@ -40,6 +49,35 @@ export function visitSteps(agent: Agent, random: Random, toolsFail: boolean): St
     steps.push(step(visit, 'auth.identity_cleared', 'success', '/', { afterMs: random.spread(2_000, 0.6) }))
   }
   return steps
+}
+
+const trustOf = { verified: 'verified', unverifiable: 'declared', contradicted: 'detected' } as const
+
+/** One in nine visits from outside of the published networks is an impostor's. */
+function claimOf({ published }: Agent, random: Random): Claim {
+  if (published === null) return { verdict: 'unverifiable' }
+  const { list, listDate, networks, isForUsers } = published
+  const evidence = { method: 'address', list, listDate } as const
+  if (!random.chance(1 / 9)) return { verdict: 'verified', evidence }
+  if (!isForUsers) return { verdict: 'contradicted', evidence: { ...evidence, networks } }
+  return { verdict: 'unverifiable', evidence: { ...evidence, networks, reason: 'user-triggered' } }
+}
+
+const assistants = [
+  { vendor: 'OpenAI', name: 'ChatGPT', referrerHost: 'chatgpt.com', weight: 6 },
+  { vendor: 'Perplexity', name: 'Perplexity', referrerHost: 'www.perplexity.ai', weight: 3 },
+  { vendor: 'Google', name: 'Gemini', referrerHost: 'gemini.google.com', weight: 2 },
+  { vendor: 'Anthropic', name: 'Claude', referrerHost: 'claude.ai', weight: 1 },
+]
+
+/** A person whom an assistant sent. */
+export function referral(random: Random): Step {
+  const { vendor, name, referrerHost } = random.weighted(assistants)
+  return {
+    ...{ type: 'agent.referred', outcome: 'success', afterMs: 0 },
+    agent: { vendor, name, purpose: 'assistant' },
+    metadata: { demo: true, page: random.pick(shopPages), status: 200, referrerHost },
+  }
 }
 
 function detection(visit: Visit): Step {
@@ -55,6 +93,7 @@ function detection(visit: Visit): Step {
 
 function identification(visit: Visit): Step[] {
   const { random, agent } = visit
+  if (visit.claim?.verdict === 'contradicted') return [] // an impostor has no proof
   if (agent.proofs.length === 0 || !random.chance(agent.presents)) return []
   const proof = random.weighted(agent.proofs)
   const subject = proof.subject.replace('{n}', String(random.whole(1, 400)))
@@ -98,6 +137,7 @@ function crawl(visit: Visit): Step[] {
           : { decision: 'allow', ruleId: 'crawl:public' },
       }),
     )
+    steps.push(request(visit, page, closed))
     if (!closed && random.chance(0.3)) {
       steps.push(
         step(visit, 'memory.accessed', 'success', page, { durationMs: tenths(random.spread(2, 0.5)) }),
@@ -105,6 +145,19 @@ function crawl(visit: Visit): Step[] {
     }
   }
   return steps
+}
+
+/** The request as the access log of the site has it. */
+function request(visit: Visit, page: string, closed: boolean): Step {
+  const { random } = visit
+  const status = closed ? 403 : random.chance(0.02) ? 404 : 200
+  const bytes = status === 200 ? random.whole(2_000, 60_000) : 512
+  const outcome = closed ? 'blocked' : status === 404 ? 'error' : 'success'
+  return step(visit, 'agent.requested', outcome, page, {
+    afterMs: 1,
+    durationMs: tenths(random.spread(20, 0.7)),
+    metadata: { demo: true, page, method: 'GET', status, bytes },
+  })
 }
 
 function work(visit: Visit): Step[] {
@@ -224,7 +277,7 @@ function step(
   page: string,
   more: Partial<Step> = {},
 ): Step {
-  const { agent, trust, proof, subject, random } = visit
+  const { agent, trust, proof, subject, random, claim } = visit
   return {
     type,
     outcome,
@@ -235,6 +288,7 @@ function step(
       trust,
       vendor: agent.vendor,
       ...agent.bot,
+      ...claim,
       confidence: confidenceOf(trust, random),
       userAgent: agent.userAgent,
       detectionVersion: agent.detectionVersion,
