@@ -1,4 +1,6 @@
-/** GET /api/sources: the access logs that are read, for Settings: files, log drains and syslog. */
+/** The access logs that are read, for Settings, and what the command that reads a first one needs. */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { Elysia } from 'elysia'
 import type { AccessSource, Store } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
@@ -14,18 +16,47 @@ export interface SourceRoutesServices {
   signIns: SignIns
   accessReceiver: AccessReceiver
   syslogListeners: SyslogListener[]
+  location: string
 }
 
-export function sourceRoutes({ store, signIns, accessReceiver, syslogListeners }: SourceRoutesServices) {
-  return new Elysia().get('/api/sources', async ({ request }) => {
-    const { org } = await signIns.require(request, ['owner', 'admin', 'analyst'])
-    readQuery(request, {})
-    const sources = await store.accessLogs.sources(org.id)
-    // Addresses of this server store into the default organization.
-    const syslog = org.slug === 'default' ? syslogListeners.map((listener) => listener.report()) : []
-    return json(sourcesView(sources, accessReceiver.watched(org.id), syslog))
-  })
+export function sourceRoutes(services: SourceRoutesServices) {
+  const { store, signIns, accessReceiver, syslogListeners, location } = services
+  return new Elysia()
+    .get('/api/sources/first', async ({ request }) => {
+      const { org, account } = await signIns.require(request)
+      readQuery(request, {})
+      return json(firstSource(org.slug, account.operator ? location : null))
+    })
+    .get('/api/sources', async ({ request }) => {
+      const { org } = await signIns.require(request, ['owner', 'admin', 'analyst'])
+      readQuery(request, {})
+      const sources = await store.accessLogs.sources(org.id)
+      // Addresses of this server store into the default organization.
+      const syslog = org.slug === 'default' ? syslogListeners.map((listener) => listener.report()) : []
+      return json(sourcesView(sources, accessReceiver.watched(org.id), syslog))
+    })
 }
+
+/** Where servers on Linux write their logs by default. */
+const usualLogs = [
+  '/var/log/nginx/access.log',
+  '/var/log/apache2/access.log',
+  '/var/log/httpd/access_log',
+  '/var/log/caddy/access.log',
+]
+
+/** The parts of the command that imports a first log. Paths of this machine are for its operators. */
+function firstSource(orgSlug: string, location: string | null) {
+  const isFolder = location !== null && !location.includes('://') // else the URL of a database
+  return {
+    executable: location !== null && Bun.isStandaloneExecutable ? process.execPath : 'sightglass',
+    dataDir: isFolder ? resolve(location) : null,
+    org: orgSlug === 'default' ? null : orgSlug,
+    log: (location === null ? undefined : usualLogs.find((path) => existsSync(path))) ?? usualLogs[0]!,
+  }
+}
+
+export type FirstSource = ReturnType<typeof firstSource>
 
 /** One log with all its rotated files, or the drains of a site. */
 interface LogView {

@@ -5,6 +5,7 @@ import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { agentsLog, logged, loggedAgents } from '../support/agents-log.ts'
 import { closeBrowser } from '../support/browser.ts'
+import { folderTest } from '../support/engine.ts'
 import { event } from '../support/events.ts'
 import { picture } from '../support/picture.ts'
 import { run } from '../support/process.ts'
@@ -129,6 +130,26 @@ test('without requests of agents none of this is shown', async () => {
       expect([name, await page.getByText(name).count()]).toEqual([name, 0])
   })
 }, 60_000)
+
+folderTest(
+  'an empty appliance offers the command that imports a log, and it fills the page',
+  async () => {
+    await using empty = await startAppliance({ env: ownerEnv })
+    const log = files.join('access.log')
+    await withOwner(`${empty.url}/detect`, async (page) => {
+      await page.getByRole('heading', { name: 'Have an access log?' }).waitFor()
+      await expectAccessible(page)
+      await expectFit(page, 'detect-first-log')
+      const command = await page.getByLabel('Command that imports an access log').innerText()
+      expect(command).toContain(`/sightglass import access /var/log/`)
+      const own = command.replace(/\/var\/log\/\S+/, log)
+      const shell = run(['/bin/sh', '-c', own], { cwd: files.path, env: {} })
+      expect([await shell.exited, shell.stderr()]).toEqual([0, ''])
+      await headline(page, 'Contradicted').filter({ hasText: /^15$/ }).waitFor()
+    })
+  },
+  60_000,
+)
 
 test('names of strangers stay text and fit the page', async () => {
   const hostile = `\u202e<img src=x onerror=alert(1)> ${'long '.repeat(30)}`

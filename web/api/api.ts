@@ -20,6 +20,7 @@ import type {
   Why,
 } from '../../server/dashboard/shapes.ts'
 import type { ErrorCode, Issue } from '../../server/errors.ts'
+import type { FirstSource } from '../../server/access/source-routes.ts'
 import type { KeyView } from '../../server/identity/keys/routes.ts'
 import type { SessionView } from '../../server/identity/sign-in/routes.ts'
 import type { KnaphCounts } from '../../server/api/registry/memory-routes.ts'
@@ -28,6 +29,7 @@ import type { Histogram } from '../../server/api/traces/histogram.ts'
 import type { SessionView as AgentSession } from '../../server/api/sessions/routes.ts'
 
 export type * from '../../server/dashboard/shapes.ts'
+export type { FirstSource } from '../../server/access/source-routes.ts'
 export type { KnaphCounts } from '../../server/api/registry/memory-routes.ts'
 export type { ToolCallRow, ToolCalls } from '../../server/api/registry/tool-routes.ts'
 export type { Histogram } from '../../server/api/traces/histogram.ts'
@@ -253,6 +255,7 @@ export const api = {
   counts: <P extends keyof PageCounts>(page: P, params: URLSearchParams, signal?: AbortSignal) =>
     get<PageCounts[P]>(`/api/${page}?${params}`, signal),
   totals: (params: URLSearchParams) => get<Totals>(`/api/totals?${params}`),
+  firstSource: (signal?: AbortSignal) => get<FirstSource>('/api/sources/first', signal),
   why: (id: string, signal: AbortSignal) => get<Why>(`/api/authz/why/${encodeURIComponent(id)}`, signal),
   /** Events by any filter of GET /v1/traces, newest first. */
   eventsWhere: (params: URLSearchParams, signal?: AbortSignal) =>

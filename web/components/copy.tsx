@@ -2,6 +2,7 @@
 import './copy.css'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import type { FirstSource } from '../api/api.ts'
 import { isoTime } from '../app/clock.ts'
 import { escapeHidden } from './text.tsx'
 
@@ -82,6 +83,18 @@ export function sendCurl(url: string, key: string, body: string, path = '/v1/sdk
     `  -H 'content-type: application/json' \\`,
     `  -d ${shellWord(escapeHidden(body))}`,
   ].join('\n')
+}
+
+/** A path as it is typed, in quotes only if it needs them. */
+const pathWord = (path: string): string => (/^[\w./+:@-]+$/.test(path) ? path : shellWord(path))
+
+/** The command that stores the agents of an access log, on the machine of the server. */
+export function importLogCommand({ executable, dataDir, org, log }: FirstSource): string {
+  return [
+    `${pathWord(executable)} import access ${pathWord(log)} --site my-site`,
+    ...(org === null ? [] : [`  --org ${org}`]),
+    ...(dataDir === null ? [] : [`  --data-dir ${pathWord(dataDir)}`]),
+  ].join(' \\\n')
 }
 
 export const keyPlaceholder = 'YOUR_INGEST_KEY'

@@ -3,10 +3,17 @@ import './page-frame.css'
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, api } from '../api/api.ts'
+import { ApiError, api, type FirstSource } from '../api/api.ts'
 import { ownAddress } from '../app/router.ts'
 import { now } from '../app/clock.ts'
-import { CodeBlock, keyPlaceholder, sampleBody, sendCurl, type SampleKind } from './copy.tsx'
+import {
+  CodeBlock,
+  importLogCommand,
+  keyPlaceholder,
+  sampleBody,
+  sendCurl,
+  type SampleKind,
+} from './copy.tsx'
 import { followLive } from '../live/live.ts'
 import { mayManage, refreshOverview, session } from '../app/session.ts'
 import { Brand } from './marks.tsx'
@@ -98,7 +105,38 @@ export function FirstEvent(props: FirstEventProps) {
           Create an ingest key
         </a>
       )}
+      {props.kind === 'agent' && push === undefined && <FirstLog />}
     </section>
+  )
+}
+
+/** The other way to a first event: the log that a web server has written already. */
+function FirstLog() {
+  const [first, setFirst] = useState<FirstSource | null>(null)
+  useEffect(() => {
+    const stop = new AbortController()
+    // Without an answer the page has the other command.
+    api.firstSource(stop.signal).then(setFirst, () => {})
+    return () => stop.abort()
+  }, [])
+  if (first === null) return null
+  return (
+    <div class="first-log">
+      <h3>Have an access log?</h3>
+      <p class="muted">
+        Agents are in the log of your web server, so the site needs no change. Run this command on the machine
+        of this server, with the path of your log:
+      </p>
+      <CodeBlock
+        text={importLogCommand(first)}
+        label="Command that imports an access log"
+        copyLabel="Copy command"
+      />
+      <p class="muted">
+        <code>watch</code> in place of <code>import access</code> follows the log. Other ways are in{' '}
+        <a href="/settings/sources">Settings, Sources</a>.
+      </p>
+    </div>
   )
 }
 
