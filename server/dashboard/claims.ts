@@ -24,10 +24,11 @@ export async function detectClaims(scope: CountScope): Promise<DetectClaims> {
     breakdowns: [
       { by: 'agent', and: 'verdict', types },
       { by: 'page', types },
+      { by: 'agent', and: 'robots', types },
     ],
   })
   if (!complete) return { ...nothing, complete }
-  const agents = agentsOf(breakdowns[0] ?? [])
+  const agents = agentsOf(breakdowns[0] ?? [], breakdowns[2] ?? [])
   return {
     agents: agents.slice(0, rowsMax),
     pages: pagesOf(breakdowns[1] ?? []).slice(0, rowsMax),
@@ -60,16 +61,21 @@ const columns: { readonly [verdict: string]: 'verified' | 'claimed' | 'contradic
   contradicted: 'contradicted',
 }
 
-function agentsOf(rows: Rows): AgentRequests[] {
+function agentsOf(byVerdict: Rows, byRobots: Rows): AgentRequests[] {
   const agents = new Map<string, AgentRequests>()
-  for (const row of rows) {
-    const { vendor, name } = JSON.parse(row.value ?? others) as AgentNames
+  const agentOf = ({ value }: Rows[number]): AgentRequests => {
+    const { vendor, name } = JSON.parse(value ?? others) as AgentNames
     const key = JSON.stringify([vendor, name])
     const agent = agents.get(key) ?? {
-      ...{ vendor, name, verified: 0, claimed: 0, contradicted: 0 },
+      ...{ vendor, name, verified: 0, claimed: 0, contradicted: 0, disallowed: 0 },
       ...noRequests(),
     }
     agents.set(key, agent)
+    return agent
+  }
+  for (const row of byRobots) if (row.and === 'disallowed') agentOf(row).disallowed += row.count
+  for (const row of byVerdict) {
+    const agent = agentOf(row)
     addTo(agent, row)
     const verdict = row.and ?? ''
     const column = Object.hasOwn(columns, verdict) ? columns[verdict] : undefined

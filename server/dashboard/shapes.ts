@@ -100,6 +100,7 @@ export interface AgentRequests extends RequestCounts {
   verified: number
   claimed: number // consistent or unverifiable
   contradicted: number
+  disallowed: number // by the robots.txt in force
 }
 
 /** A page, or pages of one shape: `/products/*`. */

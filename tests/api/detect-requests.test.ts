@@ -75,6 +75,7 @@ test('agents with verdicts and outcomes, pages folded, and no count of what a fi
       ...{ requests: sum('requests'), refused: sum('refused'), failed: sum('failed') },
       ...{ verified: counted('verified'), contradicted: counted('contradicted') },
       claimed: counted('consistent', 'unverifiable'),
+      disallowed: 0,
     })
   }
   const asked = loggedAgents.flatMap(({ requests }) => Array.from({ length: requests }, (_, n) => pageOf(n)))
@@ -108,7 +109,7 @@ test('impostors are named with requests, time, pages and the list that contradic
 test('evidence of another sender can be anything and stays harmless', async () => {
   const agents = [
     { evidence: '\u202e<script>', name: '' },
-    { evidence: [1, 2], name: '<b>bot</b>' },
+    { evidence: [1, 2], name: '<b>bot</b>', robots: 'disallowed' },
     {
       evidence: { method: 'address', list: 'x'.repeat(400), networks: {}, __proto__: { keyId: 'k' } },
       name: 'n',
@@ -124,14 +125,23 @@ test('evidence of another sender can be anything and stays harmless', async () =
     }),
   )
   expect((await server.call('/v1/sdk/events', { key, body: { events } })).status).toBe(202)
-  const { impostors, pages } = await read<DetectClaims>('detect/claims', '&siteId=hostile')
+  const { agents: found, impostors, pages } = await read<DetectClaims>('detect/claims', '&siteId=hostile')
   expect(pages).toEqual([])
-  const found = new Map(impostors.map(({ name, requests, evidence }) => [name, [requests, evidence]]))
-  const wanted: typeof found = new Map([
+  expect(found.filter(({ disallowed }) => disallowed > 0)).toMatchObject([
+    { name: { name: '<b>bot</b>' }, disallowed: 1 },
+  ])
+  const rests = new Map(impostors.map(({ name, requests, evidence }) => [name, [requests, evidence]]))
+  const wanted: typeof rests = new Map([
     [null, [1, null]],
     ['<b>bot</b>', [1, {}]],
     ['n', [1, { method: 'address', list: 'x'.repeat(200) }]],
     ['__proto__', [1, null]],
   ])
-  expect(found).toEqual(wanted)
+  expect(rests).toEqual(wanted)
+})
+
+test('the command that imports a first log has paths of the server for its operators only', async () => {
+  expect(await (await viewer.call('/api/sources/first')).json()).toEqual({
+    ...{ executable: 'sightglass', dataDir: null, org: null, log: '/var/log/nginx/access.log' },
+  })
 })

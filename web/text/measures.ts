@@ -63,6 +63,7 @@ export const measures = {
     'Requests by agents with outcome `blocked`: status 401, 402, 403, 407, 429, 451.',
   ),
   failed: of('Failed', null, 'Requests by agents with any other status from 400 on, or none.'),
+  disallowed: of('Disallowed', null, 'Requests by agents that the site’s robots.txt disallowed at the time.'),
   referrals: of('Referrals', 'agent.referred', '`agent.referred` events: people whom an assistant sent.'),
   toolCalls: of('Tool calls', 'tool.executed', '`tool.executed` events.'),
   reads: of('Memory reads', 'memory.accessed', '`memory.accessed` events.'),

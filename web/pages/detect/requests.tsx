@@ -201,6 +201,7 @@ function AgentRequestsTable({
     numberColumn(measures.verified, (row) => row.verified),
     numberColumn(measures.claimed, (row) => row.claimed),
     numberColumn(measures.contradicted, (row) => row.contradicted),
+    numberColumn(measures.disallowed, (row) => row.disallowed),
     ...outcomeColumns<AgentRequests>(),
   ]
   return (
