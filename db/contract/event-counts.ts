@@ -134,15 +134,18 @@ export interface EventHistogram {
   exactSinceMs: number // earlier events are counted in part; the first edge unless the budget ran out
 }
 
-/** An indexed field, or one that is read from the event's JSON: `error`, and two of `agent`. Evidence is JSON text. */
-export type TopField = EventFieldName | 'userAgent' | 'error' | 'evidence'
+/**
+ * An indexed field, or one that is read from the event's JSON: `error`, two of `agent`, and the HTTP status of the
+ * metadata. Evidence is JSON text.
+ */
+export type TopField = EventFieldName | 'userAgent' | 'error' | 'evidence' | 'status'
 
 export interface TopQuery {
   orgId: string
   filter: EventFilter // without text
   also?: AlsoFilter[]
   eventsMax: number // of the newest matching events
-  groups: { by: TopField[]; max: number }[]
+  groups: { by: TopField[]; max: number; sum?: 'bytes' }[] // `sum`: of that number of the metadata
   budgetMs: number
 }
 
@@ -155,7 +158,8 @@ export interface Top {
   /** In the order of `groups`. Rows: most frequent first, then by value. */
   groups: {
     distinct: number // total number of values; `rows` has the first `max`
-    rows: { values: (string | null)[]; count: number; lastMs: number }[] // null: the event lacks the field
+    /** null: the event lacks the field */
+    rows: { values: (string | null)[]; count: number; lastMs: number; sum?: number }[]
   }[]
 }
 

@@ -6,7 +6,15 @@ import { breakdownRowsMax } from './period-counts.ts'
 import { sharedTypes, type CountScope } from './period.ts'
 import { foldPages } from './page-patterns.ts'
 import type { AgentNames, EventFilter, FilteredCounts, Top } from '../../db/contract/store.ts'
-import type { AgentRequests, DetectClaims, Impostor, PageRequests, RequestCounts } from './shapes.ts'
+import type {
+  AgentRequests,
+  AgentResponses,
+  DetectClaims,
+  DetectResponses,
+  Impostor,
+  PageRequests,
+  RequestCounts,
+} from './shapes.ts'
 
 type Rows = FilteredCounts['breakdowns'][number]
 
@@ -172,4 +180,35 @@ function evidenceOf(text: string | null): Impostor['evidence'] {
       return typeof field === 'number' ? [[name, field]] : []
     }),
   )
+}
+
+/** The newest requests whose responses are read, because status and bytes are not columns. */
+const responsesMax = 50_000
+
+const statusClasses = [null, 'success', 'success', 'redirect', 'refusal', 'failure'] as const
+
+export async function detectResponses(scope: CountScope): Promise<DetectResponses> {
+  const { store, orgId, period, rowsMax = breakdownRowsMax } = scope
+  const filter = requestFilter(scope)
+  if (filter === null) return { agents: [], looked: 0, complete: true }
+  const { groups, events, complete } = await store.events.top({
+    ...{ orgId, eventsMax: responsesMax, budgetMs: limits.topMsMax },
+    ...(period.filter && { also: period.filter.also }),
+    filter: { ...filter, sinceMs: period.sinceMs, untilMs: period.untilMs },
+    groups: [{ by: ['vendor', 'name', 'status'], max: responsesMax, sum: 'bytes' }],
+  })
+  const agents = new Map<string, AgentResponses>()
+  for (const { values, count, sum = 0 } of groups[0]!.rows) {
+    const [vendor = null, name = null, status = null] = values
+    const key = claimKey(values)
+    const none = { requests: 0, success: 0, redirect: 0, refusal: 0, failure: 0, bytes: 0 }
+    const agent = agents.get(key) ?? { vendor, name, ...none }
+    agents.set(key, agent)
+    agent.requests += count
+    agent.bytes += sum
+    const column = statusClasses[Math.floor(Number(status) / 100)]
+    if (column != null) agent[column] += count
+  }
+  const sorted = [...agents.values()].sort((a, b) => b.requests - a.requests)
+  return { agents: sorted.slice(0, rowsMax), looked: events, complete }
 }

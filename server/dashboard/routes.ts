@@ -15,7 +15,7 @@ import {
 } from './counts.ts'
 import { periodOf, periodParameters, readCountFilter, type CountScope } from './period.ts'
 import { detectMatrix, detectRobots, detectTrust } from './detections.ts'
-import { detectClaims } from './claims.ts'
+import { detectClaims, detectResponses } from './claims.ts'
 import { identityDetail, vendorDetail, why } from './details.ts'
 import type { Store } from '../../db/contract/store.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
@@ -65,6 +65,7 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
     .get('/api/detect/robots', answer(detectRobots, withRows))
     .get('/api/detect/requests', answer(detectRequests, filtered))
     .get('/api/detect/claims', answer(detectClaims, withRows))
+    .get('/api/detect/responses', answer(detectResponses, withRows))
     .get(
       '/api/detect/vendor',
       answer((scope, query) => vendorDetail(scope, query.one('vendor') ?? ''), {

@@ -103,6 +103,24 @@ export interface AgentRequests extends RequestCounts {
   disallowed: number // by the robots.txt in force
 }
 
+/** Responses to the newest requests of agents, by class of status, and their bytes. */
+export interface DetectResponses {
+  agents: AgentResponses[] // most requests first
+  looked: number // requests
+  complete: boolean // they are all requests of the period
+}
+
+export interface AgentResponses {
+  vendor: string | null
+  name: string | null
+  requests: number
+  success: number // 1xx and 2xx
+  redirect: number // 3xx
+  refusal: number // 4xx
+  failure: number // 5xx
+  bytes: number
+}
+
 /** A page, or pages of one shape: `/products/*`. */
 export interface PageRequests extends RequestCounts {
   page: string | null // null: pages beyond the limit

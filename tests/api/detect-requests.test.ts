@@ -1,6 +1,11 @@
 /** Detect counts the requests of an access log by verdict, agent and page, and names impostors with the evidence. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import type { DetectClaims, DetectCounts, DetectRequests } from '../../server/dashboard/shapes.ts'
+import type {
+  DetectClaims,
+  DetectCounts,
+  DetectRequests,
+  DetectResponses,
+} from '../../server/dashboard/shapes.ts'
 import { agentsLog, logged, loggedAgents, pageOf, statusOf } from '../support/agents-log.ts'
 import { event } from '../support/events.ts'
 import { person, type Person } from '../support/people.ts'
@@ -91,6 +96,28 @@ test('agents with verdicts and outcomes, pages folded, and no count of what a fi
     expect(await read<DetectClaims>('detect/claims', query)).toMatchObject({ agents: [], pages: [] })
   const filtered = await read<DetectRequests>('detect/requests', '&filter=purpose:training')
   expect([filtered.all, sums(filtered.verdicts.rows)['unverifiable']]).toEqual([null, 5])
+})
+
+test('responses by agent: classes of status, and the bytes that the log names', async () => {
+  const { agents, looked, complete } = await read<DetectResponses>('detect/responses')
+  expect([looked, complete]).toEqual([total(), true])
+  const wanted = new Map<string, { requests: number; success: number; refusal: number; bytes: number }>()
+  let line = 0
+  for (const { name, requests } of loggedAgents) {
+    const sum = wanted.get(name) ?? { requests: 0, success: 0, refusal: 0, bytes: 0 }
+    wanted.set(name, sum)
+    for (let n = 0; n < requests; n++) {
+      sum.requests++
+      sum[statusOf(n) === 200 ? 'success' : 'refusal']++
+      sum.bytes += 100 + line++
+    }
+  }
+  const none = { redirect: 0, failure: 0 }
+  expect(new Map(agents.map(({ vendor: _vendor, name, ...counts }) => [name, counts]))).toEqual(
+    new Map(Array.from(wanted, ([name, counts]) => [name, { ...none, ...counts }])),
+  )
+  const claude = await read<DetectResponses>('detect/responses', '&filter=name:ClaudeBot')
+  expect([claude.looked, claude.agents.map(({ name }) => name)]).toEqual([12, ['ClaudeBot']])
 })
 
 test('impostors are named with requests, time, pages and the list that contradicts them', async () => {

@@ -79,7 +79,7 @@ test('headlines, tables and impostors show what the log holds', async () => {
     ] as const)
       expect([name, await headline(page, name).textContent()]).toEqual([name, text])
     const impostors = await rowsOf(page, 'Impostors')
-    expect(impostors.map(([name, count, , evidence]) => [name, count, evidence])).toEqual([
+    expect(impostors.map(([name, count, evidence]) => [name, count, evidence])).toEqual([
       [
         ...['GPTBot', '12'],
         'OpenAI publishes 17 networks (gptbot, 2025-10-30). The address is not in any of them.',
@@ -92,6 +92,10 @@ test('headlines, tables and impostors show what the log holds', async () => {
     const agents = await rowsOf(page, 'Requests by agent')
     expect(agents[0]!.slice(0, 6)).toEqual(['GPTBot', 'OpenAI', '52', '69 %', '40', '0'])
     expect(agents[0]![6]).toBe('12')
+    await page.getByRole('heading', { name: 'Responses by agent' }).waitFor()
+    const [gptBot] = await rowsOf(page, 'Responses by agent')
+    expect(gptBot!.slice(0, 4)).toEqual(['GPTBot', '52', '37', '15'])
+    expect(gptBot![4]).toMatch(/^\d/)
     const pages = await rowsOf(page, 'Pages requested by agents')
     expect(pages.map(([name]) => name)).toEqual([expect.stringContaining('/products/*'), '/about'])
     await page.getByRole('heading', { name: /^Referrals/ }).waitFor()

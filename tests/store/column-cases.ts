@@ -18,14 +18,22 @@ const event = fc.record({
   error: fc.constantFrom(null, 'expired', 'no signature'),
   userAgent: fc.constantFrom(null, '', 'curl/8.1', 'Mozilla/5.0'),
   evidence: fc.constantFrom(undefined, null, '', { method: 'address', networks: 17 }),
+  metadata: fc.constantFrom(
+    undefined,
+    null,
+    {},
+    { status: 200, bytes: 7 },
+    { status: 404, bytes: -1 },
+    { status: '200' },
+  ),
   minute: fc.integer({ min: 0, max: 300 }),
 })
 type Made = Parameters<Parameters<typeof event.map>[0]>[0]
 
-function recordOf({ minute, error, userAgent, evidence, ...fields }: Made, n: number): EventRecord {
+function recordOf({ minute, error, userAgent, evidence, metadata, ...fields }: Made, n: number): EventRecord {
   const id = `e${n}`
   const agent = { userAgent, evidence, note: `a text of ${fields.outcome}` }
-  const json = JSON.stringify({ id, agent, error })
+  const json = JSON.stringify({ id, agent, error, metadata })
   return makeEvent(id, { ...fields, occurredAtMs: noon + minute * minuteMs, json })
 }
 
@@ -101,12 +109,20 @@ export const histogramCases: Cases = {
   },
 }
 
+interface ParsedEvent {
+  agent: { userAgent: string; evidence?: unknown }
+  error: string
+  metadata?: { status?: unknown; bytes?: number } | null
+}
+
+const bytesOf = (one: EventRecord): number =>
+  Math.max(0, (JSON.parse(one.json) as ParsedEvent).metadata?.bytes ?? 0)
+
 const fieldOf = (one: EventRecord, field: TopField): string | null => {
-  if (field !== 'userAgent' && field !== 'error' && field !== 'evidence') return one[field]
-  const { agent, error } = JSON.parse(one.json) as {
-    agent: { userAgent: string; evidence?: unknown }
-    error: string
-  }
+  if (field !== 'userAgent' && field !== 'error' && field !== 'evidence' && field !== 'status')
+    return one[field]
+  const { agent, error, metadata } = JSON.parse(one.json) as ParsedEvent
+  if (field === 'status') return typeof metadata?.status === 'number' ? `${metadata.status}` : null
   if (field === 'evidence') return agent.evidence == null ? null : JSON.stringify(agent.evidence)
   return (field === 'error' ? error : agent.userAgent) || null
 }
@@ -114,7 +130,8 @@ const fieldOf = (one: EventRecord, field: TopField): string | null => {
 const groupsMade = fc.array(
   fc.uniqueArray(
     fc.constantFrom<TopField>(
-      ...(['vendor', 'page', 'subject', 'sessionId', 'outcome', 'error', 'userAgent', 'evidence'] as const),
+      ...(['vendor', 'page', 'subject', 'sessionId', 'outcome'] as const),
+      ...(['error', 'userAgent', 'evidence', 'status'] as const),
     ),
     { minLength: 1, maxLength: 3 },
   ),
@@ -139,7 +156,7 @@ export const topCases: Cases = {
         const found = await store.events.top({
           ...{ orgId, eventsMax: max, budgetMs, filter: defined(filter) },
           ...(onlyCart && { also: [{ by: 'page' as const, values: ['/cart'] }] }),
-          groups: fields.map((by) => ({ by, max: 1_000 })),
+          groups: fields.map((by) => ({ by, max: 1_000, ...(onlyCart && { sum: 'bytes' as const }) })),
         })
         expect([found.events, found.complete]).toEqual([newest.length, matching.length <= max])
         expect([found.newestMs, found.oldestMs]).toEqual([
@@ -153,7 +170,9 @@ export const topCases: Cases = {
           expect(distinct).toBe(counts.size)
           expect(new Map(rows.map(({ values, count }) => [JSON.stringify(values), count]))).toEqual(counts)
           expect(rows.map(({ count }) => count)).toEqual([...counts.values()].sort((a, b) => b - a))
-          for (const { values, lastMs } of rows) {
+          for (const { values, lastMs, sum } of rows) {
+            const mine = newest.filter((one) => keyOf(one) === JSON.stringify(values))
+            expect(sum).toBe(onlyCart ? mine.reduce((all, one) => all + bytesOf(one), 0) : undefined)
             const last = newest.find((one) => keyOf(one) === JSON.stringify(values))
             expect(lastMs).toBe(last!.occurredAtMs)
           }

@@ -13,6 +13,7 @@ import type {
   DetectCounts,
   DetectMatrix,
   DetectRequests,
+  DetectResponses,
   DetectTrust,
   IdentityDetail,
   Totals,
@@ -41,6 +42,7 @@ export interface PageCounts {
   'detect/claims': DetectClaims
   'detect/matrix': DetectMatrix
   'detect/requests': DetectRequests
+  'detect/responses': DetectResponses
   'detect/trust': DetectTrust
   'detect/vendor': VendorDetail
   auth: AuthCounts

@@ -42,12 +42,6 @@ export function Impostors({ rows, period }: { rows: Impostor[]; period: PeriodVi
       ),
     },
     {
-      name: 'Last seen',
-      time: true,
-      value: ({ lastAt }) => lastAt,
-      show: ({ lastAt }) => lastAt !== null && <Moment iso={lastAt} />,
-    },
-    {
       name: 'Evidence',
       value: sentenceOf,
       show: (row) => (
@@ -55,6 +49,12 @@ export function Impostors({ rows, period }: { rows: Impostor[]; period: PeriodVi
           <Text value={sentenceOf(row)} max={260} />
         </span>
       ),
+    },
+    {
+      name: 'Last seen',
+      time: true,
+      value: ({ lastAt }) => lastAt,
+      show: ({ lastAt }) => lastAt !== null && <Moment iso={lastAt} />,
     },
     {
       name: 'Pages',

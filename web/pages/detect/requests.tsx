@@ -12,15 +12,17 @@ import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { breakdownSeries, outcomeSeries } from '../../charts/chart-model.ts'
 import { DataTable, type Column } from '../../charts/data-table.tsx'
 import { countLine, Headlines, percent, shareOf, type Headline } from '../../charts/headlines.tsx'
+import { Later } from '../../components/rendering.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { ValueLink, logsHref, type LogsFilter } from '../../range/filters.tsx'
 import { rangeWords } from '../../range/range.ts'
-import { count, counted } from '../../text/format.ts'
+import { bytesText, count, counted } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { Impostors } from './impostors.tsx'
 import type {
   AgentRequests,
+  AgentResponses,
   CountedName,
   DetectClaims,
   DetectCounts,
@@ -60,6 +62,11 @@ function WithRequests({ data }: { data: DetectCounts }) {
       )}
       {claims.data && <Impostors rows={claims.data.impostors} period={period} />}
       {claims.data && <AgentRequestsTable data={data} claims={claims.data} of={of} />}
+      {requested.count > 0 && (
+        <Later>
+          <Responses data={data} />
+        </Later>
+      )}
       {claims.data && <Pages data={data} claims={claims.data} />}
       {found.data && referred.count > 0 && <Referrals data={data} found={found.data} />}
     </>
@@ -213,6 +220,49 @@ function AgentRequestsTable({
         all: async (signal) => (await fetchAllRows('detect/claims', signal)).agents,
       }}
       columns={used(columns, agents)}
+      rows={agents}
+      keyOf={({ vendor, name }) => JSON.stringify([vendor, name])}
+      sortBy="Requests"
+      firstRows={6}
+    />
+  )
+}
+
+const responseColumns: Column<AgentResponses>[] = [
+  {
+    name: 'Agent',
+    value: ({ name, vendor }) => name ?? vendor ?? '(no name)',
+    show: ({ name, vendor }) => <Text value={name ?? vendor ?? '(no name)'} max={32} />,
+  },
+  { name: 'Requests', number: true, value: (row) => row.requests },
+  numberColumn({ name: '2xx', definition: 'Served.' }, (row) => row.success),
+  numberColumn({ name: '3xx', definition: 'Redirected, or not modified.' }, (row) => row.redirect),
+  numberColumn({ name: '4xx', definition: 'Refused, or not found.' }, (row) => row.refusal),
+  numberColumn({ name: '5xx', definition: 'The site failed.' }, (row) => row.failure),
+  {
+    name: 'Data',
+    about: 'size of the responses',
+    number: true,
+    unit: 'bytes',
+    value: (row) => row.bytes,
+    show: (row) => bytesText(row.bytes),
+  },
+]
+
+/** Read from the newest requests one by one, so it has a query of its own. */
+function Responses({ data: { period, requested } }: { data: DetectCounts }) {
+  const found = useQuery(countsQuery('detect/responses'), requested.count, { restMs: claimsRestMs }).data
+  if (found === null || found.agents.length === 0) return null
+  const { agents, looked, complete } = found
+  return (
+    <DataTable
+      title="Responses by agent"
+      about={complete ? rangeWords(period) : `based on the newest ${counted(looked, 'request')}`}
+      csv={{
+        ...{ page: 'detect', table: 'responses', period },
+        all: async (signal) => (await fetchAllRows('detect/responses', signal)).agents,
+      }}
+      columns={used(responseColumns, agents)}
       rows={agents}
       keyOf={({ vendor, name }) => JSON.stringify([vendor, name])}
       sortBy="Requests"

@@ -14,6 +14,7 @@ interface Group {
   values: (string | null)[]
   count: number
   lastMs: number
+  sum?: number
 }
 
 /** Reads values from columns. Fields that have none parse the event, on the reader thread. */
@@ -34,8 +35,11 @@ export function* readTop(db: Database, org: number, hashSeed: number, query: Top
     const { rows, next } = found
     for (const { at, block, row } of rows) {
       if (isSliceOver()) yield
-      const read = valuesOf(block, row)
-      for (const [index, { by }] of groups.entries()) count(counts[index]!, by.map(read), at)
+      const { read, bytes } = valuesOf(block, row)
+      for (const [index, { by, sum }] of groups.entries()) {
+        const group = count(counts[index]!, by.map(read), at)
+        if (sum !== undefined) group.sum = (group.sum ?? 0) + bytes()
+      }
     }
     top.newestMs ??= rows[0]?.at ?? null
     top.oldestMs = rows.at(-1)?.at ?? top.oldestMs
@@ -57,11 +61,16 @@ export function noTop({ groups }: TopQuery): Top {
   return { events: 0, complete: true, newestMs: null, oldestMs: null, groups: none }
 }
 
-function count(groups: Map<string, Group>, values: (string | null)[], at: number): void {
+function count(groups: Map<string, Group>, values: (string | null)[], at: number): Group {
   const key = values.length === 1 && values[0] !== null ? values[0]! : JSON.stringify(values)
   const known = groups.get(key)
-  if (known === undefined) groups.set(key, { values, count: 1, lastMs: at })
-  else known.count++ // events arrive newest first
+  if (known !== undefined) {
+    known.count++ // events arrive newest first
+    return known
+  }
+  const group: Group = { values, count: 1, lastMs: at }
+  groups.set(key, group)
+  return group
 }
 
 function mostFrequentFirst(a: Group, b: Group): number {
@@ -70,9 +79,12 @@ function mostFrequentFirst(a: Group, b: Group): number {
   return (a.values[at] ?? '') < (b.values[at] ?? '') ? -1 : 1
 }
 
-type ReadValue = (field: TopField) => string | null
+interface RowReader {
+  read(field: TopField): string | null
+  bytes(): number // of the response; 0 if the event has none
+}
 
-function valueReader(db: Database, org: number): (block: OpenBlock, row: number) => ReadValue {
+function valueReader(db: Database, org: number): (block: OpenBlock, row: number) => RowReader {
   const texts = new Map<number, Map<number, string>>()
   const textsOf = (field: number) => {
     const known = texts.get(field) ?? termTexts(db, org, field)
@@ -80,31 +92,37 @@ function valueReader(db: Database, org: number): (block: OpenBlock, row: number)
     return known
   }
   return (block, row) => {
-    let json: ParsedFields | null = null
-    return (field) => {
-      if (field === 'userAgent' || field === 'error' || field === 'evidence') {
-        json ??= JSON.parse(block.event(row).json) as ParsedFields
-        return parsedText(field, json)
-      }
+    let parsed: ParsedFields | null = null
+    const json = (): ParsedFields => (parsed ??= JSON.parse(block.event(row).json) as ParsedFields)
+    const read = (field: TopField): string | null => {
+      if (field === 'userAgent' || field === 'error' || field === 'evidence' || field === 'status')
+        return parsedText(field, json())
       if (field === 'sessionId') return JSON.parse(block.session(row)) as string
       const code = block.code(member[field], row)
       if (code === 0) return null
       return isHash(code) ? block.hashedText(member[field], row) : (textsOf(member[field]).get(code) ?? null)
     }
+    const bytes = (): number => {
+      const value = json().metadata?.bytes
+      return Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0
+    }
+    return { read, bytes }
   }
 }
 
 interface ParsedFields {
   error?: unknown
   agent?: { userAgent?: unknown; evidence?: unknown } | null
+  metadata?: { status?: unknown; bytes?: unknown } | null
 }
 
 function parsedText(
-  field: 'userAgent' | 'error' | 'evidence',
-  { error, agent }: ParsedFields,
+  field: 'userAgent' | 'error' | 'evidence' | 'status',
+  { error, agent, metadata }: ParsedFields,
 ): string | null {
-  if (field !== 'evidence') return textOrNull(field === 'error' ? error : agent?.userAgent)
-  return agent?.evidence == null ? null : JSON.stringify(agent.evidence)
+  if (field === 'status') return Number.isSafeInteger(metadata?.status) ? `${metadata?.status}` : null
+  if (field === 'evidence') return agent?.evidence == null ? null : JSON.stringify(agent.evidence)
+  return textOrNull(field === 'error' ? error : agent?.userAgent)
 }
 
 function textOrNull(value: unknown): string | null {
