@@ -25,6 +25,7 @@ export function referencePage({ about, version, baseUrl, basePath, links }: Refe
 <a href="${basePath}/docs/browser">Browser and WebMCP</a>
 <a href="${basePath}/docs/frameworks">Node frameworks</a>
 <a href="${basePath}/docs/opentelemetry">OpenTelemetry</a>
+<a href="${basePath}/docs/languages">Python, Go and PHP</a>
 <a href="${basePath}/docs/nodes">Several nodes</a>
 <a href="${basePath}/docs/proof">Audit proofs</a><a href="#client-package">Client package</a>${contents}
 <h2>Webhook messages</h2>${messages}`

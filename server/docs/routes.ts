@@ -1,6 +1,6 @@
 /** Routes for developers: /openapi.json, the API reference at /docs, the guide, audit proofs, the client package. */
 import { Elysia } from 'elysia'
-import { clientGuidePage, guidePage, nodesPage, otlpPage, proofPage } from '../guide/page.ts'
+import { clientGuidePage, guidePage, languagesPage, nodesPage, otlpPage, proofPage } from '../guide/page.ts'
 import { addressOf } from '../http/address.ts'
 import { json, jsonText, pageCsp } from '../http/response.ts'
 import { readQuery } from '../http/request.ts'
@@ -63,6 +63,10 @@ export function docsRoutes({ version, assets, clock, commandReference, ...where 
     .get('/docs/frameworks', ({ request }) => clientGuide('frameworks', request))
     .get('/docs/opentelemetry', ({ request }) => {
       const page = otlpPage({ basePath, links: dashboardLinks(assets) }, addressOf(request, where))
+      return file('text/html; charset=utf-8', page)
+    })
+    .get('/docs/languages', ({ request }) => {
+      const page = languagesPage({ basePath, links: dashboardLinks(assets) }, addressOf(request, where))
       return file('text/html; charset=utf-8', page)
     })
     .get('/docs/proof', () =>

@@ -10,7 +10,7 @@ import { databaseUrl, environmentTwin, type Option } from '../cli/option.ts'
 import { serveOptions } from '../cli/options.ts'
 import { readSetupText } from '../operations/setup/file.ts'
 import { clientGuidePage, guideOf, guidePage, nodesGuide, nodesPage, operationsGuide } from './page.ts'
-import { otlpGuide, otlpPage } from './page.ts'
+import { languagesPage, otlpGuide, otlpPage } from './page.ts'
 
 const guide = operationsGuide(commandReference(commands))
 
@@ -106,6 +106,9 @@ describe('the page', () => {
     )
     for (const page of clients) expect(page).not.toContain('@address')
     for (const page of [...guides, otlpPage(options, address), ...clients]) checkLinks(page)
+    const languages = languagesPage(options, address)
+    expect(languages).not.toMatch(/@address|^@sightglass/m)
+    checkLinks(languages.replace(/<pre[\s\S]*?<\/pre>/g, '')) // the clients have `**`
   })
 
   function checkLinks(page: string): void {

@@ -4,9 +4,13 @@ import browserText from './browser.md' with { type: 'text' }
 import frameworksText from './frameworks.md' with { type: 'text' }
 import haproxy from './haproxy.cfg' with { type: 'text' }
 import nginx from './nginx.conf' with { type: 'text' }
+import languagesText from './languages.md' with { type: 'text' }
 import nodesText from './nodes.md' with { type: 'text' }
 import otlpText from './opentelemetry.md' with { type: 'text' }
 import text from './operations.md' with { type: 'text' }
+import go from './recipes/sightglass.go' with { type: 'text' }
+import php from './recipes/sightglass.php' with { type: 'text' }
+import python from './recipes/sightglass.py' with { type: 'text' }
 import { framedPage, type PageOptions } from '../docs/page-frame.ts'
 
 export function operationsGuide(commandReference: string): string {
@@ -24,10 +28,15 @@ export function nodesPage(options: PageOptions): string {
 }
 
 export function nodesGuide(): string {
-  const files: { [name: string]: string } = { 'haproxy.cfg': haproxy, 'nginx.conf': nginx }
-  return nodesText
-    .replace(/^@(\S+)$/gm, (_, name: string) => `\`\`\`\n${files[name]!.trimEnd()}\n\`\`\``)
-    .replace(/^<!--.*-->\n\n/gm, '') // notes to whoever maintains the page
+  return withFiles(nodesText, { 'haproxy.cfg': haproxy, 'nginx.conf': nginx }).replace(
+    /^<!--.*-->\n\n/gm,
+    '', // notes to whoever maintains the page
+  )
+}
+
+/** Replaces each line `@name` by the file of this name as a code block. */
+function withFiles(text: string, files: { [name: string]: string }): string {
+  return text.replace(/^@(\S+)$/gm, (_, name: string) => `\`\`\`\n${files[name]!.trimEnd()}\n\`\`\``)
 }
 
 /** For people whose programs have OpenTelemetry, with the address that they reach this server by. */
@@ -53,6 +62,13 @@ export function clientGuidePage(
   )
 }
 
+/** For languages without a package: files to copy, with the address that the reader reaches this server by. */
+export function languagesPage(options: PageOptions, address: string): string {
+  const files = { 'sightglass.py': python, 'sightglass.go': go, 'sightglass.php': php }
+  const text = languagesText.replaceAll('@address', () => address)
+  return documentPage(options, withFiles(text, files))
+}
+
 /** The format of audit proofs, with a verifier, for readers without the source. */
 export function proofPage(options: PageOptions): string {
   return documentPage(options, proofText)
@@ -67,6 +83,7 @@ function documentPage(options: PageOptions, markdown: string): string {
 <a href="${basePath}/docs/browser">Browser and WebMCP</a>
 <a href="${basePath}/docs/frameworks">Node frameworks</a>
 <a href="${basePath}/docs/opentelemetry">OpenTelemetry</a>
+<a href="${basePath}/docs/languages">Python, Go and PHP</a>
 <a href="${basePath}/docs/nodes">Several nodes</a>
 <a href="${basePath}/docs/proof">Audit proofs</a>
 ${contents}`

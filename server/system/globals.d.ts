@@ -11,3 +11,15 @@ declare module '*.conf' {
   const text: string
   export default text
 }
+declare module '*.py' {
+  const text: string
+  export default text
+}
+declare module '*.go' {
+  const text: string
+  export default text
+}
+declare module '*.php' {
+  const text: string
+  export default text
+}
