@@ -1,13 +1,15 @@
 /**
- * What happens inside a machine without a network: first start, ingest, dashboard, backup, doctor. Every packet that
- * anything tries to send elsewhere goes to a device that only counts. Run by `operate-closed.test.ts`.
+ * What happens inside a machine without a network: first start, ingest, access logs from every source with verdicts and
+ * robots.txt, dashboard, backup, doctor. Every packet that anything tries to send elsewhere goes to a device that only
+ * counts. Run by `operate-closed.test.ts`.
  */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
 import { owner, withOwner } from './dashboard-actions.ts'
 
 /** Packets that left over anything but the loopback device. */
@@ -24,10 +26,22 @@ async function attemptOutside(): Promise<number> {
   return packetsOut() - before
 }
 
+/** As web servers write it: 23/Nov/2026:10:00:00 +0000. */
+function logTime(at: Date): string {
+  const [, day, month, year, time] = /^\w+, (\d+) (\w+) (\d+) ([\d:]+)/.exec(at.toUTCString())!
+  return `${day}/${month}/${year}:${time} +0000`
+}
+
 using temp = tempDir('closed')
 const env = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password }
 const dataDir = join(temp.path, 'data')
-const appliance = await startAppliance({ dataDir, env })
+const line = `132.196.86.5 - - [${logTime(new Date())}] "GET /docs HTTP/1.1" 200 5 "https://chatgpt.com/" "GPTBot/1.2"\n`
+const [watched, robots] = [temp.join('access.log'), temp.join('robots.txt')]
+writeFileSync(watched, line)
+writeFileSync(robots, 'User-agent: GPTBot\nDisallow: /\n')
+const sources = ['--watch', `watched=${watched}`, '--robots', `watched=${robots}`]
+const syslog = ['--listen-syslog', `syslog=unix:${temp.join('syslog')}`]
+const appliance = await startAppliance({ dataDir, env, args: [...sources, ...syslog] })
 const { key } = JSON.parse(
   (await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'x', '--json')).stdout,
 )
@@ -36,6 +50,15 @@ const posted = await fetch(`${appliance.url}/v1/sdk/events`, {
   headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
   body: JSON.stringify({ events: [event('closed_1')] }),
 })
+const drained = await fetch(`${appliance.url}/v1/sdk/access-logs?siteId=drained`, {
+  method: 'POST',
+  headers: { authorization: `Bearer ${key}`, 'content-type': 'text/plain' },
+  body: line.replace('132.196.86.5', '203.0.113.9'),
+})
+const imported = await appliance.cli('import', 'access', watched, '--site', 'imported')
+const exported = async () => (await appliance.cli('export', 'traces')).stdout
+const verdicts = async () => (await exported()).match(/"verdict":"\w+"/g)?.length ?? 0
+await until(async () => (await verdicts()) >= 6) // a request and a session from each of three sources
 const backup = await appliance.cli('backup', 'create', '--json')
 const doctor = await appliance.cli('doctor', '--json')
 const packetsOfServer = packetsOut()
@@ -54,6 +77,8 @@ const result = {
       ?.map((name) => name.trim())
       .sort() ?? [],
   posted: posted.status,
+  drained: drained.status,
+  imported: imported.code,
   backup: backup.code,
   doctor: doctor.code,
   shown,

@@ -14,7 +14,7 @@ const network = [
   'ip route add default dev nowhere',
 ]
 
-test('a first start, ingest, backup, doctor and the dashboard send no packet to another host', async () => {
+test('ingest, access logs with verdicts, backup, doctor and the dashboard send no packet to another host', async () => {
   expect((await cli(['version'])).code).toBe(0) // builds the executable while there is a network
   const inside = join(import.meta.dir, './operate-closed-inside.ts')
   const script = `${network.join(' && ')} && exec "$@"`
@@ -35,6 +35,8 @@ test('a first start, ingest, backup, doctor and the dashboard send no packet to 
   expect(JSON.parse(said.trim().split('\n').at(-1) ?? '')).toEqual({
     interfaces: ['beyond:', 'lo:', 'nowhere:'],
     posted: 202,
+    drained: 202,
+    imported: 0,
     backup: 0,
     doctor: 0,
     shown: true,

@@ -57,7 +57,7 @@ export function EvidenceSection() {
             name: 'Last seen',
             cell: ({ seen, old: isOld }) => (isOld ? <span class="chip block">{seen}</span> : seen),
           },
-          { name: 'Source', cell: ({ source }) => <Text value={source} max={80} /> },
+          { name: 'Source', cell: ({ source }) => <Text value={source.replace('https://', '')} max={40} /> },
         ]}
       />
       <h3>Update</h3>
