@@ -198,10 +198,10 @@ test('the audit chain of an organization stays dense and verifies', async () => 
 
 test('a node that stops in a transaction holds up the others until its time is over', async () => {
   const orgId = await newOrg()
+  const impatient = await openRecords({ url, lockTimeoutMs: 200 })
   watcher.run('BEGIN')
   watcher.run("SET LOCAL idle_in_transaction_session_timeout = '1s'")
   watcher.run("SELECT 1 FROM store_lock WHERE name = 'records' FOR UPDATE")
-  const impatient = await openRecords({ url, lockTimeoutMs: 200 })
   const refused = await failure(impatient.audit.append(makeAudit(orgId)))
   expect(refused.kind).toBe('unavailable')
   const patient = nodes[0]!.audit.append(makeAudit(orgId, { target: 'patient' }))

@@ -213,8 +213,18 @@ test('no block crosses a segment, and due work of two nodes at once changes no a
   const answer = (on: Database) => {
     const reader = compactEventReader(on, idsInTable(on))
     const filter = { sessionIds: ['s1'] }
+    /** On a busy machine a count ends before its ceiling. */
+    const countTo = (ceilingSeq: number) => {
+      let [count, afterSeq] = [0, 0]
+      while (afterSeq < ceilingSeq) {
+        const part = atOnce(reader.count({ orgId, filter, afterSeq, ceilingSeq }))
+        count += part.count
+        afterSeq = part.lastSeq
+      }
+      return count
+    }
     return [
-      atOnce(reader.count({ orgId, filter, afterSeq: 0, ceilingSeq: 2_000 })),
+      countTo(2_000),
       atOnce(reader.metrics({ orgId, sinceMs: 0, untilMs: noon * 2, rowsMax: 1_000 })),
       atOnce(reader.page({ orgId, filter, before: null, limit: 50, ceilingSeq: null })),
       reader.byId({ orgId, id: 'b65535' }),
