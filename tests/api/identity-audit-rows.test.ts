@@ -248,7 +248,7 @@ const calls: { [route: string]: Prepare } = {
 }
 
 // Ingest writes events, which are a record of their own (contract §8). Backups have their own tests.
-const elsewhere = /^\S+ (?:\/v1\/sdk\/|\/api\/backups)/
+const elsewhere = /^\S+ (?:\/v1\/sdk\/|\/v1\/(?:traces|logs|metrics)$|\/api\/backups)/
 const changing = allRoutes()
   .filter(({ method }) => method !== 'GET')
   .filter((route) => !elsewhere.test(nameOf(route)))
