@@ -3,7 +3,7 @@ import { limits } from '../limits.ts'
 import { breakdownRowsMax, edgesFor } from './period-counts.ts'
 import type { AgentCounts, AgentNames, ClassVendor, EventStore } from '../../db/contract/store.ts'
 import type { CountFilter, CountScope, Period } from './period.ts'
-import type { AgentRow, DetectMatrix, DetectRobots, DetectTrust } from './shapes.ts'
+import type { AgentRow, DetectMatrix, DetectTrust } from './shapes.ts'
 
 export async function agentRows(
   events: Pick<EventStore, 'agents' | 'filteredCounts'>,
@@ -123,32 +123,6 @@ export function largestVendors(
     else cells.set(key, { ...row, vendor })
   }
   return [...cells.values()]
-}
-
-/** Requests of agents by what the robots.txt in force said; null: no version was in force. */
-export async function detectRobots({ store, orgId, period, rowsMax }: CountScope): Promise<DetectRobots> {
-  const { sinceMs, untilMs, siteIds, filter } = period
-  const { breakdowns, complete } = await store.events.filteredCounts({
-    ...{ orgId, also: filter?.also ?? [], edges: [sinceMs, untilMs], budgetMs: limits.filteredCountMsMax },
-    filter: { ...filter?.filter, ...(siteIds && { siteIds }) },
-    breakdowns: [{ by: 'agent', and: 'robots', types: ['agent.requested'] }],
-  })
-  const rows = new Map<string, DetectRobots['rows'][number]>()
-  for (const { value, and, startMs, count } of breakdowns[0] ?? []) {
-    if (startMs >= untilMs) continue
-    const key = value ?? others
-    const row = rows.get(key) ?? {
-      ...(JSON.parse(key) as AgentNames),
-      requests: 0,
-      allowed: 0,
-      disallowed: 0,
-    }
-    row.requests += count
-    if (and === 'allowed' || and === 'disallowed') row[and] += count
-    rows.set(key, row)
-  }
-  const sorted = [...rows.values()].sort((a, b) => b.disallowed - a.disallowed || b.requests - a.requests)
-  return { rows: sorted.slice(0, rowsMax ?? breakdownRowsMax), agents: sorted.length, complete }
 }
 
 /** The trust that sessions with detections reached: an agent is detected first and verified later. */

@@ -14,7 +14,7 @@ import {
   periodTotals,
 } from './counts.ts'
 import { periodOf, periodParameters, readCountFilter, type CountScope } from './period.ts'
-import { detectMatrix, detectRobots, detectTrust } from './detections.ts'
+import { detectMatrix, detectTrust } from './detections.ts'
 import { detectClaims, detectResponses } from './claims.ts'
 import { identityDetail, vendorDetail, why } from './details.ts'
 import type { Store } from '../../db/contract/store.ts'
@@ -62,7 +62,6 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
     .get('/api/auth/identities', answer(identityDetail, withRows))
     .get('/api/detect/trust', answer(detectTrust, filtered))
     .get('/api/detect/matrix', answer(detectMatrix, withRows))
-    .get('/api/detect/robots', answer(detectRobots, withRows))
     .get('/api/detect/requests', answer(detectRequests, filtered))
     .get('/api/detect/claims', answer(detectClaims, withRows))
     .get('/api/detect/responses', answer(detectResponses, withRows))

@@ -147,20 +147,6 @@ export interface AgentRow {
   blocked: number // of its decisions
 }
 
-/** Requests of agents in access logs, by agent, most disallowed first. */
-export interface DetectRobots {
-  rows: {
-    vendor: CountedName
-    name: CountedName
-    purpose: CountedName
-    requests: number
-    allowed: number // by the robots.txt in force; a request without one is neither
-    disallowed: number
-  }[]
-  agents: number // in total
-  complete: boolean // false: too many events to count in time, and there are no rows
-}
-
 export interface AuthCounts extends Totals {
   presented: EventCounts
   cleared: EventCounts

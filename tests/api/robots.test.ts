@@ -136,14 +136,11 @@ test('lines that a drain sends are judged by the version in force', async () => 
 
 test('Detect counts the requests of each agent by what robots.txt said, also under a filter', async () => {
   const range = 'since=2026-10-01T00:00:00Z&until=2026-11-02T00:00:00Z'
-  const agent = { vendor: { name: 'OpenAI' }, name: { name: 'GPTBot' }, purpose: { name: 'training' } }
-  expect(await json(viewer.call(`/api/detect/robots?${range}`))).toEqual({
-    rows: [{ ...agent, requests: 2, allowed: 0, disallowed: 1 }],
-    agents: 1,
-    complete: true,
+  expect(await json(viewer.call(`/api/detect/claims?${range}`))).toMatchObject({
+    agents: [{ name: { name: 'GPTBot' }, requests: 2, disallowed: 1 }],
   })
-  const disallowed = await json(viewer.call(`/api/detect/robots?${range}&filter=robots:disallowed`))
-  expect(disallowed['rows']).toMatchObject([{ requests: 1, disallowed: 1 }])
+  const disallowed = await json(viewer.call(`/api/detect/claims?${range}&filter=robots:disallowed`))
+  expect(disallowed['agents']).toMatchObject([{ requests: 1, disallowed: 1 }])
   const breakdown = await json(viewer.call(`/api/breakdown?${range}&by=robots&type=agent.requested`))
   expect(breakdown['rows']).toMatchObject([{ value: 'disallowed', count: 1 }])
 })
