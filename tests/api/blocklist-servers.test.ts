@@ -1,7 +1,7 @@
 /** Blocklists in Debian's nginx, Apache and Caddy: each loads, and refuses what the judge calls contradicted. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { BlockList } from 'node:net'
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { detectAgent } from '../../sdk/agents/detect-agent.ts'
 import { packFormat, type EvidencePack } from '../../sdk/judge/evidence-pack.ts'
 import { judge, openEvidence } from '../../sdk/judge/judge.ts'
@@ -247,13 +247,16 @@ for (const { program, format, check, configure } of servers.filter((one) => exis
   test(`the configuration for ${format} loads and refuses what the judge contradicts`, async () => {
     using folder = tempDir(`blocklist-${format}`)
     const { path } = folder
-    chmodSync(path, 0o755) // Apache serves as another user
     mkdirSync(folder.join('site'))
     const config = blocklistWriters[format](blocklist, text)
     writeFileSync(folder.join('blocklist'), format === 'caddy' ? behindProxy(config) : config)
     const port = await freePort()
     const env = { HOME: path, XDG_DATA_HOME: path, XDG_CONFIG_HOME: path }
-    const server = run(configure(path, port), { cwd: path, env })
+    const command = configure(path, port)
+    // Apache serves as another user. A server that a test of this process started has set the umask.
+    for (const name of ['', 'site', ...readdirSync(folder.join('site')).map((one) => `site/${one}`)])
+      chmodSync(folder.join(name), 0o755)
+    const server = run(command, { cwd: path, env })
     try {
       const isUp = () =>
         fetch(`http://127.0.0.1:${port}/`).then(

@@ -161,7 +161,7 @@ test('an unknown event is 404, a wrong method 405 with Allow', async () => {
   expect((await get('/nobody')).status).toBe(404)
   expect((await get('/%zz')).status).toBe(404)
   const put = await server.call('/v1/traces', { method: 'PUT', key: secret })
-  expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+  expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST'])
   const events = await server.call('/v1/sdk/events', { method: 'GET', key: ingest })
   expect([events.status, events.headers.get('allow')]).toEqual([405, 'POST'])
   const head = await server.call('/v1/traces?limit=1', { method: 'HEAD', key: secret })

@@ -52,7 +52,7 @@ test('Settings shows each list, and the pack that replaced the bundled one', asy
     await body.getByText('part of this release, signed with the release key').waitFor()
     const row = body.getByRole('row').filter({ hasText: 'gptbot.json' })
     expect((await row.innerText()).replaceAll(/\s+/g, ' ')).toMatch(
-      /^gptbot GPTBot OpenAI 17 networks 2025-10-30 2026-08-20 https:\/\/openai\.com\/gptbot\.json$/,
+      /^gptbot GPTBot OpenAI 17 networks 2025-10-30 2026-08-20 openai\.com\/gptbot\.json$/,
     )
     await picture(page, 'settings-evidence')
     const { code, stderr } = await appliance.cli('evidence', 'update', hostilePack(), '--trust')
