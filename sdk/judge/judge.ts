@@ -195,6 +195,14 @@ export function judge(
   return hostNames === undefined ? { verdict: 'unverifiable' } : judgeOutside(hosts, kind, ages)
 }
 
+/** Whether host names could prove a claim that the address does not, because the operator publishes such names. */
+export function needsHostNames(claim: Claim, address: string, evidence: Evidence): boolean {
+  const published = publishedAbout(claim, evidence)
+  if (published === null || published.hosts.length === 0 || !isPublicAddress(address, words)) return false
+  const list = bestList(evidence, published, words)
+  return list === null || (list.isForUsers && published.kind !== 'user')
+}
+
 const words = new Uint32Array(4) // of the address being judged
 const claimsMax = 10_000 // vendors, and names of each: `detectAgent` has a few hundred
 

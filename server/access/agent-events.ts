@@ -11,9 +11,10 @@ import { senderReader } from '../http/address.ts'
 import { cutChars } from '../text/text.ts'
 import { limits } from '../limits.ts'
 import { detectAgent, type DetectedAgent } from '../../sdk/agents/detect-agent.ts'
-import { judge, trustOf, type Evidence } from '../../sdk/judge/judge.ts'
+import { judge, needsHostNames, trustOf, type Evidence } from '../../sdk/judge/judge.ts'
 import { byteOrderMark } from './formats.ts'
 import type { MarkRobots } from '../robots/judge.ts'
+import type { HostNames } from './host-names.ts'
 import type { LogRequest } from './log-request.ts'
 
 /** What a reader of a log chooses. */
@@ -27,6 +28,7 @@ export interface LogOptions {
 export interface AccessOptions extends LogOptions {
   evidence: Evidence // what the claims of agents are judged by
   evidenceMaxAgeDays: number
+  hostNames?: HostNames | null // null: names are not looked up
   robots?: MarkRobots | null // judges by the robots.txt in force
 }
 
@@ -93,8 +95,14 @@ function sessionReader(siteId: string) {
   }
 }
 
+export interface AgentReader {
+  (request: LogRequest, at: LineSource): LineEvents
+  /** The address of an agent that its host names may prove and that are not known yet; else null. */
+  unproved(request: LogRequest): string | null
+}
+
 /** Reads requests one after the other, files in order of time: sessions continue from file to file. */
-export function agentEvents(options: AccessOptions): (request: LogRequest, at: LineSource) => LineEvents {
+export function agentEvents(options: AccessOptions): AgentReader {
   const { siteId } = options
   const clientOf = clientReader()
   const sessionOf = sessionReader(siteId)
@@ -103,7 +111,14 @@ export function agentEvents(options: AccessOptions): (request: LogRequest, at: L
     if (forwarded === null || address === null || options.trustedProxies.length === 0) return address ?? ''
     return sender(address, { get: (name) => (name === 'x-forwarded-for' ? forwarded : null) }).address
   }
-  return (request, at) => {
+  const unproved = (request: LogRequest): string | null => {
+    const client = clientOf(request.userAgent ?? '')
+    if (typeof client === 'string') return null
+    const address = addressOf(request)
+    const isKnown = options.hostNames?.of(address) !== undefined
+    return !isKnown && needsHostNames(client, address, options.evidence) ? address : null
+  }
+  const eventsOf = (request: LogRequest, at: LineSource): LineEvents => {
     const client = clientOf(request.userAgent ?? '')
     if (client === 'program') return botLine
     if (client === 'person') {
@@ -144,12 +159,14 @@ export function agentEvents(options: AccessOptions): (request: LogRequest, at: L
     const page = { page: metadata['page'], host: metadata['host'], source: metadata['source'] }
     return { kind: 'agent', request: requested, more: [{ ...first, agent, metadata: page }] }
   }
+  return Object.assign(eventsOf, { unproved })
 }
 
 /** The agent with the verdict on its claim. The address is judged here, and not stored. */
 function judged(client: DetectedAgent, address: string, atMs: number, options: AccessOptions): Fields {
   const ages = { atMs, maxAgeDays: options.evidenceMaxAgeDays }
-  const { verdict, evidence } = judge(client, { address }, options.evidence, ages)
+  const hostNames = options.hostNames?.of(address)
+  const { verdict, evidence } = judge(client, { address, hostNames }, options.evidence, ages)
   return { ...client, trust: trustOf(verdict), verdict, ...(evidence && { evidence }) }
 }
 

@@ -1,11 +1,12 @@
 /** Imports access logs: finds them, recognizes their formats, reads them in order of time and hands events over. */
 import { AppError } from '../errors.ts'
 import { agentEvents, sourceId } from './agent-events.ts'
-import type { AccessEvent, AccessOptions } from './agent-events.ts'
+import type { AccessEvent, AccessOptions, AgentReader } from './agent-events.ts'
 import { byteOrderMark, checkFormat, detectFormat, formatNamed } from './formats.ts'
 import type { Guess } from './formats.ts'
 import { blocksOf, findLogs, lineBytesMax, openLog, reasonOf, textBefore } from './input.ts'
 import type { Block, FileProblem, LogFile, OpenLog } from './input.ts'
+import { lookUpAgents } from './host-names.ts'
 import { addBad, badLinesShown, countAgent, newSums, type Sums } from './import-sums.ts'
 import { lineBatch, lineBefore, tailHash } from './line-batch.ts'
 import type { BatchedLine, LineBatch, LineKind, LogIdentity } from './line-batch.ts'
@@ -112,10 +113,15 @@ export function importRun(options: AccessOptions, store: LogStore | null): Impor
       const log = { siteId: options.siteId, source: found.source, path, format: planned.guess.format.name }
       const sender = store === null ? null : startSender({ log, from: found.position, sums, store })
       const readBlock = lineReader({ planned, found, sums, eventsOf, sender })
+      const { hostNames } = options
+      const early = planned.guess.format.open()
       let problem: FileProblem | null = null
       const chunks = untilProblem(planned.log.chunks(), (message) => (problem = { path, message }))
       try {
-        for await (const block of blocksOf(chunks)) await readBlock(block)
+        for await (const block of blocksOf(chunks)) {
+          if (hostNames) await lookUpAgents(hostNames, block.text, early, eventsOf.unproved)
+          await readBlock(block)
+        }
         await sender?.end()
       } catch (error) {
         if (!(error instanceof OtherLog)) throw error
@@ -269,7 +275,7 @@ interface Reading {
   planned: PlannedLog
   found: FoundLog
   sums: Sums
-  eventsOf: ReturnType<typeof agentEvents>
+  eventsOf: AgentReader
   sender: Sender | null
 }
 

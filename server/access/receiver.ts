@@ -10,9 +10,10 @@ import { newToken } from '../ids.ts'
 import { writeOrExplain, type AdmissionServices } from '../ingest/admission.ts'
 import type { EvidenceReader } from '../evidence/evidence.ts'
 import type { RobotsReader } from '../robots/judge.ts'
-import { agentEvents, type AccessOptions, type LogOptions } from './agent-events.ts'
+import { agentEvents, type AccessOptions, type AgentReader, type LogOptions } from './agent-events.ts'
 import { makeClaims, type WatchedLog } from './claims.ts'
-import { formatNamed } from './formats.ts'
+import { formatNamed, type FileParser } from './formats.ts'
+import { lookUpAgents, type HostNames } from './host-names.ts'
 import { lineBatches, lineErrorsMax, type LinesToStore } from './line-batches.ts'
 import { tailHash } from './line-batch.ts'
 import { lastLine } from './log-files.ts'
@@ -40,6 +41,7 @@ export interface ReceiverServices extends Pick<AdmissionServices, 'disk' | 'fail
   arrivalMs(): number
   evidence: EvidenceReader
   evidenceMaxAgeDays: number
+  hostNames: HostNames | null // null: names are not looked up
   robots: RobotsReader
   /** Sessions of several nodes cannot be in the memory of one. */
   isShared: boolean
@@ -55,7 +57,7 @@ export interface AccessReceiver {
 /** The sessions of a site, and what they were read from. */
 interface Memory {
   options: AccessOptions // with the evidence and the robots.txt in force
-  eventsOf: ReturnType<typeof agentEvents>
+  eventsOf: AgentReader
   warmed: Set<string>
   running: Promise<unknown> // one after the other, in the order of the log
 }
@@ -72,7 +74,7 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
   const openMemory = async (sender: Sender): Promise<Memory> => {
     const evidence = (await services.evidence.current()).evidence()
     const name = JSON.stringify([sender.orgId, sender.options])
-    const memory = memories.get(name) ?? newMemory(sender.options, evidence, services.evidenceMaxAgeDays)
+    const memory = memories.get(name) ?? newMemory(sender.options, evidence, services)
     memory.options.evidence = evidence
     memory.options.robots = await services.robots.of(sender.orgId, sender.options.siteId)
     memories.delete(name)
@@ -119,8 +121,14 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
   }
 }
 
-function newMemory(given: LogOptions, evidence: Evidence, evidenceMaxAgeDays: number): Memory {
-  const options = { ...given, evidence, evidenceMaxAgeDays }
+type Judging = Pick<ReceiverServices, 'evidenceMaxAgeDays' | 'hostNames'>
+
+function newMemory(
+  given: LogOptions,
+  evidence: Evidence,
+  { evidenceMaxAgeDays, hostNames }: Judging,
+): Memory {
+  const options = { ...given, evidence, evidenceMaxAgeDays, hostNames }
   return { options, eventsOf: agentEvents(options), warmed: new Set(), running: Promise.resolve() }
 }
 
@@ -132,9 +140,14 @@ function requireEpoch({ epoch: sent }: LogLines, epoch: string): void {
 
 const yieldToOthers = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
+function parserOf({ format, heading }: LogLines): FileParser {
+  const parse = formatNamed(format).open()
+  if (heading !== '') parse(heading, 0, heading.length)
+  return parse
+}
+
 function* batchesOf({ sender, lines, memory, isDrain }: Storing): Generator<LinesToStore> {
-  const parse = formatNamed(lines.format).open()
-  if (lines.heading !== '') parse(lines.heading, 0, lines.heading.length)
+  const parse = parserOf(lines)
   const { siteId } = sender.options
   yield* lineBatches({ lines, siteId, isDrain, parse, eventsOf: memory.eventsOf })
 }
@@ -149,6 +162,8 @@ interface Storing {
 async function storeLines(services: ReceiverServices, storing: Storing): Promise<StoreAnswer> {
   const { sender, lines, memory } = storing
   const answer: StoreAnswer = { state: 'known', position: lines.to, tail: '', sums: noLines(), errors: [] }
+  if (services.hostNames !== null)
+    await lookUpAgents(services.hostNames, lines.text, parserOf(lines), memory.eventsOf.unproved)
   for (const batch of batchesOf(storing)) {
     const { events, access, sums, errors } = batch
     const { orgId, keyId } = sender

@@ -31,9 +31,15 @@ export const evidenceOptions = {
   },
 } satisfies Options
 
+/** Of what judges the agents in logs. */
+export const judgingOptions = {
+  ...evidenceOptions,
+  'evidence-dns': toggle('look up the host names of agents that their address does not prove'),
+} satisfies Options
+
 /** Of the server. */
 export const accessLogOptions = {
-  ...evidenceOptions,
+  ...judgingOptions,
   watch: {
     read: watchRules,
     value: 'SITE=PATH',

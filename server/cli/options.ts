@@ -357,12 +357,6 @@ export const serveOptions = {
     ),
     default: 'all',
   },
-  'evidence-max-age': {
-    read: wholeNumber(1, 36_500),
-    value: 'DAYS',
-    default: '180',
-    help: 'lists of operators that were last seen longer ago contradict no claim of an agent',
-  },
   'otlp-keep': {
     ...choice(['agents', 'all'], 'OpenTelemetry: store what agents do, or also model calls and other spans'),
     default: 'agents',

@@ -59,6 +59,7 @@ export function serveConfig(
     oidc: oidcConfig(values),
     otlp: { keep: values['otlp-keep'], content: values['otlp-content'] },
     evidenceMaxAgeDays: values['evidence-max-age'],
+    evidenceDns: values['evidence-dns'],
     watches: values.watch,
     syslog: values['listen-syslog'],
     logLevel: values['log-level'],

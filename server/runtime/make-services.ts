@@ -1,4 +1,5 @@
 /** Creates every service of a server from its configuration and store, and starts background work. */
+import { startHostNames } from '../access/host-names.ts'
 import { makeReceiver } from '../access/receiver.ts'
 import type { SyslogRule } from '../access/syslog.ts'
 import type { WatchRule } from '../access/watches.ts'
@@ -78,6 +79,7 @@ export interface ServeConfig {
   robots: RobotsSource[] // watched files
   oidc: OidcConfig | null
   otlp: MappingOptions
+  evidenceDns: boolean // host names are looked up
   evidenceMaxAgeDays: number // of lists that contradict claims of agents
   watches: WatchRule[] // access logs that this node follows
   syslog: SyslogRule[] // addresses at which it receives access logs
@@ -151,7 +153,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     ...{ otlp: config.otlp, syslogListeners: [], ...judged },
     accessReceiver: makeReceiver({
       ...{ store, clock, disk: shared.disk, isShared: shared.node !== null, ...judged },
-      robots: robotsReader(store, clock),
+      ...{ robots: robotsReader(store, clock), hostNames: config.evidenceDns ? startHostNames(clock) : null },
       arrivalMs: () => shared.node?.clock.now() ?? shared.clockGuard.arrival(),
       fail: (reason, holdsOnlyCopy) => services.fail(reason, holdsOnlyCopy),
     }),

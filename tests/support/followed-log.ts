@@ -41,7 +41,12 @@ export const senderOf = (reader: string) => async () => ({
 export function receiverOf(store: MemoryLogStore): AccessReceiver {
   return makeReceiver({
     ...{ store, clock: { now: Date.now }, isShared: false, arrivalMs: Date.now, fail: () => undefined },
-    ...{ evidence: { current: bundledEvidence }, evidenceMaxAgeDays: 180, robots: { of: async () => null } },
+    ...{
+      evidence: { current: bundledEvidence },
+      evidenceMaxAgeDays: 180,
+      hostNames: null,
+      robots: { of: async () => null },
+    },
     disk: { sawFull: () => undefined } as never,
   })
 }

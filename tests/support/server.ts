@@ -199,6 +199,7 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   oidc: null,
   otlp: { keep: 'agents', content: false },
   evidenceMaxAgeDays: 180,
+  evidenceDns: false,
   watches: [],
   syslog: [],
   logLevel: 'error',

@@ -5,9 +5,10 @@ import type { AccessOptions } from '../../access/agent-events.ts'
 import type { Guess } from '../../access/formats.ts'
 import { importRun, planLogs, type Appended, type LogStore, type Plan } from '../../access/import-logs.ts'
 import type { AgentCount, Sums } from '../../access/import-sums.ts'
+import { startHostNames } from '../../access/host-names.ts'
 import type { FileProblem } from '../../access/input.ts'
 import { auditEntry } from '../../audit/entry.ts'
-import { isoTime } from '../../clock.ts'
+import { isoTime, systemClock } from '../../clock.ts'
 import { AppError, UsageError, type Issue } from '../../errors.ts'
 import { evidenceOf } from '../../evidence/evidence.ts'
 import { importKeyId } from '../../ids.ts'
@@ -21,7 +22,7 @@ import { cutChars } from '../../text/text.ts'
 import { command, type Noun } from '../command.ts'
 import { requireOrg, withData } from '../data-command.ts'
 import { toggle } from '../option.ts'
-import { accessOptions, evidenceOptions } from '../access-options.ts'
+import { accessOptions, judgingOptions } from '../access-options.ts'
 import { orgOption } from '../options.ts'
 import { columns, oneLine, print, printAnswer } from '../print.ts'
 
@@ -48,7 +49,7 @@ export const importAccess: Noun = {
       options: {
         ...accessOptions,
         'dry-run': toggle('read the logs and show what they contain, without storing anything'),
-        ...evidenceOptions,
+        ...judgingOptions,
         ...orgOption,
       },
       work: { begin: beginImport, position: readPosition, append: appendLines },
@@ -68,6 +69,7 @@ export const importAccess: Noun = {
           keepAddresses: values['keep-addresses'],
           trustedProxies: values['trusted-proxy'],
           evidenceMaxAgeDays: values['evidence-max-age'],
+          hostNames: values['evidence-dns'] ? startHostNames(systemClock) : null,
         }
         const finish = (result: Result): number => {
           printAnswer(values, result as unknown as { [name: string]: Json }, () => resultText(result))
