@@ -145,7 +145,7 @@ test('bash completes verbs, their second words and their flags', async () => {
   expect(await complete('backup', '')).toEqual(['create', 'list', 'verify'])
   expect(await complete('restore', '--un')).toEqual(['--undo'])
   expect(await complete('key', 'create', '--ki')).toEqual(['--kind'])
-  expect(await complete('--li')).toEqual(['--listen'])
+  expect(await complete('--li')).toEqual(['--listen', '--listen-syslog'])
   expect(await complete('key', 'create', '--kind', '')).toEqual(['ingest', 'publishable', 'secret'])
   expect(await complete('key', 'create', '--kind', 'in')).toEqual(['ingest'])
   expect(await complete('account', 'create', '--role', 'a')).toEqual(['admin', 'analyst'])
