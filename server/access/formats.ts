@@ -216,7 +216,7 @@ const signatures: [start: string, kind: string][] = [
   ['\u0089PNG', 'it is a picture'],
   ['PK\u0003\u0004', 'it is a zip archive; unpack it first'],
   ['\u00fd7zXZ\u0000', 'it is compressed with xz; use: xzcat FILE | sightglass import access -'],
-  ['BZh', 'it is compressed with bzip2; use: bzcat FILE | sightglass import access -'],
+  ['BZh', 'it is compressed with bzip2: install bzip2 to read it'],
   ['\u00ff\u00fe', 'it is UTF-16; convert it to UTF-8 first'],
   ['\u00fe\u00ff', 'it is UTF-16; convert it to UTF-8 first'],
 ]

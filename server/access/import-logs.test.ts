@@ -249,6 +249,24 @@ test('folders and patterns: rotated files in order of time, other files skipped,
   expect(glob.sums).toMatchObject({ lines: 2, stored: 2 })
 })
 
+const bzip2 = Bun.which('bzip2')
+
+/** Without the program its files are refused, which formats.test.ts tests. */
+test.if(bzip2 !== null)(
+  'files of bzip2 are read like the file itself, and damaged ones are named',
+  async () => {
+    using temp = tempDir('access')
+    const content = Array.from({ length: 20_000 }, (_, second) => line({ second })).join('')
+    const packed = Bun.spawnSync([bzip2!, '-c'], { stdin: Buffer.from(content) }).stdout
+    writeFileSync(temp.join('access.log.1.bz2'), packed)
+    writeFileSync(temp.join('cut.bz2'), packed.subarray(0, packed.length / 2))
+    const known = await importLogs([temp.join('access.log.1.bz2')])
+    expect([known.sums.lines, known.sums.stored, known.problems]).toEqual([20_000, 20_000, []])
+    const { problems } = await importLogs([temp.join('cut.bz2')])
+    expect(problems).toEqual([{ path: temp.join('cut.bz2'), message: 'has damaged compressed data' }])
+  },
+)
+
 test('truncated and damaged archives, vanished and unreadable files are named; the rest is imported', async () => {
   using temp = tempDir('access')
   const content = Array.from({ length: 3_000 }, (_, second) =>

@@ -175,21 +175,32 @@ export async function* decompressed(chunks: AsyncGenerator<Uint8Array>): AsyncGe
   })()
   const kind = compressionOf(first)
   if (kind === null) yield* all
-  else yield* unpacked(all, kind)
+  else if (kind === 'bzip2') yield* unpackedByProgram(streamOf(all))
+  // node:zlib reports no error for zstd that ends early.
+  else yield* streamOf(all).pipeThrough(new DecompressionStream(kind as CompressionFormat))
 }
 
-function compressionOf(first: Uint8Array): 'gzip' | 'zstd' | null {
+/** By the first four bytes. Null also for bzip2 where its program is missing. */
+export function compressionOf(first: Uint8Array): 'gzip' | 'zstd' | 'bzip2' | null {
   const start = Buffer.from(first.subarray(0, 4)).toString('hex')
   if (start.startsWith('1f8b')) return 'gzip'
+  if (start.startsWith('425a68')) return Bun.which('bzip2') === null ? null : 'bzip2'
   return start === '28b52ffd' ? 'zstd' : null
 }
 
-async function* unpacked(
-  chunks: AsyncGenerator<Uint8Array>,
-  kind: 'gzip' | 'zstd',
-): AsyncGenerator<Uint8Array> {
-  // node:zlib reports no error for zstd that ends early.
-  const packed = new ReadableStream<Uint8Array<ArrayBuffer>>({
+/** Bun has no bzip2, and rotation with it is rare: the program that packed the log unpacks it. */
+async function* unpackedByProgram(packed: ReadableStream): AsyncGenerator<Uint8Array> {
+  const child = Bun.spawn(['bzip2', '-dc'], { stdin: packed, stdout: 'pipe', stderr: 'ignore' })
+  try {
+    yield* child.stdout
+    if ((await child.exited) !== 0) throw Object.assign(new Error('bzip2 failed'), { code: 'Z_DATA_ERROR' })
+  } finally {
+    child.kill()
+  }
+}
+
+function streamOf(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return new ReadableStream({
     async pull(controller) {
       const { value } = await chunks.next()
       if (value === undefined) controller.close()
@@ -197,7 +208,6 @@ async function* unpacked(
     },
     cancel: async () => void (await chunks.return(undefined)),
   })
-  yield* packed.pipeThrough(new DecompressionStream(kind as CompressionFormat))
 }
 
 /** Complete lines: their text, a character per byte, and the offset of its first one. */

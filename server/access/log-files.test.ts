@@ -1,7 +1,9 @@
 /** Names of rotated logs, identities, and blocks of whole lines from any chunks. */
+import { writeFileSync } from 'node:fs'
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { identityOf, isRotationOf, lineBlocks, type LineBlock } from './log-files.ts'
+import { tempDir } from '../../tests/support/temp-dir.ts'
+import { identityOf, isRotationOf, lineBlocks, openMember, type LineBlock } from './log-files.ts'
 import { messageOf, syslogRules } from './syslog.ts'
 import { watchRules } from './watches.ts'
 
@@ -9,6 +11,7 @@ test('names that rotation gives, and names of other logs', () => {
   const isRotation = isRotationOf('access.log')
   const rotated = [
     ...['access.log.1', 'access.log.2.gz', 'access.log-20261122', 'access.log-20261122.gz', 'access.log.old'],
+    'access.log.3.bz2',
     ...['access-20261122.log', 'access-2026-11-22.log.zst', 'access-2026-11-23T10-00-00.000.log.gz'],
     ...['access.log.2026-11-22', 'access.log-20261122-1795411948'],
   ]
@@ -124,3 +127,20 @@ test('rules of --watch and --listen-syslog, and what is wrong with others', () =
   for (const wrong of ['a', 'udp:1.2.3.4:5', 'a=tcp:1.2.3.4:5', 'a=udp:1.2.3.4:99999', 'a=unix:'])
     expect(() => syslogRules(wrong)).toThrow()
 })
+
+/** Programs that rotate with bzip2 bring it; elsewhere its files are refused. */
+const packers = { gz: 'gzip', zst: 'zstd', bz2: 'bzip2' }
+for (const [extension, packer] of Object.entries(packers).filter(([, name]) => Bun.which(name) !== null))
+  test(`a file that ${packer} packed is read from any offset`, async () => {
+    using temp = tempDir('packed')
+    const content = Array.from({ length: 30_000 }, (_, number) => `line ${number}\n`).join('')
+    const path = temp.join(`access.log.1.${extension}`)
+    writeFileSync(path, Bun.spawnSync([packer, '-c'], { stdin: Buffer.from(content) }).stdout)
+    const member = await openMember(path)
+    for (const from of [0, 7, 200_000, content.length]) {
+      const parts = await Array.fromAsync(member.chunks(from))
+      expect(Buffer.concat(parts).toString()).toBe(content.slice(from))
+    }
+    expect(await member.head(20)).toBe(content.slice(0, 20))
+    await member.close()
+  })

@@ -3,7 +3,7 @@ import { open, readdir, stat, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 import { byteOrderMark } from './formats.ts'
 import { sourceId } from './agent-events.ts'
-import { decompressed, lineBytesMax, reasonOf } from './input.ts'
+import { compressionOf, decompressed, lineBytesMax, reasonOf } from './input.ts'
 import { lineBefore, tailHash } from './line-batch.ts'
 
 /** One file of the set. */
@@ -15,7 +15,7 @@ export interface LogMember {
   isCurrent: boolean // what the server writes to; the others are older
 }
 
-const compressions = String.raw`(?:\.(?:gz|zst))?`
+const compressions = String.raw`(?:\.(?:gz|zst|bz2))?`
 
 /** Whether rotation may have given a file this name: `log.1`, `log.2.gz`, `log-20261122.gz`, `access-20261122.log`. */
 export function isRotationOf(log: string): (name: string) => boolean {
@@ -99,8 +99,7 @@ export async function openMember(path: string): Promise<OpenMember> {
   const handle = await open(path, 'r')
   try {
     const { dev, ino, size, mtimeMs } = await handle.stat()
-    const start = (await readAt(handle, 0, 4)).toString('hex')
-    const isCompressed = start.startsWith('1f8b') || start === '28b52ffd'
+    const isCompressed = compressionOf(await readAt(handle, 0, 4)) !== null
     const plain = (from: number) => plainChunks(handle, from)
     const chunks = isCompressed ? (from: number) => skipped(undamaged(plain(0)), from) : plain
     return {

@@ -37,7 +37,7 @@ export const importAccess: Noun = {
       arguments: 'PATH …',
       argumentsMax: pathsMax,
       about: [
-        'A path is a file, a folder, a pattern in quotes, or - for standard input. Files may be compressed with gzip or zstd. They are read in order of time. The format is recognized by the first 100 lines: those of nginx, Apache, Caddy, Traefik, IIS, HAProxy, AWS, Google Cloud, Cloudflare, Vercel and Netlify, in text or JSON.',
+        'A path is a file, a folder, a pattern in quotes, or - for standard input. Files may be compressed with gzip or zstd, or with bzip2 where that program is installed. They are read in order of time. The format is recognized by the first 100 lines: those of nginx, Apache, Caddy, Traefik, IIS, HAProxy, AWS, Google Cloud, Cloudflare, Vercel and Netlify, in text or JSON.',
         '--format takes one of their names, a format string such as GoAccess reads it, or names of JSON fields: json:time=ts,ip=client,userAgent=ua,status=code,path=url.',
         'Each request of an agent becomes an event agent.requested, the start of its session agent.detected, and a person whom an assistant sent agent.referred. Other requests are only counted. The claim of each agent is judged by its address and the lists of "sightglass evidence". Addresses are not stored, and query strings only as --keep-query says. Importing a file again stores nothing twice, also compressed, renamed or grown. Exit code 1 when a file cannot be read to its end; lines that do not fit the format are counted and named.',
       ],
