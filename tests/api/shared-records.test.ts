@@ -125,7 +125,9 @@ test('entries that a superuser cut off the end, heads included, are found by the
   await a.store.audit.append(makeAudit(applianceOrgId))
   await writeCheckpoints(trail(a), Date.now())
   past('audit_checkpoint', `DELETE FROM audit_checkpoint WHERE ${of}`)
-  expect((await verify()).checkpoints.unsound).toMatchObject([{ message: 'is missing' }])
+  // A node may have signed one more since.
+  const { unsound } = (await verify()).checkpoints
+  expect(new Set(unsound.map(({ message }) => message))).toEqual(new Set(['is missing']))
   past('audit_checkpoint', `UPDATE audit_checkpoint SET count = 99`)
   expect((await verify()).checkpoints.unsound.at(-1)).toMatchObject({ message: 'has an invalid signature' })
   owner.close()
