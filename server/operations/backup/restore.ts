@@ -104,7 +104,16 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     if (keys.missing) openSecretBox(dataDir, options.keyRing)
     return answer(manifest, moved, keys.missing)
   } finally {
+    removeStaged(staged)
+  }
+}
+
+/** Removes what a restore prepared. What cannot be removed now the next restore removes; it changes no outcome. */
+function removeStaged(staged: string): void {
+  try {
     rmSync(staged, { recursive: true, force: true })
+  } catch {
+    return
   }
 }
 
