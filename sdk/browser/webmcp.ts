@@ -108,7 +108,7 @@ function isOfPage(tool: unknown, page: PageWindow): boolean {
   return owner === undefined || owner === page
 }
 
-/** The descriptor as the appliance stores it. Null for what is not a tool. */
+/** The descriptor as the appliance stores it; null for an invalid tool. */
 function toolOf(found: unknown, formNames: Set<string | null>): Tool | null {
   try {
     const { name, title, description, inputSchema, annotations } = found as RegisteredTool

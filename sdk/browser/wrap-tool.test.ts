@@ -242,7 +242,7 @@ const outcomes: { [name in (typeof results)[number]]: (tools: Tools) => unknown 
   subclass: ({ done }) => Object.setPrototypeOf(Promise.resolve(done(6)), Object.create(Promise.prototype)),
 }
 
-test('what is not a method stays as it is', () => {
+test('fields that are no methods stay unchanged', () => {
   const frozen = Object.freeze({ registerTool: () => 1 })
   replaceMethod(frozen, 'registerTool', () => 2)
   expect(frozen.registerTool()).toBe(1)

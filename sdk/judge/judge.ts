@@ -110,7 +110,7 @@ export interface Evidence {
   listOf: readonly List[]
 }
 
-/** Takes about a second for a million networks. Throws a `PackError` for a network that is none. */
+/** Takes about a second for a million networks. Throws a `PackError` for an invalid network. */
 export function openEvidence(pack: EvidencePack): Evidence {
   const operators = new Map<string, Operator>()
   const operatorOf = (name: string): Operator => {

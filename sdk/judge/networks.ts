@@ -165,7 +165,7 @@ export function createNetworkTable(networks: readonly Network[]): NetworkTable {
   }
 }
 
-/** The numbers of all networks with an address, longest prefix first; null when `address` is none. */
+/** The numbers of all networks with an address, longest prefix first; null for an invalid address. */
 export function networksWith(table: NetworkTable, address: string): number[] | null {
   const words = new Uint32Array(4)
   if (!parseAddress(address, words)) return null

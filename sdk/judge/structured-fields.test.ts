@@ -29,7 +29,7 @@ test('dictionaries are parsed and serialized in their strict form', () => {
   expect(serializeMember(parseItem(' text/html;q=0.9 '))).toBe('text/html;q=0.9')
 })
 
-test('what is not a structured field is rejected with its reason', () => {
+test('an invalid structured field is rejected with the reason', () => {
   const rejected = [
     ...[
       'a=1,',

@@ -189,7 +189,7 @@ test('invalid options throw at once', () => {
   expect(() => setUp({ origins: ['file:///x'] })).toThrow(/origins/)
 })
 
-test('tools of a page go to sync; without it the page is told why', async () => {
+test('the relay pushes the tools of a page to sync; without sync the answer says why it cannot', async () => {
   const pushed: unknown[] = []
   const sync = { pushTools: async (tools: object[]) => pushed.push(...tools) }
   const tools = [{ name: 'add' }, { name: 'secret' }]

@@ -257,7 +257,7 @@ function metadataOf(request: LogRequest, address: string, options: AccessOptions
 const hostCharsMax = 253
 const queryValueCharsMax = 500
 
-/** The host of a URL in a log, in lower case; '' when there is none. */
+/** The host of a URL in a log, in lower case; '' for a URL without a host. */
 function hostOf(url: string): string {
   return /^[a-z][a-z+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:]+)/i.exec(url)?.[1]?.toLowerCase() ?? ''
 }

@@ -98,7 +98,7 @@ function isAlive(reader: string): boolean {
   return startOf(Number(pid)) === started
 }
 
-/** When a process started, in ticks since the machine did; null when there is none, or no /proc. */
+/** The start time of a process, in clock ticks since boot; null if it has ended or the system has no /proc. */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

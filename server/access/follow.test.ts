@@ -115,7 +115,7 @@ test('rotated files from before the log was followed are left to import access',
   expectLines(store, 8)
 })
 
-test('a session goes on after a restart of the reader and of the appliance', async () => {
+test('a session continues after a restart of the reader and of the appliance', async () => {
   using temp = tempDir('follow')
   const path = temp.join('access.log')
   const store = memoryLogStore()

@@ -24,7 +24,7 @@ export interface FollowOptions extends Pick<
   'format' | 'sink' | 'signal' | 'now' | 'understood' | 'stored'
 > {
   path: string // absolute
-  /** Called when the first problem of the log or of the appliance changes; null: there is none any more. */
+  /** Called when the first problem of the log or of the appliance changes, with null when all are gone. */
   problem(message: string | null): void
   intervalMs?: number
 }

@@ -1,7 +1,7 @@
 /** A closed network: everything works where no packet can leave, and none is even tried. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { cli } from '../support/binary.ts'
+import { runInOwnNetwork } from '../support/own-network.ts'
 
 /** A network of its own with a route to a device that leads nowhere and counts; IPv6 off, for it chatters by itself. */
 const network = [
@@ -15,24 +15,10 @@ const network = [
 ]
 
 test('ingest, access logs with verdicts, backup, doctor and the dashboard send no packet to another host', async () => {
-  expect((await cli(['version'])).code).toBe(0) // builds the executable while there is a network
   const inside = join(import.meta.dir, './operate-closed-inside.ts')
-  const script = `${network.join(' && ')} && exec "$@"`
-  const child = Bun.spawn(
-    ['unshare', '--map-root-user', '--net', '--mount', 'sh', '-c', script, 'sh', process.execPath, inside],
-    {
-      env: { ...process.env, SIGHTGLASS_TEST_BINARY: 'built' },
-      stdout: 'pipe',
-      stderr: 'pipe',
-    },
-  )
-  const [code, said, wrong] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ])
-  expect([code, wrong]).toEqual([0, expect.any(String)])
-  expect(JSON.parse(said.trim().split('\n').at(-1) ?? '')).toEqual({
+  const { code, stderr, answer } = await runInOwnNetwork(network, inside)
+  expect([code, stderr]).toEqual([0, expect.any(String)])
+  expect(answer).toEqual({
     interfaces: ['beyond:', 'lo:', 'nowhere:'],
     posted: 202,
     drained: 202,
@@ -44,7 +30,5 @@ test('ingest, access logs with verdicts, backup, doctor and the dashboard send n
     packetsOfServer: 0,
     packetsOfAttempt: expect.any(Number),
   })
-  expect(
-    (JSON.parse(said.trim().split('\n').at(-1) ?? '') as { packetsOfAttempt: number }).packetsOfAttempt,
-  ).toBeGreaterThan(0)
+  expect((answer as { packetsOfAttempt: number }).packetsOfAttempt).toBeGreaterThan(0)
 }, 90_000)

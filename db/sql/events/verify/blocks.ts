@@ -120,7 +120,7 @@ function verifyRows(
     report(`the value of ${fieldName(index)} differs from that of ${rows} events`)
 }
 
-/** The value at a path of the event's JSON; undefined when there is none. */
+/** The value at a path of the event's JSON; undefined if the event lacks it. */
 function valueAt(event: unknown, path: readonly string[]): unknown {
   let value = event
   for (const name of path)
