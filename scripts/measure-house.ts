@@ -110,7 +110,7 @@ const measures: Measure[] = [
     name: 'source files outside db/postgres/',
     value: product.filter(({ path }) => !path.startsWith('db/postgres/')).length,
     goal: 450,
-    reached: 570,
+    reached: 680,
     reason:
       'after the goal came access logs, verdicts, OpenTelemetry, robots.txt, signatures and nodes: contract, jobs, keys, records, copies',
   },
