@@ -13,7 +13,12 @@ interface Manifest {
 }
 
 const entries = ['node.ts', 'edge.ts', 'browser/browser.ts', 'relay/relay.ts', 'agents/detect-agent.ts']
-entries.push('webhook/verify-webhook.ts', 'gateway/gateway.ts', 'middleware/middleware.ts')
+entries.push(
+  'webhook/verify-webhook.ts',
+  'gateway/gateway.ts',
+  'middleware/middleware.ts',
+  'judge/signature.ts',
+)
 
 /** Rebuilds `packageDir`. Throws with the compiler's output when the types are wrong. */
 export async function buildPackage(packageDir: string): Promise<void> {

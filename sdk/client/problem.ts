@@ -13,6 +13,7 @@ export type ProblemCode =
   | 'unsent' // `count` events were not sent before `close` ended
   | 'exporter_failed' // a custom exporter threw
   | 'hook_failed' // an option of the middleware threw
+  | 'evidence_failed' // `loadEvidence` failed; it is tried again with growing pauses
 
 /** One problem of one event, as the appliance reports it. */
 export interface Issue {

@@ -81,7 +81,8 @@ function timeOf(value: unknown, missing: number): number {
   return value > 100_000_000_000 ? value : value * 1_000
 }
 
-function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
+/** Null for anything else than base64url of at most 75 bytes. */
+export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
   if (!/^[A-Za-z0-9_-]{1,100}$/.test(text) || text.length % 4 === 1) return null
   const base64 = text.replaceAll('-', '+').replaceAll('_', '/')
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))

@@ -21,6 +21,14 @@ import {
   parseItem,
 } from './structured-fields.ts'
 
+export {
+  createKeyring,
+  createNonceMemory,
+  type KeyDirectory,
+  type Keyring,
+  type NonceMemory,
+} from './signature-keys.ts'
+
 /** A request as its client sent it. Behind a proxy, `url` has the host that the client requested. */
 export interface SignedRequest {
   method: string

@@ -28,6 +28,8 @@ const policy: AgentPolicy = {
   rules: [
     rule('drafts', { path: '/drafts/*', reason: 'not published' }),
     rule('training', { purpose: 'training', path: ['/docs/*', '/docs'] }),
+    rule('euro', { path: '/€/*' }),
+    rule('suffix', { path: '*/secret' }),
     { id: 'pay', decision: 'review', tool: 'checkout.*', verdict: ['unverifiable', 'unknown'] },
     { id: 'openai', decision: 'allow', operator: 'openai', product: ['GPTBot', 'ChatGPT-User'] },
   ],
@@ -40,6 +42,10 @@ test.each<[string, string | undefined, string, string]>([
   ['/docs/../drafts/one', undefined, 'deny', 'drafts'],
   ['//drafts//one', undefined, 'deny', 'drafts'],
   ['/DRAFTS/one', undefined, 'deny', 'drafts'],
+  ['/%64rafts/%ff%', undefined, 'deny', 'drafts'],
+  ['/docs/%ff/../../drafts/%zz', undefined, 'deny', 'drafts'],
+  ['/%e2%82%ac/one', undefined, 'deny', 'euro'],
+  [`/${'x'.repeat(2_000)}/secret`, undefined, 'deny', 'suffix'],
   ['/docs', undefined, 'deny', 'training'],
   ['/documents', undefined, 'allow', 'openai'],
   ['/cart', 'checkout.pay', 'review', 'pay'],
@@ -73,6 +79,23 @@ test('people match no rule about agents, and a request that was not seen is deci
     reason: 'no rule matched',
   })
   expect(decide({}, { rules: [rule('all')] }).decision).toBe('deny')
+})
+
+test('a request that the middleware skipped is decided by its path and user agent', () => {
+  const headers = { 'user-agent': gpt }
+  const bySelf = (request: object) => decide(request, policy).ruleId
+  expect(bySelf({ url: '/drafts/one?q', headers })).toBe('drafts')
+  expect(bySelf({ url: '/one', originalUrl: '/drafts/one', headers: {} })).toBe('drafts')
+  expect(bySelf({ url: '/', headers })).toBe('openai')
+  expect(bySelf(new Request('http://shop.example/docs', { headers }))).toBe('training')
+  for (const headers of [null, undefined, 5, [], { 'user-agent': ['a', 'b'] }])
+    expect(bySelf({ url: '/', headers })).toBe('default')
+})
+
+test('a name of a tool that cannot be stored does not lose the record', () => {
+  const { request, events } = seen('/')
+  decide(request, policy, { tool: `checkout.\0\ud800${'x'.repeat(300)}` })
+  expect(events[0]?.tool).toBe(`checkout.\ufffd\ufffd${'x'.repeat(189)}`)
 })
 
 test.each<[unknown, string]>([

@@ -1,6 +1,8 @@
 /** `decide`: what an agent may do, by a small policy, and a record of the decision with its rule and reason. */
-import { visitOf, type RequestAgent, type Visit } from './visits.ts'
+import { detectAgent } from '../agents/detect-agent.ts'
+import type { RequestHeaders } from '../client/visitor-session.ts'
 import type { Verdict } from '../judge/judge.ts'
+import { pathOf, storable, visitOf, type Visit } from './visit.ts'
 
 export type PolicyDecision = 'allow' | 'deny' | 'review'
 
@@ -33,24 +35,26 @@ export interface Decision {
   reason: string
 }
 
+const toolCharsMax = 200
 const conditions = ['operator', 'product', 'purpose', 'verdict', 'path', 'tool'] as const
 const decisions = ['allow', 'deny', 'review']
 
 /**
- * Decides about a request that the middleware has seen, and records `authz.evaluated`. Throws a `TypeError` for an
- * invalid policy, so that a mistake does not allow everything.
+ * Decides about a request, and records `authz.evaluated` if the middleware has seen it. A rule with `verdict` sees a
+ * signature only after `await judgedAgentOf(request)`. Throws a `TypeError` for an invalid policy, so that a mistake
+ * does not allow everything.
  */
 export function decide(request: object, policy: AgentPolicy, { tool }: { tool?: string } = {}): Decision {
   requirePolicy(policy)
   const visit = visitOf(request)
-  const facts = factsOf(visit, tool)
+  const facts = factsOf(visit ?? unseen(request), tool)
   const rule = policy.rules.find((each) => conditions.every((name) => matches(each[name], facts[name])))
   const decision = rule?.decision ?? policy.otherwise ?? 'allow'
   const made = { decision, ruleId: rule?.id ?? 'default', reason: rule?.reason ?? reasonOf(rule) }
   visit?.session.trace({
     type: 'authz.evaluated',
     outcome: decision === 'deny' ? 'blocked' : 'success',
-    ...(tool === undefined ? {} : { tool: tool.slice(0, 200) }),
+    ...(tool === undefined ? {} : { tool: storable(tool, toolCharsMax) }),
     ...(visit.eventAgent === null ? {} : { agent: visit.eventAgent }),
     policy: made,
     metadata: { page: visit.page, source: 'middleware' },
@@ -87,18 +91,51 @@ function requirePolicy(policy: AgentPolicy): void {
 
 type Facts = { [name in (typeof conditions)[number]]: string | null }
 
-function factsOf(visit: Visit | null, tool: string | undefined): Facts {
-  const agent: Partial<RequestAgent> = visit?.agent ?? {}
-  const { operator = null, product = null, purpose = null, verdict = null } = agent
-  return { operator, product, purpose, verdict, path: visit && decodedPath(visit.path), tool: tool ?? null }
+type Seen = Pick<Visit, 'agent' | 'path'>
+
+/** A request that the middleware skipped, or that never passed it: by what it says of itself. */
+function unseen(request: object): Seen | null {
+  const { url, originalUrl = url, headers } = request as { [field: string]: unknown }
+  if (typeof originalUrl !== 'string') return null
+  const found = detectAgent(
+    typeof headers === 'object' ? { headers: (headers ?? {}) as RequestHeaders } : null,
+  )
+  const agent = found && {
+    ...{
+      operator: found.vendor,
+      product: found.name,
+      purpose: found.purpose,
+      verdict: 'unverifiable' as const,
+    },
+  }
+  return { agent, path: pathOf(originalUrl) }
+}
+
+function factsOf(seen: Seen | null, tool: string | undefined): Facts {
+  const { operator = null, product = null, purpose = null, verdict = null } = seen?.agent ?? {}
+  return { operator, product, purpose, verdict, path: seen && decodedPath(seen.path), tool: tool ?? null }
 }
 
 /** As a router reads it: percent-encoded letters and `..` would lead around a rule. */
 function decodedPath(path: string): string {
+  const merged = path.replace(/\/{2,}/g, '/')
+  let normal = merged
   try {
-    return decodeURIComponent(new URL(`http://x${path.replace(/\/{2,}/g, '/')}`).pathname)
+    normal = new URL(`http://x${merged}`).pathname
   } catch {
-    return path
+    // A router may accept it all the same.
+  }
+  // Letters first, because one byte that is no UTF-8 would leave a whole run of them encoded.
+  return normal
+    .replace(/%[0-7][0-9a-f]/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+    .replace(/(?:%[89a-f][0-9a-f])+/gi, decodedRun)
+}
+
+function decodedRun(run: string): string {
+  try {
+    return decodeURIComponent(run)
+  } catch {
+    return run
   }
 }
 

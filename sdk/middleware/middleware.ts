@@ -1,15 +1,18 @@
 /**
- * `sightglass(client)`: one middleware for Express, Fastify, Koa, Hono, Elysia and servers with Fetch handlers. Reports
- * the requests of agents after the response, and gives handlers `request.agent`.
+ * `sightglass(client)`: one middleware for Express, Fastify, Koa, Hono, Elysia, Next.js and Fetch handlers. Reports the
+ * requests of agents after the response, and gives handlers `request.agent`.
  */
 import type { Client } from '../client/client.ts'
 import type { RequestHeaders } from '../client/visitor-session.ts'
-import { aliasVisit, createVisits, type MiddlewareOptions, type SeenResponse, type Visits } from './visits.ts'
+import { addRequest, aliasVisit, currentVisit, openVisitOf, type OpenVisit } from './visit.ts'
+import { createVisits, type MiddlewareOptions, type SeenResponse, type Visits } from './visits.ts'
+import { watchServers } from './watch-http.ts'
 
-export { openEvidence } from '../judge/judge.ts'
-export { readPack } from '../judge/evidence-pack.ts'
+export { createNonceMemory, type NonceMemory } from '../judge/signature-keys.ts'
 export { decide, type AgentPolicy, type Decision, type PolicyRule } from './decide.ts'
-export { agentOf, visitOf, type MiddlewareOptions, type RequestAgent, type Visit } from './visits.ts'
+export { loadEvidence, readEvidence, type EvidenceOptions, type EvidenceSource } from './evidence.ts'
+export { agentOf, judgedAgentOf, visitOf, type RequestAgent, type Visit } from './visit.ts'
+export type { MiddlewareOptions } from './visits.ts'
 
 /** The parts of Node's `IncomingMessage` and `ServerResponse` in use. */
 interface NodeRequest {
@@ -26,6 +29,7 @@ interface NodeRequest {
 interface NodeResponse {
   statusCode: number
   writableFinished: boolean
+  _header?: unknown
   getHeader(name: string): unknown
   once(event: 'close', listener: () => void): unknown
 }
@@ -68,10 +72,15 @@ export interface Middleware {
   <App extends ElysiaLike>(app: App): App
   /** Fastify: `app.register`. */
   (app: FastifyLike, options: unknown, done: () => void): void
-  /** Wraps a Fetch handler: Bun, Deno, Cloudflare, a route handler of Next.js. */
+  /** Wraps a Fetch handler: Bun, Deno, Cloudflare. */
   fetch<Args extends unknown[], Answer extends Response | Promise<Response>>(
     handler: (request: Request, ...args: Args) => Answer,
   ): (request: Request, ...args: Args) => Promise<Response>
+  /**
+   * Watches all HTTP servers of this process: for Next.js, in `register` of `instrumentation.ts`. Use it instead of the
+   * others. Returns a function that ends it. Needs Node.js 20.16, 22.3 or newer.
+   */
+  watchHttp(): () => void
 }
 
 /** Throws on invalid options. Nothing throws afterwards: requests are answered as without it. */
@@ -105,20 +114,39 @@ export function sightglass<Raw extends object = object>(
   // Fastify applies the hooks of a plugin with this mark to the whole application.
   return Object.assign(middleware, {
     fetch: wrap,
+    watchHttp: () =>
+      watchServers((request: NodeRequest, response: NodeResponse) => beginNode(visits, request, response)),
     [Symbol.for('skip-override')]: true,
   }) as unknown as Middleware
 }
 
 function watchNode(visits: Visits, request: NodeRequest, response: NodeResponse): void {
+  const visit = currentVisit()
+  if (visit === null) beginNode(visits, request, response)
+  else addRequest(visit, request)
+}
+
+function beginNode(visits: Visits, request: NodeRequest, response: NodeResponse): OpenVisit | null {
   const { headers, method = 'GET' } = request
   const url = request.originalUrl ?? request.url ?? '/'
   const address = request.ip ?? request.socket?.remoteAddress
   const end = visits.begin({ raw: request, method, url, headers, address })
-  if (end === null) return
+  if (end === null) return null
   response.once('close', () => {
-    const isAborted = !response.writableFinished
-    end({ status: response.statusCode, bytes: response.getHeader('content-length'), isAborted })
+    end({ ...sentBy(response), isAborted: !response.writableFinished })
   })
+  return openVisitOf(request)
+}
+
+/**
+ * What was sent. A handler that fails later changes `statusCode`, and `getHeader` does not know headers that were
+ * passed to `writeHead`, so Node's text of the sent headers comes first; other runtimes have none.
+ */
+function sentBy(response: NodeResponse): Pick<SeenResponse, 'status' | 'bytes'> {
+  const head = typeof response._header === 'string' ? response._header : ''
+  const [, status = response.statusCode] = /^HTTP\/1\.\d (\d{3})/.exec(head) ?? []
+  const [, bytes = response.getHeader('content-length')] = /\r\ncontent-length: *(\d+)/i.exec(head) ?? []
+  return { status: Number(status), bytes }
 }
 
 async function useKoa(visits: Visits, context: KoaContext, next: () => Promise<unknown>): Promise<void> {
@@ -166,6 +194,11 @@ async function watchFetch(
   address: string | undefined,
   answer: () => Response | Promise<Response>,
 ): Promise<Response> {
+  const visit = currentVisit()
+  if (visit !== null) {
+    addRequest(visit, request)
+    return answer()
+  }
   const end = visits.begin(seenFetch(request, address))
   if (end === null) return answer()
   try {

@@ -5,21 +5,19 @@ import type { Problem } from '../client/problem.ts'
 import { packFormat } from '../judge/evidence-pack.ts'
 import { init } from '../node.ts'
 import { publishableKey } from '../../tests/support/fake-appliance.ts'
-import { agentOf, type MiddlewareOptions, openEvidence, readPack, sightglass, visitOf } from './middleware.ts'
+import { agentOf, type MiddlewareOptions, readEvidence, sightglass, visitOf } from './middleware.ts'
 
 const gpt = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
 const seenOn = new Date().toISOString().slice(0, 10)
-const evidence = openEvidence(
-  readPack({
-    ...{ format: packFormat, made: `${seenOn}T00:00:00Z`, hosts: [], directories: [], tokens: [] },
-    lists: [
-      {
-        ...{ list: 'gptbot', operator: 'OpenAI', products: { GPTBot: 'crawler' }, networks: ['8.8.8.0/24'] },
-        ...{ source: 'https://example.com', seen: seenOn, published: seenOn, digest: 'a'.repeat(64) },
-      },
-    ],
-  }),
-)
+const evidence = readEvidence({
+  ...{ format: packFormat, made: `${seenOn}T00:00:00Z`, hosts: [], directories: [], tokens: [] },
+  lists: [
+    {
+      ...{ list: 'gptbot', operator: 'OpenAI', products: { GPTBot: 'crawler' }, networks: ['8.8.8.0/24'] },
+      ...{ source: 'https://example.com', seen: seenOn, published: seenOn, digest: 'a'.repeat(64) },
+    },
+  ],
+})
 
 function setUp(options: MiddlewareOptions<object> = {}) {
   const events: CompleteEvent[] = []
@@ -140,4 +138,6 @@ test('wrong options throw at once', () => {
   const { client } = setUp()
   expect(() => sightglass({} as never)).toThrow('sightglass needs a client')
   expect(() => sightglass(client, { skip: 'no' as never })).toThrow('skip must be a function')
+  for (const origin of ['shop.example', 'https://shop.example/path', 'ftp://shop.example', 'https://u@x'])
+    expect(() => sightglass(client, { origins: [origin] })).toThrow('origins must be addresses such as')
 })

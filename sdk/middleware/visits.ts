@@ -1,11 +1,23 @@
 /** What the middleware does for every framework: recognizes the agent of a request and reports the response. */
 import { detectAgent, type DetectedAgent } from '../agents/detect-agent.ts'
 import { reporter, type OnError } from '../client/problem.ts'
-import { userAgentOf, type RequestHeaders, type Session } from '../client/visitor-session.ts'
-import { judge, trustOf, type Evidence, type JudgedEvidence, type Verdict } from '../judge/judge.ts'
+import { userAgentOf, type Session } from '../client/visitor-session.ts'
+import { judge } from '../judge/judge.ts'
 import { nowMs } from '../platform/clock.ts'
 import type { Client } from '../client/client.ts'
+import type { NonceMemory } from '../judge/signature-keys.ts'
 import type { Identity } from '../relay/receive-events.ts'
+import type { EvidenceSource } from './evidence.ts'
+import { giveVerdict, originOf, settler, signedRequest } from './verdicts.ts'
+import {
+  addRequest,
+  headerOf,
+  pathOf,
+  storable,
+  type OpenVisit,
+  type SeenRequest,
+  type Visit,
+} from './visit.ts'
 
 export interface MiddlewareOptions<Raw = object> {
   /** Requests to leave alone, such as health checks. */
@@ -16,42 +28,17 @@ export interface MiddlewareOptions<Raw = object> {
   page?(request: Raw): string | null | undefined
   /** The sender's address, when the server does not provide it or is behind a proxy. */
   address?(request: Raw): string | null | undefined
-  /** From `openEvidence`: judges what agents claim by their address. */
-  evidence?: Evidence
+  /** `loadEvidence({ url })`: judges what agents claim by their address. */
+  evidence?: EvidenceSource
+  /**
+   * The origins of this site, such as `https://shop.example`. With them and `evidence`, signatures of agents are
+   * verified (Web Bot Auth). One that was made for another site proves nothing.
+   */
+  origins?: string[]
+  /** Accepts each signature once, and only those with a nonce: `createNonceMemory()`. */
+  nonces?: NonceMemory
   /** Receives errors of your hooks. By default they are logged with `console.warn`. */
   onError?: OnError
-}
-
-/** `request.agent`: who the sender says it is, and what speaks for it. */
-export interface RequestAgent {
-  operator: string
-  product: string
-  purpose: DetectedAgent['purpose']
-  /** `unverifiable` without `evidence`. */
-  verdict: Verdict
-  evidence?: JudgedEvidence
-}
-
-/** One request. `agent` is null for people and unknown programs. */
-export interface Visit {
-  agent: RequestAgent | null
-  /** As recorded, see `page` of the options. */
-  page: string
-  /** As the sender wrote it, without the query. */
-  path: string
-  readonly session: Session
-  /** The `agent` field of events. */
-  eventAgent: { [field: string]: unknown } | null
-}
-
-/** The parts of a request that all frameworks have. */
-export interface SeenRequest {
-  raw: object
-  method: string
-  /** With or without the query. */
-  url: string
-  headers: RequestHeaders
-  address: string | null | undefined
 }
 
 export interface SeenResponse {
@@ -67,26 +54,6 @@ export interface Visits {
   begin(request: SeenRequest): ((response: SeenResponse) => void) | null
 }
 
-const visitOfRequest = new WeakMap<object, Visit>()
-
-/** The visit of a request that the middleware has seen: the object that your handler gets. */
-export function visitOf(request: object): Visit | null {
-  return visitOfRequest.get(request) ?? null
-}
-
-/** `request.agent`, typed. Null for people, unknown programs and requests that the middleware has not seen. */
-export function agentOf(request: object): RequestAgent | null {
-  return visitOfRequest.get(request)?.agent ?? null
-}
-
-/** Also lets `alias` find the visit, such as Fastify's request beside Node's. */
-export function aliasVisit(raw: object, alias: object): void {
-  const visit = visitOfRequest.get(raw)
-  if (visit === undefined) return
-  visitOfRequest.set(alias, visit)
-  setAgent(alias, visit.agent)
-}
-
 const userAgentsMax = 10_000
 const sessionsMax = 20_000
 const pageCharsMax = 500
@@ -94,32 +61,19 @@ const hostCharsMax = 253
 
 export function createVisits<Raw extends object>(client: Client, options: MiddlewareOptions<Raw>): Visits {
   const report = reporter(options.onError)
-  const detected = new Map<string, DetectedAgent | null>() // a site sees a few thousand user agents
+  const origins = options.origins?.map(originOf) ?? []
   const sessions = new Set<string>() // whose start was reported
-  const hook = <Value>(name: string, run: () => Value): Value | undefined => {
-    try {
-      return run()
-    } catch (error) {
-      const message = `The ${name} option of sightglass threw: ${error instanceof Error ? error.message : 'no error'}.`
-      report({ code: 'hook_failed', message, cause: error })
-      return undefined
-    }
-  }
-  const detect = (userAgent: string): DetectedAgent | null => {
-    let found = detected.get(userAgent)
-    if (found !== undefined) return found
-    found = detectAgent(userAgent)
-    if (detected.size >= userAgentsMax) detected.clear()
-    detected.set(userAgent, found)
-    return found
-  }
+  const hook = hookRunner(report)
+  const detect = cachedDetection()
   const end = async (
     request: SeenRequest,
-    visit: Visit,
+    visit: OpenVisit,
     startMs: number,
     response: SeenResponse,
     durationMs: number,
   ) => {
+    if (visit.settle !== null) await visit.settle()
+    if (visit.agent === null) return // a person, or a program whose signature is not valid
     const { identify } = options
     const asked = identify === undefined ? null : hook('identify', () => identify(request.raw as Raw))
     const identity =
@@ -138,19 +92,28 @@ export function createVisits<Raw extends object>(client: Client, options: Middle
   }
   const begin: Visits['begin'] = (request) => {
     const raw = request.raw as Raw
-    const { skip, page, address, evidence } = options
+    const { skip, page, address, evidence, nonces } = options
     if (skip !== undefined && hook('skip', () => skip(raw)) === true) return null
     const userAgent = userAgentOf(request.headers)
-    const found = userAgent === '' ? null : detect(userAgent)
+    const claim = userAgent === '' ? null : detect(userAgent)
     const sender = (address && hook('address', () => address(raw))) ?? request.address ?? null
     const startMs = nowMs()
-    const visit = visitFor(found, evidence, sender, startMs)
-    visit.path = pageOf(request.url)
-    visit.page = page === undefined ? visit.path : pageOf(hook('page', () => page(raw)) ?? request.url)
+    const known = evidence?.current() ?? null
+    const path = pathOf(request.url)
+    const visit = { agent: null, eventAgent: null, path, requests: [], settle: null } as unknown as OpenVisit
+    visit.page = storable((page && hook('page', () => pathOf(page(raw) ?? path))) ?? path, pageCharsMax)
     lazySession(visit, () => client.session({ headers: request.headers }, { address: sender }))
-    visitOfRequest.set(raw, visit)
-    setAgent(raw, visit.agent)
-    if (visit.agent === null) return () => {}
+    if (claim !== null) {
+      const judged = known && judge(claim, { address: sender }, known.evidence, { atMs: startMs })
+      giveVerdict(visit, claim, judged)
+    }
+    const signed = evidence === undefined ? null : signedRequest(request, origins)
+    if (evidence !== undefined && (signed !== null || (known === null && claim !== null))) {
+      const named = claim ?? { userAgent }
+      visit.settle = settler({ visit, named, signed, sender, startMs, evidence, nonces, report })
+    }
+    addRequest(visit, raw)
+    if (visit.agent === null && visit.settle === null) return () => {}
     const fromMs = performance.now()
     return (response) => {
       const durationMs = Math.round((performance.now() - fromMs) * 10) / 10
@@ -162,43 +125,46 @@ export function createVisits<Raw extends object>(client: Client, options: Middle
   return { begin: (request) => hook('request', () => begin(request)) ?? null }
 }
 
-function fail(error: unknown): never {
-  throw error
+type RunHook = <Value>(name: string, run: () => Value) => Value | undefined
+
+/** Runs code of the host, and reports what it throws. */
+function hookRunner(report: OnError): RunHook {
+  return (name, run) => {
+    try {
+      return run()
+    } catch (error) {
+      const why = error instanceof Error ? error.message : 'no error'
+      report({
+        code: 'hook_failed',
+        message: `The ${name} option of sightglass threw: ${why}.`,
+        cause: error,
+      })
+      return undefined
+    }
+  }
 }
 
-function visitFor(
-  found: DetectedAgent | null,
-  evidence: Evidence | undefined,
-  address: string | null,
-  atMs: number,
-): Visit {
-  if (found === null) return { agent: null, eventAgent: null } as unknown as Visit
-  const { vendor: operator, name: product, purpose } = found
-  if (evidence === undefined) {
-    return {
-      agent: { operator, product, purpose, verdict: 'unverifiable' },
-      eventAgent: found,
-    } as unknown as Visit
+/** A site sees a few thousand user agents. */
+function cachedDetection(): (userAgent: string) => DetectedAgent | null {
+  const detected = new Map<string, DetectedAgent | null>()
+  return (userAgent) => {
+    let found = detected.get(userAgent)
+    if (found !== undefined) return found
+    found = detectAgent(userAgent)
+    if (detected.size >= userAgentsMax) detected.clear()
+    detected.set(userAgent, found)
+    return found
   }
-  const judged = judge(found, { address }, evidence, { atMs })
-  const eventAgent = { ...found, trust: trustOf(judged.verdict), ...judged }
-  return { agent: { operator, product, purpose, ...judged }, eventAgent } as unknown as Visit
+}
+
+function fail(error: unknown): never {
+  throw error
 }
 
 /** Hashing the address costs more than all else, so it waits until somebody needs the session. */
 function lazySession(visit: Visit, make: () => Session): void {
   let session: Session | undefined
   Object.defineProperty(visit, 'session', { get: () => (session ??= make()), enumerable: true })
-}
-
-/** Frozen requests do not get the field; `agentOf` works with them, too. */
-function setAgent(request: object, agent: RequestAgent | null): void {
-  Reflect.defineProperty(request, 'agent', {
-    value: agent,
-    configurable: true,
-    writable: true,
-    enumerable: false,
-  })
 }
 
 const blocked = new Set([401, 402, 403, 407, 429, 451])
@@ -231,21 +197,4 @@ function metadataOf(
     ...(identity?.protocol === undefined ? {} : { protocol: identity.protocol }),
     source: 'middleware',
   }
-}
-
-function headerOf(headers: RequestHeaders, name: string): string {
-  const value =
-    typeof headers.get === 'function' ? headers.get(name) : (headers as { [name: string]: unknown })[name]
-  return typeof value === 'string' ? value : ''
-}
-
-/** The path of a URL or of a path, without query and fragment. */
-function pageOf(url: string): string {
-  const path = url.replace(/^[a-z][a-z+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '')
-  return storable(path === '' ? '/' : path, pageCharsMax)
-}
-
-/** Without NUL and unpaired surrogates, which the appliance rejects. */
-function storable(text: string, charsMax: number): string {
-  return text.slice(0, charsMax).replace(/\0|\p{Cs}/gu, '\ufffd')
 }

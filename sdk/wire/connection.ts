@@ -36,7 +36,8 @@ export function connectionTo(options: ConnectionOptions): Connection {
   }
 }
 
-function checkedUrl(text: string): string {
+/** Without a trailing slash. Throws unless it is the address of an appliance. */
+export function checkedUrl(text: string): string {
   let url: URL
   try {
     url = new URL(text)

@@ -41,7 +41,8 @@ export function referencePage({ about, version, baseUrl, basePath, links }: Refe
 ${example('npm', `npm install ${baseUrl}/sdk/sightglass-sdk.tgz`, 'Copy command')}
 <p>A page without a bundler imports <code>${escape(baseUrl)}/sdk/browser.js</code>. The immutable address and its
 integrity value are in <a href="${basePath}/sdk/manifest.json">/sdk/manifest.json</a>.
-<code>/sdk/webmcp.js</code> records WebMCP from the top of a page.</p>
+<code>/sdk/webmcp.js</code> records WebMCP from the top of a page.
+<a href="${basePath}/sdk/evidence.json">/sdk/evidence.json</a> is the evidence pack in force, with its signature.</p>
 </section>
 ${operations.map((operation) => operationSection(operation, baseUrl)).join('\n')}
 ${webhookMessages.map(messageSection).join('\n')}

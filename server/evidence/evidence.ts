@@ -3,10 +3,11 @@ import { applianceOrgId } from '../../db/contract/audit.ts'
 import type { Store, StoredPack } from '../../db/contract/store.ts'
 import type { EvidencePack } from '../../sdk/judge/evidence-pack.ts'
 import { openEvidence, type Evidence } from '../../sdk/judge/judge.ts'
+import { releaseKeys } from '../../sdk/judge/pack-signature.ts'
 import { auditEntry } from '../audit/entry.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
-import { digestOf, readPackFile, releaseKeys, type PackFile, type PackSignature } from './pack-file.ts'
+import { digestOf, readPackFile, type PackFile, type PackSignature } from './pack-file.ts'
 
 export interface EvidenceInForce {
   pack: EvidencePack
@@ -17,6 +18,8 @@ export interface EvidenceInForce {
   storedAt: string | null
   /** Why the stored pack is not in force, if it is damaged. */
   problem: string | null
+  /** The file of the pack, with its signature. */
+  file(): string
   /** Prepared for judging, when it is first needed. */
   evidence(): Evidence
 }
@@ -28,7 +31,8 @@ export function bundledEvidence(): Promise<EvidenceInForce> {
   bundled ??= import('./bundled-pack.json').then((module) => {
     const { signature, ...document } = module.default
     const stored = { signedBy: signature.key, storedBy: null, storedAtMs: null }
-    return inForce(document as unknown as EvidencePack, digestOf(document), 'bundled', stored)
+    const file = (): string => JSON.stringify(module.default)
+    return inForce(document as unknown as EvidencePack, digestOf(document), 'bundled', { ...stored, file })
   })
   return bundled
 }
@@ -37,11 +41,11 @@ function inForce(
   pack: EvidencePack,
   digest: string,
   origin: EvidenceInForce['origin'],
-  by: { signedBy: string | null; storedBy: string | null; storedAtMs: number | null },
+  by: Pick<EvidenceInForce, 'signedBy' | 'storedBy' | 'file'> & { storedAtMs: number | null },
 ): EvidenceInForce {
   let opened: Evidence | null = null
   return {
-    ...{ pack, digest, origin, signedBy: by.signedBy, storedBy: by.storedBy, problem: null },
+    ...{ pack, digest, origin, signedBy: by.signedBy, storedBy: by.storedBy, problem: null, file: by.file },
     storedAt: by.storedAtMs === null ? null : isoTime(by.storedAtMs),
     evidence: () => (opened ??= openEvidence(pack)),
   }
@@ -53,7 +57,7 @@ export async function evidenceOf(stored: StoredPack | null): Promise<EvidenceInF
   try {
     const { pack, digest } = readPackFile(stored.pack)
     if (digest !== stored.digest) throw new AppError('internal_error', 'Its digest has changed.')
-    return inForce(pack, digest, 'replaced', stored)
+    return inForce(pack, digest, 'replaced', { ...stored, file: () => stored.pack })
   } catch (error) {
     const problem = error instanceof AppError ? error.message : String(error)
     return { ...(await bundledEvidence()), problem: `The stored evidence pack is damaged: ${problem}` }

@@ -1,15 +1,10 @@
 /** Reads and signs files with an evidence pack: size, form, the digest of each list, and who signed the file. */
 import { createHash, createPublicKey, sign, verify, type KeyObject } from 'node:crypto'
 import { packLimits, PackError, readPack, type EvidencePack } from '../../sdk/judge/evidence-pack.ts'
+import { releaseKeys, signedText } from '../../sdk/judge/pack-signature.ts'
 import { AppError } from '../errors.ts'
 import { isDeeperThan } from '../text/json-scan.ts'
 import { cutChars } from '../text/text.ts'
-
-/**
- * Public keys (Ed25519, base64url) that sign the packs of releases. A new key is added a release before the old one is
- * removed.
- */
-export const releaseKeys: readonly string[] = ['rVvh3Mk5OynoJduSuT_OXgu6GylVhb_AT0s0CrT2wbQ']
 
 /** How far a file is signed. Only `valid` needs nobody's trust. */
 export type PackSignature = 'valid' | 'missing' | 'unknown_key' | 'wrong'
@@ -80,9 +75,6 @@ export function digestOf(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex')
 }
 
-/** The tag keeps the signature from being one of something else that the key signs. */
-const signedText = (digest: string): Buffer => Buffer.from(JSON.stringify(['sightglass-evidence-1', digest]))
-
 function signatureState(
   signature: { key?: unknown; value?: unknown } | null | undefined,
   digest: string,
@@ -93,7 +85,9 @@ function signatureState(
   if (typeof key !== 'string' || typeof value !== 'string') return 'wrong'
   if (!keys.includes(key)) return 'unknown_key'
   const publicKey = createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x: key } })
-  return verify(null, signedText(digest), publicKey, Buffer.from(value, 'base64url')) ? 'valid' : 'wrong'
+  return verify(null, Buffer.from(signedText(digest)), publicKey, Buffer.from(value, 'base64url'))
+    ? 'valid'
+    : 'wrong'
 }
 
 /** The text of a file with fresh digests, signed when a private key is given. */
@@ -111,6 +105,6 @@ export function packFileText(pack: EvidencePack, key: KeyObject | null): string 
   }
   if (key === null) return `${JSON.stringify(document, null, 2)}\n`
   const { x = '' } = createPublicKey(key).export({ format: 'jwk' })
-  const value = sign(null, signedText(digestOf(document)), key).toString('base64url')
+  const value = sign(null, Buffer.from(signedText(digestOf(document))), key).toString('base64url')
   return `${JSON.stringify({ ...document, signature: { key: x, value } }, null, 2)}\n`
 }

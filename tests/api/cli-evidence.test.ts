@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { EvidencePack } from '../../sdk/judge/evidence-pack.ts'
+import { loadEvidence } from '../../sdk/middleware/middleware.ts'
 import { packFileText } from '../../server/evidence/pack-file.ts'
 import { startAppliance, type Appliance, type Exit } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -12,7 +13,7 @@ setDefaultTimeout(90_000) // the executable starts several times, on a machine t
 const files = tempDir('evidence')
 let appliance: Appliance
 beforeAll(async () => {
-  appliance = await startAppliance()
+  appliance = await startAppliance({ args: ['--ingest-listen', '127.0.0.1:0'] })
 })
 afterAll(async () => {
   await appliance.stop()
@@ -77,6 +78,39 @@ test('an update is in force at once, and undone', async () => {
   expect(await evidence('update', path, '--trust')).toBe('This pack is in force already.\n')
   expect(await evidence('update', '--bundled')).toStartWith('The pack of this release is in force.')
   expect(await verdictOf('132.196.86.5')).toBe('verified')
+})
+
+test('clients load the pack in force with its signature, from both listeners, and again only when it changed', async () => {
+  const problems: string[] = []
+  const onError = ({ message }: { message: string }): void => void problems.push(message)
+  const load = async (options: { trust?: boolean } = {}) => {
+    const source = loadEvidence({ url: appliance.url, onError, ...options })
+    return (await source.load()) ? source.current()!.evidence.listOf.length : null
+  }
+  const networks = await load()
+  expect(networks).toBeGreaterThan(3_000)
+  for (const url of [appliance.url, appliance.ingestUrl!]) {
+    const file = await fetch(`${url}/sdk/evidence.json`)
+    expect(await file.json()).toEqual(JSON.parse(bundled))
+    const { headers } = file
+    expect([
+      headers.get('content-type'),
+      headers.get('cache-control'),
+      headers.get('content-encoding'),
+    ]).toEqual([...['application/json', 'no-cache', 'gzip']])
+    const again = await fetch(`${url}/sdk/evidence.json`, {
+      headers: { 'if-none-match': headers.get('etag')! },
+    })
+    expect([again.status, await again.text()]).toEqual([304, ''])
+  }
+  await evidence('update', changedPack(), '--trust')
+  const changed = readFileSync(files.join('changed.json'), 'utf8')
+  expect(await (await fetch(`${appliance.url}/sdk/evidence.json`)).text()).toBe(changed)
+  expect(await load()).toBeNull()
+  expect(problems).toEqual([expect.stringContaining('it is not signed by a Sightglass release')])
+  expect(await load({ trust: true })).toBe(networks! - 16)
+  await evidence('update', '--bundled')
+  expect(await load()).toBe(networks)
 })
 
 test('wrong usage', async () => {

@@ -1,0 +1,95 @@
+/** Judges what a sender claims: by its address at once, and by its signature when somebody needs the verdict. */
+import type { DetectedAgent } from '../agents/detect-agent.ts'
+import type { OnError } from '../client/problem.ts'
+import { judge, trustOf, type Judgment } from '../judge/judge.ts'
+import type { NonceMemory } from '../judge/signature-keys.ts'
+import { verifySignature, type SignedRequest } from '../judge/signature.ts'
+import type { EvidenceSource } from './evidence.ts'
+import { headerOf, type OpenVisit, type SeenRequest, setAgent, withoutOrigin } from './visit.ts'
+
+/** An agent by its user agent, or by the signature of its operator. */
+type NamedAgent = DetectedAgent | { vendor: string; userAgent: string }
+
+/** Without a judgment, nothing is known but the claim. Changes `request.agent` in place. */
+export function giveVerdict(visit: OpenVisit, named: NamedAgent, judged: Judgment | null): void {
+  visit.eventAgent = judged === null ? named : { ...named, trust: trustOf(judged.verdict), ...judged }
+  const { verdict = 'unverifiable', evidence } = judged ?? {}
+  if (visit.agent === null) {
+    const {
+      vendor: operator,
+      name: product = null,
+      purpose = null,
+    } = named as Partial<DetectedAgent> & NamedAgent
+    visit.agent = { operator, product, purpose, verdict }
+    for (const request of visit.requests) setAgent(request, visit.agent)
+  }
+  visit.agent.verdict = verdict
+  if (evidence === undefined) delete visit.agent.evidence
+  else visit.agent.evidence = evidence
+}
+
+interface Settling {
+  visit: OpenVisit
+  /** What the user agent says. */
+  named: DetectedAgent | { userAgent: string }
+  signed: SignedRequest | null
+  sender: string | null
+  startMs: number
+  evidence: EvidenceSource
+  nonces: NonceMemory | undefined
+  report: OnError
+}
+
+/** Returns a function that gives a visit its final verdict, once: verifying costs more than all else. */
+export function settler(settling: Settling): () => Promise<void> {
+  let settled: Promise<void> | null = null
+  return () =>
+    (settled ??= settle(settling).catch((cause: unknown) => {
+      const why = cause instanceof Error ? cause.message : 'no error'
+      settling.report({ code: 'evidence_failed', message: `A request could not be judged: ${why}.`, cause })
+    }))
+}
+
+async function settle({ visit, named, signed, sender, startMs, evidence, nonces }: Settling): Promise<void> {
+  const known = evidence.current() ?? ((await evidence.load()) ? evidence.current() : null)
+  if (known === null) return
+  const verifying = { nonces, nowMs: () => startMs }
+  const signature =
+    signed === null
+      ? undefined
+      : await verifySignature(signed, { keyring: await known.keyring(), ...verifying })
+  const claim = 'vendor' in named ? named : null
+  if (claim !== null) {
+    giveVerdict(visit, claim, judge(claim, { address: sender, signature }, known.evidence, { atMs: startMs }))
+  } else if (signature?.state === 'valid') {
+    const judged = judge(null, { signature }, known.evidence, { atMs: startMs })
+    giveVerdict(visit, { vendor: signature.operator, ...named }, judged)
+  }
+}
+
+/**
+ * The request as its sender signed it, or null without a signature. Its host is one of the site's own, whatever the
+ * Host header says: that header may come from anybody, and a proxy may have replaced it.
+ */
+export function signedRequest(
+  { method, url, headers }: SeenRequest,
+  origins: readonly URL[],
+): SignedRequest | null {
+  const [first] = origins
+  if (first === undefined || headerOf(headers, 'signature-input') === '') return null
+  const host = headerOf(headers, 'host').toLowerCase()
+  const { origin } = origins.find((one) => one.host === host) ?? first
+  return { method, url: origin + withoutOrigin(url), headers }
+}
+
+export function originOf(text: unknown): URL {
+  try {
+    const url = new URL(String(text))
+    if (/^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url
+  } catch {
+    // Reported below.
+  }
+  throw new TypeError(
+    `origins must be addresses such as https://shop.example, not ${String(text).slice(0, 100)}`,
+  )
+}

@@ -1,0 +1,55 @@
+/**
+ * Watches all HTTP servers of the process through Node's diagnostics channel, for frameworks without middleware around
+ * the response. Code that handles a request finds what belongs to it by the async context.
+ */
+
+const key = Symbol.for('sightglass.watch')
+
+/** Global, because bundlers copy this module into every part of an application. */
+interface Watched {
+  [key]?: { current(): unknown; stop(): void } | undefined
+  process?: Builtins
+}
+
+interface Builtins {
+  getBuiltinModule?(name: 'node:diagnostics_channel'): {
+    subscribe(channel: string, listener: (message: never) => void): void
+    unsubscribe(channel: string, listener: (message: never) => void): void
+  }
+  getBuiltinModule?(name: 'node:async_hooks'): {
+    AsyncLocalStorage: new () => { getStore(): unknown; enterWith(store: unknown): void }
+  }
+}
+
+/** What `begin` returned for the request that is being handled. Undefined when nothing is watched. */
+export function currentOfWatch(): unknown {
+  return (globalThis as Watched)[key]?.current()
+}
+
+/** `begin` must not throw. One watch at a time: a module that is loaded again replaces the one before. */
+export function watchServers<Request, Response>(
+  begin: (request: Request, response: Response) => unknown,
+): () => void {
+  const holder = globalThis as Watched
+  const { getBuiltinModule } = holder.process ?? {}
+  if (typeof getBuiltinModule !== 'function')
+    throw new TypeError('watchHttp needs Node.js 20.16, 22.3 or newer')
+  const { subscribe, unsubscribe } = getBuiltinModule('node:diagnostics_channel')
+  const { AsyncLocalStorage } = getBuiltinModule('node:async_hooks')
+  const storage = new AsyncLocalStorage()
+  const started = ({ request, response }: { request: Request; response: Response }): void => {
+    storage.enterWith(null) // not what belongs to the request before on this connection
+    storage.enterWith(begin(request, response))
+  }
+  subscribe('http.server.request.start', started)
+  const own = {
+    current: () => storage.getStore(),
+    stop(): void {
+      unsubscribe('http.server.request.start', started)
+      if (holder[key] === own) delete holder[key]
+    },
+  }
+  holder[key]?.stop()
+  holder[key] = own
+  return own.stop
+}

@@ -1,0 +1,84 @@
+/** The middleware on Node.js: the same 30 requests give the same events, also when only `watchHttp` sees them. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import type { CompleteEvent } from '../../sdk/client/event.ts'
+import { sightglass } from '../../sdk/middleware/middleware.ts'
+import { init } from '../../sdk/node.ts'
+import { publishableKey } from '../support/fake-appliance.ts'
+import { comparable, gptBot, type Running, sendAll } from '../support/framework-requests.ts'
+import { nodeFrameworks } from '../support/node-frameworks.ts'
+import { run } from '../support/process.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+
+const root = join(import.meta.dir, '../..')
+let dir: TempDir
+let expected: { answers: string[]; events: unknown[] }
+beforeAll(async () => {
+  dir = tempDir('frameworks')
+  // Each file has a copy of the package, as the parts of an application that a bundler made have.
+  for (const entry of ['tests/support/framework-host.ts', 'sdk/middleware/middleware.ts']) {
+    const external = Object.keys(nodeFrameworks).filter((name) => !name.includes(':'))
+    const built = await Bun.build({
+      entrypoints: [join(root, entry)],
+      outdir: dir.path,
+      target: 'node',
+      external,
+    })
+    expect(built.success).toBe(true)
+  }
+  symlinkSync(join(root, 'node_modules'), dir.join('node_modules'))
+  expected = await onBun()
+}, 60_000)
+afterAll(() => dir.remove())
+
+/** The responses and events of a server in this process. */
+async function onBun(): Promise<typeof expected> {
+  const events: CompleteEvent[] = []
+  const client = init({
+    publishableKey,
+    siteId: 'shop',
+    exporters: [{ export: (event) => events.push(event) }],
+  })
+  const middleware = sightglass<{ url: string }>(client, { skip: ({ url }) => url.endsWith('/skipped') })
+  const running = await nodeFrameworks['node:http']!(middleware)
+  const answers = await sendAll(running, () => events.length)
+  await running.stop()
+  return { answers, events: comparable(events) }
+}
+
+/** The same server on Node.js. */
+async function onNode(name: string): Promise<Running & { events(): CompleteEvent[] }> {
+  const command = ['node', dir.join('framework-host.js'), name, dir.join('middleware.js')]
+  const child = run(command, { cwd: dir.path, env: { PATH: process.env.PATH ?? '' } })
+  const url = await child.line((line) => /^listening on (\S+)$/.exec(line)?.[1] ?? null, 10_000)
+  const events = () =>
+    child
+      .stdout()
+      .split('\n')
+      .slice(0, -1)
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as CompleteEvent)
+  return { url, events, stop: () => child.signal('SIGKILL') }
+}
+
+test.each([...Object.keys(nodeFrameworks), 'watched'])(
+  '%s on Node.js: the same responses and events, also of a handler that fails after its response',
+  async (name) => {
+    const running = await onNode(name)
+    try {
+      expect(await sendAll(running, () => running.events().length)).toEqual(expected.answers)
+      const before = running.events().length
+      expect(comparable(running.events())).toEqual(expected.events)
+      const late = await fetch(`${running.url}/late`, { headers: { 'user-agent': gptBot } })
+      const text = await late.text()
+      while (running.events().length === before) await Bun.sleep(1)
+      expect(running.events().at(-1)).toMatchObject({
+        ...{ type: 'agent.requested', outcome: 'success', metadata: { status: 200, bytes: text.length } },
+      })
+    } finally {
+      await running.stop()
+    }
+  },
+  30_000,
+)
