@@ -23,6 +23,7 @@ const mainEntry = 'server/main.ts'
  */
 export const workerEntries = [
   'db/copy/thread.ts',
+  'server/parquet/thread.ts',
   'db/sqlite/threads/writer.ts',
   'db/sqlite/threads/reader.ts',
   'db/postgres/connection/io.ts',

@@ -16,6 +16,7 @@ import { throttlePrune } from './identity/sign-in/throttle.ts'
 import { deleteDueOrgs } from './identity/organizations/organizations.ts'
 import type { Log } from './log.ts'
 import { expireAll, type RetentionRule } from './operations/retention/expire-all.ts'
+import type { OpenFiles } from './parquet/open-files.ts'
 import type { RobotsFiles } from './robots/watched-files.ts'
 import type { Recount } from './operations/retention/recount.ts'
 import type { Webhooks } from './webhooks/start.ts'
@@ -47,6 +48,8 @@ export interface JobServices {
   watchUpkeep(): void
   /** Null: no robots.txt is watched. */
   robotsFiles?: RobotsFiles | null
+  /** Null: no Parquet files are written. */
+  openFiles?: OpenFiles | null
 }
 
 interface TableJob extends Omit<Job, 'run'> {
@@ -114,10 +117,14 @@ function nodeJobs(services: JobServices): TableJob[] {
     schedule: services.dispatchCron,
     run: (now) => webhooks.run(now, alerts),
   }
-  const { robotsFiles } = services
+  const { robotsFiles, openFiles } = services
   return [
     ...(robotsFiles
       ? [{ id: 'robots-files', schedule: '*/5 * * * * *', run: () => robotsFiles.check() }]
+      : []),
+    // After the day has ended, and soon after retention, which runs every ten minutes.
+    ...(openFiles && runsJobs(services.role)
+      ? [{ id: 'open-files', schedule: '0 35 * * * *', run: openFiles.run }]
       : []),
     ...(backupCron === null ? [] : [{ ...backup, schedule: backupCron }]),
     { id: 'disk-watch', schedule: '*/2 * * * * *', run: () => services.disk.check() },

@@ -1,5 +1,6 @@
 /** The services of a running server. Every feature declares the ones it needs in its own signature. */
 import type { Store } from '../db/contract/store.ts'
+import type { ParquetParts } from './api/traces/export.ts'
 import type { AccessReceiver } from './access/receiver.ts'
 import type { SyslogListener } from './access/syslog.ts'
 import type { SigningKey } from './audit/signing.ts'
@@ -81,6 +82,7 @@ export interface Services {
   streams: Set<AbortController> // open live streams, ended before the listener stops
   streamShares: Shares
   exportShares: Shares
+  parquetParts: ParquetParts
   inFlight: { bodies: Shares; largeBodies: Shares; responses: Shares } // bytes
   /** `isDraining`: `/readyz` refuses, everything else still works. */
   state: { isDraining: boolean; stopping: boolean; storeFailed: string | null }

@@ -368,7 +368,7 @@ function sample(name: string): string {
     'memory-limit': '1GiB',
     'key-ring': '00'.repeat(32),
     database: 'postgres://a.example/sightglass',
-    kind: 'ingest',
+    ...{ kind: 'ingest', partition: 'day' },
     role: 'viewer',
     url: 'http://a.example',
     'oidc-issuer': 'https://a.example',

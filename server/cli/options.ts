@@ -233,6 +233,9 @@ const storageOptions = {
     default: 'off',
     help: 'audit entries expire after this many days; each trim leaves a signed checkpoint',
   },
+  'open-files': toggle(
+    'write the events of each past day as Parquet into the folder open of the data folder',
+  ),
   'backup-dir': {
     read: folderPath,
     value: 'FOLDER',

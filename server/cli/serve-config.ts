@@ -55,6 +55,7 @@ export function serveConfig(
       caFile: values['webhook-ca'],
       proxy: values['webhook-proxy'],
     },
+    openFiles: values['open-files'],
     robots: values.robots,
     oidc: oidcConfig(values),
     otlp: { keep: values['otlp-keep'], content: values['otlp-content'] },

@@ -137,8 +137,10 @@ export const traceOperations: Operation[] = [
       'without the field. An occurredAt more than 5 minutes ahead of the arrival counts as the arrival time, in ' +
       'lists, filters and counts. Following nextCursor to the end returns every matching event exactly once, even ' +
       'while new events arrive. ' +
-      'With accept: application/x-ndjson or text/csv, all matches are streamed, without limit and cursor. NDJSON ends ' +
-      'with {"_end":{"count":n}}. CSV has the header x-row-count and escapes formulas unless raw=true.',
+      'With accept: application/x-ndjson, text/csv or application/vnd.apache.parquet, all matches are streamed, without ' +
+      'limit and cursor. NDJSON ends with {"_end":{"count":n}}. CSV has the header x-row-count and escapes formulas ' +
+      'unless raw=true. Parquet has a column per field and the event as it was sent; a key runs one such export at a ' +
+      'time.',
     key: 'secret',
     scope: 'traces:read',
     query: {
@@ -163,6 +165,7 @@ export const traceOperations: Operation[] = [
           example: `${JSON.stringify(exampleEvent)}\n{"_end":{"count":1}}\n`,
         },
         { description: 'One event per row.', type: 'text/csv' },
+        { description: 'One event per row.', type: 'application/vnd.apache.parquet' },
       ],
     },
     errors: ['not_acceptable'],

@@ -211,9 +211,9 @@ export function streamText({ parts, stallMs, ended }: StreamedText): ReadableStr
   )
 }
 
-/** Throws 503 when the organization or the actor is at its limit of concurrent exports. */
-export function acquireExport(shares: Shares, orgId: string, actor: string): Share {
-  const share = shares.acquire({ orgId, holderId: actor }, 1)
+/** Throws 503 when the organization or the actor is at its limit of concurrent exports. A large one weighs more. */
+export function acquireExport(shares: Shares, orgId: string, actor: string, weight = 1): Share {
+  const share = shares.acquire({ orgId, holderId: actor }, weight)
   if (share !== null) return share
   const message = 'You have reached your limit of concurrent exports. Try again when one has finished.'
   throw new AppError('overloaded', message, { headers: retryAfter() })

@@ -31,6 +31,7 @@ const timesADay: { [job: string]: number } = {
   'org-deletion': 24,
   'invitation-prune': 1,
   'rollup-recount': 24,
+  'open-files': 24,
   retention: 144,
   'webhook-dispatch': 1_440,
   'webhook-prune': 24,

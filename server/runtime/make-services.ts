@@ -48,6 +48,9 @@ import type { Services } from '../services.ts'
 import type { ListenAddress } from '../http/address.ts'
 import type { TlsFiles } from '../http/tls.ts'
 import type { BackupConfig } from '../operations/backup/backup-folder.ts'
+import { join } from 'node:path'
+import { parquetParts } from '../parquet/parquet.ts'
+import { makeOpenFiles, openFolder, type OpenFiles } from '../parquet/open-files.ts'
 import { robotsReader } from '../robots/judge.ts'
 import { watchRobots, type RobotsSource } from '../robots/watched-files.ts'
 import type { RetentionRule } from '../operations/retention/expire-all.ts'
@@ -77,6 +80,7 @@ export interface ServeConfig {
   backup: BackupConfig
   webhooks: WebhookConfig
   robots: RobotsSource[] // watched files
+  openFiles: boolean // Parquet files of past days, in the data folder
   oidc: OidcConfig | null
   otlp: MappingOptions
   evidenceDns: boolean // host names are looked up
@@ -165,7 +169,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     assets: underBasePath(options.assets ?? loadAssets(assetsFolder()), config.basePath),
     streams: new Set(),
     streamShares: makeShares(limits.liveStreamsMax),
-    exportShares: makeShares(limits.exportsMax),
+    ...{ exportShares: makeShares(limits.exportsMax), parquetParts },
     inFlight: {
       // One organization gets at most half of it: a quarter of the memory limit when that is small.
       bodies: makeShares(Math.min(limits.bodiesInFlightBytesMax, shared.memory.limitBytes / 2)),
@@ -185,6 +189,10 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   // After a failed write of a request or a job, the contents of the disk are unknown until a new process reads them.
   void store.broken.then(({ message, kind }) => services.fail(message, kind === 'deleted'))
   return { services, jobs, lastUses, trail }
+}
+
+function openFilesOf({ config, store, log }: ServerOptions): OpenFiles | null {
+  return config.openFiles ? makeOpenFiles({ store, folder: join(config.dataDir, openFolder), log }) : null
 }
 
 function nodeOf({ shared, role }: ServeConfig): NewNode | null {
@@ -256,7 +264,7 @@ async function startRunning(options: ServerOptions) {
   const table: JobServices = {
     ...{ ...shared, ...crons, store, log, retention, role: config.role },
     watchUpkeep: makeUpkeepWatch(store, clock, log),
-    robotsFiles: watchRobots({ store, clock, log }, config.robots),
+    ...{ robotsFiles: watchRobots({ store, clock, log }, config.robots), openFiles: openFilesOf(options) },
     report: () => nodeReport({ ...shared, store, jobs }),
   }
   const jobs: Jobs = startJobs(jobTable(table), machineClock, log)

@@ -206,5 +206,6 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   admin: null,
   setupFile: null,
   robots: [],
+  openFiles: false,
   warnings: [],
 }

@@ -9,7 +9,7 @@ import { filterParameters, pageParameters, readFilter, readPage } from './filter
 import { rolesOf } from '../../identity/permissions.ts'
 import { readZone } from '../../dashboard/period.ts'
 import { histogram } from './histogram.ts'
-import { traceExporter } from './export.ts'
+import { exportFormats, traceExporter, type ParquetParts } from './export.ts'
 import type { EventFilter, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Cipher } from '../../system/encryption.ts'
@@ -57,9 +57,8 @@ interface LogsRoutesServices {
   log: Log
   signIns: SignIns
   exportShares: Shares
+  parquetParts: ParquetParts
 }
-
-const formats = { csv: 'text/csv', ndjson: 'application/x-ndjson' } as const
 
 export function logsRoutes(services: LogsRoutesServices) {
   const { store, clock, signIns } = services
@@ -75,7 +74,8 @@ export function logsRoutes(services: LogsRoutesServices) {
       const { org, account } = await signIns.require(request, rolesOf('events.export'))
       const query = readQuery(request, { ...filterParameters, format: 'one' })
       const format = query.one('format') ?? 'csv'
-      if (!Object.hasOwn(formats, format)) throw invalidQuery('format', 'format must be csv or ndjson')
+      if (!Object.hasOwn(exportFormats, format))
+        throw invalidQuery('format', 'format must be csv, ndjson or parquet')
       const filter = readFilter(query)
       const { id: requestId, keepOpen } = contextOf(request)
       const answer = await exportTraces(
@@ -84,7 +84,7 @@ export function logsRoutes(services: LogsRoutesServices) {
           actor: `user:${account.id}`,
           requestId,
           filter,
-          type: formats[format as keyof typeof formats],
+          type: exportFormats[format as keyof typeof exportFormats],
           raw: false,
           headOnly: request.method === 'HEAD',
         },

@@ -1,4 +1,4 @@
-/** Streams every event that matches a filter, as NDJSON or CSV, in constant memory (contract §6). */
+/** Streams every event that matches a filter, as NDJSON, CSV or Parquet, in constant memory (contract §6). */
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError, retryAfter } from '../../errors.ts'
 import { csvCells, csvRow, type CsvCell } from '../../text/csv.ts'
@@ -6,7 +6,13 @@ import { acquireExport, streamText } from '../../http/response.ts'
 import { limits } from '../../limits.ts'
 import { eventFields, impliedDecision } from '../../../db/contract/event-fields.ts'
 import type { Share, Shares } from '../../http/shares.ts'
-import type { EventFilter, EventPosition, EventStore, Store } from '../../../db/contract/store.ts'
+import type {
+  EventFilter,
+  EventPosition,
+  EventStore,
+  Store,
+  StoredEvent,
+} from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { Log } from '../../log.ts'
 
@@ -15,9 +21,22 @@ export interface TraceExportServices {
   clock: Clock
   log: Log
   exportShares: Shares
+  parquetParts: ParquetParts
 }
 
-export type ExportType = 'application/x-ndjson' | 'text/csv'
+/** The bytes of a Parquet file with all rows (server/parquet/). */
+export type ParquetParts = (
+  orgId: string,
+  pages: AsyncIterable<StoredEvent[]>,
+) => AsyncGenerator<Uint8Array<ArrayBuffer>>
+
+export const exportFormats = {
+  ndjson: 'application/x-ndjson',
+  csv: 'text/csv',
+  parquet: 'application/vnd.apache.parquet',
+} as const
+
+export type ExportType = (typeof exportFormats)[keyof typeof exportFormats]
 
 export interface ExportRequest {
   orgId: string
@@ -32,7 +51,9 @@ export interface ExportRequest {
 export type ExportTraces = (request: ExportRequest, keepOpen: () => void) => Promise<Response>
 
 /** Builds the exporter of a server. */
-export function traceExporter({ store, clock, log, exportShares }: TraceExportServices): ExportTraces {
+export function traceExporter(services: TraceExportServices): ExportTraces {
+  const { store, clock, log, exportShares, parquetParts } = services
+
   async function begin(request: ExportRequest, share: Share): Promise<Response> {
     const { orgId, filter, type, raw, actor } = request
     const ceilingSeq = await store.events.lastSeq(orgId)
@@ -41,13 +62,18 @@ export function traceExporter({ store, clock, log, exportShares }: TraceExportSe
       headers['x-row-count'] = String(await rowCount(orgId, filter, ceilingSeq))
       headers['x-csv-formula-guard'] = raw ? 'off' : 'on'
     }
-    const extension = type === 'text/csv' ? 'csv' : 'ndjson'
-    headers['content-disposition'] = `attachment; filename="traces-${orgId}.${extension}"`
-    const metadata = { format: type === 'text/csv' ? 'csv' : 'ndjson', filter: { ...filter } }
+    const format = formatOf(type)
+    headers['content-disposition'] = `attachment; filename="traces-${orgId}.${format}"`
+    const metadata = { format, filter: { ...filter } }
     const act = { action: 'traces.exported', target: orgId, metadata }
     await store.audit.append(auditEntry({ orgId, actor }, act, clock.now()))
     const pages = walkEvents(store.events, orgId, filter, ceilingSeq)
-    const parts = type === 'text/csv' ? csvParts(pages, !raw) : ndjsonParts(pages)
+    const parts =
+      type === 'application/vnd.apache.parquet'
+        ? parquetParts(orgId, pages)
+        : type === 'text/csv'
+          ? csvParts(pages, !raw)
+          : ndjsonParts(pages)
     const ended = (failed: unknown) => {
       share.release()
       if (failed !== null) log.warn('export_cut', { requestId: request.requestId, message: String(failed) })
@@ -56,7 +82,8 @@ export function traceExporter({ store, clock, log, exportShares }: TraceExportSe
   }
 
   async function rowCount(orgId: string, filter: EventFilter, ceilingSeq: number): Promise<number> {
-    const count = await countEvents(store.events, orgId, filter, ceilingSeq, limits.exportCountMs)
+    const msMax = limits.exportCountMs
+    const count = await countEvents(store.events, orgId, filter, { ceilingSeq, msMax })
     if (count !== null) return count
     throw new AppError('overloaded', 'Counting these events for a CSV takes too long.', {
       hint: 'Narrow the filters, or request NDJSON, which ends with its count.',
@@ -67,7 +94,8 @@ export function traceExporter({ store, clock, log, exportShares }: TraceExportSe
   return async (request, keepOpen) => {
     if (request.headOnly)
       return new Response(null, { headers: { 'content-type': contentTypes[request.type] } })
-    const share = acquireExport(exportShares, request.orgId, request.actor)
+    const weight = request.type === exportFormats.parquet ? parquetWeight : 1
+    const share = acquireExport(exportShares, request.orgId, request.actor, weight)
     try {
       const response = await begin(request, share)
       keepOpen() // a rare match may take long; the stall timeout covers the receiver
@@ -79,27 +107,35 @@ export function traceExporter({ store, clock, log, exportShares }: TraceExportSe
   }
 }
 
+/** Of the exports in progress: each Parquet export has a thread, which needs the memory of several others. */
+const parquetWeight = 4
+
 const contentTypes = {
   'application/x-ndjson': 'application/x-ndjson; charset=utf-8',
   'text/csv': 'text/csv; charset=utf-8',
+  'application/vnd.apache.parquet': 'application/vnd.apache.parquet',
 }
 
-async function* ndjsonParts(pages: AsyncGenerator<string[]>): AsyncGenerator<string> {
+function formatOf(type: ExportType): string {
+  return Object.entries(exportFormats).find(([, each]) => each === type)![0]
+}
+
+async function* ndjsonParts(pages: AsyncGenerator<StoredEvent[]>): AsyncGenerator<string> {
   let count = 0
-  for await (const texts of pages) {
-    count += texts.length
-    for (const piece of pieces(texts)) yield `${piece.join('\n')}\n`
+  for await (const events of pages) {
+    count += events.length
+    for (const piece of pieces(events)) yield `${piece.join('\n')}\n`
   }
   yield `{"_end":{"count":${count}}}\n`
 }
 
 async function* csvParts(
-  pages: AsyncGenerator<string[]>,
+  pages: AsyncGenerator<StoredEvent[]>,
   guard: boolean,
-): AsyncGenerator<string | Uint8Array> {
+): AsyncGenerator<string | Uint8Array<ArrayBuffer>> {
   yield csvRow(csvColumns, false)
-  for await (const texts of pages) {
-    for (const piece of pieces(texts)) yield eventRows(piece, guard)
+  for await (const events of pages) {
+    for (const piece of pieces(events)) yield eventRows(piece, guard)
   }
 }
 
@@ -109,23 +145,24 @@ const pieceEvents = 250
  * Splits a page into pieces. The HTTP thread makes the rows, and other requests run between two pieces. A slow receiver
  * can read a piece before it counts as stalled.
  */
-function* pieces(texts: string[]): Generator<string[]> {
-  for (let at = 0; at < texts.length; at += pieceEvents) yield texts.slice(at, at + pieceEvents)
+function* pieces(events: StoredEvent[]): Generator<string[]> {
+  for (let at = 0; at < events.length; at += pieceEvents)
+    yield events.slice(at, at + pieceEvents).map(({ json }) => json)
 }
 
 /** The size of one page. A walk holds two pages in memory, and several walks run concurrently. */
 export const walkPage = { limit: 2_000, bytesMax: 1024 * 1024 }
 
 /**
- * The JSON texts of every matching event, page by page; reads the next page while the last one is sent. Excludes
- * arrivals after `ceilingSeq`.
+ * Every matching event, newest first, page by page; reads the next page while the last one is sent. Excludes arrivals
+ * after `ceilingSeq`.
  */
-async function* walkEvents(
+export async function* walkEvents(
   events: Pick<EventStore, 'page'>,
   orgId: string,
   filter: EventFilter,
   ceilingSeq: number,
-): AsyncGenerator<string[]> {
+): AsyncGenerator<StoredEvent[]> {
   const read = (before: EventPosition | null) =>
     events.page({ orgId, filter, ...walkPage, before, ceilingSeq })
   let reading: ReturnType<typeof read> | null = read(null)
@@ -133,8 +170,14 @@ async function* walkEvents(
     const page: Awaited<ReturnType<typeof read>> = await reading
     reading = page.next === null ? null : read(page.next)
     reading?.catch(() => undefined) // thrown by the next `await`
-    if (page.events.length > 0) yield page.events.map((event) => event.json)
+    if (page.events.length > 0) yield page.events
   }
+}
+
+interface Counted {
+  afterSeq?: number
+  ceilingSeq: number
+  msMax?: number
 }
 
 /** The number of events in the same walk; null when counting takes longer than `msMax`. */
@@ -142,12 +185,11 @@ export async function countEvents(
   events: Pick<EventStore, 'count'>,
   orgId: string,
   filter: EventFilter,
-  ceilingSeq: number,
-  msMax: number,
+  { afterSeq: fromSeq = 0, ceilingSeq, msMax = Infinity }: Counted,
 ): Promise<number | null> {
   const endMs = performance.now() + msMax
   let total = 0
-  let afterSeq = 0
+  let afterSeq = fromSeq
   while (afterSeq < ceilingSeq) {
     if (performance.now() > endMs) return null
     const step: Awaited<ReturnType<EventStore['count']>> = await events.count({

@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { acceptedType, jsonText } from '../../http/response.ts'
 import { contextOf, invalidQuery, readQuery, type Query } from '../../http/request.ts'
-import { traceExporter, type ExportType } from './export.ts'
+import { exportFormats, traceExporter, type ExportType, type ParquetParts } from './export.ts'
 import { pageParameters, readFilter, readPage } from './filter.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
@@ -19,9 +19,10 @@ export interface TraceRoutesServices {
   guard: KeyGuard
   cursorCipher: Cipher
   exportShares: Shares
+  parquetParts: ParquetParts
 }
 
-const answerTypes = ['application/json', 'application/x-ndjson', 'text/csv'] as const
+const answerTypes = ['application/json', ...Object.values(exportFormats)] as const
 
 export function traceRoutes(services: TraceRoutesServices) {
   const { store, guard, cursorCipher } = services

@@ -11,10 +11,11 @@ import { requireOrg, withData } from '../data-command.ts'
 import { choice, folderPath, plainText, toggle } from '../option.ts'
 import { orgOption } from '../options.ts'
 import { print } from '../print.ts'
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { closeSync, existsSync, fsyncSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { syncFolder } from '../../../db/rules/durable-files.ts'
-import { AppError } from '../../errors.ts'
+import { AppError, UsageError } from '../../errors.ts'
+import { manifestName, manifestOf, openParquetWriter, type EventRow } from '../../parquet/parquet.ts'
 import type { EventFilter, EventPosition, Json } from '../../../db/contract/store.ts'
 import type { MetricsAnswer } from '../../api/metrics/routes.ts'
 import type { StoreAccess } from '../../runtime/store-access.ts'
@@ -37,22 +38,31 @@ const options = {
   raw: toggle('in CSV, do not neutralize cells that a spreadsheet would run as formulas'),
 } as const
 
+const traceOptions = {
+  ...options,
+  format: { ...choice(['json', 'csv', 'parquet'], 'file format'), default: 'json' },
+  partition: choice(['day'], 'with parquet and a folder: a file per day of occurredAt, in UTC'),
+} as const
+
 export const exports: Noun = {
   group: 'Data',
   commands: [
     command({
       name: 'export traces',
-      summary: "write an organization's events to a file",
+      summary: "write an organization's events to a file or a folder",
+      arguments: '[DIR]',
       about: [
         'JSON has one event per line as it was sent, newest first, and a last line with the count, by which "import" knows that the file is complete. Events that arrive during the export are not included. The audit trail records the export.',
+        'Parquet has a column per field and the event as it was sent. It is written to a file, or to a folder: with --partition day as dt=2026-11-01/part-0.parquet, otherwise as part-0.parquet, with the counts, times and digests of its files in manifest.json.',
       ],
       examples: [
         'sightglass export traces --out events.ndjson',
         'sightglass export traces --org acme --filter "since=2026-06-01&type=authz.*&outcome=blocked" --format csv',
+        'sightglass export traces --format parquet --partition day ./events',
       ],
-      options,
+      options: traceOptions,
       work: { begin: beginTraces, page: tracesPage },
-      run: (invocation) => write(invocation, 'events', traceLines),
+      run: exportTraces,
     }),
     command({
       name: 'export metrics',
@@ -61,7 +71,7 @@ export const exports: Noun = {
       examples: ['sightglass export metrics --filter "since=2026-06-01" --format csv --out metrics.csv'],
       options,
       work: { '': exportMetrics },
-      run: (invocation) => write(invocation, 'rows', metricLines),
+      run: (invocation) => write(invocation, invocation.values.format, 'rows', metricLines),
     }),
   ],
 }
@@ -80,8 +90,15 @@ interface Query {
 
 type Lines = (data: StoreAccess, query: Query, guard: boolean) => AsyncGenerator<Part>
 
-async function write(invocation: Invocation<typeof options>, noun: string, lines: Lines): Promise<number> {
-  const { org, filter, format, raw, out, yes, json } = invocation.values
+type Written = Pick<Invocation<typeof options>, 'values' | 'commands'>
+
+async function write(
+  invocation: Pick<Written, 'commands'> & { values: Omit<Written['values'], 'format'> },
+  format: 'json' | 'csv',
+  noun: string,
+  lines: Lines,
+): Promise<number> {
+  const { org, filter, raw, out, yes, json } = invocation.values
   return withData(invocation, 'write', async (data) => {
     const output = openOutput(out, yes)
     let count = 0
@@ -96,11 +113,89 @@ async function write(invocation: Invocation<typeof options>, noun: string, lines
   })
 }
 
-async function* traceLines(data: StoreAccess, query: Query, guard: boolean): AsyncGenerator<Part> {
-  const { orgId, ceilingSeq } = (await data.call('export traces begin', query)) as {
-    orgId: string
-    ceilingSeq: number
+async function exportTraces(invocation: Invocation<typeof traceOptions>): Promise<number> {
+  const { words, values } = invocation
+  const { format, partition, out } = values
+  if (format !== 'parquet') {
+    if (words.length > 0 || partition !== null)
+      throw new UsageError('a folder and --partition need --format parquet', 'sightglass help export traces')
+    return write(invocation, format, 'events', traceLines)
   }
+  if (values.raw) throw new UsageError('--raw is for CSV')
+  if ((words[0] === undefined) === (out === null) || (out !== null && partition !== null))
+    throw new UsageError('name a folder, or a file with --out', 'sightglass help export traces')
+  return withData(invocation, 'write', async (data) => {
+    if (out !== null) requireReplaceable(out, values.yes)
+    const folder = out === null ? emptyFolder(folderPath(words[0]!), values.yes) : dirname(out)
+    const { orgId, ceilingSeq } = await begin(data, { org: values.org, filter: values.filter, format })
+    const writer = openParquetWriter()
+    try {
+      const rows = eventRowsOf(data, { orgId, ceilingSeq, filter: values.filter })
+      const path = out === null ? 'part-0.parquet' : basename(out)
+      const files =
+        partition === 'day'
+          ? await writer.days(folder, orgId, rows)
+          : [await writer.file(folder, path, orgId, rows)]
+      const manifest = manifestOf(orgId, ceilingSeq, files)
+      if (out === null) await writer.manifest(folder, manifest)
+      const { rows: count } = manifest
+      const where = out ?? folder
+      const answer = { path: where, format, count, files: files.length }
+      print(values.json ? JSON.stringify(answer) : `Wrote ${count} events to ${where}.`)
+      return 0
+    } finally {
+      await writer.close()
+    }
+  })
+}
+
+/** The folder is new, empty, or with `replace` that of an earlier export, whose files are deleted. */
+function emptyFolder(folder: string, replace: boolean): string {
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  if (names.length === 0) return folder
+  if (!names.includes(manifestName))
+    throw new AppError('conflict', `${folder} is not empty and not of an earlier export.`)
+  requireReplaceable(folder, replace)
+  const own = names.filter((name) => /^(?:dt=\d{4}-\d\d-\d\d|part-\d+\.parquet)$/.test(name))
+  for (const name of [manifestName, ...own]) rmSync(join(folder, name), { recursive: true, force: true })
+  return folder
+}
+
+type Begun = { orgId: string; ceilingSeq: number }
+
+async function begin(
+  data: StoreAccess,
+  query: { org: string; filter: string; format: string },
+): Promise<Begun> {
+  return (await data.call('export traces begin', query)) as unknown as Begun
+}
+
+/** Rows of the Parquet file, in pages; the next page is read while one is encoded. */
+async function* eventRowsOf(
+  data: StoreAccess,
+  query: { orgId: string; ceilingSeq: number; filter: string },
+): AsyncGenerator<EventRow[]> {
+  const read = (before: Json) =>
+    data.call('export traces page', { ...query, before, withTimes: true }) as Promise<{
+      events: string[]
+      times: [occurredAtMs: number, receivedAtMs: number][]
+      next: Json
+    }>
+  let reading: ReturnType<typeof read> | null = read(null)
+  while (reading !== null) {
+    const { events, times, next }: Awaited<ReturnType<typeof read>> = await reading
+    reading = next === null ? null : read(next)
+    reading?.catch(() => undefined) // thrown when it is awaited
+    const rows = events.map((json, index) => {
+      const [occurredAtMs, receivedAtMs] = times[index]!
+      return { json, occurredAtMs, receivedAtMs }
+    })
+    if (rows.length > 0) yield rows
+  }
+}
+
+async function* traceLines(data: StoreAccess, query: Query, guard: boolean): AsyncGenerator<Part> {
+  const { orgId, ceilingSeq } = await begin(data, query)
   if (query.format === 'csv') yield { text: csvRow(csvColumns, false), count: 0 }
   const read = (before: Json) =>
     data.call('export traces page', { orgId, filter: query.filter, ceilingSeq, before }) as Promise<{
@@ -159,7 +254,9 @@ async function tracesPage({ store }: WorkContext, params: Params): Promise<Json>
     ceilingSeq: numberOf(params, 'ceilingSeq'),
   })
   const next = page.next === null ? null : { ...page.next }
-  return { events: page.events.map((event) => event.json), next }
+  const times = page.events.map((event) => [event.occurredAtMs, event.receivedAtMs])
+  const withTimes = params['withTimes'] === true ? { times } : {}
+  return { events: page.events.map((event) => event.json), ...withTimes, next }
 }
 
 async function exportMetrics(context: WorkContext, params: Params): Promise<Json> {
@@ -201,8 +298,7 @@ interface Output {
 /** Throws when the file exists and may not be replaced. */
 export function openOutput(path: string | null, replace: boolean): Output {
   if (path === null) return { write: (text) => print(text), end() {} }
-  if (existsSync(path) && !replace)
-    throw new AppError('conflict', `${path} already exists.`, { hint: 'add --yes to replace it' })
+  requireReplaceable(path, replace)
   const file = openSync(path, 'w', 0o600)
   let open = true
   // An incomplete file is deleted, so that nobody mistakes it for a complete one.
@@ -221,6 +317,11 @@ export function openOutput(path: string | null, replace: boolean): Output {
       open = false
     },
   }
+}
+
+function requireReplaceable(path: string, replace: boolean): void {
+  if (existsSync(path) && !replace)
+    throw new AppError('conflict', `${path} already exists.`, { hint: 'add --yes to replace it' })
 }
 
 function lineBytes(text: string): Uint8Array {

@@ -1,10 +1,11 @@
-/** `sightglass import`: stores the events of an NDJSON file; events with a known id are skipped. */
+/** `sightglass import`: stores the events of NDJSON or Parquet files; events with a known id are skipped. */
 import type { Json } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError, type Issue } from '../../errors.ts'
 import { acceptEvents } from '../../ingest/accept.ts'
 import { importKeyId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
+import { openParquetEvents } from '../../parquet/read.ts'
 import type { StoreAccess } from '../../runtime/store-access.ts'
 import { textOf, type Params, type WorkContext } from '../../runtime/work.ts'
 import { command, type Noun } from '../command.ts'
@@ -19,14 +20,16 @@ export const imports: Noun = {
   commands: [
     command({
       name: 'import',
-      summary: 'store events from a file of "export traces" or any NDJSON',
-      arguments: '[FILE|-]',
+      summary: 'store events from files of "export traces" or any NDJSON',
+      arguments: '[FILE|DIR|-]',
       about: [
         'Events pass the same checks as at ingest. An event whose id is known is skipped, so a file may be imported again. Exit code 1 when the file is incomplete or has invalid events; its valid events are stored.',
+        'A folder is one of Parquet files. If one of them differs from manifest.json, nothing is stored.',
       ],
       examples: [
         'sightglass import events.ndjson',
         'sightglass export traces --data-dir old | sightglass import --data-dir new -',
+        'sightglass import ./events',
       ],
       options: orgOption,
       work: { begin: beginImport, append: appendImport },
@@ -34,14 +37,19 @@ export const imports: Noun = {
         withData(invocation, 'create', async (data) => {
           const { words, values } = invocation
           const path = words[0] ?? '-'
+          const parquet = path === '-' ? null : await openParquetEvents(path)
           const { orgId } = (await data.call('import begin', { org: values.org, path })) as { orgId: string }
           const sums: Sums = { lines: 0, accepted: 0, deduped: 0, rejected: 0, issues: [] }
-          let promised: number | null = null
-          for await (const batch of batches(path, (count) => (promised = count)))
+          let promised = parquet?.isWhole ? parquet.rows : null
+          for await (const batch of batches(
+            parquet?.events() ?? linesOf(path),
+            (count) => (promised = count),
+          ))
             await append(data, orgId, batch, sums)
           const whole = promised === null ? null : promised === sums.lines
           const { lines, accepted, deduped, rejected, issues } = sums
-          printAnswer(values, { orgId, lines, accepted, deduped, rejected, whole, issues }, importText)
+          const answer = { orgId, lines, accepted, deduped, rejected, whole, issues }
+          printAnswer(values, answer, (sum) => importText(sum, parquet !== null))
           return rejected > 0 || whole === false ? 1 : 0
         }),
     }),
@@ -69,10 +77,13 @@ async function append(data: StoreAccess, orgId: string, lines: string[], sums: S
 }
 
 /** Batches of at most the size of an ingest request. `promised` gets the count of the last line of an export. */
-async function* batches(path: string, promised: (count: number) => void): AsyncGenerator<string[]> {
+async function* batches(
+  lines: AsyncIterable<string>,
+  promised: (count: number) => void,
+): AsyncGenerator<string[]> {
   let batch: string[] = []
   let chars = 0
-  for await (const line of linesOf(path)) {
+  for await (const line of lines) {
     if (line.trim() === '') continue
     const end = countOf(line)
     if (end !== null) {
@@ -119,20 +130,17 @@ async function* linesOf(path: string): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-function importText({
-  lines,
-  accepted,
-  deduped,
-  rejected,
-  whole,
-  issues,
-}: Sums & { whole: boolean | null }): string {
+function importText(
+  { lines, accepted, deduped, rejected, whole, issues }: Sums & { whole: boolean | null },
+  isFolder: boolean,
+): string {
   const text = [`Read ${lines} events: ${accepted} stored, ${deduped} already known, ${rejected} rejected.`]
   for (const { index = 0, path, message } of issues)
     text.push(oneLine(`  event ${index + 1}${path === '' ? '' : `: ${path}`} ${message}`))
   if (rejected > issues.length) text.push('  …')
   if (whole === false) text.push('The file is incomplete: its last line has a different count.')
-  if (whole === null) text.push('The file has no count in its last line, so it may be incomplete.')
+  if (whole === null && isFolder) text.push('The folder has no manifest.json, so it may be incomplete.')
+  else if (whole === null) text.push('The file has no count in its last line, so it may be incomplete.')
   return text.join('\n')
 }
 

@@ -8,6 +8,7 @@ import { basename, join } from 'node:path'
 import { databaseFiles, openDatabaseAdmin, openStore } from '../../../db/open.ts'
 import { writeWhole } from '../../../db/rules/durable-files.ts'
 import { AppError } from '../../errors.ts'
+import { openFolder } from '../../parquet/open-files.ts'
 import { keyFileName, openSecretBox } from '../../system/encryption.ts'
 import type { KeyRing } from '../../system/key-ring.ts'
 import { checkBackup, contentProblems, copiesOf, unpackBackup } from './check.ts'
@@ -277,6 +278,8 @@ async function place(
   keys: readonly string[],
 ): Promise<string | null> {
   const aside = freeAside(dataDir, clock)
+  // The next run writes the Parquet files of the restored events.
+  rmSync(join(dataDir, openFolder), { recursive: true, force: true })
   const { movedAside } = await copiesOf(openDatabaseAdmin(dataDir)).place({
     staged,
     aside,

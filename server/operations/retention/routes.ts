@@ -88,7 +88,9 @@ export function retentionRoutes(services: RetentionRoutesServices) {
         const { kind, value } = await readErasure(request)
         const filter = kind === 'session' ? { sessionIds: [value] } : { subjects: [value] }
         const ceilingSeq = await store.events.lastSeq(org.id)
-        return json({ events: await countEvents(store.events, org.id, filter, ceilingSeq, countMsMax) })
+        return json({
+          events: await countEvents(store.events, org.id, filter, { ceilingSeq, msMax: countMsMax }),
+        })
       },
       unparsed,
     )

@@ -1,0 +1,58 @@
+/** A damaged Parquet file ends an import with an error that names it, never with a crash, a hang or wrong events. */
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { AppError } from '../errors.ts'
+import { eventsInOrder } from '../../tests/support/events.ts'
+import { tempDir } from '../../tests/support/temp-dir.ts'
+import { eventEncoder } from './events.ts'
+import { openParquetEvents } from './read.ts'
+
+const jsons = eventsInOrder(40).map((event) => JSON.stringify(event))
+
+function fileOf(texts: string[]): Buffer {
+  const encoder = eventEncoder('org_1', 'test', { rowsMax: 25, eventBytesMax: Infinity })
+  const rows = texts.map((json, index) => ({ json, occurredAtMs: index, receivedAtMs: index }))
+  return Buffer.concat([...rows.flatMap((row) => encoder.add(row)), ...encoder.end()])
+}
+
+async function read(path: string): Promise<string[] | string> {
+  const found: string[] = []
+  try {
+    const parquet = await openParquetEvents(path)
+    if (parquet === null) return 'not Parquet'
+    for await (const event of parquet.events()) found.push(event)
+    return found
+  } catch (error) {
+    if (error instanceof AppError) return error.message
+    throw error
+  }
+}
+
+test('a whole file gives its events, other files are not Parquet', async () => {
+  using folder = tempDir('parquet-read')
+  const path = join(folder.path, 'a.parquet')
+  writeFileSync(path, fileOf(jsons))
+  expect(await read(path)).toEqual(jsons)
+  expect((await openParquetEvents(path))?.rows).toBe(jsons.length)
+  writeFileSync(path, '{"id":"x"}\n')
+  expect(await read(path)).toBe('not Parquet')
+  expect(await read(join(folder.path, 'missing'))).toBe('not Parquet')
+})
+
+test('a cut file is an error that names it, and flipped bytes never crash the reader', async () => {
+  using folder = tempDir('parquet-flip')
+  const whole = fileOf(jsons)
+  const path = join(folder.path, 'b.parquet')
+  for (let length = 4; length < whole.length; length += 97) {
+    writeFileSync(path, whole.subarray(0, length))
+    expect(await read(path)).toStartWith(path)
+  }
+  for (let at = 4; at < whole.length; at += 13) {
+    const changed = Buffer.from(whole)
+    changed[at]! ^= 1 << (at % 8)
+    writeFileSync(path, changed)
+    const outcome = await read(path)
+    if (typeof outcome === 'string') expect(outcome).toStartWith(path)
+  }
+}, 60_000)

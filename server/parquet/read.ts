@@ -1,0 +1,158 @@
+/** Reads the events of Parquet files for `import`: of one file, or of a folder whose manifest is checked first. */
+import { asyncBufferFromFile, parquetMetadataAsync, parquetRead } from 'hyparquet'
+import { createReadStream, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { zstdDecompressSync } from 'node:zlib'
+import { AppError } from '../errors.ts'
+import { manifestName, type Manifest, type ManifestFile } from './parquet.ts'
+
+export interface ParquetEvents {
+  /** Events that the manifest or the footers promise. */
+  rows: number
+  /** Whether a manifest says that these are all files. */
+  isWhole: boolean
+  /** The JSON of each event, as it was sent. */
+  events(): AsyncGenerator<string>
+}
+
+/** Null when the path is neither a folder nor a Parquet file. */
+export async function openParquetEvents(path: string): Promise<ParquetEvents | null> {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined || (!found.isDirectory() && !(await startsAsParquet(path)))) return null
+  const files = found.isDirectory() ? await filesOf(path) : { paths: [path], isWhole: true }
+  let rows = 0
+  for (const file of files.paths) rows += await rowsIn(file)
+  return {
+    rows,
+    isWhole: files.isWhole,
+    async *events() {
+      for (const file of files.paths) yield* eventsIn(file)
+    },
+  }
+}
+
+async function startsAsParquet(path: string): Promise<boolean> {
+  return (
+    statSync(path).isFile() &&
+    (await Bun.file(path)
+      .slice(0, 4)
+      .text()
+      .catch(() => '')) === 'PAR1'
+  )
+}
+
+const dayName = /^dt=\d{4}-\d\d-\d\d$/
+const partName = /^part-\d{1,6}\.parquet$/
+const manifestPath = /^(?:dt=\d{4}-\d\d-\d\d\/)?part-\d{1,6}\.parquet$/
+
+async function filesOf(folder: string): Promise<{ paths: string[]; isWhole: boolean }> {
+  const manifest = readManifest(folder)
+  if (manifest === null) {
+    const parts = (name: string) => readdirSync(join(folder, name)).filter((part) => partName.test(part))
+    const days = readdirSync(folder).filter((name) => dayName.test(name))
+    const paths = [...parts('.'), ...days.flatMap((day) => parts(day).map((part) => `${day}/${part}`))]
+    if (paths.length > 0) return { paths: paths.toSorted().map((path) => join(folder, path)), isWhole: false }
+    throw unreadable(folder, 'it has neither a manifest.json nor Parquet files')
+  }
+  for (const file of manifest.files) await requireEqual(folder, file)
+  return { paths: manifest.files.map(({ path }) => join(folder, path)), isWhole: true }
+}
+
+const manifestBytesMax = 16 * 1024 * 1024
+
+function readManifest(folder: string): Manifest | null {
+  const path = join(folder, manifestName)
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined) return null
+  if (found.size > manifestBytesMax) throw unreadable(path, 'it is larger than 16 MiB')
+  try {
+    const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest
+    if (
+      manifest.format === 'sightglass.events' &&
+      manifest.files.every(({ path }) => manifestPath.test(path))
+    )
+      return manifest
+  } catch {
+    throw unreadable(path, 'it is not JSON')
+  }
+  throw unreadable(path, 'it is not the manifest of an export')
+}
+
+/** Before anything is stored. */
+async function requireEqual(folder: string, { path, sha256 }: ManifestFile): Promise<void> {
+  const hash = new Bun.CryptoHasher('sha256')
+  try {
+    for await (const bytes of createReadStream(join(folder, path))) hash.update(bytes as Uint8Array)
+  } catch (error) {
+    throw unreadable(join(folder, path), messageOf(error))
+  }
+  if (hash.digest('hex') !== sha256)
+    throw unreadable(join(folder, path), 'it differs from what manifest.json says')
+}
+
+/** Of a page. Ours have at most 1 MiB and one event, but other programs rewrite files. */
+const pageBytesMax = 256 * 1024 * 1024
+
+const compressors = {
+  ZSTD(bytes: Uint8Array, length: number): Uint8Array {
+    if (length > pageBytesMax) throw new Error('a page is larger than 256 MiB')
+    return zstdDecompressSync(bytes, { maxOutputLength: Math.max(1, length) })
+  },
+}
+
+async function rowsIn(path: string): Promise<number> {
+  return reading(path, async () =>
+    Number((await parquetMetadataAsync(await asyncBufferFromFile(path))).num_rows),
+  )
+}
+
+/** A row group in memory at a time. */
+async function* eventsIn(path: string): AsyncGenerator<string> {
+  const file = await asyncBufferFromFile(path)
+  const metadata = await reading(path, () => parquetMetadataAsync(file))
+  if (!metadata.schema.some(({ name }) => name === 'event'))
+    throw unreadable(path, 'it has no column "event" with the JSON of each event')
+  let rowStart = 0
+  for (const group of metadata.row_groups) {
+    const rowEnd = rowStart + Number(group.num_rows)
+    const rows = await reading(path, () => columnOf(file, metadata, rowStart, rowEnd))
+    for (const event of rows) {
+      if (typeof event !== 'string')
+        throw unreadable(path, 'its column "event" has values that are not texts')
+      yield event
+    }
+    rowStart = rowEnd
+  }
+}
+
+type Source = Awaited<ReturnType<typeof asyncBufferFromFile>>
+type Metadata = Awaited<ReturnType<typeof parquetMetadataAsync>>
+
+async function columnOf(
+  file: Source,
+  metadata: Metadata,
+  rowStart: number,
+  rowEnd: number,
+): Promise<unknown[]> {
+  let found: unknown[] = []
+  const onComplete = (rows: unknown[][]) => (found = rows.map(([event]) => event))
+  await parquetRead({ file, metadata, columns: ['event'], rowStart, rowEnd, compressors, onComplete })
+  return found
+}
+
+/** Whatever the reader throws for a damaged file is said about that file. */
+async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw unreadable(path, messageOf(error))
+  }
+}
+
+function unreadable(path: string, why: string): AppError {
+  return new AppError('not_found', `${path} cannot be read: ${why}`)
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
