@@ -15,6 +15,7 @@ test.each([
   ['api-postgres', 'tests/api/traces.test.ts', ['build', 'postgres']],
   ['crash', 'tests/crash/rounds.test.ts', ['build']],
   ['e2e', 'tests/e2e/pages.test.ts', ['build', 'browser']],
+  ['e2e', 'tests/e2e/web-servers.test.ts', ['build', 'browser', 'programs']],
 ] as const)('%s: %s', (name, file, needs) => {
   expect(needsOf(suite(name), file)).toEqual([...needs])
 })

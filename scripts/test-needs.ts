@@ -4,15 +4,17 @@ import { buildIfStale } from './build.ts'
 import { distances, readGraph } from './changed.ts'
 import { ensureChromium } from './chromium.ts'
 import { ensurePostgres } from './postgres.ts'
+import { ensurePrograms } from './programs.ts'
 import type { Suite } from './suites.ts'
 
-/** The built executable and dashboard, a browser, a database server. */
-export type Need = 'build' | 'browser' | 'postgres'
+/** The built executable and dashboard, a browser, a database server, Debian's web servers and PHP. */
+export type Need = 'build' | 'browser' | 'postgres' | 'programs'
 
 const importedFor: Record<Need, string[]> = {
   build: ['tests/support/binary.ts', 'server/http/assets.ts', 'server/docs/routes.ts'],
   browser: ['tests/support/browser.ts'],
   postgres: ['tests/support/postgres.ts'],
+  programs: ['scripts/programs.ts'],
 }
 
 /** Open a database only in suites that run on PostgreSQL, or when a run starts. */
@@ -25,7 +27,10 @@ export function readNeeds(graph = readGraph()): (suite: Suite, file: string) => 
     return [need as Need, new Set(distances(graph, imported).keys())] as const
   })
   return ({ needsBinary, needsBrowser, engine }, file) => {
-    const ofSuite = { build: needsBinary, browser: needsBrowser, postgres: engine === 'postgres' }
+    const ofSuite = {
+      ...{ build: needsBinary, browser: needsBrowser, postgres: engine === 'postgres' },
+      programs: false,
+    }
     return found.filter(([need, files]) => ofSuite[need] || files.has(file)).map(([need]) => need)
   }
 }
@@ -52,13 +57,14 @@ export function prepare(needs: ReadonlySet<Need>, say: (text: string) => void): 
     return lacking
   }
   const browser = ifNeeded('browser', ensureChromium)
-  // Both install with a package manager that runs once at a time.
+  // They install with a package manager that runs once at a time.
   const postgres = browser.then(() => ifNeeded('postgres', startPostgres))
+  const programs = postgres.then(() => ifNeeded('programs', () => ensurePrograms().then(() => null)))
   return {
-    ready: { build: build(say), browser, postgres },
+    ready: { build: build(say), browser, postgres, programs },
     env: () => (cluster === null ? {} : { SIGHTGLASS_TEST_CLUSTER: cluster.address }),
     async end() {
-      await postgres
+      await programs
       await cluster?.stop()
     },
   }

@@ -2,6 +2,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { BlockList } from 'node:net'
 import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { programs } from '../../scripts/programs.ts'
 import { detectAgent } from '../../sdk/agents/detect-agent.ts'
 import { packFormat, type EvidencePack } from '../../sdk/judge/evidence-pack.ts'
 import { judge, openEvidence } from '../../sdk/judge/judge.ts'
@@ -144,7 +145,7 @@ interface WebServer {
 
 const servers: WebServer[] = [
   {
-    ...{ program: '/usr/sbin/nginx', format: 'nginx', check: (command) => [...command, '-t'] },
+    ...{ program: programs.nginx, format: 'nginx', check: (command) => [...command, '-t'] },
     configure(folder, port) {
       const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
         .map((name) => `${name}_temp_path ${folder};`)
@@ -168,7 +169,7 @@ const servers: WebServer[] = [
     },
   },
   {
-    ...{ program: '/usr/sbin/apache2', format: 'apache', check: (command) => [...command, '-t'] },
+    ...{ program: programs.apache2, format: 'apache', check: (command) => [...command, '-t'] },
     configure(folder, port) {
       for (const name of ['page', 'robots.txt', 'private']) writeFileSync(`${folder}/site/${name}`, name)
       const modules = ['mpm_event', 'authz_core', 'authz_host', 'remoteip', 'mime', 'setenvif', 'dir']
@@ -204,7 +205,7 @@ const servers: WebServer[] = [
   },
   {
     ...{
-      program: '/usr/bin/caddy',
+      program: programs.caddy,
       format: 'caddy',
       check: ([program, , ...rest]) => [program!, 'validate', ...rest],
     },
@@ -242,51 +243,53 @@ async function freePort(): Promise<number> {
   return port!
 }
 
-// A program that is not installed is not tested: apt-get install nginx apache2 caddy.
-for (const { program, format, check, configure } of servers.filter((one) => existsSync(one.program))) {
-  test(`the configuration for ${format} loads and refuses what the judge contradicts`, async () => {
-    using folder = tempDir(`blocklist-${format}`)
-    const { path } = folder
-    mkdirSync(folder.join('site'))
-    const config = blocklistWriters[format](blocklist, text)
-    writeFileSync(folder.join('blocklist'), format === 'caddy' ? behindProxy(config) : config)
-    const port = await freePort()
-    const env = { HOME: path, XDG_DATA_HOME: path, XDG_CONFIG_HOME: path }
-    const command = configure(path, port)
-    // Apache serves as another user. A server that a test of this process started has set the umask.
-    for (const name of ['', 'site', ...readdirSync(folder.join('site')).map((one) => `site/${one}`)])
-      chmodSync(folder.join(name), 0o755)
-    const server = run(command, { cwd: path, env })
-    try {
-      const isUp = () =>
-        fetch(`http://127.0.0.1:${port}/`).then(
-          () => true,
-          () => false,
-        )
-      for (const endMs = performance.now() + 30_000; !(await isUp()); await Bun.sleep(20))
-        if (performance.now() > endMs || !existsSync(`/proc/${server.pid}`))
-          throw new Error(`${format} did not start: ${server.stderr()}`)
-      const get = async (path: string, userAgent: string, address: string): Promise<number> => {
-        const headers = { 'user-agent': userAgent, 'x-forwarded-for': address }
-        const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers })
-        await response.text()
-        return response.status
+for (const { program, format, check, configure } of servers) {
+  test.if(existsSync(program))(
+    `the configuration for ${format} loads and refuses what the judge contradicts`,
+    async () => {
+      using folder = tempDir(`blocklist-${format}`)
+      const { path } = folder
+      mkdirSync(folder.join('site'))
+      const config = blocklistWriters[format](blocklist, text)
+      writeFileSync(folder.join('blocklist'), format === 'caddy' ? behindProxy(config) : config)
+      const port = await freePort()
+      const env = { HOME: path, XDG_DATA_HOME: path, XDG_CONFIG_HOME: path }
+      const command = configure(path, port)
+      // Apache serves as another user. A server that a test of this process started has set the umask.
+      for (const name of ['', 'site', ...readdirSync(folder.join('site')).map((one) => `site/${one}`)])
+        chmodSync(folder.join(name), 0o755)
+      const server = run(command, { cwd: path, env })
+      try {
+        const isUp = () =>
+          fetch(`http://127.0.0.1:${port}/`).then(
+            () => true,
+            () => false,
+          )
+        for (const endMs = performance.now() + 30_000; !(await isUp()); await Bun.sleep(20))
+          if (performance.now() > endMs || !existsSync(`/proc/${server.pid}`))
+            throw new Error(`${format} did not start: ${server.stderr()}`)
+        const get = async (path: string, userAgent: string, address: string): Promise<number> => {
+          const headers = { 'user-agent': userAgent, 'x-forwarded-for': address }
+          const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers })
+          await response.text()
+          return response.status
+        }
+        await expectRefusals(async (userAgent, address) => {
+          const status = await get('/page', userAgent, address)
+          expect([200, 403]).toContain(status)
+          return status === 403
+        })
+        expect(await get('/robots.txt', 'CCBot/2.0', '203.0.113.9')).toBe(200)
+        if (format === 'caddy') await expectFormatted(program, folder.join('blocklist'))
+        else expect(readFileSync(folder.join('error.log'), 'utf8')).not.toMatch(/warn\]|emerg\]/)
+        // The site's own rules still hold.
+        if (format === 'apache') expect((await fetch(`http://127.0.0.1:${port}/private`)).status).toBe(403)
+      } finally {
+        server.signal('SIGTERM')
+        await server.exited
       }
-      await expectRefusals(async (userAgent, address) => {
-        const status = await get('/page', userAgent, address)
-        expect([200, 403]).toContain(status)
-        return status === 403
-      })
-      expect(await get('/robots.txt', 'CCBot/2.0', '203.0.113.9')).toBe(200)
-      if (format === 'caddy') await expectFormatted(program, folder.join('blocklist'))
-      else expect(readFileSync(folder.join('error.log'), 'utf8')).not.toMatch(/warn\]|emerg\]/)
-      // The site's own rules still hold.
-      if (format === 'apache') expect((await fetch(`http://127.0.0.1:${port}/private`)).status).toBe(403)
-    } finally {
-      server.signal('SIGTERM')
-      await server.exited
-    }
-  })
+    },
+  )
 
   test(`${format} loads the lists of the bundled evidence`, async () => {
     using folder = tempDir(`blocklist-${format}`)

@@ -1,13 +1,13 @@
 /** `import access` of the executable: a real nginx, a running server, a kill in the middle, and wrong input. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { isInstalled, programs } from '../../scripts/programs.ts'
 import { binaryPath, cli, startAppliance, type Appliance, type Exit } from '../support/binary.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(90_000) // the executable starts several times, on a machine that may be busy
 
-const nginxPath = '/usr/sbin/nginx'
 const agents = {
   gptBot: 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)',
   claude: 'Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com) "quoted\\"',
@@ -84,7 +84,7 @@ async function nginxLogs(): Promise<string> {
       }
     }`
   writeFileSync(`${folder}/nginx.conf`, config)
-  const nginx = run([nginxPath, '-c', `${folder}/nginx.conf`, '-p', folder], { cwd: folder, env: {} })
+  const nginx = run([programs.nginx, '-c', `${folder}/nginx.conf`, '-p', folder], { cwd: folder, env: {} })
   const get = async (
     path: string,
     userAgent: string,
@@ -120,41 +120,40 @@ async function freePort(): Promise<number> {
   return port!
 }
 
-/** Without nginx its formats are read from the samples of server/access/formats.test.ts alone. */
-if (existsSync(nginxPath))
-  test("every format of Debian's nginx shows the same agents", async () => {
-    const folder = await nginxLogs()
-    const formats = { combined: 'combined', main: 'combined-forwarded', json: 'json' }
-    for (const [name, format] of Object.entries(formats)) {
-      const path = `${folder}/${name}.log`
-      const text = done(
-        await appliance.cli('import', 'access', path, '--site', name, '--trusted-proxy', '127.0.0.0/8'),
-      )
-      expect(text).toStartWith(`${path}: ${format}, fits 5 of the first 5 lines\n`)
-      expect(text).toContain(
-        'Read 5 lines of 1 file: 3 stored, 0 already known, 1 by people, 1 excluded, 0 bad.',
-      )
-      const table = text.split('\n').map((row) => row.split(/ {2,}/))
-      expect(table).toContainEqual(['agent', 'operator', 'requests', 'verified', 'contradicted'])
-      // Other formats have only the address of the proxy, which says nothing about an agent.
-      const contradicted = name === 'main' ? '2' : '0'
-      expect(table).toContainEqual(['GPTBot', 'OpenAI', '2', '0', contradicted])
-      const events = await eventsOf(name)
-      const requests = events.filter(({ type }) => type === 'agent.requested')
-      expect(
-        requests.map(({ agent, metadata }) => [agent['name'], metadata['page'], metadata['status']]).sort(),
-      ).toEqual([
-        ['ClaudeBot', '/docs', 200],
-        ['GPTBot', '/docs', 200],
-        ['GPTBot', '/private', 403],
-      ])
-      const userAgents = new Set(requests.map(({ agent }) => agent['userAgent']!))
-      expect([...userAgents].sort()).toEqual([agents.claude, agents.gptBot].sort())
-      // Two sessions of GPTBot only where the log has the address behind the proxy.
-      expect(events.filter(({ type }) => type === 'agent.detected')).toHaveLength(name === 'main' ? 3 : 2)
-      expect(events.filter(({ type }) => type === 'agent.referred')).toHaveLength(1)
-    }
-  })
+// Without nginx its formats are read from the samples of server/access/formats.test.ts alone.
+test.if(isInstalled('nginx'))("every format of Debian's nginx shows the same agents", async () => {
+  const folder = await nginxLogs()
+  const formats = { combined: 'combined', main: 'combined-forwarded', json: 'json' }
+  for (const [name, format] of Object.entries(formats)) {
+    const path = `${folder}/${name}.log`
+    const text = done(
+      await appliance.cli('import', 'access', path, '--site', name, '--trusted-proxy', '127.0.0.0/8'),
+    )
+    expect(text).toStartWith(`${path}: ${format}, fits 5 of the first 5 lines\n`)
+    expect(text).toContain(
+      'Read 5 lines of 1 file: 3 stored, 0 already known, 1 by people, 1 excluded, 0 bad.',
+    )
+    const table = text.split('\n').map((row) => row.split(/ {2,}/))
+    expect(table).toContainEqual(['agent', 'operator', 'requests', 'verified', 'contradicted'])
+    // Other formats have only the address of the proxy, which says nothing about an agent.
+    const contradicted = name === 'main' ? '2' : '0'
+    expect(table).toContainEqual(['GPTBot', 'OpenAI', '2', '0', contradicted])
+    const events = await eventsOf(name)
+    const requests = events.filter(({ type }) => type === 'agent.requested')
+    expect(
+      requests.map(({ agent, metadata }) => [agent['name'], metadata['page'], metadata['status']]).sort(),
+    ).toEqual([
+      ['ClaudeBot', '/docs', 200],
+      ['GPTBot', '/docs', 200],
+      ['GPTBot', '/private', 403],
+    ])
+    const userAgents = new Set(requests.map(({ agent }) => agent['userAgent']!))
+    expect([...userAgents].sort()).toEqual([agents.claude, agents.gptBot].sort())
+    // Two sessions of GPTBot only where the log has the address behind the proxy.
+    expect(events.filter(({ type }) => type === 'agent.detected')).toHaveLength(name === 'main' ? 3 : 2)
+    expect(events.filter(({ type }) => type === 'agent.referred')).toHaveLength(1)
+  }
+})
 
 test('true and false GPTBots are distinguished in filters, counts and exports', async () => {
   const line = (address: string, path: string): string =>

@@ -1,8 +1,9 @@
 /** nginx and haproxy of Debian accept the files of the guide, and nginx finds the node that runs. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { haproxyPath } from '../../scripts/postgres.ts'
+import { isInstalled, programs } from '../../scripts/programs.ts'
 import { event } from '../support/events.ts'
 import { freePort } from '../support/postgres.ts'
 import { run } from '../support/process.ts'
@@ -12,10 +13,9 @@ import { until } from '../support/until.ts'
 
 setDefaultTimeout(60_000)
 
-const path = '/usr/sbin/nginx'
 const guide = join(import.meta.dir, '../../server/guide/nginx.conf')
 
-test.if(existsSync(path))(
+test.if(isInstalled('nginx'))(
   'requests reach the node that runs, and a live stream is not buffered',
   async () => {
     using dir = tempDir('nginx')
@@ -28,10 +28,13 @@ test.if(existsSync(path))(
     expect(ports).toEqual([])
     writeFileSync(dir.join('nginx.conf'), text)
     const globals = `daemon off; master_process off; pid ${dir.join('pid')}; error_log stderr;`
-    const child = run([path, '-p', dir.path, '-e', 'stderr', '-c', dir.join('nginx.conf'), '-g', globals], {
-      cwd: '/',
-      env: {},
-    })
+    const child = run(
+      [programs.nginx, '-p', dir.path, '-e', 'stderr', '-c', dir.join('nginx.conf'), '-g', globals],
+      {
+        cwd: '/',
+        env: {},
+      },
+    )
     try {
       const base = `http://127.0.0.1:${port}`
       const statusOf = (url: string) =>

@@ -1,6 +1,7 @@
 /** The clients of /docs/languages, run by their interpreters: killed, resumed and without an appliance for a while. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { programs } from '../../scripts/programs.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { run, type Running } from '../support/process.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
@@ -68,7 +69,7 @@ func main() {
     ...{ command: ['./main'], endsByItself: false },
   },
   {
-    ...{ language: 'PHP', interpreter: 'php', install: 'php-cli', file: 'sightglass.php' },
+    ...{ language: 'PHP', interpreter: programs['php-cli'], install: 'php-cli', file: 'sightglass.php' },
     program: {
       path: 'main.php',
       text: (create) => `<?php\n${create.replace('/var/tmp/', '')}
@@ -162,50 +163,54 @@ test('Python is tested', () => {
   expect(missing.map(({ language }) => language)).not.toContain('Python')
 })
 
-for (const recipe of recipes.filter((one) => !missing.includes(one))) {
-  test(`${recipe.language}: killed in the middle and without an appliance, each event is stored once`, async () => {
-    using folder = tempDir('recipe')
-    const proxy = startProxy()
-    const env = { PATH: process.env.PATH ?? '', HOME: files.path, NO_PROXY: '*', GOFLAGS: '-mod=mod' }
-    const start = (from: number, to: number): Running =>
-      run([...recipe.command, String(from), String(to)], { cwd: folder.path, env })
-    await writeProgram(folder, recipe, new URL(proxy.url).host)
-    if (recipe.build !== undefined) {
-      const build = run(recipe.build, { cwd: folder.path, env })
-      expect([await build.exited, build.stderr()]).toEqual([0, ''])
-    }
+for (const recipe of recipes) {
+  test.if(!missing.includes(recipe))(
+    `${recipe.language}: killed in the middle and without an appliance, each event is stored once`,
+    async () => {
+      using folder = tempDir('recipe')
+      const proxy = startProxy()
+      const env = { PATH: process.env.PATH ?? '', HOME: files.path, NO_PROXY: '*', GOFLAGS: '-mod=mod' }
+      const start = (from: number, to: number): Running =>
+        run([...recipe.command, String(from), String(to)], { cwd: folder.path, env })
+      await writeProgram(folder, recipe, new URL(proxy.url).host)
+      if (recipe.build !== undefined) {
+        const build = run(recipe.build, { cwd: folder.path, env })
+        expect([await build.exited, build.stderr()]).toEqual([0, ''])
+      }
 
-    // The second batch is stored, and the client is killed before it hears so. It tracks on meanwhile.
-    const tracked = 1500
-    proxy.onStored = (count) => count < 2
-    const first = start(1, tracked)
-    await first.line((line) => (line === String(tracked) ? line : null), 30_000)
-    await until(() => proxy.stored >= 2, 'a second batch')
-    first.signal('SIGKILL')
-    expect([await first.exited, first.stderr()]).toEqual([137, ''])
-    proxy.onStored = () => true
+      // The second batch is stored, and the client is killed before it hears so. It tracks on meanwhile.
+      const tracked = 1500
+      proxy.onStored = (count) => count < 2
+      const first = start(1, tracked)
+      await first.line((line) => (line === String(tracked) ? line : null), 30_000)
+      await until(() => proxy.stored >= 2, 'a second batch')
+      first.signal('SIGKILL')
+      expect([await first.exited, first.stderr()]).toEqual([137, ''])
+      proxy.onStored = () => true
 
-    const port = Number(new URL(appliance.url).port)
-    await appliance.kill()
-    let second = start(tracked + 1, tracked + 500)
-    await second.line((line) => (line === String(tracked + 500) ? line : null), 30_000)
-    await until(() => proxy.refusedMs.length > 0, 'a refusal')
-    if (recipe.endsByItself) expect(await second.exited).toBe(0)
-    appliance = await startAppliance({ dataDir: files.join('data'), port })
-    const isEmpty = (): boolean => readdirSync(folder.path).every((name) => !/\.(spool|sending)$/.test(name))
-    await until(async () => {
-      if (!recipe.endsByItself) return isEmpty()
-      second = start(1, 0) // a later request, without events
-      expect([await second.exited, second.stderr()]).toEqual([0, ''])
-      return isEmpty()
-    }, 'an empty spool')
-    if (!recipe.endsByItself) second.signal('SIGKILL')
-    await second.exited
+      const port = Number(new URL(appliance.url).port)
+      await appliance.kill()
+      let second = start(tracked + 1, tracked + 500)
+      await second.line((line) => (line === String(tracked + 500) ? line : null), 30_000)
+      await until(() => proxy.refusedMs.length > 0, 'a refusal')
+      if (recipe.endsByItself) expect(await second.exited).toBe(0)
+      appliance = await startAppliance({ dataDir: files.join('data'), port })
+      const isEmpty = (): boolean =>
+        readdirSync(folder.path).every((name) => !/\.(spool|sending)$/.test(name))
+      await until(async () => {
+        if (!recipe.endsByItself) return isEmpty()
+        second = start(1, 0) // a later request, without events
+        expect([await second.exited, second.stderr()]).toEqual([0, ''])
+        return isEmpty()
+      }, 'an empty spool')
+      if (!recipe.endsByItself) second.signal('SIGKILL')
+      await second.exited
 
-    const expected = Array.from({ length: tracked + 500 }, (_, index) => index + 1)
-    expect(await storedTools(recipe.language)).toEqual(expected)
-    expect(proxy.deduped).toBeGreaterThan(0)
-    expect(Math.min(...proxy.afterRefusalMs)).toBeGreaterThan(2_900) // Retry-After
-    await proxy.stop()
-  })
+      const expected = Array.from({ length: tracked + 500 }, (_, index) => index + 1)
+      expect(await storedTools(recipe.language)).toEqual(expected)
+      expect(proxy.deduped).toBeGreaterThan(0)
+      expect(Math.min(...proxy.afterRefusalMs)).toBeGreaterThan(2_900) // Retry-After
+      await proxy.stop()
+    },
+  )
 }

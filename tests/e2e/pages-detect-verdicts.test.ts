@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright'
+import { isInstalled, programs } from '../../scripts/programs.ts'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { agentsLog, logged, loggedAgents } from '../support/agents-log.ts'
 import { closeBrowser } from '../support/browser.ts'
@@ -180,8 +181,6 @@ test('names of strangers stay text and fit the page', async () => {
   })
 }, 60_000)
 
-const nginxPath = '/usr/sbin/nginx'
-
 /** In the log format of nginx's own packages, which ends with X-Forwarded-For. A Unix socket has no client address. */
 async function crawledNginx(): Promise<string> {
   const folder = files.join('nginx')
@@ -197,7 +196,7 @@ async function crawledNginx(): Promise<string> {
       server { listen unix:${socket}; access_log ${folder}/access.log main; location / { return 200 "page"; } }
     }`
   writeFileSync(`${folder}/nginx.conf`, config)
-  const nginx = run([nginxPath, '-c', `${folder}/nginx.conf`, '-p', folder], { cwd: folder, env: {} })
+  const nginx = run([programs.nginx, '-c', `${folder}/nginx.conf`, '-p', folder], { cwd: folder, env: {} })
   try {
     for (const endMs = performance.now() + 20_000; !existsSync(socket); await Bun.sleep(20))
       if (performance.now() > endMs) throw new Error('nginx did not start')
@@ -213,8 +212,9 @@ async function crawledNginx(): Promise<string> {
   return `${folder}/access.log`
 }
 
-if (existsSync(nginxPath))
-  test("Debian's nginx: an import fills Detect while it is open, in less than a minute", async () => {
+test.if(isInstalled('nginx'))(
+  "Debian's nginx: an import fills Detect while it is open, in less than a minute",
+  async () => {
     const log = await crawledNginx()
     await open('/detect?siteId=nginx', async (page) => {
       await waitForHeading(page, 'Detect')
@@ -226,4 +226,6 @@ if (existsSync(nginxPath))
       expect(await headline(page, 'Claimed').textContent()).toBe('2')
       expect(performance.now() - startMs).toBeLessThan(60_000)
     })
-  }, 90_000)
+  },
+  90_000,
+)

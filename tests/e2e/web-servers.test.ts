@@ -1,7 +1,8 @@
 /** Debian's nginx, Apache and Caddy with the log formats they come with: recognized, followed across their rotation. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { isInstalled, programs } from '../../scripts/programs.ts'
 import { binaryPath, cleanEnv, startAppliance } from '../support/binary.ts'
 import { run, type Running } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -12,7 +13,6 @@ const gptBot = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)
 const browser = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 
 interface WebServer {
-  path: string
   format: string
   start(folder: string, port: number, log: string): Running
   rotate(server: Running, log: string, url: string): void | Promise<void>
@@ -26,9 +26,8 @@ function renameAndSignal(signal: NodeJS.Signals): WebServer['rotate'] {
   }
 }
 
-const servers: { [name: string]: WebServer } = {
+const servers: Record<'nginx' | 'apache2' | 'caddy', WebServer> = {
   nginx: {
-    path: '/usr/sbin/nginx',
     format: 'combined',
     start(folder, port, log) {
       const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -38,12 +37,11 @@ const servers: { [name: string]: WebServer } = {
         events {} http { ${temp.join(' ')}
           server { listen 127.0.0.1:${port}; access_log ${log}; location / { return 200 "page"; } } }`
       writeFileSync(`${folder}/nginx.conf`, config)
-      return run([this.path, '-c', `${folder}/nginx.conf`, '-p', folder], { cwd: folder, env: {} })
+      return run([programs.nginx, '-c', `${folder}/nginx.conf`, '-p', folder], { cwd: folder, env: {} })
     },
     rotate: renameAndSignal('SIGUSR1'),
   },
-  apache: {
-    path: '/usr/sbin/apache2',
+  apache2: {
     format: 'combined',
     start(folder, port, log) {
       mkdirSync(`${folder}/www`)
@@ -63,12 +61,11 @@ const servers: { [name: string]: WebServer } = {
         LogFormat "%h %l %u %t \\"%r\\" %>s %O \\"%{Referer}i\\" \\"%{User-Agent}i\\"" combined
         CustomLog ${log} combined\n`
       writeFileSync(`${folder}/apache.conf`, config)
-      return run([this.path, '-f', `${folder}/apache.conf`, '-DFOREGROUND'], { cwd: folder, env: {} })
+      return run([programs.apache2, '-f', `${folder}/apache.conf`, '-DFOREGROUND'], { cwd: folder, env: {} })
     },
     rotate: renameAndSignal('SIGUSR1'),
   },
   caddy: {
-    path: '/usr/bin/caddy',
     format: 'caddy',
     start(folder, port, log) {
       const config = `{
@@ -85,7 +82,7 @@ const servers: { [name: string]: WebServer } = {
       }\n`
       writeFileSync(`${folder}/Caddyfile`, config)
       const env = { HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder }
-      return run([this.path, 'run', '--config', `${folder}/Caddyfile`, '--adapter', 'caddyfile'], {
+      return run([programs.caddy, 'run', '--config', `${folder}/Caddyfile`, '--adapter', 'caddyfile'], {
         cwd: folder,
         env,
       })
@@ -112,45 +109,45 @@ async function freePort(): Promise<number> {
   return port!
 }
 
-for (const [name, server] of Object.entries(servers)) {
+for (const name of ['nginx', 'apache2', 'caddy'] as const) {
+  const server = servers[name]
   // Where it is not installed, its format is read from the samples of server/access/formats.test.ts alone.
-  if (existsSync(server.path))
-    test(`${name} in its own format, followed across a rotation`, async () => {
-      using temp = tempDir(name)
-      const [log, port] = [temp.join('access.log'), await freePort()]
-      const running = server.start(temp.path, port, log)
-      await using appliance = await startAppliance()
-      const watching = run([binaryPath, 'watch', log, '--site', name, '--data-dir', appliance.dataDir], {
-        ...{ cwd: temp.path, env: cleanEnv({}) },
-      })
-      const get = async (path: string, userAgent = gptBot): Promise<boolean> => {
-        const headers = { 'user-agent': userAgent }
-        return (await fetch(`http://127.0.0.1:${port}${path}`, { headers })).text().then(() => true)
-      }
-      const pages = async (): Promise<string[]> => {
-        const { stdout } = await appliance.cli('export', 'traces')
-        return [...stdout.matchAll(/"type":"agent\.requested".*?"page":"([^"]*)"/g)]
-          .map(([, page]) => page!)
-          .toSorted()
-      }
-      await until(() => get('/start', browser), 'the start')
-      for (const path of ['/a', '/b?token=1', '/c']) await get(path)
-      await until(async () => (await pages()).length === 3, 'reading')
-      await server.rotate(running, log, `http://127.0.0.1:${port}/`)
-      await get('/d')
-      await until(async () => {
-        await get('/e')
-        return (await pages()).includes('/e')
-      }, 'reading after the rotation')
-      running.signal('SIGTERM')
-      await running.exited
-      watching.signal('SIGTERM')
-      expect(await watching.exited).toBe(0)
-      expect((await pages()).filter((page) => page !== '/e')).toEqual(['/a', '/b', '/c', '/d'])
-      expect(watching.stdout()).toContain(`${log}: ${server.format}, fits `)
-      expect(watching.stdout()).toMatch(
-        /Read [\d,]+ lines: \d+ stored, 0 already known, [\d,]+ by people, 0 excluded, 0 bad\./,
-      )
-      expect(watching.stderr()).not.toContain('is not')
+  test.if(isInstalled(name))(`${name} in its own format, followed across a rotation`, async () => {
+    using temp = tempDir(name)
+    const [log, port] = [temp.join('access.log'), await freePort()]
+    const running = server.start(temp.path, port, log)
+    await using appliance = await startAppliance()
+    const watching = run([binaryPath, 'watch', log, '--site', name, '--data-dir', appliance.dataDir], {
+      ...{ cwd: temp.path, env: cleanEnv({}) },
     })
+    const get = async (path: string, userAgent = gptBot): Promise<boolean> => {
+      const headers = { 'user-agent': userAgent }
+      return (await fetch(`http://127.0.0.1:${port}${path}`, { headers })).text().then(() => true)
+    }
+    const pages = async (): Promise<string[]> => {
+      const { stdout } = await appliance.cli('export', 'traces')
+      return [...stdout.matchAll(/"type":"agent\.requested".*?"page":"([^"]*)"/g)]
+        .map(([, page]) => page!)
+        .toSorted()
+    }
+    await until(() => get('/start', browser), 'the start')
+    for (const path of ['/a', '/b?token=1', '/c']) await get(path)
+    await until(async () => (await pages()).length === 3, 'reading')
+    await server.rotate(running, log, `http://127.0.0.1:${port}/`)
+    await get('/d')
+    await until(async () => {
+      await get('/e')
+      return (await pages()).includes('/e')
+    }, 'reading after the rotation')
+    running.signal('SIGTERM')
+    await running.exited
+    watching.signal('SIGTERM')
+    expect(await watching.exited).toBe(0)
+    expect((await pages()).filter((page) => page !== '/e')).toEqual(['/a', '/b', '/c', '/d'])
+    expect(watching.stdout()).toContain(`${log}: ${server.format}, fits `)
+    expect(watching.stdout()).toMatch(
+      /Read [\d,]+ lines: \d+ stored, 0 already known, [\d,]+ by people, 0 excluded, 0 bad\./,
+    )
+    expect(watching.stderr()).not.toContain('is not')
+  })
 }
