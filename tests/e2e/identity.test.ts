@@ -161,7 +161,9 @@ test('a request sent before a switch of organization is refused without ending t
       const refused = page.waitForResponse((answer) => answer.status() === 401)
       // Sent with the old cookie, answered after the switch.
       await page.route('**/api/overview', answeredLate(isOpen.promise), { times: 1 })
+      const sent = page.waitForRequest('**/api/overview')
       await page.getByRole('link', { name: 'Detect', exact: true }).click()
+      await sent // a busy browser goes back before the page has asked
       await page.goBack()
       await page.getByRole('button', { name: 'Open Second Office' }).click()
       await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
