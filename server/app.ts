@@ -8,6 +8,7 @@ import { clientPackageRoutes, docsRoutes } from './docs/routes.ts'
 import { dashboardCountRoutes } from './dashboard/routes.ts'
 import { backupRoutes } from './operations/backup/routes.ts'
 import { doctorRoutes } from './operations/doctor/routes.ts'
+import { exploreRoutes } from './api/explore/routes.ts'
 import { evidenceRoutes } from './evidence/routes.ts'
 import { AppError } from './errors.ts'
 import { healthRoutes, systemRoutes } from './operations/health/routes.ts'
@@ -67,6 +68,7 @@ function featureRoutes(services: Services) {
     .use(memoryRoutes(services))
     .use(metricsRoutes(services))
     .use(requestRoutes(services))
+    .use(exploreRoutes(services))
     .use(sessionRoutes(services))
     .use(dashboardCountRoutes(services))
     .use(traceRoutes(services))

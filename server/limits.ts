@@ -71,6 +71,14 @@ export const limits = {
   topMsMax: 5_000, // of grouping the newest events
   filteredCountMsMax: 5_000, // of counting stored events under filters that rollups do not cover
   metricsRowsMax: 100_000,
+  exploreRowsDefault: 10, // values of GET /v1/explore; the rest are one row
+  exploreRowsMax: 1_000,
+  exploreStepsMax: 400,
+  exploreFiltersMax: 20,
+  explorePathCharsMax: 200, // of a member of metadata
+  explorePathPartsMax: 8,
+  exploreMsMax: 25_000, // below requestDeadlineMs
+  exploreStreamMsMax: 120_000, // with progress
   sessionEventsMax: 10_000, // summarized per session, the newest
   sessionPageMs: 300, // then a page of sessions is returned early
   viewsMax: 100, // saved views of an organization

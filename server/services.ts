@@ -79,7 +79,7 @@ export interface Services {
   location: string
   assets: Assets
   commandReference(): string // Markdown, for the operations guide
-  streams: Set<AbortController> // open live streams, ended before the listener stops
+  streams: Set<AbortController> // open live streams and queries with progress, ended before the listener stops
   streamShares: Shares
   exportShares: Shares
   parquetParts: ParquetParts

@@ -16,6 +16,7 @@ const kinds = [
   'unavailable', // the database cannot be reached or did not answer in time; the same call may succeed in a moment
   'closed', // the store is shutting down
   'deadline', // a read exceeded its deadline
+  'cancelled', // the caller ended the read
   'internal', // a bug
 ] as const
 

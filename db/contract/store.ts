@@ -49,6 +49,7 @@ import type {
   TrustReachedQuery,
   FilteredCountsQuery,
 } from './event-counts.ts'
+import type { Explored, ExploreQuery, Following } from './explore.ts'
 import type { IdentityStore } from './identity.ts'
 import type { BatchCount, IngestCountStore } from './ingest-counts.ts'
 import type { Behind, JobLease, JobStore, NodeStore } from './nodes.ts'
@@ -61,6 +62,7 @@ export type * from './access-logs.ts'
 export type * from './identity.ts'
 export type * from './event-counts.ts'
 export type * from './admin.ts'
+export type * from './explore.ts'
 export type * from './operations.ts'
 export type { AuditEntry, Json, StoreError }
 export type { EventFilter, EventPosition, StoredEvent }
@@ -195,6 +197,8 @@ export interface EventStore {
   histogram(query: HistogramQuery): Promise<EventHistogram>
   /** The most frequent values, and combinations of values, of the newest matching events. */
   top(query: TopQuery): Promise<Top>
+  /** Measures stored events by the values of a field, or of a member of their metadata, over time. */
+  explore(query: ExploreQuery, following?: Following): Promise<Explored>
   /** The values of a field that first arrived in a range of arrivals. */
   newValues(query: NewValuesQuery): Promise<NewValues>
   /** Quantiles of durations by tool, exact at every moment within the promised error. */

@@ -5,6 +5,7 @@ import { answerCache, type AnswerCache } from './threads/answer-cache.ts'
 import { startPoll } from './threads/change-poll.ts'
 import { appendQueue } from './threads/append-queue.ts'
 import { type CallVerb, type Nouns, type Threads, remote } from './threads/threads.ts'
+import type { Following } from '../contract/explore.ts'
 import type { EventStore, Store } from '../contract/store.ts'
 
 const watchEveryMs = 400
@@ -31,8 +32,8 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
       closing === null ? call(...args) : Promise.reject(new StoreError('closed', 'the store is closed'))
   }
 
-  const call = whileOpen(async (verb: string, command?: unknown) => {
-    if (!threads.writes(verb)) return cachedRead({ threads, answers, isShared }, verb, command)
+  const call = whileOpen(async (verb: string, command?: unknown, following?: Following) => {
+    if (!threads.writes(verb)) return cachedRead({ threads, answers, isShared }, verb, command, following)
     const written = noticing(threads.write(verb, command))
     const answer = await (deletingVerbs.test(verb) ? written.finally(() => answers.changed(null)) : written)
     webhookWakes.announce(verb, command)
@@ -160,8 +161,13 @@ interface Reading {
 }
 
 /** Counts are answered from the cache while nothing has changed. */
-function cachedRead({ threads, answers, isShared }: Reading, verb: string, query: unknown): Promise<unknown> {
-  const ask = () => threads.read(verb, query)
+function cachedRead(
+  { threads, answers, isShared }: Reading,
+  verb: string,
+  query: unknown,
+  following?: Following,
+): Promise<unknown> {
+  const ask = () => threads.read(verb, query, following)
   if (!countingVerbs.test(verb)) return ask()
   const orgId = typeof query === 'string' ? query : (query as { orgId: string }).orgId
   const name = `${verb} ${JSON.stringify(query)}`

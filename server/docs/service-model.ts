@@ -2,6 +2,7 @@
 import { t } from 'elysia'
 import { integer } from '../http/validate.ts'
 import { publishedLimits } from '../limits.ts'
+import { exploreOperation } from './explore-model.ts'
 import { metricsModel } from '../api/metrics/routes.ts'
 import { requestsModel } from '../api/requests/routes.ts'
 import { exampleTime, since, siteIds, until, type Operation } from './operation-model.ts'
@@ -197,6 +198,7 @@ export const serviceOperations: Operation[] = [
       },
     },
   },
+  exploreOperation,
   {
     id: 'getLimits',
     method: 'get',

@@ -92,6 +92,7 @@ const storeCode: Record<StoreErrorKind, [ErrorCode, string]> = {
   unavailable: ['unavailable', 'The database did not answer. Try again in a second.'],
   closed: ['shutting_down', 'The server is shutting down. Try again in a few seconds.'],
   deadline: ['overloaded', 'The query exceeded its time limit. Narrow it or try again.'],
+  cancelled: ['overloaded', 'The query was cancelled.'],
   io: ['not_ready', 'The disk failed. Nothing in this request was acknowledged.'],
   displaced: ['not_ready', 'The data folder was moved or replaced. Nothing in this request was stored.'],
   deleted: ['not_ready', 'The data folder was deleted. Nothing in this request was stored.'],
@@ -104,7 +105,14 @@ const storeCode: Record<StoreErrorKind, [ErrorCode, string]> = {
 }
 
 /** Expected errors, and failures that are logged once elsewhere: a line per request would flood the log. */
-const silent: readonly StoreErrorKind[] = ['conflict', 'not_found', 'closed', 'displaced', 'deleted']
+const silent: readonly StoreErrorKind[] = [
+  'conflict',
+  'not_found',
+  'cancelled',
+  'closed',
+  'displaced',
+  'deleted',
+]
 
 /** The client's error for `thrown`; anything unknown is logged and becomes a 500 without details. */
 export function toAppError(thrown: unknown, requestId: string, log: Log): AppError {

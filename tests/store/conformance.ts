@@ -17,6 +17,7 @@ import { auditCases, restCases, trimCases } from './record-cases.ts'
 import { histogramCases, newValuesCases, topCases } from './column-cases.ts'
 import { classVendorCases } from './class-vendor-cases.ts'
 import { distinctCases, durationCases } from './sketch-cases.ts'
+import { exploreCases } from './explore-cases.ts'
 import { filteredCountsCases } from './filtered-counts-cases.ts'
 import { claimCases, deliveryCases } from './webhook-delivery-cases.ts'
 import { endpointCases, ruleCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
@@ -59,6 +60,7 @@ const groups: { [name: string]: Cases } = {
   sessions: sessionCases,
   'classes and vendors': classVendorCases,
   'counts under any filter': filteredCountsCases,
+  explore: exploreCases,
   histograms: histogramCases,
   'the newest values': topCases,
   'new values': newValuesCases,

@@ -45,6 +45,7 @@ import type {
   TrustReachedQuery,
   FilteredCountsQuery,
 } from '../../contract/store.ts'
+import type { Explored, ExploreQuery } from '../../contract/explore.ts'
 import type { RobotsTest, RobotsTestQuery } from '../../contract/robots.ts'
 import type { Sliced } from '../threads/slices.ts'
 import type { EraseMark } from './dedupe/fingerprints.ts'
@@ -121,6 +122,7 @@ export interface EventReader {
   filteredCounts(query: FilteredCountsQuery): Sliced<FilteredCounts>
   histogram(query: HistogramQuery): Sliced<EventHistogram>
   top(query: TopQuery): Sliced<Top>
+  explore(query: ExploreQuery): Sliced<Explored>
   newValues(query: NewValuesQuery): Sliced<NewValues>
   distinct(query: DistinctQuery): Sliced<Distinct>
   durations(query: DurationsQuery): Sliced<Durations>

@@ -12,6 +12,8 @@ import { readSeed } from './dedupe/fingerprints.ts'
 import { cacheColumns, storedLastSeq } from './blocks/block-table.ts'
 import { cacheHours } from './rollups/hours.ts'
 import { cacheMatches } from './read/walk.ts'
+import { nothingExplored } from '../../contract/explore.ts'
+import { readExplore } from './read/explore/explore.ts'
 import { readHistogram } from './read/histogram.ts'
 import { readNewValues } from './read/new-values.ts'
 import { noTop, readTop } from './read/top.ts'
@@ -103,7 +105,7 @@ function columnQueries(
   hashSeed: number,
   inSlices: InSlices,
   except: Except,
-): Pick<EventReader, 'filteredCounts' | 'histogram' | 'top' | 'newValues' | 'robotsTest'> {
+): Pick<EventReader, 'filteredCounts' | 'histogram' | 'top' | 'explore' | 'newValues' | 'robotsTest'> {
   return {
     filteredCounts: (query) =>
       inSlices(
@@ -116,6 +118,8 @@ function columnQueries(
         readHistogram(db, org, hashSeed, query),
       ),
     top: (query) => inSlices(query.orgId, noTop(query), (org) => readTop(db, org, hashSeed, query)),
+    explore: (query) =>
+      inSlices(query.orgId, nothingExplored(query, true), (org) => readExplore(db, org, hashSeed, query)),
     robotsTest: (query) =>
       inSlices(query.orgId, noRobotsTest(query), (org) => readRobotsTest(db, org, hashSeed, query)),
     newValues: (query) =>

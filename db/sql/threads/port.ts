@@ -1,11 +1,13 @@
 /** Both ends of a worker: `openPort` sends requests and matches responses, `serve` answers them in order. */
 import { StoreError } from '../../contract/errors.ts'
-import { failureOf, packAnswer, unpackAnswer, unpackRequest, type Answer } from './protocol.ts'
+import { failureOf, packAnswer, unpackAnswer, unpackRequest, type Answer, type Progress } from './protocol.ts'
+import type { Following } from '../../contract/explore.ts'
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
 export interface Port {
-  ask(verb: string, command: unknown): Promise<unknown>
+  /** A reader reports the progress of a long read, and ends one whose signal aborts. */
+  ask(verb: string, command: unknown, following?: Following): Promise<unknown>
   /** Like `ask`, for a message that `pack` writes around the given id. */
   askPacked(pack: (id: number) => string): Promise<unknown>
   /** Requests without a response. */
@@ -17,6 +19,7 @@ export interface Port {
 interface PendingRequest {
   resolve(result: unknown): void
   reject(error: StoreError): void
+  onProgress: Following['onProgress']
 }
 
 /** `url` is the worker's module, `name` its name in errors. */
@@ -35,6 +38,7 @@ export function openPort(name: string, url: string): Port {
   worker.onmessage = ({ data }: MessageEvent<string>) => {
     const [id, result, failure] = unpackAnswer(data)
     const request = pending.get(id)
+    if (failure === 'progress') return request?.onProgress?.(result)
     pending.delete(id)
     if (failure === undefined) request?.resolve(result)
     else request?.reject(new StoreError(failure.kind, failure.message))
@@ -49,17 +53,23 @@ export function openPort(name: string, url: string): Port {
     })
   })
 
-  function askPacked(pack: (id: number) => string): Promise<unknown> {
+  function askPacked(pack: (id: number) => string, following: Following = {}): Promise<unknown> {
     if (death !== null) return Promise.reject(death)
     const id = ++lastId
-    return new Promise((resolve, reject) => {
-      pending.set(id, { resolve, reject })
+    const { signal, onProgress } = following
+    const answer = new Promise<unknown>((resolve, reject) => {
+      pending.set(id, { resolve, reject, onProgress })
       worker.postMessage(pack(id))
     })
+    if (signal === undefined) return answer
+    // The worker answers the read itself with `cancelled`.
+    const cancel = () => worker.postMessage(JSON.stringify([++lastId, 'cancel', id]))
+    signal.addEventListener('abort', cancel)
+    return answer.finally(() => signal.removeEventListener('abort', cancel))
   }
 
   return {
-    ask: (verb, command) => askPacked((id) => JSON.stringify([id, verb, command])),
+    ask: (verb, command, following) => askPacked((id) => JSON.stringify([id, verb, command]), following),
     askPacked,
     open: () => pending.size,
     ended,
@@ -69,22 +79,30 @@ export function openPort(name: string, url: string): Port {
 /** The worker's side of a port. Every message is answered once, in order of arrival. */
 declare const self: Worker
 
+/** A request as a worker sees it: its number, by which it can be cancelled, and how to report progress. */
+export interface Call {
+  id: number
+  report(share: number): void
+}
+
 /**
  * `storeError` translates the engine's errors. `handle` completes one request before the next, unless it returns a
  * promise.
  */
 export function serve(
   storeError: (error: unknown, verb: string) => StoreError,
-  handle: (verb: string, command: unknown, parts: string[]) => unknown,
+  handle: (verb: string, command: unknown, parts: string[], call: Call) => unknown,
 ): void {
   self.onmessage = ({ data }: MessageEvent<string>) => {
     const { request, parts } = unpackRequest(data)
     const [id, verb, command] = request
     const answer = (result: unknown) => self.postMessage(packAnswer(id, verb, result))
+    const report = (share: number) =>
+      self.postMessage(JSON.stringify([id, share, 'progress'] satisfies Progress))
     const refuse = (error: unknown) =>
       self.postMessage(JSON.stringify([id, null, failureOf(storeError(error, verb))] satisfies Answer))
     try {
-      const result = handle(verb, command, parts)
+      const result = handle(verb, command, parts, { id, report })
       if (result instanceof Promise) void result.then(answer).catch(refuse)
       else answer(result)
     } catch (error) {

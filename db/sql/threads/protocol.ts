@@ -5,7 +5,8 @@
  * A request is a JSON list [id, verb, command]. The command of an append is the number of its batches, which follow,
  * each after a record separator: a JSON list of everything but the events' texts, then these unchanged, so that they
  * are not escaped again; JSON text cannot contain that character.
- * A response is the JSON list [id, result] or [id, null, failure]. Events return in the same format: a separator, [id,
+ * A response is the JSON list [id, result] or [id, null, failure], after any number of [id, share, "progress"].
+ * Events return in the same format: a separator, [id,
  * the result without them, their numbers], and their texts; rows of metrics without numbers, as one text.
  */
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
@@ -27,6 +28,8 @@ export type AppendOutcome = AppendResult | Failure
 
 export type Request = [id: number, verb: string, command: unknown]
 export type Answer = [id: number, result: unknown, failure?: Failure]
+/** How much of a long read is done. */
+export type Progress = [id: number, share: number, kind: 'progress']
 
 /** Verbs whose result has `events`. */
 const verbsOfEvents: readonly string[] = ['events.page', 'events.tail']
@@ -49,8 +52,8 @@ export function packAnswer(id: number, verb: string, result: unknown): string {
   return parts.join(separator)
 }
 
-export function unpackAnswer(message: string): Answer {
-  if (!message.startsWith(separator)) return JSON.parse(message) as Answer
+export function unpackAnswer(message: string): Answer | Progress {
+  if (!message.startsWith(separator)) return JSON.parse(message) as Answer | Progress
   const [head = '', ...texts] = message.slice(1).split(separator)
   const [id, others, numbers] = JSON.parse(head) as [number, object, EventNumbers[]?]
   if ((numbers?.length ?? 1) !== texts.length) throw new StoreError('internal', 'an answer is incomplete')

@@ -3,6 +3,7 @@
  * open on demand, so that a program that reads a little never pays for its thread.
  */
 import { StoreError } from '../../contract/errors.ts'
+import type { Following } from '../../contract/explore.ts'
 import type { Port } from './port.ts'
 
 /** The reads of a lane wait for each other. Lanes alternate. */
@@ -12,6 +13,8 @@ export interface Lane {
   isLong: boolean
   /** For a background job: without a deadline. */
   isBackground: boolean
+  /** Ends by its own budget instead of the deadline. */
+  hasBudget?: true
 }
 
 const longVerbs = new Set([
@@ -45,6 +48,9 @@ export function laneOf(verb: string, command: unknown): Lane {
   }
   const name = String(orgId ?? (typeof command === 'string' ? command : verb))
   if (backgroundVerbs.has(verb)) return { name: `${name} background`, isLong: true, isBackground: true }
+  // A lane of its own, because it may take a minute.
+  if (verb === 'events.explore')
+    return { name: `${name} explore`, isLong: true, isBackground: false, hasBudget: true }
   const isWalk = verb === 'events.page' && (limit > shortPageMax || filter?.text !== undefined)
   const isLong = isWalk || longVerbs.has(verb)
   return { name: isLong ? `${name} long` : name, isLong, isBackground: false }
@@ -63,6 +69,7 @@ interface PendingRead {
   lane: Lane
   sinceMs: number
   answered: PromiseWithResolvers<unknown>
+  following: Following | undefined
 }
 
 interface OpenLane {
@@ -73,7 +80,7 @@ interface OpenLane {
 type Reader = Pick<Port, 'ask' | 'open'>
 
 export interface ReadQueue<R extends Reader> {
-  ask(verb: string, query: unknown): Promise<unknown>
+  ask(verb: string, query: unknown, following?: Following): Promise<unknown>
   /** The readers to close: those that were passed, and the one that was opened on demand. */
   opened(): Promise<R[]>
 }
@@ -128,11 +135,11 @@ export function readQueue<R extends Reader>(
   const { readers, longAt, openIfBusy, freest, opened } = readerPool(first, openLast)
 
   function send(lane: OpenLane, read: PendingRead, index: number): void {
-    const { verb, query, answered } = read
+    const { verb, query, answered, following } = read
     const long = read.lane.isLong ? 1 : 0
     lane.atReader[index]!++
     longAt[index]! += long
-    const answer = readers[index]!.ask(verb, query)
+    const answer = readers[index]!.ask(verb, query, following)
     answer.then(answered.resolve, answered.reject)
     const next = () => {
       lane.atReader[index]!--
@@ -154,7 +161,8 @@ export function readQueue<R extends Reader>(
     if (lane.atReader.every((count) => count === 0)) lanes.delete(name)
   }
 
-  function ask(verb: string, query: unknown): Promise<unknown> {
+  function ask(verb: string, query: unknown, following?: Following): Promise<unknown> {
+    if (following?.signal?.aborted) return Promise.reject(cancelled())
     const lane = laneOf(verb, query)
     openIfBusy(lane)
     let open = lanes.get(lane.name)
@@ -164,10 +172,25 @@ export function readQueue<R extends Reader>(
         new StoreError('deadline', `${waitingMax} reads of ${lane.name} are already waiting`),
       )
     const answered = Promise.withResolvers<unknown>()
-    open.waiting.push({ verb, query, lane, sinceMs: performance.now(), answered })
+    const read: PendingRead = { verb, query, lane, sinceMs: performance.now(), answered, following }
+    open.waiting.push(read)
     sendWaiting(lane.name, open)
+    if (open.waiting.includes(read)) cancelWaiting(open, read)
     return answered.promise
+  }
+
+  /** A read that was sent already is ended by its reader. */
+  function cancelWaiting(open: OpenLane, read: PendingRead): void {
+    read.following?.signal?.addEventListener('abort', () => {
+      const at = open.waiting.indexOf(read)
+      if (at < 0) return
+      open.waiting.splice(at, 1)
+      read.answered.reject(cancelled())
+    })
   }
 
   return { ask, opened }
 }
+
+/** The error of a read that its caller ended. */
+export const cancelled = (): StoreError => new StoreError('cancelled', 'the caller ended the read')

@@ -88,6 +88,37 @@ test('a read ends with deadline after its own time, not after that of others', a
   expect(await patient).toBe('there')
 })
 
+test('a cancelled read ends between two slices, or before its first, and reports its progress until then', async () => {
+  const due: (() => void)[] = []
+  const slots = readSlots({ deadlineMs: 10_000, connectionsMax: 1, later: (go) => due.push(go) })
+  const shares: number[] = []
+  let isUndone = false
+  const running = slots.ask(
+    'events.explore',
+    { orgId: 'a' },
+    function* () {
+      try {
+        for (let share = 0; ; share += 0.25) yield share
+      } finally {
+        isUndone = true
+      }
+    },
+    { id: 1, report: (share) => void shares.push(share) },
+  )
+  const never = () => {
+    throw new Error('a read began after it was cancelled')
+  }
+  const waiting = slots.ask('events.explore', { orgId: 'a' }, never, { id: 2, report: never })
+  due.splice(0).forEach((go) => go())
+  for (const id of [1, 2, 3]) slots.cancel(id)
+  for (let n = 0; n < 3; n++) due.splice(0).forEach((go) => go())
+  const kinds = await Promise.all(
+    [running, waiting].map((one) => one.catch((error: StoreError) => error.kind)),
+  )
+  expect(kinds).toEqual(['cancelled', 'cancelled'])
+  expect([shares, isUndone]).toEqual([[0, 0.25], true])
+})
+
 test('the end answers all reads, begun or not', async () => {
   const { ask, end } = turns({ connectionsMax: 1 })
   const answers = ['a', 'b', 'a'].map((name) => ask(name, 'sessions.page', name, 5))

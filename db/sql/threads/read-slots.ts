@@ -1,6 +1,7 @@
 /** The reader's side of the lanes: starts a read when it arrives, and runs long reads in alternating slices. */
 import { StoreError } from '../../contract/errors.ts'
-import { laneOf, type Lane } from './read-queue.ts'
+import { cancelled, laneOf, type Lane } from './read-queue.ts'
+import type { Call } from './port.ts'
 import { beginSlice, isSliced, type Sliced } from './slices.ts'
 
 /** How long another organization's read waits at most, except for work that no slice divides. */
@@ -8,7 +9,9 @@ const sliceMs = 8
 
 export interface ReadSlots {
   /** Answers once. `run` may return a result or a generator of slices. */
-  ask(verb: string, command: unknown, run: (connection: number) => unknown): Promise<unknown>
+  ask(verb: string, command: unknown, run: (connection: number) => unknown, call?: Call): Promise<unknown>
+  /** Ends the read of this call between two slices. It is answered with `cancelled`. */
+  cancel(id: number): void
   /** Ends all unanswered reads. */
   end(error: StoreError): void
 }
@@ -30,6 +33,8 @@ interface PendingRead {
   connection: number
   slices: Sliced<unknown> | null
   usedMs: number
+  call: Call | undefined
+  isCancelled: boolean
 }
 
 /** The outcome of a read's next slice; null when there are more. */
@@ -81,10 +86,9 @@ export function readSlots({ deadlineMs, connectionsMax, later = setImmediate }: 
   }
 
   return {
-    ask(verb, command, run) {
-      const lane = laneOf(verb, command)
-      const answered = Promise.withResolvers<unknown>()
-      const read = { verb, lane, run, answered, connection: -1, slices: null, usedMs: 0 }
+    ask(verb, command, run, call) {
+      const read = pendingRead(verb, laneOf(verb, command), run, call)
+      const { lane, answered } = read
       const before = lanes.get(lane.name)
       if (before !== undefined) before.push(read)
       else {
@@ -93,6 +97,10 @@ export function readSlots({ deadlineMs, connectionsMax, later = setImmediate }: 
       }
       schedule()
       return answered.promise
+    },
+    cancel(id) {
+      const read = [...lanes.values()].flat().find(({ call }) => call?.id === id)
+      if (read !== undefined) read.isCancelled = true
     },
     end(error) {
       for (const { slices } of running.splice(0)) thrownInto(slices, error)
@@ -103,7 +111,14 @@ export function readSlots({ deadlineMs, connectionsMax, later = setImmediate }: 
   }
 }
 
+function pendingRead(verb: string, lane: Lane, run: PendingRead['run'], call: Call | undefined): PendingRead {
+  const answered = Promise.withResolvers<unknown>()
+  const unused = { connection: -1, slices: null, usedMs: 0, isCancelled: false }
+  return { verb, lane, run, answered, call, ...unused }
+}
+
 function firstSlice(read: PendingRead, deadlineMs: number): Ended {
+  if (read.isCancelled) return { error: cancelled() }
   beginSlice(Math.min(sliceMs, deadlineMs))
   try {
     const result = read.run(read.connection)
@@ -116,9 +131,11 @@ function firstSlice(read: PendingRead, deadlineMs: number): Ended {
 }
 
 function nextSlice(read: PendingRead, deadlineMs: number): Ended {
-  const { slices, verb, lane } = read
-  if (read.usedMs > deadlineMs && !lane.isBackground) {
-    const error = new StoreError('deadline', `${verb} took longer than ${deadlineMs} ms`)
+  const { slices, verb, lane, isCancelled } = read
+  const isLate = read.usedMs > deadlineMs && !lane.isBackground && !lane.hasBudget
+  if (isLate || isCancelled) {
+    const late = () => new StoreError('deadline', `${verb} took longer than ${deadlineMs} ms`)
+    const error = isCancelled ? cancelled() : late()
     thrownInto(slices, error)
     return { error }
   }
@@ -127,7 +144,9 @@ function nextSlice(read: PendingRead, deadlineMs: number): Ended {
   try {
     const slice = slices!.next()
     read.usedMs += performance.now() - startMs
-    return slice.done ? { result: slice.value } : null
+    if (slice.done) return { result: slice.value }
+    if (typeof slice.value === 'number') read.call?.report(slice.value)
+    return null
   } catch (error) {
     return { error }
   }

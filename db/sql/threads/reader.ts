@@ -30,7 +30,7 @@ interface Reader {
 
 export function serveReader<O extends ReaderSettings>(engine: ReaderOf<O>): void {
   let reader: Reader | null = null
-  serve(engine.storeError, (verb, command) => {
+  serve(engine.storeError, (verb, command, _parts, call) => {
     if (verb === 'open') {
       reader = openReader(engine, command as O)
       return Object.keys(readVerbs)
@@ -42,6 +42,10 @@ export function serveReader<O extends ReaderSettings>(engine: ReaderOf<O>): void
       reader = null
       return null
     }
+    if (verb === 'cancel') {
+      reader?.slots.cancel(command as number)
+      return null
+    }
     const ofDatabase = engine.adminVerbs[verb] as ((command: unknown) => unknown) | undefined
     if (ofDatabase !== undefined) return ofDatabase(command)
     if (reader === null) throw new StoreError('closed', 'the store is closed')
@@ -49,7 +53,7 @@ export function serveReader<O extends ReaderSettings>(engine: ReaderOf<O>): void
       ((context: ReadContext, query: unknown) => unknown) | undefined
     if (run === undefined) throw new StoreError('internal', `unknown verb ${verb}`)
     const { context, slots } = reader
-    return slots.ask(verb, command, (connection) => run(context(connection), command))
+    return slots.ask(verb, command, (connection) => run(context(connection), command), call)
   })
 }
 

@@ -1,8 +1,8 @@
 /**
  * Long reads run in slices: a generator yields when its slice is used up, so that reads of other organizations run in
- * between. A read that ends within its slice never yields.
+ * between. A read that ends within its slice never yields. It may yield its progress, a share from 0 to 1.
  */
-export type Sliced<T> = Generator<void, T>
+export type Sliced<T> = Generator<number | void, T>
 
 let endMs = -Infinity
 

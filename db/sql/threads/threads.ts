@@ -1,5 +1,6 @@
 /** What a store needs of its engine's threads, and the methods that send verbs to them. */
 import type { Histogram } from '../../rules/histogram.ts'
+import type { Following } from '../../contract/explore.ts'
 import type { Upkeep } from '../../contract/nodes.ts'
 import type { MaintenanceReason } from '../../contract/operations.ts'
 import type { AppendOutcome, PackedBatch } from './protocol.ts'
@@ -12,7 +13,7 @@ export interface Threads {
   /** Whether a verb runs on the writer. */
   writes(verb: string): boolean
   write(verb: string, command: unknown): Promise<unknown>
-  read(verb: string, query: unknown): Promise<unknown>
+  read(verb: string, query: unknown, following?: Following): Promise<unknown>
   append(batches: PackedBatch[]): Promise<AppendOutcome[]>
   /** Whether other nodes append to the same organizations at the moment. Missing: there are none. */
   othersAppend?(): boolean
@@ -52,8 +53,12 @@ export type CallVerb = <V extends Verb>(verb: V, ...command: CommandOf<Verbs[V]>
 
 /** The methods are own properties, so that they survive a spread. */
 export function remote<N extends Noun>(call: CallVerb, verbs: readonly string[], noun: N): Nouns[N] {
-  const method = (name: string) => (command?: unknown) =>
-    (call as (verb: string, command?: unknown) => unknown)(`${noun}.${name}`, command)
+  const method = (name: string) => (command?: unknown, following?: Following) =>
+    (call as (verb: string, command?: unknown, following?: Following) => unknown)(
+      `${noun}.${name}`,
+      command,
+      following,
+    )
   const names = verbs.filter((verb) => verb.startsWith(`${noun}.`)).map((verb) => verb.slice(noun.length + 1))
   const own = Object.fromEntries(names.map((name) => [name, method(name)]))
   // Verbs that are not listed write, which their thread rejects in a read-only folder.

@@ -48,6 +48,7 @@ import type {
   TopQuery,
   TrustReachedQuery,
 } from '../../contract/store.ts'
+import type { ExploreQuery } from '../../contract/explore.ts'
 import type { JobLease } from '../../contract/nodes.ts'
 import type { RobotsTestQuery } from '../../contract/robots.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
@@ -92,6 +93,7 @@ export const readVerbs = {
     events.filteredCounts(query),
   'events.histogram': ({ events }: ReadContext, query: HistogramQuery) => events.histogram(query),
   'events.top': ({ events }: ReadContext, query: TopQuery) => events.top(query),
+  'events.explore': ({ events }: ReadContext, query: ExploreQuery) => events.explore(query),
   'events.newValues': ({ events }: ReadContext, query: NewValuesQuery) => events.newValues(query),
   'events.distinct': ({ events }: ReadContext, query: DistinctQuery) => events.distinct(query),
   'events.durations': ({ events }: ReadContext, query: DurationsQuery) => events.durations(query),

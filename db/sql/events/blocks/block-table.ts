@@ -16,7 +16,15 @@ import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { columnsAhead, columnsRead, textsRead } from './read-ahead.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { StoreError } from '../../../contract/errors.ts'
-import { joinText, openBodies, openNames, type Bodies, type Names, type Spilled } from './texts.ts'
+import {
+  joinText,
+  openBodies,
+  openNames,
+  type Bodies,
+  type Names,
+  type Spilled,
+  type TextFrame,
+} from './texts.ts'
 import { member } from './fields.ts'
 import type { Database } from '../../database.ts'
 import type { StoredEvent } from '../../../contract/store.ts'
@@ -245,6 +253,8 @@ export interface OpenBlock {
   /** Whether a row is an event, not a deleted one, that matches all clauses. */
   matches(row: number, clauses: readonly Clause[]): boolean
   event(row: number): StoredEvent
+  /** The frame of texts that holds a row's, which lacks the values of its id and session. */
+  frame(row: number): TextFrame
   /** The codes of a field, one per row. */
   codes(member: number): Float64Array
   /** The session as JSON text. */
@@ -304,6 +314,7 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
     codes: (index) => columns.column(index),
     session: (row) => openedNames().session(row),
     hashedText,
+    frame: (row) => openedBodies().frame(row),
     event(row) {
       const split = {
         text: openedBodies().text(row),

@@ -28,6 +28,8 @@ const byNumber = new Map(members.map((field) => [field.number, field]))
 export const guardRails = ['type', 'outcome', 'siteId'] as const
 
 const hashBit = 2 ** 31
+/** What distinguishes the codes of hashes. */
+export const hashSpan = hashBit
 
 /** The code of every value beyond its field's limit, so that hostile texts cannot make rollups grow. */
 export const otherCode = hashBit

@@ -108,8 +108,16 @@ export function packBodies(texts: readonly string[], spilled: readonly Spilled[]
   return joinFrames(frames, Uint32Array)
 }
 
+/** Inflated texts of events, a NUL after each. */
+export interface TextFrame {
+  firstRow: number
+  bytes: Buffer
+}
+
 export interface Bodies {
   text(row: number): string
+  /** The frame that holds a row's text. */
+  frame(row: number): TextFrame
   spilled(): Spilled[]
 }
 
@@ -123,6 +131,10 @@ export function openBodies(bodies: Uint8Array, events: number): Bodies {
       const texts = (frames[frame] ??= nulTexts(inflateFrame(bodies, frame, Uint32Array)))
       return texts(row % textsPerFrame)
     },
+    frame(row) {
+      const frame = Math.floor(row / textsPerFrame)
+      return { firstRow: frame * textsPerFrame, bytes: inflateFrame(bodies, frame, Uint32Array) }
+    },
     spilled: () => spilledOf(inflateFrame(bodies, Math.ceil(events / textsPerFrame), Uint32Array).toString()),
   }
 }
@@ -134,8 +146,9 @@ function isOnePiece(bodies: Uint8Array): boolean {
 }
 
 function openPiece(bodies: Uint8Array, events: number): Bodies {
-  const text = nulTexts(Bun.zstdDecompressSync(bodies as Uint8Array<ArrayBuffer>))
-  return { text, spilled: () => spilledOf(text(events)) }
+  const bytes = Bun.zstdDecompressSync(bodies as Uint8Array<ArrayBuffer>)
+  const text = nulTexts(bytes)
+  return { text, frame: () => ({ firstRow: 0, bytes }), spilled: () => spilledOf(text(events)) }
 }
 
 function spilledOf(list: string): Spilled[] {

@@ -57,7 +57,7 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
  * The rollups' field that counts a field, and the code of its value there; names and purposes count as agents. 0:
  * missing.
  */
-function countedIn(db: Database, org: number, by: CountedMember) {
+export function countedIn(db: Database, org: number, by: CountedMember) {
   if (by !== 'name' && by !== 'purpose') return { index: member[by], valueOf: (code: number) => code }
   const agents = agentsByCode(db, org)
   return { index: agentField, valueOf: (code: number) => agents.get(code)?.[by] ?? otherCode }

@@ -223,7 +223,7 @@ function withOther(cells: Cell[]): Cell[] {
  * The most expired events of the time that may have matched. Rollups still count them, by one field at a time, so the
  * field with the fewest gives the bound. 0 means that nothing has expired.
  */
-function expiredOf(
+export function expiredOf(
   db: Database,
   org: number,
   clauses: readonly Clause[],

@@ -1,0 +1,294 @@
+/** The values by which events are grouped, bounded in memory, and their numbers: sums, distinct values, quantiles. */
+import { quantile, relativeError } from '../../rollups/sketches.ts'
+import type { ExploredNumbers } from '../../../../contract/explore.ts'
+
+/** Groups without a value of their own. */
+export const otherGroup = 0
+export const missingGroup = 1
+
+/** Cells of all groups and steps: 8 bytes each. */
+const cellsMax = 2_000_000
+const groupsMax = 50_000
+/** Characters of all values together, and of one. */
+const charsMax = 4_000_000
+const valueCharsMax = 2_000
+
+/** Groups by value. Values beyond the limits belong to `otherGroup`, so memory is bounded for any events. */
+export interface Groups {
+  /** The values by group; '' for the first two groups. */
+  values: string[]
+  isCut(): boolean
+  of(value: string): number
+}
+
+export function groupsOf(steps: number): Groups {
+  const byValue = new Map<string, number>()
+  const values = ['', '']
+  const most = Math.min(groupsMax, Math.floor(cellsMax / (steps + 1)))
+  let chars = 0
+  let isCut = false
+  return {
+    values,
+    isCut: () => isCut,
+    of(value) {
+      const known = byValue.get(value)
+      if (known !== undefined) return known
+      if (values.length >= most || value.length > valueCharsMax || chars + value.length > charsMax) {
+        isCut = true
+        return otherGroup
+      }
+      chars += value.length
+      byValue.set(value, values.length)
+      values.push(value)
+      return values.length - 1
+    },
+  }
+}
+
+/** Adds up what is measured of events. */
+export interface Tally {
+  /** `amount` is a number, a hash of 31 bits, or a bucket of durations. */
+  add(group: number, step: number, amount: number): void
+  /** Adds a number of events at once, where events are counted. */
+  addMany?(group: number, step: number, events: number): void
+  /** The size by which groups are ranked. */
+  size(group: number): number
+  /** The numbers of each set of groups. A set of several counts a value that more than one of them have once. */
+  numbers(sets: readonly (readonly number[])[]): ExploredNumbers[]
+  isCut?(): boolean
+}
+
+/** Numbers by group and step, in one array that grows. */
+function cellsOf(steps: number) {
+  let cells = new Float64Array(64 * steps)
+  return {
+    add(group: number, step: number, amount: number): void {
+      const at = group * steps + step
+      if (at >= cells.length) {
+        const larger = new Float64Array(Math.max(cells.length * 2, (group + 1) * steps))
+        larger.set(cells)
+        cells = larger
+      }
+      cells[at]! += amount
+    },
+    of: (group: number, step: number): number => cells[group * steps + step] ?? 0,
+    clear: () => void cells.fill(0),
+    /** The sums of several groups, by step. */
+    sums(groups: readonly number[]): number[] {
+      const sums = Array<number>(steps).fill(0)
+      for (const group of groups)
+        for (let step = 0; step < steps; step++) sums[step]! += cells[group * steps + step] ?? 0
+      return sums
+    },
+  }
+}
+
+export function sumTally(steps: number): Tally {
+  const sums = cellsOf(steps)
+  const wholes = cellsOf(2) // the sum of the range, and the number of events
+
+  function add(group: number, step: number, amount: number, events = 1): void {
+    sums.add(group, step, amount)
+    wholes.add(group, 0, amount)
+    wholes.add(group, 1, events)
+  }
+  return {
+    add,
+    addMany: (group, step, events) => add(group, step, events, events),
+    size: (group) => wholes.of(group, 0),
+    numbers: (sets) =>
+      sets.map((groups) => {
+        const [total = 0, events = 0] = wholes.sums(groups)
+        return { events, total, steps: sums.sums(groups), error: 0 }
+      }),
+  }
+}
+
+const codesSpan = 2 ** 31
+
+/** Pairs of a cell and a code below 2^31 with a count, by open addressing: 12 bytes per place. */
+function pairTable(places: number) {
+  const keys = new Float64Array(places) // the key and 1; 0: free
+  const counts = new Uint32Array(places)
+  const mask = places - 1
+  let size = 0
+
+  function placeOf(key: number): number {
+    const mixed = Math.imul((key | 0) ^ Math.imul(key / 4_294_967_296, 0x9e3779b1), 0x85ebca6b)
+    let at = (mixed ^ (mixed >>> 15)) & mask
+    while (keys[at] !== 0 && keys[at] !== key + 1) at = (at + 1) & mask
+    return at
+  }
+
+  return {
+    isFull: () => size * 2 >= places,
+    /** Whether the pair is new. */
+    add(cell: number, code: number, count: number): boolean {
+      const key = cell * codesSpan + code
+      const at = placeOf(key)
+      counts[at]! += count
+      if (keys[at] !== 0) return false
+      keys[at] = key + 1
+      size++
+      return true
+    },
+    each(visit: (cell: number, code: number, count: number) => void): void {
+      for (let at = 0; at < places; at++) {
+        const key = keys[at]! - 1
+        if (key >= 0) visit(Math.floor(key / codesSpan), key % codesSpan, counts[at]!)
+      }
+    },
+  }
+}
+
+const placesMin = 2 ** 12
+
+/** Pairs in a table that grows up to `placesMax`. */
+function pairs(placesMax: number) {
+  let table = pairTable(placesMin)
+  let places = placesMin
+  return {
+    add: (cell: number, code: number, count = 1) => table.add(cell, code, count),
+    each: (visit: (cell: number, code: number, count: number) => void) => table.each(visit),
+    /** Makes room for one more pair; false when the table cannot grow. */
+    grow(): boolean {
+      if (!table.isFull()) return true
+      if (places >= placesMax) return false
+      const before = table
+      places = Math.min(places * 4, placesMax)
+      table = pairTable(places)
+      before.each((cell, code, count) => void table.add(cell, code, count))
+      return true
+    },
+  }
+}
+
+const distinctPlacesMax = 2 ** 20
+
+/** From here on two values with equal hashes are likely, so that the count is an estimate. */
+const exactMax = 20_000
+const hashError = 1 / Math.sqrt(codesSpan)
+
+/**
+ * Distinct values by their hashes, each counted once per step and once per group. When they do not fit, every other
+ * hash is left out, in all groups, and the counts are multiplied: so unions stay right.
+ */
+export function distinctTally(steps: number, placesMax = distinctPlacesMax): Tally {
+  const width = steps + 1 // the last one is the whole range
+  const events = cellsOf(1)
+  const sizes = cellsOf(width)
+  let found = pairs(placesMax)
+  let left = 0 // bits of a hash that must be 0
+
+  const isSampled = (code: number): boolean => code % 2 ** left === 0
+
+  function count(group: number, step: number, code: number): void {
+    if (found.add(group * width + step, code)) sizes.add(group, step, 1)
+  }
+
+  function shrink(): void {
+    left++
+    const before = found
+    found = pairs(placesMax)
+    sizes.clear()
+    before.each((cell, code) => {
+      if (!isSampled(code)) return
+      count(Math.floor(cell / width), cell % width, code)
+      found.grow()
+    })
+  }
+
+  function union(groups: readonly number[]): number[] {
+    const chosen = new Set(groups)
+    const all = pairs(placesMax)
+    const counts = Array<number>(width).fill(0)
+    found.each((cell, code) => {
+      if (!chosen.has(Math.floor(cell / width))) return
+      if (all.add(cell % width, code)) counts[cell % width]!++
+      all.grow()
+    })
+    return counts
+  }
+
+  return {
+    add(group, step, code) {
+      events.add(group, 0, 1)
+      if (!isSampled(code)) return
+      count(group, step, code)
+      count(group, steps, code)
+      while (!found.grow()) shrink()
+    },
+    size: (group) => sizes.of(group, steps),
+    numbers: (sets) =>
+      sets.map((groups) => {
+        const counts = groups.length === 1 ? sizes.sums(groups) : union(groups)
+        const [kept = 0] = counts.splice(steps)
+        const times = 2 ** left
+        const sampled = Math.sqrt((times - 1) / (Math.max(1, kept) * times))
+        return {
+          ...{ events: events.sums(groups)[0] ?? 0, total: kept * times },
+          steps: counts.map((one) => one * times),
+          error: left > 0 ? sampled : kept > exactMax ? hashError : 0,
+        }
+      }),
+  }
+}
+
+/** Fits the buckets of all steps of the first two groups, which are never merged. */
+const bucketPlacesMax = 2 ** 21
+
+/** Durations by bucket. When they do not fit, the smaller groups are added to `otherGroup` for good. */
+export function quantileTally(steps: number, share: number, placesMax = bucketPlacesMax): Tally {
+  const events = cellsOf(1)
+  const merged = new Set<number>()
+  let found = pairs(placesMax)
+
+  function shrink(): void {
+    const groups = new Set<number>()
+    found.each((cell) => void groups.add(Math.floor(cell / steps)))
+    const sorted = [...groups].filter((group) => group > missingGroup)
+    sorted.sort((a, b) => events.of(a, 0) - events.of(b, 0))
+    for (const group of sorted.slice(0, Math.ceil(sorted.length / 2))) {
+      merged.add(group)
+      events.add(otherGroup, 0, events.of(group, 0))
+      events.add(group, 0, -events.of(group, 0))
+    }
+    const before = found
+    found = pairs(placesMax)
+    before.each((cell, bucket, count) => {
+      const group = Math.floor(cell / steps)
+      found.add((merged.has(group) ? otherGroup : group) * steps + (cell % steps), bucket, count)
+      found.grow()
+    })
+  }
+
+  return {
+    add(group, step, bucket) {
+      const into = merged.has(group) ? otherGroup : group
+      events.add(into, 0, 1)
+      found.add(into * steps + step, bucket)
+      while (!found.grow()) shrink()
+    },
+    isCut: () => merged.size > 0,
+    size: (group) => events.of(group, 0),
+    numbers(sets) {
+      const into = new Map<number, number[]>() // group -> sets
+      for (const [set, groups] of sets.entries())
+        for (const group of groups) into.set(group, [...(into.get(group) ?? []), set])
+      const counts = sets.map(() => Array.from({ length: steps + 1 }, () => new Map<number, number>()))
+      found.each((cell, bucket, count) => {
+        for (const set of into.get(Math.floor(cell / steps)) ?? [])
+          for (const step of [cell % steps, steps]) {
+            const buckets = counts[set]![step]!
+            buckets.set(bucket, (buckets.get(bucket) ?? 0) + count)
+          }
+      })
+      const valueOf = (buckets: Map<number, number>) => (buckets.size === 0 ? null : quantile(buckets, share))
+      return sets.map((groups, set) => {
+        const values = counts[set]!.map(valueOf)
+        const [total = null] = values.splice(steps)
+        return { events: events.sums(groups)[0] ?? 0, total, steps: values, error: relativeError }
+      })
+    },
+  }
+}

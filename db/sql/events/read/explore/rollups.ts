@@ -1,0 +1,156 @@
+/** Explores whole hours from the rollups, which count events by hour, site, type, outcome and the values of fields. */
+import type { ExploreQuery } from '../../../../contract/explore.ts'
+import type { CountedMember } from '../../../../contract/store.ts'
+import type { Database } from '../../../database.ts'
+import type { Sliced } from '../../../threads/slices.ts'
+import { fieldAt, member, otherCode, termTexts } from '../../blocks/fields.ts'
+import type { Clause } from '../../index/filter-codes.ts'
+import { hourMs, type RollupGroup } from '../../rollups/counts.ts'
+import { countUnfolded } from '../../rollups/fold.ts'
+import { foldedRows, inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
+import { countedIn } from '../breakdown.ts'
+import { stepAt } from '../filtered-counts.ts'
+import { type Groups, missingGroup, otherGroup, type Tally } from './groups.ts'
+
+/** Fields that the rows of all rollups have. */
+const ofRows = { siteId: member.siteId, type: member.type, outcome: member.outcome }
+type RowField = keyof typeof ofRows
+const isRowField = (by: ExploreQuery['by']): by is RowField => typeof by === 'string' && by in ofRows
+
+/** Agents are counted together, so their names and purposes are, too (../breakdown.ts). */
+function isCounted(by: ExploreQuery['by']): by is CountedMember {
+  if (by === null || typeof by === 'object') return false
+  return by === 'name' || by === 'purpose' || fieldAt(member[by])?.counted === true
+}
+
+/** False when the rollups do not count what is asked. Live events only: retention moved others to another column. */
+export function* exploreRollups(
+  db: Database,
+  org: number,
+  query: ExploreQuery,
+  clauses: readonly Clause[],
+  groups: Groups,
+  tally: Tally,
+): Sliced<boolean> {
+  const { by, measure, edges, metadata = [] } = query
+  if (measure !== 'events' && measure !== 'errors') return false
+  if (metadata.length > 0 || edges.some((edge) => edge % hourMs !== 0)) return false
+  const fields: readonly number[] = Object.values(ofRows)
+  if (clauses.some((clause) => !fields.includes(clause.member) || clause.hashed.size > 0)) return false
+  const codesOf = (field: number): ReadonlySet<number> | null =>
+    clauses
+      .filter((clause) => clause.member === field)
+      .reduce<ReadonlySet<number> | null>(
+        (both, { codes }) => (both === null ? codes : both.intersection(codes)),
+        null,
+      )
+  const only = {
+    sites: codesOf(ofRows.siteId),
+    types: codesOf(ofRows.type),
+    outcomes: codesOf(ofRows.outcome),
+  }
+  const range = { from: edges[0]! / hourMs, until: edges.at(-1)! / hourMs }
+  const add = adder(edges, tally)
+  if (by === null || isRowField(by)) {
+    const groupOf = rowGroups(db, org, by, groups)
+    const unfolded = yield* countUnfolded(db, org, [])
+    yield* eachRow(db, org, range, only, unfolded.groups(), (row) => add(groupOf(row), row.hour, row.events))
+    return true
+  }
+  if (!isCounted(by)) return false
+  yield* addValues({ db, org, by, range, only, groups, add })
+  return true
+}
+
+/** A number of events at once. */
+type Add = (group: number, hour: number, events: number) => void
+
+function adder(edges: readonly number[], tally: Tally): Add {
+  let step = 0
+  return (group, hour, events) => {
+    step = stepAt(edges, hour * hourMs, step)
+    tally.addMany!(group, step, events)
+  }
+}
+
+type Row = Pick<RollupGroup, 'hour' | 'site' | 'type' | 'outcome' | 'events'>
+
+interface Only {
+  sites: ReadonlySet<number> | null
+  types: ReadonlySet<number> | null
+  outcomes: ReadonlySet<number> | null
+}
+
+/** Visits the live events of each hour, site, type and outcome. */
+function* eachRow(
+  db: Database,
+  org: number,
+  range: HourRange,
+  only: Only,
+  unfolded: Iterable<RollupGroup>,
+  visit: (row: Row) => void,
+): Sliced<void> {
+  const { sites, types, outcomes } = only
+  const check = (row: Row): void => {
+    if (sites?.has(row.site) === false || types?.has(row.type) === false) return
+    if (outcomes?.has(row.outcome) !== false) visit(row)
+  }
+  const sql = 'SELECT hour, site, type, outcome, live FROM rollup_metric WHERE org = ? AND live > 0'
+  yield* inChunks(db, ofMetrics, [org], range, (inChunk, key) => {
+    const rows = db.query<unknown, number[]>(sql + inChunk).values(org, ...key) as number[][]
+    for (const [hour, site, type, outcome, events] of rows)
+      check({ hour: hour!, site: site!, type: type!, outcome: outcome!, events: events! })
+  })
+  for (const row of unfolded) if (row.hour >= range.from && row.hour < range.until) check(row)
+}
+
+function rowGroups(db: Database, org: number, by: RowField | null, groups: Groups): (row: Row) => number {
+  if (by === null) {
+    const all = groups.of('all')
+    return () => all
+  }
+  const texts = termTexts(db, org, ofRows[by])
+  const codeOf = {
+    siteId: (row: Row) => row.site,
+    type: (row: Row) => row.type,
+    outcome: (row: Row) => row.outcome,
+  }
+  return (row) => groups.of(texts.get(codeOf[by](row)) ?? '')
+}
+
+interface Values {
+  db: Database
+  org: number
+  by: CountedMember
+  range: HourRange
+  only: Only
+  groups: Groups
+  add: Add
+}
+
+/** Rollups count the values of events that have the field. The rest of all events lack it. */
+function* addValues({ db, org, by, range, only, groups, add }: Values): Sliced<void> {
+  const { index, valueOf } = countedIn(db, org, by)
+  const texts = termTexts(db, org, member[by])
+  const { sites, types, outcomes } = only
+  const lacking = new Map<number, number>() // by hour
+  const groupOf = (code: number): number =>
+    code === otherCode ? otherGroup : groups.of(texts.get(code) ?? '')
+  const addValue = (hour: number, code: number, outcome: number, events: number): void => {
+    const value = outcomes?.has(outcome) === false ? 0 : valueOf(code)
+    if (value === 0 || events === 0) return
+    lacking.set(hour, (lacking.get(hour) ?? 0) - events)
+    add(groupOf(value), hour, events)
+  }
+  const counted = { org, index, sites, types }
+  yield* foldedRows(db, 'hour, code, outcome, live', counted, range, ([hour, code, outcome, events]) =>
+    addValue(hour!, code!, outcome!, events!),
+  )
+  const unfolded = yield* countUnfolded(db, org, [index])
+  for (const { code, events, group } of unfoldedValues(unfolded.groups(), counted, range))
+    addValue(group.hour, code, group.outcome, events)
+  yield* eachRow(db, org, range, only, unfolded.groups(), ({ hour, events }) => {
+    lacking.set(hour, (lacking.get(hour) ?? 0) + events)
+  })
+  for (const [hour, events] of lacking) if (events > 0) add(missingGroup, hour, events)
+}

@@ -1,0 +1,157 @@
+/** Reads what to explore from a query string: the measure, the field, the filters and the steps. */
+import { exploreMeasures, type ExploreMeasure, type ExploreQuery } from '../../../db/contract/explore.ts'
+import { eventFields, type EventFieldName } from '../../../db/contract/event-fields.ts'
+import { edgesOf, steps, type Step } from '../../text/time-zone.ts'
+import {
+  invalidQuery,
+  parseQueryTime,
+  shortName,
+  type ParameterKind,
+  type Query,
+} from '../../http/request.ts'
+import { isLongerThan } from '../../text/text.ts'
+import { limits } from '../../limits.ts'
+import { readZone } from '../../dashboard/period.ts'
+import type { CountedMember } from '../../../db/contract/store.ts'
+
+/** Parameters of both routes. */
+export const exploreParameters = {
+  ...{ measure: 'one', by: 'one', rows: 'one', filter: 'many', siteId: 'many' },
+  ...{ since: 'one', until: 'one', zone: 'one' },
+} as const satisfies Record<string, ParameterKind>
+
+type Asked = Pick<ExploreQuery, 'measure' | 'by' | 'filter' | 'also' | 'metadata' | 'rowsMax'>
+
+const measureNames: readonly string[] = exploreMeasures
+
+const fieldsByName = new Map(eventFields.map((field) => [field.name as string, field]))
+const rule = fieldsByName.get('ruleId')
+if (rule !== undefined) fieldsByName.set('rule', rule) // the dashboard's name of the filter
+
+const fieldList = [...eventFields.map(({ name }) => name), 'metadata.NAME'].join(', ')
+const metadataPrefix = 'metadata.'
+
+/** Everything but the times. Throws 400 `invalid_query` that names the wrong parameter. */
+export function readAsked(query: Query): Asked {
+  const measure = query.one('measure') ?? 'events'
+  if (!measureNames.includes(measure))
+    throw invalidQuery('measure', `measure must be one of ${measureNames.join(', ')}`)
+  const by = query.one('by') ?? ''
+  const siteIds = query.many('siteId')?.filter((siteId) => siteId !== '') ?? []
+  const asked: Asked = {
+    ...{
+      measure: measure as ExploreMeasure,
+      by: by === '' ? null : readField('by', by),
+      rowsMax: readRows(query),
+    },
+    filter: siteIds.length === 0 ? {} : { siteIds },
+  }
+  const given = [...new Set(query.many('filter') ?? [])]
+  if (given.length > limits.exploreFiltersMax)
+    throw invalidQuery('filter', `at most ${limits.exploreFiltersMax} filters are allowed`, 'too_many')
+  for (const text of given) addFilter(asked, text)
+  return asked
+}
+
+function readRows(query: Query): number {
+  const text = query.one('rows') ?? `${limits.exploreRowsDefault}`
+  const rows = /^[1-9][0-9]{0,4}$/.test(text) ? Number(text) : 0
+  if (rows < 1 || rows > limits.exploreRowsMax)
+    throw invalidQuery('rows', `rows must be an integer from 1 to ${limits.exploreRowsMax}`)
+  return rows
+}
+
+function readField(parameter: string, name: string): EventFieldName | { metadata: string } {
+  if (name.startsWith(metadataPrefix))
+    return { metadata: readPath(parameter, name.slice(metadataPrefix.length)) }
+  const field = fieldsByName.get(name)
+  if (field === undefined)
+    throw invalidQuery(
+      parameter,
+      parameter === 'by'
+        ? `by must be one of ${fieldList}`
+        : `filter must be NAME:VALUE with one of ${fieldList}`,
+    )
+  return field.name
+}
+
+function readPath(parameter: string, path: string): string {
+  const parts = path.split('.').length
+  if (path !== '' && parts <= limits.explorePathPartsMax && !isLongerThan(path, limits.explorePathCharsMax))
+    return path
+  throw invalidQuery(
+    parameter,
+    `a path below metadata must have between 1 and ${limits.explorePathCharsMax} characters and at most ` +
+      `${limits.explorePathPartsMax} parts`,
+    'wrong_length',
+  )
+}
+
+/** `filter=vendor:GPTBot` or `filter=metadata.plan:pro`. Values of one name are alternatives; '' is a missing one. */
+function addFilter(asked: Asked, text: string): void {
+  const colon = text.indexOf(':')
+  if (colon < 0) throw invalidQuery('filter', `filter must be NAME:VALUE with one of ${fieldList}`)
+  const [name, value] = [text.slice(0, colon), text.slice(colon + 1)]
+  const field = readField('filter', name)
+  if (typeof field === 'object') {
+    addTo((asked.metadata ??= []), (one) => one.path === field.metadata, value, { path: field.metadata })
+    return
+  }
+  const { filter: list, charsMax } = fieldsByName.get(field)!
+  if (isLongerThan(value, charsMax + '.*'.length))
+    throw invalidQuery('filter', `${shortName(name)} must have at most ${charsMax} characters`, 'too_long')
+  if (list !== null) asked.filter[list] = [...(asked.filter[list] ?? []), value]
+  else {
+    const by = field as CountedMember
+    addTo((asked.also ??= []), (one) => one.by === by, value, { by })
+  }
+}
+
+function addTo<T extends object>(
+  lists: (T & { values: string[] })[],
+  isSame: (one: T) => boolean,
+  value: string,
+  made: T,
+): void {
+  const known = lists.find(isSame)
+  if (known) known.values.push(value)
+  else lists.push({ ...made, values: [value] })
+}
+
+const hourMs = 3_600_000
+const downHour = (ms: number): number => Math.floor(ms / hourMs) * hourMs
+/** Events may be dated so far ahead of their arrival. */
+const aheadMs = 5 * 60_000
+
+/**
+ * From `since` to `until`, exactly, cut at the steps of `step`; without it one step. By default the last 30 days up to
+ * the end of the running hour.
+ */
+export function readEdges(query: Query, nowMs: number): { edges: number[]; zone: string } {
+  const zone = readZone(query)
+  const [since, until] = [query.one('since'), query.one('until')]
+  const endMs = downHour(nowMs + aheadMs) + hourMs
+  const sinceMs =
+    since === undefined ? downHour(nowMs - limits.metricsDefaultMs) : parseQueryTime('since', since)
+  const untilMs = until === undefined ? endMs : parseQueryTime('until', until)
+  if (untilMs <= sinceMs) throw invalidQuery('until', 'until must be after since')
+  const step = query.one('step')
+  if (step === undefined) return { edges: [sinceMs, untilMs], zone }
+  if (!Object.hasOwn(stepNames, step))
+    throw invalidQuery('step', `step must be one of ${Object.keys(stepNames).join(', ')}`)
+  const name = stepNames[step as keyof typeof stepNames]
+  if ((untilMs - sinceMs) / (steps[name].hours * hourMs) > limits.exploreStepsMax)
+    throw invalidQuery(
+      'step',
+      `at most ${limits.exploreStepsMax} steps are allowed: choose a longer step or a shorter range`,
+      'too_many',
+    )
+  const inner = edgesOf(sinceMs, untilMs, name, zone).edges.filter((edge) => edge > sinceMs && edge < untilMs)
+  return { edges: [sinceMs, ...inner, untilMs], zone }
+}
+
+const stepNames = {
+  ...{ hour: 'hour', day: 'day', week: 'week', month: 'month' },
+} as const satisfies { [name: string]: Step }
+
+export const exploreStepNames = Object.keys(stepNames)

@@ -1,0 +1,204 @@
+/** GET /v1/explore and its dashboard twin: any measure by any field, with progress, as JSON, NDJSON or CSV. */
+import { Elysia, t } from 'elysia'
+import { isoTime, type Clock } from '../../clock.ts'
+import { AppError, errorBody, retryAfter } from '../../errors.ts'
+import { acceptedType, json, streamText, toAppError } from '../../http/response.ts'
+import { contextOf, readQuery } from '../../http/request.ts'
+import { csvRow, type CsvCell } from '../../text/csv.ts'
+import { integer, nullable, time } from '../../http/validate.ts'
+import { limits } from '../../limits.ts'
+import { periodOf, periodView } from '../../dashboard/period.ts'
+import { exploreParameters, readAsked, readEdges } from './query.ts'
+import { exploreMeasures, type ExploredNumbers, type ExploreQuery } from '../../../db/contract/explore.ts'
+import type { PeriodView } from '../../dashboard/shapes.ts'
+import type { Following, Store } from '../../../db/contract/store.ts'
+import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
+import type { KeyGuard } from '../../http/guard.ts'
+import type { Log } from '../../log.ts'
+
+export interface ExploreRoutesServices {
+  store: Store
+  clock: Clock
+  log: Log
+  guard: KeyGuard
+  signIns: SignIns
+  streams: Set<AbortController>
+}
+
+export function exploreRoutes(services: ExploreRoutesServices) {
+  const { store, clock, guard, signIns } = services
+  return new Elysia()
+    .get('/v1/explore', async ({ request }) => {
+      const { orgId } = await guard.gateway(request, 'traces:read')
+      const query = readQuery(request, { ...exploreParameters, step: 'one' })
+      const { edges, zone } = readEdges(query, clock.now())
+      return answer(services, request, { orgId, zone, period: null, asked: { ...readAsked(query), edges } })
+    })
+    .get('/api/explore', async ({ request }) => {
+      const { org } = await signIns.require(request)
+      const query = readQuery(request, { ...exploreParameters, range: 'one' })
+      const asked = readAsked(query)
+      const period = await periodOf(store, org.id, query, clock.now())
+      const edges = [...period.edges.slice(0, -1), Math.min(period.untilMs, period.edges.at(-1)!)]
+      const named = (query.many('filter') ?? []).map((text) => {
+        const colon = text.indexOf(':')
+        return { name: text.slice(0, colon), value: text.slice(colon + 1) }
+      })
+      const view = { ...periodView(period, await store.sites.list(org.id)), filters: named }
+      return answer(services, request, {
+        ...{ orgId: org.id, zone: period.zone, period: view, asked: { ...asked, edges } },
+      })
+    })
+}
+
+interface Exploration {
+  orgId: string
+  zone: string
+  period: PeriodView | null // of the dashboard
+  asked: Omit<ExploreQuery, 'orgId' | 'budgetMs'>
+}
+
+const answerTypes = ['application/json', 'application/x-ndjson', 'text/csv'] as const
+
+async function answer(
+  services: ExploreRoutesServices,
+  request: Request,
+  exploration: Exploration,
+): Promise<Response> {
+  const type = acceptedType(request.headers.get('accept'), answerTypes)
+  if (type === 'application/x-ndjson') return stream(services, request, exploration)
+  const following = { signal: request.signal }
+  const found = await explore(services.store, exploration, limits.exploreMsMax, following)
+  return type === 'text/csv' ? csv(found) : json(found)
+}
+
+async function explore(
+  store: Pick<Store, 'events'>,
+  { orgId, zone, period, asked }: Exploration,
+  budgetMs: number,
+  following: Following,
+) {
+  const found = await store.events.explore({ ...asked, orgId, budgetMs }, following)
+  if (!found.complete)
+    throw new AppError('overloaded', `The query read events for ${budgetMs / 1_000} s and was not done.`, {
+      hint: 'Choose a shorter range, add filters, or accept application/x-ndjson, which has more time.',
+      headers: retryAfter(),
+    })
+  const { measure, by, edges } = asked
+  const { rows, missing, other, all, isCut, expired } = found
+  return {
+    ...{ measure, by: by !== null && typeof by === 'object' ? `metadata.${by.metadata}` : by, zone },
+    ...{ edges: edges.map(isoTime), rows, missing, other, all, truncated: isCut, expired },
+    ...(period && { period: { ...period, expired } }),
+  }
+}
+
+/** The answer of both routes. */
+export type ExploreAnswer = Awaited<ReturnType<typeof explore>>
+
+/** Queries that end sooner send no progress. */
+const quietMs = 500
+const progressEveryMs = 250
+
+const ndjson = { 'content-type': 'application/x-ndjson; charset=utf-8', 'x-accel-buffering': 'no' }
+
+/** One line per progress, then the result or an error. The query ends with the connection. */
+function stream(
+  { store, streams, log }: ExploreRoutesServices,
+  request: Request,
+  exploration: Exploration,
+): Response {
+  if (request.method === 'HEAD') return new Response(null, { headers: ndjson })
+  const { id, keepOpen } = contextOf(request)
+  const stop = new AbortController()
+  streams.add(stop)
+  const over = (): void => {
+    stop.abort()
+    streams.delete(stop)
+  }
+  request.signal.addEventListener('abort', over)
+  let progress = 0
+  const following: Following = {
+    signal: stop.signal,
+    onProgress: (share) => void (progress = Math.max(progress, share)),
+  }
+  const found = explore(store, exploration, limits.exploreStreamMsMax, following).then(
+    (result) => JSON.stringify({ result }),
+    (error: unknown) => `{"error":${errorBody(toAppError(error, id, log), id)}}`,
+  )
+  async function* lines(): AsyncGenerator<string> {
+    for (let waitMs = quietMs; ; waitMs = progressEveryMs) {
+      const line = await Promise.race([found, Bun.sleep(waitMs).then(() => null)])
+      if (line !== null) {
+        yield `${line}\n`
+        return
+      }
+      yield `${JSON.stringify({ progress: Math.round(progress * 1_000) / 1_000 })}\n`
+    }
+  }
+  keepOpen() // it may wait for another query
+  return new Response(streamText({ parts: lines(), stallMs: limits.exportStallMs, ended: over }), {
+    headers: ndjson,
+  })
+}
+
+/** A row per value, then one for events without it and one for all further values. */
+function csv({ edges, rows, missing, other, all }: ExploreAnswer): Response {
+  const starts = edges.length > 2 ? edges.slice(0, -1) : []
+  const row = (kind: string, value: string | null, { total, steps }: ExploredNumbers): CsvCell[] => [
+    ...[kind, value, total],
+    ...(starts.length === 0 ? [] : steps),
+  ]
+  const lines = [
+    ['kind', 'value', 'total', ...starts],
+    ...rows.map((one) => row('value', one.value, one)),
+    ...(missing === null ? [] : [row('missing', null, missing)]),
+    ...(other === null ? [] : [row('other', null, other)]),
+    row('all', null, all),
+  ]
+  return new Response(lines.map((cells) => csvRow(cells, true)).join(''), {
+    headers: {
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': 'attachment; filename="explore.csv"',
+      'x-csv-formula-guard': 'on',
+    },
+  })
+}
+
+const number = nullable(t.Number({ minimum: 0 }))
+const numbers = {
+  events: integer({ minimum: 0 }),
+  total: number,
+  steps: t.Array(number, { description: 'One per step, between two of the edges.' }),
+  error: t.Number({
+    minimum: 0,
+    description: 'The relative error of total: 0 for an exact number, 0.02 at most for quantiles.',
+  }),
+}
+
+/** The response schema of GET /v1/explore. */
+export const exploreModel = t.Object({
+  measure: t.Union(exploreMeasures.map((measure) => t.Literal(measure))),
+  by: nullable(t.String()),
+  zone: t.String(),
+  edges: t.Array(time(), { description: 'The start of each step, and the end of the last.' }),
+  rows: t.Array(t.Object({ value: t.String(), ...numbers }), {
+    description: 'The largest values first; for quantiles those with the most events.',
+  }),
+  missing: nullable(t.Object(numbers, { description: 'Events without the field.' })),
+  other: nullable(
+    t.Object(
+      { values: integer({ minimum: 0 }), ...numbers },
+      { description: 'All further values together.' },
+    ),
+  ),
+  all: t.Object(numbers, { description: 'All matching events.' }),
+  truncated: t.Boolean({
+    description:
+      'There were more values than can be counted singly; other may contain larger ones than rows.',
+  }),
+  expired: integer({
+    minimum: 0,
+    description: 'An upper bound of the matching events that retention deleted.',
+  }),
+})

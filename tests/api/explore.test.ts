@@ -1,0 +1,280 @@
+/** GET /v1/explore and its twin: equal to counting the events of GET /v1/traces, and clear about wrong queries. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { ExploreAnswer } from '../../server/api/explore/routes.ts'
+import type { Store } from '../../db/contract/store.ts'
+import { event, type TestEvent } from '../support/events.ts'
+import { openTestFolder } from '../support/engine.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let secret: string
+let cookie: string
+const hourMs = 3_600_000
+const startMs = Math.floor(Date.now() / hourMs) * hourMs - 30 * hourMs
+const iso = (ms: number) => new Date(ms).toISOString()
+
+const hostile = ['<img src=x onerror=alert(1)>', '=cmd|calc', '\u202eevil', 'a,"b"\nc']
+const plans = ['pro', 'free', null, ...hostile]
+const events = Array.from({ length: 240 }, (_, n) =>
+  event(`e${n}`, {
+    sessionId: `s${n % 17}`,
+    siteId: ['shop', 'blog'][n % 2],
+    type: ['tool.executed', 'agent.detected', 'authz.evaluated'][n % 3],
+    outcome: ['success', 'error', 'blocked', 'success'][n % 4],
+    durationMs: n % 5 === 0 ? null : (n * 37) % 900,
+    occurredAt: iso(startMs + n * 431_777),
+    agent: n % 7 === 0 ? null : { class: 'dom', vendor: ['GPTBot', 'ClaudeBot'][n % 2], name: `bot${n % 3}` },
+    metadata: {
+      page: `/p${n % 4}`,
+      subject: n % 3 === 0 ? `user${n % 5}` : null,
+      plan: plans[n % plans.length],
+      'gen_ai.model': `m${n % 3}`,
+      cart: { items: n % 6 },
+      bytes: n * 10,
+      tokens: { input: n, output: 1 },
+    },
+  }),
+)
+
+beforeAll(async () => {
+  server = await testServer()
+  secret = await server.key('secret')
+  cookie = await server.signIn('viewer')
+  const sent = await server.call('/v1/sdk/events', { key: await server.key('ingest'), body: { events } })
+  expect(sent.status).toBe(202)
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const search = (parameters: Record<string, string | string[]>) =>
+  new URLSearchParams(
+    Object.entries(parameters).flatMap(([name, values]) => [values].flat().map((value) => [name, value])),
+  )
+
+async function explore(parameters: Record<string, string | string[]>): Promise<ExploreAnswer> {
+  const response = await server.call(`/v1/explore?${search(parameters)}`, { key: secret })
+  expect([`${search(parameters)}`, response.status]).toEqual([`${search(parameters)}`, 200])
+  return (await response.json()) as ExploreAnswer
+}
+
+/** Every event of the filters, by walking the pages of GET /v1/traces. */
+async function traces(filters: Record<string, string | string[]>): Promise<TestEvent[]> {
+  const found: TestEvent[] = []
+  for (let cursor = ''; ;) {
+    const query = cursor === '' ? search({ ...filters, limit: '200' }) : search({ cursor, limit: '200' })
+    const page = (await (await server.call(`/v1/traces?${query}`, { key: secret })).json()) as {
+      events: TestEvent[]
+      nextCursor: string | null
+    }
+    found.push(...page.events)
+    if (page.nextCursor === null) return found
+    cursor = page.nextCursor
+  }
+}
+
+type Read = (one: TestEvent) => unknown
+const agentOf = (one: TestEvent) => one.agent as { [name: string]: unknown } | null
+const metadataOf = (one: TestEvent) => one.metadata as { [name: string]: unknown }
+const fields: { [by: string]: Read } = {
+  type: (one) => one.type,
+  outcome: (one) => one.outcome,
+  siteId: (one) => one.siteId,
+  sessionId: (one) => one.sessionId,
+  vendor: (one) => agentOf(one)?.['vendor'],
+  name: (one) => agentOf(one)?.['name'],
+  page: (one) => one.metadata.page,
+  subject: (one) => metadataOf(one)['subject'],
+  'metadata.plan': (one) => metadataOf(one)['plan'],
+  'metadata.gen_ai.model': (one) => metadataOf(one)['gen_ai.model'],
+  'metadata.cart.items': (one) => (metadataOf(one)['cart'] as { items: number }).items,
+}
+
+test('equals counting the events of /v1/traces, by any field, filter and range', async () => {
+  const some = (...values: string[]) => fc.option(fc.uniqueArray(fc.constantFrom(...values)), { nil: [] })
+  const property = fc.asyncProperty(
+    fc.constantFrom(...Object.keys(fields)),
+    some('tool.executed', 'agent.*'),
+    some('GPTBot', ''),
+    fc.constantFrom(hourMs, 1),
+    fc.nat(20),
+    fc.integer({ min: 1, max: 12 }),
+    async (by, types, vendors, unit, since, length) => {
+      const [sinceMs, untilMs] = [
+        startMs + since * hourMs,
+        startMs + (since + length) * hourMs - (hourMs - unit),
+      ]
+      const times = { since: iso(sinceMs), until: iso(Math.max(untilMs, sinceMs + 1)) }
+      const found = await traces({ ...times, type: types, vendor: vendors })
+      const filter = [...types.map((type) => `type:${type}`), ...vendors.map((vendor) => `vendor:${vendor}`)]
+      const answer = await explore({ ...times, by, filter, rows: '3', step: 'hour' })
+      const counts = new Map<string | null, number>()
+      for (const one of found) {
+        const value = fields[by]!(one)
+        const key = value == null ? null : String(value)
+        counts.set(key, (counts.get(key) ?? 0) + 1)
+      }
+      expect(answer.all.total).toBe(found.length)
+      expect(answer.missing?.total ?? 0).toBe(counts.get(null) ?? 0)
+      for (const row of answer.rows)
+        expect([row.value, row.total]).toEqual([row.value, counts.get(row.value)!])
+      const sizes = [...counts]
+        .flatMap(([value, count]) => (value === null ? [] : [count]))
+        .sort((a, b) => b - a)
+      expect(answer.rows.map(({ total }) => total)).toEqual(sizes.slice(0, 3))
+      expect(answer.other?.total ?? 0).toBe(sizes.slice(3).reduce((sum, one) => sum + one, 0))
+      for (const { total, steps } of [...answer.rows, answer.all])
+        expect(steps.reduce<number>((sum, one) => sum + (one ?? 0), 0)).toBe(total!)
+    },
+  )
+  await fc.assert(property, { numRuns: 30 })
+})
+
+test('measures sessions, subjects, sums and quantiles, and filters by members of the metadata', async () => {
+  const of = async (measure: string, more: Record<string, string | string[]> = {}) => {
+    const { all } = await explore({ measure, since: iso(startMs), ...more })
+    return [all.total, all.error]
+  }
+  const errors = events.filter(({ outcome }) => outcome === 'error')
+  expect(await of('errors')).toEqual([errors.length, 0])
+  expect(await of('sessions')).toEqual([17, 0])
+  expect(await of('subjects')).toEqual([
+    new Set(events.flatMap((one) => metadataOf(one)['subject'] ?? [])).size,
+    0,
+  ])
+  expect(await of('bytes')).toEqual([events.reduce((sum, _, n) => sum + n * 10, 0), 0])
+  expect(await of('tokens')).toEqual([events.reduce((sum, _, n) => sum + n + 1, 0), 0])
+  const durations = events.flatMap(({ durationMs }) => durationMs ?? []).sort((a, b) => a - b)
+  const [p95, error] = await of('p95')
+  expect(Math.abs(p95! / durations[Math.ceil(durations.length * 0.95) - 1]! - 1)).toBeLessThan(0.021)
+  expect(error).toBe(0.02)
+  const pro = events.filter((one) => metadataOf(one)['plan'] === 'pro' && one.siteId === 'shop')
+  expect(await of('events', { filter: ['metadata.plan:pro', 'siteId:shop'] })).toEqual([pro.length, 0])
+  expect(await of('events', { filter: 'metadata.plan:' })).toEqual([
+    events.filter((one) => metadataOf(one)['plan'] === null).length,
+    0,
+  ])
+})
+
+test('CSV has what JSON has, with hostile values guarded', async () => {
+  const parameters = { by: 'metadata.plan', since: iso(startMs), rows: '10', step: 'day' }
+  const answer = await explore(parameters)
+  const response = await server.call(`/v1/explore?${search(parameters)}`, {
+    key: secret,
+    headers: { accept: 'text/csv' },
+  })
+  expect(response.headers.get('x-csv-formula-guard')).toBe('on')
+  const text = await response.text()
+  expect(text.split('\n')[0]).toBe(`kind,value,total,${answer.edges.slice(0, -1).join(',')}`)
+  const plain = answer.rows.find(({ value }) => value === 'pro')!
+  expect(text).toContain(`\nvalue,pro,${plain.total},${plain.steps.join(',')}\n`)
+  expect(text).toContain(`\nvalue,'=cmd|calc,`)
+  expect(text).toContain(`\nmissing,,${answer.missing!.total},`)
+  expect(text).toContain(`\nall,,${answer.all.total},`)
+})
+
+test('NDJSON ends with the result, and the dashboard gets the same numbers with its period', async () => {
+  const parameters = { by: 'metadata.plan', filter: 'type:tool.executed' }
+  const headers = { accept: 'application/x-ndjson' }
+  const response = await server.call(`/v1/explore?${search({ ...parameters, since: iso(startMs) })}`, {
+    key: secret,
+    headers,
+  })
+  const lines = (await response.text()).trimEnd().split('\n')
+  const { result } = JSON.parse(lines.at(-1)!) as { result: ExploreAnswer }
+  expect(result).toEqual(await explore({ ...parameters, since: iso(startMs) }))
+  const own = await server.call(
+    `/api/explore?${search({ ...parameters, range: '7d', zone: 'Europe/Berlin' })}`,
+    { headers: { cookie } },
+  )
+  const mine = (await own.json()) as ExploreAnswer
+  expect([mine.rows.map(({ value, total }) => [value, total]), mine.all.total]).toEqual([
+    result.rows.map(({ value, total }) => [value, total]),
+    result.all.total,
+  ])
+  expect(mine.period).toMatchObject({
+    ...{ range: '7d', zone: 'Europe/Berlin' },
+    filters: [{ name: 'type', value: 'tool.executed' }],
+  })
+})
+
+test('a long query sends its progress, and ends with its connection', async () => {
+  // A query that waits for another one is as long as that one.
+  const blocks = Promise.withResolvers<void>()
+  const seen: { signal: AbortSignal | undefined }[] = []
+  const slow = await testServer({}, 'quick', {
+    async open(folder, clock) {
+      const store = await openTestFolder(folder, clock)
+      const explore: Store['events']['explore'] = async (query, following = {}) => {
+        seen.push({ signal: following.signal })
+        following.onProgress?.(0.25)
+        await Promise.race([blocks.promise, aborted(following.signal!)])
+        return store.events.explore(query, following)
+      }
+      return { ...store, events: { ...store.events, explore } }
+    },
+  })
+  await using _ = slow
+  const call = async (accept: string, signal?: AbortSignal) =>
+    fetch(`${slow.url}/v1/explore`, {
+      headers: { accept, authorization: `Bearer ${await slow.key('secret')}` },
+      ...(signal && { signal }),
+    })
+  const lines = async (response: Response, onLine: (line: string) => void) => {
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) onLine(chunk.trimEnd())
+  }
+  const left = new AbortController()
+  const leaving = await call('application/x-ndjson', left.signal)
+  await lines(leaving, () => left.abort()).catch(() => undefined)
+  await aborted(seen[0]!.signal!)
+  const plain = new AbortController()
+  const waiting = call('application/json', plain.signal).catch(() => null)
+  while (seen.length < 2) await Bun.sleep(5)
+  plain.abort()
+  await Promise.all([waiting, aborted(seen[1]!.signal!)])
+  const found: string[] = []
+  await lines(await call('application/x-ndjson'), (line) => {
+    found.push(line)
+    blocks.resolve()
+  })
+  expect(found[0]).toBe('{"progress":0.25}')
+  expect(JSON.parse(found.at(-1)!.split('\n').at(-1)!)).toMatchObject({ result: { all: { total: 0 } } })
+})
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
+}
+
+test('a wrong query names its parameter', async () => {
+  const wrong: [string, string][] = [
+    ['measure=money', 'measure'],
+    ['by=secret', 'by'],
+    ['by=metadata.', 'by'],
+    [`by=metadata.${'a.'.repeat(8)}b`, 'by'],
+    [`by=metadata.${'x'.repeat(201)}`, 'by'],
+    ['by=__proto__', 'by'],
+    ['filter=vendor', 'filter'],
+    ['filter=constructor:1', 'filter'],
+    [`filter=type:${'x'.repeat(90)}`, 'filter'],
+    [Array.from({ length: 21 }, (_, n) => `filter=vendor:v${n}`).join('&'), 'filter'],
+    ['rows=0', 'rows'],
+    ['rows=1001', 'rows'],
+    ['step=minute', 'step'],
+    ['step=hour&since=2020-01-01', 'step'],
+    ['zone=Mars', 'zone'],
+    ['since=2026-01-02&until=2026-01-01', 'until'],
+    ['range=7d', 'range'],
+  ]
+  for (const [query, parameter] of wrong) {
+    const response = await server.call(`/v1/explore?${query}`, { key: secret })
+    const body = (await response.json()) as { error: string; issues: { path: string }[] }
+    expect([query, response.status, body.error, body.issues[0]?.path]).toEqual([
+      ...[query, 400, 'invalid_query', parameter],
+    ])
+  }
+  expect((await server.call('/v1/explore')).status).toBe(401)
+  expect((await server.call('/api/explore')).status).toBe(401)
+  expect((await server.call('/v1/explore', { key: secret, headers: { accept: 'image/png' } })).status).toBe(
+    406,
+  )
+})
