@@ -27,7 +27,6 @@ import type { Rejections } from './ingest/rejected.ts'
 import type { ParseQueue } from './ingest/admission.ts'
 import type { EvidenceReader } from './evidence/evidence.ts'
 import type { MappingOptions } from './otlp/events.ts'
-import type { ScopeCounts } from './otlp/scope-counts.ts'
 import type { Log } from './log.ts'
 import type { RetentionRule } from './operations/retention/expire-all.ts'
 import type { Erasures } from './operations/retention/erasures.ts'
@@ -61,7 +60,6 @@ export interface Services {
   ingestCounts: IngestCounts
   parseQueue: ParseQueue
   otlp: MappingOptions
-  scopeCounts: ScopeCounts
   evidence: EvidenceReader
   evidenceMaxAgeDays: number
   accessReceiver: AccessReceiver

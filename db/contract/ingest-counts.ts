@@ -21,6 +21,7 @@ export interface BatchCount {
   aheadMaxMs: number
   behindMinMs: number | null
   keptSinceMs: number // deletes older counts of the organization
+  scopes?: ScopeCount[]
 }
 
 /** Combines two counts: sums add up, clock offsets keep the largest `ahead` and the smallest `behind`. */
@@ -51,14 +52,53 @@ export interface NearMissCount {
   events: number
 }
 
+/** What became of the OpenTelemetry items of one instrumentation scope. A scope of a batch is in it once. */
+export interface ScopeCount {
+  scope: string // as sent, cut; '' when the sender gave none
+  mapped: number // to events, stored before or not
+  modelCalls: number // not stored
+  leftOut: number
+  refused: number
+}
+
+export interface ScopeHour extends ScopeCount {
+  orgId: string
+  hourStartMs: number
+}
+
+/** Stored per organization and hour. Further ones are counted together, so that names cannot fill the disk. */
+export const scopesPerHourMax = 100
+export const otherScopes = '(other)'
+
+/** Adds up the counts of the same scope, organization and hour. */
+export function mergeScope(into: Map<string, ScopeHour>, one: ScopeHour): void {
+  const name = JSON.stringify([one.orgId, one.hourStartMs, one.scope])
+  const known = into.get(name)
+  if (known === undefined) {
+    into.set(name, { ...one })
+    return
+  }
+  known.mapped += one.mapped
+  known.modelCalls += one.modelCalls
+  known.leftOut += one.leftOut
+  known.refused += one.refused
+}
+
 export interface IngestCountStore {
   /** Adds to the stored counts and deletes those before `keptSinceMs`. */
-  add(command: { counts: IngestCount[]; nearMisses?: NearMissCount[]; keptSinceMs: number }): Promise<void>
+  add(command: {
+    counts: IngestCount[]
+    nearMisses?: NearMissCount[]
+    scopes?: ScopeHour[]
+    keptSinceMs: number
+  }): Promise<void>
   /** The sums since an hour, by key and path, most frequent first, at most a fixed number. */
   nearMisses(query: {
     orgId: string
     sinceMs: number
   }): Promise<Omit<NearMissCount, 'hourStartMs' | 'orgId'>[]>
+  /** The sums since an hour by scope, most items first, at most a fixed number. */
+  scopes(query: { orgId: string; sinceMs: number }): Promise<ScopeCount[]>
   /** Ascending by hour and key. */
   list(query: { orgId: string; sinceMs: number }): Promise<IngestCount[]>
 }

@@ -2,9 +2,13 @@
 import {
   countHourMs,
   mergeCount,
+  mergeScope,
+  otherScopes,
   type BatchCount,
   type IngestCount,
   type NearMissCount,
+  type ScopeCount,
+  type ScopeHour,
 } from '../../db/contract/ingest-counts.ts'
 import type { ApiKey, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
@@ -35,6 +39,8 @@ export interface IngestCounts {
   request<T>(key: Pick<ApiKey, 'id' | 'orgId'>, handle: (count: RequestCount) => Promise<T>): Promise<T>
   /** Counts the probably misspelled fields of one event. */
   nearMisses(key: Pick<ApiKey, 'id' | 'orgId'>, found: readonly NearMiss[]): void
+  /** Counts OpenTelemetry items that were not counted with a batch. */
+  scopes(orgId: string, counts: Iterable<ScopeCount>): void
   /** Writes counts that were not stored with a batch; a crash loses at most those since the last flush. */
   flush(): Promise<void>
   /** Since the process started. */
@@ -43,6 +49,9 @@ export interface IngestCounts {
 
 /** Between two flushes, of all senders. More are not counted, so that names cannot fill the memory. */
 const nearMissesMax = 500
+
+/** Likewise; more are counted as one scope of their organization. */
+const waitingScopesMax = 5_000
 
 function waitingMisses() {
   let waiting = new Map<string, NearMissCount>()
@@ -61,6 +70,23 @@ function waitingMisses() {
   }
 }
 
+function waitingScopes() {
+  let waiting = new Map<string, ScopeHour>()
+  return {
+    add(counts: Iterable<ScopeHour>): void {
+      for (const one of counts) {
+        const scope = waiting.size < waitingScopesMax ? one.scope : otherScopes
+        mergeScope(waiting, { ...one, scope })
+      }
+    },
+    drain(): ScopeHour[] {
+      const drained = [...waiting.values()]
+      waiting = new Map()
+      return drained
+    },
+  }
+}
+
 export function makeIngestCounts(
   store: Pick<Store, 'ingestCounts'>,
   clock: Clock,
@@ -70,18 +96,16 @@ export function makeIngestCounts(
   const totals: IngestTotals = { requests: 0, refused: 0, accepted: 0, deduped: 0, rejected: 0 }
   let waiting = new Map<string, IngestCount>()
   const misses = waitingMisses()
+  const ofScopes = waitingScopes()
   let flushing = Promise.resolve()
 
   function note(key: Pick<ApiKey, 'id' | 'orgId'>, count: RequestCount, refused: 0 | 1): void {
     const now = clock.now()
     const { accepted, deduped, rejected, newestMs } = count
     const clocks = { aheadMaxMs: aheadOf(newestMs, now), behindMinMs: behindOf(newestMs, now) }
-    if (!count.isWritten) {
-      mergeCount(waiting, {
-        ...{ orgId: key.orgId, keyId: key.id, hourStartMs: now - (now % countHourMs) },
-        ...{ requests: 1, refused, accepted, deduped, rejected, ...clocks },
-      })
-    }
+    const of = { orgId: key.orgId, keyId: key.id, hourStartMs: hourOf(now) }
+    if (!count.isWritten)
+      mergeCount(waiting, { ...of, requests: 1, refused, accepted, deduped, rejected, ...clocks })
     totals.requests++
     totals.refused += refused
     totals.accepted += accepted
@@ -91,20 +115,19 @@ export function makeIngestCounts(
 
   async function write(): Promise<void> {
     const nearMisses = misses.drain()
-    if (waiting.size + nearMisses.length === 0) return
+    const scopes = ofScopes.drain()
+    if (waiting.size + nearMisses.length + scopes.length === 0) return
     const unwritten = waiting
     waiting = new Map()
     try {
       const keptSinceMs = clockGuard.hold() === null ? clock.now() - limits.ingestCountsRetentionMs : 0
-      await store.ingestCounts.add({
-        counts: [...unwritten.values()],
-        nearMisses: [...nearMisses.values()],
-        keptSinceMs,
-      })
+      const counts = [...unwritten.values()]
+      await store.ingestCounts.add({ counts, nearMisses, scopes, keptSinceMs })
     } catch (error) {
       // A full disk may recover; the counts wait here until then.
       for (const one of unwritten.values()) mergeCount(waiting, one)
       for (const one of nearMisses) misses.add(one)
+      ofScopes.add(scopes)
       log.warn('ingest_counts_not_written', { message: String(error) })
     }
   }
@@ -122,18 +145,31 @@ export function makeIngestCounts(
       }
     },
     nearMisses({ id, orgId }, found) {
-      const now = clock.now()
-      const of = { orgId, keyId: id, hourStartMs: now - (now % countHourMs), events: 1 }
+      const of = { orgId, keyId: id, hourStartMs: hourOf(clock.now()), events: 1 }
       for (const { path, known } of found) misses.add({ ...of, path, known })
+    },
+    scopes(orgId, counts) {
+      const hourStartMs = hourOf(clock.now())
+      ofScopes.add([...counts].map((one) => ({ ...one, orgId, hourStartMs })))
     },
     flush: () => (flushing = flushing.then(write)),
     totals: () => totals,
   }
 }
 
+function hourOf(now: number): number {
+  return now - (now % countHourMs)
+}
+
 /** The counts stored in the transaction of a batch, so that a crash cannot separate them. */
-export function batchCount(rejected: number, newestMs: number | null, now: number): BatchCount {
+export function batchCount(
+  rejected: number,
+  newestMs: number | null,
+  now: number,
+  scopes: ScopeCount[] = [],
+): BatchCount {
   return {
+    scopes,
     rejected,
     aheadMaxMs: aheadOf(newestMs, now),
     behindMinMs: behindOf(newestMs, now),

@@ -7,9 +7,8 @@ import { isoTime, type Clock } from '../clock.ts'
 import type { ApiKey, RejectedSample, Store } from '../../db/contract/store.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { IngestCounts } from './counts.ts'
-import type { ScopeCount, ScopeCounts } from '../otlp/scope-counts.ts'
 import type { Rejections } from './rejected.ts'
-import type { IngestCount } from '../../db/contract/ingest-counts.ts'
+import type { IngestCount, ScopeCount } from '../../db/contract/ingest-counts.ts'
 
 export interface IngestHealthRoutesServices {
   store: Store
@@ -17,7 +16,6 @@ export interface IngestHealthRoutesServices {
   signIns: SignIns
   rejections: Rejections
   ingestCounts: IngestCounts
-  scopeCounts: ScopeCounts
 }
 
 const hourMs = 3_600_000
@@ -29,7 +27,6 @@ export function ingestHealthRoutes({
   signIns,
   ingestCounts,
   rejections,
-  scopeCounts,
 }: IngestHealthRoutesServices) {
   return new Elysia().get('/api/ingest/health', async ({ request }) => {
     const { org } = await signIns.require(request, ['owner', 'admin', 'analyst'])
@@ -40,18 +37,19 @@ export function ingestHealthRoutes({
       throw invalidQuery('since', `since must be within the last ${limits.ingestHealthMs / dayMs} days`)
     const sinceMs = Math.floor(fromMs / hourMs) * hourMs
     await Promise.all([ingestCounts.flush(), rejections.settled()])
-    const [counts, keys, samples, nearMisses] = await Promise.all([
+    const [counts, keys, samples, nearMisses, scopes] = await Promise.all([
       store.ingestCounts.list({ orgId: org.id, sinceMs }),
       store.keys.list({ orgId: org.id, kind: 'ingest' }),
       store.rejected.list({ orgId: org.id, limit: limits.rejectedShownMax }),
       store.ingestCounts.nearMisses({ orgId: org.id, sinceMs }),
+      store.ingestCounts.scopes({ orgId: org.id, sinceMs }),
     ])
-    const otlp: OtlpHealthView = { since: isoTime(scopeCounts.sinceMs), scopes: scopeCounts.list(org.id) }
+    const otlp: OtlpHealthView = { since: isoTime(sinceMs), scopes }
     return json({ ...ingestHealth(counts, keys, samples, { sinceMs, now }), nearMisses, otlp })
   })
 }
 
-/** What became of OpenTelemetry items since the server started. */
+/** What became of OpenTelemetry items, by hour of arrival like all counts. */
 export interface OtlpHealthView {
   since: string
   scopes: ScopeCount[]

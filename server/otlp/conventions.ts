@@ -156,6 +156,36 @@ export const sources = {
   reason: ['agent.threat.detection.severity', 'gen_ai.guardrail.reason', 'gen_ai.guardrail.name'],
 } as const satisfies { [part: string]: readonly string[] }
 
+/**
+ * Who makes the model, as `detectAgent` and the evidence pack name the operator, so that one filter finds all of its
+ * events. By the value that senders give, or its first part: `openai.chat` of the Vercel AI SDK.
+ */
+export const vendors: { readonly [provider: string]: string } = {
+  openai: 'OpenAI',
+  anthropic: 'Anthropic',
+  gcp: 'Google', // gcp.gemini, gcp.vertex_ai, gcp.gen_ai
+  google: 'Google',
+  'google-vertex': 'Google',
+  googleai: 'Google', // Genkit
+  vertexai: 'Google',
+  vertex_ai: 'Google',
+  gemini: 'Google',
+  aws: 'Amazon', // aws.bedrock
+  amazon: 'Amazon',
+  'amazon-bedrock': 'Amazon',
+  azure: 'Microsoft', // azure.ai.inference, azure.ai.openai
+  az: 'Microsoft',
+  cohere: 'Cohere',
+  deepseek: 'DeepSeek',
+  meta: 'Meta',
+  mistral: 'Mistral AI',
+  mistral_ai: 'Mistral AI',
+  mistralai: 'Mistral AI',
+  perplexity: 'Perplexity',
+  x_ai: 'xAI',
+  xai: 'xAI',
+}
+
 /** A decision of any convention; others are stored as sent, without a decision of ours. */
 export const decisions: { readonly [action: string]: 'allow' | 'deny' | 'review' } = {
   allow: 'allow',

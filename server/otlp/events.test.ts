@@ -8,6 +8,8 @@ import mcp from './fixtures/mcp.json'
 import openInference from './fixtures/open-inference.json'
 import pydanticAi from './fixtures/pydantic-ai.json'
 import vercelAi from './fixtures/vercel-ai.json'
+import { operators } from '../../sdk/agents/agent-list.ts'
+import { vendors } from './conventions.ts'
 import { validateEvent } from '../ingest/check-event.ts'
 import { limits } from '../limits.ts'
 import type { Issue } from '../errors.ts'
@@ -67,7 +69,7 @@ describe('conventions', () => {
     const [invoked, , , read, , , blocked, redacted, , asked] = eventsOf(genAi)
     expect(invoked).toMatchObject({
       siteId: 'trip-planner',
-      agent: { vendor: 'openai', name: 'Planner', trust: 'declared' },
+      agent: { vendor: 'OpenAI', name: 'Planner', trust: 'declared' },
       metadata: {
         agentId: 'asst_5j66',
         agentVersion: '2.1',
@@ -215,6 +217,25 @@ describe('one span', () => {
     expect(eventOf({ endTimeUnixNano: '1' })['durationMs']).toBeUndefined()
     const start = '1795420800000000001'
     expect(eventOf({ startTimeUnixNano: start })['occurredAt']).toBe('2026-11-23T08:00:00.000000001Z')
+  })
+
+  test('values of enums that do not exist yet are stored without a name', () => {
+    const request = tracesRequest([{ attributes: tool, status: { code: 9 } }])
+    const text = JSON.stringify(request).replace('"kind":1', '"kind":77')
+    const [event] = eventsOf(JSON.parse(text) as object)
+    expect(event).toMatchObject({ type: 'tool.executed', outcome: 'success' })
+    expect(event!['metadata']).not.toHaveProperty('spanKind')
+  })
+
+  test('vendors have the names that detected agents have', () => {
+    const vendorOf = (provider: string) =>
+      (eventOf({ attributes: { 'gen_ai.provider.name': provider } })['agent'] as Json)['vendor']
+    const sent = ['openai', 'openai.responses', 'aws.bedrock', 'Gemini', 'own.provider', 'constructor']
+    expect(sent.map(vendorOf)).toEqual([
+      ...['OpenAI', 'OpenAI', 'Amazon', 'Google', 'own.provider', 'constructor'],
+    ])
+    const known = new Set(operators.map(({ vendor }) => vendor))
+    expect(Object.values(vendors).filter((vendor) => !known.has(vendor))).toEqual([])
   })
 
   test('an attribute that says there was no error is no error', () => {

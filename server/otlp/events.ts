@@ -9,6 +9,7 @@ import {
   logConventions,
   sources,
   spanConventions,
+  vendors,
   type Meaning,
 } from './conventions.ts'
 import type { Attributes, Instant, LogRecord, Origin, Span } from './model.ts'
@@ -177,11 +178,22 @@ function toolOf({ tool }: Parts, spanName: string): string | undefined {
   return name === '' ? undefined : cutChars(name, limits.toolCharsMax)
 }
 
-/** Who acts, as the sender claims it; undefined when it does not. */
+function vendorOf(provider: string): string {
+  const name = provider.toLowerCase()
+  const dot = name.indexOf('.')
+  for (const known of dot < 0 ? [name] : [name, name.slice(0, dot)])
+    if (Object.hasOwn(vendors, known)) return vendors[known]!
+  return provider
+}
+
+/**
+ * Who acts, as the sender claims it; undefined when it does not. There is nothing to judge the claim by: a span has
+ * neither the address nor the signature of a request. So it has no verdict.
+ */
 function agentOf({ vendor, agent }: Parts): Fields | undefined {
   if (vendor === null && agent === null) return undefined
   return {
-    vendor: vendor === null ? undefined : cutChars(vendor, limits.vendorCharsMax),
+    vendor: vendor === null ? undefined : cutChars(vendorOf(vendor), limits.vendorCharsMax),
     name: agent === null ? undefined : cutChars(agent, limits.nameCharsMax),
     trust: 'declared',
   }

@@ -7,9 +7,11 @@ import {
   rejectRestricted,
 } from '../ingest/rejected.ts'
 import { writeOrExplain, type AdmissionServices } from '../ingest/admission.ts'
-import { batchCount, type RequestCount } from '../ingest/counts.ts'
+import { batchCount, type IngestCounts, type RequestCount } from '../ingest/counts.ts'
 import { validateEvent } from '../ingest/check-event.ts'
 import { limits } from '../limits.ts'
+import { cutChars } from '../text/text.ts'
+import { otherScopes, scopesPerHourMax, type ScopeCount } from '../../db/contract/ingest-counts.ts'
 import {
   jsonItems,
   jsonLists,
@@ -18,7 +20,6 @@ import {
   readSpan as jsonSpan,
 } from './json.ts'
 import { protobufItems, readLog, readMetric, readSpan } from './protobuf.ts'
-import { countItem, type ScopeCount, type ScopeCounts } from './scope-counts.ts'
 import { eventsOfLog, eventsOfSpan, type Fate, type MappingOptions } from './events.ts'
 import { itemBytesMax, spanEventsMax, type Items, type LogRecord, type Origin, type Span } from './model.ts'
 import type { Accepted, Rejected, Rejections } from '../ingest/rejected.ts'
@@ -36,7 +37,7 @@ export interface ReceiveServices extends Omit<AdmissionServices, 'parseQueue'> {
   node: SharedNode | null
   rejections: Rejections
   otlp: MappingOptions
-  scopeCounts: ScopeCounts
+  ingestCounts: IngestCounts
 }
 
 /** What became of the items of a request. */
@@ -44,8 +45,12 @@ export interface Received {
   items: number
   refused: number
   reason: string // why the first refused one was
-  scopes: Map<string, ScopeCount>
+  scopes: ScopeCounts
+  corrections: ScopeCounts // of counts that were stored with the events, because the store refused some of these
 }
+
+type ScopeCounts = Map<string, ScopeCount>
+type Counted = Exclude<keyof ScopeCount, 'scope'>
 
 export interface OtlpRequest {
   body: Uint8Array
@@ -113,7 +118,7 @@ const samplesMax = 50 // of refused items of one request, for the ingest health 
 
 /** Events to store in one transaction; all events of an item are in the same batch. */
 interface Batch extends Accepted {
-  bytes: number
+  bytes: number // about
   scopes: { index: number; scope: string }[] // of each item
 }
 
@@ -131,7 +136,7 @@ export async function receive<Item extends { origin: Origin }>(
   const isLarge = request.body.length > limits.bodyBytesMax
   const breathe = breather()
   if (isLarge) for (const _ of items()) await breathe()
-  const received: Received = { items: 0, refused: 0, reason: '', scopes: new Map() }
+  const received: Received = { items: 0, refused: 0, reason: '', scopes: new Map(), corrections: new Map() }
   const storage = startStoring(services, request, received)
   const nowMs = services.clock.now()
   const batches: Batch[] = []
@@ -159,8 +164,30 @@ export async function receive<Item extends { origin: Origin }>(
   const isOnly = !isLarge && batches.length === 1
   for (const each of batches) await storage.add(each, isOnly)
   await storage.end()
-  services.scopeCounts.add(request.key.orgId, received.scopes.values())
+  const { scopes, corrections } = received
+  services.ingestCounts.scopes(request.key.orgId, (request.count.isWritten ? corrections : scopes).values())
   return received
+}
+
+const scopeCharsMax = 200
+
+/** Adds one item to the counts of a request. */
+function countItem(counts: ScopeCounts, scope: string, what: Counted, by = 1): void {
+  let known = counts.get(scope)
+  if (known === undefined) {
+    // A request has few scopes, unless its sender means harm.
+    const name = counts.size < scopesPerHourMax ? cutChars(scope, scopeCharsMax) : otherScopes
+    known = counts.get(name) ?? { scope: name, mapped: 0, modelCalls: 0, leftOut: 0, refused: 0 }
+    counts.set(name, known)
+  }
+  known[what] += by
+}
+
+/** For an item that the store refused, after it was counted as mapped. */
+function moveToRefused(counts: ScopeCounts, { scopes }: Batch, item: number): void {
+  const scope = scopes.find(({ index }) => index === item)?.scope ?? ''
+  countItem(counts, scope, 'mapped', -1)
+  countItem(counts, scope, 'refused')
 }
 
 /** A batch is closed before an item could exceed what the store accepts; an item has few events. */
@@ -189,7 +216,7 @@ function addTo(
   for (const event of fate.events) {
     const issues: Issue[] = []
     const record = validateEvent(event, siteIds, false, issues)
-    const size = record === null ? 0 : Buffer.byteLength(record.json)
+    const size = record === null ? 0 : bytesOf(record.json)
     if (size > limits.eventBytesMax) issues.push(overLimitIssue('too_large'))
     if (record === null || issues.length > 0) {
       batch.rejected.push(rejected(index, event, issues, JSON.stringify(event)))
@@ -201,6 +228,11 @@ function addTo(
   }
 }
 
+/** Looks at the characters only of a text that may be too large. */
+function bytesOf(json: string): number {
+  return json.length * 3 <= limits.eventBytesMax ? json.length : Buffer.byteLength(json)
+}
+
 /** Stores batches one after the other, each while the next one is decoded. */
 function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, received: Received) {
   let writing: Promise<void> = Promise.resolve()
@@ -208,8 +240,18 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
 
   async function write(batch: Batch, isOnly: boolean): Promise<void> {
     const left = await rejectRestricted(services.store, key, batch)
-    if (left.records.length > 0) await append(left, isOnly)
-    noteRejected(left, batch.scopes)
+    const refused = new Set(left.rejected.map(({ index }) => index))
+    for (const { index, scope } of batch.scopes)
+      countItem(received.scopes, scope, refused.has(index) ? 'refused' : 'mapped')
+    if (left.records.length > 0) {
+      await append(left, isOnly)
+      for (const { index } of left.rejected) {
+        if (refused.has(index)) continue // as counted
+        refused.add(index)
+        moveToRefused(isOnly ? received.corrections : received.scopes, batch, index)
+      }
+    }
+    noteRejected(left, refused.size)
   }
 
   async function append({ records, positions, rejected }: Accepted, isOnly: boolean): Promise<void> {
@@ -221,7 +263,7 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
       receivedAtMs: Math.round(services.node?.clock.now() ?? services.clockGuard.arrival()),
       events: records,
       // Counts of several batches are written after them, so that they count one request.
-      ...(isOnly ? { count: batchCount(refusedIn(rejected), newestMs, services.clock.now()) } : {}),
+      ...(isOnly ? { count: countOf(rejected, newestMs) } : {}),
     })
     const result = await writeOrExplain(services, appended)
     if (isOnly) count.isWritten = true
@@ -230,15 +272,17 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
     for (const railed of result.rejected) rejected.push(guardRailRejected(positions[railed.index]!, railed))
   }
 
-  function noteRejected({ rejected }: Accepted, scopes: Batch['scopes']): void {
-    const refused = new Set(rejected.map(({ index }) => index))
-    for (const { index, scope } of scopes)
-      countItem(received.scopes, scope, refused.has(index) ? 'refused' : 'mapped')
+  /** Of the whole request. A crash cannot separate it from the events. */
+  function countOf(rejected: readonly Rejected[], newestMs: number) {
+    return batchCount(refusedIn(rejected), newestMs, services.clock.now(), [...received.scopes.values()])
+  }
+
+  function noteRejected({ rejected }: Accepted, refused: number): void {
     const issue = rejected[0]?.issues[0]
     if (received.reason === '' && issue !== undefined)
       received.reason = `${issue.path} ${issue.message}`.trim()
-    received.refused += refused.size
-    count.rejected += refused.size
+    received.refused += refused
+    count.rejected += refused
     samples = [...samples, ...rejected].slice(0, samplesMax)
   }
 

@@ -30,7 +30,6 @@ import { makeRejections } from '../ingest/rejected.ts'
 import { makeParseQueue } from '../ingest/admission.ts'
 import { evidenceReader } from '../evidence/evidence.ts'
 import type { MappingOptions } from '../otlp/events.ts'
-import { makeScopeCounts } from '../otlp/scope-counts.ts'
 import { jobTable, type JobServices } from '../jobs.ts'
 import { makeLastUses, type LastUses } from '../identity/keys/keys.ts'
 import { limits } from '../limits.ts'
@@ -153,7 +152,6 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     jobs,
     rejections: makeRejections(store, log),
     parseQueue: makeParseQueue(),
-    scopeCounts: makeScopeCounts(clock.now()),
     ...{ otlp: config.otlp, syslogListeners: [], ...judged },
     accessReceiver: makeReceiver({
       ...{ store, clock, disk: shared.disk, isShared: shared.node !== null, ...judged },

@@ -108,6 +108,33 @@ async function storedPerSecond(seconds: number): Promise<{ json: number; spans: 
   return { json: Math.round(stored.json / elapsed.json), spans: Math.round(stored.spans / elapsed.spans) }
 }
 
+/** Seconds to store this many spans of one trace, and milliseconds to read its session afterwards. */
+async function oneTrace(count: number): Promise<{ seconds: number; events: number; sessionMs: number }> {
+  await using appliance = await startAppliance()
+  const keyOf = async (kind: string): Promise<string> => {
+    const made = await appliance.cli('key', 'create', '--kind', kind, '--label', 'bench', '--json')
+    return (JSON.parse(made.stdout) as { key: string }).key
+  }
+  const [ingest, secret] = [await keyOf('ingest'), await keyOf('secret')]
+  const traceId = 'abcdef0123456789'.repeat(2)
+  let next = 1
+  const requests = Array.from({ length: Math.ceil(count / spansEach) }, () => {
+    const spans = calls(0).map((span) => {
+      const { 'gen_ai.conversation.id': _, ...attributes } = span.attributes!
+      return { ...span, traceId, spanId: (next++).toString(16).padStart(16, '0'), attributes }
+    })
+    return otlpRequest(ingest, encoded('Traces', tracesRequest(spans)))
+  })
+  const options = { url: appliance.url, connections: 8, seconds: 600, next: () => requests.pop() ?? null }
+  const { seconds, requests: answered } = await load(options)
+  const startedMs = performance.now()
+  const headers = { authorization: `Bearer ${secret}` }
+  const story = await fetch(`${appliance.url}/v1/sessions/${traceId}`, { headers })
+  if (!story.ok) throw new Error(`the session answered ${story.status}: ${await story.text()}`)
+  await story.text()
+  return { seconds, events: answered * spansEach, sessionMs: performance.now() - startedMs }
+}
+
 if (import.meta.main) {
   const isFull = process.argv.includes('--full')
   const cost = otlpBench(isFull ? 20 : 5, 200)
@@ -124,6 +151,12 @@ if (import.meta.main) {
   ]
   const text = table(head, [row('events in JSON', 'json'), row('spans in protobuf', 'spans')])
   const share = rate === null ? '' : `\n\nSpans per event in JSON: ${(rate.spans / rate.json).toFixed(2)}`
-  process.stdout.write(`${machine()}\n\n${text}${share}\n`)
-  if (process.argv.includes('--record')) recordTable('OpenTelemetry', text + share)
+  const trace = isFull ? await oneTrace(1_000_000) : null
+  const long =
+    trace === null
+      ? ''
+      : `\n\n${trace.events} spans of one trace: stored in ${trace.seconds.toFixed(1)} s, ` +
+        `its session read in ${trace.sessionMs.toFixed(0)} ms`
+  process.stdout.write(`${machine()}\n\n${text}${share}${long}\n`)
+  if (process.argv.includes('--record')) recordTable('OpenTelemetry', text + share + long)
 }

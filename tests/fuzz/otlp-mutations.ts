@@ -47,7 +47,7 @@ const origins: Origin[] = [genAi, mcp, claudeCode, codex].flatMap((request): Ori
 })
 
 /** Mulberry32: the same mutations for the same seed. */
-function randomOf(seed: number): (below: number) => number {
+export function randomOf(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
     state = (state + 0x6d2b79f5) | 0

@@ -2,6 +2,7 @@
 import { expect } from 'bun:test'
 import fc from 'fast-check'
 import type { EventPosition, EventRecord, Store } from '../../db/contract/store.ts'
+import type { ScopeCount } from '../../db/contract/ingest-counts.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { countAll, type Cases } from './subject.ts'
 
@@ -295,6 +296,44 @@ export const ingestCountCases: Cases = {
     await add([count(102)], 101 * hourMs)
     expect((await list(0)).map(({ hourStartMs }) => hourStartMs / hourMs)).toEqual([101, 102])
     expect(await store.ingestCounts.list({ orgId: makeOrg().id, sinceMs: 0 })).toEqual([])
+  },
+  async 'counts by scope add up, in the transaction of a batch or without one, and names cannot fill the disk'({
+    store,
+    orgId,
+  }) {
+    const hourMs = 3_600_000
+    const count = (scope: string, more: Partial<ScopeCount> = {}): ScopeCount => {
+      return { scope, mapped: 0, modelCalls: 0, leftOut: 0, refused: 0, ...more }
+    }
+    const numbers = { rejected: 1, aheadMaxMs: 0, behindMinMs: 0, keptSinceMs: 0 }
+    const scopes = [count('ai', { mapped: 2, refused: 1 }), count('', { modelCalls: 3 })]
+    const batch = makeBatch(orgId, [makeEvent('of-scope')])
+    await store.events.append({ ...batch, count: { ...numbers, scopes } })
+    await store.events.append({ ...batch, count: { ...numbers, scopes: [count('ai', { mapped: 1 })] } })
+    const hourStartMs = batch.receivedAtMs - (batch.receivedAtMs % hourMs)
+    const add = (counts: ScopeCount[], atMs = hourStartMs, keptSinceMs = 0) =>
+      store.ingestCounts.add({
+        counts: [],
+        scopes: counts.map((one) => ({ ...one, orgId, hourStartMs: atMs })),
+        keptSinceMs,
+      })
+    await add([count('ai', { mapped: -1, refused: 1 }), count('é\ufffd', { leftOut: 1 })])
+    const ai = count('ai', { mapped: 2, refused: 2 })
+    const listed = (sinceMs: number) => store.ingestCounts.scopes({ orgId, sinceMs })
+    const rest = [count('', { modelCalls: 3 }), count('é\ufffd', { leftOut: 1 })]
+    expect(await listed(0)).toEqual([ai, ...rest])
+    // Three names have rows already.
+    const many = Array.from({ length: 150 }, (_, n) => count(`s${String(n).padStart(3, '0')}`, { mapped: 1 }))
+    await store.events.append({ ...batch, count: { ...numbers, scopes: many } })
+    await add(many)
+    const [others, ...named] = await listed(0)
+    expect([others, named.length]).toEqual([count('(other)', { mapped: 106 }), 100])
+    expect(named.filter(({ scope }) => scope.startsWith('s'))).toEqual(
+      many.slice(0, 97).map((one) => ({ ...one, mapped: 2 })),
+    )
+    await add([count('later', { mapped: 1 })], hourStartMs + hourMs, hourStartMs + hourMs)
+    expect(await listed(0)).toEqual([count('later', { mapped: 1 })])
+    expect(await store.ingestCounts.scopes({ orgId: makeOrg().id, sinceMs: 0 })).toEqual([])
   },
   async 'times are told'({ store, orgId }) {
     const before = await store.times()

@@ -46,18 +46,16 @@ const { root } = protobuf.parse(schema)
 
 export type Json = { [field: string]: unknown }
 
+const ids = new Set(['traceId', 'spanId', 'parentSpanId'])
+
 /** Ids are hex in JSON; protobufjs reads bytes from base64. */
 function withBytes(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withBytes)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [
-      name,
-      /^(traceId|spanId|parentSpanId)$/.test(name)
-        ? Buffer.from(String(inner), 'hex').toString('base64')
-        : withBytes(inner),
-    ]),
-  )
+  const copy: Json = {}
+  for (const [name, inner] of Object.entries(value))
+    copy[name] = ids.has(name) ? Buffer.from(String(inner), 'hex').toString('base64') : withBytes(inner)
+  return copy
 }
 
 /** The bytes of a request in its JSON form. */

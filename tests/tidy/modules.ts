@@ -112,7 +112,7 @@ const modules: Record<string, string[]> = {
   'server/operations/retention': ['erasures.ts', 'expire-all.ts', 'recount.ts'],
   'server/operations/service': ['install.ts'],
   'server/operations/setup': ['apply.ts', 'file.ts', 'form.ts'],
-  'server/otlp': ['events.ts', 'scope-counts.ts'],
+  'server/otlp': ['events.ts'],
   'server/parquet': ['open-files.ts', 'parquet.ts', 'read.ts'],
   'server/robots': ['judge.ts', 'robots.ts', 'watched-files.ts'],
   'server/runtime': ['make-services.ts', 'open-data-folder.ts', 'serve.ts', 'store-access.ts', 'work.ts'],

@@ -10,7 +10,7 @@ import { sourceColumns, sourceOf, type StoredSource } from '../../sql/registry/a
 import type { SourceKey } from '../../rules/access-ledger.ts'
 import type { AppendClient, Parameter } from './client.ts'
 import { appendOrgs, type AppendOrg } from './org.ts'
-import { accessTypes, parameterTypes, stager, type Staged, type Stored } from './stage.ts'
+import { accessTypes, parameterTypes, scopeTypes, stager, type Staged, type Stored } from './stage.ts'
 import type { EventBatch } from '../../contract/store.ts'
 
 export interface Appends {
@@ -170,6 +170,7 @@ interface Sent {
 async function send({ schema, rows }: AppendClient, staged: readonly Staged[]): Promise<Sent> {
   const calls = staged.filter(({ parameters }) => parameters !== null)
   const logs = staged.flatMap(({ access }) => (access === null ? [] : [access]))
+  // Counts of scopes come with those of their request, so they need no call of their own here.
   if (calls.length + logs.length === 0) return { failure: null, foundOthers: false }
   const parameters: Parameter[] = []
   const call = (name: string, types: readonly string[], values: Parameter[]): string => {
@@ -177,9 +178,11 @@ async function send({ schema, rows }: AppendClient, staged: readonly Staged[]): 
     parameters.push(...values)
     return `${schema}.${name}(${[writerSchema, ...list].join(', ')})`
   }
-  const texts = calls.map(
-    (one, index) => `${call('append_events', parameterTypes, one.parameters!)} AS last_${index}`,
-  )
+  // One organization after the other, as in `addIngestCounts`, so that the two cannot wait for each other.
+  const texts = calls.flatMap((one, index) => {
+    const append = `${call('append_events', parameterTypes, one.parameters!)} AS last_${index}`
+    return one.scopes === null ? [append] : [append, call('append_scopes', scopeTypes, one.scopes)]
+  })
   for (const values of logs) texts.push(call('append_access', accessTypes, values))
   try {
     const [row] = await rows<Record<string, number>>(`SELECT ${texts.join(', ')}`, parameters)

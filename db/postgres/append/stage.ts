@@ -4,7 +4,7 @@ import { appender, type KnownIds } from '../../sql/events/write/append.ts'
 import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import { requestCounts } from '../../sql/registry/ingest-counts.ts'
 import { accessLedger, sourceChecksum, type AccessChanges } from '../../rules/access-ledger.ts'
-import { countHourMs } from '../../contract/ingest-counts.ts'
+import { countHourMs, scopesPerHourMax, type ScopeHour } from '../../contract/ingest-counts.ts'
 import { StoreError } from '../../contract/errors.ts'
 import type { EventBatch } from '../../contract/store.ts'
 import type { Staging, Term } from '../../sql/events/write/org-state.ts'
@@ -24,6 +24,8 @@ export interface Staged {
   parameters: Parameter[] | null
   /** Of `append_access`; null when no line of an access log is to be stored. */
   access: Parameter[] | null
+  /** Of `append_scopes`; null without counts of OpenTelemetry scopes. */
+  scopes: Parameter[] | null
 }
 
 /** Must match the parameters of `append_events` in 0004_append.sql. */
@@ -34,6 +36,9 @@ export const parameterTypes = [
 
 /** Must match the parameters of `append_access` in 0008_access_logs.sql. */
 export const accessTypes = ['bigint', 'text', 'text']
+
+/** Must match the parameters of `append_scopes` in 0011_ingest_scope.sql. */
+export const scopeTypes = ['bigint', 'text', 'bigint', 'bigint']
 
 /** What is stored already: the hashes of ids, and rows of access logs. */
 export interface Stored {
@@ -75,11 +80,12 @@ export function stager(hash: IdHash): Stage {
     org.lastSeq = state.lastSeq
     org.receivedMs = state.receivedMs
     const terms = [...org.pending]
-    const { counts, keptSinceMs } = requestCounts(batches, outcomes)
+    const { counts, scopes: ofScopes, keptSinceMs } = requestCounts(batches, outcomes)
     const { lastSeq: last } = state
     const access = accessParameters(num, ledger.take())
+    const scopes = scopeParameters(num, ofScopes, keptSinceMs)
     if (staged.size + terms.length + counts.length === 0)
-      return { org, lastSeq: last, outcomes, terms, parameters: null, access }
+      return { org, lastSeq: last, outcomes, terms, parameters: null, access, scopes }
     const rows = counts.map((one) => ({
       hour: Math.floor(one.hourStartMs / countHourMs),
       ...{ key_id: one.keyId, requests: one.requests, refused: one.refused, accepted: one.accepted },
@@ -93,8 +99,17 @@ export function stager(hash: IdHash): Stage {
       ...[rows.length === 0 ? null : JSON.stringify(rows), Math.floor(keptSinceMs / countHourMs)],
     ]
     for (const { content } of state.staged) appends.recycle(content)
-    return { org, lastSeq: last, outcomes, terms, parameters, access }
+    return { org, lastSeq: last, outcomes, terms, parameters, access, scopes }
   }
+}
+
+function scopeParameters(num: number, scopes: readonly ScopeHour[], keptSinceMs: number): Parameter[] | null {
+  if (scopes.length === 0) return null
+  const rows = scopes.map(({ hourStartMs, scope, mapped, modelCalls, leftOut, refused }) => {
+    const hour = Math.floor(hourStartMs / countHourMs)
+    return { hour, scope, mapped, model_calls: modelCalls, left_out: leftOut, refused }
+  })
+  return [num, JSON.stringify(rows), scopesPerHourMax, Math.floor(keptSinceMs / countHourMs)]
 }
 
 function accessParameters(num: number, { sources, hours }: AccessChanges): Parameter[] | null {

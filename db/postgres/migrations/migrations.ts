@@ -9,6 +9,7 @@ import upgrade from './0007_upgrade.sql' with { type: 'text' }
 import accessLogs from './0008_access_logs.sql' with { type: 'text' }
 import evidencePack from './0009_evidence_pack.sql' with { type: 'text' }
 import robots from './0010_robots.sql' with { type: 'text' }
+import ingestScope from './0011_ingest_scope.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -31,6 +32,7 @@ export const migrations: readonly ServerMigration[] = [
   { version: 9, name: '0009_evidence_pack', sql: evidencePack, olderNodes: 'end' },
   // Older nodes would merge blocks without the verdicts in them.
   { version: 10, name: '0010_robots', sql: robots, olderNodes: 'end' },
+  { version: 11, name: '0011_ingest_scope', sql: ingestScope, olderNodes: 'write' },
 ]
 
 /** Of the tables, unless the URL names another. */

@@ -2,9 +2,14 @@
 import {
   countHourMs,
   mergeCount,
+  mergeScope,
+  otherScopes,
+  scopesPerHourMax,
   type IngestCount,
   type IngestCountStore,
   type NearMissCount,
+  type ScopeCount,
+  type ScopeHour,
 } from '../../contract/ingest-counts.ts'
 import { desc, eq } from 'drizzle-orm'
 import { rejectedSample } from '../identity/schema.ts'
@@ -15,7 +20,7 @@ import type { EventBatch, RejectedSample } from '../../contract/store.ts'
 
 export function addIngestCounts(
   { db }: Pick<WriteContext, 'db'>,
-  { counts, nearMisses = [], keptSinceMs }: Parameters<IngestCountStore['add']>[0],
+  { counts, nearMisses = [], scopes = [], keptSinceMs }: Parameters<IngestCountStore['add']>[0],
 ): void {
   const add = db.query(
     `INSERT INTO ingest_hour (org_id, hour, key_id, requests, refused, accepted, deduped, rejected,
@@ -36,12 +41,12 @@ export function addIngestCounts(
      ON CONFLICT (org_id, hour, key_id, path)
      DO UPDATE SET events = ingest_near_miss.events + excluded.events`,
   )
-  const trims = ['ingest_hour', 'ingest_near_miss'].map((table) =>
+  const trims = ['ingest_hour', 'ingest_near_miss', 'ingest_scope'].map((table) =>
     db.query(`DELETE FROM ${table} WHERE org_id = ? AND hour < ?`),
   )
   // One organization after the other, in the order of their numbers, and rows in one order, as appends of other nodes
   // do, which count too. Otherwise the two could wait for each other.
-  for (const orgId of byNumber(db, orgsOf([...counts, ...nearMisses]))) {
+  for (const orgId of byNumber(db, orgsOf([...counts, ...nearMisses, ...scopes]))) {
     for (const one of counts.filter((count) => count.orgId === orgId).sort(inOrder)) {
       const { keyId, requests, refused, accepted, deduped, rejected, aheadMaxMs, behindMinMs } = one
       const hour = Math.floor(one.hourStartMs / countHourMs)
@@ -51,8 +56,51 @@ export function addIngestCounts(
       (count) => count.orgId === orgId,
     ))
       miss.run(orgId, Math.floor(hourStartMs / countHourMs), keyId, path, known, events)
+    const ofOrg = scopes.filter((count) => count.orgId === orgId)
+    if (ofOrg.length > 0) addScopes(db, orgId, ofOrg)
     for (const trim of trims) trim.run(orgId, Math.floor(keptSinceMs / countHourMs))
   }
+}
+
+/** Those of several hours follow each other; names in one order, as where nodes append. */
+function addScopes(db: Database, orgId: string, scopes: readonly ScopeHour[]): void {
+  const add = db.query(
+    `INSERT INTO ingest_scope (org_id, hour, scope, mapped, model_calls, left_out, refused)
+     VALUES (?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (org_id, hour, scope) DO UPDATE SET
+       mapped = ingest_scope.mapped + excluded.mapped,
+       model_calls = ingest_scope.model_calls + excluded.model_calls,
+       left_out = ingest_scope.left_out + excluded.left_out,
+       refused = ingest_scope.refused + excluded.refused`,
+  )
+  const names = db.query<{ scope: string }, [string, number]>(
+    'SELECT scope FROM ingest_scope WHERE org_id = ? AND hour = ?',
+  )
+  for (const hour of new Set(scopes.map(({ hourStartMs }) => Math.floor(hourStartMs / countHourMs)))) {
+    const known = new Set(names.all(orgId, hour).map(({ scope }) => scope))
+    for (const one of scopes.toSorted((a, b) => (a.scope < b.scope ? -1 : 1))) {
+      if (Math.floor(one.hourStartMs / countHourMs) !== hour) continue
+      const scope = known.has(one.scope) || known.size < scopesPerHourMax ? one.scope : otherScopes
+      known.add(scope)
+      add.run(orgId, hour, scope, one.mapped, one.modelCalls, one.leftOut, one.refused)
+    }
+  }
+}
+
+const scopesListedMax = 200
+
+export function listScopes(
+  { db }: ReadContext,
+  { orgId, sinceMs }: { orgId: string; sinceMs: number },
+): ScopeCount[] {
+  return db
+    .query<ScopeCount, [string, number, number]>(
+      `SELECT scope, sum(mapped) AS mapped, sum(model_calls) AS modelCalls, sum(left_out) AS leftOut,
+         sum(refused) AS refused
+       FROM ingest_scope WHERE org_id = ? AND hour >= ? GROUP BY scope
+       ORDER BY sum(mapped + model_calls + left_out + refused) DESC, scope LIMIT ?`,
+    )
+    .all(orgId, Math.floor(sinceMs / countHourMs), scopesListedMax)
 }
 
 /** Organizations without a number have no event. */
@@ -70,8 +118,9 @@ function byNumber(db: Database, orgIds: string[]): string[] {
 export function requestCounts(
   batches: readonly EventBatch[],
   outcomes: readonly AppendOutcome[],
-): { counts: IngestCount[]; keptSinceMs: number } {
+): { counts: IngestCount[]; scopes: ScopeHour[]; keptSinceMs: number } {
   const counts = new Map<string, IngestCount>()
+  const scopes = new Map<string, ScopeHour>()
   let keptSinceMs = 0
   batches.forEach(({ orgId, keyId, receivedAtMs, count }, index) => {
     const outcome = outcomes[index]
@@ -79,13 +128,15 @@ export function requestCounts(
     const { accepted, deduped, access } = outcome
     const { aheadMaxMs, behindMinMs } = count
     keptSinceMs = count.keptSinceMs
+    const hourStartMs = receivedAtMs - (receivedAtMs % countHourMs)
+    for (const one of count.scopes ?? []) mergeScope(scopes, { ...one, orgId, hourStartMs })
     mergeCount(counts, {
-      ...{ orgId, keyId, hourStartMs: receivedAtMs - (receivedAtMs % countHourMs), requests: 1 },
+      ...{ orgId, keyId, hourStartMs, requests: 1 },
       refused: accepted + deduped === 0 && access === undefined ? 1 : 0,
       ...{ accepted, deduped, rejected: count.rejected + outcome.rejected.length, aheadMaxMs, behindMinMs },
     })
   })
-  return { counts: [...counts.values()].sort(inOrder), keptSinceMs }
+  return { counts: [...counts.values()].sort(inOrder), scopes: [...scopes.values()], keptSinceMs }
 }
 
 function inOrder(a: IngestCount, b: IngestCount): number {

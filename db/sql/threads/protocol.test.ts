@@ -30,12 +30,19 @@ const event: fc.Arbitrary<EventRecord> = fc.record({
   reason: optional,
   json: fc.json(),
 })
-const count = fc.record({
-  rejected: fc.nat(),
-  aheadMaxMs: fc.nat(),
-  behindMinMs: fc.option(fc.nat()),
-  keptSinceMs: fc.nat(),
+const scope = fc.record({
+  ...{ scope: text, mapped: fc.integer(), modelCalls: fc.nat(), leftOut: fc.nat(), refused: fc.nat() },
 })
+const count = fc.record(
+  {
+    rejected: fc.nat(),
+    aheadMaxMs: fc.nat(),
+    behindMinMs: fc.option(fc.nat()),
+    keptSinceMs: fc.nat(),
+    scopes: fc.array(scope, { minLength: 1, maxLength: 3 }),
+  },
+  { requiredKeys: ['rejected', 'aheadMaxMs', 'behindMinMs', 'keptSinceMs'] },
+)
 const access: fc.Arbitrary<AccessLines> = fc.record(
   {
     ...{ siteId: text, source: text, path: text, format: text, from: fc.nat(), to: fc.nat(), tail: text },

@@ -11,7 +11,7 @@
  */
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
 import type { AccessLines } from '../../contract/access-logs.ts'
-import type { BatchCount } from '../../contract/ingest-counts.ts'
+import type { BatchCount, ScopeCount } from '../../contract/ingest-counts.ts'
 import type { StoredEvent } from '../../contract/event-fields.ts'
 import { recordOf, valuesOf, valuesPerRecord, type RecordValues } from '../../rules/event-record.ts'
 import type { AppendResult, EventBatch, EventRecord, MetricsText } from '../../contract/store.ts'
@@ -77,14 +77,21 @@ type BatchHead = [
   access: AccessLines | null,
 ]
 
-type CountNumbers = [rejected: number, aheadMaxMs: number, behindMinMs: number | null, keptSinceMs: number]
+type CountNumbers = [
+  rejected: number,
+  aheadMaxMs: number,
+  behindMinMs: number | null,
+  keptSinceMs: number,
+  ...scopes: ScopeCount[],
+]
 
-function numbersOf({ rejected, aheadMaxMs, behindMinMs, keptSinceMs }: BatchCount): CountNumbers {
-  return [rejected, aheadMaxMs, behindMinMs, keptSinceMs]
+function numbersOf({ rejected, aheadMaxMs, behindMinMs, keptSinceMs, scopes }: BatchCount): CountNumbers {
+  return [rejected, aheadMaxMs, behindMinMs, keptSinceMs, ...(scopes ?? [])]
 }
 
-function countOf([rejected, aheadMaxMs, behindMinMs, keptSinceMs]: CountNumbers): BatchCount {
-  return { rejected, aheadMaxMs, behindMinMs, keptSinceMs }
+function countOf([rejected, aheadMaxMs, behindMinMs, keptSinceMs, ...scopes]: CountNumbers): BatchCount {
+  const count = { rejected, aheadMaxMs, behindMinMs, keptSinceMs }
+  return scopes.length === 0 ? count : { ...count, scopes }
 }
 
 /** A waiting batch. One text costs the garbage collector nothing; records cost a visit each. */

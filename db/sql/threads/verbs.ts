@@ -7,6 +7,7 @@ import {
   listIngestCounts,
   listNearMisses,
   listRejected,
+  listScopes,
 } from '../registry/ingest-counts.ts'
 import {
   eraseFromDeliveries,
@@ -106,6 +107,7 @@ export const readVerbs = {
   'rejected.list': listRejected,
   'ingestCounts.list': listIngestCounts,
   'ingestCounts.nearMisses': listNearMisses,
+  'ingestCounts.scopes': listScopes,
   ...webhookReadVerbs,
   ...registryReadVerbs,
   ...robotsReadVerbs,

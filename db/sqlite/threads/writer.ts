@@ -233,8 +233,8 @@ function commitGroup(db: SqliteDatabase, events: EventWriter, batches: EventBatc
     const results = batches.map((batch) => appendOne(db, events, batch))
     events.flush()
     // In the same transaction, so that after a crash the counts of ingest match the events.
-    const { counts, keptSinceMs } = requestCounts(batches, results)
-    if (counts.length > 0) addIngestCounts({ db }, { counts, keptSinceMs })
+    const added = requestCounts(batches, results)
+    if (added.counts.length > 0) addIngestCounts({ db }, added)
     return results
   })
   events.committed()

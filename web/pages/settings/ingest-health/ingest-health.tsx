@@ -231,11 +231,7 @@ function ScopeTable({ otlp: { since, scopes } }: { otlp: OtlpHealth }) {
   return (
     <DataTable
       title="OpenTelemetry"
-      about={
-        <>
-          Spans and log records by the library that made them, on this server since {<Moment iso={since} />}.
-        </>
-      }
+      about={<>Spans and log records by the library that made them, since {<Moment iso={since} />}.</>}
       csv={{ page: 'ingest-health', table: 'opentelemetry' }}
       keyOf={({ scope }) => scope}
       rows={scopes}
