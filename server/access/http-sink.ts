@@ -1,7 +1,14 @@
 /** Sends the lines of a log to an appliance on another machine: the sink behind `watch --to`. */
 import { AppError, errorStatus, type ErrorCode } from '../errors.ts'
 import type { LogOptions } from './agent-events.ts'
-import { noLines, type LogLines, type LogPosition, type Sink, type StoreAnswer } from './sink.ts'
+import {
+  noLines,
+  type LineSums,
+  type LogLines,
+  type LogPosition,
+  type Sink,
+  type StoreAnswer,
+} from './sink.ts'
 
 export interface HttpSinkOptions {
   url: string // of the appliance, without a trailing slash
@@ -45,7 +52,7 @@ export function httpSink({ url, key, options, reader }: HttpSinkOptions): Sink {
     const cut = cutTail === null ? {} : { end: String(to), tail: cutTail }
     const of = { source, path, format, heading, epoch, offset: String(from), ...cut, ...more }
     try {
-      return await send<StoreAnswer>('POST', of, text)
+      return answerOf(await send<WireAnswer>('POST', of, text))
     } catch (error) {
       const members = error instanceof AppError ? error.details.members : undefined
       const { position, tail } = members ?? {}
@@ -62,6 +69,14 @@ export function httpSink({ url, key, options, reader }: HttpSinkOptions): Sink {
     store: (lines) => post(lines, {}),
     warm: async (lines) => void (await post(lines, { warm: 'true' })),
   }
+}
+
+/** The answer has the counts beside the position. */
+type WireAnswer = Omit<StoreAnswer, 'sums'> & LineSums
+
+function answerOf({ state, position, tail, errors, ...sums }: WireAnswer): StoreAnswer {
+  const { lines, stored, deduped, people, excluded, bad } = sums
+  return { state, position, tail, errors, sums: { lines, stored, deduped, people, excluded, bad } }
 }
 
 type Parameters = { [name: string]: string }

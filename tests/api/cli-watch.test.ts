@@ -70,6 +70,9 @@ test('with --to it waits for an appliance that is away, and loses nothing', asyn
   await until(() => reader.stderr().includes(`${log} is read again`), 'the end of the problem')
   reader.signal('SIGINT')
   expect(await reader.exited).toBe(0)
+  expect(reader.stdout()).toEndWith(
+    'Read 2 lines: 2 stored, 0 already known, 0 by people, 0 excluded, 0 bad.\n',
+  )
   const { stdout } = await appliance.cli('export', 'traces')
   expect(stdout.match(/"type":"agent\.requested".*?"page":"\/r\d"/g)).toHaveLength(2)
 })
