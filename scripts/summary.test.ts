@@ -7,6 +7,7 @@ import {
   closingLine,
   countExpects,
   countRun,
+  notInstalledLine,
   secondAttemptsLine,
   suiteTable,
   testTimes,
@@ -40,6 +41,18 @@ test('the last line names skipped tests only if there are any', () => {
   expect(closingLine(addCounts(some, { passed: 1, failed: 4, skipped: 1 }))).toBe(
     '3 passed, 4 failed, 1 skipped',
   )
+})
+
+test('skipped tests say what to install, once for each package', () => {
+  const file = (...names: string[]) => ({
+    ...{ path: 'a', suite: 'e2e', counts: { passed: 0, failed: 0, skipped: 2 }, expects: 0 },
+    ...{ seconds: 1, cpuSeconds: 1, tests: names.map((name) => ({ name, seconds: 0 })) },
+  })
+  const missing = ['nginx', 'caddy', 'nginx'].map((name) => `a test (not installed: apt-get install ${name})`)
+  expect(notInstalledLine([file('a test'), file(...missing)])).toBe(
+    'skipped because programs are not installed: 3 (apt-get install caddy nginx)',
+  )
+  expect(notInstalledLine([file('a test')])).toBeNull()
 })
 
 test('the JUnit file of the pinned Bun is parsed', () => {

@@ -98,6 +98,15 @@ export function secondAttemptsLine(paths: string[]): string | null {
   return `second attempts: ${paths.length} (${paths.join(', ')}). A test that fails once is a bug to fix.`
 }
 
+/** What to install for the tests that were skipped (`tests/support/installed.ts`); null without one. */
+export function notInstalledLine(results: FileResult[]): string | null {
+  const names = results.flatMap(({ tests }) => tests.map(({ name }) => name))
+  const packages = names.flatMap((name) => /\(not installed: apt-get install (\S+)\)$/.exec(name)?.[1] ?? [])
+  if (packages.length === 0) return null
+  const install = [...new Set(packages)].toSorted().join(' ')
+  return `skipped because programs are not installed: ${packages.length} (apt-get install ${install})`
+}
+
 /** One line per suite: files, tests, `expect` calls, and the summed seconds of its files. */
 export function suiteTable(results: FileResult[]): string {
   const rows = [...Map.groupBy(results, ({ suite }) => suite)].map(([name, files]) => {

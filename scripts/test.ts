@@ -11,6 +11,7 @@ import {
   closingLine,
   type Counts,
   type FileResult,
+  notInstalledLine,
   secondAttemptsLine,
   slowestLines,
   suiteTable,
@@ -216,6 +217,7 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
     suiteTable(results),
     ...(args.includes('--timings') || records ? slowestLines(results) : []),
     ...failed,
+    notInstalledLine(results),
     secondAttemptsLine(secondAttempts),
   ]
   const built = (await prepared.ready.build) === null ? onePassed : oneFailed

@@ -1,6 +1,7 @@
 /** Importing access logs: files of every kind, ids, sessions, referrals, and counts that add up. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { testWith } from '../../tests/support/installed.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
 import {
   browser,
@@ -249,15 +250,14 @@ test('folders and patterns: rotated files in order of time, other files skipped,
   expect(glob.sums).toMatchObject({ lines: 2, stored: 2 })
 })
 
-const bzip2 = Bun.which('bzip2')
-
 /** Without the program its files are refused, which formats.test.ts tests. */
-test.if(bzip2 !== null)(
+testWith(
+  'bzip2',
   'files of bzip2 are read like the file itself, and damaged ones are named',
-  async () => {
+  async (bzip2) => {
     using temp = tempDir('access')
     const content = Array.from({ length: 20_000 }, (_, second) => line({ second })).join('')
-    const packed = Bun.spawnSync([bzip2!, '-c'], { stdin: Buffer.from(content) }).stdout
+    const packed = Bun.spawnSync([bzip2, '-c'], { stdin: Buffer.from(content) }).stdout
     writeFileSync(temp.join('access.log.1.bz2'), packed)
     writeFileSync(temp.join('cut.bz2'), packed.subarray(0, packed.length / 2))
     const known = await importLogs([temp.join('access.log.1.bz2')])

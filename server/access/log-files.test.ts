@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { testWith } from '../../tests/support/installed.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
 import { identityOf, isRotationOf, lineBlocks, openMember, type LineBlock } from './log-files.ts'
 import { messageOf, syslogRules } from './syslog.ts'
@@ -129,14 +130,14 @@ test('rules of --watch and --listen-syslog, and what is wrong with others', () =
 })
 
 /** Programs that rotate with bzip2 bring it; elsewhere its files are refused. */
-const packers = { gz: 'gzip', zst: 'zstd', bz2: 'bzip2' }
-for (const [extension, packer] of Object.entries(packers).filter(([, name]) => Bun.which(name) !== null))
-  test(`a file that ${packer} packed is read from any offset`, async () => {
+const packers = { gz: 'gzip', zst: 'zstd', bz2: 'bzip2' } as const
+for (const [extension, packer] of Object.entries(packers))
+  testWith(packer, `a file that ${packer} packed is read from any offset`, async (path) => {
     using temp = tempDir('packed')
     const content = Array.from({ length: 30_000 }, (_, number) => `line ${number}\n`).join('')
-    const path = temp.join(`access.log.1.${extension}`)
-    writeFileSync(path, Bun.spawnSync([packer, '-c'], { stdin: Buffer.from(content) }).stdout)
-    const member = await openMember(path)
+    const log = temp.join(`access.log.1.${extension}`)
+    writeFileSync(log, Bun.spawnSync([path, '-c'], { stdin: Buffer.from(content) }).stdout)
+    const member = await openMember(log)
     for (const from of [0, 7, 200_000, content.length]) {
       const parts = await Array.fromAsync(member.chunks(from))
       expect(Buffer.concat(parts).toString()).toBe(content.slice(from))

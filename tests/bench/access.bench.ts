@@ -155,6 +155,7 @@ async function compare(lines: number): Promise<string> {
         mostMiB: Math.max(known.mostMiB, result.mostMiB),
       })
     }
+  if (!existsSync('/usr/bin/goaccess')) console.warn('GoAccess is not compared: apt-get install goaccess')
   const rows = [...best].map(([name, { wallMs, processorMs, mostMiB }]) => [
     ...[name, Math.round((lines / wallMs) * 1_000), ((processorMs / lines) * 1_000).toFixed(2)],
     Math.round(mostMiB),

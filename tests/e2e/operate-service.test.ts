@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { commands } from '../../server/cli/run.ts'
 import { binaryPath, cli, type Exit } from '../support/binary.ts'
+import { testWith } from '../support/installed.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(40_000)
@@ -37,7 +38,7 @@ const service = (...args: string[]): Promise<Exit> =>
   })
 const install = (...args: string[]) => service('install', '--executable', dir.join('opt/sightglass'), ...args)
 
-test('a dry run prints a unit that systemd accepts and changes nothing', async () => {
+test('a dry run prints a unit and changes nothing', async () => {
   const { code, stdout } = await install(
     '--dry-run',
     '--listen',
@@ -57,10 +58,19 @@ test('a dry run prints a unit that systemd accepts and changes nothing', async (
     'PrivateUsers=yes',
   ])
     expect(stdout).toContain(line)
+})
+
+testWith('systemd-analyze', 'systemd accepts the unit', async (path) => {
+  const { stdout } = await install(
+    '--dry-run',
+    '--listen',
+    '0.0.0.0:7400',
+    '--backup-dir',
+    '/mnt/my "50%" backups',
+  )
   const unit = dir.join('sightglass.service')
   writeFileSync(unit, stdout.replace(/^ExecStart=\S+/m, 'ExecStart=/bin/true'))
-  if (Bun.which('systemd-analyze') === null) return
-  const child = Bun.spawn(['systemd-analyze', 'verify', unit], { stdout: 'pipe', stderr: 'pipe' })
+  const child = Bun.spawn([path, 'verify', unit], { stdout: 'pipe', stderr: 'pipe' })
   expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ''])
 })
 
@@ -161,7 +171,7 @@ test('bash completes verbs, their second words and their flags', async () => {
   expect(await complete('key', 'list', '--kind', 'ingest', '--j')).toEqual(['--json'])
 })
 
-test('zsh and fish get every verb; the manual has every verb and reads without a warning', async () => {
+test('zsh and fish get every verb; the manual has every verb', async () => {
   const fish = (await cli(['completions', 'fish'])).stdout
   const zsh = (await cli(['completions', 'zsh'])).stdout
   const manual = (await cli(['man'])).stdout
@@ -175,14 +185,17 @@ test('zsh and fish get every verb; the manual has every verb and reads without a
     expect(zsh).toContain(last)
     expect(manual).toContain(`.B ${verb.replaceAll('-', '\\-')}`)
   }
-  if (Bun.which('groff') === null) return
-  const child = Bun.spawn(['groff', '-man', '-Tutf8', '-ww'], {
+  expect((await cli(['completions', 'tcsh'])).code).toBe(2)
+})
+
+testWith('groff', 'the manual reads without a warning', async (path) => {
+  const manual = (await cli(['man'])).stdout
+  const child = Bun.spawn([path, '-man', '-Tutf8', '-ww'], {
     stdin: new Blob([manual]),
     stdout: 'pipe',
     stderr: 'pipe',
   })
   expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ''])
-  expect((await cli(['completions', 'tcsh'])).code).toBe(2)
 })
 
 test('the executable lists its third-party licenses', async () => {

@@ -1,0 +1,37 @@
+/** Tests that need a program of the system: skipped where it is not installed, with the name of its package. */
+import { test } from 'bun:test'
+
+/** The package of Debian that has the program. */
+const packages = {
+  apache2: 'apache2',
+  bzip2: 'bzip2',
+  caddy: 'caddy',
+  go: 'golang-go',
+  groff: 'groff',
+  gzip: 'gzip',
+  haproxy: 'haproxy',
+  nginx: 'nginx',
+  php: 'php-cli',
+  python3: 'python3',
+  'systemd-analyze': 'systemd',
+  zstd: 'zstd',
+} as const
+
+export type Program = keyof typeof packages
+
+/** The path of an installed program, or null. Debian has servers in a folder that is not on everybody's PATH. */
+function installed(program: Program): string | null {
+  return Bun.which(program, { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/bin` })
+}
+
+/** `test`, or a skipped one whose name says what to install. */
+export function testWith(
+  program: Program,
+  name: string,
+  body: (path: string) => Promise<void> | void,
+  timeoutMs?: number,
+): void {
+  const path = installed(program)
+  const missing = path === null ? ` (not installed: apt-get install ${packages[program]})` : ''
+  test.if(path !== null)(`${name}${missing}`, () => body(path!), timeoutMs)
+}
