@@ -6,10 +6,10 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
-	mathrand "math/rand"
 	"net/http"
 	"os"
 	"strconv"
@@ -17,17 +17,14 @@ import (
 	"time"
 )
 
-const spoolMax = 100_000_000
-
 type Client struct {
 	url, key, site, spool string
-	wake                  chan struct{}
 	closing, closed       chan struct{}
 }
 
 // New starts the sender. Several processes may share a spool.
 func New(url, key, site, spool string) *Client {
-	c := &Client{url, key, site, spool, make(chan struct{}, 1), make(chan struct{}), make(chan struct{})}
+	c := &Client{url, key, site, spool, make(chan struct{}), make(chan struct{})}
 	go c.run()
 	return c
 }
@@ -42,19 +39,11 @@ func (c *Client) Track(kind, session, outcome string, fields map[string]any) {
 		event[name] = value
 	}
 	line, err := json.Marshal(event)
-	if err == nil && len(line) > 65_536 {
-		err = fmt.Errorf("it is larger than 64 KiB")
-	}
 	if err == nil {
-		err = c.locked(".lock", func() error { return c.appendLine(append(line, '\n')) })
+		err = locked(c.spool+".lock", func(*os.File) error { return c.write(line) })
 	}
 	if err != nil {
 		log.Print("sightglass: event dropped: ", err)
-		return
-	}
-	select {
-	case c.wake <- struct{}{}:
-	default:
 	}
 }
 
@@ -67,8 +56,8 @@ func (c *Client) Close() {
 	}
 }
 
-func (c *Client) locked(suffix string, work func() error) error {
-	file, err := os.OpenFile(c.spool+suffix, os.O_CREATE|os.O_RDWR, 0o600)
+func locked(path string, work func(*os.File) error) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -79,122 +68,102 @@ func (c *Client) locked(suffix string, work func() error) error {
 	if err != nil {
 		return err
 	}
-	return work()
+	return work(file)
 }
 
-func (c *Client) appendLine(line []byte) error {
-	file, err := os.OpenFile(c.spool, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+func (c *Client) write(line []byte) error {
+	return locked(c.spool, func(file *os.File) error {
+		if info, err := file.Stat(); err != nil || len(line) > 65_536 || info.Size() > 100_000_000 {
+			return errors.New("it is larger than 64 KiB, or the spool is full")
+		}
+		_, err := file.Write([]byte("\n" + string(line) + "\n")) // the first \n ends a line that a full disk cut
 		return err
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err == nil && info.Size() > spoolMax {
-		return fmt.Errorf("the spool is full")
-	}
-	_, err = file.Write(append([]byte{'\n'}, line...)) // ends a line that a full disk cut
-	return err
+	})
 }
 
 func (c *Client) run() {
 	defer close(c.closed)
-	for last := false; ; {
-		if err := c.locked(".sender", c.sendSpool); err != nil { // one sender at a time
+	for last := false; !last; {
+		last = !c.sleep(time.Second) // collects a batch
+		err := locked(c.spool+".sender", func(*os.File) error { return c.sendSpool(c.spool + ".sending") })
+		if !os.IsNotExist(err) { // else everything is sent
 			log.Print("sightglass: spool: ", err)
 		}
-		if last {
-			return
-		}
-		select {
-		case <-c.wake:
-		case <-c.closing:
-		}
-		last = !c.sleep(time.Second) // collects a batch
 	}
 }
 
-func (c *Client) sendSpool() error {
-	sending := c.spool + ".sending"
+func (c *Client) sendSpool(sending string) error {
 	for {
 		if _, err := os.Stat(sending); os.IsNotExist(err) {
-			err = c.locked(".lock", func() error { return os.Rename(c.spool, sending) })
-			if os.IsNotExist(err) {
-				return nil
-			} else if err != nil {
+			err = locked(c.spool+".lock", func(*os.File) error { return os.Rename(c.spool, sending) })
+			if err != nil {
 				return err
 			}
 		}
-		file, err := os.Open(sending)
-		if err != nil {
-			return err
-		}
-		reader := bufio.NewReader(file)
-		for err == nil { // after a kill it is sent again; known ids are not stored twice
-			var body, line []byte
-			for err == nil && len(body) < 100_000 {
-				line, err = reader.ReadBytes('\n')
-				body = append(body, line...)
-			}
-			if len(body) > 0 && !c.send(body) {
-				file.Close()
-				return nil
-			}
-		}
-		file.Close()
-		if err != io.EOF {
-			return err
-		}
-		if err = os.Remove(sending); err != nil {
+		if err := c.sendFile(sending); err != nil {
 			return err
 		}
 	}
 }
 
-func (c *Client) send(body []byte) bool {
-	for failures := 0; ; failures++ {
-		again, wait, problem := c.post(body)
-		if problem != "" && (!again || failures == 1) {
-			log.Print("sightglass: ", problem)
+func (c *Client) sendFile(sending string) error {
+	file, err := os.Open(sending)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for reader := bufio.NewReader(file); err == nil; { // after a kill it is sent again; known ids are not stored twice
+		var body, line []byte
+		for err == nil && len(body) < 100_000 {
+			line, err = reader.ReadBytes('\n')
+			body = append(body, line...)
 		}
-		if !again {
-			return true
-		}
-		step := time.Second << min(failures, 6)
-		step = step/2 + time.Duration(mathrand.Int63n(int64(step/2)))
-		if wait > step {
-			step = wait
-		}
-		if !c.sleep(step) {
-			return false
+		for failures, isDone := 0, len(body) == 0; !isDone; failures++ {
+			var wait time.Duration
+			if wait, isDone = c.post(body, failures); !isDone && !c.sleep(wait) {
+				return errors.New("closed, the next start sends the rest")
+			}
 		}
 	}
+	if err != io.EOF {
+		return err
+	}
+	return os.Remove(sending)
 }
 
-// post returns whether to send the batch again, and how long to wait at least.
-func (c *Client) post(body []byte) (again bool, wait time.Duration, problem string) {
+// post returns how long to wait before the next attempt, or true when the batch is done.
+func (c *Client) post(body []byte, failures int) (time.Duration, bool) {
+	status, after, text := c.request(body)
+	isDone := status == 400 || status == 413 || bytes.Contains(text, []byte(`"accepted":`)) // no retry helps
+	if !bytes.Contains(text, []byte(`"ok":true`)) && (isDone || failures == 1) {
+		log.Printf("sightglass: %d %.500s", status, text)
+	}
+	step := 64 * time.Second
+	if failures < 6 {
+		step = time.Second << failures
+	}
+	wait := step/2 + time.Duration(time.Now().UnixNano())%(step/2)
+	if wait < after {
+		wait = after
+	}
+	return wait, isDone
+}
+
+// request returns status, Retry-After and text of the answer, or status 0 and the text of an error.
+func (c *Client) request(body []byte) (int, time.Duration, []byte) {
 	request, err := http.NewRequest("POST", c.url+"/v1/sdk/events", bytes.NewReader(body))
 	if err != nil {
-		return true, 0, err.Error()
+		return 0, 0, []byte(err.Error())
 	}
-	request.Header.Set("authorization", "Bearer "+c.key)
-	request.Header.Set("content-type", "application/x-ndjson")
-	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
+	request.Header = http.Header{"Authorization": {"Bearer " + c.key}, "Content-Type": {"application/x-ndjson"}}
+	answer, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
 	if err != nil {
-		return true, 0, "retrying: " + err.Error()
+		return 0, 0, []byte(err.Error())
 	}
-	defer response.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 65_536))
-	problem = fmt.Sprintf("%d %.500s", response.StatusCode, text)
-	switch response.StatusCode {
-	case 202:
-		if bytes.Contains(text, []byte(`"ok":true`)) {
-			problem = ""
-		}
-		return false, 0, problem
-	case 400, 413: // no retry helps
-		return false, 0, "events dropped: " + problem
-	}
-	seconds, _ := strconv.Atoi(response.Header.Get("retry-after"))
-	return true, time.Duration(min(seconds, 3600)) * time.Second, "retrying: " + problem
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 65_536))
+	seconds, _ := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 12) // at most 4,095
+	return answer.StatusCode, time.Duration(seconds) * time.Second, text
 }
 
 // sleep returns false when the client is closing.
@@ -205,11 +174,4 @@ func (c *Client) sleep(duration time.Duration) bool {
 	case <-time.After(duration):
 		return true
 	}
-}
-
-func min(a, b int) int {
-	if a < b {
-		return a
-	}
-	return b
 }
