@@ -5,6 +5,30 @@ export interface PageOptions {
   links: string[] // link elements of the dashboard's icon and style sheet
 }
 
+/** The guides by their path below /docs/, in the order of the navigation. */
+const guideTitles = {
+  operations: 'Operations guide',
+  browser: 'Browser and WebMCP',
+  frameworks: 'Node frameworks',
+  opentelemetry: 'OpenTelemetry',
+  'access-logs': 'Access logs',
+  languages: 'Python, Go and PHP',
+  moving: 'Move from another vendor',
+  nodes: 'Several nodes',
+  proof: 'Audit proofs',
+} as const
+
+/** The pages under /docs. `contents` are the links within the open one. */
+export function docsNavigation(basePath: string, open: string, contents: string): string {
+  const pages = [
+    ['', 'API reference'],
+    ...Object.entries(guideTitles).map(([name, title]) => [`/${name}`, title]),
+  ]
+  const link = ([path = '', title = '']: string[]) =>
+    `<a href="${basePath}/docs${path}"${title === open ? ' aria-current="page"' : ''}>${title}</a>`
+  return `${pages.map(link).join('\n')}\n${contents}`
+}
+
 /** One HTML page without external resources; `navigation` and `main` are HTML. */
 export function framedPage(
   { basePath, links }: PageOptions,
@@ -38,6 +62,7 @@ export const pageStyle = `
 .reference > nav a { display: block; padding: 3px var(--s2); border-radius: var(--radius-small);
   color: var(--ink-2); text-decoration: none; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .reference > nav a:hover { background: var(--sunken); color: var(--ink); }
+.reference > nav a[aria-current] { background: var(--sunken); color: var(--ink); font-weight: 550; }
 .reference > nav .brand { color: var(--ink); font-weight: 620; font-size: var(--text-lead); }
 .reference > nav h2 { margin: var(--s4) var(--s2) var(--s1); color: var(--ink-3); font-size: var(--text-label);
   font-weight: 550; }
@@ -66,12 +91,14 @@ export const pageStyle = `
 summary { cursor: pointer; color: var(--ink-2); }
 .reference > .guide { grid-template-columns: minmax(0, 1fr); }
 .guide > * { max-width: 84ch; }
-.guide > .table { max-width: 100%; }
+.guide > .table, .guide > .example { max-width: 100%; }
 .guide h2 { margin-top: var(--s4); scroll-margin-top: var(--s4); }
 .guide ul, .guide ol { padding-left: 2.2ch; list-style: disc; }
 .guide ol { list-style: decimal; }
 .guide p, .guide li { color: var(--ink-2); line-height: 1.6; }
 .guide table { width: 100%; border-collapse: collapse; }
+.guide .keys { display: grid; gap: var(--s3); justify-items: start; padding: var(--s4); }
+.guide td code { overflow-wrap: anywhere; }
 .guide td { white-space: normal; vertical-align: top; overflow-wrap: break-word; min-width: 14ch; }
 @media (max-width: 800px) {
   .reference { grid-template-columns: minmax(0, 1fr); }
@@ -80,10 +107,14 @@ summary { cursor: pointer; color: var(--ink-2); }
   .reference > main { padding: var(--s4); }
   .example pre { padding-top: 40px; }
 }
-@media print { .reference { display: block; } .reference > nav, .example .button { display: none; } }
+@media print { .reference { display: block; }
+  .reference > nav, .example .button, .keys .button { display: none; } }
 `
 
-/** Applies the theme chosen in the dashboard and adds copy buttons. The pages can be read without it. */
+/**
+ * Applies the theme chosen in the dashboard, adds copy buttons, and creates the keys of a guide as the person who is
+ * signed in to the dashboard. The pages can be read without it.
+ */
 export const pageScript = `
 const theme = (() => { try { return localStorage.getItem('sightglass.theme') } catch { return null } })()
 if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme
@@ -102,6 +133,49 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
       button.textContent = 'Press Ctrl+C'
     }
     setTimeout(() => { button.textContent = label }, 2000)
+  })
+}
+
+const prefixes = { ingest: 'agtx_ik_', publishable: 'agtx_pk_', secret: 'agtx_sk_' }
+
+async function call(path, body) {
+  const base = document.querySelector('.brand').pathname
+  const headers = { 'content-type': 'application/json' }
+  const answer = await fetch(base + 'api/' + path, body && { method: 'POST', headers, body: JSON.stringify(body) })
+  const found = await answer.json()
+  if (!answer.ok) throw new Error(found.message)
+  return found
+}
+
+for (const place of document.querySelectorAll('[data-keys]')) {
+  const button = place.querySelector('button')
+  const status = place.querySelector('[role=status]')
+  const about = place.querySelector('p')
+  const kinds = place.dataset.keys.split(' ')
+  button.hidden = false
+  button.addEventListener('click', async () => {
+    button.disabled = true
+    try {
+      const { signedIn } = await call('setup')
+      if (!signedIn) throw new Error('Sign in to the dashboard first, then click again.')
+      const { role, org } = await call('session')
+      if (role !== 'owner' && role !== 'admin')
+        throw new Error('Only owners and admins can create keys. Ask one of them.')
+      const label = 'Guide: ' + document.querySelector('h1').textContent
+      while (kinds.length > 0) {
+        const { secret } = await call('keys', { kind: kinds[0], label })
+        const placeholder = prefixes[kinds.shift()] + 'your-key'
+        for (const block of document.querySelectorAll('.example pre'))
+          block.textContent = block.textContent.replaceAll(placeholder, secret)
+      }
+      button.remove()
+      about.remove()
+      status.textContent = 'Created for the organization ' + org.name + ', labelled \u201c' + label + '\u201d. '
+        + 'The examples on this page contain ' + place.dataset.created
+    } catch (error) {
+      status.textContent = error.message
+      button.disabled = false
+    }
   })
 }
 `

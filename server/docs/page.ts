@@ -1,5 +1,5 @@
 /** Renders the API reference at /docs. */
-import { framedPage, type PageOptions } from './page-frame.ts'
+import { docsNavigation, framedPage, type PageOptions } from './page-frame.ts'
 import { errorsOf, statusIn, type Answer, type Operation } from './operation-model.ts'
 import { operations } from './openapi.ts'
 import { webhookMessages, type WebhookMessage } from './webhooks-model.ts'
@@ -21,14 +21,8 @@ export function referencePage({ about, version, baseUrl, basePath, links }: Refe
     })
     .join('')
   const messages = webhookMessages.map(({ type }) => `<a href="#${type}">${escape(type)}</a>`).join('')
-  const navigation = `<a href="${basePath}/docs/operations">Operations guide</a>
-<a href="${basePath}/docs/browser">Browser and WebMCP</a>
-<a href="${basePath}/docs/frameworks">Node frameworks</a>
-<a href="${basePath}/docs/opentelemetry">OpenTelemetry</a>
-<a href="${basePath}/docs/languages">Python, Go and PHP</a>
-<a href="${basePath}/docs/nodes">Several nodes</a>
-<a href="${basePath}/docs/proof">Audit proofs</a><a href="#client-package">Client package</a>${contents}
-<h2>Webhook messages</h2>${messages}`
+  const parts = `<a href="#client-package">Client package</a>${contents}\n<h2>Webhook messages</h2>${messages}`
+  const navigation = docsNavigation(basePath, 'API reference', parts)
   const main = `<main>
 <header>
 <h1>API reference</h1>

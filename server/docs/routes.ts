@@ -1,6 +1,6 @@
 /** Routes for developers: /openapi.json, the API reference at /docs, the guide, audit proofs, the client package. */
 import { Elysia } from 'elysia'
-import { clientGuidePage, guidePage, languagesPage, nodesPage, otlpPage, proofPage } from '../guide/page.ts'
+import { clientGuidePage, clientGuides, guidePage, nodesPage, proofPage } from '../guide/page.ts'
 import { addressOf } from '../http/address.ts'
 import { json, jsonText, pageCsp } from '../http/response.ts'
 import { readQuery } from '../http/request.ts'
@@ -28,12 +28,8 @@ const hourMs = 3_600_000
 export function docsRoutes({ version, assets, clock, commandReference, ...where }: DocsRoutesServices) {
   const { basePath } = where
   // Rebuilt once per hour, because its examples have current times.
-  const clientGuide = (name: 'browser' | 'frameworks', request: Request): Response => {
-    const page = clientGuidePage({ basePath, links: dashboardLinks(assets) }, name, addressOf(request, where))
-    return file('text/html; charset=utf-8', page)
-  }
   let document: { hour: number; text: string } | null = null
-  return new Elysia()
+  const app = new Elysia()
     .get('/openapi.json', ({ request }) => {
       readQuery(request, {})
       const now = clock.now()
@@ -59,21 +55,18 @@ export function docsRoutes({ version, assets, clock, commandReference, ...where 
     .get('/docs/nodes', () =>
       file('text/html; charset=utf-8', nodesPage({ basePath, links: dashboardLinks(assets) })),
     )
-    .get('/docs/browser', ({ request }) => clientGuide('browser', request))
-    .get('/docs/frameworks', ({ request }) => clientGuide('frameworks', request))
-    .get('/docs/opentelemetry', ({ request }) => {
-      const page = otlpPage({ basePath, links: dashboardLinks(assets) }, addressOf(request, where))
-      return file('text/html; charset=utf-8', page)
-    })
-    .get('/docs/languages', ({ request }) => {
-      const page = languagesPage({ basePath, links: dashboardLinks(assets) }, addressOf(request, where))
-      return file('text/html; charset=utf-8', page)
-    })
     .get('/docs/proof', () =>
       file('text/html; charset=utf-8', proofPage({ basePath, links: dashboardLinks(assets) })),
     )
     .get('/docs/page.css', () => file('text/css; charset=utf-8', pageStyle))
     .get('/docs/page.js', () => file('text/javascript; charset=utf-8', pageScript))
+  for (const name of clientGuides) {
+    app.get(`/docs/${name}`, ({ request }) => {
+      const options = { basePath, links: dashboardLinks(assets) }
+      return file('text/html; charset=utf-8', clientGuidePage(options, name, addressOf(request, where)))
+    })
+  }
+  return app
 }
 
 function file(type: string, text: string): Response {

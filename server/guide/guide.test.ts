@@ -9,8 +9,8 @@ import { commands } from '../cli/run.ts'
 import { databaseUrl, environmentTwin, type Option } from '../cli/option.ts'
 import { serveOptions } from '../cli/options.ts'
 import { readSetupText } from '../operations/setup/file.ts'
-import { clientGuidePage, guideOf, guidePage, nodesGuide, nodesPage, operationsGuide } from './page.ts'
-import { languagesPage, otlpGuide, otlpPage } from './page.ts'
+import { clientGuide, clientGuidePage, clientGuides, guideOf, guidePage } from './page.ts'
+import { nodesGuide, nodesPage, operationsGuide } from './page.ts'
 
 const guide = operationsGuide(commandReference(commands))
 
@@ -31,9 +31,10 @@ test('its setup file is valid', () => {
 })
 
 test('every command line in the guide parses', () => {
-  const lines = [...`${guide}\n${nodesGuide()}`.matchAll(/^ {4}(?:sudo )?(?:\.\/)?sightglass (.*)$/gm)].map(
-    ([, words = '']) => words,
-  )
+  const clients = clientGuides.map((name) => clientGuide(name, 'http://a.example'))
+  const lines = [
+    ...[guide, nodesGuide(), ...clients].join('\n').matchAll(/^ {4}(?:sudo )?(?:\.\/)?sightglass (.*)$/gm),
+  ].map(([, words = '']) => words)
   expect(lines.length).toBeGreaterThan(8)
   for (const line of lines) expect(() => readArguments(line.split(' '), commands)).not.toThrow()
 })
@@ -80,7 +81,7 @@ test('the guide of several nodes names real variables, options, series and log l
 })
 
 test('the guide of OpenTelemetry names what the tables have, and the address of its reader', () => {
-  const text = otlpGuide('https://traces.example/sightglass')
+  const text = clientGuide('opentelemetry', 'https://traces.example/sightglass')
   expect(text).toContain('OTEL_EXPORTER_OTLP_ENDPOINT=https://traces.example/sightglass\n')
   expect(text).not.toContain('@address')
   const folder = join(import.meta.dir, '../otlp')
@@ -99,16 +100,26 @@ test('the guide of OpenTelemetry names what the tables have, and the address of 
 describe('the page', () => {
   test('prefixes every link with the base path and has no dead anchors', () => {
     const options = { basePath: '/sightglass', links: [] }
-    const guides = [guidePage(options, commandReference(commands)), nodesPage(options)]
     const address = 'http://a.example'
-    const clients = (['browser', 'frameworks'] as const).map((name) =>
-      clientGuidePage(options, name, address),
-    )
-    for (const page of clients) expect(page).not.toContain('@address')
-    for (const page of [...guides, otlpPage(options, address), ...clients]) checkLinks(page)
-    const languages = languagesPage(options, address)
-    expect(languages).not.toMatch(/@address|^@sightglass/m)
-    checkLinks(languages.replace(/<pre[\s\S]*?<\/pre>/g, '')) // the clients have `**`
+    const clients = clientGuides.map((name) => clientGuidePage(options, name, address))
+    for (const page of clients) expect(page).not.toMatch(/@address|^@(?:sightglass|keys)/m)
+    for (const page of [guidePage(options, commandReference(commands)), nodesPage(options), ...clients])
+      checkLinks(page.replace(/<pre[\s\S]*?<\/pre>/g, '')) // clients to copy have `**`
+  })
+
+  test('a key is offered where a guide needs it', () => {
+    const page = (name: (typeof clientGuides)[number]) =>
+      clientGuidePage({ basePath: '', links: [] }, name, '')
+    for (const name of clientGuides) {
+      const [, kinds = ''] = /data-keys="([a-z ]+)"/.exec(page(name)) ?? []
+      const prefixes = { ingest: 'ik', publishable: 'pk', secret: 'sk' } as const
+      for (const [kind, prefix] of Object.entries(prefixes))
+        expect([name, kind, kinds.split(' ').includes(kind)]).toEqual([
+          ...[name, kind],
+          page(name).includes(`agtx_${prefix}_your-key`),
+        ])
+    }
+    expect(page('frameworks')).toContain('>Create the keys</button>')
   })
 
   function checkLinks(page: string): void {
@@ -123,10 +134,11 @@ describe('the page', () => {
 
   test('Markdown becomes escaped HTML', () => {
     const { html, title } = guideOf(
-      '# A <b>\n\nOne `a < b` and **two**.\n\n    x <y>\n\n    z\n\n| a | b |\n| - | - |\n| `1` | 2 |\n',
+      '# A <b>\n\n### Part 1\n\nOne `a < b` and **two**.\n\n    x <y>\n\n    z\n\n| a | b |\n| - | - |\n| `1` | 2 |\n',
     )
     expect(title).toBe('A <b>')
     expect(html).toContain('<h1>A &lt;b&gt;</h1>')
+    expect(html).toContain('<h3 id="part-1">Part 1</h3>')
     expect(html).toContain('<p>One <code>a &lt; b</code> and <strong>two</strong>.</p>')
     expect(html).toContain('<pre tabindex="0">x &lt;y&gt;\n\nz</pre>')
     expect(html).toContain('<th scope="col">a</th>')

@@ -1,17 +1,19 @@
 /** Renders the operations guide (operations.md, then all options and commands) and further guides as pages. */
+import accessLogsText from './access-logs.md' with { type: 'text' }
 import proofText from '../audit/PROOF.md' with { type: 'text' }
 import browserText from './browser.md' with { type: 'text' }
 import frameworksText from './frameworks.md' with { type: 'text' }
 import haproxy from './haproxy.cfg' with { type: 'text' }
 import nginx from './nginx.conf' with { type: 'text' }
 import languagesText from './languages.md' with { type: 'text' }
+import movingText from './moving.md' with { type: 'text' }
 import nodesText from './nodes.md' with { type: 'text' }
 import otlpText from './opentelemetry.md' with { type: 'text' }
 import text from './operations.md' with { type: 'text' }
 import go from './recipes/sightglass.go' with { type: 'text' }
 import php from './recipes/sightglass.php' with { type: 'text' }
 import python from './recipes/sightglass.py' with { type: 'text' }
-import { framedPage, type PageOptions } from '../docs/page-frame.ts'
+import { docsNavigation, framedPage, type PageOptions } from '../docs/page-frame.ts'
 
 export function operationsGuide(commandReference: string): string {
   return `${text}\n${commandReference}`
@@ -39,34 +41,31 @@ function withFiles(text: string, files: { [name: string]: string }): string {
   return text.replace(/^@(\S+)$/gm, (_, name: string) => `\`\`\`\n${files[name]!.trimEnd()}\n\`\`\``)
 }
 
-/** For people whose programs have OpenTelemetry, with the address that they reach this server by. */
-export function otlpPage(options: PageOptions, address: string): string {
-  return documentPage(options, otlpGuide(address))
+/** For people who send events, in Markdown, by the name of the page. */
+const clientTexts = {
+  browser: browserText,
+  frameworks: frameworksText,
+  opentelemetry: otlpText,
+  'access-logs': accessLogsText,
+  languages: withFiles(languagesText, {
+    'sightglass.py': python,
+    'sightglass.go': go,
+    'sightglass.php': php,
+  }),
+  moving: movingText,
 }
 
-export function otlpGuide(address: string): string {
-  return otlpText.replaceAll('@address', () => address)
+export type ClientGuide = keyof typeof clientTexts
+
+export const clientGuides = Object.keys(clientTexts) as ClientGuide[]
+
+/** With the address that the reader reaches this server by. */
+export function clientGuide(name: ClientGuide, address: string): string {
+  return clientTexts[name].replaceAll('@address', () => address)
 }
 
-/** For people who record their pages or their servers, with programs to copy. */
-const clientGuides = { browser: browserText, frameworks: frameworksText }
-
-export function clientGuidePage(
-  options: PageOptions,
-  name: keyof typeof clientGuides,
-  address: string,
-): string {
-  return documentPage(
-    options,
-    clientGuides[name].replaceAll('@address', () => address),
-  )
-}
-
-/** For languages without a package: files to copy, with the address that the reader reaches this server by. */
-export function languagesPage(options: PageOptions, address: string): string {
-  const files = { 'sightglass.py': python, 'sightglass.go': go, 'sightglass.php': php }
-  const text = languagesText.replaceAll('@address', () => address)
-  return documentPage(options, withFiles(text, files))
+export function clientGuidePage(options: PageOptions, name: ClientGuide, address: string): string {
+  return documentPage(options, clientGuide(name, address))
 }
 
 /** The format of audit proofs, with a verifier, for readers without the source. */
@@ -78,15 +77,7 @@ function documentPage(options: PageOptions, markdown: string): string {
   const { basePath } = options
   const { title, html, sections } = guideOf(markdown)
   const contents = sections.map(({ id, name }) => `<a href="#${id}">${Bun.escapeHTML(name)}</a>`).join('')
-  const navigation = `<a href="${basePath}/docs">API reference</a>
-<a href="${basePath}/docs/operations">Operations guide</a>
-<a href="${basePath}/docs/browser">Browser and WebMCP</a>
-<a href="${basePath}/docs/frameworks">Node frameworks</a>
-<a href="${basePath}/docs/opentelemetry">OpenTelemetry</a>
-<a href="${basePath}/docs/languages">Python, Go and PHP</a>
-<a href="${basePath}/docs/nodes">Several nodes</a>
-<a href="${basePath}/docs/proof">Audit proofs</a>
-${contents}`
+  const navigation = docsNavigation(basePath, title, `<h2>On this page</h2>${contents}`)
   const main = `<main class="guide">
 ${html.replaceAll('href="/', `href="${basePath}/`)}
 </main>`
@@ -104,7 +95,7 @@ export function guideOf(markdown: string): Guide {
   const sections: Guide['sections'] = []
   let title = ''
   const html = blocksOf(markdown).map((block) => {
-    const heading = /^(#{1,2}) (.+)$/.exec(block)
+    const heading = /^(#{1,3}) (.+)$/.exec(block)
     if (heading === null) return blockHtml(block)
     const name = heading[2]!
     if (heading[1] === '#') {
@@ -112,6 +103,7 @@ export function guideOf(markdown: string): Guide {
       return `<h1>${inline(name)}</h1>`
     }
     const id = name.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+    if (heading[1] === '###') return `<h3 id="${id}">${inline(name)}</h3>`
     sections.push({ id, name })
     return `<h2 id="${id}">${inline(name)}</h2>`
   })
@@ -144,6 +136,7 @@ function blocksOf(markdown: string): string[] {
 function blockHtml(block: string): string {
   if (block.startsWith('```')) return code(block.split('\n').slice(1, -1).join('\n'))
   if (block.startsWith('    ')) return code(block.replace(/^ {4}/gm, '').trimEnd())
+  if (block.startsWith('@keys ')) return keyMaker(block.slice('@keys '.length).split(' '))
   if (block.startsWith('|')) return table(block.split('\n'))
   if (block.startsWith('- ')) {
     const items = block.slice(2).split(/\n- /)
@@ -155,6 +148,25 @@ function blockHtml(block: string): string {
   }
   return `<p>${inline(block)}</p>`
 }
+
+/** Creates the keys of a guide where they are needed. Without a script, its links lead to Settings. */
+function keyMaker(kinds: string[]): string {
+  const article = (kind: string) => (kind === 'ingest' ? 'an' : 'a')
+  const places = kinds.map((kind) => {
+    const page = kind === 'ingest' ? 'ingest-keys' : 'api-keys'
+    return `${article(kind)} <a href="/settings/${page}">${kind} key</a>`
+  })
+  const one = kinds.length === 1
+  const button = one ? `Create ${article(kinds[0]!)} ${kinds[0]} key` : 'Create the keys'
+  const created = `the new ${one ? 'key, which is' : 'keys, which are'} not shown again.`
+  return `<div class="panel keys" data-keys="${kinds.join(' ')}" data-created="${created}">
+<p>This guide needs ${list.format(places)}. Owners and admins can create ${one ? 'it' : 'them'} here.</p>
+<button class="button primary" type="button" hidden>${button}</button>
+<p role="status"></p>
+</div>`
+}
+
+const list = new Intl.ListFormat('en')
 
 function code(text: string): string {
   const escaped = Bun.escapeHTML(text)
@@ -188,7 +200,7 @@ function inline(text: string): string {
         ? `<code>${Bun.escapeHTML(part.slice(1, -1))}</code>`
         : Bun.escapeHTML(part)
             .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
-            .replace(/\[([^\]]+)\]\(([#/][a-z0-9/-]+)\)/g, '<a href="$2">$1</a>'),
+            .replace(/\[([^\]]+)\]\(([#/][a-z0-9/#-]+)\)/g, '<a href="$2">$1</a>'),
     )
     .join('')
 }

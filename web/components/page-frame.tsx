@@ -105,8 +105,34 @@ export function FirstEvent(props: FirstEventProps) {
           Create an ingest key
         </a>
       )}
+      {push === undefined && <Guides />}
       {props.kind === 'agent' && push === undefined && <FirstLog />}
     </section>
+  )
+}
+
+const guides = [
+  { path: 'browser', name: 'Browser and WebMCP' },
+  { path: 'frameworks', name: 'Node frameworks' },
+  { path: 'opentelemetry', name: 'OpenTelemetry' },
+  { path: 'languages', name: 'Python, Go and PHP' },
+  { path: 'moving', name: 'Move from another vendor' },
+]
+
+/** They create a key where it is needed. */
+function Guides() {
+  return (
+    <p class="muted guides">
+      Step by step:{' '}
+      {guides.map(({ path, name }, index) => (
+        <>
+          {index > 0 && ' · '}
+          <a href={`/docs/${path}`} data-native>
+            {name}
+          </a>
+        </>
+      ))}
+    </p>
   )
 }
 
@@ -133,8 +159,11 @@ function FirstLog() {
         copyLabel="Copy command"
       />
       <p class="muted">
-        <code>watch</code> in place of <code>import access</code> follows the log. Other ways are in{' '}
-        <a href="/settings/sources">Settings, Sources</a>.
+        <code>watch</code> in place of <code>import access</code> follows the log. The{' '}
+        <a href="/docs/access-logs" data-native>
+          guide
+        </a>{' '}
+        shows how to read the log of another machine, and what is stored.
       </p>
     </div>
   )

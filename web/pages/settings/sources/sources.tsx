@@ -22,7 +22,13 @@ export function Sources() {
   const allowed = session.value?.role !== 'viewer'
   return (
     <section class="settings-section">
-      <p class="about">Access logs of web servers show agents without a change to the site.</p>
+      <p class="about">
+        Access logs of web servers show agents without a change to the site. The{' '}
+        <a href="/docs/access-logs" data-native>
+          guide
+        </a>{' '}
+        explains each way.
+      </p>
       {allowed ? <List /> : <RoleNote text="Only owners, admins and analysts can see sources." />}
     </section>
   )

@@ -1,0 +1,281 @@
+/** The guides "Access logs", "OpenTelemetry" and "Python, Go and PHP", followed literally. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { appendFileSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { createSocket } from 'node:dgram'
+import { join } from 'node:path'
+import { programs } from '../../scripts/programs.ts'
+import { createGateway } from '../../sdk/node.ts'
+import { gptBot, line } from '../support/access-logs.ts'
+import { type Appliance, binaryPath, cleanEnv, startAppliance } from '../support/binary.ts'
+import { closeBrowser } from '../support/browser.ts'
+import { withEngine } from '../support/engine.ts'
+import { testWith } from '../support/installed.ts'
+import { run } from '../support/process.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
+import { ownerEnv } from './dashboard-actions.ts'
+import { type Guide, output, readGuide, save, shell } from './guide-reader.ts'
+import { makeKeys, type Keys } from './sdk-appliance.ts'
+
+setDefaultTimeout(90_000)
+
+const files = tempDir('guides')
+let appliance: Appliance
+let keys: Keys
+let env: Record<string, string>
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  keys = await makeKeys(appliance)
+  mkdirSync(files.join('bin'))
+  symlinkSync(binaryPath, files.join('bin/sightglass'))
+  const { PATH, ...others } = cleanEnv(
+    await withEngine(appliance.dataDir, { SIGHTGLASS_DATA_DIR: appliance.dataDir }),
+  )
+  env = { ...others, PATH: `${files.join('bin')}:${PATH}` }
+})
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+  files.remove()
+})
+
+async function stored(siteId: string): Promise<{ type: string; page: unknown; tool: unknown }[]> {
+  const found = []
+  const gateway = createGateway({ url: appliance.url, secretKey: keys.secretKey })
+  for await (const { type, tool, metadata } of gateway.traces({ siteId }))
+    found.push({ type, tool, page: (metadata as { page?: unknown } | undefined)?.page })
+  return found
+}
+
+const hasPage = (page: string) => async () => (await stored('shop')).some((one) => one.page === page)
+
+/** The guide's log is the reader's. */
+const withLog = (block: string, folder: string): string => block.replaceAll('/var/log/nginx', folder)
+
+let accessLogs: Promise<Guide> | null = null
+const accessLogBlocks = async (): Promise<string[]> => {
+  accessLogs ??= readGuide(appliance, 'access-logs')
+  return (await accessLogs).blocks
+}
+
+test('Access logs: imported once, followed, from another machine, as a drain', async () => {
+  const [imported = '', dry = '', , watch = '', , , remote = '', drain = ''] = await accessLogBlocks()
+  const log = files.join('access.log')
+  appendFileSync(`${log}.1`, line({ path: '/old' }))
+  appendFileSync(log, line({ path: '/new', second: 1 }))
+  const here = withLog(imported, files.path)
+  expect(await output(here, files.path, env)).toContain('Read 2 lines of 2 files: 2 stored, 0 already known')
+  expect(await output(here, files.path, env)).toContain('0 stored, 2 already known')
+  expect(await output(withLog(dry, files.path), files.path, env)).toContain('Nothing was stored.')
+
+  const watching = shell(withLog(watch, files.path), files.path, env)
+  appendFileSync(log, line({ path: '/watched', second: 2 }))
+  await until(hasPage('/watched'))
+  watching.signal('SIGTERM')
+  await watching.exited
+  expect(watching.stdout()).toContain('0 bad.')
+
+  const { SIGHTGLASS_DATA_DIR: _, SIGHTGLASS_DATABASE: __, ...elsewhere } = env
+  const web = files.join('web')
+  mkdirSync(web)
+  appendFileSync(join(web, 'access.log'), line({ path: '/remote', second: 3 }))
+  const sending = shell(withLog(remote, web), web, elsewhere)
+  await until(hasPage('/remote'))
+  sending.signal('SIGTERM')
+  await sending.exited
+  expect(sending.stderr()).toBe('')
+  expect(sending.stdout()).toEndWith(
+    'Read 1 lines: 1 stored, 0 already known, 0 by people, 0 excluded, 0 bad.\n',
+  )
+
+  const other = files.join('drain')
+  mkdirSync(other)
+  appendFileSync(join(other, 'access.log'), line({ path: '/drain', second: 4 }))
+  expect(JSON.parse(await output(withLog(drain, other), other, elsewhere))).toMatchObject({
+    ok: true,
+    stored: 1,
+  })
+  const requests = (await stored('shop')).filter(({ type }) => type === 'agent.requested')
+  expect(requests.map(({ page }) => page).toSorted()).toEqual([
+    '/drain',
+    '/new',
+    '/old',
+    '/remote',
+    '/watched',
+  ])
+})
+
+/** Starts a server with the options of a block that starts with `sightglass serve`. */
+async function served(block: string, more: string[] = []): Promise<Appliance> {
+  expect(block).toStartWith('sightglass serve ')
+  return startAppliance({ args: [...block.split(' ').slice(2), ...more], env: { ...ownerEnv } })
+}
+
+const pagesOf = async (of: Appliance): Promise<string[]> =>
+  [
+    ...(await of.cli('export', 'traces')).stdout.matchAll(/"type":"agent\.requested".*?"page":"([^"]*)"/g),
+  ].map(([, page]) => page!)
+
+test('Access logs: the server follows the log, by option and by file', async () => {
+  const [, , , , serve = '', toml = ''] = await accessLogBlocks()
+  const folder = files.join('served')
+  mkdirSync(folder)
+  appendFileSync(join(folder, 'access.log'), line({ path: '/served' }))
+  save(files, 'sightglass.toml', withLog(toml, folder))
+  for (const start of [
+    withLog(serve, folder),
+    `sightglass serve --config ${files.join('sightglass.toml')}`,
+  ]) {
+    await using server = await served(start)
+    await until(async () => (await pagesOf(server)).includes('/served'))
+  }
+})
+
+async function freeUdpPort(): Promise<string> {
+  const socket = createSocket('udp4')
+  await new Promise<void>((go) => socket.bind(0, '127.0.0.1', go))
+  const { port } = socket.address()
+  await new Promise<void>((go) => socket.close(() => go()))
+  return String(port)
+}
+
+testWith('nginx', 'Access logs: nginx sends its log by syslog', async () => {
+  const [, , , , , , , , serve = '', directive = ''] = await accessLogBlocks()
+  const port = await freeUdpPort()
+  await using server = await served(serve.replace('5514', port))
+  const folder = files.join('nginx')
+  const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (one) => `${one}_temp_path ${folder};`,
+  )
+  save(
+    files,
+    'nginx/nginx.conf',
+    `daemon off; master_process off; pid ${folder}/pid; error_log ${folder}/error.log;
+events {} http { ${temp.join(' ')} ${directive.replace('5514', port)}
+  server { listen unix:${folder}/web.sock; location / { return 200 "page"; } } }`,
+  )
+  const web = run([programs.nginx, '-c', `${folder}/nginx.conf`, '-p', folder], { cwd: folder, env: {} })
+  const ask = () =>
+    fetch('http://web/syslog', { unix: `${folder}/web.sock`, headers: { 'user-agent': gptBot } })
+      .then((answer) => answer.ok)
+      .catch(() => false)
+  await until(ask)
+  await until(async () => (await pagesOf(server)).includes('/syslog'))
+  web.signal('SIGTERM')
+  await web.exited
+})
+
+testWith('caddy', 'Access logs: Caddy writes a log that is imported', async () => {
+  const [imported = '', , block = ''] = await accessLogBlocks()
+  const folder = files.join('caddy')
+  const options = '{\n  admin off\n  auto_https off\n}\n'
+  const site = `${options}http://127.0.0.1 {\n  bind unix/${folder}/web.sock\n  respond "page"\n`
+  save(files, 'caddy/Caddyfile', `${site}${block.replaceAll('/var/log/caddy', folder)}\n}`)
+  const home = { HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder }
+  const web = run([programs.caddy, 'run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile'], {
+    ...{ cwd: folder, env: home },
+  })
+  const ask = () =>
+    fetch('http://127.0.0.1/caddy', { unix: `${folder}/web.sock`, headers: { 'user-agent': gptBot } })
+      .then((answer) => answer.ok)
+      .catch(() => false)
+  await until(ask)
+  web.signal('SIGTERM')
+  await web.exited
+  expect(await output(withLog(imported, folder), files.path, env)).toContain(': caddy, fits ')
+  expect((await stored('shop')).map(({ page }) => page)).toContain('/caddy')
+})
+
+const fixture = (name: string): string =>
+  readFileSync(join(import.meta.dir, `../../server/otlp/fixtures/${name}.json`), 'utf8')
+
+test('OpenTelemetry: two variables, a span by hand, Claude Code and Codex', async () => {
+  const { blocks } = await readGuide(appliance, 'opentelemetry')
+  const [variables = '', protocol = '', span = '', claude = '', codex = ''] = blocks
+  const program = `exec ${process.execPath} ${join(import.meta.dir, 'otel-program.mjs')} protobuf guide 3`
+  expect(await output(`${variables}\n${protocol}\n${program}`, import.meta.dir, env)).toBe('0 \n'.repeat(5))
+  expect(await stored('guide')).toHaveLength(4)
+  expect(await output(span, files.path, env)).toBe('{}')
+  expect(await stored('my-shop')).toMatchObject([{ type: 'tool.executed', tool: 'search' }])
+  // What its exporter would send, to the address and with the header of the variables.
+  const exported = `test "$CLAUDE_CODE_ENABLE_TELEMETRY$OTEL_LOGS_EXPORTER" = 1otlp
+test "$OTEL_EXPORTER_OTLP_PROTOCOL" = http/protobuf
+header=\${OTEL_EXPORTER_OTLP_HEADERS/=/: }
+curl -s "$OTEL_EXPORTER_OTLP_ENDPOINT/v1/logs" -H "\${header/\\%20/ }" -H 'content-type: application/json' -d @-`
+  const payload = fixture('claude-code')
+  save(files, 'claude.json', payload)
+  const script = `${variables}\n${claude}\n${exported.replace('@-', `@${files.join('claude.json')}`)}`
+  expect(await output(script, files.path, env)).toBe('{}')
+  const before = (await appliance.cli('export', 'traces')).stdout.split('\n').length
+  const { otel } = Bun.TOML.parse(codex) as {
+    otel: { exporter: { 'otlp-http': { endpoint: string; headers: Record<string, string> } } }
+  }
+  const { endpoint, headers } = otel.exporter['otlp-http']
+  const init = {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: fixture('codex'),
+  }
+  expect((await fetch(endpoint, init)).status).toBe(200)
+  expect((await appliance.cli('export', 'traces')).stdout.split('\n').length).toBeGreaterThan(before)
+})
+
+let languages: Promise<Guide> | null = null
+
+/** Saves the files of a language from the guide and runs its program as the guide says. */
+async function follow(
+  folder: string,
+  write: (save: (path: string, text: string) => void, blocks: string[]) => void,
+) {
+  languages ??= readGuide(appliance, 'languages')
+  const { blocks, commands } = await languages
+  mkdirSync(files.join(folder))
+  const own = blocks.map((block) => block.replace('my-site', folder))
+  write((path, text) => save(files, `${folder}/${path}`, text), own)
+  const go = { GOFLAGS: '-mod=mod', GOCACHE: files.join('go-cache'), GOPATH: files.join('go-path') }
+  return { own, commands, cwd: files.join(folder), with: { ...env, ...go } }
+}
+
+const tracked = [{ type: 'tool.executed', tool: 'search', page: undefined }]
+
+testWith('python3', 'Python: its program tracks an event', async () => {
+  const {
+    cwd,
+    commands,
+    with: env,
+  } = await follow('python', (write, [client = '', program = '']) => {
+    write('sightglass.py', client)
+    write('main.py', program)
+  })
+  expect(commands).toEqual(['python3 main.py', 'go run .', 'php public/index.php'])
+  expect(await output(commands[0]!, cwd, env)).toBe('')
+  expect(await stored('python')).toEqual(tracked)
+})
+
+testWith('go', 'Go: its program tracks an event', async () => {
+  const {
+    own,
+    cwd,
+    commands,
+    with: env,
+  } = await follow('go', (write, [, , , client = '', program = '']) => {
+    write('sightglass/sightglass.go', client)
+    write('main.go', program)
+  })
+  expect(await output(`${own[2]}\n${commands[1]}`, cwd, env)).toBe('')
+  expect(await stored('go')).toEqual(tracked)
+})
+
+testWith('php', 'PHP: its program tracks an event', async () => {
+  const {
+    cwd,
+    commands,
+    with: env,
+  } = await follow('php', (write, [, , , , , client = '', program = '']) => {
+    write('sightglass.php', client)
+    write('public/index.php', program)
+  })
+  expect(await output(commands[2]!, cwd, env)).toBe('')
+  expect(await stored('php')).toEqual(tracked)
+})
