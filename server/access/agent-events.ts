@@ -8,14 +8,22 @@
 import type { RequestKind } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { senderReader } from '../http/address.ts'
-import { cutChars } from '../text/text.ts'
 import { limits } from '../limits.ts'
-import { detectAgent, type DetectedAgent } from '../../sdk/agents/detect-agent.ts'
+import type { DetectedAgent } from '../../sdk/agents/detect-agent.ts'
 import { judge, needsHostNames, trustOf, type Evidence } from '../../sdk/judge/judge.ts'
-import { byteOrderMark } from './formats.ts'
+import { byteOrderMark, type FileParser } from './formats.ts'
 import type { MarkRobots } from '../robots/judge.ts'
 import type { HostNames } from './host-names.ts'
 import type { LogRequest } from './log-request.ts'
+import {
+  assistantOf,
+  isAsset,
+  pageOf,
+  storable,
+  visitors,
+  type Assistant,
+  type Visitors,
+} from './visitors.ts'
 
 /** What a reader of a log chooses. */
 export interface LogOptions {
@@ -50,7 +58,6 @@ const personLine: LineEvents = { kind: 'person', request: null, more: [] }
 
 const sessionGapMs = 30 * 60_000
 const sessionsMax = 100_000
-const userAgentsMax = 10_000
 
 interface Session {
   id: string
@@ -61,22 +68,6 @@ export interface LineSource {
   id: string // from `sourceId`
   offset: number
   line: string
-}
-
-type Client = DetectedAgent | 'person' | 'program'
-
-/** Who sends a user agent; logs repeat a few thousand of them. */
-function clientReader(): (userAgent: string) => Client {
-  const clients = new Map<string, Client>()
-  return (userAgent) => {
-    const known = clients.get(userAgent)
-    if (known !== undefined) return known
-    if (clients.size >= userAgentsMax) clients.clear()
-    const storable = cutChars(storableText(userAgent), limits.userAgentCharsMax)
-    const client = detectAgent(storable) ?? (isPerson(userAgent) ? 'person' : 'program')
-    clients.set(Buffer.from(userAgent).toString(), client) // a copy: a part of a block would hold all of it
-    return client
-  }
 }
 
 /** The running session of a visitor; `isNew` for its first request. */
@@ -97,6 +88,7 @@ function sessionReader(siteId: string) {
 
 export interface AgentReader {
   (request: LogRequest, at: LineSource): LineEvents
+  kindOf: Visitors['kindOf']
   /** The address of an agent that its host names may prove and that are not known yet; else null. */
   unproved(request: LogRequest): string | null
 }
@@ -104,7 +96,7 @@ export interface AgentReader {
 /** Reads requests one after the other, files in order of time: sessions continue from file to file. */
 export function agentEvents(options: AccessOptions): AgentReader {
   const { siteId } = options
-  const clientOf = clientReader()
+  const { of: visitorOf, kindOf } = visitors()
   const sessionOf = sessionReader(siteId)
   const sender = senderReader(options.trustedProxies)
   const addressOf = ({ address, forwarded }: LogRequest): string => {
@@ -112,14 +104,14 @@ export function agentEvents(options: AccessOptions): AgentReader {
     return sender(address, { get: (name) => (name === 'x-forwarded-for' ? forwarded : null) }).address
   }
   const unproved = (request: LogRequest): string | null => {
-    const client = clientOf(request.userAgent ?? '')
+    const client = visitorOf(request.userAgent ?? '')
     if (typeof client === 'string') return null
     const address = addressOf(request)
     const isKnown = options.hostNames?.of(address) !== undefined
     return !isKnown && needsHostNames(client, address, options.evidence) ? address : null
   }
   const eventsOf = (request: LogRequest, at: LineSource): LineEvents => {
-    const client = clientOf(request.userAgent ?? '')
+    const client = visitorOf(request.userAgent ?? '')
     if (client === 'program') return botLine
     if (client === 'person') {
       if (isAsset(request.path)) return assetLine
@@ -159,8 +151,50 @@ export function agentEvents(options: AccessOptions): AgentReader {
     const page = { page: metadata['page'], host: metadata['host'], source: metadata['source'] }
     return { kind: 'agent', request: requested, more: [{ ...first, agent, metadata: page }] }
   }
-  return Object.assign(eventsOf, { unproved })
+  return Object.assign(eventsOf, { kindOf, unproved })
 }
+
+/** What a line is and the events that it makes, that of an agent's request first. */
+export interface ReadLine {
+  kind: RequestKind | 'note' | 'bad' // a comment or blank line, one that does not fit
+  timeMs: number
+  bytes: number
+  events: readonly AccessEvent[]
+}
+
+/** The result is valid until the next line is read. `offset`: of the line in the log. */
+export type LineReader = (text: string, start: number, end: number, offset: number) => ReadLine
+
+/** Reads the lines of a log one after the other. Most of them need no more than a few of their characters. */
+export function lineReader(parse: FileParser, eventsOf: AgentReader, source: string): LineReader {
+  const { plain = null } = parse
+  const read: ReadLine = { kind: 'note', timeMs: 0, bytes: 0, events: noEvents }
+  const readAs = (
+    kind: ReadLine['kind'],
+    timeMs: number,
+    bytes: number | null,
+    events: ReadLine['events'],
+  ): ReadLine => {
+    read.kind = kind
+    read.timeMs = timeMs
+    read.bytes = bytes ?? 0
+    read.events = events
+    return read
+  }
+  return (text, start, end, offset) => {
+    if (end === start) return readAs('note', 0, 0, noEvents)
+    const isPlain = plain !== null && plain.read(text, start, end)
+    const counted = isPlain ? eventsOf.kindOf(plain.line) : null
+    if (counted !== null) return readAs(counted, plain!.line.timeMs, plain!.line.bytes, noEvents)
+    const request = isPlain ? plain.request() : parse(text, start, end)
+    if (request === null || request === 'note') return readAs(request ?? 'bad', 0, 0, noEvents)
+    const made = eventsOf(request, { id: source, offset, line: text.slice(start, end) })
+    const events = made.request === null ? made.more : [made.request, ...made.more]
+    return readAs(made.kind, request.timeMs, request.bytes, events)
+  }
+}
+
+const noEvents: readonly AccessEvent[] = []
 
 /** The agent with the verdict on its claim. The address is judged here, and not stored. */
 function judged(client: DetectedAgent, address: string, atMs: number, options: AccessOptions): Fields {
@@ -204,26 +238,6 @@ function idOf(siteId: string, { id, offset, line }: LineSource, kind: string): s
 
 const digest = Buffer.alloc(Bun.SHA256.byteLength)
 
-/** Browsers begin so, and crawlers that are no agents name themselves behind it. CUBOT makes telephones. */
-function isPerson(userAgent: string): boolean {
-  return /^(?:Mozilla|Opera)\//.test(userAgent) && !otherPrograms.test(userAgent)
-}
-
-const otherPrograms =
-  /(?<!cu)bot(?![a-z])|crawl|spider|slurp|https?:|headless|monitor|uptime|preview|scan|lighthouse|archiver|fetch/i
-
-const assets =
-  /\.(?:avif|bmp|css|cur|eot|gif|ico|jpe?g|js|json|map|mjs|mp3|mp4|ogg|otf|png|svg|ttf|wasm|wav|webm|webmanifest|webp|woff2?)$/i
-
-function isAsset(path: string | null): boolean {
-  return path !== null && assets.test(pageOf(path))
-}
-
-function pageOf(path: string): string {
-  const end = path.search(/[?#]/)
-  return end < 0 ? path : path.slice(0, end)
-}
-
 const blockedStatuses = new Set([401, 402, 403, 407, 429, 451])
 
 /** Contract §11. A request without a status got no response. */
@@ -242,12 +256,12 @@ function metadataOf(request: LogRequest, address: string, options: AccessOptions
   const add = (name: string, value: unknown): void => {
     if (value !== null && value !== '') fields[name] = value
   }
-  if (path !== null) add('page', text(pageOf(path), limits.pageCharsMax))
+  if (path !== null) add('page', storable(pageOf(path), limits.pageCharsMax))
   add('method', method)
   add('status', status)
   add('bytes', bytes)
-  if (referrer !== null) add('referrerHost', text(hostOf(referrer), hostCharsMax))
-  if (host !== null) add('host', text(host.toLowerCase().replace(/:\d+$/, ''), hostCharsMax))
+  if (referrer !== null) add('referrerHost', storable(hostOf(referrer), hostCharsMax))
+  if (host !== null) add('host', storable(host.toLowerCase().replace(/:\d+$/, ''), hostCharsMax))
   if (path !== null) add('query', queryOf(path, options.keepQuery))
   if (options.keepAddresses) add('address', shortAddress(address))
   add('source', 'access-log')
@@ -269,7 +283,7 @@ function queryOf(path: string, names: string[]): Fields | null {
   const given = new URLSearchParams(path.slice(at + 1))
   const kept = names.flatMap((name): [string, string][] => {
     const value = given.get(name)
-    return value === null ? [] : [[name, text(value, queryValueCharsMax)]]
+    return value === null ? [] : [[name, storable(value, queryValueCharsMax)]]
   })
   return kept.length === 0 ? null : Object.fromEntries(kept)
 }
@@ -298,77 +312,4 @@ function referral(assistant: Assistant, request: LogRequest, options: AccessOpti
   })
   const agent = { vendor: assistant.vendor, name: assistant.name, purpose: 'assistant' }
   return { type: 'agent.referred', outcome: outcomeOf(request.status), agent, metadata }
-}
-
-function text(value: string, charsMax: number): string {
-  return cutChars(storableText(value), charsMax)
-}
-
-/** NUL and unpaired surrogates cannot be stored. */
-function storableText(value: string): string {
-  const wellFormed = value.isWellFormed() ? value : value.toWellFormed()
-  return wellFormed.includes('\0') ? wellFormed.replaceAll('\0', '\ufffd') : wellFormed
-}
-
-interface Assistant {
-  vendor: string
-  name: string
-}
-
-/**
- * Hosts of each, and the names of Android apps; a subdomain counts too. The first label of a host is also a
- * `utm_source`, and so is the host.
- */
-const assistants: [vendor: string, name: string, hosts: string[], sources?: string[]][] = [
-  ['OpenAI', 'ChatGPT', ['chatgpt.com', 'chat.openai.com', 'com.openai.chatgpt'], ['openai']],
-  ['Anthropic', 'Claude', ['claude.ai', 'claude.com', 'com.anthropic.claude']],
-  ['Perplexity', 'Perplexity', ['perplexity.ai', 'ai.perplexity.app.android']],
-  ['Google', 'Gemini', ['gemini.google.com', 'bard.google.com']],
-  ['Google', 'NotebookLM', ['notebooklm.google.com']],
-  ['Microsoft', 'Copilot', ['copilot.microsoft.com', 'copilot.com', 'copilot.cloud.microsoft']],
-  ['Mistral AI', 'Le Chat', ['chat.mistral.ai'], ['mistral']],
-  ['DeepSeek', 'DeepSeek', ['chat.deepseek.com', 'deepseek.com']],
-  ['xAI', 'Grok', ['grok.com', 'x.ai']],
-  ['Meta', 'Meta AI', ['meta.ai'], ['meta-ai']],
-  ['You.com', 'You.com', ['you.com'], ['you.com']],
-  ['Phind', 'Phind', ['phind.com']],
-  ['Quora', 'Poe', ['poe.com'], ['poe.com']],
-  ['DuckDuckGo', 'Duck.ai', ['duck.ai'], ['duck.ai']],
-  ['Kagi', 'Kagi Assistant', ['assistant.kagi.com'], ['kagi-assistant']],
-  ['Alibaba', 'Qwen', ['chat.qwen.ai', 'qwen.ai'], ['qwen']],
-  ['Moonshot AI', 'Kimi', ['kimi.com', 'kimi.moonshot.cn']],
-  ['ByteDance', 'Doubao', ['doubao.com']],
-  ['Proton', 'Lumo', ['lumo.proton.me']],
-  ['Manus', 'Manus', ['manus.im']],
-]
-
-/** Labels that are everyday words, and say nothing as a `utm_source`. */
-const plainLabels = new Set(['chat', 'you', 'poe', 'x', 'duck', 'meta', 'assistant', 'com', 'ai'])
-
-const byHost = new Map<string, Assistant>()
-const bySource = new Map<string, Assistant>()
-for (const [vendor, name, hosts, sources = []] of assistants) {
-  const assistant = { vendor, name }
-  for (const host of hosts) {
-    byHost.set(host, assistant)
-    bySource.set(host, assistant)
-    const label = host.split('.')[0]!
-    if (!plainLabels.has(label)) bySource.set(label, assistant)
-  }
-  for (const source of sources) bySource.set(source, assistant)
-}
-
-/** The assistant that sent a person here; null for any other request. */
-function assistantOf({ referrer, path }: LogRequest): Assistant | null {
-  if (referrer !== null) {
-    let host = /^(?:https?|android-app):\/\/([^/?#:]+)/i.exec(referrer)?.[1]?.toLowerCase() ?? ''
-    while (host !== '') {
-      const found = byHost.get(host)
-      if (found !== undefined) return found
-      host = host.slice(host.indexOf('.') + 1 || host.length)
-    }
-  }
-  if (path === null || !path.includes('utm_source=')) return null
-  const source = new URLSearchParams(path.slice(path.indexOf('?') + 1)).get('utm_source')
-  return bySource.get((source ?? '').toLowerCase().replace(/^www\./, '')) ?? null
 }

@@ -4,6 +4,7 @@ import { nearest } from '../text/text.ts'
 import { compileJson, jsonSets, readJsonFormat, type JsonFields } from './json-line.ts'
 import type { LogRequest } from './log-request.ts'
 import { compilePattern, type Escapes, type LineParser } from './pattern.ts'
+import { plainReader, type PlainReader } from './plain-line.ts'
 
 export interface LogFormat {
   name: string
@@ -14,7 +15,11 @@ export interface LogFormat {
 
 /** `note`: a line that is no request by design, such as a comment. Null: it does not fit. */
 export type ParsedLine = LogRequest | 'note' | null
-export type FileParser = (text: string, start: number, end: number) => ParsedLine
+export interface FileParser {
+  (text: string, start: number, end: number): ParsedLine
+  /** Reads most lines at a lower cost; missing for formats of which it knows nothing. */
+  plain?: PlainReader | null
+}
 
 /** The time and the request of NCSA logs. */
 const ncsa = '%^[%d:%t %^] "%r" %s %b'
@@ -91,22 +96,27 @@ function w3cFormat(name: string, isCloudFront: boolean): LogFormat {
 }
 
 /** A format without state. Lines that begin with `#` are comments, and Cloud Storage has a heading. */
-function plainFormat(name: string, parse: LineParser, hasUserAgent: boolean): LogFormat {
+function plainFormat(name: string, parse: LineParser, hasUserAgent: boolean, pattern = ''): LogFormat {
   return {
     name,
     hasUserAgent,
-    open: () => (text, start, end) => {
-      const isNote = text[start] === '#' || text.startsWith('"time_micros"', start)
-      return isNote ? 'note' : parse(text, start, end)
+    open() {
+      const read: FileParser = (text, start, end) => {
+        const isNote = text[start] === '#' || text.startsWith('"time_micros"', start)
+        return isNote ? 'note' : parse(text, start, end)
+      }
+      return Object.assign(read, { plain: plainReader(pattern) })
     },
   }
 }
 
+function patternFormat(name: string, pattern: string, escapes?: Escapes): LogFormat {
+  return plainFormat(name, compilePattern(pattern, escapes), pattern.includes('%u'), pattern)
+}
+
 /** All formats, in the order in which detection prefers them. */
 export const logFormats: readonly LogFormat[] = [
-  ...patterns.map(([name, pattern, escapes]) =>
-    plainFormat(name, compilePattern(pattern, escapes), pattern.includes('%u')),
-  ),
+  ...patterns.map(([name, pattern, escapes]) => patternFormat(name, pattern, escapes)),
   w3cFormat('cloudfront', true),
   w3cFormat('w3c', false),
   ...Object.entries(jsonSets).map(([name, fields]) => plainFormat(name, compileJson(fields), true)),
@@ -124,7 +134,7 @@ export function formatNamed(text: string): LogFormat {
   const known = logFormats.find((format) => format.name === (goAccessNames[name] ?? name))
   if (known !== undefined) return known
   if (text.startsWith('{') || name.startsWith('json:')) return jsonFormat(readJsonFormat(text))
-  if (text.includes('%')) return plainFormat('the given format', compilePattern(text), text.includes('%u'))
+  if (text.includes('%')) return patternFormat('the given format', text)
   const names = logFormats.map((format) => format.name)
   const near = nearest(name, names)
   throw new UsageError(

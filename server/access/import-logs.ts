@@ -1,7 +1,7 @@
 /** Imports access logs: finds them, recognizes their formats, reads them in order of time and hands events over. */
 import { AppError } from '../errors.ts'
-import { agentEvents, sourceId } from './agent-events.ts'
-import type { AccessEvent, AccessOptions, AgentReader } from './agent-events.ts'
+import { agentEvents, lineReader, sourceId } from './agent-events.ts'
+import type { AccessEvent, AccessOptions, AgentReader, ReadLine } from './agent-events.ts'
 import { byteOrderMark, checkFormat, detectFormat, formatNamed } from './formats.ts'
 import type { Guess } from './formats.ts'
 import { blocksOf, findLogs, lineBytesMax, openLog, reasonOf, textBefore } from './input.ts'
@@ -9,7 +9,7 @@ import type { Block, FileProblem, LogFile, OpenLog } from './input.ts'
 import { lookUpAgents } from './host-names.ts'
 import { addBad, badLinesShown, countAgent, newSums, type Sums } from './import-sums.ts'
 import { lineBatch, lineBefore, tailHash } from './line-batch.ts'
-import type { BatchedLine, LineBatch, LineKind, LogIdentity } from './line-batch.ts'
+import type { BatchedLine, LineBatch, LogIdentity } from './line-batch.ts'
 import type { AccessLines, AccessResult } from '../../db/contract/store.ts'
 
 /** A file to import, with its recognized format. */
@@ -112,7 +112,7 @@ export function importRun(options: AccessOptions, store: LogStore | null): Impor
       const found = store === null ? newLog(planned.source) : await findLog(planned, store)
       const log = { siteId: options.siteId, source: found.source, path, format: planned.guess.format.name }
       const sender = store === null ? null : startSender({ log, from: found.position, sums, store })
-      const readBlock = lineReader({ planned, found, sums, eventsOf, sender })
+      const readBlock = blockReader({ planned, found, sums, eventsOf, sender })
       const { hostNames } = options
       const early = planned.guess.format.open()
       let problem: FileProblem | null = null
@@ -183,13 +183,13 @@ interface SenderOptions {
 }
 
 interface Sender {
-  /** Adds a line that ends at `stop` of a text. `start`: its offset in the log. */
-  add(line: BatchedLine, start: number, text: string, stop: number): void
+  /** Adds a line of a block, from its start to its end in the log. */
+  add(line: ReadLine, number: number, block: Block, start: number, end: number): void
   /** Whether the lines must be sent before the next one is added. */
   isFull(): boolean
   flush(): Promise<void>
   /** Adds a line above the limit, whose end is where the next one starts. */
-  addCut(line: BatchedLine, start: number): void
+  addCut(start: number): void
   end(): Promise<void>
 }
 
@@ -210,8 +210,8 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
   const { eventsMax } = store
   const options = eventsMax === undefined ? {} : { eventsMax }
   let batch = lineBatch(log, from, options)
-  let cuts: BatchedLine[] = [] // never the last lines of a batch
-  const last = { text: '', stop: 0, end: from }
+  let cuts: number[] = [] // ends of lines above the limit, never the last lines of a batch
+  const last = { block: { text: '', offset: from, isCut: false } as Block, end: from }
   let sending = Promise.resolve()
   let failed: unknown = null
 
@@ -224,13 +224,13 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
       const gone = lines.dropBefore(answer.position)
       if (gone === null)
         throw new AppError('conflict', `${log.path} is being imported in another way. Repeat this import.`)
-      sums.deduped += gone.filter(({ kind }) => kind === 'agent').length
+      sums.deduped += gone.filter((kind) => kind === 'agent').length
     }
   }
 
   async function flush(): Promise<void> {
     const lines = batch
-    const tail = lineBefore(last.text, last.stop)
+    const tail = lineBefore(last.block.text, last.end - last.block.offset)
     batch = lineBatch(log, last.end, options)
     await settled()
     sending = send(lines, tail).catch((error: unknown) => void (failed = error))
@@ -241,28 +241,25 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
     if (failed !== null) throw failed
   }
 
-  function endCuts(start: number): void {
-    const open = cuts.at(-1)
-    if (open !== undefined) open.end = start
+  function addCuts(start: number): void {
+    cuts[cuts.length - 1] = start
+    for (const end of cuts) batch.count(end, 'bad', 0, 0)
+    cuts = []
   }
 
   return {
-    add(line, start, text, stop) {
-      if (cuts.length > 0) {
-        endCuts(start)
-        for (const cut of cuts) batch.add(cut)
-        cuts = []
-      }
-      batch.add(line)
-      last.text = text
-      last.stop = stop
-      last.end = line.end
+    add({ kind, timeMs, bytes, events }, number, block, start, end) {
+      if (cuts.length > 0) addCuts(start)
+      if (events.length === 0) batch.count(end, kind, timeMs, bytes)
+      else batch.add({ number, end, kind, timeMs, bytes, events })
+      last.block = block
+      last.end = end
     },
     isFull: () => batch.isFull(),
     flush,
-    addCut(line, start) {
-      endCuts(start)
-      cuts.push(line)
+    addCut(start) {
+      if (cuts.length > 0) cuts[cuts.length - 1] = start
+      cuts.push(start)
     },
     async end() {
       if (batch.lines > 0) await flush()
@@ -280,32 +277,24 @@ interface Reading {
 }
 
 /** Reads blocks of lines: counts each line, and passes the new ones on. */
-function lineReader({ planned, found, sums, eventsOf, sender }: Reading): (block: Block) => Promise<void> {
+function blockReader({ planned, found, sums, eventsOf, sender }: Reading): (block: Block) => Promise<void> {
   const { path } = planned.file
-  const parse = planned.guess.format.open()
-  const at = { number: 0 }
+  const { format } = planned.guess
+  const read = lineReader(format.open(), eventsOf, found.source)
+  let number = 0
 
-  function readLine(text: string, start: number, end: number, offset: number): BatchedLine | string {
-    const { number } = at
-    const request = end > start ? parse(text, start, end) : 'note'
-    if (request === 'note') return { number, end: 0, kind: 'note', timeMs: 0, bytes: 0, events: noEvents }
-    if (request === null) return `does not fit ${planned.guess.format.name}`
-    const made = eventsOf(request, { id: found.source, offset, line: text.slice(start, end) })
-    const { kind, more } = made
-    for (const { type } of more) {
+  function count({ kind, events }: ReadLine, isNew: boolean): void {
+    for (const { type } of events) {
       if (type === 'agent.detected') sums.sessions++
-      else sums.referrals++
+      else if (type === 'agent.referred') sums.referrals++
     }
-    if (made.request !== null) countAgent(sums, made.request)
-    const events = made.request === null ? more : [made.request, ...more]
-    return { number, end: 0, kind, timeMs: request.timeMs, bytes: request.bytes ?? 0, events }
-  }
-
-  function count(kind: LineKind, isNew: boolean): void {
     if (kind === 'person') sums.people++
     else if (kind !== 'agent') sums.excluded++
-    else if (sender === null) sums.stored++
-    else if (!isNew) sums.deduped++
+    else {
+      countAgent(sums, events[0]!)
+      if (sender === null) sums.stored++
+      else if (!isNew) sums.deduped++
+    }
   }
 
   /** Whether these bytes are stored already. A line that was stored before it was complete is bad. */
@@ -318,41 +307,45 @@ function lineReader({ planned, found, sums, eventsOf, sender }: Reading): (block
     return /^\r?\n?$/.test(text.slice(stop, next)) ? true : 'in part'
   }
 
-  return async ({ text, offset, isCut }) => {
-    let start = offset === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
-    while (start < text.length) {
-      const feed = text.indexOf('\n', start)
-      const next = feed < 0 ? text.length : feed + 1
-      const stop = feed < 0 ? text.length : feed
-      const end = stop > start && text.charCodeAt(stop - 1) === carriageReturn ? stop - 1 : stop
-      sums.lines++
-      at.number++
-      const isLong = isCut || end - start > lineBytesMax
-      const known = found.position > offset + start && isKnown(text, offset, next)
-      let line = isLong ? 'is longer than 64 KiB' : readLine(text, start, end, offset + start)
-      if (known === 'in part') line = 'was imported before it was complete'
-      if (typeof line === 'string') addBad(sums, path, at.number, line)
-      else count(line.kind, known === false)
-      if (sender !== null && known !== true) {
-        const sent = typeof line === 'string' ? badLine(at.number) : line
-        sent.end = offset + next
-        // A line without an end may grow until the next import.
-        if (isCut) sender.addCut(sent, offset + start)
-        else if (feed >= 0 || isRequest(sent.kind)) sender.add(sent, offset + start, text, next)
-        if (sender.isFull()) await sender.flush()
-      }
-      start = next
+  /** Reads one line, and returns where the next one starts. */
+  function readOne(block: Block, start: number): number {
+    const { text, offset, isCut } = block
+    const feed = text.indexOf('\n', start)
+    const next = feed < 0 ? text.length : feed + 1
+    const stop = feed < 0 ? text.length : feed
+    const end = stop > start && text.charCodeAt(stop - 1) === carriageReturn ? stop - 1 : stop
+    sums.lines++
+    number++
+    const known = found.position > offset + start && isKnown(text, offset, next)
+    const problem = problemOf(known, isCut || end - start > lineBytesMax)
+    const line = problem === null ? read(text, start, end, offset + start) : badLine
+    if (line.kind === 'bad') addBad(sums, path, number, problem ?? `does not fit ${format.name}`)
+    else count(line, known === false)
+    if (sender === null || known === true) return next
+    if (isCut) sender.addCut(offset + start)
+    // A line without an end may grow until the next import.
+    else if (feed >= 0 || isRequest(line)) sender.add(line, number, block, offset + start, offset + next)
+    return next
+  }
+
+  return async (block) => {
+    const { text, offset } = block
+    let at = offset === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
+    while (at < text.length) {
+      while (at < text.length && sender?.isFull() !== true) at = readOne(block, at)
+      if (sender?.isFull() === true) await sender.flush()
     }
   }
 }
 
-const noEvents: BatchedLine['events'] = []
+const badLine: ReadLine = { kind: 'bad', timeMs: 0, bytes: 0, events: [] }
 
-function badLine(number: number): BatchedLine {
-  return { number, end: 0, kind: 'bad', timeMs: 0, bytes: 0, events: noEvents }
+function problemOf(known: boolean | 'in part', isLong: boolean): string | null {
+  if (known === 'in part') return 'was imported before it was complete'
+  return isLong ? 'is longer than 64 KiB' : null
 }
 
-const isRequest = (kind: LineKind): boolean => kind !== 'note' && kind !== 'bad'
+const isRequest = ({ kind }: ReadLine): boolean => kind !== 'note' && kind !== 'bad'
 
 const carriageReturn = 13
 

@@ -33,12 +33,22 @@ export interface SentLines {
 export interface LineBatch {
   readonly lines: number
   add(line: BatchedLine): void
+  /** Adds a line without events. */
+  count(end: number, kind: LineKind, timeMs: number, bytes: number): void
   /** Whether there are enough lines to send. */
   isFull(): boolean
   /** All lines as one batch; `tail` is the text of the last one, from its start to its end. */
   sent(tail: string): SentLines
-  /** Removes the lines before `position`, which the store has, and returns them. Null when no line begins there. */
-  dropBefore(position: number): BatchedLine[] | null
+  /** Removes the lines before `position`, which the store has. Returns their kinds; null when no line begins there. */
+  dropBefore(position: number): LineKind[] | null
+}
+
+/** Numbers by line: an import has hundreds of thousands of lines per second, most of them without events. */
+interface Columns {
+  ends: number[]
+  kinds: LineKind[]
+  timesMs: number[]
+  bytes: number[]
 }
 
 const linesMax = 32_768
@@ -57,65 +67,80 @@ interface BatchOptions {
 /** `from` is the offset of the first line. */
 export function lineBatch(log: LogIdentity, from: number, options: BatchOptions = {}): LineBatch {
   const { isDrain = false, eventsMax = limits.eventsPerRequestMax } = options
-  let lines: BatchedLine[] = []
+  const columns: Columns = { ends: [], kinds: [], timesMs: [], bytes: [] }
+  const { ends, kinds, timesMs, bytes } = columns
+  let withEvents: BatchedLine[] = []
   let start = from
   let events = 0
+  const count = (end: number, kind: LineKind, timeMs: number, ofResponse: number): void => {
+    ends.push(end)
+    kinds.push(kind)
+    timesMs.push(timeMs)
+    bytes.push(Math.min(ofResponse, responseBytesMax))
+  }
   return {
     get lines() {
-      return lines.length
+      return ends.length
     },
     add(line) {
-      lines.push(line)
+      count(line.end, line.kind, line.timeMs, line.bytes)
+      if (line.events.length === 0) return
+      withEvents.push(line)
       events += line.events.length
     },
+    count,
     isFull() {
-      const bytes = (lines.at(-1)?.end ?? start) - start
-      const isLong = lines.length >= linesMax || bytes >= logBytesMax
+      const isLong = ends.length >= linesMax || (ends.at(-1) ?? start) - start >= logBytesMax
       return isLong || events > eventsMax - eventsOfLineMax
     },
     sent(tail) {
-      const batch: SentLines = {
-        ...{ events: [], lineOf: [] },
-        access: {
-          ...log,
-          ...{ from: start, to: lines.at(-1)?.end ?? start, tail: tailHash(tail), requests: [], counts: [] },
-          ...{ sums: { lines: lines.length, people: 0, excluded: 0, bad: 0 }, newestMs: null },
-          ...(isDrain ? { isDrain } : {}),
-        },
+      const access: AccessLines = {
+        ...log,
+        ...{ from: start, to: ends.at(-1) ?? start, tail: tailHash(tail), requests: [], counts: [] },
+        ...{ sums: { lines: ends.length, people: 0, excluded: 0, bad: 0 }, newestMs: null },
+        ...(isDrain ? { isDrain } : {}),
       }
-      addLines(batch, lines)
-      return batch
+      addCounts(access, columns)
+      return withRequests(access, withEvents)
     },
     dropBefore(position) {
-      const dropped = lines.findIndex(({ end }) => end === position) + 1
+      const dropped = ends.indexOf(position) + 1
       if (dropped === 0) return position === start ? [] : null
-      const gone = lines.slice(0, dropped)
-      lines = lines.slice(dropped)
+      const gone = kinds.slice(0, dropped)
+      for (const column of Object.values(columns) as unknown[][]) column.splice(0, dropped)
+      withEvents = withEvents.filter(({ end }) => end > position)
       start = position
-      events = lines.reduce((sum, line) => sum + line.events.length, 0)
+      events = withEvents.reduce((sum, line) => sum + line.events.length, 0)
       return gone
     },
   }
 }
 
-function addLines({ events, lineOf, access }: SentLines, lines: readonly BatchedLine[]): void {
-  const { sums, requests } = access
+function withRequests(access: AccessLines, lines: readonly BatchedLine[]): SentLines {
+  const sent: SentLines = { events: [], lineOf: [], access }
+  for (const line of lines)
+    for (let index = 0; index < line.events.length; index++) {
+      const isRequest = line.kind === 'agent' && index === 0
+      sent.events.push(line.events[index]!)
+      sent.lineOf.push(line)
+      access.requests.push(isRequest ? Math.min(line.bytes, responseBytesMax) : null)
+    }
+  return sent
+}
+
+function addCounts(access: AccessLines, { kinds, timesMs, bytes }: Columns): void {
+  const { sums } = access
   const tally = hourTally()
   let newestMs = -Infinity
-  for (const line of lines) {
-    const { kind, timeMs } = line
-    const bytes = Math.min(line.bytes, responseBytesMax)
-    for (let index = 0; index < line.events.length; index++) {
-      events.push(line.events[index]!)
-      lineOf.push(line)
-      requests.push(kind === 'agent' && index === 0 ? bytes : null)
-    }
+  for (let line = 0; line < kinds.length; line++) {
+    const kind = kinds[line]!
     if (kind === 'bad') sums.bad++
     else if (kind === 'person') sums.people++
     else if (kind !== 'agent') sums.excluded++
     if (kind === 'bad' || kind === 'note') continue
+    const timeMs = timesMs[line]!
     if (timeMs > newestMs) newestMs = timeMs
-    if (kind !== 'agent') tally.add(kind, timeMs, bytes)
+    if (kind !== 'agent') tally.add(kind, timeMs, bytes[line]!)
   }
   access.counts = tally.counts()
   if (newestMs > -Infinity) access.newestMs = newestMs

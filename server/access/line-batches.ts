@@ -1,12 +1,11 @@
 /** Makes batches for the store from whole lines of an access log, as a reader sends them. */
 import type { AccessLines, EventRecord } from '../../db/contract/store.ts'
-import { acceptEvents } from '../ingest/accept.ts'
-import type { LineEvents, LineSource } from './agent-events.ts'
+import { acceptMade } from '../ingest/check-event.ts'
+import { lineReader, type AgentReader, type LineReader, type ReadLine } from './agent-events.ts'
 import { byteOrderMark, type FileParser } from './formats.ts'
 import { lineBytesMax } from './input.ts'
-import { lineBatch, type BatchedLine, type LineBatch, type SentLines } from './line-batch.ts'
+import { lineBatch, type LineBatch, type SentLines } from './line-batch.ts'
 import { lastLine } from './log-files.ts'
-import type { LogRequest } from './log-request.ts'
 import { noLines, type LineError, type LineSums, type LogLines } from './sink.ts'
 
 /** What one transaction stores. `sums` has all requests of agents as stored. */
@@ -22,7 +21,7 @@ export interface LineReading {
   siteId: string
   isDrain: boolean
   parse: FileParser
-  eventsOf(request: LogRequest, at: LineSource): LineEvents
+  eventsOf: AgentReader
 }
 
 export const lineErrorsMax = 20
@@ -39,6 +38,7 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
     path: lines.path.slice(0, pathCharsMax),
     format: lines.format.slice(0, formatCharsMax),
   }
+  const read = lineReader(reading.parse, reading.eventsOf, source)
   let batch = lineBatch(log, from, { isDrain })
   let errors: LineError[] = []
   let at = from === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
@@ -47,9 +47,13 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
     number++
     const feed = text.indexOf('\n', at)
     const next = cutTail !== null || feed < 0 ? text.length : feed + 1
-    const line = readLine(reading, { text, start: at, stop: feed < 0 ? text.length : feed, number }, errors)
-    line.end = cutTail === null ? from + next : to
-    batch.add(line)
+    const line = readOne(lines, read, at, feed < 0 ? text.length : feed)
+    const end = cutTail === null ? from + next : to
+    const { kind, timeMs, bytes, events } = line
+    if (events.length === 0) batch.count(end, kind, timeMs, bytes)
+    else batch.add({ number, end, kind, timeMs, bytes, events })
+    if (kind === 'bad' && errors.length < lineErrorsMax)
+      errors.push({ line: number, message: line === longLine ? longMessage : `does not fit ${lines.format}` })
     at = next
     if (batch.isFull() && at < text.length) {
       yield toStore(batch, errors, lastLine(text, at))
@@ -61,47 +65,26 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
 }
 
 const carriageReturn = 13
+const longLine: ReadLine = { kind: 'bad', timeMs: 0, bytes: 0, events: [] }
+const longMessage = 'is longer than 64 KiB'
 
-interface Line {
-  text: string
-  start: number
-  stop: number // at the line feed
-  number: number
-}
-
-function readLine({ lines, parse, eventsOf }: LineReading, line: Line, errors: LineError[]): BatchedLine {
-  const { text, stop, number } = line
+function readOne({ text, from, cutTail }: LogLines, read: LineReader, at: number, stop: number): ReadLine {
   // A server that does not append goes on at its old offset after a truncation: NUL bytes fill the gap.
-  let { start } = line
+  let start = at
   while (start < stop && text.charCodeAt(start) === 0) start++
-  const read: BatchedLine = { number, end: 0, kind: 'bad', timeMs: 0, bytes: 0, events: [] }
   const end = stop > start && text.charCodeAt(stop - 1) === carriageReturn ? stop - 1 : stop
-  const bad = (message: string): BatchedLine => {
-    if (errors.length < lineErrorsMax) errors.push({ line: number, message })
-    return read
-  }
-  if (lines.cutTail !== null || end - start > lineBytesMax) return bad('is longer than 64 KiB')
-  const request = end > start ? parse(text, start, end) : 'note'
-  if (request === 'note') return { ...read, kind: 'note' }
-  if (request === null) return bad(`does not fit ${lines.format}`)
-  const at = { id: lines.source, offset: lines.from + start, line: text.slice(start, end) }
-  const { kind, request: event, more } = eventsOf(request, at)
-  const events = event === null ? more : [event, ...more]
-  return { ...read, kind, timeMs: request.timeMs, bytes: request.bytes ?? 0, events }
+  if (cutTail !== null || end - start > lineBytesMax) return longLine
+  return read(text, start, end, from + start)
 }
 
 /** Events pass the checks of ingest. A request that does not is a bad line. */
 function toStore(batch: LineBatch, errors: LineError[], tail: string | { hash: string }): LinesToStore {
   const { events, lineOf, access }: SentLines = batch.sent(typeof tail === 'string' ? tail : '')
   if (typeof tail !== 'string') access.tail = tail.hash
-  const text = events.map((event) => JSON.stringify(event)).join('\n')
-  const none = { records: [], positions: [], rejected: [] }
-  const { records, positions, rejected } = text === '' ? none : acceptEvents(text, 'application/x-ndjson', [])
-  for (const { index, issues } of rejected) {
+  const { records, positions, rejected } = acceptMade(events)
+  for (const { index, message } of rejected) {
     if (access.requests[index] === null) continue
     access.sums.bad++
-    const [issue] = issues
-    const message = issue === undefined ? 'is no valid event' : `${issue.path} ${issue.message}`
     if (errors.length < lineErrorsMax) errors.push({ line: lineOf[index]!.number, message })
   }
   access.requests = positions.map((index) => access.requests[index]!)

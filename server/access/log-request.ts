@@ -55,21 +55,24 @@ function isoDate(text: string): string | null {
 export function dateTimeMs(date: string, time: string, zone: string): number {
   if (date !== midnight.date || zone !== midnight.zone)
     midnight = { date, zone, ms: parsedMs(date, '00:00:00', zone) }
-  const ms = midnight.ms + secondOfDay(time) * 1_000
+  const ms = time.length === 8 ? midnight.ms + secondOfDay(time, 0) * 1_000 : Number.NaN
   return ms >= 0 && ms < timeMsMax ? ms : parsedMs(date, time, zone)
 }
 
 /** Lines of a log share their date. */
 let midnight = { date: '', zone: '', ms: Number.NaN }
 
-/** Of `HH:MM:SS`; NaN for anything else and for leap seconds. */
-function secondOfDay(time: string): number {
-  const hour = twoDigits(time, 0)
-  const minute = twoDigits(time, 3)
-  const second = twoDigits(time, 6)
-  const isTime = hour <= 23 && minute <= 59 && second <= 59 && time.length === 8
-  return isTime && time[2] === ':' && time[5] === ':' ? hour * 3_600 + minute * 60 + second : Number.NaN
+/** Of `HH:MM:SS` at a position; NaN for anything else and for leap seconds. */
+export function secondOfDay(text: string, at: number): number {
+  const hour = twoDigits(text, at)
+  const minute = twoDigits(text, at + 3)
+  const second = twoDigits(text, at + 6)
+  const isTime = hour <= 23 && minute <= 59 && second <= 59
+  const isSplit = text.charCodeAt(at + 2) === colon && text.charCodeAt(at + 5) === colon
+  return isTime && isSplit ? hour * 3_600 + minute * 60 + second : Number.NaN
 }
+
+const colon = 58
 
 function twoDigits(text: string, at: number): number {
   const tens = text.charCodeAt(at) - 48
@@ -104,7 +107,7 @@ export function epochMs(value: number): number {
   return ms < timeMsMax ? Math.floor(ms) : Number.NaN
 }
 
-const timeMsMax = Date.UTC(2201, 0, 1)
+export const timeMsMax = Date.UTC(2201, 0, 1)
 
 /** A whole number as logs write it; null for `-` and anything else. */
 export function countOf(text: string): number | null {

@@ -53,6 +53,37 @@ export function validateEvent(
   return record
 }
 
+export interface MadeEvents {
+  records: EventRecord[]
+  positions: number[] // index of each record
+  rejected: { index: number; message: string }[]
+}
+
+/** Checks events that the appliance made, such as those of access logs, as it checks those that clients send. */
+export function acceptMade(events: readonly unknown[]): MadeEvents {
+  const made: MadeEvents = { records: [], positions: [], rejected: [] }
+  for (let index = 0; index < events.length; index++) {
+    const issues: Issue[] = []
+    let record = validateEvent(events[index], [], false, issues)
+    if (record !== null && mayContainUnstorable(record.json))
+      record = validateEvent(events[index], [], true, issues)
+    if (record !== null && isLarge(record.json)) issues.push(overLimitIssue('too_large'))
+    const [issue] = issues
+    if (issue !== undefined || record === null) {
+      made.rejected.push({ index, message: `${issue?.path} ${issue?.message}` })
+      continue
+    }
+    made.records.push(record)
+    made.positions.push(index)
+  }
+  return made
+}
+
+function isLarge(json: string): boolean {
+  // A UTF-16 unit is at most three bytes.
+  return json.length * 3 > limits.eventBytesMax && Buffer.byteLength(json) > limits.eventBytesMax
+}
+
 /** The first field with such a character, or '' when it is in a name: hostile names are not echoed. */
 function unstorableField(event: unknown): string {
   for (const [name, value] of Object.entries(event as object)) {

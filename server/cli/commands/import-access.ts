@@ -1,5 +1,5 @@
 /** `sightglass import access`: stores the agents in access logs of web servers; what is stored already is skipped. */
-import type { AccessLines, EventRecord, Json, StoredPack } from '../../../db/contract/store.ts'
+import type { AccessLines, Json, StoredPack } from '../../../db/contract/store.ts'
 import type { Evidence } from '../../../sdk/judge/judge.ts'
 import type { AccessOptions } from '../../access/agent-events.ts'
 import type { Guess } from '../../access/formats.ts'
@@ -9,10 +9,10 @@ import { startHostNames } from '../../access/host-names.ts'
 import type { FileProblem } from '../../access/input.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, systemClock } from '../../clock.ts'
-import { AppError, UsageError, type Issue } from '../../errors.ts'
+import { AppError, UsageError } from '../../errors.ts'
 import { evidenceOf } from '../../evidence/evidence.ts'
 import { importKeyId } from '../../ids.ts'
-import { mayContainUnstorable, validateEvent } from '../../ingest/check-event.ts'
+import { acceptMade } from '../../ingest/check-event.ts'
 import { limits } from '../../limits.ts'
 import type { StoreAccess } from '../../runtime/store-access.ts'
 import { loadRobots, type MarkRobots } from '../../robots/judge.ts'
@@ -151,22 +151,9 @@ async function readPosition({ store }: WorkContext, params: Params): Promise<Jso
 async function appendLines({ store, clock }: WorkContext, params: Params): Promise<Json> {
   const orgId = textOf(params, 'orgId')
   const sent = params['access'] as unknown as AccessLines
-  const records: EventRecord[] = []
-  const positions: number[] = []
-  const issues: Appended['issues'] = []
-  let bad = 0
-  for (const [index, event] of (params['events'] as Json[]).entries()) {
-    const found: Issue[] = []
-    let record = validateEvent(event, [], false, found)
-    if (record !== null && mayContainUnstorable(record.json)) record = validateEvent(event, [], true, found)
-    if (record !== null) {
-      positions.push(index)
-      records.push(record)
-      continue
-    }
-    if (sent.requests[index] !== null) bad++
-    issues.push(...found.slice(0, 1).map(({ path, message }) => ({ index, message: `${path} ${message}` })))
-  }
+  const { records, positions, rejected } = acceptMade(params['events'] as Json[])
+  const bad = rejected.filter(({ index }) => sent.requests[index] !== null).length
+  const issues: Appended['issues'] = rejected.slice(0, issuesShown)
   const access = {
     ...sent,
     requests: positions.map((position) => sent.requests[position]!),
