@@ -115,7 +115,10 @@ export function sightglass<Raw extends object = object>(
   return Object.assign(middleware, {
     fetch: wrap,
     watchHttp: () =>
-      watchServers((request: NodeRequest, response: NodeResponse) => beginNode(visits, request, response)),
+      watchServers<NodeRequest, NodeResponse>(
+        (request, response) => beginNode(visits, request, response),
+        (request, response) => beginNode(visits, request, response, { isOver: true }),
+      ),
     [Symbol.for('skip-override')]: true,
   }) as unknown as Middleware
 }
@@ -126,11 +129,16 @@ function watchNode(visits: Visits, request: NodeRequest, response: NodeResponse)
   else addRequest(visit, request)
 }
 
-function beginNode(visits: Visits, request: NodeRequest, response: NodeResponse): OpenVisit | null {
+function beginNode(
+  visits: Visits,
+  request: NodeRequest,
+  response: NodeResponse,
+  more: { isOver?: boolean } = {},
+): OpenVisit | null {
   const { headers, method = 'GET' } = request
   const url = request.originalUrl ?? request.url ?? '/'
   const address = request.ip ?? request.socket?.remoteAddress
-  const end = visits.begin({ raw: request, method, url, headers, address })
+  const end = visits.begin({ raw: request, method, url, headers, address, ...more })
   if (end === null) return null
   response.once('close', () => {
     end({ ...sentBy(response), isAborted: !response.writableFinished })

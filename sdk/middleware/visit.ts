@@ -35,6 +35,8 @@ export interface SeenRequest {
   url: string
   headers: RequestHeaders
   address: string | null | undefined
+  /** It was not seen before its end, so its duration is unknown. */
+  isOver?: boolean
 }
 
 /** A visit until its verdict is final. */

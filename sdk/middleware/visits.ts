@@ -88,7 +88,8 @@ export function createVisits<Raw extends object>(client: Client, options: Middle
       const { page, host, source } = metadata
       session.trace({ ...common, type: 'agent.detected', metadata: { page, host, source } as never })
     }
-    session.trace({ ...common, type: 'agent.requested', outcome: outcomeOf(response), durationMs, metadata })
+    const duration = request.isOver === true ? {} : { durationMs }
+    session.trace({ ...common, type: 'agent.requested', outcome: outcomeOf(response), ...duration, metadata })
   }
   const begin: Visits['begin'] = (request) => {
     const raw = request.raw as Raw

@@ -26,9 +26,14 @@ export function currentOfWatch(): unknown {
   return (globalThis as Watched)[key]?.current()
 }
 
-/** `begin` must not throw. One watch at a time: a module that is loaded again replaces the one before. */
-export function watchServers<Request, Response>(
+/**
+ * `begin` gets each request at its start, and `over` at their end those that began before: some frameworks accept
+ * requests before they load the code that watches. Neither may throw. One watch at a time: a module that is loaded
+ * again replaces the one before.
+ */
+export function watchServers<Request extends object, Response>(
   begin: (request: Request, response: Response) => unknown,
+  over: (request: Request, response: Response) => void,
 ): () => void {
   const holder = globalThis as Watched
   const { getBuiltinModule } = holder.process ?? {}
@@ -37,15 +42,23 @@ export function watchServers<Request, Response>(
   const { subscribe, unsubscribe } = getBuiltinModule('node:diagnostics_channel')
   const { AsyncLocalStorage } = getBuiltinModule('node:async_hooks')
   const storage = new AsyncLocalStorage()
-  const started = ({ request, response }: { request: Request; response: Response }): void => {
+  const begun = new WeakSet<Request>()
+  type Message = { request: Request; response: Response }
+  const started = ({ request, response }: Message): void => {
+    begun.add(request)
     storage.enterWith(null) // not what belongs to the request before on this connection
     storage.enterWith(begin(request, response))
   }
+  const finished = ({ request, response }: Message): void => {
+    if (!begun.has(request)) over(request, response)
+  }
   subscribe('http.server.request.start', started)
+  subscribe('http.server.response.finish', finished)
   const own = {
     current: () => storage.getStore(),
     stop(): void {
       unsubscribe('http.server.request.start', started)
+      unsubscribe('http.server.response.finish', finished)
       if (holder[key] === own) delete holder[key]
     },
   }

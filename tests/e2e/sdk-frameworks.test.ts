@@ -69,7 +69,10 @@ test.each([...Object.keys(nodeFrameworks), 'watched'])(
     try {
       expect(await sendAll(running, () => running.events().length)).toEqual(expected.answers)
       const before = running.events().length
-      expect(comparable(running.events())).toEqual(expected.events)
+      const early = name === 'watched' ? 2 : 0
+      expect(comparable(running.events().slice(early))).toEqual(expected.events)
+      for (const { metadata, durationMs } of running.events().slice(0, early))
+        expect([metadata?.page, durationMs]).toEqual(['/early', undefined])
       const late = await fetch(`${running.url}/late`, { headers: { 'user-agent': gptBot } })
       const text = await late.text()
       while (running.events().length === before) await Bun.sleep(1)
@@ -82,3 +85,9 @@ test.each([...Object.keys(nodeFrameworks), 'watched'])(
   },
   30_000,
 )
+
+test('the program that does the same with Next.js from npm can be started', async () => {
+  const program = run([process.execPath, join(import.meta.dir, 'next-server.ts')], { cwd: dir.path, env: {} })
+  expect(await program.exited).toBe(0)
+  expect(program.stdout()).toStartWith('--full installs Next.js')
+})

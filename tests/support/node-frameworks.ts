@@ -97,8 +97,16 @@ interface KoaContext {
   set(fields: object): void
 }
 
-/** A server that has no middleware: `watchHttp` of another copy of the package watches it. */
-export function watchedServer(middleware: Middleware): Promise<Running> {
-  middleware.watchHttp()
-  return listen(createServer(bareHandler))
+/** A server without middleware that is watched from within its first request on, to `/early`, as Next.js is. */
+export async function watchedServer(middleware: Middleware): Promise<Running> {
+  let isWatched = false
+  const running = await listen(
+    createServer((request, response) => {
+      if (!isWatched) middleware.watchHttp()
+      isWatched = true
+      bareHandler(request, response)
+    }),
+  )
+  await (await fetch(`${running.url}/early`, { headers: { 'user-agent': 'PerplexityBot/1.0' } })).text()
+  return running
 }
