@@ -121,12 +121,18 @@ test('rules of --watch and --listen-syslog, and what is wrong with others', () =
   ])
     expect(() => watchRules(wrong)).toThrow()
   expect(syslogRules('a=udp:127.0.0.1:514,b=unix:/run/s.sock,c=udp:[::1]:5514')).toEqual([
-    { siteId: 'a', at: { host: '127.0.0.1', port: 514 } },
-    { siteId: 'b', at: { unix: '/run/s.sock' } },
-    { siteId: 'c', at: { host: '::1', port: 5514 } },
+    { siteId: 'a', org: 'default', at: { host: '127.0.0.1', port: 514 } },
+    { siteId: 'b', org: 'default', at: { unix: '/run/s.sock' } },
+    { siteId: 'c', org: 'default', at: { host: '::1', port: 5514 } },
+  ])
+  const address = { site: 'a', address: 'unix:/run/s.sock', org: 'acme' }
+  expect(syslogRules(JSON.stringify([address]))).toEqual([
+    { siteId: 'a', org: 'acme', at: { unix: '/run/s.sock' } },
   ])
   for (const wrong of ['a', 'udp:1.2.3.4:5', 'a=tcp:1.2.3.4:5', 'a=udp:1.2.3.4:99999', 'a=unix:'])
     expect(() => syslogRules(wrong)).toThrow()
+  expect(() => syslogRules('[{"site":"a"}]')).toThrow('[[listen-syslog]] needs address as a text')
+  expect(() => syslogRules('[{"site":"a","address":"b","port":1}]')).toThrow('has no "port"')
 })
 
 /** Programs that rotate with bzip2 bring it; elsewhere its files are refused. */

@@ -2,7 +2,7 @@
  * The appliance's side of reading logs: stores their lines in the order of the log, remembers running sessions and who
  * reads which file.
  */
-import type { AccessResult, ApiKey, Store } from '../../db/contract/store.ts'
+import type { AccessResult, ApiKey, RequestKind, Store } from '../../db/contract/store.ts'
 import type { Evidence } from '../../sdk/judge/judge.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
@@ -52,6 +52,14 @@ export interface AccessReceiver {
   store(sender: Sender, lines: LogLines, isDrain?: boolean): Promise<StoreAnswer>
   warm(sender: Sender, lines: LogLines): Promise<void>
   watched(orgId: string): WatchedLog[]
+  /** What this process has stored, since it started. */
+  requests(): RequestCount[]
+}
+
+export interface RequestCount {
+  kind: RequestKind
+  verdict: string | null // of agents
+  requests: number
 }
 
 /** The sessions of a site, and what they were read from. */
@@ -69,6 +77,7 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
   const epoch = services.isShared ? 'shared' : newToken()
   const memories = new Map<string, Memory>()
   const claims = makeClaims(services.clock)
+  const requests = requestCounts()
   const memoryOf = ({ orgId, options }: Sender): Memory | undefined =>
     memories.get(JSON.stringify([orgId, options]))
   const openMemory = async (sender: Sender): Promise<Memory> => {
@@ -107,7 +116,9 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
     async store(sender, lines, isDrain = false) {
       requireEpoch(lines, epoch)
       claims.renew(sender, lines)
-      return inOrder(sender, (memory) => storeLines(services, { sender, lines, memory, isDrain }))
+      return inOrder(sender, (memory) =>
+        storeLines({ ...services, requests }, { sender, lines, memory, isDrain }),
+      )
     },
     async warm(sender, lines) {
       requireEpoch(lines, epoch)
@@ -118,6 +129,7 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
       })
     },
     watched: claims.watched,
+    requests: requests.list,
   }
 }
 
@@ -159,7 +171,27 @@ interface Storing {
   isDrain: boolean
 }
 
-async function storeLines(services: ReceiverServices, storing: Storing): Promise<StoreAnswer> {
+interface StoringServices extends ReceiverServices {
+  requests: ReturnType<typeof requestCounts>
+}
+
+function requestCounts() {
+  const counts = new Map<string, RequestCount>()
+  const add = (kind: RequestKind, verdict: string | null, requests: number): void => {
+    const name = `${kind} ${verdict}`
+    const count = counts.get(name) ?? { kind, verdict, requests: 0 }
+    counts.set(name, { ...count, requests: count.requests + requests })
+  }
+  return {
+    add({ events, access }: LinesToStore): void {
+      events.forEach(({ verdict }, at) => access.requests[at] !== null && add('agent', verdict ?? null, 1))
+      for (const { kind, requests } of access.counts) add(kind, null, requests)
+    },
+    list: () => [...counts.values()],
+  }
+}
+
+async function storeLines(services: StoringServices, storing: Storing): Promise<StoreAnswer> {
   const { sender, lines, memory } = storing
   const answer: StoreAnswer = { state: 'known', position: lines.to, tail: '', sums: noLines(), errors: [] }
   if (services.hostNames !== null)
@@ -175,7 +207,10 @@ async function storeLines(services: ReceiverServices, storing: Storing): Promise
     const { state, position, tail } = result.access!
     if (state === 'behind')
       return (await storeRest(services, storing, position, tail)) ?? { ...answer, state, position, tail }
-    if (state === 'stored') answer.state = state
+    if (state === 'stored') {
+      answer.state = state
+      services.requests.add(batch)
+    }
     Object.assign(answer, { position, tail })
     settleSums(batch, result.access!)
     answer.errors.push(...errors.slice(0, lineErrorsMax - answer.errors.length))
@@ -187,7 +222,7 @@ async function storeLines(services: ReceiverServices, storing: Storing): Promise
 
 /** Lines of which the first ones are stored already, as of a request that is sent again; null when these are others. */
 async function storeRest(
-  services: ReceiverServices,
+  services: StoringServices,
   storing: Storing,
   position: number,
   tail: string,

@@ -31,8 +31,8 @@ export function sourceRoutes(services: SourceRoutesServices) {
       const { org } = await signIns.require(request, ['owner', 'admin', 'analyst'])
       readQuery(request, {})
       const sources = await store.accessLogs.sources(org.id)
-      // Addresses of this server store into the default organization.
-      const syslog = org.slug === 'default' ? syslogListeners.map((listener) => listener.report()) : []
+      const reports = syslogListeners.map((listener) => listener.report())
+      const syslog = reports.filter((report) => report.org === org.slug || report.org === org.id)
       return json(sourcesView(sources, accessReceiver.watched(org.id), syslog))
     })
 }

@@ -11,17 +11,20 @@ import { UsageError } from '../errors.ts'
 import { newToken } from '../ids.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
+import { optionTables } from '../text/option-tables.ts'
 import { checkFormat, detectFormat } from './formats.ts'
 import type { AccessReceiver, Sender } from './receiver.ts'
 import { receiveDatagrams } from './unix-datagrams.ts'
 
 export interface SyslogRule {
   siteId: string
+  org: string // slug or id
   at: { host: string; port: number } | { unix: string }
 }
 
 export interface SyslogReport {
   siteId: string
+  org: string
   listen: string
   received: number // lines, since the server started
   dropped: number
@@ -32,24 +35,37 @@ export interface SyslogReport {
 
 const rulesMax = 20
 
-/** `SITE=udp:HOST:PORT` or `SITE=unix:PATH`, separated by commas. */
+export const defaultOrg = 'default'
+
+const fields = ['site', 'address', 'org']
+
+/** `SITE=udp:HOST:PORT` or `SITE=unix:PATH`, separated by commas, or the tables of the file as JSON. */
 export function syslogRules(text: string): SyslogRule[] {
-  const rules = text
-    .split(',')
-    .filter((each) => each.trim() !== '')
-    .map(ruleOf)
+  const tables = optionTables(text, 'listen-syslog', fields)
+  const rules =
+    tables?.map((table) =>
+      ruleOf(table.text('site'), table.text('address'), table.text('org', defaultOrg)),
+    ) ?? pairsOf(text)
   if (rules.length > rulesMax) throw new UsageError(`syslog can have at most ${rulesMax} addresses`)
   return rules
 }
 
-function ruleOf(text: string): SyslogRule {
-  const [, siteId = '', kind, rest = ''] = /^\s*([^=]+)=(udp|unix):(.+?)\s*$/.exec(text) ?? []
+function pairsOf(text: string): SyslogRule[] {
+  const pairs = text.split(',').filter((each) => each.trim() !== '')
+  return pairs.map((pair) => {
+    const at = pair.indexOf('=')
+    return ruleOf(pair.slice(0, Math.max(0, at)).trim(), pair.slice(at + 1).trim(), defaultOrg)
+  })
+}
+
+function ruleOf(siteId: string, address: string, org: string): SyslogRule {
+  const [, kind, rest = ''] = /^(udp|unix):(.+)$/.exec(address) ?? []
   const [, v6, name = '', digits = ''] = /^(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+)):(\d{1,5})$/.exec(rest) ?? []
   const port = Number(digits)
   const isUdp = kind === 'udp' && digits !== '' && port <= 65_535
   if (siteId === '' || siteId.length > limits.idCharsMax || !(isUdp || kind === 'unix'))
-    throw new UsageError(`"${text}" is not SITE=udp:HOST:PORT or SITE=unix:PATH`)
-  return { siteId, at: isUdp ? { host: v6 ?? name, port } : { unix: rest } }
+    throw new UsageError(`"${siteId}=${address}" is not SITE=udp:HOST:PORT or SITE=unix:PATH`)
+  return { siteId, org, at: isUdp ? { host: v6 ?? name, port } : { unix: rest } }
 }
 
 /** RFC 3164, with or without a host, and RFC 5424. */
@@ -72,7 +88,7 @@ export interface SyslogServices {
   log: Pick<Log, 'info' | 'warn'>
   accessReceiver: AccessReceiver
   /** Whom the lines belong to. Rejects while the database is away. */
-  senderOf(siteId: string): Promise<Sender>
+  senderOf(rule: SyslogRule): Promise<Sender>
 }
 
 export interface SyslogListener {
@@ -82,13 +98,11 @@ export interface SyslogListener {
 }
 
 /** Listens, and stores what arrives in batches. Rejects when the address cannot be used. */
-export async function listenSyslog(
-  services: SyslogServices,
-  { siteId, at }: SyslogRule,
-): Promise<SyslogListener> {
+export async function listenSyslog(services: SyslogServices, rule: SyslogRule): Promise<SyslogListener> {
   const { clock, log } = services
+  const { siteId, org, at } = rule
   const report: SyslogReport = {
-    ...{ siteId, listen: '', received: 0, dropped: 0, lastAt: null, format: null, problem: null },
+    ...{ siteId, org, listen: '', received: 0, dropped: 0, lastAt: null, format: null, problem: null },
   }
   let waiting: string[] = []
   let waitingBytes = 0
@@ -104,7 +118,7 @@ export async function listenSyslog(
       if (waitingBytes >= batchBytes) flush()
     }
   }
-  const store = batchStorer(services, report, () => isStopping)
+  const store = batchStorer(services, rule, report, () => isStopping)
   let isRunning = false
   function flush(): void {
     if (isRunning || waiting.length === 0) return
@@ -140,6 +154,7 @@ export async function listenSyslog(
 /** Stores a batch, and repeats it until it is stored or the server stops. */
 function batchStorer(
   { accessReceiver, log, senderOf }: SyslogServices,
+  rule: SyslogRule,
   report: SyslogReport,
   isStopping: () => boolean,
 ): (text: string) => Promise<void> {
@@ -149,7 +164,7 @@ function batchStorer(
     const lines = { source, format, path: report.listen, heading: '', from: 0, to: text.length, text }
     for (;;) {
       try {
-        const sender = await senderOf(report.siteId)
+        const sender = await senderOf(rule)
         await accessReceiver.store(sender, { ...lines, cutTail: null, epoch: '' }, true)
         report.problem = null
         return

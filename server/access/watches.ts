@@ -9,12 +9,13 @@ import { AppError, UsageError } from '../errors.ts'
 import { importKeyId } from '../ids.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
+import { optionTables, type OptionTable } from '../text/option-tables.ts'
 import type { LogOptions } from './agent-events.ts'
 import { followLog } from './follow.ts'
 import { formatNamed } from './formats.ts'
 import type { AccessReceiver, Sender } from './receiver.ts'
 import type { Sink } from './sink.ts'
-import { listenSyslog, type SyslogListener, type SyslogRule } from './syslog.ts'
+import { defaultOrg, listenSyslog, type SyslogListener, type SyslogRule } from './syslog.ts'
 
 export interface WatchRule {
   org: string // slug or id
@@ -28,7 +29,7 @@ const fields = ['site', 'path', 'format', 'org', 'keep-query', 'keep-addresses',
 
 /** `SITE=PATH,SITE=PATH` of the flag, or the tables of the file as JSON. */
 export function watchRules(text: string): WatchRule[] {
-  const rules = text.startsWith('[') ? tablesOf(text) : pairsOf(text)
+  const rules = optionTables(text, 'watch', fields)?.map(ruleOf) ?? pairsOf(text)
   if (rules.length > rulesMax) throw new UsageError(`at most ${rulesMax} logs can be watched`)
   return rules
 }
@@ -39,45 +40,28 @@ function pairsOf(text: string): WatchRule[] {
     const at = pair.indexOf('=')
     if (at <= 0 || at === pair.length - 1)
       throw new UsageError(`"${pair}" is not SITE=PATH, such as shop=/var/log/nginx/access.log`)
-    return ruleOf({ site: pair.slice(0, at).trim(), path: pair.slice(at + 1).trim() })
+    const given: Record<string, string> = { site: pair.slice(0, at).trim(), path: pair.slice(at + 1).trim() }
+    return ruleOf({
+      text: (field, byDefault = '') => given[field] ?? byDefault,
+      texts: () => [],
+      flag: () => false,
+    })
   })
 }
 
-function tablesOf(text: string): WatchRule[] {
-  const tables = JSON.parse(text) as unknown[]
-  return tables.map((table) => {
-    if (typeof table !== 'object' || table === null) throw new UsageError('watch has tables: [[watch]]')
-    const given = table as { [name: string]: unknown }
-    const unknown = Object.keys(given).find((name) => !fields.includes(name))
-    if (unknown !== undefined)
-      throw new UsageError(`[[watch]] has no "${unknown}"; it has ${fields.join(', ')}`)
-    return ruleOf(given)
-  })
-}
-
-function ruleOf(given: { [name: string]: unknown }): WatchRule {
-  const textOf = (name: string, byDefault?: string): string => {
-    const value = given[name] ?? byDefault
-    if (typeof value === 'string' && value !== '') return value
-    throw new UsageError(`[[watch]] needs ${name} as a text`)
-  }
-  const listOf = (name: string): string[] => {
-    const value = given[name] ?? []
-    if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
-    throw new UsageError(`${name} of [[watch]] is a list of texts`)
-  }
-  const siteId = textOf('site')
+function ruleOf(given: OptionTable): WatchRule {
+  const siteId = given.text('site')
   if (siteId.length > limits.idCharsMax)
     throw new UsageError(`a site has at most ${limits.idCharsMax} characters`)
-  const format = textOf('format', 'auto')
+  const format = given.text('format', 'auto')
   if (format !== 'auto') formatNamed(format)
   const options: LogOptions = {
     siteId,
-    keepQuery: listOf('keep-query'),
-    keepAddresses: given['keep-addresses'] === true,
-    trustedProxies: listOf('trusted-proxy'),
+    keepQuery: given.texts('keep-query'),
+    keepAddresses: given.flag('keep-addresses'),
+    trustedProxies: given.texts('trusted-proxy'),
   }
-  return { org: textOf('org', defaultOrg), path: resolve(textOf('path')), format, options }
+  return { org: given.text('org', defaultOrg), path: resolve(given.text('path')), format, options }
 }
 
 export interface LogInputServices {
@@ -106,12 +90,10 @@ export async function startLogInputs(
   }
 }
 
-const defaultOrg = 'default'
-
-function syslogSender({ store }: LogInputServices): (siteId: string) => Promise<Sender> {
-  return async (siteId) => {
+function syslogSender({ store }: LogInputServices): (rule: SyslogRule) => Promise<Sender> {
+  return async ({ siteId, org }) => {
     const options = { siteId, keepQuery: [], keepAddresses: false, trustedProxies: [] }
-    return { orgId: await orgIdOf(store, defaultOrg), keyId: importKeyId, options, reader: null }
+    return { orgId: await orgIdOf(store, org), keyId: importKeyId, options, reader: null }
   }
 }
 

@@ -44,14 +44,14 @@ export const accessLogOptions = {
     read: watchRules,
     value: 'SITE=PATH',
     default: '',
-    help: 'access log of a web server to follow, across rotation; in the file as [[watch]] with site and path',
+    help: 'access log of a web server to follow, across rotation; in the file as [[watch]] with site, path and org',
     adds: true,
   },
   'listen-syslog': {
     read: syslogRules,
     value: 'SITE=udp:HOST:PORT|SITE=unix:PATH',
     default: '',
-    help: 'address that receives an access log by syslog; what is lost on the way is not noticed',
+    help: 'address that receives an access log by syslog; what is lost on the way is not noticed; in the file as [[listen-syslog]] with site, address and org',
     adds: true,
   },
 } satisfies Options

@@ -303,7 +303,7 @@ const webhookOptions = {
     read: robotsSources,
     value: 'SITE_ID=FILE',
     default: '',
-    help: 'robots.txt of a site, by which requests in its access logs are judged; a change of the file is a new version',
+    help: 'robots.txt of a site, by which requests in its access logs are judged; a change of the file is a new version; in the file as [[robots]] with site, path and org',
     adds: true,
   },
 } satisfies Options

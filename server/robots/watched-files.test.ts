@@ -23,7 +23,10 @@ function services() {
       warn: (_: string, { message }: { message?: unknown } = {}) => void logged.push(String(message)),
     },
     store: {
-      orgs: { find: async () => ({ id: 'org_1' }), list: async () => [] },
+      orgs: {
+        find: async (_?: string): Promise<{ id: string } | null> => ({ id: 'org_1' }),
+        list: async () => [],
+      },
       robots: {
         list: async () => set.map(({ fromMs }) => ({ fromMs })).toReversed(),
         set: async (command: SetRobots) => {
@@ -45,7 +48,7 @@ test('each change of a file is a version, in force since the file was written', 
   using dir = tempDir()
   const path = dir.join('robots.txt')
   const parts = services()
-  const files = watchRobots(parts as never, [{ siteId: 'shop', path }])!
+  const files = watchRobots(parts as never, [{ org: null, siteId: 'shop', path }])!
   await files.check()
   await files.check()
   expect(parts.logged).toEqual([expect.stringContaining('ENOENT')])
@@ -74,7 +77,7 @@ test('a file that is too long is refused and tried again when it changes', async
   using dir = tempDir()
   const path = dir.join('robots.txt')
   const parts = services()
-  const files = watchRobots(parts as never, [{ siteId: 'shop', path }])!
+  const files = watchRobots(parts as never, [{ org: null, siteId: 'shop', path }])!
   write(path, '#'.repeat(500 * 1024 + 1), noon)
   await files.check()
   await files.check()
@@ -86,10 +89,44 @@ test('a file that is too long is refused and tried again when it changes', async
 
 test('the option names a site and a file', () => {
   expect(robotsSources('shop=/a/robots.txt, b=/c=d')).toEqual([
-    { siteId: 'shop', path: '/a/robots.txt' },
-    { siteId: 'b', path: '/c=d' },
+    { org: null, siteId: 'shop', path: '/a/robots.txt' },
+    { org: null, siteId: 'b', path: '/c=d' },
   ])
   expect(robotsSources('')).toEqual([])
   for (const wrong of ['shop', '=/a', 'shop=', 'a=/x,a=/y', `${'a'.repeat(201)}=/x`])
     expect(() => robotsSources(wrong)).toThrow()
+})
+
+test('[[robots]] of the configuration file also names an organization', () => {
+  const sources = (...tables: object[]) => robotsSources(JSON.stringify(tables))
+  const shop = { site: 'shop', path: '/a' }
+  expect(sources(shop, { ...shop, org: 'acme' })).toEqual([
+    { org: 'default', siteId: 'shop', path: '/a' },
+    { org: 'acme', siteId: 'shop', path: '/a' },
+  ])
+  expect(() => sources(shop, { ...shop, path: '/b' })).toThrow('the site shop has two files')
+  expect(() => sources({ site: 'shop' })).toThrow('[[robots]] needs path as a text')
+  expect(() => sources({ ...shop, org: 1 })).toThrow('[[robots]] needs org as a text')
+  expect(() => sources({ ...shop, file: '/a' })).toThrow('[[robots]] has no "file"; it has site, path, org')
+})
+
+test('a file of an organization that does not exist waits for it', async () => {
+  using dir = tempDir()
+  const path = dir.join('robots.txt')
+  const parts = services()
+  const orgs = new Map([['default', 'org_1']])
+  parts.store.orgs.find = async (name?: string) => {
+    const id = orgs.get(name ?? '')
+    return id === undefined ? null : { id }
+  }
+  const sources = ['acme', 'default'].map((org) => ({ org, siteId: 'shop', path }))
+  const files = watchRobots(parts as never, sources)!
+  write(path, 'User-agent: *', noon - minuteMs)
+  await files.check()
+  await files.check()
+  expect(parts.set.map(({ orgId }) => orgId)).toEqual(['org_1'])
+  expect(parts.logged).toEqual(['There is no organization "acme".', 'robots_version'])
+  orgs.set('acme', 'org_2')
+  await files.check()
+  expect(parts.set.map(({ orgId }) => orgId)).toEqual(['org_1', 'org_2'])
 })

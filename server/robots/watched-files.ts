@@ -3,38 +3,54 @@ import { open, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { robotsBytesMax } from '../../db/rules/robots.ts'
 import type { Store } from '../../db/contract/store.ts'
-import { UsageError } from '../errors.ts'
+import { AppError, UsageError } from '../errors.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
+import { optionTables } from '../text/option-tables.ts'
 import type { Clock } from '../clock.ts'
 import { robotsText, setRobots } from './robots.ts'
 
 export interface RobotsSource {
+  org: string | null // slug or id; null: `default`, or the first one
   siteId: string
   path: string // absolute
 }
 
 const sourcesMax = 100
 
-/** `shop=/var/www/robots.txt,blog=…`. */
+/** `shop=/var/www/robots.txt,blog=…` of the flag, or the tables of the file as JSON. */
 export function robotsSources(text: string): RobotsSource[] {
-  const sources = text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '')
-    .map((part) => {
-      const at = part.indexOf('=')
-      const [siteId, path] = [part.slice(0, Math.max(0, at)), part.slice(at + 1)]
-      if (at < 1 || path === '' || [...siteId].length > limits.idCharsMax)
-        throw new UsageError(`"${part}" is not SITE_ID=FILE, such as shop=/var/www/robots.txt`)
-      return { siteId, path: resolve(path) }
-    })
+  const tables = optionTables(text, 'robots', ['site', 'path', 'org'])
+  const sources =
+    tables?.map((table) => sourceOf(table.text('org', defaultOrg), table.text('site'), table.text('path'))) ??
+    pairsOf(text)
+  const nameOf = ({ org, siteId }: RobotsSource) => JSON.stringify([org, siteId])
   const twice = sources.find((each, index) =>
-    sources.slice(0, index).some(({ siteId }) => siteId === each.siteId),
+    sources.slice(0, index).some((other) => nameOf(other) === nameOf(each)),
   )
   if (twice !== undefined) throw new UsageError(`the site ${twice.siteId} has two files`)
   if (sources.length > sourcesMax) throw new UsageError(`at most ${sourcesMax} files can be watched`)
   return sources
+}
+
+const defaultOrg = 'default'
+
+function pairsOf(text: string): RobotsSource[] {
+  const parts = text.split(',').map((part) => part.trim())
+  return parts
+    .filter((part) => part !== '')
+    .map((part) => {
+      const at = part.indexOf('=')
+      if (at < 1 || at === part.length - 1)
+        throw new UsageError(`"${part}" is not SITE_ID=FILE, such as shop=/var/www/robots.txt`)
+      return sourceOf(null, part.slice(0, at), part.slice(at + 1))
+    })
+}
+
+function sourceOf(org: string | null, siteId: string, path: string): RobotsSource {
+  if ([...siteId].length > limits.idCharsMax)
+    throw new UsageError(`a site has at most ${limits.idCharsMax} characters`)
+  return { org, siteId, path: resolve(path) }
 }
 
 export interface RobotsFiles {
@@ -48,26 +64,33 @@ interface Services {
   log: Pick<Log, 'info' | 'warn'>
 }
 
-/** The files belong to the organization `default`, or to the first one. Null without files. */
+/** Null without files. */
 export function watchRobots(services: Services, sources: readonly RobotsSource[]): RobotsFiles | null {
   if (sources.length === 0) return null
   const { store, log } = services
-  const seen = new Map<string, string>() // path -> what the file was when it was read
-  const problems = new Map<string, string>()
+  const seen = new Map<RobotsSource, string>() // what the file was when it was read
+  const problems = new Map<RobotsSource, string>()
 
-  async function check({ siteId, path }: RobotsSource): Promise<void> {
+  async function check(source: RobotsSource): Promise<void> {
+    const { siteId, path } = source
     const { mtimeMs, size, ino } = await stat(path)
     const state = `${mtimeMs} ${size} ${ino}`
-    if (seen.get(path) === state) return
+    if (seen.get(source) === state) return
     const text = robotsText(await firstBytes(path), path)
-    const org = (await store.orgs.find('default')) ?? (await store.orgs.list())[0]
+    const org = await orgOf(source)
     if (!org) return
     const fromMs = await inForceFrom(services, { orgId: org.id, siteId }, Math.floor(mtimeMs))
     const who = { orgId: org.id, actor: 'system' }
     const result = await setRobots(services, who, { siteId, text, fromMs, source: path })
     if (result.state === 'stored') log.info('robots_version', { siteId, path, version: result.version })
-    seen.set(path, state)
-    problems.delete(path)
+    seen.set(source, state)
+    problems.delete(source)
+  }
+
+  async function orgOf({ org }: RobotsSource) {
+    const found = await store.orgs.find(org ?? defaultOrg)
+    if (found === null && org !== null) throw new AppError('not_found', `There is no organization "${org}".`)
+    return found ?? (await store.orgs.list())[0]
   }
 
   return {
@@ -77,8 +100,8 @@ export function watchRobots(services: Services, sources: readonly RobotsSource[]
           await check(source)
         } catch (error) {
           const message = error instanceof Error ? error.message : String(error)
-          if (problems.get(source.path) === message) continue
-          problems.set(source.path, message)
+          if (problems.get(source) === message) continue
+          problems.set(source, message)
           log.warn('robots_file', { ...source, message })
         }
       }

@@ -7,6 +7,7 @@ import { httpSink } from '../../server/access/http-sink.ts'
 import { watchRules } from '../../server/access/watches.ts'
 import { syslogRules } from '../../server/access/syslog.ts'
 import type { SourcesView } from '../../server/access/source-routes.ts'
+import { makeOrg, person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -28,7 +29,10 @@ let key: string
 beforeAll(async () => {
   server = await testServer({
     watches: watchRules(`blog=${watched}`),
-    syslog: syslogRules(`edge=udp:127.0.0.1:0,local=unix:${socket}`),
+    syslog: [
+      ...syslogRules(`edge=udp:127.0.0.1:0,local=unix:${socket}`),
+      ...syslogRules(JSON.stringify([{ site: 'other', address: 'udp:127.0.0.1:0', org: 'acme' }])),
+    ],
   })
   key = await server.key('ingest')
 })
@@ -307,6 +311,21 @@ test('syslog over UDP and a Unix socket: headers are removed, and a line feed ma
     { siteId: 'local', received: 1, dropped: 0, format: 'combined' },
   ])
   expect(await pagesOf('edge')).toEqual(['/s1', '/s2', '/s3', '/s4'])
+})
+
+test('syslog of another organization waits until it exists, and is shown to its members only', async () => {
+  const org = await makeOrg(server, 'acme')
+  const admin = await person(server, org, 'admin')
+  const { syslog } = (await (await admin.call('/api/sources')).json()) as SourcesView
+  expect(syslog).toMatchObject([{ siteId: 'other', org: 'acme' }])
+  const sender = await Bun.udpSocket({})
+  sender.send(line('acme'), Number(syslog[0]!.listen.split(':').at(-1)), '127.0.0.1')
+  await until(
+    async () => (await server.store.accessLogs.sources(org.id)).length,
+    (count) => count === 1,
+  )
+  sender.close()
+  expect(await pagesOf('other')).toEqual([]) // of the organization default
 })
 
 const unixSender = `

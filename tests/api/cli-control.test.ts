@@ -36,6 +36,7 @@ const notWatched: AccessReceiver = {
   store: () => Promise.reject(new Error('no log is watched here')),
   warm: () => Promise.reject(new Error('no log is watched here')),
   watched: () => [],
+  requests: () => [],
 }
 
 async function withServer(dataDir: string, use: (store: Store) => Promise<void>): Promise<void> {

@@ -1,5 +1,6 @@
 /** GET /metrics: access, a text that parses, and numbers that match what happened. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import { browser, line } from '../support/access-logs.ts'
 import { startAppliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
@@ -165,4 +166,27 @@ test('the executable: a separate listener for /metrics, and a token that is show
   expect(server.stderr() + server.stdout()).not.toContain(token)
   const spaced = await server.cli('serve', '--metrics-token', 'two words')
   expect([spaced.code, spaced.stderr]).toEqual([2, 'sightglass: --metrics-token: the value is invalid\n'])
+})
+
+test('requests in access logs are counted by kind and verdict, and a repeated body does not count', async () => {
+  await using server = await testServer({ metricsToken: token })
+  const key = await server.key('ingest')
+  const body = [
+    line({ path: '/a' }),
+    line({ path: '/b', address: '132.196.86.5' }), // of GPTBot's network
+    line({ path: '/c', userAgent: browser }),
+    line({ path: '/style.css', userAgent: browser }),
+    line({ path: '/d', userAgent: 'curl/8.0' }),
+  ].join('')
+  const headers = { 'content-type': 'text/plain' }
+  expect((await scrape(server))('access_requests_total')).toBe(0)
+  for (let n = 0; n < 2; n++)
+    expect(
+      (await server.call('/v1/sdk/access-logs?siteId=shop', { method: 'POST', key, headers, body })).status,
+    ).toBe(202)
+  const value = await scrape(server)
+  const of = (kind: string, verdict?: string) =>
+    value('access_requests_total', { kind, ...(verdict !== undefined && { verdict }) })
+  expect([of('agent'), of('agent', 'verified'), of('agent', 'contradicted')]).toEqual([2, 1, 1])
+  expect([of('person'), of('asset'), of('bot')]).toEqual([1, 1, 1])
 })

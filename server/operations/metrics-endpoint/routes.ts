@@ -1,6 +1,7 @@
 /** GET /metrics in Prometheus text 0.0.4: with the metrics token or on the metrics listener, otherwise 404. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Elysia } from 'elysia'
+import type { AccessReceiver, RequestCount } from '../../access/receiver.ts'
 import type { SyslogListener, SyslogReport } from '../../access/syslog.ts'
 import { AppError } from '../../errors.ts'
 import { contextOf, readQuery } from '../../http/request.ts'
@@ -31,6 +32,7 @@ export interface PrometheusRoutesServices {
   node: Pick<SharedNode, 'name' | 'clock' | 'aheadMs'> | null
   streams: Set<AbortController>
   syslogListeners: SyslogListener[]
+  accessReceiver: AccessReceiver
 }
 
 export function prometheusRoutes(services: PrometheusRoutesServices) {
@@ -54,6 +56,7 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
       liveStreams: services.streams.size,
       memoryBytes: process.memoryUsage.rss(),
       syslog: services.syslogListeners.map((listener) => listener.report()),
+      requests: services.accessReceiver.requests(),
     }
     const { node } = services
     const all =
@@ -142,6 +145,7 @@ interface Gathered {
   liveStreams: number
   memoryBytes: number
   syslog: SyslogReport[]
+  requests: RequestCount[]
 }
 
 /** Of the process. */
@@ -165,6 +169,7 @@ function metricsOf(of: Gathered): AnyMetric[] {
       { value: of.repairedRows },
     ]),
     ...syslogMetrics(of),
+    ...requestMetrics(of),
     ...jobMetrics(of),
     counter('webhook_attempts_total', 'Webhook attempts by outcome.', [
       { labels: { outcome: 'delivered' }, value: of.webhooks.delivered },
@@ -267,6 +272,17 @@ function syslogMetrics({ syslog }: Pick<Gathered, 'syslog'>): Metric[] {
       each(({ dropped }) => dropped),
     ),
   ]
+}
+
+/** Nothing without access logs. */
+function requestMetrics({ requests }: Pick<Gathered, 'requests'>): Metric[] {
+  if (requests.length === 0) return []
+  const samples = requests.map(({ kind, verdict, requests: value }) => ({
+    labels: { kind, ...(verdict !== null && { verdict }) },
+    value,
+  }))
+  const help = 'Requests in access logs that were followed, sent or received by syslog, by kind and verdict.'
+  return [counter('access_requests_total', help, samples)]
 }
 
 function jobMetrics({ jobs, now }: Pick<Gathered, 'jobs' | 'now'>): Metric[] {

@@ -1,0 +1,35 @@
+/** Reads tables of the configuration file, such as `[[watch]]`, which their options get as JSON. */
+import { UsageError } from '../errors.ts'
+
+export interface OptionTable {
+  /** Throws without a value when there is no default. */
+  text(field: string, byDefault?: string): string
+  texts(field: string): string[]
+  flag(field: string): boolean
+}
+
+/** Null for the text of a flag. `name` is that of the option. */
+export function optionTables(text: string, name: string, fields: readonly string[]): OptionTable[] | null {
+  if (!text.startsWith('[')) return null
+  return (JSON.parse(text) as unknown[]).map((table) => {
+    if (typeof table !== 'object' || table === null)
+      throw new UsageError(`${name} must have tables: [[${name}]]`)
+    const unknown = Object.keys(table).find((field) => !fields.includes(field))
+    if (unknown !== undefined)
+      throw new UsageError(`[[${name}]] has no "${unknown}"; it has ${fields.join(', ')}`)
+    const values = new Map<string, unknown>(Object.entries(table))
+    return {
+      text(field, byDefault) {
+        const value = values.get(field) ?? byDefault
+        if (typeof value === 'string' && value !== '') return value
+        throw new UsageError(`[[${name}]] needs ${field} as a text`)
+      },
+      texts(field) {
+        const value = values.get(field) ?? []
+        if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
+        throw new UsageError(`${field} of [[${name}]] is a list of texts`)
+      },
+      flag: (field) => values.get(field) === true,
+    }
+  })
+}
