@@ -105,6 +105,43 @@ test('headlines, tables and impostors show what the log holds', async () => {
   })
 }, 60_000)
 
+test('the first screen says who, verified or not, and how much; detections have a view of their own', async () => {
+  await open('/detect?siteId=shop', async (page) => {
+    const table = page.getByRole('table', { name: 'Requests by agent' })
+    await table.waitFor()
+    const box = (await table.boundingBox())!
+    expect(box.y + box.height).toBeLessThan(900)
+    const views = page.getByRole('navigation', { name: 'Views of Detect' })
+    expect(await views.locator('[aria-current]').innerText()).toBe('Requests')
+    expect(await headline(page, 'Detections').count()).toBe(0)
+    await views.getByRole('link', { name: 'Detections' }).click()
+    await headline(page, 'Detections').waitFor()
+    expect(await headline(page, 'Requests by agents').count()).toBe(0)
+    expect(new URL(page.url()).search).toBe('?siteId=shop&view=detections')
+    await expectAccessible(page)
+    await expectFit(page, 'detect-detections')
+    await page.goBack()
+    await headline(page, 'Requests by agents').waitFor()
+  })
+}, 60_000)
+
+test('the share of all requests says which ones it is of, beside requests that no log has', async () => {
+  await imported(files.join('access.log'), 'mixed')
+  const agent = { class: 'crawler', trust: 'detected', vendor: 'OpenAI', name: 'GPTBot' }
+  const occurredAt = new Date().toISOString()
+  const events = Array.from({ length: 10 }, (_, n) =>
+    event(`mixed-${n}`, { type: 'agent.requested', siteId: 'mixed', occurredAt, agent }),
+  )
+  await send(appliance.url, await ingestKey(appliance), events)
+  await open('/detect?siteId=mixed', async (page) => {
+    await headline(page, 'Requests by agents')
+      .filter({ hasText: new RegExp(`^${total() + 10}$`) })
+      .waitFor()
+    const requests = total() + logged.people + logged.assets + logged.programs
+    await page.getByText(`${total()} of ${requests} requests in access logs`, { exact: true }).waitFor()
+  })
+}, 60_000)
+
 test('a click on a verdict filters the page, and the address holds it; an impostor opens its events', async () => {
   await open('/detect?siteId=shop', async (page) => {
     const chart = page.locator('.chart-panel', { hasText: 'by verdict' })

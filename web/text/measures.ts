@@ -48,11 +48,15 @@ export const measures = {
   review: of('For review', null, 'Decisions with value `review`.'),
   undecided: of('Other or none', null, 'Decisions with another value or none.'),
   blocked: of('Blocked', null, 'Decisions with outcome `blocked`, regardless of their value.'),
-  requests: of('Requests by agents', 'agent.requested', '`agent.requested` events: requests in access logs.'),
+  requests: of(
+    'Requests by agents',
+    'agent.requested',
+    '`agent.requested` events: requests in access logs, and those that the middleware recorded.',
+  ),
   shareOfRequests: of(
     'Share of all requests',
     null,
-    'Requests by agents divided by all requests in access logs: of agents, people, assets and other programs.',
+    'Requests in access logs: those by agents divided by all, which are of agents, people, assets and other programs.',
   ),
   verified: of('Verified', null, 'Requests by agents with verdict `verified`.'),
   claimed: of('Claimed', null, 'Requests by agents with verdict `consistent` or `unverifiable`.'),

@@ -34,7 +34,7 @@ function openVendor(vendor: string | null): void {
 export const prefetch = async () => {
   const data = await prefetchCounts('detect')
   await prefetchQuery(countsQuery('detect/trust', nextPageParams()))
-  await prerender(<Detections data={data} />)
+  await prerender(<Views data={data} />)
 }
 
 export default function DetectPage() {
@@ -53,9 +53,33 @@ export default function DetectPage() {
           detected.count + missed.count + requested.count + referred.count === 0
         }
       >
-        {(data) => <Detections data={data} />}
+        {(data) => <Views data={data} />}
       </CountsPage>
       {vendor !== null && <VendorDialog vendor={vendor} onClose={() => openVendor(null)} />}
+    </>
+  )
+}
+
+/** Requests and detections have a view each when a range has both, because together they are ten screens long. */
+function Views({ data }: { data: DetectCounts }) {
+  const { detected, missed, requested, referred } = data
+  const hasRequests = requested.count + referred.count > 0
+  if (!hasRequests) return <Detections data={data} />
+  if (detected.count + missed.count === 0) return <Requests data={data} />
+  const isRequests = query.value.get('view') !== 'detections'
+  const { path, search } = place.value
+  const link = (name: string, view: string[], isOpen: boolean) => (
+    <a href={path + withQuery(search, { view })} aria-current={isOpen ? 'page' : undefined}>
+      {name}
+    </a>
+  )
+  return (
+    <>
+      <nav class="detect-views" aria-label="Views of Detect">
+        {link('Requests', [], isRequests)}
+        {link('Detections', ['detections'], !isRequests)}
+      </nav>
+      {isRequests ? <Requests data={data} /> : <Detections data={data} />}
     </>
   )
 }
@@ -65,7 +89,6 @@ function Detections({ data }: { data: DetectCounts }) {
   const of = { siteIds: period.siteIds, since: period.since, until: period.until, type }
   return (
     <>
-      <Requests data={data} />
       <DetectHeadlines data={data} />
       <div class="split">
         <DetectionChart data={data} />

@@ -1,4 +1,4 @@
-/** Requests of agents in access logs: verified, claimed and contradicted, over time, by agent, page and referral. */
+/** Requests of agents: verified, claimed and contradicted, over time, by agent, page and referral. */
 import { countsQuery, fetchAllRows, useQuery } from '../../query/use-query.ts'
 import {
   Bars,
@@ -37,14 +37,8 @@ const verdictOrder = ['verified', 'consistent', 'unverifiable', 'unknown', 'cont
 /** Claims are counted event by event, so they are fetched less often while events arrive. */
 const claimsRestMs = 5_000
 
-/** Nothing for a range without access logs. */
+/** The first screen says who, verified or not, and how much. */
 export function Requests({ data }: { data: DetectCounts }) {
-  const { requested, referred } = data
-  if (requested.count === 0 && referred.count === 0) return null
-  return <WithRequests data={data} />
-}
-
-function WithRequests({ data }: { data: DetectCounts }) {
   const { period, requested, referred } = data
   const found = useQuery(countsQuery('detect/requests'), requested.count + referred.count)
   const claims = useQuery(countsQuery('detect/claims'), requested.count, { restMs: claimsRestMs })
@@ -54,14 +48,14 @@ function WithRequests({ data }: { data: DetectCounts }) {
     <>
       {error && <Problem error={error} />}
       {requested.count > 0 && <RequestHeadlines data={data} found={found.data} of={of} />}
-      {requested.count > 0 && found.data && <RequestChart data={data} found={found.data} of={of} />}
       {claims.data?.complete === false && (
         <p class="muted">
           There are too many requests to list agents, pages and impostors. Choose a shorter range.
         </p>
       )}
-      {claims.data && <Impostors rows={claims.data.impostors} period={period} />}
       {claims.data && <AgentRequestsTable data={data} claims={claims.data} of={of} />}
+      {claims.data && <Impostors rows={claims.data.impostors} period={period} />}
+      {requested.count > 0 && found.data && <RequestChart data={data} found={found.data} of={of} />}
       {requested.count > 0 && (
         <Later>
           <Responses data={data} />
@@ -96,7 +90,7 @@ function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | n
           ...{ kind: 'share', name: measures.shareOfRequests.name },
           now: shareOf(found.all.agents.count, found.all.requests.count),
           before: shareOf(found.all.agents.before, found.all.requests.before),
-          note: `of ${counted(found.all.requests.count, 'request')}`,
+          note: `${count(found.all.agents.count)} of ${counted(found.all.requests.count, 'request')} in access logs`,
         },
       ]
     : []
