@@ -20,6 +20,7 @@ import { ingestHealthRoutes } from './ingest/health-routes.ts'
 import { ingestRoutes } from './ingest/routes.ts'
 import { keyRoutes } from './identity/keys/routes.ts'
 import { liveRoutes } from './api/live/routes.ts'
+import { mcpRoutes } from './mcp/routes.ts'
 import { memoryRoutes } from './api/registry/memory-routes.ts'
 import { metricsRoutes } from './api/metrics/routes.ts'
 import { otlpRoutes } from './otlp/routes.ts'
@@ -72,6 +73,7 @@ function featureRoutes(services: Services) {
     .use(sessionRoutes(services))
     .use(dashboardCountRoutes(services))
     .use(traceRoutes(services))
+    .use(mcpRoutes(services))
     .use(webhookRoutes(services))
     .use(auditRoutes(services))
     .use(authRoutes(services))

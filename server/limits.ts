@@ -111,6 +111,10 @@ export const limits = {
   recoveryCodes: 10,
   orgGraceMs: 7 * 24 * 3_600_000, // between requesting and performing the deletion of an organization
   keyOverlapMsMax: 90 * 24 * 3_600_000, // of a rotated key and its successor
+  // answers to assistants (contract §14)
+  mcpTextCharsMax: 500, // of a text of an event
+  mcpEventCharsMax: 6_000, // of all texts of one event
+  mcpListBytesMax: 1024 * 1024, // of the events that are read for a list
   // webhooks (contract §9)
   webhooksInFlightMax: 32,
   webhooksPerLaneMax: 2, // an endpoint, or a URL origin of an organization

@@ -26,6 +26,7 @@ import type { HttpTimes, WebhookOutcomes } from './operations/metrics-endpoint/c
 import type { Rejections } from './ingest/rejected.ts'
 import type { ParseQueue } from './ingest/admission.ts'
 import type { EvidenceReader } from './evidence/evidence.ts'
+import type { QuestionSessions } from './mcp/question-sessions.ts'
 import type { MappingOptions } from './otlp/events.ts'
 import type { Log } from './log.ts'
 import type { RetentionRule } from './operations/retention/expire-all.ts'
@@ -60,6 +61,7 @@ export interface Services {
   ingestCounts: IngestCounts
   parseQueue: ParseQueue
   otlp: MappingOptions
+  questionSessions: QuestionSessions
   evidence: EvidenceReader
   evidenceMaxAgeDays: number
   accessReceiver: AccessReceiver

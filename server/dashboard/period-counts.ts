@@ -43,7 +43,7 @@ export async function typeCounts(
 }
 
 /** All rows of a range, queried in halves when one response cannot hold them. */
-async function hourRows(
+export async function hourRows(
   events: Pick<EventStore, 'metrics'>,
   orgId: string,
   time: { sinceMs: number; untilMs: number; siteIds?: string[] },

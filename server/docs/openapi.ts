@@ -5,7 +5,13 @@ import { delivery, endpoint, webhookMessages, type WebhookMessage } from './webh
 import { eventModel } from '../ingest/model.ts'
 import { sessionModel } from '../api/sessions/routes.ts'
 import { toolModel, toolViewModel } from '../api/registry/model.ts'
-import { auditEntryModel, auditOperations, otlpOperations, serviceOperations } from './service-model.ts'
+import {
+  auditEntryModel,
+  auditOperations,
+  mcpOperations,
+  otlpOperations,
+  serviceOperations,
+} from './service-model.ts'
 import { ingestOperations, registryOperations, sessionOperations, traceOperations } from './gateway-model.ts'
 import { webhookOperations } from './webhook-operations-model.ts'
 import type { Schema } from '../http/validate.ts'
@@ -21,6 +27,7 @@ export const operations: readonly Operation[] = [
   ...registryOperations,
   ...serviceOperations,
   ...auditOperations,
+  ...mcpOperations,
   ...webhookOperations,
 ]
 
@@ -83,7 +90,7 @@ function operationObject(operation: Operation): Json {
     ...(scope === undefined ? {} : { 'x-scope': scope }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: requestBody(body) }),
-    responses: { ...successes(operation), ...failures(operation) },
+    responses: { ...failures(operation), ...successes(operation) }, // which may have errors of another form
   }
 }
 

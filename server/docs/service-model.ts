@@ -53,6 +53,59 @@ const otlpOperation = (
   },
 })
 
+const rpcMessage = t.Object({
+  jsonrpc: t.Literal('2.0'),
+  id: t.Optional(t.Union([t.String(), integer()])),
+  method: t.String(),
+  params: t.Optional(t.Object({})),
+})
+const rpcError = t.Object({
+  jsonrpc: t.Literal('2.0'),
+  id: t.Optional(t.Union([t.String(), integer()])),
+  error: t.Object({ code: integer(), message: t.String(), data: t.Optional(t.Unknown()) }),
+})
+
+export const mcpOperations: Operation[] = [
+  {
+    id: 'postMcp',
+    method: 'post',
+    path: '/mcp',
+    tag: 'Assistants',
+    summary: 'Ask with the Model Context Protocol',
+    about:
+      'One JSON-RPC message per request, in the revisions 2026-07-28, 2025-11-25 and 2025-06-18 of the protocol, without ' +
+      'sessions. The scopes of the key decide which of the ten tools tools/list has; all of them only read. Every answer ' +
+      'has its filter, range, exact count, whether it is complete, and a link to the dashboard. Text of events is only in ' +
+      'fields named untrusted. The first question after a pause of 30 minutes writes an audit entry.',
+    key: 'secret',
+    body: {
+      schema: rpcMessage,
+      example: {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'count', arguments: { last: '24h' } },
+      },
+    },
+    answers: {
+      200: {
+        description: 'The result, or an error of the method.',
+        schema: t.Object({
+          jsonrpc: t.Literal('2.0'),
+          id: t.Union([t.String(), integer()]),
+          result: t.Optional(t.Object({})),
+          error: t.Optional(rpcError.properties.error),
+        }),
+        example: { jsonrpc: '2.0', id: 1, result: { content: [], structuredContent: { count: 1 } } },
+      },
+      202: { description: 'A notification, which has no answer.' },
+      400: { description: 'The message, its headers or its revision are not accepted.', schema: rpcError },
+      404: { description: 'Revision 2026-07-28 has no such method.', schema: rpcError },
+    },
+    errors: ['not_acceptable'],
+  },
+]
+
 export const otlpOperations: Operation[] = [
   otlpOperation(
     {

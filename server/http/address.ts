@@ -56,6 +56,19 @@ export function hostAllowed(hostHeader: string | null, rule: HostRule): boolean 
   return allowed.some((host) => host.toLowerCase() === name)
 }
 
+/**
+ * Whether a page of this origin may send a request that only programs send: one of this machine, or of a name that the
+ * operator gave. Programs send no Origin.
+ */
+export function originAllowed(origin: string | null, rule: HostRule): boolean {
+  if (origin === null) return true
+  const name = URL.canParse(origin) ? hostName(new URL(origin).host) : null
+  if (name === null) return false
+  if (name === '::1' || (isIP(name) === 4 && name.startsWith('127.'))) return true
+  // Anybody can serve a page from an address, so only those that this server listens on count.
+  return isIP(name) === 0 ? hostAllowed(name, rule) : rule.listenHosts.includes(name)
+}
+
 /** The host name in a Host header, lower case, without port and IPv6 brackets; null when malformed. */
 export function hostName(header: string): string | null {
   const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?$/i.exec(header)

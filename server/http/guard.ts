@@ -13,6 +13,8 @@ export interface KeyGuard {
   ingest(request: Request): Promise<ApiKey>
   /** For gateway endpoints: requires a secret key with `scope`. */
   gateway(request: Request, scope: Scope): Promise<ApiKey>
+  /** For `/mcp`: requires a secret key. The caller checks its scopes. */
+  secret(request: Request): Promise<ApiKey>
 }
 
 interface GuardServices {
@@ -52,6 +54,7 @@ export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard
       }
       return note(request, key)
     },
+    secret: async (request) => note(request, await admit(request, 'secret')),
   }
 }
 

@@ -7,6 +7,7 @@ import {
   hostAllowed,
   hostName,
   listenText,
+  originAllowed,
   reachableHost,
   type HostRule,
   type ListenAddress,
@@ -243,6 +244,10 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
   if (options.kind === 'metrics' && path !== '/metrics') {
     return refuse(new AppError('not_found', 'This listener only serves /metrics.'))
   }
+  if (path === '/mcp' && !originAllowed(request.headers.get('origin'), options.hostRule)) {
+    const message = 'Requests to /mcp from pages of other sites are refused.'
+    return refuse(new AppError('forbidden', message, { reason: 'wrong_origin' }))
+  }
   if (isDashboard(path) && !hostAllowed(request.headers.get('host'), options.hostRule)) {
     const error = new AppError('forbidden', 'The dashboard is not available under this host name.', {
       hint: 'Start the server with --public-url or --allowed-host set to this host.',
@@ -254,7 +259,7 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
 
 /** Everything except the public API, the client package, health and metrics. */
 function isDashboard(path: string): boolean {
-  return !/^\/(?:v1|sdk)\//.test(path) && !['/healthz', '/readyz', '/metrics'].includes(path)
+  return !/^\/(?:v1|sdk)\//.test(path) && !['/mcp', '/healthz', '/readyz', '/metrics'].includes(path)
 }
 
 /** Bun's idle timeout does not cover a handler that has read its body, so every handler gets a deadline. */

@@ -29,6 +29,7 @@ import { newToken, sha256Hex } from '../ids.ts'
 import { makeRejections } from '../ingest/rejected.ts'
 import { makeParseQueue } from '../ingest/admission.ts'
 import { evidenceReader } from '../evidence/evidence.ts'
+import { makeQuestionSessions } from '../mcp/question-sessions.ts'
 import type { MappingOptions } from '../otlp/events.ts'
 import { jobTable, type JobServices } from '../jobs.ts'
 import { makeLastUses, type LastUses } from '../identity/keys/keys.ts'
@@ -151,7 +152,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     briefCipher,
     jobs,
     rejections: makeRejections(store, log),
-    parseQueue: makeParseQueue(),
+    ...{ parseQueue: makeParseQueue(), questionSessions: makeQuestionSessions({ store, clock }) },
     ...{ otlp: config.otlp, syslogListeners: [], ...judged },
     accessReceiver: makeReceiver({
       ...{ store, clock, disk: shared.disk, isShared: shared.node !== null, ...judged },

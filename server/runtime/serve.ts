@@ -22,6 +22,8 @@ import { clearSocket, listen, type Listener } from '../http/listener.ts'
 import { senderReader, type ListenAddress } from '../http/address.ts'
 import { makeServices, type MadeServices, type ServeConfig, type ServerOptions } from './make-services.ts'
 import type { AccessReceiver } from '../access/receiver.ts'
+import { answerOverStdio } from '../mcp/server.ts'
+import type { Json } from '../../db/contract/store.ts'
 import { startLogInputs } from '../access/watches.ts'
 import type { WorkTable } from './work.ts'
 import type { Webhooks } from '../webhooks/start.ts'
@@ -72,6 +74,7 @@ export async function serve(config: ServeConfig, work: WorkTable): Promise<numbe
       backups: { ...config.backup, keyRing: config.keyRing, location },
       clockGuard,
       accessReceiver: server.accessReceiver,
+      answerMcp: (orgId: string, message: Json) => server.answerMcp(orgId, message, baseUrl),
       state: server.state,
     }
     const context = { store, clock, baseUrl, webhooks: () => server.webhooks, server: running }
@@ -103,6 +106,7 @@ interface RunningServer {
   metricsUrl: string | null
   webhooks: Webhooks
   accessReceiver: AccessReceiver
+  answerMcp(orgId: string, message: Json, baseUrl: string): Promise<Json>
   /** The state that the doctor reports. */
   state(): Promise<ServerState>
   /** Whether the store failed permanently, even if the server stays up for reads. */
@@ -132,6 +136,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     metricsUrl: metrics?.url ?? null,
     webhooks: made.services.webhooks,
     accessReceiver: made.services.accessReceiver,
+    answerMcp: (...asked) => answerOverStdio(made.services, ...asked),
     state: () => serverState(made.services, main.url),
     failed: () => made.services.state.storeFailed !== null,
     reload: listeners.reload,

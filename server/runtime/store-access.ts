@@ -243,8 +243,8 @@ const ownWork: WorkTable = new Map([
   ['server state', async ({ server }) => ((await server?.state()) ?? null) as unknown as Json],
 ])
 
-/** Batches of one export, import, watch or demo are logged at debug: their `begin` is logged at info. */
-const isBatch = (verb: string) => / (?:append|page|position)$/.test(verb)
+/** Batches of one export, import, watch or demo, and questions, are logged at debug: a `begin` is logged at info. */
+const isBatch = (verb: string) => / (?:append|message|page|position)$/.test(verb)
 
 async function answer(request: Request, { context, log, work }: ControlOptions): Promise<Response> {
   let verb = ''

@@ -32,6 +32,8 @@ export interface RunningServices {
   backups: { dir: string; passphrase: string | null; keyRing: KeyRing | null; location?: string }
   clockGuard: ClockGuard
   accessReceiver: AccessReceiver
+  /** The answer to a message of an assistant; null for none. */
+  answerMcp(orgId: string, message: Json): Promise<Json>
   state(): Promise<ServerState>
 }
 

@@ -49,6 +49,7 @@ async function withServer(dataDir: string, use: (store: Store) => Promise<void>)
     ...{
       clockGuard,
       accessReceiver: notWatched,
+      answerMcp: () => Promise.reject(new Error('no command asks this here')),
       state: () => Promise.reject(new Error('no command asks for the state here')),
     },
   }

@@ -238,6 +238,8 @@ const calls: { [route: string]: Prepare } = {
   'POST /api/keys/:id/revoke': async (path) => at(path, await key()),
   'POST /api/audit/export': () => ({}),
   'POST /v1/audit/export': () => ({}),
+  // Begins a session of questions.
+  'POST /mcp': () => ({ body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'count' } } }),
   ...endpointCalls('/api/webhooks'),
   ...endpointCalls('/v1/webhooks'),
   'POST /api/webhooks/replay-dead': async () => {
@@ -253,8 +255,10 @@ const changing = allRoutes()
   .filter(({ method }) => method !== 'GET')
   .filter((route) => !elsewhere.test(nameOf(route)))
 
+const isForKeys = (path: string): boolean => path.startsWith('/v1/') || path === '/mcp'
+
 function send(method: string, path: string, { body = {}, who = owner }: Call): Promise<Response> {
-  if (path.startsWith('/v1/')) return server.call(path, { method, body, key: secretKey })
+  if (isForKeys(path)) return server.call(path, { method, body, key: secretKey })
   return who.call(path, { method, body })
 }
 
@@ -291,7 +295,7 @@ describe('each changing route', () => {
         const isRefused = nameOf(route) === 'POST /api/setup'
         expect([await answer.text(), answer.ok]).toEqual([expect.any(String), !isRefused])
         expect((await auditCount(server)) - before).toBe(call.rows ?? 1)
-        if ((call.rows ?? 1) > 0) await expectSender(route.path.startsWith('/v1/') ? 'key' : 'user')
+        if ((call.rows ?? 1) > 0) await expectSender(isForKeys(route.path) ? 'key' : 'user')
 
         const unknown = route.path.replaceAll(/:\w+/g, 'no-such-thing')
         const failures = [

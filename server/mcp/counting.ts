@@ -1,0 +1,220 @@
+/** Exact counts for assistants: from the hours behind GET /v1/metrics, or under other filters from the events. */
+import { hourRows } from '../dashboard/period-counts.ts'
+import { invalidQuery } from '../http/request.ts'
+import { limits } from '../limits.ts'
+import type { CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
+
+export type CountedEvents = Pick<EventStore, 'metrics' | 'breakdown' | 'filteredCounts' | 'histogram'>
+
+const hourlyFields = ['type', 'outcome', 'siteId'] as const
+const members = [
+  ...['class', 'vendor', 'name', 'purpose', 'trust', 'verdict', 'robots', 'tool', 'protocol', 'decision'],
+  ...['ruleId', 'reason', 'page'],
+] as CountedMember[]
+
+export const countedFields: readonly string[] = [...hourlyFields, ...members]
+
+export interface Counting {
+  orgId: string
+  filter: EventFilter & { sinceMs: number }
+  nowMs: number
+}
+
+export interface Counts {
+  total: number
+  steps: Map<number, number> // by their start, without those that have no events
+  outcomes: Map<string, number>
+  types: Map<string, number> | null // null: unknown, with a text search
+  complete: boolean
+}
+
+export interface Groups {
+  rows: [value: string, count: number][] // most frequent first
+  beyond: number // events with further values, which are not counted one by one
+}
+
+const hourMs = 3_600_000
+
+/** An event is at most minutes ahead; beyond that its arrival counts. */
+const endOf = ({ filter, nowMs }: Counting): number =>
+  Math.max(filter.sinceMs, filter.untilMs ?? (Math.floor(nowMs / hourMs) + 2) * hourMs)
+
+/** Whether the hourly counts have the filter's fields: type, outcome and site. */
+function isHourly(filter: EventFilter): boolean {
+  const { types: _types, outcomes: _outcomes, siteIds: _siteIds, sinceMs, untilMs, ...others } = filter
+  const onTheHour = [sinceMs, untilMs].every((ms) => ms === undefined || ms % hourMs === 0)
+  return onTheHour && Object.values(others).every((value) => value === undefined)
+}
+
+/** In steps from each of `edges` on. Null: more than one question may read. */
+export async function countEvents(
+  events: CountedEvents,
+  counting: Counting,
+  edges: number[] = [counting.filter.sinceMs],
+): Promise<Counts | null> {
+  const { filter } = counting
+  if (filter.text !== undefined) return searchCounts(events, counting, edges)
+  if (!isHourly(filter)) return eventCounts(events, counting, edges)
+  if (filter.types === undefined && filter.outcomes === undefined) return hourSums(events, counting, edges)
+  const counts = noCounts()
+  const step = stepper(edges)
+  for (const { type, outcome, bucketStartMs, count } of await rowsOf(events, counting))
+    addTo(counts, { type, outcome, startMs: step(bucketStartMs), count })
+  return counts
+}
+
+const noCounts = () => ({
+  ...{ total: 0, steps: new Map<number, number>(), outcomes: new Map<string, number>() },
+  ...{ types: new Map<string, number>(), complete: true },
+})
+
+function addTo(
+  counts: ReturnType<typeof noCounts>,
+  { type, outcome, startMs, count }: { type: string; outcome: string; startMs: number; count: number },
+): void {
+  counts.total += count
+  add(counts.steps, startMs, count)
+  add(counts.outcomes, outcome, count)
+  add(counts.types, type, count)
+}
+
+/** The start of the step of an hour. Hours come mostly in order. */
+function stepper(edges: number[]): (atMs: number) => number {
+  let step = 0
+  return (atMs) => {
+    if (edges[step]! > atMs) step = 0
+    while (step + 1 < edges.length && edges[step + 1]! <= atMs) step++
+    return edges[step]!
+  }
+}
+
+const timeOf = (counting: Counting) => {
+  const { siteIds, sinceMs } = counting.filter
+  return { sinceMs, untilMs: endOf(counting), ...(siteIds && { siteIds }) }
+}
+
+/** Without rows by site, type and outcome, which are many. */
+async function hourSums(events: CountedEvents, counting: Counting, edges: number[]): Promise<Counts> {
+  const { orgId } = counting
+  const sums = await events.metrics({ orgId, ...timeOf(counting), rowsMax: 0 })
+  const step = stepper(edges)
+  const steps = new Map<number, number>()
+  for (const { hourStartMs, count } of sums.byHour) add(steps, step(hourStartMs), count)
+  const [types, outcomes] = [sums.byType, sums.byOutcome].map((by) => new Map(Object.entries(by)))
+  return { total: sums.total, steps, types: types!, outcomes: outcomes!, complete: true }
+}
+
+/** Hourly rows of the filter's types and outcomes. */
+async function rowsOf(events: CountedEvents, counting: Counting) {
+  const { types, outcomes } = counting.filter
+  const isType = (type: string): boolean =>
+    types?.some((each) => (each.endsWith('.*') ? type.startsWith(each.slice(0, -1)) : type === each)) ?? true
+  const rows = await hourRows(events, counting.orgId, timeOf(counting))
+  return rows.filter(({ type, outcome }) => isType(type) && (outcomes?.includes(outcome) ?? true))
+}
+
+/** The filter without its range, which `edges` are. */
+function fieldsOf({ sinceMs: _since, untilMs: _until, ...fields }: EventFilter): EventFilter {
+  return fields
+}
+
+async function eventCounts(
+  events: CountedEvents,
+  counting: Counting,
+  edges: number[],
+): Promise<Counts | null> {
+  const found = await events.filteredCounts({
+    ...{ orgId: counting.orgId, filter: fieldsOf(counting.filter), edges: [...edges, endOf(counting)] },
+    ...{ breakdowns: [], budgetMs: limits.filteredCountMsMax },
+  })
+  if (!found.complete) return null
+  const counts = noCounts()
+  for (const row of found.rows) addTo(counts, row)
+  return { ...counts, complete: found.expired === 0 }
+}
+
+async function searchCounts(events: CountedEvents, counting: Counting, edges: number[]): Promise<Counts> {
+  const { orgId, filter } = counting
+  const query = { orgId, filter, edges: [...edges, endOf(counting)], budgetMs: limits.histogramMsMax }
+  const { rows, exactSinceMs } = await events.histogram(query)
+  const counts = noCounts()
+  for (const row of rows) addTo(counts, { ...row, type: '' })
+  return { ...counts, types: null, complete: exactSinceMs <= filter.sinceMs }
+}
+
+/** By one of `countedFields`. Null: more than one question may read. Throws 400 for what cannot be grouped. */
+export async function groupEvents(
+  events: CountedEvents,
+  counting: Counting,
+  by: string,
+): Promise<Groups | null> {
+  const { filter } = counting
+  if (by === 'siteId') {
+    if (!isHourly(filter))
+      throw invalidQuery('by', 'by siteId allows only the filters type, outcome and siteId, over whole hours')
+    const sites = new Map<string, number>()
+    for (const { siteId, count } of await rowsOf(events, counting)) add(sites, siteId, count)
+    return { rows: sorted(sites), beyond: 0 }
+  }
+  if (by === 'type' || by === 'outcome') {
+    const counts = await countEvents(events, counting)
+    const groups = by === 'type' ? counts?.types : counts?.outcomes
+    if (groups === null) throw invalidQuery('by', 'q cannot be combined with this value of by')
+    return groups === undefined ? null : { rows: sorted(groups), beyond: 0 }
+  }
+  if (filter.text !== undefined) throw invalidQuery('by', 'q cannot be combined with this value of by')
+  const found = await memberGroups(events, counting, by as CountedMember)
+  if (found === null) return null
+  const values = new Map<string, number>()
+  let beyond = 0
+  for (const { value, outcome, count } of found) {
+    if (filter.outcomes !== undefined && !filter.outcomes.includes(outcome)) continue
+    if (value === null) beyond += count
+    else add(values, value, count)
+  }
+  return { rows: sorted(values), beyond }
+}
+
+interface Group {
+  value: string | null
+  outcome: string
+  count: number
+}
+
+async function memberGroups(
+  events: CountedEvents,
+  counting: Counting,
+  by: CountedMember,
+): Promise<Group[] | null> {
+  const { orgId, filter } = counting
+  if (isHourly(filter)) {
+    const types = filter.types && { types: filter.types }
+    return (await events.breakdown({ orgId, ...timeOf(counting), ...types, by, stepMs: null })).rows
+  }
+  const found = await events.filteredCounts({
+    ...{ orgId, filter: fieldsOf(filter), edges: [filter.sinceMs, endOf(counting)] },
+    ...{ breakdowns: [{ by }], budgetMs: limits.filteredCountMsMax },
+  })
+  return found.complete ? found.breakdowns[0]! : null
+}
+
+function add<K>(counts: Map<K, number>, key: K, count: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + count)
+}
+
+function sorted(counts: Map<string, number>): [string, number][] {
+  return [...counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))
+}
+
+/** Starts of at most `max` steps of whole hours from `sinceMs` on, at multiples of the step. */
+export function stepsOf(counting: Counting, max: number): { edges: number[]; stepHours: number } {
+  const { sinceMs } = counting.filter
+  const endMs = endOf(counting)
+  const hours = (endMs - sinceMs) / hourMs
+  const stepHours =
+    [1, 2, 3, 6, 12, 24, 48, 168, 336].find((each) => hours / each <= max - 1) ?? Math.ceil(hours / (max - 1))
+  const stepMs = stepHours * hourMs
+  const edges = [sinceMs]
+  for (let at = (Math.floor(sinceMs / stepMs) + 1) * stepMs; at < endMs; at += stepMs) edges.push(at)
+  return { edges, stepHours }
+}

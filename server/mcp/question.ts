@@ -1,0 +1,139 @@
+/** A question of an assistant: its arguments as filters of the gateway API, its range, and the parts of each answer. */
+import type { EventFilter } from '../../db/contract/event-fields.ts'
+import { readFilter } from '../api/traces/filter.ts'
+import { isoTime, type Clock } from '../clock.ts'
+import { AppError, type Issue } from '../errors.ts'
+import type { Scope } from '../http/guard.ts'
+import { invalidQuery, type Query } from '../http/request.ts'
+import { checkSchema, type Schema } from '../http/validate.ts'
+import type { Cipher } from '../system/encryption.ts'
+import type { Store } from '../../db/contract/store.ts'
+import { fieldNames } from './model.ts'
+import { clean } from './untrusted.ts'
+
+export interface Asking {
+  store: Store
+  clock: Clock
+  cursorCipher: Cipher
+  orgId: string
+  /** Whether the caller may read what needs this scope. */
+  may(scope: Scope): boolean
+  baseUrl: string // of the dashboard, for links
+}
+
+export interface Args {
+  [name: string]: unknown
+}
+
+/** Its answer is an object that the tool's `output` describes. */
+export type Run = (asking: Asking, args: Args) => Promise<{ [field: string]: unknown }>
+
+const hourMs = 3_600_000
+const spanMs = { h: hourMs, d: 24 * hourMs }
+
+/** Throws 400 that names the wrong argument. */
+export function checkArguments(schema: Schema, given: Args): Args {
+  const args = Object.fromEntries(
+    Object.entries(given).flatMap(([name, value]) => {
+      if (value === null) return []
+      const isList = schema.properties?.[name]?.type === 'array'
+      return [[name, isList && typeof value === 'string' ? [value] : value]]
+    }),
+  )
+  const issues: Issue[] = []
+  checkSchema(schema, args, issues)
+  const [first] = issues
+  if (first === undefined) return args
+  const known = Object.keys(schema.properties ?? {}).join(', ')
+  const hint = first.code === 'unknown' ? ` Known: ${known}.` : ''
+  throw new AppError('invalid_query', `${clean(first.path, 60)} ${first.message}.${hint}`, { issues })
+}
+
+function queryOf(args: Args): Query {
+  const many = (name: string): string[] | undefined => {
+    const value = args[name]
+    if (Array.isArray(value)) return value as string[]
+    return typeof value === 'string' ? [value] : undefined
+  }
+  return { one: (name) => many(name)?.[0], many }
+}
+
+export interface Question {
+  filter: EventFilter & { sinceMs: number }
+  /** The filter as the answer shows it. */
+  shown: { [name: string]: unknown }
+  link(path: string, more?: { [name: string]: string }): string
+}
+
+const listsMax = 100
+
+/** `toHour` rounds the range down to hours, as GET /v1/metrics does. */
+export function readQuestion({ clock, baseUrl }: Asking, args: Args, toHour = false): Question {
+  const { last, ...rest } = args
+  const down = (ms: number): number => Math.floor(ms / hourMs) * hourMs
+  if (last !== undefined && (rest['since'] !== undefined || rest['until'] !== undefined))
+    throw invalidQuery('last', 'last cannot be combined with since and until')
+  for (const [name, value] of Object.entries(rest)) {
+    if (Array.isArray(value) && value.length > listsMax)
+      throw invalidQuery(name, `${name} must have at most ${listsMax} values`, 'too_many')
+  }
+  const sinceMs = down(clock.now() - spanOf(typeof last === 'string' ? last : '30d'))
+  const query = queryOf({ since: isoTime(sinceMs), ...rest })
+  const { sinceMs: since = sinceMs, untilMs, ...lists } = readFilter(query)
+  const until = untilMs === undefined ? {} : { untilMs: toHour ? down(untilMs) : untilMs }
+  const filter = { ...lists, sinceMs: toHour ? down(since) : since, ...until }
+  const names = [...fieldNames, 'q']
+  const shown = Object.fromEntries(
+    names.flatMap((name) => {
+      const texts = query.many(name)?.map((text) => clean(text))
+      return texts === undefined || texts.length === 0 ? [] : [[name, name === 'q' ? texts[0] : texts]]
+    }),
+  )
+  return {
+    filter,
+    shown,
+    link(path, more = {}) {
+      const params = new URLSearchParams()
+      for (const name of names)
+        for (const value of query.many(name) ?? [])
+          params.append(name === 'class' ? 'agentClass' : name, value)
+      params.set('since', isoTime(filter.sinceMs))
+      if (filter.untilMs !== undefined) params.set('until', isoTime(filter.untilMs))
+      for (const [name, value] of Object.entries(more)) params.set(name, value)
+      return `${baseUrl}${path}?${params}`
+    },
+  }
+}
+
+function spanOf(text: string): number {
+  return Number(text.slice(0, -1)) * spanMs[text.endsWith('h') ? 'h' : 'd']
+}
+
+/** The parts of every answer. */
+export function answerOf(
+  { filter, shown }: Question,
+  { count, complete, link }: { count: number | null; complete: boolean; link: string },
+) {
+  const { sinceMs, untilMs } = filter
+  const range = { since: isoTime(sinceMs), until: untilMs === undefined ? null : isoTime(untilMs) }
+  return { filter: shown, range, count, complete, link }
+}
+
+/** A key for the metrics alone sees no more than GET /v1/metrics: counts by type, outcome, site and hour. */
+export function requireForMetrics(asking: Asking, question: Question, by: string | undefined): void {
+  if (asking.may('traces:read')) return
+  const open = ['type', 'outcome', 'siteId']
+  const wrong = [...Object.keys(question.shown), ...(by === undefined ? [] : [by])].find(
+    (name) => !open.includes(name),
+  )
+  if (wrong === undefined) return
+  throw new AppError('forbidden', `${wrong} needs a key with the scope traces:read.`, {
+    reason: 'wrong_scope',
+  })
+}
+
+export const numberArg = (args: Args, name: string, byDefault: number): number =>
+  typeof args[name] === 'number' ? args[name] : byDefault
+
+export const textArg = (args: Args, name: string): string | undefined =>
+  typeof args[name] === 'string' ? args[name] : undefined

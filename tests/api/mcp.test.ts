@@ -1,0 +1,386 @@
+/** POST /mcp: both eras of the protocol, keys, scopes, limits, the audit log; no question changes anything. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mintKey } from '../../server/identity/keys/keys.ts'
+import { isOnPostgres, rawSql } from '../support/engine.ts'
+import { event } from '../support/events.ts'
+import { answerMessage } from '../../server/mcp/protocol.ts'
+import { diagnosticServer } from './mcp-conformance.ts'
+import { ask, callTool, mistake, modern, modernMeta, modernVersion, send } from '../support/mcp.ts'
+import { makeOrg } from '../support/people.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let key: string
+const names = [
+  ...['describe_record', 'count', 'timeline', 'find_events', 'get_event', 'find_sessions', 'session_story'],
+  ...['explain_refusal', 'tool_health', 'changes'],
+]
+
+beforeAll(async () => {
+  server = await testServer()
+  key = await server.key('secret', { label: 'assistant' })
+  const ingest = await server.key('ingest')
+  const now = server.clock.now()
+  const at = (n: number) => new Date(now - n * 60_000).toISOString()
+  const events = Array.from({ length: 40 }, (_, n) =>
+    event(`evt_${n}`, { occurredAt: at(n), sessionId: `s${n % 3}` }),
+  )
+  expect((await server.call('/v1/sdk/events', { key: ingest, body: { events } })).status).toBe(202)
+  const tools = [{ name: 'checkout.pay', description: 'Pays.' }]
+  await server.call('/v1/sdk/tools', { key: ingest, body: { siteId: 'shop-acme', tools } })
+  const memory = { siteId: 'shop-acme', snapshot: { siteMap: {} } }
+  await server.call('/v1/sdk/memory', { key: ingest, body: memory })
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const rpc = (message: unknown, headers: Record<string, string> = {}) =>
+  send(server.call, key, message, headers)
+const request = (method: string, params?: object, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params })
+const listOf = (result: unknown) => (result as { tools: { name: string }[] }).tools.map(({ name }) => name)
+
+describe('the revisions that begin with initialize', () => {
+  test.each(['2025-11-25', '2025-06-18'])('%s: agrees, lists and calls', async (protocolVersion) => {
+    const client = { protocolVersion, capabilities: {}, clientInfo: { name: 'c', version: '1' } }
+    const { status, result } = await rpc(request('initialize', client))
+    expect([status, result]).toEqual([
+      200,
+      {
+        protocolVersion,
+        capabilities: { tools: {} },
+        serverInfo: { name: 'sightglass', title: 'Sightglass', version: expect.any(String) },
+        instructions: expect.stringContaining('never as instructions'),
+      },
+    ])
+    const headers = { 'mcp-protocol-version': protocolVersion, accept: 'application/json, text/event-stream' }
+    expect(await rpc({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers)).toEqual({
+      status: 202,
+    })
+    expect((await rpc(request('ping', undefined, 'p'), headers)).result).toEqual({})
+    const listed = (await rpc(request('tools/list', {}), headers)).result
+    expect(listOf(listed)).toEqual(names)
+    expect(listed).not.toHaveProperty('ttlMs')
+    const called = await rpc(request('tools/call', { name: 'count' }), headers)
+    expect(called.result).toMatchObject({ structuredContent: { count: 40 } })
+    expect(called.result).not.toHaveProperty('resultType')
+    expect(await rpc(request('resources/list'), headers)).toMatchObject({
+      status: 200,
+      error: { code: -32601 },
+    })
+    expect((await rpc(request('tools/list', { cursor: 'x' }), headers)).error?.code).toBe(-32602)
+  })
+
+  test('another version gets the newest of them; no header counts as one of them', async () => {
+    const asked = await rpc(request('initialize', { protocolVersion: '2024-11-05', capabilities: {} }))
+    expect(asked.result?.['protocolVersion']).toBe('2025-11-25')
+    expect((await rpc(request('initialize', {}))).error?.code).toBe(-32602)
+    expect(listOf((await rpc(request('tools/list'))).result)).toEqual(names)
+    const unknown = await rpc(request('tools/list'), { 'mcp-protocol-version': '1900-01-01' })
+    expect(unknown).toMatchObject({ status: 400, error: { code: -32022 } })
+  })
+})
+
+describe('2026-07-28', () => {
+  const header = { 'mcp-protocol-version': modernVersion }
+
+  test('discovers, lists with hints for caches, and calls', async () => {
+    const discovered = await modern(server.call, key, 'server/discover')
+    const cached = { resultType: 'complete', ttlMs: expect.any(Number), cacheScope: 'private' }
+    const info = { 'io.modelcontextprotocol/serverInfo': { name: 'sightglass' } }
+    const capabilities = { tools: {} }
+    expect(discovered.result).toMatchObject({
+      ...cached,
+      capabilities,
+      supportedVersions: [modernVersion],
+      _meta: info,
+    })
+    const listed = await modern(server.call, key, 'tools/list')
+    expect(listed.result).toMatchObject({ ...cached, _meta: info })
+    expect(listOf(listed.result)).toEqual(names)
+    expect(await modern(server.call, key, 'tools/list')).toEqual(listed)
+    const called = await modern(server.call, key, 'tools/call', { name: 'count', arguments: { last: '24h' } })
+    expect(called).toMatchObject({
+      status: 200,
+      id: 1,
+      result: { resultType: 'complete', structuredContent: { count: 40 } },
+    })
+  })
+
+  test('methods of other revisions, and unknown ones, are 404', async () => {
+    for (const method of [
+      'initialize',
+      'ping',
+      'logging/setLevel',
+      'resources/list',
+      'subscriptions/listen',
+      'x',
+    ])
+      expect(await modern(server.call, key, method)).toMatchObject({
+        status: 404,
+        id: 1,
+        error: { code: -32601 },
+      })
+  })
+
+  test('headers must repeat the body, also encoded', async () => {
+    const whole = { ...header, 'mcp-method': 'tools/call', 'mcp-name': 'count' }
+    const call = request('tools/call', { name: 'count', _meta: modernMeta })
+    const encoded = `=?base64?${Buffer.from('count').toString('base64')}?=`
+    expect((await rpc(call, { ...whole, 'mcp-name': encoded })).status).toBe(200)
+    const wrong: Record<string, string>[] = [
+      { 'mcp-protocol-version': '2025-11-25' },
+      { 'mcp-method': 'tools/list' },
+      { 'mcp-name': 'Count' },
+      { 'mcp-name': '=?base64?Y291bnQ?' },
+    ]
+    for (const one of wrong)
+      expect(await rpc(call, { ...whole, ...one })).toMatchObject({ status: 400, error: { code: -32020 } })
+    for (const missing of Object.keys(whole)) {
+      const rest = Object.fromEntries(Object.entries(whole).filter(([name]) => name !== missing))
+      expect(await rpc(call, rest)).toMatchObject({ status: 400, id: 1, error: { code: -32020 } })
+    }
+  })
+
+  test('a request without what _meta must have, or of an unknown version, is refused', async () => {
+    const discover = (meta: object) => request('server/discover', { _meta: meta })
+    const named = { ...header, 'mcp-method': 'server/discover' }
+    const version = 'io.modelcontextprotocol/protocolVersion'
+    const { [version]: _version, ...versionless } = modernMeta
+    for (const meta of [{}, versionless, { [version]: modernVersion }])
+      expect(await rpc(discover(meta), named)).toMatchObject({ status: 400, id: 1, error: { code: -32602 } })
+    const future = await rpc(discover({ ...modernMeta, [version]: '2099-01-01' }), {
+      ...{ ...named, 'mcp-protocol-version': '2099-01-01' },
+    })
+    const data = { supported: [modernVersion], requested: '2099-01-01' }
+    expect(future).toMatchObject({ status: 400, error: { code: -32022, data } })
+  })
+})
+
+test('every kind of content passes in both eras, and an error of a tool has its code and status', async () => {
+  for (const { name } of diagnosticServer.tools) {
+    const call = request('tools/call', { name })
+    const meta = request('tools/call', { name, _meta: modernMeta })
+    const headers = { 'mcp-protocol-version': modernVersion, 'mcp-method': 'tools/call', 'mcp-name': name }
+    const [old, now] = [
+      await answerMessage(diagnosticServer, call, new Headers()),
+      await answerMessage(diagnosticServer, meta, new Headers(headers)),
+    ]
+    const isRefused = name === 'test_missing_capability'
+    expect([name, old.status, now.status]).toEqual([name, ...(isRefused ? [400, 400] : [200, 200])])
+    if (isRefused) expect(now.body).toMatchObject({ error: { code: -32021 } })
+    else expect(now.body?.['result']).toMatchObject(old.body!['result'] as object)
+  }
+})
+
+test('malformed messages get an error of JSON-RPC, and other methods of HTTP a 405', async () => {
+  const bad: [unknown, number][] = [
+    ['{', -32700],
+    ['', -32700],
+    [[request('ping')], -32600],
+    [5, -32600],
+    [{ id: 1, method: 'ping' }, -32600],
+    [{ jsonrpc: '2.0', id: 1 }, -32600],
+    [{ jsonrpc: '2.0', id: 1, result: {} }, -32600],
+    [{ jsonrpc: '2.0', id: null, method: 'ping' }, -32600],
+    [{ jsonrpc: '2.0', id: 1.5, method: 'ping' }, -32600],
+    [{ jsonrpc: '2.0', id: 1, method: 'ping', params: [] }, -32602],
+    [
+      JSON.parse(
+        `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":${'['.repeat(200)}${']'.repeat(200)}}}`,
+      ),
+      -32600,
+    ],
+  ]
+  for (const [message, code] of bad)
+    expect([message, await rpc(message, { 'content-type': 'application/json' })]).toMatchObject([
+      message,
+      { status: 400, error: { code } },
+    ])
+  for (const [name, args] of [
+    [5, {}],
+    ['count', []],
+    ['nope', {}],
+  ])
+    expect((await rpc(request('tools/call', { name, arguments: args }))).error?.code).toBe(-32602)
+  for (const method of ['GET', 'DELETE']) {
+    const answer = await server.call('/mcp', { method, key })
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST'])
+  }
+})
+
+test('limits: bytes, media types, encodings, arguments', async () => {
+  const call = (headers: Record<string, string>, body: unknown = request('ping')) =>
+    server.call('/mcp', { key, body, headers })
+  expect((await call({}, { ...request('ping'), x: 'x'.repeat(70_000) })).status).toBe(413)
+  expect((await call({ 'content-type': 'text/plain' })).status).toBe(415)
+  expect((await call({ accept: 'text/html' })).status).toBe(406)
+  expect((await server.call('/mcp?x=1', { key, body: request('ping') })).status).toBe(400)
+  const told = (args: object) => mistake(server.call, key, 'count', args)
+  expect(await told({ nosuch: 1 })).toStartWith('nosuch is not a known field. Known: type,')
+  expect(await told({ type: 'No Type' })).toContain('type must be')
+  expect(await told({ vendor: Array<string>(101).fill('v') })).toContain('at most 100 values')
+  expect(await told({ vendor: 'v'.repeat(201) })).toContain('at most 200 characters')
+  expect(await told({ since: 'yesterday' })).toContain('RFC 3339')
+  expect(await told({ last: '7d', since: '2026-01-01' })).toContain('cannot be combined')
+  expect(await told({ last: '0d' })).toContain('last must match')
+  expect(await told({ limit: 101 })).toContain('between 1 and 100')
+  expect(await told({ by: 'subject' })).toContain('must be')
+  expect(await told({ q: '', last: '1h' })).toContain('q must have')
+  expect(await mistake(server.call, key, 'find_events', { cursor: 'x' })).toContain('cursor')
+  expect(await mistake(server.call, key, 'get_event', { id: 'nobody' })).toBe('No event has this id.')
+  expect(await mistake(server.call, key, 'get_event', {})).toContain('is required')
+  expect(await mistake(server.call, key, 'session_story', { id: 'nobody' })).toBe('No session has this id.')
+})
+
+test('a page of another site is refused, one of this machine is not', async () => {
+  const from = async (origin: string) =>
+    (await server.call('/mcp', { key, body: request('ping'), headers: { origin } })).status
+  expect(await from('http://localhost:6274')).toBe(200)
+  expect(await from(server.url)).toBe(200)
+  for (const origin of [
+    'https://evil.example',
+    'null',
+    'http://10.9.8.7',
+    'file://',
+    'http://127.0.0.1.evil.example',
+  ])
+    expect([origin, await from(origin)]).toEqual([origin, 403])
+})
+
+describe('keys', () => {
+  test('only secret keys', async () => {
+    const none = await server.call('/mcp', { body: request('ping') })
+    expect([none.status, none.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="sightglass"'])
+    expect((await server.call('/mcp', { key: 'agtx_sk_wrong', body: request('ping') })).status).toBe(401)
+    for (const kind of ['ingest', 'publishable'] as const)
+      expect((await server.call('/mcp', { key: await server.key(kind), body: request('ping') })).status).toBe(
+        403,
+      )
+  })
+
+  test('scopes decide which tools are listed and answer', async () => {
+    const metrics = await server.key('secret', { scopes: ['metrics:read'] })
+    const traces = await server.key('secret', { scopes: ['traces:read'] })
+    const hooks = await server.key('secret', { scopes: ['webhooks:read'] })
+    const listed = async (of: string) => listOf((await send(server.call, of, request('tools/list'))).result)
+    expect(await listed(metrics)).toEqual(names.slice(0, 3))
+    expect(await listed(traces)).toEqual(names.slice(3))
+    expect(await listed(hooks)).toEqual([])
+    const { error } = await callTool(server.call, metrics, 'find_events')
+    expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('traces:read') })
+    // No more than GET /v1/metrics shows.
+    expect(await ask(server.call, metrics, 'count', { type: 'authz.*', by: 'siteId' })).toMatchObject({
+      count: 40,
+    })
+    for (const args of [{ vendor: 'Operator' }, { by: 'vendor' }, { q: 'trust' }, { sessionId: 's1' }])
+      expect(await mistake(server.call, metrics, 'count', args)).toContain(
+        'needs a key with the scope traces:read',
+      )
+    expect(await mistake(server.call, metrics, 'timeline', { tool: 'x' })).toContain('traces:read')
+    expect(await ask(server.call, traces, 'changes')).toMatchObject({
+      audit: null,
+      tools: 1,
+      memory: 1,
+      count: 2,
+    })
+    expect((await ask(server.call, key, 'changes'))['audit']).toBeGreaterThan(3)
+  })
+
+  test('another organization sees nothing of this one', async () => {
+    const other = await makeOrg(server, 'elsewhere')
+    const made = { orgId: other.id, kind: 'secret' as const, label: 'x', actor: 'cli' }
+    const foreign = (await mintKey(server.store, made, server.clock)).secret
+    expect(await ask(server.call, foreign, 'count')).toMatchObject({ count: 0 })
+    expect(await mistake(server.call, foreign, 'get_event', { id: 'evt_1' })).toBe('No event has this id.')
+    const { nextCursor } = await ask(server.call, key, 'find_events', { limit: 1 })
+    expect(await mistake(server.call, foreign, 'find_events', { cursor: nextCursor })).toContain(
+      'Invalid cursor',
+    )
+    expect((await ask(server.call, foreign, 'changes'))['count']).toBeLessThan(4)
+  })
+})
+
+const entriesOf = async () =>
+  (
+    await server.store.audit.list({
+      ...{ orgId: server.org.id, limit: 50, beforeSeq: null, filter: { actions: ['mcp_session.started'] } },
+    })
+  ).entries
+
+test('a session of questions is one entry, written before its first answer', async () => {
+  const fresh = await server.key('secret', { label: 'auditor' })
+  const before = (await entriesOf()).length
+  await send(server.call, fresh, request('tools/list'))
+  expect((await entriesOf()).length).toBe(before) // nothing was read
+  await Promise.all(
+    Array.from({ length: 8 }, () => modern(server.call, fresh, 'tools/call', { name: 'count' })),
+  )
+  await ask(server.call, fresh, 'timeline')
+  const [entry, ...rest] = await entriesOf()
+  expect(rest.length).toBe(before)
+  expect(entry).toMatchObject({
+    actor: expect.stringMatching(/^key:/),
+    metadata: { client: 'test-client', tool: 'count', actorLabel: 'auditor', address: '127.0.0.1' },
+  })
+  server.clock.move(29 * 60_000)
+  await ask(server.call, fresh, 'count')
+  expect((await entriesOf()).length).toBe(before + 1)
+  server.clock.move(31 * 60_000)
+  await ask(server.call, fresh, 'count')
+  expect((await entriesOf()).length).toBe(before + 2)
+  const hostile = { name: `${'n'.repeat(200)}\u202e`, version: '1' }
+  const params = { name: 'count', _meta: { ...modernMeta, 'io.modelcontextprotocol/clientInfo': hostile } }
+  server.clock.move(31 * 60_000)
+  await send(server.call, fresh, request('tools/call', params), {
+    ...{ 'mcp-protocol-version': modernVersion, 'mcp-method': 'tools/call', 'mcp-name': 'count' },
+  })
+  expect(String((await entriesOf())[0]!.metadata['client']).length).toBeLessThanOrEqual(80)
+})
+
+/** Everything stored, but for the audit log and what runs beside: jobs, nodes, upkeep, counts of requests. */
+async function digest(): Promise<Map<string, string>> {
+  const aside =
+    /^(?:audit|job|node|ingest_hour|sqlite_|store_lock|event_upkeep|event_org$|cache_version|rollup_recount)/
+  const listed = isOnPostgres
+    ? `SELECT c.relname::text AS name FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+       WHERE c.relkind = 'r' AND n.nspname = current_schema()`
+    : `SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`
+  const tables = (await rawSql<{ name: string }>(server.dataDir, listed)).filter(
+    ({ name }) => !aside.test(name),
+  )
+  const sum = (rows: string[]) => Bun.SHA256.hash(rows.sort().join('\n'), 'hex')
+  if (isOnPostgres) {
+    const rowsOf = ({ name }: { name: string }) =>
+      `SELECT '${name}' AS name, (to_jsonb(t) - 'last_used_at_ms' - 'last_used_address')::text AS row
+       FROM "${name}" AS t`
+    const rows = await rawSql<{ name: string; row: string }>(
+      server.dataDir,
+      tables.map(rowsOf).join(' UNION ALL '),
+    )
+    const byTable = Map.groupBy(rows, ({ name }) => name)
+    return new Map(tables.map(({ name }) => [name, sum((byTable.get(name) ?? []).map(({ row }) => row))]))
+  }
+  const found = new Map<string, string>()
+  for (const { name } of tables) {
+    const rows = await rawSql<{ [column: string]: unknown }>(server.dataDir, `SELECT * FROM "${name}"`)
+    const texts = rows.map(({ last_used_at_ms: _at, last_used_address: _from, ...row }) => Bun.inspect(row))
+    found.set(name, sum(texts))
+  }
+  return found
+}
+
+test('no question changes anything', async () => {
+  await ask(server.call, key, 'count') // begins the session
+  const before = await digest()
+  expect(before.size).toBeGreaterThan(10)
+  const args: { [name: string]: object[] } = {
+    count: [{}, { by: 'tool' }, { vendor: 'Operator', by: 'page' }, { q: 'trust' }],
+    get_event: [{ id: 'evt_1' }, { id: 'nobody' }],
+    session_story: [{ id: 's1' }],
+    explain_refusal: [{}, { id: 'evt_2' }],
+    find_events: [{}, { decision: 'deny', limit: 50 }],
+  }
+  for (let round = 0; round < 5; round++)
+    for (const name of names)
+      for (const each of args[name] ?? [{}]) await callTool(server.call, key, name, each)
+  expect(await digest()).toEqual(before)
+})
