@@ -14,6 +14,7 @@ const guideTitles = {
   'access-logs': 'Access logs',
   languages: 'Python, Go and PHP',
   moving: 'Move from another vendor',
+  mcp: 'Ask with an assistant',
   nodes: 'Several nodes',
   proof: 'Audit proofs',
 } as const
@@ -163,7 +164,8 @@ for (const place of document.querySelectorAll('[data-keys]')) {
         throw new Error('Only owners and admins can create keys. Ask one of them.')
       const label = 'Guide: ' + document.querySelector('h1').textContent
       while (kinds.length > 0) {
-        const { secret } = await call('keys', { kind: kinds[0], label })
+        const scopes = kinds[0] === 'secret' ? place.dataset.scopes?.split(' ') : undefined
+        const { secret } = await call('keys', { kind: kinds[0], label, scopes })
         const placeholder = prefixes[kinds.shift()] + 'your-key'
         for (const block of document.querySelectorAll('.example pre'))
           block.textContent = block.textContent.replaceAll(placeholder, secret)

@@ -6,6 +6,7 @@ import frameworksText from './frameworks.md' with { type: 'text' }
 import haproxy from './haproxy.cfg' with { type: 'text' }
 import nginx from './nginx.conf' with { type: 'text' }
 import languagesText from './languages.md' with { type: 'text' }
+import mcpText from './mcp.md' with { type: 'text' }
 import movingText from './moving.md' with { type: 'text' }
 import nodesText from './nodes.md' with { type: 'text' }
 import otlpText from './opentelemetry.md' with { type: 'text' }
@@ -13,6 +14,7 @@ import text from './operations.md' with { type: 'text' }
 import go from './recipes/sightglass.go' with { type: 'text' }
 import php from './recipes/sightglass.php' with { type: 'text' }
 import python from './recipes/sightglass.py' with { type: 'text' }
+import { configText, mcpClients } from '../mcp/clients.ts'
 import { docsNavigation, framedPage, type PageOptions } from '../docs/page-frame.ts'
 
 export function operationsGuide(commandReference: string): string {
@@ -41,7 +43,7 @@ function withFiles(text: string, files: { [name: string]: string }): string {
   return text.replace(/^@(\S+)$/gm, (_, name: string) => `\`\`\`\n${files[name]!.trimEnd()}\n\`\`\``)
 }
 
-/** For people who send events, in Markdown, by the name of the page. */
+/** For people who connect programs, in Markdown, by the name of the page. */
 const clientTexts = {
   browser: browserText,
   frameworks: frameworksText,
@@ -53,6 +55,10 @@ const clientTexts = {
     'sightglass.php': php,
   }),
   moving: movingText,
+  mcp: withFiles(
+    mcpText,
+    Object.fromEntries(mcpClients.map((client) => [client, configText(client, { url: '@address/mcp' })])),
+  ),
 }
 
 export type ClientGuide = keyof typeof clientTexts
@@ -150,7 +156,11 @@ function blockHtml(block: string): string {
 }
 
 /** Creates the keys of a guide where they are needed. Without a script, its links lead to Settings. */
-function keyMaker(kinds: string[]): string {
+/** Words with a colon are scopes of the secret key. */
+function keyMaker(words: string[]): string {
+  const [scopes = [], kinds = []] = [true, false].map((isScope) =>
+    words.filter((word) => word.includes(':') === isScope),
+  )
   const article = (kind: string) => (kind === 'ingest' ? 'an' : 'a')
   const places = kinds.map((kind) => {
     const page = kind === 'ingest' ? 'ingest-keys' : 'api-keys'
@@ -159,7 +169,8 @@ function keyMaker(kinds: string[]): string {
   const one = kinds.length === 1
   const button = one ? `Create ${article(kinds[0]!)} ${kinds[0]} key` : 'Create the keys'
   const created = `the new ${one ? 'key, which is' : 'keys, which are'} not shown again.`
-  return `<div class="panel keys" data-keys="${kinds.join(' ')}" data-created="${created}">
+  const limits = scopes.length === 0 ? '' : ` data-scopes="${scopes.join(' ')}"`
+  return `<div class="panel keys" data-keys="${kinds.join(' ')}"${limits} data-created="${created}">
 <p>This guide needs ${list.format(places)}. Owners and admins can create ${one ? 'it' : 'them'} here.</p>
 <button class="button primary" type="button" hidden>${button}</button>
 <p role="status"></p>

@@ -1,4 +1,4 @@
-/** The guides "Access logs", "OpenTelemetry" and "Python, Go and PHP", followed literally. */
+/** The guides "Access logs", "OpenTelemetry", "Python, Go and PHP" and "Ask with an assistant", followed literally. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { createSocket } from 'node:dgram'
@@ -278,4 +278,46 @@ testWith('php', 'PHP: its program tracks an event', async () => {
   })
   expect(await output(commands[2]!, cwd, env)).toBe('')
   expect(await stored('php')).toEqual(tracked)
+})
+
+test('Ask with an assistant: the files of each client, the command that writes them, a question by hand', async () => {
+  const { blocks } = await readGuide(appliance, 'mcp')
+  const [
+    variable = '',
+    claude = '',
+    added = '',
+    cursor = '',
+    vscode = '',
+    codex = '',
+    write = '',
+    local = '',
+    ask = '',
+  ] = blocks
+  const key = variable.replace('export SIGHTGLASS_MCP_KEY=', '')
+  expect(added).toContain(`--header "Authorization: Bearer ${key}"`)
+  const url = `${appliance.url}/mcp`
+  expect(JSON.parse(claude)).toMatchObject({ mcpServers: { sightglass: { type: 'http', url } } })
+  expect(JSON.parse(vscode)).toMatchObject({ servers: { sightglass: { type: 'http', url } } })
+  expect(Bun.TOML.parse(codex)).toMatchObject({ mcp_servers: { sightglass: { url } } })
+  const folder = files.join('project')
+  mkdirSync(folder)
+  await output(write, folder, env)
+  expect(readFileSync(join(folder, '.cursor/mcp.json'), 'utf8').trimEnd()).toBe(cursor.trimEnd())
+  const started = JSON.parse(await output(local, folder, env)) as {
+    mcpServers: { sightglass: { args: string[] } }
+  }
+  expect(started.mcpServers.sightglass.args).toEqual(['mcp', '--data-dir', '/var/lib/sightglass'])
+  const answer = JSON.parse(await output(ask, folder, env)) as {
+    result: { structuredContent: { count: number } }
+  }
+  expect(answer.result.structuredContent.count).toBeGreaterThanOrEqual(0)
+  // The new key reads, and nothing else.
+  const scopes = JSON.parse(await output('sightglass key list --kind secret --json', folder, env)) as {
+    keys: { prefix: string; scopes: string[] }[]
+  }
+  const made = scopes.keys.find(({ prefix }) => key.startsWith(prefix))
+  expect(made?.scopes).toEqual(['traces:read', 'metrics:read', 'audit:read'])
+  const question = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+  const bridge = `echo '${question}' | sightglass mcp --to ${appliance.url}`
+  expect(await output(bridge, folder, { ...env, SIGHTGLASS_MCP_KEY: key })).toContain('"describe_record"')
 })

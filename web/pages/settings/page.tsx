@@ -34,7 +34,18 @@ const sectionViews: { [slug in SettingsSlug]: () => VNode } = {
       <ClientPackage />
     </>
   ),
-  'api-keys': () => <KeySection key="api" kinds={['secret', 'publishable']} about={apiKeys} />,
+  'api-keys': () => (
+    <>
+      <KeySection key="api" kinds={['secret', 'publishable']} about={apiKeys} />
+      <p class="muted">
+        Assistants ask with a secret key:{' '}
+        <a href="/docs/mcp" data-native>
+          Ask with an assistant
+        </a>
+        .
+      </p>
+    </>
+  ),
   'ingest-health': () => <IngestHealth />,
   sources: () => <Sources />,
   sites: () => <Sites />,

@@ -258,6 +258,7 @@ const actionGroups = [
   { value: 'invitation.*', text: 'Invitations' },
   { value: 'ingest_key.*', text: 'Ingest keys' },
   { value: 'secret_key.*', text: 'Secret keys' },
+  { value: 'mcp_session.*', text: 'Questions of assistants' },
   { value: 'site.*', text: 'Sites' },
   { value: 'view.*', text: 'Saved views' },
   { value: 'org.*', text: 'Organization' },
