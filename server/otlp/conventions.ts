@@ -1,7 +1,7 @@
 /**
  * The names that senders use, by convention: which spans and log records are about agents, which attributes hold what
- * an event needs, and which hold content. A renamed attribute is one more entry here. `fixtures/` has a recorded
- * request of each.
+ * an event needs, and which hold content. A renamed attribute is one more entry here. `fixtures/recorded/` has requests
+ * that the senders made, `fixtures/composed/` has those of conventions that only Python packages send, or none yet.
  */
 
 /** What a span or record is about; `events.ts` makes its event. */
@@ -64,7 +64,7 @@ export const spanConventions: readonly SpanConvention[] = [
     },
   },
   {
-    name: 'Vercel AI SDK 5',
+    name: 'Vercel AI SDK 5, and LegacyOpenTelemetry of 7',
     attribute: 'ai.operationId',
     meanings: {
       'ai.toolCall': 'tool call',
@@ -77,11 +77,34 @@ export const spanConventions: readonly SpanConvention[] = [
     },
   },
   {
+    name: 'OpenLLMetry 0.27',
+    attribute: 'traceloop.span.kind',
+    meanings: { tool: 'tool call', agent: 'agent', workflow: 'agent' },
+  },
+  {
+    name: 'Genkit 1.42',
+    attribute: 'genkit:metadata:subtype',
+    meanings: {
+      tool: 'tool call',
+      'tool.v2': 'tool call',
+      flow: 'agent',
+      model: 'model call',
+      embedder: 'model call',
+      retriever: 'model call',
+      reranker: 'model call',
+    },
+  },
+  {
+    name: 'Gemini CLI 0.61',
+    attribute: 'gen_ai.operation.name',
+    meanings: { tool_call: 'tool call', agent_call: 'agent', llm_call: 'model call' },
+  },
+  {
     name: 'Pydantic AI and Claude Code, by the name of the span',
     attribute: null,
     meanings: {
       'agent run': 'agent',
-      'claude_code.tool': 'tool call',
+      // Its tools are log records. Their spans say the same, but not that a call failed.
       'claude_code.llm_request': 'model call',
     },
   },
@@ -111,6 +134,11 @@ export const logConventions: { readonly [event: string]: LogConvention } = {
   'codex.websocket_request': { meaning: 'model call', agent: codex },
 }
 
+/** The agent that a scope is part of, for spans that do not name it as its log records do. */
+export const scopeAgents: { readonly [scope: string]: LogConvention['agent'] } = {
+  'gemini-cli': { vendor: 'Google', name: 'Gemini CLI' },
+}
+
 /** Scopes whose attribute `event.name` lacks the prefix of the names above. */
 export const eventPrefixes: { readonly [scope: string]: string } = {
   'com.anthropic.claude_code.events': 'claude_code.',
@@ -125,12 +153,27 @@ export const sources = {
     'session.id',
     'conversation.id', // Codex
     'ai.telemetry.metadata.sessionId', // Vercel AI SDK
+    'traceloop.association.properties.session_id',
+    'mastra.metadata.threadId',
   ],
   tool: ['gen_ai.tool.name', 'tool.name', 'ai.toolCall.name', 'tool_name', 'tool_call.function.name'],
-  callId: ['gen_ai.tool.call.id', 'tool_call.id', 'ai.toolCall.id', 'tool_use_id', 'call_id', 'tool.id'],
+  callId: [
+    'gen_ai.tool.call.id',
+    'gen_ai.tool.call_id',
+    'tool_call.id',
+    'ai.toolCall.id',
+    'tool_use_id',
+    'call_id',
+    'tool.id',
+  ],
   toolType: ['gen_ai.tool.type'],
   vendor: ['gen_ai.provider.name', 'gen_ai.system', 'llm.provider', 'llm.system', 'ai.model.provider'],
-  agent: ['gen_ai.agent.name', 'agent.name', 'agent_name', 'gen_ai.workflow.name'],
+  agent: [
+    ...['gen_ai.agent.name', 'agent.name', 'agent_name', 'gen_ai.workflow.name'],
+    'ai.telemetry.functionId', // `gen_ai.agent.name` from Vercel AI SDK 7 on
+  ],
+  /** Of the tool or the agent, whichever the span is about. */
+  entity: ['traceloop.entity.name', 'genkit:name'],
   agentId: ['gen_ai.agent.id'],
   agentVersion: ['gen_ai.agent.version', 'app.version'],
   client: ['mcp.client.name', 'mcp.client_info.name', 'client.name'],
@@ -222,7 +265,7 @@ const contentNames = [
     'llm.input_messages*',
     'llm.output_messages*',
     'llm.prompt*',
-    'llm.tools*',
+    ...['llm.tools*', 'llm.invocation_parameters'], // the same tools
   ],
   ...['llm.choices*', 'llm.function_call', 'tool.parameters', 'tool_call.function.arguments'],
   ...['retrieval.documents*', 'reranker.*', 'embedding.embeddings*', 'embedding.text'],
@@ -246,13 +289,27 @@ const contentNames = [
   ...['tool_arguments', 'tool_response', 'all_messages_events', 'pydantic_ai.all_messages', 'final_result'],
   ...['events', 'model_request_parameters', 'request_data', 'logfire.msg', 'logfire.json_schema'],
   // Claude Code, Codex
-  ...['prompt', 'tool_parameters', 'tool_input', 'tool_output', 'tool_result', 'full_command', 'response'],
+  ...[
+    'prompt',
+    'user_prompt',
+    'tool_parameters',
+    'tool_input',
+    'tool_output',
+    'tool_result',
+    'full_command',
+    'response',
+  ],
   ...['arguments', 'output', 'body', 'user.email'],
   // OpenLLMetry, MLflow, Langfuse
   ...['traceloop.entity.input', 'traceloop.entity.output', 'mlflow.spanInputs', 'mlflow.spanOutputs'],
   ...['langfuse.observation.input', 'langfuse.observation.output', 'langfuse.trace.input'],
   'langfuse.trace.output',
+  // Genkit, Mastra
+  ...['genkit:input', 'genkit:output', 'mastra.metadata.body', 'mastra.metadata.headers'],
 ]
+
+/** Mastra names them after the kind of the span: `mastra.agent_run.input`. */
+const contentPattern = /^mastra\.\w{1,60}\.(?:input|output)$/
 
 const contentExact = new Set(contentNames.filter((name) => !name.endsWith('*')))
 const contentPrefixes = contentNames.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1))
@@ -278,7 +335,10 @@ export function roleOf(name: string): Role {
     const rank = names.indexOf(name)
     return rank < 0 ? [] : [{ part, index, rank }]
   })
-  const isContent = contentExact.has(name) || contentPrefixes.some((prefix) => name.startsWith(prefix))
+  const isContent =
+    contentExact.has(name) ||
+    contentPrefixes.some((prefix) => name.startsWith(prefix)) ||
+    contentPattern.test(name)
   const role = { isContent, parts }
   roles.set(name, role)
   return role

@@ -7,6 +7,7 @@ import {
   decisions,
   eventPrefixes,
   logConventions,
+  scopeAgents,
   sources,
   spanConventions,
   vendors,
@@ -48,7 +49,7 @@ export function eventsOfSpan(span: Span, options: MappingOptions, nowMs: number)
   const id = `${traceId}:${spanId}`
   const siteId = siteOf(parts, origin)
   const sessionId = sessionOf(parts, traceId)
-  const agent = actorOf(meaning, parts)
+  const agent = actorOf(meaning, parts, origin)
   const metadata: Fields = { traceId, spanId }
   if (parentSpanId !== '') metadata['parentSpanId'] = parentSpanId
   metadata['span'] = cutChars(span.name, nameCharsMax)
@@ -170,11 +171,11 @@ function errorOf({ error }: Parts, isFailed: boolean, message: string): string |
   return cutChars(message === '' ? cause : message, limits.errorCharsMax)
 }
 
-/** Spans of tools are named after their operation and the tool. */
+/** Without an attribute, spans of tools are named after their operation and the tool. */
 const operationPrefix = /^(?:execute_tool|tools\/call|running tool:?|ai\.toolCall) +/
 
-function toolOf({ tool }: Parts, spanName: string): string | undefined {
-  const name = tool ?? spanName.replace(operationPrefix, '')
+function toolOf({ tool, entity }: Parts, spanName: string): string | undefined {
+  const name = tool ?? (spanName === '' ? '' : (entity ?? spanName.replace(operationPrefix, '')))
   return name === '' ? undefined : cutChars(name, limits.toolCharsMax)
 }
 
@@ -200,8 +201,10 @@ function agentOf({ vendor, agent }: Parts): Fields | undefined {
 }
 
 /** The provider of a memory is no agent. */
-function actorOf(meaning: Meaning | null, parts: Parts): Fields | undefined {
+function actorOf(meaning: Meaning | null, parts: Parts, { scope }: Origin): Fields | undefined {
+  if (Object.hasOwn(scopeAgents, scope)) return { ...scopeAgents[scope], trust: 'declared' }
   if (meaning === 'client') return clientOf(parts)
+  if (meaning === 'agent') return agentOf({ ...parts, agent: parts.agent ?? parts.entity })
   const isMemory = meaning === 'memory read' || meaning === 'memory write'
   return agentOf(isMemory ? { ...parts, vendor: null } : parts)
 }
@@ -243,10 +246,13 @@ function decisionFields(action: string, rule: string | null, reason: string | nu
   }
 }
 
+/** The first of its names that a convention knows: Codex gives its records the place in its source as a name. */
 function eventName({ name, attributes, body, origin }: LogRecord): string {
-  const found = name || (textOf(attributes.values.get('event.name')) ?? textOf(body) ?? '')
   const prefix = Object.hasOwn(eventPrefixes, origin.scope) ? eventPrefixes[origin.scope]! : ''
-  return found.startsWith(prefix) ? found : prefix + found
+  const names = [name, textOf(attributes.values.get('event.name')) ?? '', textOf(body) ?? '']
+    .filter((one) => one !== '')
+    .map((one) => (one.startsWith(prefix) ? one : prefix + one))
+  return names.find((one) => Object.hasOwn(logConventions, one)) ?? names[0] ?? ''
 }
 
 /** A resent record has the same id in protobuf and in JSON: the hash of everything in it. */

@@ -1,6 +1,6 @@
 /** The spans of a session in a browser: their tree, bars, hostile names and a circle of parents. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import genAi from '../../server/otlp/fixtures/gen-ai.json'
+import genAi from '../../server/otlp/fixtures/composed/gen-ai.json'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { tracesRequest } from '../support/otlp.ts'

@@ -2,11 +2,12 @@
  * `bun tests/fuzz/otlp-mutations.ts --full`: decodes and maps a million mutated requests in protobuf and JSON. Each
  * is accepted or refused with a 400; nothing else is thrown, none takes long, and the memory stays.
  */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { AppError } from '../../server/errors.ts'
-import claudeCode from '../../server/otlp/fixtures/claude-code.json'
-import codex from '../../server/otlp/fixtures/codex.json'
-import genAi from '../../server/otlp/fixtures/gen-ai.json'
-import mcp from '../../server/otlp/fixtures/mcp.json'
+import genAi from '../../server/otlp/fixtures/composed/gen-ai.json'
+import mcp from '../../server/otlp/fixtures/composed/mcp.json'
 import { logMapping, spanMapping, type OtlpRequest } from '../../server/otlp/receive.ts'
 import type { Fate } from '../../server/otlp/events.ts'
 import { validateEvent } from '../../server/ingest/check-event.ts'
@@ -37,14 +38,26 @@ function* logFates(request: OtlpRequest): Generator<Fate> {
   for (const item of items()) if (item !== null) yield map(item, 0)
 }
 
-const origins: Origin[] = [genAi, mcp, claudeCode, codex].flatMap((request): Origin[] => {
-  const isTraces = 'resourceSpans' in request
-  const fates = isTraces ? spanFates : logFates
-  return [
-    { body: encoded(isTraces ? 'Traces' : 'Logs', request), encoding: 'protobuf', fates },
-    { body: Buffer.from(JSON.stringify(request)), encoding: 'json', fates },
-  ]
-})
+const composed = [genAi, mcp].flatMap((request): Origin[] => [
+  { body: encoded('Traces', request), encoding: 'protobuf', fates: spanFates },
+  { body: Buffer.from(JSON.stringify(request)), encoding: 'json', fates: spanFates },
+])
+
+const recordings = join(import.meta.dir, '../../server/otlp/fixtures/recorded')
+const recorded = [
+  { name: 'claude-code.logs.pb', encoding: 'protobuf', fates: logFates },
+  { name: 'codex.logs.pb', encoding: 'protobuf', fates: logFates },
+  { name: 'mastra.traces.pb', encoding: 'protobuf', fates: spanFates },
+  { name: 'vercel-ai-5.traces.json.gz', encoding: 'json', fates: spanFates },
+] as const
+
+const origins: Origin[] = [
+  ...composed,
+  ...recorded.map(({ name, ...origin }) => {
+    const bytes = readFileSync(join(recordings, name))
+    return { ...origin, body: name.endsWith('.gz') ? gunzipSync(bytes) : bytes }
+  }),
+]
 
 /** Mulberry32: the same mutations for the same seed. */
 export function randomOf(seed: number): (below: number) => number {
