@@ -26,6 +26,7 @@ import type { KeyView } from '../../server/identity/keys/routes.ts'
 import type { SessionView } from '../../server/identity/sign-in/routes.ts'
 import type { KnaphCounts } from '../../server/api/registry/memory-routes.ts'
 import type { ToolCalls } from '../../server/api/registry/tool-routes.ts'
+import type { ExploreAnswer } from '../../server/api/explore/routes.ts'
 import type { Histogram } from '../../server/api/traces/histogram.ts'
 import type { SessionView as AgentSession } from '../../server/api/sessions/routes.ts'
 
@@ -33,6 +34,7 @@ export type * from '../../server/dashboard/shapes.ts'
 export type { FirstSource } from '../../server/access/source-routes.ts'
 export type { KnaphCounts } from '../../server/api/registry/memory-routes.ts'
 export type { ToolCallRow, ToolCalls } from '../../server/api/registry/tool-routes.ts'
+export type { ExploreAnswer } from '../../server/api/explore/routes.ts'
 export type { Histogram } from '../../server/api/traces/histogram.ts'
 export type * from './event-shapes.ts'
 
@@ -161,23 +163,34 @@ async function errorOf(answer: Response): Promise<ApiError> {
   const retryAfterS = Number.isFinite(retryAfter) ? retryAfter : null
   const requestId = answer.headers.get('x-request-id')
   const body: unknown = await answer.json().catch(() => null)
-  if (typeof body !== 'object' || body === null || !('error' in body) || !('message' in body)) {
-    return new ApiError(answer.status, 'not_ours', `Unexpected response with status ${answer.status}.`, {
+  return (
+    failureIn(body, { status: answer.status, requestId, retryAfterS }) ??
+    new ApiError(answer.status, 'not_ours', `Unexpected response with status ${answer.status}.`, {
       hint: 'If a proxy is in front of Sightglass, check its log.',
       requestId,
       retryAfterS,
     })
-  }
-  const failure = body as {
-    error: ErrorCode
-    message: string
-    reason?: string
-    hint?: string
-    issues?: Issue[]
-    requestId?: string
-  }
+  )
+}
+
+interface FailureBody {
+  error: ErrorCode
+  message: string
+  reason?: string
+  hint?: string
+  issues?: Issue[]
+  requestId?: string
+}
+
+/** The error in a body of ours; null for any other body. */
+function failureIn(
+  body: unknown,
+  { status, requestId, retryAfterS }: Pick<ApiError, 'status' | 'requestId' | 'retryAfterS'>,
+): ApiError | null {
+  if (typeof body !== 'object' || body === null || !('error' in body) || !('message' in body)) return null
+  const failure = body as FailureBody
   if (failure.reason === 'second_factor_required') factorNeeded()
-  return new ApiError(answer.status, failure.error, failure.message, {
+  return new ApiError(status, failure.error, failure.message, {
     hint: failure.hint ?? null,
     requestId: failure.requestId ?? requestId,
     issues: failure.issues ?? [],
@@ -231,6 +244,33 @@ export function post(url: string, body: unknown, signingIn = false): Promise<Res
   return exchange(url, { method: 'POST', headers, body: JSON.stringify(body) }, signingIn)
 }
 
+/** A line of a query with progress. The last one has the result or the error. */
+type QueryLine = { progress: number } | { result: ExploreAnswer } | { error: FailureBody }
+
+async function lastLine(
+  answer: Response,
+  signal: AbortSignal,
+  onProgress: (share: number) => void,
+): Promise<ExploreAnswer> {
+  let rest = ''
+  try {
+    for await (const text of answer.body!.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) {
+        const found = JSON.parse(line) as QueryLine
+        if ('result' in found) return found.result
+        if ('error' in found)
+          throw failureIn(found.error, { status: 503, requestId: null, retryAfterS: null }) ?? unreachable()
+        onProgress(found.progress)
+      }
+    }
+  } catch (cause) {
+    if (signal.aborted || cause instanceof ApiError) throw cause
+  }
+  throw unreachable()
+}
+
 export const api = {
   /** Whether the appliance has an owner, and whether this browser is signed in. */
   entryState: () => get<{ needsOwner: boolean; signedIn: boolean; provider: string | null }>('/api/setup'),
@@ -278,6 +318,11 @@ export const api = {
     const params = filterParams(filter)
     params.set('zone', timeZone)
     return get<Histogram>(`/api/histogram?${params}`, signal)
+  },
+  /** A query that reports its progress, from 0 to 1, while it runs. Aborting it ends its work on the server. */
+  explore: async (params: URLSearchParams, signal: AbortSignal, onProgress: (share: number) => void) => {
+    const init = { signal, headers: { accept: 'application/x-ndjson' } }
+    return lastLine(await exchange(`/api/explore?${params}`, init), signal, onProgress)
   },
   /** The response as text, because JSON.parse would round numbers. */
   eventText: async (id: string, signal: AbortSignal) =>

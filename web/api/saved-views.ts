@@ -1,4 +1,4 @@
-/** Saved views of Logs: named filters, shared by the members of an organization. */
+/** Saved views of Logs and Explore: named filters and queries, shared by the members of an organization. */
 import { signal } from '@preact/signals'
 import { exchange, get, json, post, type Session } from './api.ts'
 import { removePreference, readPreference } from '../app/preferences.ts'
@@ -8,6 +8,11 @@ export interface SavedView {
   id: string
   name: string
   search: string // with its leading '?'; '' for all events
+}
+
+/** The page of a view: the query string of Explore always has a measure, that of Logs never. */
+export function viewPath({ search }: { search: string }): string {
+  return new URLSearchParams(search).has('measure') ? '/analytics/explore' : '/logs'
 }
 
 type ViewFields = Pick<SavedView, 'name' | 'search'>

@@ -18,6 +18,8 @@ export interface Division {
   series: Series[] // lowest first
   /** The events of a series, for Logs. */
   filterOf: (value: string) => LogsFilter
+  /** The filter of the page for a series, where Logs has none. */
+  ownFilterOf?: (value: string) => ChosenFilter
 }
 
 interface ChartPanelProps {
@@ -80,8 +82,10 @@ export function ChartPanel({ what, period, divisions, filter, showValue, note }:
                   </span>
                 ) : (
                   <LegendLink
-                    filter={filterOfPart(division.filterOf(one.value), filter)}
-                    logs={linkOf(one.value, whole)}
+                    filter={
+                      division.ownFilterOf?.(one.value) ?? filterOfPart(division.filterOf(one.value), filter)
+                    }
+                    logs={division.ownFilterOf ? undefined : linkOf(one.value, whole)}
                   >
                     <SeriesName series={one} />
                   </LegendLink>
@@ -136,9 +140,15 @@ function Divide({ divisions, shown, chosen }: DivideProps) {
   )
 }
 
-function LegendLink(props: { filter: ChosenFilter | null; logs: string; children: ComponentChildren }) {
+interface LegendLinkProps {
+  filter: ChosenFilter | null
+  logs: string | undefined
+  children: ComponentChildren
+}
+
+function LegendLink(props: LegendLinkProps) {
   const { filter, logs, children } = props
-  if (filter === null) return <a href={logs}>{children}</a>
+  if (filter === null) return logs === undefined ? <span>{children}</span> : <a href={logs}>{children}</a>
   return (
     <ValueLink filter={filter} logs={logs}>
       {children}

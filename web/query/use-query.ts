@@ -174,7 +174,7 @@ export function prefetchCounts<P extends Page>(page: P): Promise<PageCounts[P]> 
 }
 
 /** A page opened without a range gets the range of the previous page. */
-function useSameRange(path: string): void {
+export function useSameRange(path: string): void {
   useMemo(() => {
     const here = place.peek()
     if (rangePart(here.search) !== '' || lastRange() === '') return

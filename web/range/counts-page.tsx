@@ -28,6 +28,7 @@ interface CountsPageProps<T extends { period: PeriodView }> {
   isMine: (type: string) => boolean
   isEmpty: (data: T) => boolean // True if the range has no data
   children: (data: T) => ComponentChildren
+  above?: ComponentChildren // above everything else, also when the page is empty
 }
 
 export function CountsPage<T extends { period: PeriodView }>(props: CountsPageProps<T>) {
@@ -44,6 +45,7 @@ export function CountsPage<T extends { period: PeriodView }>(props: CountsPagePr
     <>
       <RangeBar title={title} period={data?.period ?? null} connection={model.connection} />
       <div class="page counts-page" aria-busy={data === null || model.stale.value}>
+        {props.above}
         {error && <CountsProblem model={model} />}
         {never && (
           <FirstEvent

@@ -49,7 +49,7 @@ export const filterable: { readonly [name: string]: { word: string; logs: keyof 
 }
 
 /** Pages that support filters. */
-const filteredPages = new Set(['/detect', '/auth', '/authz', '/analytics'])
+const filteredPages = new Set(['/detect', '/auth', '/authz', '/analytics', '/analytics/explore'])
 
 export const canFilter = (): boolean => filteredPages.has(place.value.path)
 

@@ -23,25 +23,28 @@ import type { PeriodView } from '../api/api.ts'
 interface RangeBarProps {
   title: string
   period: PeriodView | null
-  connection: ReadonlySignal<LiveState>
+  connection?: ReadonlySignal<LiveState> // of a page that follows live events
+  compares?: boolean // default: true
 }
 
-export function RangeBar({ title, period, connection }: RangeBarProps) {
+export function RangeBar({ title, period, connection, compares = true }: RangeBarProps) {
   return (
     <PageBar title={title}>
       <div class="range-controls" role="group" aria-label="Range and site">
-        <LiveDot connection={connection} />
+        {connection && <LiveDot connection={connection} />}
         <SiteChoice period={period} />
         <RangeSelect period={period} />
         <ZoneChoice />
-        <label class="button compare-choice">
-          <input
-            type="checkbox"
-            checked={choiceOf(query.value).compare}
-            onChange={(event) => chooseRange({ compare: event.currentTarget.checked })}
-          />
-          Compare
-        </label>
+        {compares && (
+          <label class="button compare-choice">
+            <input
+              type="checkbox"
+              checked={choiceOf(query.value).compare}
+              onChange={(event) => chooseRange({ compare: event.currentTarget.checked })}
+            />
+            Compare
+          </label>
+        )}
       </div>
     </PageBar>
   )

@@ -12,7 +12,7 @@ import { theme, themes } from '../app/theme.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Text } from '../components/text.tsx'
 import { api, get, sessionApi } from '../api/api.ts'
-import { loadViews, savedViews } from '../api/saved-views.ts'
+import { loadViews, savedViews, viewPath } from '../api/saved-views.ts'
 import { registryApi } from '../api/registry-api.ts'
 
 const action = (name: string, run: () => void): Command => ({ name, kind: '', run })
@@ -21,6 +21,7 @@ const action = (name: string, run: () => void): Command => ({ name, kind: '', ru
 function ownCommands(): Command[] {
   return [
     ...routes.map((route) => action(route.name, () => navigate(route.path))),
+    action('Explore', () => navigate('/analytics/explore')),
     ...settingsSections.map(({ slug, name }) =>
       action(`Settings: ${name}`, () => navigate(`/settings/${slug}`)),
     ),
@@ -233,8 +234,8 @@ async function newestSessions(signal: AbortSignal): Promise<Command[]> {
 
 async function views(): Promise<Command[]> {
   await loadViews()
-  return (savedViews() ?? []).map(({ name, search }) => ({
-    ...{ name, kind: 'Saved view', run: () => navigate(`/logs${search}`) },
+  return (savedViews() ?? []).map((view) => ({
+    ...{ name: view.name, kind: 'Saved view', run: () => navigate(viewPath(view) + view.search) },
   }))
 }
 

@@ -1,4 +1,4 @@
-/** Analytics: all events over time, by pillar and outcome, with the top values of every field. */
+/** Analytics: all events over time, by pillar and outcome, with the top values of every field; and Explore. */
 import { prefetchCounts, useCounts } from '../../query/use-query.ts'
 import { Bars, breakdownBars, changeColumns, distinct } from '../../charts/breakdown.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
@@ -8,16 +8,21 @@ import { outcomeSeries, type Series } from '../../charts/chart-model.ts'
 import { Later } from '../../components/rendering.tsx'
 import { Text } from '../../components/text.tsx'
 import { measures, pageMeasures } from '../../text/measures.ts'
-import { query } from '../../app/router.ts'
+import { path, query } from '../../app/router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { ValueLink, filterable, logsHref, type LogsFilter } from '../../range/filters.tsx'
 import { choiceOf, rangeWords } from '../../range/range.ts'
 import { Active, Durations } from './active.tsx'
+import { AnalyticsTabs, Explore } from './explore.tsx'
 import type { AnalyticsCounts, BreakdownView, PeriodView, EventCounts } from '../../api/api.ts'
 
 export const prefetch = () => prefetchCounts('analytics')
 
 export default function AnalyticsPage() {
+  return path.value === '/analytics/explore' ? <Explore /> : <Summary />
+}
+
+function Summary() {
   const model = useCounts('analytics', [])
   return (
     <CountsPage
@@ -29,6 +34,7 @@ export default function AnalyticsPage() {
       model={model}
       isMine={() => true}
       isEmpty={(data) => data.all.count === 0}
+      above={<AnalyticsTabs shown="summary" />}
     >
       {(data) => <Everything data={data} />}
     </CountsPage>

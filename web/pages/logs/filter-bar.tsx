@@ -1,15 +1,14 @@
 /** The active filters as chips, and the panel that adds filters by type, outcome or any other field. */
-import './filter-bar.css'
 import { useSignal, type ReadonlySignal } from '@preact/signals'
+import { Disclosure } from '../../components/disclosure.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, shortTime } from '../../text/format.ts'
 import { navigate, place, withQuery } from '../../app/router.ts'
 import { overview } from '../../app/session.ts'
 import { fieldNames, isTypeFilter, outcomeChoices, seenValues, typeChoices, type Choice } from './filter.ts'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId } from 'preact/hooks'
 import type { EventFilter } from '../../api/api.ts'
 import type { Entry } from './entries.ts'
-import type { ComponentChildren } from 'preact'
 
 function setFilter(field: string, values: string[]): void {
   const here = place.peek()
@@ -206,54 +205,5 @@ function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
         Add
       </button>
     </fieldset>
-  )
-}
-
-/** A button that opens a panel below it. Escape, a click outside and leaving it with Tab close it. */
-export function Disclosure(props: { label: string; id?: string; children: ComponentChildren }) {
-  const open = useSignal(false)
-  const root = useRef<HTMLDivElement>(null)
-  const button = useRef<HTMLButtonElement>(null)
-  const panelId = useId()
-  useEffect(() => {
-    const onPointer = (event: PointerEvent): void => {
-      if (event.target instanceof Node && !root.current?.contains(event.target)) open.value = false
-    }
-    document.addEventListener('pointerdown', onPointer)
-    return () => document.removeEventListener('pointerdown', onPointer)
-  }, [])
-  return (
-    <div
-      class="disclosure"
-      ref={root}
-      onKeyDown={(event) => {
-        if (event.key !== 'Escape' || !open.value) return
-        event.preventDefault()
-        event.stopPropagation()
-        open.value = false
-        button.current?.focus()
-      }}
-      onFocusOut={(event) => {
-        const next = event.relatedTarget
-        if (next instanceof Node && !root.current?.contains(next)) open.value = false
-      }}
-    >
-      <button
-        ref={button}
-        id={props.id}
-        type="button"
-        class="button"
-        aria-expanded={open.value}
-        aria-controls={panelId}
-        onClick={() => (open.value = !open.value)}
-      >
-        {props.label}
-      </button>
-      {open.value && (
-        <div id={panelId} class="disclosure-panel panel">
-          {props.children}
-        </div>
-      )}
-    </div>
   )
 }

@@ -2,12 +2,12 @@
 import './find-bar.css'
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { isoTime, now } from '../../app/clock.ts'
-import { Disclosure } from './filter-bar.tsx'
+import { Disclosure } from '../../components/disclosure.tsx'
 import { ZoneChoice } from '../../components/time.tsx'
 import { RangeDialog } from '../../range/range-bar.tsx'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
-import { exportHref, hasText, textSinceMs } from './filter.ts'
-import { Views } from './views.tsx'
+import { SavedViews } from '../../components/saved-views.tsx'
+import { exportHref, hasText, textSinceMs, viewSearch } from './filter.ts'
 
 function go(changes: { [name: string]: string[] }, replace = false): void {
   const here = place.peek()
@@ -20,7 +20,7 @@ export function FindBar() {
       <Search />
       <TimeChoice />
       <ZoneChoice />
-      <Views />
+      <SavedViews what="filters" path="/logs" searchOf={viewSearch} hasLocal />
       <Disclosure label="Export" id="export-events">
         <Export />
       </Disclosure>

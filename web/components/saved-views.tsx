@@ -1,11 +1,12 @@
-/** Saved views: named filters that all members of the organization see. */
+/** Saved views of a page: named filters or queries that all members of the organization see. */
+import './saved-views.css'
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useId } from 'preact/hooks'
-import { Disclosure } from './filter-bar.tsx'
-import { Problem, useTask } from '../../components/problem.tsx'
-import { Text, visibleText } from '../../components/text.tsx'
-import { counted } from '../../text/format.ts'
-import { place } from '../../app/router.ts'
+import { Disclosure } from './disclosure.tsx'
+import { Problem, useTask } from './problem.tsx'
+import { Text, visibleText } from './text.tsx'
+import { counted } from '../text/format.ts'
+import { place } from '../app/router.ts'
 import {
   deleteView,
   discardLocalViews,
@@ -19,14 +20,22 @@ import {
   savedViews,
   saveView,
   viewNameCharsMax,
-} from '../../api/saved-views.ts'
-import { session } from '../../app/session.ts'
-import { viewSearch } from './filter.ts'
+  viewPath,
+} from '../api/saved-views.ts'
+import { session } from '../app/session.ts'
 
-export function Views() {
+interface SavedViewsProps {
+  what: string // what a view saves: "filters"
+  path: string // of the page
+  /** The part of the page's query string that a view saves. */
+  searchOf: (search: string) => string
+  hasLocal?: boolean // earlier versions stored views of this page in the browser
+}
+
+export function SavedViews(props: SavedViewsProps) {
   return (
     <Disclosure label="Saved views" id="saved-views">
-      <ViewPanel />
+      <ViewPanel {...props} />
     </Disclosure>
   )
 }
@@ -34,9 +43,10 @@ export function Views() {
 /** The last deleted view can be restored until another is deleted or the page closes. */
 const deleted = signal<SavedView | null>(null)
 
-function ViewPanel() {
+function ViewPanel({ what, path, searchOf, hasLocal }: SavedViewsProps) {
   const { busy, problem, run } = useTask()
-  const views = savedViews()
+  const all = savedViews()
+  const views = all?.filter((view) => viewPath(view) === path)
   const may = maySaveViews(session.value)
   useEffect(() => void run(loadViews), [])
   return (
@@ -45,13 +55,13 @@ function ViewPanel() {
       {views?.length === 0 && (
         <p class="muted">
           {may
-            ? 'No saved views yet. Save these filters under a name to share them.'
+            ? `No saved views yet. Save these ${what} under a name to share them.`
             : 'No saved views yet. An analyst or admin can save one.'}
         </p>
       )}
       <ul class="view-list" aria-busy={busy.value}>
         {views?.map((view) => (
-          <ViewRow key={view.id} view={view} may={may} run={run} />
+          <ViewRow key={view.id} {...{ view, may, run, path, searchOf }} />
         ))}
       </ul>
       {deleted.value && (
@@ -69,8 +79,8 @@ function ViewPanel() {
           </button>
         </p>
       )}
-      {may && <LocalViews run={run} />}
-      {may && <SaveForm views={views ?? []} run={run} />}
+      {may && hasLocal && <LocalViews run={run} searchOf={searchOf} />}
+      {may && <SaveForm views={all ?? []} {...{ what, run, searchOf }} />}
       <p class="muted">
         {may
           ? 'Saved views are visible to all members of the organization.'
@@ -82,9 +92,15 @@ function ViewPanel() {
 
 type Run = (work: () => Promise<void>) => Promise<boolean>
 
-function ViewRow({ view, may, run }: { view: SavedView; may: boolean; run: Run }) {
+interface ViewRowProps extends Pick<SavedViewsProps, 'path' | 'searchOf'> {
+  view: SavedView
+  may: boolean
+  run: Run
+}
+
+function ViewRow({ view, may, run, path, searchOf }: ViewRowProps) {
   const name = useSignal<string | null>(null) // the new name while it is typed
-  const search = viewSearch(view.search)
+  const search = searchOf(view.search)
   const rename = (): void => {
     const trimmed = name.peek()?.trim() ?? ''
     if (trimmed === '' || trimmed === view.name) name.value = null
@@ -114,10 +130,7 @@ function ViewRow({ view, may, run }: { view: SavedView; may: boolean; run: Run }
   }
   return (
     <li>
-      <a
-        href={`/logs${search}`}
-        aria-current={search === viewSearch(place.value.search) ? 'true' : undefined}
-      >
+      <a href={path + search} aria-current={search === searchOf(place.value.search) ? 'true' : undefined}>
         <Text value={view.name} max={40} />
       </a>
       {may && (
@@ -146,19 +159,24 @@ function ViewRow({ view, may, run }: { view: SavedView; may: boolean; run: Run }
   )
 }
 
-function SaveForm({ views, run }: { views: SavedView[]; run: Run }) {
+interface SaveFormProps extends Pick<SavedViewsProps, 'what' | 'searchOf'> {
+  views: SavedView[] // of all pages: a name belongs to one view
+  run: Run
+}
+
+function SaveForm({ views, run, what, searchOf }: SaveFormProps) {
   const name = useSignal('')
   const field = useId()
   const trimmed = name.value.trim()
   const replaces = views.some((view) => view.name === trimmed)
   const save = (): void => {
     if (trimmed === '') return
-    const search = viewSearch(place.peek().search)
+    const search = searchOf(place.peek().search)
     void run(() => saveView({ name: trimmed, search })).then((done) => done && (name.value = ''))
   }
   return (
     <>
-      <label for={field}>Save these filters as</label>
+      <label for={field}>Save these {what} as</label>
       <div class="view-form">
         <input
           id={field}
@@ -179,7 +197,7 @@ function SaveForm({ views, run }: { views: SavedView[]; run: Run }) {
 }
 
 /** Earlier versions stored views in the browser. They are imported once, or discarded. */
-function LocalViews({ run }: { run: Run }) {
+function LocalViews({ run, searchOf }: { run: Run; searchOf: SavedViewsProps['searchOf'] }) {
   const local = useSignal(localViews())
   if (local.value.length === 0) return null
   const again = (): void => void (local.value = localViews())
@@ -192,7 +210,7 @@ function LocalViews({ run }: { run: Run }) {
       <button
         type="button"
         class="button"
-        onClick={() => void run(() => importLocalViews(viewSearch)).then(again)}
+        onClick={() => void run(() => importLocalViews(searchOf)).then(again)}
       >
         Share with the organization
       </button>{' '}

@@ -1,0 +1,73 @@
+/** Explore in the URL, and its answer as series and cells. */
+import { expect, test } from 'bun:test'
+import type { ExploreAnswer } from '../../api/api.ts'
+import { viewPath } from '../../api/saved-views.ts'
+import { viewSearch as logsSearch } from '../logs/filter.ts'
+import {
+  explorationOf,
+  metadataPaths,
+  requestOf,
+  rowsOf,
+  seriesOf,
+  shownView,
+  stepCells,
+  viewSearch,
+} from './explore-model.ts'
+
+const of = (search: string) => explorationOf(new URLSearchParams(search))
+const numbers = (...steps: (number | null)[]) => ({
+  events: 1,
+  total: steps.reduce<number>((sum, one) => sum + (one ?? 0), 0),
+  steps,
+  error: 0,
+})
+const answer: ExploreAnswer = {
+  ...{ measure: 'events', by: 'vendor', zone: 'UTC', edges: [], truncated: false, expired: 0 },
+  rows: Array.from({ length: 14 }, (_, n) => ({ value: `v${n}`, ...numbers(n, 1) })),
+  missing: numbers(5, 0),
+  other: { values: 1_200, ...numbers(7, 8) },
+  all: numbers(103, 22),
+}
+
+test('unknown values in a link become the defaults, and what cannot be stacked is drawn as lines', () => {
+  expect(of('?measure=money&by=toString&view=pie&rows=7')).toEqual(of(''))
+  expect(of('?by=')).toMatchObject({ by: '' })
+  expect(of('?by=metadata.a.b&measure=p95')).toMatchObject({ by: 'metadata.a.b', measure: 'p95' })
+  expect([shownView(of('?measure=bytes')), shownView(of('?measure=sessions'))]).toEqual(['bars', 'lines'])
+  expect(`${requestOf(new URLSearchParams('?by=&view=table&range=30d&filter=type:a.*'), 'UTC')}`).toBe(
+    'range=30d&measure=events&rows=10&filter=type%3Aa.*',
+  )
+})
+
+test('a saved view is whole, and its page is known by its measure', () => {
+  const search = viewSearch('?by=metadata.plan&filter=type:tool.*&range=90d&event=e1')
+  expect(search).toBe('?measure=events&by=metadata.plan&view=bars&rows=10&filter=type%3Atool.*&range=90d')
+  expect(viewSearch(search)).toBe(search)
+  expect(viewPath({ search })).toBe('/analytics/explore')
+  expect(viewPath({ search: logsSearch('?type=tool.*&measure=events') })).toBe('/logs')
+})
+
+test('series have at most twelve values, and those of sums add up to all', () => {
+  const series = seriesOf(answer)
+  expect(series.map(({ name }) => name).slice(-3)).toEqual(['(no vendor)', '(1,200 others)', '(2 more)'])
+  const sums = [0, 1].map((step) => series.reduce((sum, { counts }) => sum + counts[step]!, 0))
+  expect(sums).toEqual([103, 22])
+  expect(seriesOf({ ...answer, measure: 'sessions' }).length).toBe(14)
+  expect(rowsOf({ ...answer, by: null }).map(({ name, value }) => [name, value])).toEqual([['Events', null]])
+  const gap = seriesOf({
+    ...answer,
+    measure: 'p95',
+    rows: [{ value: 'a', ...numbers(null, 3) }],
+    missing: null,
+    other: null,
+  })
+  expect(stepCells(gap, [0, 1, 2], (ms) => `t${ms}`)).toEqual([
+    ['t0', ''],
+    ['t1', 3],
+  ])
+})
+
+test('suggested paths are the members of the events, most frequent first', () => {
+  const events = [{ metadata: { plan: 'a', cart: { items: 1, list: [1] } } }, { metadata: { plan: 'b' } }, {}]
+  expect(metadataPaths(events)).toEqual(['plan', 'cart.items', 'cart.list'])
+})

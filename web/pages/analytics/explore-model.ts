@@ -1,0 +1,186 @@
+/** Explore in the URL: its measure, field, filters and view; its numbers as series, rows and cells of a file. */
+import { eventFields } from '../../../db/contract/event-fields.ts'
+import { choiceOf, rangeParams, rangePart } from '../../range/range.ts'
+import { bytesText, count, duration } from '../../text/format.ts'
+import { colourOf, type Series } from '../../charts/chart-model.ts'
+import type { ExploreAnswer } from '../../api/api.ts'
+
+export const explorePath = '/analytics/explore'
+
+export type Measure = ExploreAnswer['measure']
+
+interface MeasureWords {
+  name: string
+  about: string
+  show: (value: number) => string
+  isSum?: true // steps and values add up, so that they can be stacked
+  unit?: string // of its cells in a file
+}
+
+const wholeCount = (value: number): string => count(Math.round(value))
+
+export const measureWords: { readonly [measure in Measure]: MeasureWords } = {
+  events: { name: 'Events', about: 'stored events', show: wholeCount, isSum: true },
+  errors: { name: 'Errors', about: 'events with outcome error', show: wholeCount, isSum: true },
+  sessions: { name: 'Sessions', about: 'distinct sessions', show: wholeCount },
+  subjects: { name: 'Subjects', about: 'distinct verified subjects', show: wholeCount },
+  p50: { name: 'p50 duration', about: '50 % of the durations are shorter', show: duration, unit: 'ms' },
+  p95: { name: 'p95 duration', about: '95 % of the durations are shorter', show: duration, unit: 'ms' },
+  p99: { name: 'p99 duration', about: '99 % of the durations are shorter', show: duration, unit: 'ms' },
+  bytes: { name: 'Bytes', about: 'sum of metadata.bytes', show: bytesText, isSum: true, unit: 'bytes' },
+  tokens: { name: 'Tokens', about: 'tokens, the sum of metadata.tokens', show: wholeCount, isSum: true },
+}
+export const measureNames = Object.keys(measureWords) as Measure[]
+
+/** Fields by the names of the dashboard's filters. */
+const filterName = (field: string): string => (field === 'ruleId' ? 'rule' : field)
+export const fieldWords: { readonly [name: string]: string } = Object.fromEntries(
+  eventFields.map(({ name, label }) => [filterName(name), label]),
+)
+
+export const metadataPrefix = 'metadata.'
+export const views = ['bars', 'lines', 'table'] as const
+export type View = (typeof views)[number]
+export const rowChoices = [5, 10, 20, 50, 100, 1_000] as const
+
+export interface Exploration {
+  measure: Measure
+  by: string // a field, `metadata.` and a path, or '' for all events together
+  view: View
+  rows: number
+}
+
+const defaults: Exploration = { measure: 'events', by: 'vendor', view: 'bars', rows: 10 }
+
+const isMeasure = (text: string): text is Measure => Object.hasOwn(measureWords, text)
+
+/** Unknown values are those of the default, so that an edited link still shows something. */
+export function explorationOf(query: URLSearchParams): Exploration {
+  const measure = query.get('measure') ?? defaults.measure
+  const by = query.get('by') ?? defaults.by
+  const view = views.find((one) => one === query.get('view'))
+  const rows = rowChoices.find((one) => `${one}` === query.get('rows'))
+  return {
+    measure: isMeasure(measure) ? measure : defaults.measure,
+    by: by === '' || by.startsWith(metadataPrefix) || Object.hasOwn(fieldWords, by) ? by : defaults.by,
+    view: view ?? defaults.view,
+    rows: rows ?? defaults.rows,
+  }
+}
+
+/** Parts that do not add up cannot be stacked. */
+export function shownView({ measure, view }: Exploration): View {
+  return view === 'bars' && measureWords[measure].isSum === undefined ? 'lines' : view
+}
+
+/** The query of the request: everything but how it is shown. */
+export function requestOf(query: URLSearchParams, timeZone: string): URLSearchParams {
+  const params = rangeParams(choiceOf(query), timeZone)
+  const { measure, by, rows } = explorationOf(query)
+  params.set('measure', measure)
+  if (by !== '') params.set('by', by)
+  params.set('rows', `${rows}`)
+  for (const filter of query.getAll('filter')) params.append('filter', filter)
+  return params
+}
+
+/** The part of a URL that a saved view contains: all of it, with its measure (api/saved-views.ts). */
+export function viewSearch(search: string): string {
+  const query = new URLSearchParams(search)
+  const { measure, by, view, rows } = explorationOf(query)
+  const params = new URLSearchParams({ measure, by, view, rows: `${rows}` })
+  for (const filter of query.getAll('filter')) params.append('filter', filter)
+  const range = rangePart(search)
+  return `?${params.toString().replaceAll('%2A', '*')}${range === '' ? '' : `&${range}`}`
+}
+
+/** "vendor", "metadata.plan"; '' for all events together. */
+export const byWord = (by: string): string => fieldWords[by] ?? by
+
+const noneName = (by: string): string => `(no ${byWord(by)})`
+
+/** The values that have a series, the most of the legend; the rest are added up where that is right. */
+const seriesMax = 12
+
+interface Row {
+  key: string
+  name: string
+  value: string | null // null: several values, or none
+  numbers: ExploreAnswer['all']
+}
+
+/** The rows of the answer: its values, events without the field, further values; without a field all events. */
+export function rowsOf(answer: ExploreAnswer): Row[] {
+  const { by, rows, missing, other, all } = answer
+  if (by === null) return [{ key: 'all', name: measureWords[answer.measure].name, value: null, numbers: all }]
+  const more = (other?.values ?? 0) > 0 ? `(${count(other?.values ?? 0)} others)` : '(others)'
+  return [
+    ...rows.map((numbers) => ({
+      key: `=${numbers.value}`,
+      name: numbers.value,
+      value: numbers.value,
+      numbers,
+    })),
+    ...(missing === null
+      ? []
+      : [{ key: 'missing', name: noneName(filterName(by)), value: null, numbers: missing }]),
+    ...(other === null ? [] : [{ key: 'other', name: more, value: null, numbers: other }]),
+  ]
+}
+
+/** Series of the largest values. A chart of sums has all of the sum; other measures have no common rest. */
+export function seriesOf(answer: ExploreAnswer): Series[] {
+  const rows = rowsOf(answer)
+  const named = rows.filter(({ value }) => value !== null)
+  const shown = new Set([...named.slice(0, seriesMax), ...rows.filter(({ value }) => value === null)])
+  const series = [...shown].map((row, index): Series => ({
+    name: row.name,
+    value: row.value,
+    colour:
+      row.value === null && answer.by !== null
+        ? (restColours[row.key] ?? 'class-other')
+        : colourOf(row.name, index),
+    counts: row.numbers.steps.map((step) => step ?? Number.NaN),
+  }))
+  const left = named.slice(seriesMax)
+  if (left.length === 0 || measureWords[answer.measure].isSum === undefined) return series
+  const counts = answer.all.steps.map((_, step) =>
+    left.reduce((sum, { numbers }) => sum + (numbers.steps[step] ?? 0), 0),
+  )
+  return [...series, { name: `(${count(left.length)} more)`, value: null, colour: 'series-8', counts }]
+}
+
+const restColours: { readonly [key: string]: string } = { missing: 'line-strong', other: 'class-other' }
+
+/** What is shown, as a file: a row per step and a column per series. */
+export function stepCells(
+  series: readonly Series[],
+  edges: readonly number[],
+  timeOf: (ms: number) => string,
+) {
+  return edges
+    .slice(0, -1)
+    .map((edge, step) => [
+      timeOf(edge),
+      ...series.map(({ counts }) => (Number.isNaN(counts[step] ?? Number.NaN) ? '' : (counts[step] ?? 0))),
+    ])
+}
+
+/** Paths of metadata in events, most frequent first, as suggestions. */
+export function metadataPaths(events: Iterable<{ metadata?: unknown }>, max = 100): string[] {
+  const counts = new Map<string, number>()
+  const add = (value: unknown, path: string, depth: number): void => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      if (path !== '' && path.length <= 200) counts.set(path, (counts.get(path) ?? 0) + 1)
+      return
+    }
+    if (depth < 4)
+      for (const [name, inner] of Object.entries(value))
+        add(inner, path === '' ? name : `${path}.${name}`, depth + 1)
+  }
+  for (const { metadata } of events) add(metadata, '', 0)
+  return [...counts]
+    .sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))
+    .slice(0, max)
+    .map(([path]) => path)
+}

@@ -1,0 +1,225 @@
+/** The answer of Explore as a chart or a table, each with a CSV file of exactly what it shows. */
+import { type ExploreAnswer } from '../../api/api.ts'
+import { now, zone } from '../../app/clock.ts'
+import { place, query, withQuery } from '../../app/router.ts'
+import { ChartPanel, type Division } from '../../charts/chart-panel.tsx'
+import { type Column, csvName, csvText, DataTable, download } from '../../charts/data-table.tsx'
+import { Text, visibleText } from '../../components/text.tsx'
+import { filterable, type LogsFilter, ValueLink } from '../../range/filters.tsx'
+import { chooseRange, longerRanges, periodSentence, rangeWords, runningRanges } from '../../range/range.ts'
+import { counted, isoWithOffset } from '../../text/format.ts'
+import {
+  byWord,
+  explorationOf,
+  measureWords,
+  rowsOf,
+  seriesOf,
+  shownView,
+  stepCells,
+} from './explore-model.ts'
+
+export function Result({ answer }: { answer: ExploreAnswer }) {
+  const { period, all, measure, by } = answer
+  const shown = shownView({ ...explorationOf(query.value), measure })
+  if (!period) return null
+  const about = [
+    all.error > 0 &&
+      measureWords[measure].unit !== 'ms' &&
+      `estimates, standard error ${percentText(all.error)}`,
+    measureWords[measure].unit === 'ms' && 'accurate to 2 %',
+  ].filter((note) => note !== false)
+  return (
+    <>
+      <p class="period-line muted">
+        {periodSentence(period, false)} <Total answer={answer} />
+      </p>
+      <Limits answer={answer} />
+      {all.events === 0 ? (
+        <Nothing answer={answer} />
+      ) : shown === 'table' ? (
+        <ResultTable answer={answer} about={[rangeWords(period), ...about].join(' · ')} />
+      ) : (
+        <>
+          <ChartPanel
+            what={measureWords[measure].name}
+            period={period}
+            divisions={[
+              {
+                name: by === null ? 'total' : visibleText(byWord(nameOf(by))).slice(0, 60),
+                series: seriesOf(answer),
+                filterOf: (value) => logsFilterOf(by, value),
+                ...ownFilter(by),
+              },
+            ]}
+            filter={{}}
+            {...(shown === 'lines' && { showValue: measureWords[measure].show })}
+            {...(about.length > 0 && { note: about.join(' · ') })}
+          />
+          <p class="explore-file">
+            <button type="button" class="link-button" onClick={() => saveChart(answer)}>
+              Save as CSV
+            </button>
+          </p>
+        </>
+      )}
+    </>
+  )
+}
+
+/** "≈ 1,034 distinct sessions." or "803 ms: 95 % of the durations are shorter." */
+function Total({ answer: { measure, all } }: { answer: ExploreAnswer }) {
+  const { show, about, unit } = measureWords[measure]
+  if (all.total === null) return null
+  const isEstimate = unit !== 'ms' && all.error > 0
+  return (
+    <>
+      {isEstimate && '≈ '}
+      <b>{show(all.total)}</b>
+      {unit === undefined ? ` ${about}.` : `: ${about}.`}
+    </>
+  )
+}
+
+/** The name of a field in filters of the dashboard. */
+const nameOf = (by: string): string => (by === 'ruleId' ? 'rule' : by)
+
+const percentText = (share: number): string => `${(share * 100).toFixed(share < 0.001 ? 3 : 1)} %`
+
+/** The filter of Logs for a value; {} where Logs has none. */
+function logsFilterOf(by: string | null, value: string): LogsFilter {
+  const name = by === null ? '' : nameOf(by)
+  const field = name === 'sessionId' ? 'sessionId' : filterable[name]?.logs
+  return field == null ? {} : { [field]: value }
+}
+
+function ownFilter(by: string | null): Pick<Division, 'ownFilterOf'> {
+  if (by === null || Object.keys(logsFilterOf(by, '')).length > 0) return {}
+  return { ownFilterOf: (value) => ({ name: nameOf(by), value }) }
+}
+
+function Limits({ answer: { truncated, expired } }: { answer: ExploreAnswer }) {
+  return (
+    <>
+      {truncated && (
+        <p class="muted">
+          This field has more values than can be counted singly. Values beyond the limit are in others,
+          whatever their size. Add filters to see them.
+        </p>
+      )}
+      {expired > 0 && (
+        <p class="muted">
+          Explore measures stored events only. Retention deleted up to {counted(expired, 'event')} in this
+          range that may match.
+        </p>
+      )}
+    </>
+  )
+}
+
+function Nothing({ answer: { period, measure } }: { answer: ExploreAnswer }) {
+  if (!period) return null
+  const { name } = measureWords[measure]
+  return (
+    <section class="panel nothing-here">
+      <h2>
+        No {name.startsWith('p') ? 'durations' : name.toLowerCase()} {rangeWords(period)}
+      </h2>
+      {period.filters.length > 0 && <p class="muted">No events match these filters.</p>}
+      <p class="button-row">
+        {longerRanges(period).map((range) => (
+          <button
+            type="button"
+            class="button"
+            key={range}
+            onClick={() => chooseRange({ range, since: null, until: null })}
+          >
+            {runningRanges[range]}
+          </button>
+        ))}
+        {period.filters.length > 0 && (
+          <a class="button" href={place.value.path + withQuery(place.value.search, { filter: [] })}>
+            Clear filters
+          </a>
+        )}
+      </p>
+    </section>
+  )
+}
+
+type Row = ReturnType<typeof rowsOf>[number]
+
+function ResultTable({ answer, about }: { answer: ExploreAnswer; about: string }) {
+  const { measure, by, all, period } = answer
+  const { name, show, isSum, unit } = measureWords[measure]
+  const isEstimate = (row: Row): boolean => row.numbers.error > 0 && unit !== 'ms'
+  const columns: Column<Row>[] = [
+    {
+      name: by === null ? 'All' : byWord(nameOf(by)),
+      value: (row) => row.name,
+      show: (row) => <RowName by={by} row={row} />,
+    },
+    {
+      name,
+      number: true,
+      ...(unit !== undefined && { unit }),
+      value: (row) => row.numbers.total,
+      csv: (row) =>
+        unit === 'ms' && row.numbers.total !== null
+          ? Number(row.numbers.total.toPrecision(3))
+          : row.numbers.total,
+      show: (row) =>
+        row.numbers.total === null ? '' : `${isEstimate(row) ? '≈ ' : ''}${show(row.numbers.total)}`,
+    },
+  ]
+  if (isSum)
+    columns.push({
+      name: 'Share',
+      number: true,
+      unit: '%',
+      value: (row) => (all.total ? (row.numbers.total ?? 0) / all.total : null),
+      csv: (row) => (all.total ? Math.round(((row.numbers.total ?? 0) / all.total) * 10_000) / 100 : null),
+      show: (row) => (all.total ? `${(((row.numbers.total ?? 0) / all.total) * 100).toFixed(1)} %` : ''),
+    })
+  if (measure !== 'events' && measure !== 'errors')
+    columns.push({ name: 'Events', number: true, value: (row) => row.numbers.events })
+  return (
+    <DataTable
+      title={by === null ? name : `${name} by ${visibleText(byWord(nameOf(by))).slice(0, 60)}`}
+      about={about}
+      csv={{ page: 'explore', table: fileWord(answer), ...(period && { period }) }}
+      rows={rowsOf(answer)}
+      keyOf={(row) => row.key}
+      sortBy={name}
+      columns={columns}
+    />
+  )
+}
+
+function RowName({ by, row }: { by: string | null; row: Row }) {
+  if (by === null || row.key === 'other') return <>{row.name}</>
+  const name = row.key === 'missing' ? row.name : <Text value={row.name} max={48} />
+  return <ValueLink filter={{ name: nameOf(by), value: row.value ?? '' }}>{name}</ValueLink>
+}
+
+const fileWord = ({ measure, by }: ExploreAnswer): string =>
+  `${measure}${
+    by === null
+      ? ''
+      : `-by-${nameOf(by)
+          .replaceAll(/[^A-Za-z0-9]+/g, '-')
+          .slice(0, 40)}`
+  }`
+
+/** The chart as a file: what it shows, with the total of each step where steps add up. */
+function saveChart(answer: ExploreAnswer): void {
+  const { period, measure } = answer
+  if (!period) return
+  const series = seriesOf(answer)
+  const { unit } = measureWords[measure]
+  const head = [
+    `Time, ${zone.peek()}`,
+    ...series.map(({ name }) => (unit === undefined ? name : `${name}, ${unit}`)),
+  ]
+  const cells = stepCells(series, period.edges, isoWithOffset)
+  download(csvName({ page: 'explore', table: fileWord(answer), period }, now()), csvText(head, cells))
+}
