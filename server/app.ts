@@ -34,6 +34,7 @@ import { dashboardTraceRoutes, logsRoutes } from './api/traces/dashboard-routes.
 import { toolRoutes } from './api/registry/tool-routes.ts'
 import { traceRoutes } from './api/traces/routes.ts'
 import { dashboardWebhookRoutes, webhookRoutes } from './webhooks/routes.ts'
+import { shareRoutes } from './sharing/routes.ts'
 import { viewRoutes } from './dashboard/saved-view-routes.ts'
 import { accessRoutes } from './access/routes.ts'
 import { sourceRoutes } from './access/source-routes.ts'
@@ -94,6 +95,7 @@ function featureRoutes(services: Services) {
     .use(logsRoutes(services).use(viewRoutes(services)))
     .use(dashboardWebhookRoutes(services))
     .use(liveRoutes(services))
+    .use(shareRoutes(services))
 }
 
 export function createApp(services: Services): App {

@@ -2,7 +2,21 @@
 import { randomBytes } from 'node:crypto'
 
 export type IdPrefix =
-  'org' | 'usr' | 'key' | 'aud' | 'ses' | 'wh' | 'ep' | 'rul' | 'inc' | 'lea' | 'inv' | 'req' | 'view' | 'era'
+  | 'org'
+  | 'usr'
+  | 'key'
+  | 'aud'
+  | 'ses'
+  | 'wh'
+  | 'ep'
+  | 'rul'
+  | 'inc'
+  | 'lea'
+  | 'inv'
+  | 'req'
+  | 'view'
+  | 'era'
+  | 'shr'
 
 const idBytes = 16
 
@@ -29,6 +43,11 @@ export function newApiKey(kind: keyof typeof kindMark): string {
 /** A one-time or sign-in token: 32 random bytes, base64url. */
 export function newToken(): string {
   return randomBytes(32).toString('base64url')
+}
+
+/** Of a share link: 16 random bytes as 22 base64url characters. */
+export function newShareToken(): string {
+  return randomBytes(16).toString('base64url')
 }
 
 /** A webhook signing secret of Standard Webhooks: `whsec_` and the base64 of 32 random bytes. */

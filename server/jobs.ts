@@ -19,6 +19,7 @@ import { expireAll, type RetentionRule } from './operations/retention/expire-all
 import type { OpenFiles } from './parquet/open-files.ts'
 import type { RobotsFiles } from './robots/watched-files.ts'
 import type { Recount } from './operations/retention/recount.ts'
+import type { ShareOpens } from './sharing/links.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
 export interface JobServices {
@@ -26,6 +27,7 @@ export interface JobServices {
   trail: TrailServices
   store: Store
   lastUses: LastUses
+  shareOpens: ShareOpens
   ingestCounts: IngestCounts
   disk: DiskWatch
   fsyncProbe: FsyncProbe
@@ -131,6 +133,7 @@ function nodeJobs(services: JobServices): TableJob[] {
     { id: 'fsync-probe', schedule: '*/10 * * * * *', run: () => services.fsyncProbe.check() },
     { id: 'memory-watch', schedule: '* * * * * *', run: async () => services.memory.check() },
     { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => services.ingestCounts.flush() },
+    { id: 'share-opens', schedule: '45 * * * * *', run: () => services.shareOpens.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => services.lastUses.flush() },
     ...(runsJobs(services.role) ? [dispatch] : []),
     ...(node === null ? [] : sharedNodeJobs(services, node)),

@@ -81,6 +81,12 @@ export const limits = {
   exploreStreamMsMax: 120_000, // with progress
   sessionEventsMax: 10_000, // summarized per session, the newest
   sessionPageMs: 300, // then a page of sessions is returned early
+  shareLinksMax: 100, // of an organization, with those that ended in the last 90 days
+  shareLinkDaysMax: 366, // until a link ends
+  shareLinkEndedMs: 90 * 24 * 3_600_000, // an ended link is listed
+  shareOriginsMax: 5, // sites that may show a shared page in a frame
+  shareRowsMax: 10, // of each table of a shared page
+  shareEventsShown: 50,
   viewsMax: 100, // saved views of an organization
   viewNameCharsMax: 80,
   viewSearchCharsMax: 2_000,

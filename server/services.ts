@@ -32,6 +32,7 @@ import type { Log } from './log.ts'
 import type { RetentionRule } from './operations/retention/expire-all.ts'
 import type { Erasures } from './operations/retention/erasures.ts'
 import type { Recount } from './operations/retention/recount.ts'
+import type { ShareOpens } from './sharing/links.ts'
 import type { Webhooks } from './webhooks/start.ts'
 
 export interface Services {
@@ -47,7 +48,8 @@ export interface Services {
   rateLimits: RateLimits
   signIns: SignIns
   throttle: Throttle // for passwords and codes
-  linkThrottle: LinkThrottle // for one-time links
+  linkThrottle: LinkThrottle // for links that do not exist
+  shareOpens: ShareOpens
   halfSignIns: HalfSignIns
   briefCipher: Cipher // for tokens that come back within minutes, to any node
   auditKey: SigningKey

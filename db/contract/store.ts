@@ -56,6 +56,7 @@ import type { Behind, JobLease, JobStore, NodeStore } from './nodes.ts'
 import type { ErasureRun, ErasureStore, EvidenceStore, RetentionStore } from './operations.ts'
 import type { RegistryStore } from './registry.ts'
 import type { RobotsStore } from './robots.ts'
+import type { ShareLinkStore } from './share-links.ts'
 import type { SessionStore } from './sessions.ts'
 import type { WebhookStore } from './webhooks.ts'
 export type * from './access-logs.ts'
@@ -287,6 +288,7 @@ export interface Records extends IdentityStore {
   webhooks: WebhookStore
   registry: RegistryStore
   robots: RobotsStore
+  shareLinks: ShareLinkStore
   retention: RetentionStore
   erasures: ErasureStore
 }

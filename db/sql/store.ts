@@ -117,6 +117,7 @@ async function nounsOf(threads: Threads, call: CallVerb) {
     ...{ registry: noun('registry'), rejected: noun('rejected'), sessions: noun('sessions') },
     ...{ ingestCounts: noun('ingestCounts'), webhooks: noun('webhooks'), retention: noun('retention') },
     ...{ erasures: noun('erasures'), accessLogs: noun('accessLogs'), robots: noun('robots') },
+    shareLinks: noun('shareLinks'),
     ...{ nodes: noun('nodes'), jobs: noun('jobs'), keyCheck: noun('keyCheck') },
     evidence: noun('evidence'),
     ...{

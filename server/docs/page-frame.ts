@@ -1,4 +1,5 @@
 /** The frame, style and script of the reference and the guide. Colours and sizes are the dashboard's tokens. */
+import type { Assets } from '../http/assets.ts'
 
 export interface PageOptions {
   basePath: string // of the page's own links
@@ -54,6 +55,13 @@ ${page.main}
 </body>
 </html>
 `
+}
+
+/** The icon and the style sheet of the dashboard, whose colours and sizes these pages share. */
+export function dashboardLinks(assets: Assets): string[] {
+  const shell = assets.get('/index.html')?.bytes.get('identity')
+  if (shell === undefined) return []
+  return new TextDecoder().decode(shell).match(/<link rel="(?:icon|stylesheet)"[^>]*>/g) ?? []
 }
 
 export const pageStyle = `

@@ -6,7 +6,7 @@ import { json, jsonText, pageCsp } from '../http/response.ts'
 import { readQuery } from '../http/request.ts'
 import { withCurrentTimes } from './operation-model.ts'
 import { documentText, openApiDocument } from './openapi.ts'
-import { pageScript, pageStyle } from './page-frame.ts'
+import { dashboardLinks, pageScript, pageStyle } from './page-frame.ts'
 import { referencePage } from './page.ts'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -72,13 +72,6 @@ export function docsRoutes({ version, assets, clock, commandReference, ...where 
 function file(type: string, text: string): Response {
   const headers = { 'content-type': type, 'content-security-policy': pageCsp, 'cache-control': 'no-cache' }
   return new Response(text, { headers })
-}
-
-/** The icon and the style sheet of the dashboard, whose colours and sizes these pages share. */
-function dashboardLinks(assets: Assets): string[] {
-  const shell = assets.get('/index.html')?.bytes.get('identity')
-  if (shell === undefined) return []
-  return new TextDecoder().decode(shell).match(/<link rel="(?:icon|stylesheet)"[^>]*>/g) ?? []
 }
 
 interface ClientPackage {

@@ -205,12 +205,18 @@ async function answer(
   const line = {
     requestId: context.id,
     method: request.method,
-    path: pathOf(request),
+    path: loggedPath(request),
     status: response.status,
   }
   if (response.status >= 500) options.log.warn('request', { ...line, durationMs, address })
   else options.log.debug('request', { ...line, durationMs, address })
   return response
+}
+
+/** The token of a share link is a secret. */
+function loggedPath(request: Request): string {
+  const path = pathOf(request)
+  return path.startsWith('/share/') ? '/share/…' : path
 }
 
 /** Ingest writes no audit entries and is too frequent to pay for the async context. */

@@ -17,6 +17,7 @@ const table = {
   'org.manage': owners,
   'org.protect': managers,
   'people.manage': managers,
+  'share.manage': managers,
   'site.read': everybody,
   'site.manage': managers,
   'view.manage': readers,

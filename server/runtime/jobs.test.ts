@@ -25,6 +25,7 @@ const timesADay: { [job: string]: number } = {
   'memory-watch': 86_400,
   'ingest-counts': 43_200,
   'key-last-use': 1_440,
+  'share-opens': 1_440,
   'sign-in-prune': 24,
   'audit-checkpoint': 1,
   'audit-retention': 1,
@@ -56,6 +57,7 @@ test('nodes that ingest or serve look after themselves only', () => {
     'fsync-probe',
     'memory-watch',
     'ingest-counts',
+    'share-opens',
     'key-last-use',
   ]
   const idsOf = (role: NodeRole) => realJobs(role).map(({ id }) => id)

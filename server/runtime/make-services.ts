@@ -37,6 +37,7 @@ import { limits } from '../limits.ts'
 import { makeHttpTimes, makeWebhookOutcomes } from '../operations/metrics-endpoint/counters.ts'
 import { makeErasures } from '../operations/retention/erasures.ts'
 import { makeRecount } from '../operations/retention/recount.ts'
+import { makeShareOpens } from '../sharing/links.ts'
 import { version } from '../system/version.ts'
 import { startWebhooks, type WebhookConfig } from '../webhooks/start.ts'
 import type { NewNode, NodeRole } from '../../db/contract/nodes.ts'
@@ -253,7 +254,7 @@ async function startRunning(options: ServerOptions) {
     backups,
     erasures,
     ingestCounts,
-    lastUses,
+    ...{ lastUses, shareOpens: makeShareOpens({ store, clock }, log) },
     recount: makeRecount({ store, log }),
     webhooks,
     state,

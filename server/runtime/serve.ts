@@ -229,6 +229,7 @@ async function settle({ config, store, clock, log }: ServerOptions, made: MadeSe
   await services.backups.settle(backupStopMs)
   await services.rejections.settled()
   await services.ingestCounts.flush()
+  await services.shareOpens.flush()
   await lastUses
     .flush()
     .catch((error: unknown) => log.warn('last_use_not_written', { message: String(error) }))

@@ -58,25 +58,22 @@ interface Call {
 type Made = Record<string, { id: string }> & Record<'link' | 'token' | 'seed' | 'deliveryId' | 'name', string>
 const post = async (path: string, body: unknown = {}, who = owner): Promise<Made> =>
   (await (await who.post(path, body)).json()) as Made
-const newName = (): string =>
-  `w${newToken()
-    .slice(0, 10)
-    .toLowerCase()
-    .replaceAll(/[^a-z]/g, 'x')}`
+const newName = (): string => `w${newToken().slice(0, 10).toLowerCase()}`.replaceAll(/[^a-z]/g, 'x')
 const hookUrl = (): string => `http://127.0.0.1:${receiver.port}/${newName()}`
 const newViewer = (): Promise<Person> => person(server, server.org, 'viewer')
 
 const at = (path: string, id: string, body: unknown = {}): Call => ({ path: path.replace(/:\w+/, id), body })
 const key = async () => (await post('/api/keys', { kind: 'ingest', label: 'x' }))['key']!.id
 const view = async () => (await post('/api/views', { name: newName(), search: '' }))['view']!.id
+const shareLink = { name: 'x', page: 'analytics', search: '?range=7d', days: 7 }
+const shareLinkId = async () =>
+  ((await post('/api/share-links', shareLink)) as unknown as Record<'link', { id: string }>).link.id
 const member = async () => (await makeAccount(server, server.org, 'viewer')).id
 const invitation = () => post('/api/invitations', { email: `${newName()}@example.com`, role: 'viewer' })
 const tokenOf = ({ link }: Made): string => link.slice(link.indexOf('#') + 1)
 const endpoint = async () => (await post('/api/webhooks/endpoints', { url: hookUrl() }))['endpoint']!.id
-const rule = async (kind = 'new_vendor') => {
-  const made = await post('/api/webhooks/rules', { endpointId: await endpoint(), kind, minutes: 5 })
-  return made['rule']!.id
-}
+const rule = async (kind = 'new_vendor') =>
+  (await post('/api/webhooks/rules', { endpointId: await endpoint(), kind, minutes: 5 }))['rule']!.id
 
 async function deadDelivery(): Promise<string> {
   const { deliveryId } = await post('/api/webhooks/test', { url: hookUrl(), payload: {} })
@@ -88,8 +85,8 @@ async function deadDelivery(): Promise<string> {
   throw new Error('the delivery did not end')
 }
 
-const codeOf = (seed: string, ms: number) =>
-  new TOTP({ secret: Secret.fromBase32(seed) }).generate({ timestamp: ms })
+const codeOf = (seed: string, timestamp: number) =>
+  new TOTP({ secret: Secret.fromBase32(seed) }).generate({ timestamp })
 
 /** A person with a second factor whose next code is unused. It is valid already, however slow the machine is. */
 async function guarded(): Promise<Person & { seed: string }> {
@@ -229,6 +226,8 @@ const calls: { [route: string]: Prepare } = {
   'POST /api/views': () => ({ body: { name: newName(), search: '?type=agent.*' } }),
   'PATCH /api/views/:id': async (path) => at(path, await view(), { name: newName() }),
   'DELETE /api/views/:id': async (path) => at(path, await view()),
+  'POST /api/share-links': () => ({ body: shareLink }),
+  'POST /api/share-links/:id/revoke': async (path) => at(path, await shareLinkId()),
   'POST /api/sites': () => ({ body: { siteId: newName(), name: 'A site' } }),
   'POST /api/robots': () => ({ body: { siteId: newName(), text: 'User-agent: *\nDisallow: /\n' } }),
   'POST /api/robots/test': () => ({ body: { siteId: newName(), text: '' }, rows: 0 }), // it only reads

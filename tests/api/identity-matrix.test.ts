@@ -174,8 +174,11 @@ describe('records of another organization are not found', () => {
     })
     await post('/api/robots', { siteId: 'theirs', text: '' })
     const view = await post('/api/views', { name: 'theirs', search: '' })
+    const shared = { name: 'x', page: 'analytics', search: '', days: 1 }
+    const { link } = await post('/api/share-links', shared)
     ids = {
       view: view['view']!.id,
+      shareLink: link!.id,
       key: key.key.id,
       person: outsider.id,
       invitation: invitation['invitation']!.id,
@@ -198,6 +201,7 @@ describe('records of another organization are not found', () => {
       return fill(ids['person'], path.endsWith('role') ? { role: 'viewer' } : {})
     if (path.startsWith('/api/invitations/')) return fill(ids['invitation'])
     if (path.startsWith('/api/account/sign-ins/')) return fill(ids['signIn'])
+    if (path.startsWith('/api/share-links/')) return fill(ids['shareLink'])
     if (path.startsWith('/api/views/')) return fill(ids['view'], { name: 'mine' })
     if (path.startsWith('/api/sessions/')) return fill('s')
     if (path.startsWith('/api/events/') || path.startsWith('/api/authz/why/')) return fill(ids['event'])

@@ -59,7 +59,7 @@ function deletingJobs(store: Store, dataDir: string, clockGuard: ClockGuard, web
     ...{ store, log, clockGuard, webhooks, backups, node: null },
     ...{ report: nothing as never, watchUpkeep: () => {} },
     trail: { store, key: openSigningKey(dataDir), folder: dataDir, log },
-    lastUses: { flush: async () => {} } as never,
+    ...{ lastUses: { flush: async () => {} } as never, shareOpens: { flush: async () => {} } as never },
     ingestCounts: makeIngestCounts(store, clock, log, clockGuard),
     ...{ disk: nothing as never, fsyncProbe: nothing as never, memory: nothing as never },
     ...{ dispatchCron: '* * * * *', backupCron: '17 3 * * *', recount: nothing as never },

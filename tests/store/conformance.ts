@@ -12,6 +12,7 @@ import { makeAudit, makeOrg } from './make.ts'
 import { orgEmptyingCases } from './org-emptying-cases.ts'
 import { filterCases, walkCases } from './page-cases.ts'
 import { robotsCases } from './robots-cases.ts'
+import { shareLinkCases } from './share-link-cases.ts'
 import { invitationCases, memberCases, proofCases } from './people-cases.ts'
 import { auditCases, restCases, trimCases } from './record-cases.ts'
 import { histogramCases, newValuesCases, topCases } from './column-cases.ts'
@@ -38,6 +39,7 @@ const groups: { [name: string]: Cases } = {
   'emptying organizations': orgEmptyingCases,
   sites: siteCases,
   'saved views': viewCases,
+  'share links': shareLinkCases,
   members: memberCases,
   invitations: invitationCases,
   'proofs and sign-ins': proofCases,

@@ -52,7 +52,7 @@ const modules: Record<string, string[]> = {
   'db/sql/identity': ['key-cache.ts', 'schema.ts', 'verbs.ts'],
   'db/sqlite/migrations': ['migrations.ts'],
   'db/sql/nodes': ['nodes.ts'],
-  'db/sql/registry': ['access-logs.ts', 'ingest-counts.ts', 'pushed.ts', 'robots.ts'],
+  'db/sql/registry': ['access-logs.ts', 'ingest-counts.ts', 'pushed.ts', 'robots.ts', 'share-links.ts'],
   'db/sql/retention': ['retention.ts'],
   'db/sqlite/threads': ['threads.ts'],
   'db/sql/threads': [
@@ -78,7 +78,9 @@ const modules: Record<string, string[]> = {
   'server/api/traces': ['dashboard-routes.ts', 'export.ts', 'filter.ts', 'histogram.ts'],
   'server/audit': ['PROOF.md', 'checkpoints.ts', 'entry.ts', 'export.ts', 'signing.ts', 'verify.ts'],
   'server/cli': ['run.ts'],
-  'server/dashboard': ['details.ts', 'period-counts.ts', 'period.ts', 'saved-view-routes.ts', 'shapes.ts'],
+  'server/dashboard': [
+    ...['counts.ts', 'details.ts', 'period-counts.ts', 'period.ts', 'saved-view-routes.ts', 'shapes.ts'],
+  ],
   'server/demo': ['event.ts', 'post.ts', 'push.ts', 'traffic.ts'],
   'server/docs': ['openapi.ts', 'page-frame.ts'],
   'server/guide': ['page.ts'],
@@ -117,6 +119,7 @@ const modules: Record<string, string[]> = {
   'server/parquet': ['open-files.ts', 'parquet.ts', 'read.ts'],
   'server/robots': ['judge.ts', 'robots.ts', 'watched-files.ts'],
   'server/runtime': ['make-services.ts', 'open-data-folder.ts', 'serve.ts', 'store-access.ts', 'work.ts'],
+  'server/sharing': ['links.ts'],
   'server/webhooks': ['start.ts', 'view.ts'],
   'server/webhooks/alerts': ['alerts.ts', 'evaluate.ts', 'rule-routes.ts'],
   'server/webhooks/delivery': [

@@ -10,6 +10,7 @@ import accessLogs from './0008_access_logs.sql' with { type: 'text' }
 import evidencePack from './0009_evidence_pack.sql' with { type: 'text' }
 import robots from './0010_robots.sql' with { type: 'text' }
 import ingestScope from './0011_ingest_scope.sql' with { type: 'text' }
+import shareLinks from './0012_share_links.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -33,6 +34,7 @@ export const migrations: readonly ServerMigration[] = [
   // Older nodes would merge blocks without the verdicts in them.
   { version: 10, name: '0010_robots', sql: robots, olderNodes: 'end' },
   { version: 11, name: '0011_ingest_scope', sql: ingestScope, olderNodes: 'write' },
+  { version: 12, name: '0012_share_links', sql: shareLinks, olderNodes: 'write' },
 ]
 
 /** Of the tables, unless the URL names another. */

@@ -19,6 +19,7 @@ import {
 import { accessReadVerbs, removeAccess } from '../registry/access-logs.ts'
 import { registryReadVerbs, registryWriteVerbs, removePushed } from '../registry/pushed.ts'
 import { robotsReadVerbs, robotsWriteVerbs } from '../registry/robots.ts'
+import { shareLinkReadVerbs, shareLinkWriteVerbs } from '../registry/share-links.ts'
 import { webhookReadVerbs, webhookWriteVerbs } from '../webhooks/verbs.ts'
 import { nodeReadVerbs, nodeWriteVerbs, requireLease } from '../nodes/nodes.ts'
 import { eq } from 'drizzle-orm'
@@ -69,6 +70,7 @@ export const writeVerbs = {
   ...webhookWriteVerbs,
   ...registryWriteVerbs,
   ...robotsWriteVerbs,
+  ...shareLinkWriteVerbs,
   ...nodeWriteVerbs,
   'keyCheck.agree': agreeOnKeys,
   'keyCheck.replace': replaceKeyCheck,
@@ -111,6 +113,7 @@ export const readVerbs = {
   ...webhookReadVerbs,
   ...registryReadVerbs,
   ...robotsReadVerbs,
+  ...shareLinkReadVerbs,
   'robots.test': ({ events }: ReadContext, query: RobotsTestQuery) => events.robotsTest(query),
   ...retentionReadVerbs,
   ...accessReadVerbs,

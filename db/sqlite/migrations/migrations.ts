@@ -20,6 +20,7 @@ import accessLogs from './0018_access_logs.sql' with { type: 'text' }
 import evidencePack from './0019_evidence_pack.sql' with { type: 'text' }
 import robots from './0020_robots.sql' with { type: 'text' }
 import ingestScope from './0021_ingest_scope.sql' with { type: 'text' }
+import shareLinks from './0022_share_links.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
@@ -48,6 +49,7 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 19, name: '0019_evidence_pack', sql: evidencePack },
   { version: 20, name: '0020_robots', sql: robots },
   { version: 21, name: '0021_ingest_scope', sql: ingestScope },
+  { version: 22, name: '0022_share_links', sql: shareLinks },
 ]
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */

@@ -1,0 +1,260 @@
+/** Share links: what a page shows to anybody, what it never shows, and that its token opens nothing else. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { limits } from '../../server/limits.ts'
+import { event } from '../support/events.ts'
+import { makeOrg, person, type Person } from '../support/people.ts'
+import { allRoutes, nameOf } from '../support/routes.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let admin: Person
+let analyst: Person
+
+const hostile = '<img src=x onerror=alert(1)>\u202e\u0000"'
+
+beforeAll(async () => {
+  server = await testServer()
+  admin = await person(server, server.org, 'admin')
+  analyst = await person(server, server.org, 'analyst')
+  const key = await server.key('ingest')
+  const at = (minutes: number) => new Date(server.clock.now() - minutes * 60_000).toISOString()
+  const events = Array.from({ length: 300 }, (_, index) =>
+    event(`secret-event-${index}`, {
+      occurredAt: at(index),
+      sessionId: `secret-session-${index % 9}`,
+      type: index % 3 === 0 ? 'tool.executed' : 'authz.evaluated',
+      outcome: index % 2 === 0 ? 'success' : 'blocked',
+      agent: { class: 'dom', vendor: index % 5 === 0 ? hostile.replace('\u0000', '') : 'Operator' },
+      metadata: { page: '/checkout', subject: `secret-subject-${index % 7}`, note: 'secret-note' },
+    }),
+  )
+  expect((await server.call('/v1/sdk/events', { key, body: { events } })).status).toBe(202)
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const analytics = { name: 'Weekly numbers', page: 'analytics', search: '?range=24h', days: 7 }
+const view = { name: 'Blocked', page: 'view', search: '?outcome=blocked', days: 7 }
+
+interface Made {
+  link: { id: string; state: string; opened: number; panels: string[] }
+  token: string
+  error?: string
+  issues?: { path: string }[]
+}
+
+async function make(fields: object, who = admin): Promise<Made & { status: number }> {
+  const answer = await who.post('/api/share-links', fields)
+  return { status: answer.status, ...((await answer.json()) as Made) }
+}
+
+/** Without a cookie. */
+async function open(token: string): Promise<{ status: number; html: string; headers: Headers }> {
+  const answer = await server.call(`/share/${token}`)
+  return { status: answer.status, html: await answer.text(), headers: answer.headers }
+}
+
+const listed = async (id: string) => {
+  const { links } = (await (await admin.call('/api/share-links')).json()) as { links: Made['link'][] }
+  return links.find((link) => link.id === id)
+}
+
+test('a page shows its numbers to anybody, without cookies, scripts, subjects, sessions, ids or events', async () => {
+  const { status, token, link } = await make(analytics)
+  expect([status, token.length, link.state, link.opened]).toEqual([201, 22, 'open', 0])
+  const { html, headers, ...opened } = await open(token)
+  expect(opened.status).toBe(200)
+  expect(html).toContain('Weekly numbers')
+  for (const text of ['>300<', '>150<', '>tool.executed<', '>100<', '>Operator<', '/checkout', '<rect'])
+    expect(html).toContain(text)
+  expect(html).not.toContain('secret-')
+  expect(html).not.toContain('<script')
+  expect(html).not.toContain('<img')
+  expect(html).toContain('&lt;img src=x onerror=alert(1)&gt;\\u{202e}')
+  expect(headers.get('set-cookie')).toBeNull()
+  const policy = headers.get('content-security-policy')!
+  for (const part of ["default-src 'none'", "frame-ancestors 'none'", "form-action 'none'"])
+    expect(policy).toContain(part)
+  expect(policy).not.toContain('script-src')
+  expect([headers.get('referrer-policy'), headers.get('cache-control'), headers.get('x-robots-tag')]).toEqual(
+    [...['no-referrer', 'no-store', 'noindex']],
+  )
+})
+
+test('one panel, a filter, a range and a site are fixed: the address of the link changes nothing', async () => {
+  const search = '?range=24h&filter=outcome:blocked&filter=type:authz.evaluated'
+  const { token, link } = await make({ ...analytics, search, panels: ['outcomes'] })
+  expect(link.panels).toEqual(['outcomes'])
+  const { html } = await open(token)
+  expect(html).toContain('>100<')
+  expect(html).toContain('authz.evaluated')
+  for (const text of ['Vendors', 'Operator', '<rect class="is-blocked"']) expect(html).not.toContain(text)
+  const other = await open(`${token}?filter=outcome:success&range=90d&panels=vendors`)
+  const withoutTime = (text: string) => text.replace(/Updated [^.]+\./, '')
+  expect([other.status, withoutTime(other.html)]).toEqual([200, withoutTime(html)])
+})
+
+test('a view shows counts; events only when chosen, subjects and sessions only when chosen as well', async () => {
+  const counts = await open((await make(view)).token)
+  expect(counts.html).toContain('>150<')
+  expect(counts.html).not.toContain('secret-')
+  expect(counts.html).not.toContain('Newest events')
+  const events = await open((await make({ ...view, events: true })).token)
+  expect(events.html).toContain('Newest events')
+  expect(events.html).toContain('checkout.pay')
+  expect(events.html).not.toContain('secret-')
+  const all = await open((await make({ ...view, events: true, identities: true })).token)
+  for (const text of ['secret-session-', 'secret-subject-']) expect(all.html).toContain(text)
+  for (const text of ['secret-event-', 'secret-note']) expect(all.html).not.toContain(text)
+  for (const filter of [
+    'sessionId=secret-session-1',
+    'subject=secret-subject-1',
+    'q=secret&since=2026-01-01',
+  ]) {
+    expect((await make({ ...view, search: `?${filter}` })).issues).toMatchObject([{ path: 'search' }])
+    expect((await make({ ...view, search: `?${filter}`, identities: true })).status).toBe(201)
+  }
+})
+
+test('created, opened and revoked links are audited; a revoked one is 404 at once', async () => {
+  const { token, link } = await make(analytics)
+  for (let times = 0; times < 3; times++) await open(token)
+  expect(await listed(link.id)).toMatchObject({ opened: 3, state: 'open' })
+  const revoke = (who: Person) => who.post(`/api/share-links/${link.id}/revoke`, {})
+  expect((await revoke(analyst)).status).toBe(403)
+  expect((await revoke(admin)).status).toBe(204)
+  const gone = await open(token)
+  expect([gone.status, gone.html.includes('Link not found'), gone.html.includes('Weekly')]).toEqual([
+    404,
+    true,
+    false,
+  ])
+  expect((await revoke(admin)).status).toBe(409)
+  const { entries } = await server.store.audit.list({ orgId: server.org.id, limit: 99, beforeSeq: null })
+  const mine = entries.filter(({ target }) => target === link.id)
+  expect(mine.map(({ action }) => action)).toEqual([
+    ...['share_link.revoked', 'share_link.opened', 'share_link.created'],
+  ])
+  expect(mine[0]).toMatchObject({ actor: `user:${admin.id}`, metadata: { opened: 3 } })
+  expect(JSON.stringify(mine)).not.toContain(token)
+})
+
+test('the token opens no other route, as a cookie, a key, in the address or as an id', async () => {
+  const { token } = await make(analytics)
+  const open =
+    /^\w+ (?:\/share\/|\/docs|\/sdk\/|\/openapi|\/healthz|\/readyz|\/version|\/v1\/(?:limits|health)|\/api\/(?:setup|sign-in|sign-out|oidc|reset-password|invitations\/(?:look|accept)))/
+  const tried: string[] = []
+  for (const route of allRoutes()) {
+    if (open.test(nameOf(route))) continue
+    const path = route.path.replaceAll(/:\w+/g, token)
+    for (const headers of [
+      { cookie: `sightglass=${token}` },
+      { authorization: `Bearer ${token}` },
+      { 'x-api-key': token, referer: `${server.url}/share/${token}` },
+    ]) {
+      const init = {
+        method: route.method,
+        ...(route.method === 'GET' ? {} : { body: {} }),
+        headers: { ...headers } as never,
+      }
+      const answer = await server.call(path, init)
+      await answer.body?.cancel()
+      expect([nameOf(route), answer.status >= 400]).toEqual([nameOf(route), true])
+    }
+    tried.push(nameOf(route))
+  }
+  expect(tried.length).toBeGreaterThan(120)
+  expect(tried).toContain('GET /api/events')
+  expect(tried).toContain('GET /v1/traces')
+})
+
+test('analysts cannot create or list links, other organizations do not see them', async () => {
+  expect((await make(analytics, analyst)).status).toBe(403)
+  expect((await analyst.call('/api/share-links')).status).toBe(403)
+  const { link } = await make(analytics)
+  const other = await makeOrg(server, 'other')
+  const stranger = await person(server, other, 'owner')
+  expect(await (await stranger.call('/api/share-links')).json()).toEqual({ links: [] })
+  expect((await stranger.post(`/api/share-links/${link.id}/revoke`, {})).status).toBe(404)
+})
+
+test('only the sites that a link names may show it in a frame', async () => {
+  const frameOrigins = ['https://wiki.example.com', 'http://localhost:8080']
+  const { token } = await make({ ...analytics, frameOrigins })
+  const policy = (await open(token)).headers.get('content-security-policy')
+  expect(policy).toEndWith('frame-ancestors https://wiki.example.com http://localhost:8080')
+  const wrong = [
+    '*',
+    'https://*',
+    "https://a.example; script-src 'unsafe-inline'",
+    'javascript:x',
+    'https://a/b',
+    '',
+  ]
+  for (const origin of wrong)
+    expect((await make({ ...analytics, frameOrigins: [origin] })).issues).toMatchObject([
+      { path: 'frameOrigins' },
+    ])
+  const many = Array.from({ length: 6 }, (_, n) => `https://a${n}.example`)
+  expect((await make({ ...analytics, frameOrigins: many })).status).toBe(400)
+})
+
+test.each([
+  [{ ...analytics, name: ' ' }, 'name'],
+  [{ ...analytics, name: 'a\nb' }, 'name'],
+  [{ ...analytics, page: 'settings' }, 'page'],
+  [{ ...analytics, panels: ['subjects'] }, 'panels'],
+  [{ ...analytics, panels: [] }, 'panels'],
+  [{ ...analytics, events: true }, 'events'],
+  [{ ...view, panels: ['types'] }, 'panels'],
+  [{ ...analytics, days: 0 }, 'days'],
+  [{ ...analytics, days: 1.5 }, 'days'],
+  [{ ...analytics, days: 367 }, 'days'],
+  [{ ...analytics, search: `?filter=vendor:${'x'.repeat(1_999)}` }, 'search'],
+  [{ ...analytics, search: '?range=5d' }, 'range'],
+  [{ ...analytics, search: '?filter=subject:x' }, 'filter'],
+  [{ ...view, search: '?type=<script>' }, 'type'],
+])('a wrong field is named: %o', async (fields, path) => {
+  const { status, issues } = await make(fields)
+  expect([status, issues?.[0]?.path]).toEqual([400, path])
+})
+
+test('a link takes no other parameter, and an organization a limited number', async () => {
+  expect((await make({ ...analytics, search: '?range=24h&orgId=other' })).status).toBe(400)
+  expect((await make({ ...analytics, admin: true })).status).toBe(400)
+  const there = ((await (await admin.call('/api/share-links')).json()) as { links: object[] }).links.length
+  for (let n = there; n < limits.shareLinksMax; n++) expect((await make(analytics)).status).toBe(201)
+  expect((await make(analytics)).error).toBe('conflict')
+}, 30_000)
+
+test('hostile tokens are 404 without an error, then their sender waits', async () => {
+  const wrong = [
+    'a',
+    'A'.repeat(22),
+    '%00',
+    '..%2f..%2fsecret.key',
+    "' OR 1=1 --",
+    'ü'.repeat(22),
+    'a'.repeat(4_000),
+  ]
+  for (const token of wrong) {
+    const { status, html } = await open(encodeURIComponent(token).replaceAll('%25', '%'))
+    expect([token, status, html.includes('not found')]).toEqual([token, 404, true])
+  }
+  let refused = 0
+  for (let n = 0; n < limits.linkAttemptsFree + 5; n++)
+    refused += Number((await open('B'.repeat(22))).status === 429)
+  expect(refused).toBeGreaterThan(0)
+})
+
+test('a link ends at its time', async () => {
+  const other = await makeOrg(server, 'third')
+  const owner = await person(server, other, 'owner')
+  const { token, link } = await make({ ...analytics, days: 1 }, owner)
+  server.clock.move(86_400_000 - 60_000)
+  expect((await open(token)).status).toBe(200)
+  server.clock.move(60_001)
+  expect((await open(token)).status).toBe(404)
+  const later = await person(server, other, 'owner')
+  const { links } = (await (await later.call('/api/share-links')).json()) as { links: Made['link'][] }
+  expect(links).toMatchObject([{ id: link.id, state: 'expired' }])
+})
