@@ -32,7 +32,7 @@ test('a session is listed from detection to the last call', () => {
   ])
   expect(timeline.map(sentence)).toEqual([
     '0.0 s Detected Google-Agent /p',
-    '+0.4 s Identity web-bot-auth presented agent.example',
+    '+400 ms Identity web-bot-auth presented agent.example',
     '+2.1 s cart.add ran in 84 ms',
     '+9.8 s checkout.pay refused by tool:checkout.pay trust below verified',
     '+1 min cart.add failed after 9 ms sold out',
@@ -40,10 +40,10 @@ test('a session is listed from detection to the last call', () => {
   expect(timeline.map((one) => one.tone)).toEqual(['allow', 'allow', 'allow', 'block', 'error'])
 })
 
-test('offsets in seconds, then minutes', () => {
+test('offsets in milliseconds, seconds, then minutes', () => {
   expect([0, 100, 59_949, 60_000, 7_200_000].map(offset)).toEqual([
     '0.0 s',
-    '+0.1 s',
+    '+100 ms',
     '+59.9 s',
     '+1 min',
     '+2 h',

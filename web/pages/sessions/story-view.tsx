@@ -170,7 +170,7 @@ type Tone = 'allow' | 'block' | 'error' | 'review' | 'plain'
 interface Step {
   id: string
   atMs: number
-  sinceStart: string // "0.0 s", "+2.1 s"
+  sinceStart: string // "0.0 s", "+120 ms", "+2.1 s"
   what: string // the action, as a fixed text
   subject: string | null // a name from the event: untrusted text
   how: string // follows the subject, as a fixed text
@@ -190,9 +190,10 @@ function toneOf({ outcome, policy, type }: TraceEvent): Tone {
   return outcome === 'success' ? 'allow' : 'plain'
 }
 
-/** "0.0 s" at the start, "+2.1 s" and "+3 min" after it. */
+/** "0.0 s" at the start, "+120 ms", "+2.1 s" and "+3 min" after it. */
 export function offset(ms: number): string {
-  if (ms < 60_000) return `${ms === 0 ? '' : '+'}${(ms / 1_000).toFixed(1)} s`
+  if (ms === 0) return '0.0 s'
+  if (ms >= 999.5 && ms < 60_000) return `+${(ms / 1_000).toFixed(1)} s`
   return `+${duration(ms)}`
 }
 

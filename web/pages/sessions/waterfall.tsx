@@ -115,7 +115,7 @@ function columnsOf(totalMs: number): Column<SpanRow>[] {
       name: 'Span',
       value: ({ name }) => name,
       show: ({ name, level, event }) => (
-        <span class="span-name" style={{ paddingInlineStart: `${(Math.min(level, indentsMax) - 1) * 14}px` }}>
+        <span class="span-name" style={{ '--indents': Math.min(level, indentsMax) - 1 }}>
           <a href={`/logs?event=${encodeURIComponent(event.id)}`}>
             <Text value={name} max={60} />
           </a>
@@ -156,13 +156,19 @@ function columnsOf(totalMs: number): Column<SpanRow>[] {
   ]
 }
 
+const tones = new Map([
+  ['success', ''],
+  ['blocked', ' block'],
+  ['error', ' error'],
+])
+
 /** The columns beside it say the same in numbers. */
 function Bar({ row, totalMs }: { row: SpanRow; totalMs: number }) {
   const percent = (ms: number): number =>
     totalMs === 0 ? 0 : Math.min(100, Math.max(0, (ms / totalMs) * 100))
   const left = percent(row.startMs)
   const width = Math.max(0.5, percent(row.durationMs ?? 0))
-  const tone = row.event.outcome === 'success' ? '' : row.event.outcome === 'blocked' ? ' block' : ' error'
+  const tone = tones.get(row.event.outcome) ?? ' other'
   return (
     <span class={`span-bar${tone}`} aria-hidden="true">
       <i style={{ insetInlineStart: `${Math.min(left, 99.5)}%`, width: `${Math.min(width, 100 - left)}%` }} />
