@@ -95,7 +95,7 @@ export const pageStyle = `
 .operation td:first-child { white-space: nowrap; }
 .example { position: relative; }
 .example pre { overflow: auto; max-height: 420px; padding: 10px 12px; border-radius: var(--radius-small);
-  background: var(--sunken); white-space: pre; overflow-wrap: normal; }
+  background: var(--sunken); white-space: pre; tab-size: 4; overflow-wrap: normal; }
 .example .button { position: absolute; top: 6px; right: 6px; min-height: 24px; padding: 1px 8px; }
 summary { cursor: pointer; color: var(--ink-2); }
 .reference > .guide { grid-template-columns: minmax(0, 1fr); }

@@ -3,11 +3,12 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { createSocket } from 'node:dgram'
 import { join } from 'node:path'
+import type { Page } from 'playwright'
 import { programs } from '../../scripts/programs.ts'
 import { createGateway } from '../../sdk/node.ts'
 import { gptBot, line } from '../support/access-logs.ts'
-import { type Appliance, binaryPath, cleanEnv, startAppliance } from '../support/binary.ts'
-import { closeBrowser } from '../support/browser.ts'
+import { type Appliance, binaryPath, cleanEnv, cli, startAppliance } from '../support/binary.ts'
+import { closeBrowser, withPage } from '../support/browser.ts'
 import { withEngine } from '../support/engine.ts'
 import { testWith } from '../support/installed.ts'
 import { run } from '../support/process.ts'
@@ -15,6 +16,7 @@ import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
 import { ownerEnv } from './dashboard-actions.ts'
 import { type Guide, output, readGuide, save, shell } from './guide-reader.ts'
+import { expectAccessibleInBothThemes } from './pages-actions.ts'
 import { makeKeys, type Keys } from './sdk-appliance.ts'
 
 setDefaultTimeout(90_000)
@@ -320,4 +322,23 @@ test('Ask with an assistant: the files of each client, the command that writes t
   const question = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
   const bridge = `echo '${question}' | sightglass mcp --to ${appliance.url}`
   expect(await output(bridge, folder, { ...env, SIGHTGLASS_MCP_KEY: key })).toContain('"describe_record"')
+})
+
+test('keys are for owners and admins; others are told so', async () => {
+  const url = `${appliance.url}/docs/access-logs`
+  const viewer = { email: 'vi@example.com', password: 'correct horse viewer' }
+  const args = ['--email', viewer.email, '--role', 'viewer', '--password-stdin']
+  const { dataDir } = appliance
+  const made = await cli(['account', 'create', ...args], { dataDir, env: ownerEnv, stdin: viewer.password })
+  expect(made.code).toBe(0)
+  const before = (await appliance.cli('key', 'list')).stdout
+  const refused = (text: string) => async (page: Page) => {
+    await expectAccessibleInBothThemes(page)
+    await page.getByRole('button', { name: 'Create an ingest key' }).click()
+    await page.getByRole('status').filter({ hasText: text }).waitFor()
+    expect((await page.locator('.example pre').allTextContents()).join()).toContain('agtx_ik_your-key')
+  }
+  await withPage(url, refused('Sign in to the dashboard first, then click again.'))
+  await withPage(url, refused('Only owners and admins can create keys. Ask one of them.'), { as: viewer })
+  expect((await appliance.cli('key', 'list')).stdout).toBe(before)
 })
