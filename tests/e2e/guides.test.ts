@@ -189,8 +189,9 @@ testWith('caddy', 'Access logs: Caddy writes a log that is imported', async () =
   expect((await stored('shop')).map(({ page }) => page)).toContain('/caddy')
 })
 
-const fixture = (name: string): string =>
-  readFileSync(join(import.meta.dir, `../../server/otlp/fixtures/${name}.json`), 'utf8')
+/** What the program itself has sent. */
+const recorded = (name: string): string =>
+  join(import.meta.dir, `../../server/otlp/fixtures/recorded/${name}.logs.pb`)
 
 test('OpenTelemetry: two variables, a span by hand, Claude Code and Codex', async () => {
   const { blocks } = await readGuide(appliance, 'opentelemetry')
@@ -200,28 +201,33 @@ test('OpenTelemetry: two variables, a span by hand, Claude Code and Codex', asyn
   expect(await stored('guide')).toHaveLength(4)
   expect(await output(span, files.path, env)).toBe('{}')
   expect(await stored('my-shop')).toMatchObject([{ type: 'tool.executed', tool: 'search' }])
-  // What its exporter would send, to the address and with the header of the variables.
-  const exported = `test "$CLAUDE_CODE_ENABLE_TELEMETRY$OTEL_LOGS_EXPORTER" = 1otlp
+  // As its exporter sends, to the address and with the header of the variables.
+  const sent = `test "$CLAUDE_CODE_ENABLE_TELEMETRY$OTEL_LOGS_EXPORTER" = 1otlp
 test "$OTEL_EXPORTER_OTLP_PROTOCOL" = http/protobuf
 header=\${OTEL_EXPORTER_OTLP_HEADERS/=/: }
-curl -s "$OTEL_EXPORTER_OTLP_ENDPOINT/v1/logs" -H "\${header/\\%20/ }" -H 'content-type: application/json' -d @-`
-  const payload = fixture('claude-code')
-  save(files, 'claude.json', payload)
-  const script = `${variables}\n${claude}\n${exported.replace('@-', `@${files.join('claude.json')}`)}`
-  expect(await output(script, files.path, env)).toBe('{}')
-  const before = (await appliance.cli('export', 'traces')).stdout.split('\n').length
-  const { otel } = Bun.TOML.parse(codex) as {
-    otel: { exporter: { 'otlp-http': { endpoint: string; headers: Record<string, string> } } }
-  }
-  const { endpoint, headers } = otel.exporter['otlp-http']
-  const init = {
-    method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json' },
-    body: fixture('codex'),
-  }
-  expect((await fetch(endpoint, init)).status).toBe(200)
-  expect((await appliance.cli('export', 'traces')).stdout.split('\n').length).toBeGreaterThan(before)
+curl -sf "$OTEL_EXPORTER_OTLP_ENDPOINT/v1/logs" -H "\${header/\\%20/ }" \
+  -H 'content-type: application/x-protobuf' --data-binary @${recorded('claude-code')}`
+  await output(`${variables}\n${claude}\n${sent}`, files.path, env)
+  expect((await stored('claude-code')).map(({ type, tool }) => [type, tool])).toContainEqual([
+    ...['tool.executed', 'Bash'],
+  ])
+  const { otel } = Bun.TOML.parse(codex) as { otel: { exporter: { 'otlp-http': CodexExporter } } }
+  const { endpoint, protocol: encoding, headers } = otel.exporter['otlp-http']
+  expect(encoding).toBe('binary')
+  const answer = await fetch(endpoint, {
+    ...{ method: 'POST', headers: { ...headers, 'content-type': 'application/x-protobuf' } },
+    body: Bun.file(recorded('codex')),
+  })
+  expect(answer.status).toBe(200)
+  const { stdout } = await appliance.cli('export', 'traces')
+  expect(stdout).toMatch(/"name":"Codex"/)
 })
+
+interface CodexExporter {
+  endpoint: string
+  protocol: string
+  headers: Record<string, string>
+}
 
 let languages: Promise<Guide> | null = null
 
