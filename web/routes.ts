@@ -4,7 +4,7 @@ import type { ComponentType } from 'preact'
 export interface PageRoute {
   path: string
   name: string
-  group: 'Agents' | 'Site' | 'Record' | 'Deliver' | 'Own'
+  group: 'Start' | 'Agents' | 'Site' | 'Record' | 'Deliver' | 'Own'
   key: string // shortcut: g, then this key
   load: () => Promise<PageCode>
   counted?: string // event type whose count is shown beside the page in the navigation
@@ -29,6 +29,7 @@ const counting = (counted: string | null, ...of: Page): PageRoute => ({
 })
 
 export const routes: PageRoute[] = [
+  page('/overview', 'Overview', 'Start', 'o', () => import('./pages/overview/page.tsx')),
   counting('agent.detected', '/detect', 'Detect', 'Agents', 'd', () => import('./pages/detect/page.tsx')),
   counting('auth.identity_presented', '/auth', 'Auth', 'Agents', 'a', () => import('./pages/auth/page.tsx')),
   counting('authz.evaluated', '/authz', 'Authz', 'Agents', 'z', () => import('./pages/authz/page.tsx')),
@@ -42,7 +43,7 @@ export const routes: PageRoute[] = [
 ]
 
 /** The start page. */
-export const frontPage = '/logs'
+export const frontPage = '/overview'
 
 /** Paths that work without a sign-in. */
 export const entryPaths = ['/setup', '/sign-in', '/reset', '/invitation']

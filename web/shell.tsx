@@ -165,6 +165,8 @@ function NoticeBar() {
       for (const act of activity) window.removeEventListener(act, use)
     }
   }, [])
+  // Overview lists them all.
+  if (routeOf(here)?.path === frontPage) return null
   const placeOf = ({ href = '/webhooks' }: Notice): string => href
   const [first, ...more] = urgent(notices.value).filter((notice) => placeOf(notice) !== here)
   if (first === undefined) return null

@@ -23,6 +23,7 @@ import type {
   DetectCounts,
   DetectRequests,
   Totals,
+  WeekCounts,
 } from './shapes.ts'
 
 /** The counts of a page and its breakdowns, from hourly counts, or under filters from the events. */
@@ -153,6 +154,12 @@ export async function authzCounts(scope: CountScope): Promise<AuthzCounts> {
     vendors: { by: 'vendor', types },
   })
   return { ...shared, evaluated: countsOf('authz.evaluated'), ...found }
+}
+
+/** Overview's week: counts by type, without breakdowns. */
+export async function weekCounts(scope: CountScope): Promise<WeekCounts> {
+  const { shared, counts } = await counted(scope, {})
+  return { ...shared, all: counts.all, types: Object.fromEntries(counts.types) }
 }
 
 export async function analyticsCounts(scope: CountScope): Promise<AnalyticsCounts> {

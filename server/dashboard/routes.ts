@@ -12,7 +12,9 @@ import {
   detectCounts,
   detectRequests,
   periodTotals,
+  weekCounts,
 } from './counts.ts'
+import { changesSince, readSince } from './changes.ts'
 import { periodOf, periodParameters, readCountFilter, type CountScope } from './period.ts'
 import { detectMatrix, detectTrust } from './detections.ts'
 import { detectClaims, detectResponses } from './claims.ts'
@@ -53,6 +55,13 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
     }
   return new Elysia()
     .get('/api/totals', answer(periodTotals))
+    .get('/api/week', answer(weekCounts))
+    .get('/api/changes', async ({ request }) => {
+      const { org } = await signIns.require(request)
+      const nowMs = clock.now()
+      const sinceMs = readSince(readQuery(request, { since: 'one' }), nowMs)
+      return json(await changesSince(store, { orgId: org.id, sinceMs, nowMs }))
+    })
     .get('/api/detect', answer(detectCounts, withRows))
     .get('/api/auth', answer(authCounts, withRows))
     .get('/api/authz', answer(authzCounts, withRows))

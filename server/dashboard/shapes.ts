@@ -164,9 +164,12 @@ export interface AuthzCounts extends Totals {
   vendors: BreakdownView
 }
 
-export interface AnalyticsCounts extends Totals {
+export interface WeekCounts extends Totals {
   all: EventCounts
   types: { [type: string]: EventCounts }
+}
+
+export interface AnalyticsCounts extends WeekCounts {
   classes: BreakdownView
   vendors: BreakdownView
   tools: BreakdownView
@@ -253,4 +256,35 @@ export interface Why {
   earlier: { receivedAt: string; event: unknown }[] // newest first, without the decision itself
   earlierComplete: boolean
   tool: { version: number; since: string; description: string | null } | null
+}
+
+/** What Overview reports: a claim of another's name, refusals and errors that began, and what is new. */
+export type ChangeKind =
+  'impostor' | 'refusedOperator' | 'refusingRule' | 'failingTool' | 'failingOperator' | 'operator' | 'tool'
+
+/** Exact counts of one value, by the hour of `occurredAt`. */
+export interface Change {
+  kind: ChangeKind
+  /** The operator, rule or tool; the name that an impostor claims. */
+  name: string
+  claims: { vendor: string | null; agent: string | null } | null // of an impostor
+  count: number // since `since`
+  before: number // in the 30 days before; 0 for everything new
+  /** Requests or calls of which `count` and `before` failed; null for what is new. */
+  of: { count: number; before: number } | null
+  steps: number[] // between the edges
+}
+
+export interface Changes {
+  since: string // the start of the hour
+  until: string
+  comparedSince: string // 30 days before `since`
+  edges: number[] // in milliseconds: from about 7 days before `since`
+  changes: Change[]
+  /** How many more of each kind there are. */
+  more: Partial<Record<ChangeKind, number>>
+  /** False: no events in the 30 days before, so nothing is compared. */
+  compared: boolean
+  /** False: too many contradicted requests to count, so impostors are missing. */
+  complete: boolean
 }

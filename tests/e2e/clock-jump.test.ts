@@ -22,7 +22,10 @@ test('every page shows operators a clock jump until they confirm the clock', asy
   writeFileSync(path, JSON.stringify({ ...seen, ...earlier }))
   await using appliance = await startAppliance({ dataDir, env: ownerEnv })
   await withOwner(appliance.url, async (page) => {
+    await page.locator('.overview-list').getByText('400 days ahead of the elapsed time').waitFor()
     const bar = page.locator('.notice-bar')
+    expect(await bar.count()).toBe(0)
+    await page.getByRole('link', { name: 'Logs', exact: true }).click()
     await bar.waitFor()
     expect(await bar.textContent()).toContain('400 days ahead of the elapsed time')
     await bar.getByRole('link').click()

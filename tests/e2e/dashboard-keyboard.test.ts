@@ -47,7 +47,7 @@ test('sign-in and creating a key work with the keyboard alone', async () => {
     await tabTo(page, 'Password')
     await page.keyboard.type(owner.password)
     await page.keyboard.press('Enter')
-    await waitForPage(page, 'Logs')
+    await waitForPage(page, 'Overview')
 
     await tabTo(page, 'Create an ingest key')
     await page.keyboard.press('Enter')
@@ -118,6 +118,7 @@ test('the skip link, the palette and the list of shortcuts work with the keyboar
 }, 90_000)
 
 const pages = [
+  'Overview',
   'Detect',
   'Auth',
   'Authz',
@@ -132,7 +133,7 @@ const pages = [
 
 test('the navigation lists every page by name, on a phone behind Menu', async () => {
   await withOwner(appliance.url, async (page) => {
-    await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
+    await page.getByRole('heading', { name: 'Overview', exact: true }).waitFor()
     for (const width of [1280, 390]) {
       await page.setViewportSize({ width, height: 800 })
       for (const name of pages) {

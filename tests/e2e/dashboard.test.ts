@@ -13,7 +13,7 @@ afterAll(async () => {
   await appliance.stop()
 })
 
-test('the setup link leads to the first event on Logs', async () => {
+test('the setup link leads to Overview, which asks for the first event', async () => {
   const link = await appliance.setupLink()
   await withPage(
     link,
@@ -22,9 +22,9 @@ test('the setup link leads to the first event on Logs', async () => {
       await page.getByLabel('Password').fill(owner.password)
       await page.getByRole('button', { name: 'Create owner' }).click()
 
-      await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
-      expect(new URL(page.url()).pathname).toBe('/logs')
-      expect(await page.title()).toBe('Logs · Sightglass')
+      await page.getByRole('heading', { name: 'Overview', exact: true }).waitFor()
+      expect(new URL(page.url()).pathname).toBe('/overview')
+      expect(await page.title()).toBe('Overview · Sightglass')
       const command = await page.getByLabel('Command that sends a first event').innerText()
       expect(command).toContain(`${appliance.url}/v1/sdk/events`)
 
@@ -47,7 +47,9 @@ test('the setup link leads to the first event on Logs', async () => {
       await page.getByRole('heading', { name: 'No events yet' }).waitFor()
       const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
       expect([sent.status, await sent.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
-      await page.getByRole('row').filter({ hasText: 'agent.detected' }).waitFor({ timeout: 1_000 })
+      await page.getByRole('heading', { name: 'Last 7 days' }).waitFor({ timeout: 5_000 })
+      await page.getByRole('link', { name: 'Logs', exact: true }).click()
+      await page.getByRole('row').filter({ hasText: 'agent.detected' }).waitFor()
 
       expect(await (await runCurl(ownCommand)).json()).toEqual({ ok: true, accepted: 1, deduped: 0 })
       await page.locator('.event-row').nth(1).waitFor({ timeout: 1_000 })
@@ -128,6 +130,6 @@ test('a reset link from the command line replaces a lost password', async () => 
     await page.getByLabel('Email').fill(owner.email)
     await page.getByLabel('Password').fill('a newer horse battery')
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('heading', { name: 'Logs' }).waitFor()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
   })
 }, 90_000)

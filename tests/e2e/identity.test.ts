@@ -137,7 +137,7 @@ test('an organization is created, opened, renamed, scheduled for deletion and re
   await withOwner(`${appliance.url}/settings/organization`, async (page) => {
     await createOrganization(page, 'Branch Office')
     await page.getByRole('button', { name: 'Open Branch Office' }).click()
-    await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
+    await page.getByRole('heading', { name: 'Overview', exact: true }).waitFor()
     await page.getByRole('link', { name: 'branch-office' }).click()
     await page.getByRole('button', { name: 'Rename' }).click()
     await page.getByRole('dialog').getByLabel('Name').fill('The Branch')
@@ -166,7 +166,7 @@ test('a request sent before a switch of organization is refused without ending t
       await sent // a busy browser goes back before the page has asked
       await page.goBack()
       await page.getByRole('button', { name: 'Open Second Office' }).click()
-      await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
+      await page.getByRole('heading', { name: 'Overview', exact: true }).waitFor()
       isOpen.resolve()
       await refused
       await page.getByRole('link', { name: 'Detect', exact: true }).click()

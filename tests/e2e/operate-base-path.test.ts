@@ -40,11 +40,13 @@ test('the dashboard in a browser: setup, pages, reload, live events, links, down
     await page.getByLabel('Email').fill(owner.email)
     await page.getByLabel('Password').fill(owner.password)
     await page.getByRole('button', { name: 'Create owner' }).click()
-    await page.getByRole('heading', { name: 'Logs', exact: true }).waitFor()
-    expect(pathOf()).toBe('/sightglass/logs')
+    await page.getByRole('heading', { name: 'Overview', exact: true }).waitFor()
+    expect(pathOf()).toBe('/sightglass/overview')
     const command = await page.getByLabel('Command that sends a first event').innerText()
     expect(command).toContain(`${shared}/sightglass/v1/sdk/events`)
     await send(`${shared}/sightglass`, await ingestKey(appliance), [event('evt_base')])
+    await page.getByRole('heading', { name: 'Last 7 days' }).waitFor()
+    await page.getByRole('link', { name: 'Logs', exact: true }).click()
     await page.locator('.event-row').waitFor() // over the live stream
 
     await page.getByRole('link', { name: 'Analytics' }).click()

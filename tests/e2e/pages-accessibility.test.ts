@@ -103,6 +103,7 @@ test('the sign-in page has no violation at both widths, in light and dark', asyn
 }, 90_000)
 
 const pages: [name: string, shows: string][] = [
+  ['Overview', '.overview-week .headlines'],
   ['Detect', '.counts .bars li'],
   ['Auth', '.counts .bars li'],
   ['Authz', '.counts .bars li'],

@@ -8,6 +8,7 @@ import type {
   AuthCounts,
   AuthzCounts,
   CallDurations,
+  Changes,
   CountedName,
   DetectClaims,
   DetectCounts,
@@ -18,6 +19,7 @@ import type {
   IdentityDetail,
   Totals,
   VendorDetail,
+  WeekCounts,
   Why,
 } from '../../server/dashboard/shapes.ts'
 import type { ErrorCode, Issue } from '../../server/errors.ts'
@@ -54,6 +56,7 @@ export interface PageCounts {
   'analytics/active': ActiveAgents
   'analytics/durations': CallDurations
   'tools/calls': ToolCalls
+  week: WeekCounts
   knaph: KnaphCounts
 }
 
@@ -296,6 +299,8 @@ export const api = {
 
   counts: <P extends keyof PageCounts>(page: P, params: URLSearchParams, signal?: AbortSignal) =>
     get<PageCounts[P]>(`/api/${page}?${params}`, signal),
+  changes: (since: string, signal?: AbortSignal) =>
+    get<Changes>(`/api/changes?${new URLSearchParams({ since })}`, signal),
   totals: (params: URLSearchParams) => get<Totals>(`/api/totals?${params}`),
   firstSource: (signal?: AbortSignal) => get<FirstSource>('/api/sources/first', signal),
   why: (id: string, signal: AbortSignal) => get<Why>(`/api/authz/why/${encodeURIComponent(id)}`, signal),

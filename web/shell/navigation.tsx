@@ -71,6 +71,13 @@ export function Navigation(props: { onFollow?: () => void }) {
         <Brand />
         Sightglass
       </a>
+      <div class="nav-start">
+        {routes
+          .filter(({ group }) => group === 'Start')
+          .map((route) => (
+            <PageLink route={route} onFollow={onFollow} />
+          ))}
+      </div>
       {groups.map((group) => (
         <div class="nav-group">
           <p>

@@ -1,6 +1,6 @@
 /** Pillars match whole first words of types, and every event belongs to one. */
 import { expect, test } from 'bun:test'
-import { pillarCounts, pillarSeries } from './page.tsx'
+import { pillarCounts, pillarSeries } from './pillars.ts'
 
 const countsOf = (count: number, before: number) => ({ count, before, steps: [count, 0], outcomes: {} })
 

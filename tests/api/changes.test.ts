@@ -1,0 +1,149 @@
+/** GET /api/changes reports what a recount of the posted events finds new, refused or failing, and nothing else. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Change, Changes, WeekCounts } from '../../server/dashboard/shapes.ts'
+import { event, type TestEvent } from '../support/events.ts'
+import { makeOrg, person, type Person } from '../support/people.ts'
+import { testServer, type TestServer } from '../support/server.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const nowMs = Date.now()
+
+let server: TestServer
+let viewer: Person
+const sent: TestEvent[] = []
+
+/** `count` events spread over the days from `fromDay` to `toDay` ago. */
+function many(
+  name: string,
+  count: number,
+  fromDay: number,
+  toDay: number,
+  more: Record<string, unknown>,
+): TestEvent[] {
+  return Array.from({ length: count }, (_, index) => {
+    const ageMs = (toDay + ((fromDay - toDay) * index) / count) * dayMs + hourMs
+    return event(`${name}-${fromDay}-${index}`, {
+      occurredAt: new Date(nowMs - ageMs).toISOString(),
+      ...more,
+    })
+  })
+}
+
+const call = (tool: string, outcome: string, vendor = 'OpenAI') => ({
+  ...{ type: 'tool.executed', tool, outcome, policy: undefined },
+  agent: { class: 'dom', trust: 'detected', vendor },
+})
+
+const request = (vendor: string, outcome: string, verdict = 'unknown') => ({
+  ...{ type: 'agent.requested', outcome, tool: undefined, policy: undefined },
+  agent: { class: 'crawler', trust: 'declared', vendor, name: `${vendor}Bot`, verdict },
+})
+
+const decision = (ruleId: string, outcome: string) => ({
+  ...{
+    type: 'authz.evaluated',
+    outcome,
+    policy: { decision: outcome === 'blocked' ? 'deny' : 'allow', ruleId },
+  },
+})
+
+beforeAll(async () => {
+  server = await testServer()
+  viewer = await person(server, server.org, 'viewer')
+  sent.push(
+    ...many('steady', 300, 28, 0, call('search', 'success')),
+    ...many('old', 50, 20, 10, call('gone', 'success')),
+    ...many('new', 30, 0.9, 0, call('pay', 'success', 'Manus')),
+    ...many('returns', 5, 60, 45, call('yearly', 'success')),
+    ...many('returned', 5, 0.9, 0, call('yearly', 'success')),
+    ...many('fine', 200, 20, 2, call('cart', 'success')),
+    ...many('broken', 40, 0.9, 0, call('cart', 'error')),
+    ...many('works', 60, 0.9, 0, call('cart', 'success')),
+    ...many('served', 100, 20, 2, request('ByteDance', 'success')),
+    ...many('refused', 12, 0.9, 0, request('ByteDance', 'blocked')),
+    ...many('true', 20, 20, 0, request('Google', 'success', 'verified')),
+    ...many('claims', 9, 0.9, 0, request('Google', 'success', 'contradicted')),
+    ...many('allowed', 40, 20, 0, decision('by-purpose', 'success')),
+    ...many('denied', 7, 0.9, 0, decision('by-purpose', 'blocked')),
+    ...many('always', 60, 20, 0, decision('no-admin', 'blocked')),
+  )
+  const key = await server.key('ingest')
+  for (let from = 0; from < sent.length; from += 500) {
+    const body = { events: sent.slice(from, from + 500) }
+    expect(await (await server.call('/v1/sdk/events', { key, body })).json()).toMatchObject({ ok: true })
+  }
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+async function changes(search = '', reader = viewer): Promise<Changes> {
+  const answer = await reader.call(`/api/changes${search}`)
+  expect(answer.status).toBe(200)
+  return (await answer.json()) as Changes
+}
+
+function expectCounted(change: Change, { since, edges }: Changes, of: (one: TestEvent) => boolean): void {
+  const at = ({ occurredAt }: TestEvent): number => Date.parse(occurredAt)
+  const sinceMs = Date.parse(since)
+  const mine = sent.filter(of)
+  const steps = Array<number>(edges.length - 1).fill(0)
+  for (const one of mine)
+    if (at(one) >= edges[0]!) steps[edges.findLastIndex((edge) => edge <= at(one))]! += 1
+  const isBefore = (one: TestEvent): boolean => at(one) < sinceMs && at(one) >= sinceMs - 30 * dayMs
+  expect(change).toMatchObject({
+    count: mine.filter((one) => at(one) >= sinceMs).length,
+    before: mine.filter(isBefore).length,
+    steps,
+  })
+}
+
+test('the last 24 hours: new, refused and failing values, each with the counts of a recount', async () => {
+  const found = await changes()
+  expect(found).toMatchObject({ compared: true, complete: true, more: {} })
+  expect(found.changes.map(({ kind, name }) => [kind, name])).toEqual([
+    ['impostor', 'GoogleBot'],
+    ['refusedOperator', 'ByteDance'],
+    ['refusingRule', 'by-purpose'],
+    ['failingTool', 'cart'],
+    ['operator', 'Manus'],
+    ['tool', 'pay'],
+    ['tool', 'yearly'],
+  ])
+  const [impostor, refused, rule, failing, operator, pay] = found.changes
+  expectCounted(impostor!, found, (one) => one.agent['verdict' as 'trust'] === 'contradicted')
+  expect(impostor!.claims).toEqual({ vendor: 'Google', agent: 'GoogleBot' })
+  expectCounted(refused!, found, (one) => one.agent.vendor === 'ByteDance' && one.outcome === 'blocked')
+  expectCounted(rule!, found, (one) => one.policy?.ruleId === 'by-purpose' && one.outcome === 'blocked')
+  expectCounted(failing!, found, (one) => one.tool === 'cart' && one.outcome === 'error')
+  expectCounted(operator!, found, (one) => one.agent.vendor === 'Manus')
+  expectCounted(pay!, found, (one) => one.tool === 'pay')
+  expect(failing!.of).toEqual({ count: 100, before: 200 })
+})
+
+test('a longer time reports nothing that was known before it, and the same counts', async () => {
+  const since = new Date(nowMs - 15 * dayMs).toISOString()
+  const found = await changes(`?since=${since}`)
+  expect(found.changes.map(({ kind, name }) => [kind, name])).not.toContainEqual(['tool', 'gone'])
+  const pay = found.changes.find(({ name }) => name === 'pay')
+  expectCounted(pay!, found, (one) => one.tool === 'pay')
+})
+
+test('an organization without events before has nothing to compare, and sees no other organization', async () => {
+  const org = await makeOrg(server, 'Empty')
+  const other = await person(server, org, 'viewer')
+  expect(await changes('', other)).toMatchObject({ changes: [], more: {}, compared: false })
+})
+
+test('the week is counted as on Analytics', async () => {
+  const week = (await (await viewer.call('/api/week?range=7d')).json()) as WeekCounts
+  const analytics = (await (await viewer.call('/api/analytics?range=7d')).json()) as WeekCounts
+  expect([week.all, week.types]).toEqual([analytics.all, analytics.types])
+  expect(week.all.count).toBeGreaterThan(0)
+})
+
+test('wrong times and strangers are refused', async () => {
+  for (const since of ['2020-01-01', '2999-01-01', 'x'])
+    expect((await viewer.call(`/api/changes?since=${since}`)).status).toBe(400)
+  expect((await viewer.call('/api/changes?range=7d')).status).toBe(400)
+  expect((await server.call('/api/changes')).status).toBe(401)
+})

@@ -1,0 +1,119 @@
+/** Overview, the first page: empty, what changed since the last visit, hostile names, by keyboard and on a phone. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { closeBrowser } from '../support/browser.ts'
+import { event } from '../support/events.ts'
+import { picture } from '../support/picture.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { expectAccessible, goInside, waitForHeading } from './pages-actions.ts'
+
+const hourMs = 3_600_000
+let appliance: Appliance
+let key: string
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv })
+  key = await ingestKey(appliance)
+}, 60_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+const open = (visit: (page: Page) => Promise<void>, path = '/') =>
+  withOwner(`${appliance.url}${path}`, visit, { viewport: { width: 1440, height: 900 } })
+
+function calls(name: string, count: number, hoursAgo: number, more: Record<string, unknown>): unknown[] {
+  return Array.from({ length: count }, (_, index) =>
+    event(`${name}-${index}`, {
+      ...{ type: 'tool.executed', outcome: 'success', policy: undefined, tool: 'search' },
+      agent: { class: 'dom', trust: 'detected', vendor: 'OpenAI' },
+      occurredAt: new Date(Date.now() - hoursAgo * hourMs - index * 60_000).toISOString(),
+      ...more,
+    }),
+  )
+}
+
+const hostile = '<img src=x onerror=alert(1)>\u202egnp'
+
+async function expectFit(page: Page, name: string): Promise<void> {
+  for (const width of [390, 1440]) {
+    await page.setViewportSize({ width, height: 900 })
+    const isWhole = await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)
+    expect([name, width, isWhole]).toEqual([name, width, true])
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await picture(page, `${name}-${width}-${colorScheme}`)
+    }
+  }
+}
+
+test('without events the first page says how to send one, and the first event fills it', async () => {
+  await open(async (page) => {
+    await waitForHeading(page, 'Overview')
+    expect(new URL(page.url()).pathname).toBe('/overview')
+    await page.getByRole('heading', { name: 'No events yet' }).waitFor()
+    await expectFit(page, 'overview-empty')
+    await expectAccessible(page)
+    await send(appliance.url, key, calls('first', 1, 0, {}))
+    await page.getByRole('heading', { name: 'Last 7 days' }).waitFor()
+    await page.getByText('No events in the 30 days before, so nothing can be compared yet.').waitFor()
+  })
+})
+
+test('changes are sentences with their number, a chart and their events; a seen report is empty', async () => {
+  await send(appliance.url, key, [
+    ...calls('old', 60, 100, {}),
+    ...calls('cart', 60, 110, { tool: 'cart' }),
+    ...calls('broken', 30, 1, { tool: 'cart', outcome: 'error' }),
+    ...calls('works', 30, 1, { tool: 'cart' }),
+    ...calls('hostile', 3, 1, { agent: { class: 'dom', trust: 'detected', vendor: hostile } }),
+    ...calls('pay', 12, 1, { tool: 'checkout.pay' }),
+  ])
+  await open(async (page) => {
+    const rows = page.locator('.overview-list li')
+    await rows.filter({ hasText: 'checkout.pay was called for the first time: 12 calls.' }).waitFor()
+    const texts = await rows.locator('p').allInnerTexts()
+    expect(texts).toContain('Tool cart fails more often: 50 % of 60 calls, 0 % before.')
+    expect(texts.find((text) => text.includes('onerror'))).toContain('sent its first 3 events.')
+    expect(await page.locator('.overview-list img').count()).toBe(0)
+    expect(await rows.locator('svg').first().getAttribute('aria-label')).toBe(
+      '30 since then, 0 in the 30 days before',
+    )
+    await expectFit(page, 'overview')
+    await expectAccessible(page)
+
+    await page.getByRole('link', { name: 'Events of: New tool checkout.pay' }).click()
+    await waitForHeading(page, 'Logs')
+    const params = new URL(page.url()).searchParams
+    expect([params.get('type'), params.get('tool')]).toEqual(['tool.executed', 'checkout.pay'])
+    await page.getByText('12 events').first().waitFor()
+
+    await page.goBack()
+    await rows.first().waitFor()
+    await page.getByRole('button', { name: 'Mark all as seen' }).click()
+    await page.getByText('Nothing changed').waitFor()
+    await page.reload()
+    await page.getByText('Nothing changed').waitFor()
+    await goInside(page, '/overview?since=24h')
+    await page.getByText('checkout.pay was called for the first time: 12 calls.').waitFor()
+    expect(await page.getByRole('button', { name: 'Mark all as seen' }).count()).toBe(0)
+    await page.reload()
+    await page.getByText('checkout.pay was called for the first time: 12 calls.').waitFor()
+  })
+})
+
+test('the keyboard opens it, chooses the time and follows a change', async () => {
+  await open(async (page) => {
+    await waitForHeading(page, 'Detect')
+    await page.keyboard.press('g')
+    await page.keyboard.press('o')
+    await waitForHeading(page, 'Overview')
+    const choice = page.getByRole('link', { name: '30 days', exact: true })
+    await choice.focus()
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/overview?since=30d')
+    expect(await choice.getAttribute('aria-current')).toBe('true')
+  }, '/detect')
+})

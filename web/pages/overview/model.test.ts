@@ -1,0 +1,84 @@
+/** The moment from which Overview reports, and what it says and links. */
+import { expect, test } from 'bun:test'
+import { hrefOf, lookAgain, moreText, seeAll, sentenceOf } from './model.ts'
+import type { Change } from '../../api/api.ts'
+
+const at = (day: number, hour: number, minute = 0): number => Date.UTC(2026, 10, day, hour, minute)
+const iso = (ms: number): string => new Date(ms).toISOString()
+
+test('the first report covers 24 hours; a visit keeps its report; the next one begins where it ended', () => {
+  const first = lookAgain(null, at(10, 9))
+  expect(first).toEqual({ since: iso(at(9, 9)), at: iso(at(10, 9)), hidden: [], shown: [] })
+  const reloaded = lookAgain(JSON.stringify({ ...first, shown: ['tool pay'] }), at(10, 9, 20))
+  expect(reloaded).toEqual({ ...first, at: iso(at(10, 9, 20)), shown: ['tool pay'] })
+  const nextDay = lookAgain(JSON.stringify(reloaded), at(11, 8))
+  expect(nextDay).toEqual({
+    ...{ since: iso(at(10, 9, 20)), at: iso(at(11, 8)), shown: [] },
+    hidden: ['tool pay'], // the report begins at 9:00, and showed it
+  })
+  const seen = seeAll({ ...nextDay, shown: ['operator Manus'] }, at(11, 8, 5))
+  expect(seen).toEqual({
+    ...{ since: iso(at(11, 8, 5)), at: iso(at(11, 8, 5)), shown: [] },
+    hidden: ['tool pay', 'operator Manus'],
+  })
+})
+
+test('a report covers at most 30 days; what another program stored, or a future time, does no harm', () => {
+  const old = { since: iso(at(1, 0)), at: iso(at(1, 0)) }
+  const later = Date.UTC(2027, 3, 1)
+  expect(lookAgain(JSON.stringify(old), later).since).toBe(iso(later - 30 * 86_400_000))
+  for (const text of ['', 'x y', '[]', 'null', '{"since":1,"at":[]}', '{"since":"2026-11-01"}'])
+    expect(lookAgain(text, at(10, 9)).since).toBe(iso(at(9, 9)))
+  const ahead = { since: iso(later), at: iso(later) }
+  expect(lookAgain(JSON.stringify(ahead), at(10, 9)).since).toBe(iso(at(10, 9)))
+  expect(lookAgain(JSON.stringify({ ...old, hidden: 3, shown: [null] }), at(1, 0)).hidden).toEqual([])
+})
+
+const change = (of: Partial<Change>): Change => ({
+  ...{ kind: 'operator', name: 'Manus', claims: null, count: 3, before: 0, of: null, steps: [] },
+  ...of,
+})
+
+const told = (of: Partial<Change>): string => {
+  const { before, name, after } = sentenceOf(change(of))
+  return `${before}${name}${after}`
+}
+
+test('each kind is one sentence with its number', () => {
+  expect([
+    told({ kind: 'impostor', name: 'GPTBot', count: 212 }),
+    told({ kind: 'impostor', name: 'GPTBot', count: 1 }),
+    told({ kind: 'refusedOperator', name: 'ByteDance', count: 40 }),
+    told({ kind: 'refusingRule', name: 'no-buy', count: 1 }),
+    told({ kind: 'failingTool', name: 'cart.add', count: 45, before: 30, of: { count: 320, before: 1_000 } }),
+    told({ kind: 'failingOperator', name: 'OpenAI', count: 50, before: 0, of: { count: 100, before: 900 } }),
+    told({ count: 1_412 }),
+    told({ kind: 'tool', name: 'checkout.pay', count: 1 }),
+  ]).toEqual([
+    '212 requests claim to be GPTBot, and the evidence contradicts it.',
+    '1 request claims to be GPTBot, and the evidence contradicts it.',
+    'The site began to refuse ByteDance: 40 requests.',
+    'Rule no-buy began to block: 1 decision.',
+    'Tool cart.add fails more often: 14 % of 320 calls, 3 % before.',
+    'Requests of OpenAI fail more often: 50 % of 100 requests, 0 % before.',
+    'Manus sent its first 1,412 events.',
+    'checkout.pay was called for the first time: 1 call.',
+  ])
+  expect(moreText({ more: { tool: 1, impostor: 12 } })).toBe('1 more new tool, 12 more impostors')
+  expect(moreText({ more: {} })).toBeNull()
+})
+
+test('a link leads to the counted events and nothing else', () => {
+  const range = { since: '2026-11-20T03:00:00Z', until: '2026-11-23T19:00:00Z' }
+  const times = 'since=2026-11-20T03%3A00%3A00Z&until=2026-11-23T19%3A00%3A00Z'
+  const claims = { vendor: 'OpenAI', agent: 'GPTBot' }
+  expect(hrefOf(change({ kind: 'impostor', name: 'GPTBot', claims }), range)).toBe(
+    `/logs?type=agent.requested&verdict=contradicted&vendor=OpenAI&name=GPTBot&${times}`,
+  )
+  expect(hrefOf(change({ kind: 'refusingRule', name: 'a&b=c' }), range)).toBe(
+    `/authz?${times}&filter=rule%3Aa%26b%3Dc`,
+  )
+  expect(hrefOf(change({ kind: 'failingTool', name: 'cart' }), range)).toBe(
+    `/logs?type=tool.executed&tool=cart&outcome=error&${times}`,
+  )
+})

@@ -1,0 +1,301 @@
+/** Overview, the first page: what needs attention, what changed since the last visit, and the last 7 days. */
+import './page.css'
+import { useSignal, type Signal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { api, type Change, type Changes } from '../../api/api.ts'
+import { operateApi } from '../../api/operate-api.ts'
+import { isoTime, now } from '../../app/clock.ts'
+import { notices, refreshNotices } from '../../app/notices.ts'
+import { readPreference, writePreference } from '../../app/preferences.ts'
+import { query } from '../../app/router.ts'
+import { overview } from '../../app/session.ts'
+import { ChartPanel } from '../../charts/chart-panel.tsx'
+import { Headlines, countLine } from '../../charts/headlines.tsx'
+import { pillarCounts, pillarSeries } from '../../charts/pillars.ts'
+import { FirstEvent, PageBar } from '../../components/page-frame.tsx'
+import { Problem } from '../../components/problem.tsx'
+import { Text } from '../../components/text.tsx'
+import { countsQuery, useQuery } from '../../query/use-query.ts'
+import { prefetchQuery } from '../../query/query.ts'
+import { logsHref } from '../../range/filters.tsx'
+import { choiceOf, rangeParams } from '../../range/range.ts'
+import { count, counted, shortTime } from '../../text/format.ts'
+import { measures } from '../../text/measures.ts'
+import {
+  chartText,
+  hrefOf,
+  keyOf,
+  kinds,
+  lookAgain,
+  moreText,
+  reports,
+  seeAll,
+  sentenceOf,
+  type Look,
+} from './model.ts'
+
+const lookName = 'overview'
+const restMs = 15_000
+
+const week = () => rangeParams(choiceOf(new URLSearchParams()))
+
+export const prefetch = () => prefetchQuery(countsQuery('week', week()))
+
+export default function OverviewPage() {
+  const look = useSignal<Look>(useMemo(() => lookAgain(readPreference(lookName), now()), []))
+  useEffect(() => void writePreference(lookName, JSON.stringify(look.value)), [look.value])
+  const chosen = reportOf(query.value)
+  const sinceMs = chosen === null ? Date.parse(look.value.since) : now() - reports[chosen]
+  const isEmpty = overview.value !== null && overview.value.total === 0
+  return (
+    <>
+      <PageBar title="Overview">{!isEmpty && <ReportChoice chosen={chosen} />}</PageBar>
+      <div class="page overview-page">
+        <Attention />
+        {isEmpty ? (
+          <FirstEvent
+            title="No events yet"
+            lead="Overview reports what changed on your sites."
+            kind="agent"
+            watch
+          />
+        ) : (
+          <>
+            <ChangesPanel sinceMs={sinceMs} look={chosen === null ? look : null} />
+            <Week />
+          </>
+        )}
+      </div>
+    </>
+  )
+}
+
+type Report = keyof typeof reports
+
+function reportOf(params: URLSearchParams): Report | null {
+  const name = params.get('since')
+  return name !== null && Object.hasOwn(reports, name) ? (name as Report) : null
+}
+
+const reportNames: [Report | null, string][] = [
+  [null, 'Since last visit'],
+  ['24h', '24 hours'],
+  ['7d', '7 days'],
+  ['30d', '30 days'],
+]
+
+function ReportChoice({ chosen }: { chosen: Report | null }) {
+  return (
+    <nav class="report-choice" aria-label="Report changes">
+      {reportNames.map(([report, name]) => (
+        <a
+          key={name}
+          href={report === null ? '/overview' : `/overview?since=${report}`}
+          aria-current={report === chosen ? 'true' : undefined}
+        >
+          {name}
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+/** Open alerts, endpoints that need an answer, and evidence that aged. Nothing without any. */
+function Attention() {
+  useEffect(() => void refreshNotices(), [])
+  const { data: evidence } = useQuery({ key: 'evidence', fetch: operateApi.evidence })
+  const items = notices.value.map(({ message, href = '/webhooks' }) => ({ message, href }))
+  const old = evidence?.lists.filter((list) => list.kind === 'networks' && list.old).length ?? 0
+  if (evidence !== null && old > 0) {
+    const lists = `${counted(old, 'address list')} ${old === 1 ? 'is' : 'are'}`
+    const age = `older than ${evidence.maxAgeDays} days`
+    const message = `${lists} ${age} and no longer contradict claims. Update the evidence.`
+    items.push({ message, href: '/settings/evidence' })
+  }
+  if (items.length === 0) return null
+  return (
+    <section class="panel overview-list">
+      <h2>Needs attention</h2>
+      <ul>
+        {items.map(({ message, href }) => (
+          <li key={message}>
+            <p>
+              <Text value={message} max={240} />
+            </p>
+            <a href={href}>View</a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+interface ChangesPanelProps {
+  sinceMs: number
+  look: Signal<Look> | null // of the report since the last visit
+}
+
+const hourMs = 3_600_000
+
+function ChangesPanel({ sinceMs, look }: ChangesPanelProps) {
+  // By the hour, as events are counted, so that a cached answer stays usable within it.
+  const since = isoTime(Math.floor(sinceMs / hourMs) * hourMs)
+  const { data, error, refetch } = useQuery(
+    { key: `changes?${since}`, fetch: (signal) => api.changes(since, signal) },
+    overview.value?.total,
+    { restMs, keepPrevious: true },
+  )
+  const changes = data?.changes.filter((change) => look?.value.hidden.includes(keyOf(change)) !== true) ?? []
+  const shown = changes.map(keyOf)
+  useEffect(() => {
+    if (look !== null) look.value = { ...look.peek(), at: isoTime(now()), shown }
+  }, [shown.join('\n')])
+  if (error) return <Problem error={error} onRetry={refetch} />
+  if (data === null) return <section class="panel overview-list" aria-busy="true" />
+  const more = moreText(data)
+  return (
+    <section class="panel overview-list">
+      <header>
+        <h2>
+          Changed since <time dateTime={data.since}>{shortTime(Date.parse(data.since))}</time>
+        </h2>
+        {look !== null && changes.length > 0 && (
+          <button
+            type="button"
+            class="button quiet"
+            onClick={() => (look.value = seeAll(look.peek(), now()))}
+          >
+            Mark all as seen
+          </button>
+        )}
+      </header>
+      {changes.length === 0 ? (
+        <Unchanged data={data} />
+      ) : (
+        <ul>
+          {changes.map((change) => (
+            <ChangeRow key={keyOf(change)} change={change} data={data} />
+          ))}
+        </ul>
+      )}
+      <footer class="muted">
+        {more !== null && <p>Not listed: {more}.</p>}
+        {!data.complete && <p>Impostors are missing: too many contradicted requests to count in time.</p>}
+        {changes.length > 0 && (
+          <p>Compared with the 30 days before. Bars show about 7 days before, then the time since.</p>
+        )}
+      </footer>
+    </section>
+  )
+}
+
+function Unchanged({ data }: { data: Changes }) {
+  if (!data.compared)
+    return (
+      <p class="muted nothing">
+        No events in the 30 days before, so nothing can be compared yet. <a href="/logs">Open Logs</a>
+      </p>
+    )
+  return (
+    <p class="muted nothing">
+      Nothing changed: no new operators, impostors, tools or refusals, and no error rate rose.
+    </p>
+  )
+}
+
+function ChangeRow({ change, data }: { change: Change; data: Changes }) {
+  const { label, tone } = kinds[change.kind]
+  const { before, name, after } = sentenceOf(change)
+  return (
+    <li>
+      <span class={`change-kind ${tone}`}>{label}</span>
+      <p>
+        {before}
+        <b>
+          <Text value={name} max={48} />
+        </b>
+        {after}
+      </p>
+      <Bars change={change} data={data} />
+      <a href={hrefOf(change, data)} aria-label={`Events of: ${label} ${name.slice(0, 60)}`}>
+        Events
+      </a>
+    </li>
+  )
+}
+
+const [chartWidth, chartHeight, gap] = [120, 28, 1]
+
+function Bars({ change, data: { edges, since } }: { change: Change; data: Changes }) {
+  const most = Math.max(1, ...change.steps)
+  const width = chartWidth / change.steps.length
+  const sinceMs = Date.parse(since)
+  const about = chartText(change)
+  return (
+    <svg class="change-bars" viewBox={`0 0 ${chartWidth} ${chartHeight}`} role="img" aria-label={about}>
+      <title>{about}</title>
+      {change.steps.map((n, step) => {
+        const height = n === 0 ? 1 : Math.max(2, (n / most) * chartHeight)
+        return (
+          <rect
+            key={step}
+            class={n === 0 ? 'none' : edges[step]! < sinceMs ? 'old' : 'new'}
+            x={step * width}
+            y={chartHeight - height}
+            width={Math.max(1, width - gap)}
+            height={height}
+          />
+        )
+      })}
+    </svg>
+  )
+}
+
+const none = { count: 0, before: 0 }
+const weekMeasures = [measures.detections, measures.requests, measures.decisions, measures.toolCalls]
+const weekOutcomes = [
+  { name: 'Errors', outcome: 'error' },
+  { name: 'Blocked', outcome: 'blocked' },
+]
+
+function Week() {
+  const { data, error } = useQuery(countsQuery('week', week()), overview.value?.total, {
+    ...{ restMs, keepPrevious: true },
+  })
+  if (error) return <Problem error={error} />
+  if (data === null) return null
+  const { period, all, types } = data
+  const of = { since: period.since, until: period.until }
+  return (
+    <section class="overview-week" aria-label="Last 7 days">
+      <h2>Last 7 days</h2>
+      <Headlines
+        period={period}
+        lines={[
+          countLine(measures.events, all),
+          ...weekMeasures.map((measure) => ({
+            ...countLine(measure, types[measure.type ?? ''] ?? none),
+            ...(measure.type !== null && { href: logsHref({ ...of, type: measure.type }) }),
+          })),
+          ...weekOutcomes.map(({ name, outcome }) => ({
+            ...countLine({ name }, all.outcomes[outcome] ?? none),
+            href: logsHref({ ...of, outcome }),
+          })),
+        ]}
+      />
+      <ChartPanel
+        what={measures.events.name}
+        period={period}
+        filter={{}}
+        divisions={[
+          {
+            name: 'pillar',
+            series: pillarSeries(pillarCounts(types, all.steps.length)),
+            filterOf: (prefix) => ({ type: `${prefix}.*` }),
+          },
+        ]}
+        note={`${count(all.count)} events`}
+      />
+    </section>
+  )
+}
