@@ -80,6 +80,7 @@ function Story({ story }: { story: SessionStory }) {
 function Head({ session }: { session: AgentSession }) {
   const { agent, firstSeenAt, lastSeenAt } = session
   const startMs = Date.parse(firstSeenAt)
+  const tookMs = Date.parse(lastSeenAt) - startMs
   return (
     <header class="panel lead">
       <h2>
@@ -97,11 +98,11 @@ function Head({ session }: { session: AgentSession }) {
           </>
         )}
         {session.truncated && 'over '}
-        {counted(session.events, 'event')} in {duration(Date.parse(lastSeenAt) - startMs)}, from{' '}
+        {counted(session.events, 'event')}, the first on{' '}
         <time dateTime={firstSeenAt} title={utcTime(startMs)}>
           {fullTime(startMs)}
         </time>
-        .
+        {tookMs > 0 && `, the last ${duration(tookMs)} later`}.
       </p>
       <p class="muted">
         <Text value={session.id} max={120} mono /> at{' '}
