@@ -12,7 +12,7 @@ export const programs = {
 
 type Package = keyof typeof programs
 
-export function isInstalled(name: Package): boolean {
+function isInstalled(name: Package): boolean {
   return existsSync(programs[name])
 }
 

@@ -9,6 +9,7 @@ import { judge, openEvidence } from '../../sdk/judge/judge.ts'
 import { bundledEvidence } from '../../server/evidence/evidence.ts'
 import { blocklistOf } from '../../server/access/blocklist.ts'
 import { blocklistWriters } from '../../server/access/blocklist-formats.ts'
+import { testWith } from '../support/installed.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -243,8 +244,12 @@ async function freePort(): Promise<number> {
   return port!
 }
 
+const packageOf = (path: string) =>
+  path === programs.apache2 ? 'apache2' : path === programs.caddy ? 'caddy' : 'nginx'
+
 for (const { program, format, check, configure } of servers) {
-  test.if(existsSync(program))(
+  testWith(
+    packageOf(program),
     `the configuration for ${format} loads and refuses what the judge contradicts`,
     async () => {
       using folder = tempDir(`blocklist-${format}`)
@@ -291,7 +296,7 @@ for (const { program, format, check, configure } of servers) {
     },
   )
 
-  test(`${format} loads the lists of the bundled evidence`, async () => {
+  testWith(packageOf(program), `${format} loads the lists of the bundled evidence`, async () => {
     using folder = tempDir(`blocklist-${format}`)
     const { path } = folder
     mkdirSync(folder.join('site'))

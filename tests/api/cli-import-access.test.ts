@@ -1,8 +1,9 @@
 /** `import access` of the executable: a real nginx, a running server, a kill in the middle, and wrong input. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { isInstalled, programs } from '../../scripts/programs.ts'
+import { programs } from '../../scripts/programs.ts'
 import { binaryPath, cli, startAppliance, type Appliance, type Exit } from '../support/binary.ts'
+import { testWith } from '../support/installed.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -121,7 +122,7 @@ async function freePort(): Promise<number> {
 }
 
 // Without nginx its formats are read from the samples of server/access/formats.test.ts alone.
-test.if(isInstalled('nginx'))("every format of Debian's nginx shows the same agents", async () => {
+testWith('nginx', "every format of Debian's nginx shows the same agents", async () => {
   const folder = await nginxLogs()
   const formats = { combined: 'combined', main: 'combined-forwarded', json: 'json' }
   for (const [name, format] of Object.entries(formats)) {

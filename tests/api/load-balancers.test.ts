@@ -1,10 +1,10 @@
 /** nginx and haproxy of Debian accept the files of the guide, and nginx finds the node that runs. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, setDefaultTimeout } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { haproxyPath } from '../../scripts/postgres.ts'
-import { isInstalled, programs } from '../../scripts/programs.ts'
+import { programs } from '../../scripts/programs.ts'
 import { event } from '../support/events.ts'
+import { testWith } from '../support/installed.ts'
 import { freePort } from '../support/postgres.ts'
 import { run } from '../support/process.ts'
 import { testServer } from '../support/server.ts'
@@ -15,64 +15,61 @@ setDefaultTimeout(60_000)
 
 const guide = join(import.meta.dir, '../../server/guide/nginx.conf')
 
-test.if(isInstalled('nginx'))(
-  'requests reach the node that runs, and a live stream is not buffered',
-  async () => {
-    using dir = tempDir('nginx')
-    await using server = await testServer()
-    const [port, dead] = [freePort(), freePort()]
-    const ports = [dead, Number(new URL(server.url).port), dead]
-    const text = readFileSync(guide, 'utf8')
-      .replace(/10\.0\.0\.1\d:8080/g, () => `127.0.0.1:${ports.shift()}`)
-      .replace('listen 0.0.0.0:8080;', `listen 127.0.0.1:${port}; access_log off;`)
-    expect(ports).toEqual([])
-    writeFileSync(dir.join('nginx.conf'), text)
-    const globals = `daemon off; master_process off; pid ${dir.join('pid')}; error_log stderr;`
-    const child = run(
-      [programs.nginx, '-p', dir.path, '-e', 'stderr', '-c', dir.join('nginx.conf'), '-g', globals],
-      {
-        cwd: '/',
-        env: {},
-      },
-    )
-    try {
-      const base = `http://127.0.0.1:${port}`
-      const statusOf = (url: string) =>
-        fetch(url).then(
-          ({ status }) => status,
-          () => 0,
-        )
-      await until(async () => (await statusOf(`${base}/healthz`)) === 200)
-      const key = await server.key('ingest')
-      const statuses: number[] = []
-      const post = async (id: string) => {
-        const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-        const body = JSON.stringify({ events: [event(id)] })
-        statuses.push((await fetch(`${base}/v1/sdk/events`, { method: 'POST', headers, body })).status)
-      }
-      for (let n = 0; n < 6; n++) await post(`evt_${n}`)
-      expect(statuses).toEqual([202, 202, 202, 202, 202, 202])
-
-      const cookie = await server.signIn('owner')
-      const stream = await fetch(`${base}/api/live`, { headers: { cookie } })
-      const reader = stream.body!.getReader()
-      let seen = ''
-      const reading = (async () => {
-        while (!seen.includes('evt_live')) seen += new TextDecoder().decode((await reader.read()).value)
-      })()
-      await post('evt_live')
-      await Promise.race([reading, Bun.sleep(5_000)])
-      await reader.cancel()
-      expect(seen).toContain('evt_live')
-    } finally {
-      child.signal('SIGTERM')
-      await child.exited
+testWith('nginx', 'requests reach the node that runs, and a live stream is not buffered', async () => {
+  using dir = tempDir('nginx')
+  await using server = await testServer()
+  const [port, dead] = [freePort(), freePort()]
+  const ports = [dead, Number(new URL(server.url).port), dead]
+  const text = readFileSync(guide, 'utf8')
+    .replace(/10\.0\.0\.1\d:8080/g, () => `127.0.0.1:${ports.shift()}`)
+    .replace('listen 0.0.0.0:8080;', `listen 127.0.0.1:${port}; access_log off;`)
+  expect(ports).toEqual([])
+  writeFileSync(dir.join('nginx.conf'), text)
+  const globals = `daemon off; master_process off; pid ${dir.join('pid')}; error_log stderr;`
+  const child = run(
+    [programs.nginx, '-p', dir.path, '-e', 'stderr', '-c', dir.join('nginx.conf'), '-g', globals],
+    {
+      cwd: '/',
+      env: {},
+    },
+  )
+  try {
+    const base = `http://127.0.0.1:${port}`
+    const statusOf = (url: string) =>
+      fetch(url).then(
+        ({ status }) => status,
+        () => 0,
+      )
+    await until(async () => (await statusOf(`${base}/healthz`)) === 200)
+    const key = await server.key('ingest')
+    const statuses: number[] = []
+    const post = async (id: string) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+      const body = JSON.stringify({ events: [event(id)] })
+      statuses.push((await fetch(`${base}/v1/sdk/events`, { method: 'POST', headers, body })).status)
     }
-  },
-)
+    for (let n = 0; n < 6; n++) await post(`evt_${n}`)
+    expect(statuses).toEqual([202, 202, 202, 202, 202, 202])
 
-test.if(haproxyPath() !== null)('haproxy accepts its file', async () => {
+    const cookie = await server.signIn('owner')
+    const stream = await fetch(`${base}/api/live`, { headers: { cookie } })
+    const reader = stream.body!.getReader()
+    let seen = ''
+    const reading = (async () => {
+      while (!seen.includes('evt_live')) seen += new TextDecoder().decode((await reader.read()).value)
+    })()
+    await post('evt_live')
+    await Promise.race([reading, Bun.sleep(5_000)])
+    await reader.cancel()
+    expect(seen).toContain('evt_live')
+  } finally {
+    child.signal('SIGTERM')
+    await child.exited
+  }
+})
+
+testWith('haproxy', 'haproxy accepts its file', async (path) => {
   const file = join(import.meta.dir, '../../server/guide/haproxy.cfg')
-  const child = run([haproxyPath()!, '-c', '-f', file], { cwd: '/', env: {} })
+  const child = run([path, '-c', '-f', file], { cwd: '/', env: {} })
   expect([await child.exited, child.stderr()]).toEqual([0, ''])
 })

@@ -2,12 +2,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright'
-import { isInstalled, programs } from '../../scripts/programs.ts'
+import { programs } from '../../scripts/programs.ts'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { agentsLog, logged, loggedAgents } from '../support/agents-log.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { folderTest } from '../support/engine.ts'
 import { event } from '../support/events.ts'
+import { testWith } from '../support/installed.ts'
 import { picture } from '../support/picture.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -249,7 +250,8 @@ async function crawledNginx(): Promise<string> {
   return `${folder}/access.log`
 }
 
-test.if(isInstalled('nginx'))(
+testWith(
+  'nginx',
   "Debian's nginx: an import fills Detect while it is open, in less than a minute",
   async () => {
     const log = await crawledNginx()

@@ -1,9 +1,10 @@
 /** Debian's nginx, Apache and Caddy with the log formats they come with: recognized, followed across their rotation. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, setDefaultTimeout } from 'bun:test'
 import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { isInstalled, programs } from '../../scripts/programs.ts'
+import { programs } from '../../scripts/programs.ts'
 import { binaryPath, cleanEnv, startAppliance } from '../support/binary.ts'
+import { testWith } from '../support/installed.ts'
 import { run, type Running } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -112,7 +113,7 @@ async function freePort(): Promise<number> {
 for (const name of ['nginx', 'apache2', 'caddy'] as const) {
   const server = servers[name]
   // Where it is not installed, its format is read from the samples of server/access/formats.test.ts alone.
-  test.if(isInstalled(name))(`${name} in its own format, followed across a rotation`, async () => {
+  testWith(name, `${name} in its own format, followed across a rotation`, async () => {
     using temp = tempDir(name)
     const [log, port] = [temp.join('access.log'), await freePort()]
     const running = server.start(temp.path, port, log)

@@ -3,11 +3,13 @@ import { test } from 'bun:test'
 
 /** The package of Debian that has the program. */
 const packages = {
+  apache2: 'apache2',
   bzip2: 'bzip2',
   caddy: 'caddy',
   go: 'golang-go',
   groff: 'groff',
   gzip: 'gzip',
+  haproxy: 'haproxy',
   nginx: 'nginx',
   php: 'php-cli',
   python3: 'python3',
