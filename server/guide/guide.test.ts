@@ -8,6 +8,7 @@ import { commandReference } from '../cli/commands/help.ts'
 import { commands } from '../cli/run.ts'
 import { databaseUrl, environmentTwin, type Option } from '../cli/option.ts'
 import { serveOptions } from '../cli/options.ts'
+import { toolModels } from '../mcp/model.ts'
 import { readSetupText } from '../operations/setup/file.ts'
 import { clientGuide, clientGuidePage, clientGuides, guideOf, guidePage } from './page.ts'
 import { nodesGuide, nodesPage, operationsGuide } from './page.ts'
@@ -95,6 +96,16 @@ test('the guide of OpenTelemetry names what the tables have, and the address of 
   for (const name of names) expect([name, source.includes(name)]).toEqual([name, true])
   const options = commands.flatMap((each) => Object.keys(each.options))
   for (const [, name] of text.matchAll(/`--([a-z-]+)/g)) expect(options).toContain(name!)
+})
+
+test('the guide of assistants has every tool, in order, and the scopes that they need', () => {
+  const text = clientGuide('mcp', 'https://traces.example')
+  const rows = [...text.matchAll(/^\| `([a-z_]+)` +\|/gm)].map(([, name]) => name)
+  expect(rows.filter((name) => name !== undefined && name in toolModels)).toEqual(Object.keys(toolModels))
+  const scopes = Object.values(toolModels).map(({ scope }) => scope)
+  expect(scopes.filter((scope) => scope === 'metrics:read').length).toBe(3) // "the first three"
+  expect(scopes.slice(0, 3)).toEqual(['metrics:read', 'metrics:read', 'metrics:read'])
+  expect(text).toContain('"url": "https://traces.example/mcp"')
 })
 
 describe('the page', () => {

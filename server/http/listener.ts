@@ -250,7 +250,7 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
   if (options.kind === 'metrics' && path !== '/metrics') {
     return refuse(new AppError('not_found', 'This listener only serves /metrics.'))
   }
-  if (path === '/mcp' && !originAllowed(request.headers.get('origin'), options.hostRule)) {
+  if (isMcp(path) && !originAllowed(request.headers.get('origin'), options.hostRule)) {
     const message = 'Requests to /mcp from pages of other sites are refused.'
     return refuse(new AppError('forbidden', message, { reason: 'wrong_origin' }))
   }
@@ -263,9 +263,12 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
   return null
 }
 
-/** Everything except the public API, the client package, health and metrics. */
+/** The router accepts a trailing slash too. */
+const isMcp = (path: string): boolean => path === '/mcp' || path === '/mcp/'
+
+/** Everything except the public API, assistants, the client package, health and metrics. */
 function isDashboard(path: string): boolean {
-  return !/^\/(?:v1|sdk)\//.test(path) && !['/mcp', '/healthz', '/readyz', '/metrics'].includes(path)
+  return !/^\/(?:v1|sdk)\//.test(path) && !isMcp(path) && !['/healthz', '/readyz', '/metrics'].includes(path)
 }
 
 /** Bun's idle timeout does not cover a handler that has read its body, so every handler gets a deadline. */

@@ -18,6 +18,8 @@ export interface Counting {
   orgId: string
   filter: EventFilter & { sinceMs: number }
   nowMs: number
+  /** Hourly counts may have expired events before it: then only stored ones are counted. */
+  storedSinceMs?: number
 }
 
 export interface Counts {
@@ -54,7 +56,8 @@ export async function countEvents(
 ): Promise<Counts | null> {
   const { filter } = counting
   if (filter.text !== undefined) return searchCounts(events, counting, edges)
-  if (!isHourly(filter)) return eventCounts(events, counting, edges)
+  const { storedSinceMs = -Infinity } = counting
+  if (!isHourly(filter) || filter.sinceMs < storedSinceMs) return eventCounts(events, counting, edges)
   if (filter.types === undefined && filter.outcomes === undefined) return hourSums(events, counting, edges)
   const counts = noCounts()
   const step = stepper(edges)
@@ -130,7 +133,7 @@ async function eventCounts(
   if (!found.complete) return null
   const counts = noCounts()
   for (const row of found.rows) addTo(counts, row)
-  return { ...counts, complete: found.expired === 0 }
+  return { ...counts, complete: found.expired === 0 || counting.storedSinceMs !== undefined }
 }
 
 async function searchCounts(events: CountedEvents, counting: Counting, edges: number[]): Promise<Counts> {

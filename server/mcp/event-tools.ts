@@ -59,9 +59,20 @@ function pick(from: Fields, names: string[]): Fields {
   )
 }
 
-export const countingOf = ({ orgId, clock }: Asking, { filter }: Question): Counting => ({
+const countingOf = ({ orgId, clock }: Asking, { filter }: Question): Counting => ({
   ...{ orgId, filter, nowMs: clock.now() },
 })
+
+const hourMs = 3_600_000
+
+/** The matches that a walk gives. Counts of hours include expired events, so they serve only where none has expired. */
+export async function countStored(asking: Asking, question: Question) {
+  const { store, orgId } = asking
+  const { events } = await store.events.tail({ orgId, filter: {}, afterSeq: 0, limit: 1 })
+  const [oldest] = events
+  const storedSinceMs = oldest === undefined || oldest.seq === 1 ? -Infinity : oldest.receivedAtMs + hourMs
+  return countEvents(store.events, { ...countingOf(asking, question), storedSinceMs })
+}
 
 interface Walk extends EventPosition {
   ceilingSeq: number
@@ -83,7 +94,7 @@ async function findEvents(asking: Asking, args: Args) {
       before: cursor?.position ?? null,
       ceilingSeq: cursor?.position.ceilingSeq ?? null,
     }),
-    cursor === null ? countEvents(store.events, countingOf(asking, question)) : cursor.filters,
+    cursor === null ? countStored(asking, question) : cursor.filters,
   ])
   const { next, ceilingSeq } = page
   const { total, complete } = counts ?? { total: null, complete: false }
@@ -154,7 +165,7 @@ async function explainRefusal(asking: Asking, args: Args) {
   const { store, orgId } = asking
   const { id: given, ...filters } = args
   const question = readQuestion(asking, { type: ['authz.*'], ...filters, decision: ['deny'] })
-  const counts = await countEvents(store.events, countingOf(asking, question))
+  const counts = await countStored(asking, question)
   const page = { orgId, filter: question.filter, limit: 1, before: null, ceilingSeq: null }
   const stored =
     typeof given === 'string' ? await eventWithId(asking, given) : (await store.events.page(page)).events[0]

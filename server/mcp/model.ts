@@ -142,7 +142,7 @@ const reading: { readonly [name: string]: ToolModel } = {
     description:
       'Why an agent was refused: the decision by its id, or the newest one that matches, with its rule, the tool at that time and what the agent did before. count has all refusals that match.',
     scope: 'traces:read',
-    input: input({ id: t.Optional(id('event')), ...without(filters, ['q', 'decision']) }),
+    input: input({ id: t.Optional(id('event')), ...without(filters, ['type', 'q', 'decision']) }),
     output: output({
       refusal: event,
       sameRule: nullable(counted('Refusals by the same rule that match.')),

@@ -7,8 +7,7 @@ import { encodeCursor } from '../http/request.ts'
 import { limits } from '../limits.ts'
 import type { Session } from '../../db/contract/sessions.ts'
 import type { StoredMemory, StoredTool } from '../../db/contract/registry.ts'
-import { countEvents } from './counting.ts'
-import { briefEvent, countingOf, fixedTimes, walkOf } from './event-tools.ts'
+import { briefEvent, countStored, fixedTimes, walkOf } from './event-tools.ts'
 import {
   answerOf,
   numberArg,
@@ -59,7 +58,7 @@ async function findSessions(asking: Asking, args: Args) {
       eventsMax: limits.sessionEventsMax,
       budgetMs: limits.sessionPageMs,
     }),
-    cursor === null ? countEvents(store.events, countingOf(asking, question)) : cursor.filters,
+    cursor === null ? countStored(asking, question) : cursor.filters,
   ])
   const { next, ceilingSeq } = page
   const { total, complete } = counts ?? { total: null, complete: false }

@@ -244,6 +244,14 @@ test('a page of another site is refused, one of this machine is not', async () =
     'http://127.0.0.1.evil.example',
   ])
     expect([origin, await from(origin)]).toEqual([origin, 403])
+  for (const path of ['/mcp/', '//mcp', '/%6dcp', '/MCP', '/./mcp']) {
+    const answer = await server.call(path, {
+      key,
+      body: request('ping'),
+      headers: { origin: 'https://evil.example' },
+    })
+    expect([path, answer.status === 200]).toEqual([path, false])
+  }
 })
 
 describe('keys', () => {
@@ -336,10 +344,10 @@ test('a session of questions is one entry, written before its first answer', asy
   expect(String((await entriesOf())[0]!.metadata['client']).length).toBeLessThanOrEqual(80)
 })
 
-/** Everything stored, but for the audit log and what runs beside: jobs, nodes, upkeep, counts of requests. */
+/** Everything stored, but for the audit log and what runs beside: jobs, nodes, upkeep, rollups, counts of requests. */
 async function digest(): Promise<Map<string, string>> {
   const aside =
-    /^(?:audit|job|node|ingest_hour|sqlite_|store_lock|event_upkeep|event_org$|cache_version|rollup_recount)/
+    /^(?:audit|job|node|ingest_hour|sqlite_|store_lock|event_upkeep|event_org$|cache_version|rollup_)/
   const listed = isOnPostgres
     ? `SELECT c.relname::text AS name FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
        WHERE c.relkind = 'r' AND n.nspname = current_schema()`
@@ -368,9 +376,13 @@ async function digest(): Promise<Map<string, string>> {
   return found
 }
 
+/** Rollups are folded beside; what they say must stay. */
+const counts = () =>
+  server.store.events.metrics({ orgId: server.org.id, sinceMs: 0, untilMs: null, rowsMax: 100_000 })
+
 test('no question changes anything', async () => {
   await ask(server.call, key, 'count') // begins the session
-  const before = await digest()
+  const [before, counted] = [await digest(), await counts()]
   expect(before.size).toBeGreaterThan(10)
   const args: { [name: string]: object[] } = {
     count: [{}, { by: 'tool' }, { vendor: 'Operator', by: 'page' }, { q: 'trust' }],
@@ -383,4 +395,5 @@ test('no question changes anything', async () => {
     for (const name of names)
       for (const each of args[name] ?? [{}]) await callTool(server.call, key, name, each)
   expect(await digest()).toEqual(before)
+  expect(await counts()).toEqual(counted)
 })

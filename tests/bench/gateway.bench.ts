@@ -52,6 +52,11 @@ export async function gatewayBench(events: number, rounds: number): Promise<Gate
         ...(await times(server, path === '/metrics' ? metricsToken : secret, path, rounds)),
       })
     }
+    for (const [name, args] of assistantQuestions) {
+      const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }
+      const what = `MCP: ${name} ${JSON.stringify(args)}`
+      asked.push({ what, ...(await times(server, secret, '/mcp', rounds, JSON.stringify(message))) })
+    }
     const exports = []
     for (const [what, accept, pauseMs] of [
       ['NDJSON', 'application/x-ndjson', 0],
@@ -118,13 +123,36 @@ async function questions(server: Appliance, key: string): Promise<[string, strin
   ]
 }
 
-async function times(server: Appliance, key: string, path: string, rounds: number) {
+const assistantQuestions: [tool: string, args: object][] = [
+  ['describe_record', {}],
+  ['count', { type: ['authz.*'], outcome: ['blocked'] }],
+  ['count', { by: 'vendor' }],
+  ['count', { vendor: ['vendor-3'], last: '1h' }],
+  ['count', { vendor: ['vendor-rare'] }],
+  ['count', { vendor: ['vendor-3'] }],
+  ['timeline', {}],
+  ['timeline', { tool: ['checkout.step_7'] }],
+  ['find_events', {}],
+  ['find_events', { outcome: ['blocked'], vendor: ['vendor-3'] }],
+  ['find_sessions', {}],
+  ['session_story', { id: 'ses_77' }],
+  ['find_events', { decision: ['deny'], last: '1h' }],
+  ['tool_health', {}],
+  ['changes', {}],
+]
+
+async function times(server: Appliance, key: string, path: string, rounds: number, body?: string) {
   const took: number[] = []
   for (let n = 0; n < rounds; n++) {
     const startedMs = performance.now()
-    const response = await fetch(server.url + path, { headers: { authorization: `Bearer ${key}` } })
-    await response.arrayBuffer()
-    if (response.status !== 200) throw new Error(`${path}: ${response.status}`)
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const response = await fetch(
+      server.url + path,
+      body === undefined ? { headers } : { headers, body, method: 'POST' },
+    )
+    const text = await response.text()
+    if (response.status !== 200 || text.includes('"isError":true'))
+      throw new Error(`${path}: ${response.status} ${body === undefined ? '' : text}`)
     took.push(performance.now() - startedMs)
   }
   took.sort((a, b) => a - b)

@@ -298,8 +298,8 @@ test('Ask with an assistant: the files of each client, the command that writes t
     vscode = '',
     codex = '',
     write = '',
-    local = '',
     ask = '',
+    local = '',
   ] = blocks
   const key = variable.replace('export SIGHTGLASS_MCP_KEY=', '')
   expect(added).toContain(`--header "Authorization: Bearer ${key}"`)

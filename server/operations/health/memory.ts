@@ -101,5 +101,5 @@ export function isShed(method: string, path: string, pressure: MemoryPressure): 
   if (pressure !== 'reads') return true
   if (isOtlp(method, path)) return false
   // Ingest continues, and so does everything an operator needs to diagnose the cause.
-  return /^\/(?:v1\/(?!sdk\/|limits$)|api\/(?!session$|sign-in|sign-out|doctor$))/.test(path)
+  return /^\/(?:mcp\/?$|v1\/(?!sdk\/|limits$)|api\/(?!session$|sign-in|sign-out|doctor$))/.test(path)
 }
