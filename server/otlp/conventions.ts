@@ -135,9 +135,9 @@ export const logConventions: { readonly [event: string]: LogConvention } = {
 }
 
 /** The agent that a scope is part of, for spans that do not name it as its log records do. */
-export const scopeAgents: { readonly [scope: string]: LogConvention['agent'] } = {
-  'gemini-cli': { vendor: 'Google', name: 'Gemini CLI' },
-}
+export const scopeAgents: ReadonlyMap<string, LogConvention['agent']> = new Map([
+  ['gemini-cli', { vendor: 'Google', name: 'Gemini CLI' }],
+])
 
 /** Scopes whose attribute `event.name` lacks the prefix of the names above. */
 export const eventPrefixes: { readonly [scope: string]: string } = {
@@ -203,31 +203,33 @@ export const sources = {
  * Who makes the model, as `detectAgent` and the evidence pack name the operator, so that one filter finds all of its
  * events. By the value that senders give, or its first part: `openai.chat` of the Vercel AI SDK.
  */
-export const vendors: { readonly [provider: string]: string } = {
-  openai: 'OpenAI',
-  anthropic: 'Anthropic',
-  gcp: 'Google', // gcp.gemini, gcp.vertex_ai, gcp.gen_ai
-  google: 'Google',
-  'google-vertex': 'Google',
-  googleai: 'Google', // Genkit
-  vertexai: 'Google',
-  vertex_ai: 'Google',
-  gemini: 'Google',
-  aws: 'Amazon', // aws.bedrock
-  amazon: 'Amazon',
-  'amazon-bedrock': 'Amazon',
-  azure: 'Microsoft', // azure.ai.inference, azure.ai.openai
-  az: 'Microsoft',
-  cohere: 'Cohere',
-  deepseek: 'DeepSeek',
-  meta: 'Meta',
-  mistral: 'Mistral AI',
-  mistral_ai: 'Mistral AI',
-  mistralai: 'Mistral AI',
-  perplexity: 'Perplexity',
-  x_ai: 'xAI',
-  xai: 'xAI',
-}
+export const vendors: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    openai: 'OpenAI',
+    anthropic: 'Anthropic',
+    gcp: 'Google', // gcp.gemini, gcp.vertex_ai, gcp.gen_ai
+    google: 'Google',
+    'google-vertex': 'Google',
+    googleai: 'Google', // Genkit
+    vertexai: 'Google',
+    vertex_ai: 'Google',
+    gemini: 'Google',
+    aws: 'Amazon', // aws.bedrock
+    amazon: 'Amazon',
+    'amazon-bedrock': 'Amazon',
+    azure: 'Microsoft', // azure.ai.inference, azure.ai.openai
+    az: 'Microsoft',
+    cohere: 'Cohere',
+    deepseek: 'DeepSeek',
+    meta: 'Meta',
+    mistral: 'Mistral AI',
+    mistral_ai: 'Mistral AI',
+    mistralai: 'Mistral AI',
+    perplexity: 'Perplexity',
+    x_ai: 'xAI',
+    xai: 'xAI',
+  }),
+)
 
 /** A decision of any convention; others are stored as sent, without a decision of ours. */
 export const decisions: { readonly [action: string]: 'allow' | 'deny' | 'review' } = {

@@ -189,7 +189,7 @@ describe('one span', () => {
       ...['OpenAI', 'OpenAI', 'Amazon', 'Google', 'own.provider', 'constructor'],
     ])
     const known = new Set(operators.map(({ vendor }) => vendor))
-    expect(Object.values(vendors).filter((vendor) => !known.has(vendor))).toEqual([])
+    expect([...vendors.values()].filter((vendor) => !known.has(vendor))).toEqual([])
   })
 
   test('an attribute that says there was no error is no error', () => {

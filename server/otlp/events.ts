@@ -180,11 +180,11 @@ function toolOf({ tool, entity }: Parts, spanName: string): string | undefined {
 }
 
 function vendorOf(provider: string): string {
+  const known = vendors.get(provider)
+  if (known !== undefined) return known
   const name = provider.toLowerCase()
   const dot = name.indexOf('.')
-  for (const known of dot < 0 ? [name] : [name, name.slice(0, dot)])
-    if (Object.hasOwn(vendors, known)) return vendors[known]!
-  return provider
+  return vendors.get(name) ?? (dot < 0 ? undefined : vendors.get(name.slice(0, dot))) ?? provider
 }
 
 /**
@@ -202,7 +202,8 @@ function agentOf({ vendor, agent }: Parts): Fields | undefined {
 
 /** The provider of a memory is no agent. */
 function actorOf(meaning: Meaning | null, parts: Parts, { scope }: Origin): Fields | undefined {
-  if (Object.hasOwn(scopeAgents, scope)) return { ...scopeAgents[scope], trust: 'declared' }
+  const known = scopeAgents.get(scope)
+  if (known !== undefined) return { ...known, trust: 'declared' }
   if (meaning === 'client') return clientOf(parts)
   if (meaning === 'agent') return agentOf({ ...parts, agent: parts.agent ?? parts.entity })
   const isMemory = meaning === 'memory read' || meaning === 'memory write'
