@@ -5,12 +5,13 @@
  * An event's id is a hash of the start of its file, the offset of its line and the line. The same file therefore has
  * the same ids under another name, compressed, copied or from a pipe, and after it has grown.
  */
-import type { RequestKind } from '../../db/contract/store.ts'
+import type { EventRecord, RequestKind } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
 import { senderReader } from '../http/address.ts'
 import { limits } from '../limits.ts'
 import type { DetectedAgent } from '../../sdk/agents/detect-agent.ts'
-import { judge, needsHostNames, trustOf, type Evidence } from '../../sdk/judge/judge.ts'
+import { judge, needsHostNames, type Evidence, type Judgment } from '../../sdk/judge/judge.ts'
+import { accessRecords, judgedAgent, type Fields, type RequestParts } from './event-records.ts'
 import { byteOrderMark, type FileParser } from './formats.ts'
 import type { MarkRobots } from '../robots/judge.ts'
 import type { HostNames } from './host-names.ts'
@@ -42,19 +43,15 @@ export interface AccessOptions extends LogOptions {
 
 /** The events of one line, and what the line counts as. */
 export interface LineEvents {
-  kind: RequestKind
-  request: AccessEvent | null // of an agent
-  more: AccessEvent[] // the start of a session, a referral
+  kind: RequestKind | 'bad'
+  events: readonly EventRecord[] // that of an agent's request first, then the start of a session or a referral
+  problem?: string // of a bad line
 }
 
-export interface AccessEvent {
-  id: string
-  [field: string]: unknown
-}
-
-const botLine: LineEvents = { kind: 'bot', request: null, more: [] }
-const assetLine: LineEvents = { kind: 'asset', request: null, more: [] }
-const personLine: LineEvents = { kind: 'person', request: null, more: [] }
+const noEvents: readonly EventRecord[] = []
+const botLine: LineEvents = { kind: 'bot', events: noEvents }
+const assetLine: LineEvents = { kind: 'asset', events: noEvents }
+const personLine: LineEvents = { kind: 'person', events: noEvents }
 
 const sessionGapMs = 30 * 60_000
 const sessionsMax = 100_000
@@ -87,8 +84,9 @@ function sessionReader(siteId: string) {
 }
 
 export interface AgentReader {
-  (request: LogRequest, at: LineSource): LineEvents
-  kindOf: Visitors['kindOf']
+  /** `known`: the agent, when it is known already. */
+  (request: LogRequest, at: LineSource, known: DetectedAgent | null): LineEvents
+  visitorOn: Visitors['on']
   /** The address of an agent that its host names may prove and that are not known yet; else null. */
   unproved(request: LogRequest): string | null
 }
@@ -96,12 +94,17 @@ export interface AgentReader {
 /** Reads requests one after the other, files in order of time: sessions continue from file to file. */
 export function agentEvents(options: AccessOptions): AgentReader {
   const { siteId } = options
-  const { of: visitorOf, kindOf } = visitors()
+  const records = accessRecords(siteId)
+  const { of: visitorOf, on: visitorOn } = visitors()
   const sessionOf = sessionReader(siteId)
   const sender = senderReader(options.trustedProxies)
   const addressOf = ({ address, forwarded }: LogRequest): string => {
     if (forwarded === null || address === null || options.trustedProxies.length === 0) return address ?? ''
     return sender(address, { get: (name) => (name === 'x-forwarded-for' ? forwarded : null) }).address
+  }
+  const judgeAt = (client: DetectedAgent, address: string, atMs: number): Judgment => {
+    const ages = { atMs, maxAgeDays: options.evidenceMaxAgeDays }
+    return judge(client, { address, hostNames: options.hostNames?.of(address) }, options.evidence, ages)
   }
   const unproved = (request: LogRequest): string | null => {
     const client = visitorOf(request.userAgent ?? '')
@@ -110,56 +113,56 @@ export function agentEvents(options: AccessOptions): AgentReader {
     const isKnown = options.hostNames?.of(address) !== undefined
     return !isKnown && needsHostNames(client, address, options.evidence) ? address : null
   }
-  const eventsOf = (request: LogRequest, at: LineSource): LineEvents => {
-    const client = visitorOf(request.userAgent ?? '')
-    if (client === 'program') return botLine
-    if (client === 'person') {
-      if (isAsset(request.path)) return assetLine
-      const assistant = assistantOf(request)
-      if (assistant === null) return personLine
-      const session = sessionOf(`${assistant.name} ${addressOf(request)}`, request.timeMs, at)
-      if (!session.isNew) return personLine
-      const event = referral(assistant, request, options)
-      const occurredAt = isoTime(request.timeMs)
-      const own = { id: idOf(siteId, at, 'agent.referred'), siteId, sessionId: session.id, occurredAt }
-      return { kind: 'person', request: null, more: [{ ...own, ...event }] }
-    }
-    const address = addressOf(request)
-    const agent = judged(client, address, request.timeMs, options)
-    const session = sessionOf(`${client.vendor} ${client.name} ${address}`, request.timeMs, at)
-    const metadata = metadataOf(request, address, options)
-    const common = { siteId, sessionId: session.id, occurredAt: isoTime(request.timeMs) }
-    const duration = request.durationMs === null ? {} : { durationMs: request.durationMs }
-    const id = idOf(siteId, at, 'agent.requested')
-    const outcome = outcomeOf(request.status)
-    const requested = {
-      id,
-      ...common,
-      type: 'agent.requested',
-      outcome,
-      ...duration,
-      agent: { ...agent, ...options.robots?.(client.name, request.path, request.timeMs) },
-      metadata,
-    }
-    if (!session.isNew) return { kind: 'agent', request: requested, more: [] }
-    const first = {
-      id: idOf(siteId, at, 'agent.detected'),
-      ...common,
-      type: 'agent.detected',
-      outcome: 'success',
-    }
-    const page = { page: metadata['page'], host: metadata['host'], source: metadata['source'] }
-    return { kind: 'agent', request: requested, more: [{ ...first, agent, metadata: page }] }
+  const referralOf = (request: LogRequest, at: LineSource): LineEvents => {
+    if (isAsset(request.path)) return assetLine
+    const assistant = assistantOf(request)
+    if (assistant === null) return personLine
+    const { timeMs } = request
+    const session = sessionOf(`${assistant.name} ${addressOf(request)}`, timeMs, at)
+    if (!session.isNew) return personLine
+    const own = { id: idOf(siteId, at, 'agent.referred'), siteId, sessionId: session.id }
+    const event = { ...own, occurredAt: isoTime(timeMs), ...referral(assistant, request, options) }
+    return { kind: 'person', events: records.other(event) }
   }
-  return Object.assign(eventsOf, { kindOf, unproved })
+  const eventsOf = (request: LogRequest, at: LineSource, known: DetectedAgent | null): LineEvents => {
+    const client = known ?? visitorOf(request.userAgent ?? '')
+    if (client === 'program') return botLine
+    if (client === 'person') return referralOf(request, at)
+    const { timeMs, durationMs } = request
+    const address = addressOf(request)
+    const judgment = judgeAt(client, address, timeMs)
+    const session = sessionOf(`${client.vendor} ${client.name} ${address}`, timeMs, at)
+    const metadata = metadataOf(request, address, options)
+    const id = idOf(siteId, at, 'agent.requested')
+    const mark = options.robots?.(client.name, request.path, timeMs) ?? null
+    const outcome = outcomeOf(request.status)
+    const parts = { id, sessionId: session.id, timeMs, outcome, durationMs, client, judgment, mark, metadata }
+    const record = records.request(parts)
+    const more = session.isNew ? records.other(detection(parts, siteId, at)) : noEvents
+    if (typeof record === 'string') return { kind: 'bad', events: more, problem: record }
+    return { kind: 'agent', events: more.length === 0 ? [record] : [record, ...more] }
+  }
+  return Object.assign(eventsOf, { visitorOn, unproved })
 }
 
-/** What a line is and the events that it makes, that of an agent's request first. */
+/** The start of a session. */
+function detection(parts: RequestParts, siteId: string, at: LineSource): Fields {
+  const { sessionId, timeMs, client, judgment, metadata } = parts
+  const { page, host, source } = metadata
+  return {
+    ...{ id: idOf(siteId, at, 'agent.detected'), siteId, sessionId, occurredAt: isoTime(timeMs) },
+    ...{ type: 'agent.detected', outcome: 'success', agent: judgedAgent(client, judgment) },
+    metadata: { page, host, source },
+  }
+}
+
+/** What a line is and the events that it makes. */
 export interface ReadLine {
   kind: RequestKind | 'note' | 'bad' // a comment or blank line, one that does not fit
   timeMs: number
   bytes: number
-  events: readonly AccessEvent[]
+  events: readonly EventRecord[]
+  problem: string | null // of a bad line; null: it does not fit the format
 }
 
 /** The result is valid until the next line is read. `offset`: of the line in the log. */
@@ -168,40 +171,28 @@ export type LineReader = (text: string, start: number, end: number, offset: numb
 /** Reads the lines of a log one after the other. Most of them need no more than a few of their characters. */
 export function lineReader(parse: FileParser, eventsOf: AgentReader, source: string): LineReader {
   const { plain = null } = parse
-  const read: ReadLine = { kind: 'note', timeMs: 0, bytes: 0, events: noEvents }
-  const readAs = (
-    kind: ReadLine['kind'],
-    timeMs: number,
-    bytes: number | null,
-    events: ReadLine['events'],
-  ): ReadLine => {
+  const read: ReadLine = { kind: 'note', timeMs: 0, bytes: 0, events: noEvents, problem: null }
+  const readAs = (kind: ReadLine['kind'], timeMs: number, bytes: number | null): ReadLine => {
     read.kind = kind
     read.timeMs = timeMs
     read.bytes = bytes ?? 0
-    read.events = events
+    read.events = noEvents
+    read.problem = null
     return read
   }
   return (text, start, end, offset) => {
-    if (end === start) return readAs('note', 0, 0, noEvents)
+    if (end === start) return readAs('note', 0, 0)
     const isPlain = plain !== null && plain.read(text, start, end)
-    const counted = isPlain ? eventsOf.kindOf(plain.line) : null
-    if (counted !== null) return readAs(counted, plain!.line.timeMs, plain!.line.bytes, noEvents)
+    const visitor = isPlain ? eventsOf.visitorOn(plain.line) : null
+    if (typeof visitor === 'string') return readAs(visitor, plain!.line.timeMs, plain!.line.bytes)
     const request = isPlain ? plain.request() : parse(text, start, end)
-    if (request === null || request === 'note') return readAs(request ?? 'bad', 0, 0, noEvents)
-    const made = eventsOf(request, { id: source, offset, line: text.slice(start, end) })
-    const events = made.request === null ? made.more : [made.request, ...made.more]
-    return readAs(made.kind, request.timeMs, request.bytes, events)
+    if (request === null || request === 'note') return readAs(request ?? 'bad', 0, 0)
+    const made = eventsOf(request, { id: source, offset, line: text.slice(start, end) }, visitor)
+    readAs(made.kind, request.timeMs, request.bytes)
+    read.events = made.events
+    read.problem = made.problem ?? null
+    return read
   }
-}
-
-const noEvents: readonly AccessEvent[] = []
-
-/** The agent with the verdict on its claim. The address is judged here, and not stored. */
-function judged(client: DetectedAgent, address: string, atMs: number, options: AccessOptions): Fields {
-  const ages = { atMs, maxAgeDays: options.evidenceMaxAgeDays }
-  const hostNames = options.hostNames?.of(address)
-  const { verdict, evidence } = judge(client, { address, hostNames }, options.evidence, ages)
-  return { ...client, trust: trustOf(verdict), verdict, ...(evidence && { evidence }) }
 }
 
 /** The sessions that ended; without any, the oldest half. */
@@ -246,8 +237,6 @@ function outcomeOf(status: number | null): 'success' | 'blocked' | 'error' {
   if (blockedStatuses.has(status)) return 'blocked'
   return status < 400 ? 'success' : 'error'
 }
-
-type Fields = { [field: string]: unknown }
 
 /** Page, method, status and so on; a field that the log does not have is left out. */
 function metadataOf(request: LogRequest, address: string, options: AccessOptions): Fields {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Resolver } from 'node:dns/promises'
 import { startDnsServer, type DnsServer } from '../../tests/support/dns-server.ts'
 import { bundledEvidence } from '../evidence/evidence.ts'
+import type { Judgment } from '../../sdk/judge/judge.ts'
 import { agentEvents } from './agent-events.ts'
 import { formatNamed } from './formats.ts'
 import { lookUpAgents, startHostNames, type HostNames } from './host-names.ts'
@@ -59,8 +60,9 @@ async function verdicts(text: string, hostNames: HostNames): Promise<unknown[]> 
     .map((one) => {
       const request = parse(one, 0, one.length)
       if (request === null || request === 'note') return null
-      const agent = eventsOf(request, { id: 'x', offset: offset++, line: one }).request?.['agent']
-      const { verdict, evidence: found } = agent as { verdict: string; evidence?: { method: string } }
+      const { events } = eventsOf(request, { id: 'x', offset: offset++, line: one }, null)
+      const { agent } = JSON.parse(events[0]!.json) as { agent: Judgment }
+      const { verdict, evidence: found } = agent
       return found === undefined ? verdict : `${verdict} by ${found.method}`
     })
 }

@@ -11,8 +11,8 @@ import {
   line,
   newMemory,
   plainOptions,
+  type AccessEvent,
 } from '../../tests/support/access-logs.ts'
-import type { AccessEvent } from './agent-events.ts'
 import { importRun, planLogs } from './import-logs.ts'
 
 setDefaultTimeout(30_000)

@@ -1,7 +1,7 @@
 /** Imports access logs: finds them, recognizes their formats, reads them in order of time and hands events over. */
 import { AppError } from '../errors.ts'
 import { agentEvents, lineReader, sourceId } from './agent-events.ts'
-import type { AccessEvent, AccessOptions, AgentReader, ReadLine } from './agent-events.ts'
+import type { AccessOptions, AgentReader, ReadLine } from './agent-events.ts'
 import { byteOrderMark, checkFormat, detectFormat, formatNamed } from './formats.ts'
 import type { Guess } from './formats.ts'
 import { blocksOf, findLogs, lineBytesMax, openLog, reasonOf, textBefore } from './input.ts'
@@ -10,7 +10,7 @@ import { lookUpAgents } from './host-names.ts'
 import { addBad, badLinesShown, countAgent, newSums, type Sums } from './import-sums.ts'
 import { lineBatch, lineBefore, tailHash } from './line-batch.ts'
 import type { BatchedLine, LineBatch, LogIdentity } from './line-batch.ts'
-import type { AccessLines, AccessResult } from '../../db/contract/store.ts'
+import type { AccessLines, AccessResult, EventRecord } from '../../db/contract/store.ts'
 
 /** A file to import, with its recognized format. */
 export interface PlannedLog {
@@ -88,7 +88,7 @@ export interface LogStore {
   /** How far a log was read; null for one that is not known. */
   position(source: string): Promise<{ position: number; tail: string } | null>
   /** `issues` are the first of the events that were rejected, with their indexes. */
-  append(events: AccessEvent[], access: AccessLines): Promise<Appended>
+  append(events: EventRecord[], access: AccessLines): Promise<Appended>
 }
 
 export interface Appended extends AccessResult {
@@ -319,7 +319,8 @@ function blockReader({ planned, found, sums, eventsOf, sender }: Reading): (bloc
     const known = found.position > offset + start && isKnown(text, offset, next)
     const problem = problemOf(known, isCut || end - start > lineBytesMax)
     const line = problem === null ? read(text, start, end, offset + start) : badLine
-    if (line.kind === 'bad') addBad(sums, path, number, problem ?? `does not fit ${format.name}`)
+    const reason = problem ?? line.problem
+    if (line.kind === 'bad') addBad(sums, path, number, reason ?? `does not fit ${format.name}`)
     else count(line, known === false)
     if (sender === null || known === true) return next
     if (isCut) sender.addCut(offset + start)
@@ -338,7 +339,7 @@ function blockReader({ planned, found, sums, eventsOf, sender }: Reading): (bloc
   }
 }
 
-const badLine: ReadLine = { kind: 'bad', timeMs: 0, bytes: 0, events: [] }
+const badLine: ReadLine = { kind: 'bad', timeMs: 0, bytes: 0, events: [], problem: null }
 
 function problemOf(known: boolean | 'in part', isLong: boolean): string | null {
   if (known === 'in part') return 'was imported before it was complete'

@@ -1,5 +1,5 @@
 /** What an import of access logs counts. */
-import type { AccessEvent } from './agent-events.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 
 /** Counts of an import. lines = stored + deduped + people + excluded + bad. */
 export interface Sums {
@@ -33,11 +33,13 @@ export function newSums(): Sums {
   }
 }
 
-export function countAgent({ agents }: Sums, { agent }: AccessEvent): void {
-  const { vendor, name, verdict } = agent as { vendor: string; name: string; verdict?: string }
+export function countAgent({ agents }: Sums, { vendor, name, verdict }: EventRecord): void {
   const key = `${vendor} ${name}`
-  const counts = agents.get(key) ?? { vendor, name, requests: 0, verified: 0, contradicted: 0 }
-  agents.set(key, counts)
+  let counts = agents.get(key)
+  if (counts === undefined) {
+    counts = { vendor: vendor ?? '', name: name ?? '', requests: 0, verified: 0, contradicted: 0 }
+    agents.set(key, counts)
+  }
   counts.requests++
   if (verdict === 'verified' || verdict === 'contradicted') counts[verdict]++
 }

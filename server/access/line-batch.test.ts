@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { line, plainOptions } from '../../tests/support/access-logs.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
 import { agentEvents } from './agent-events.ts'
 import { formatNamed } from './formats.ts'
 import { lineBatch, type BatchedLine, type LineKind } from './line-batch.ts'
@@ -12,7 +13,8 @@ const anyKind = fc.constantFrom<LineKind>('agent', 'person', 'asset', 'bot', 'no
 const anyLine = fc.record({ kind: anyKind, timeMs: fc.nat(20_000_000), bytes: fc.nat(2 ** 41) })
 
 const lineOf = (kind: LineKind, number: number, more: Partial<BatchedLine> = {}): BatchedLine => {
-  const events = kind === 'agent' ? [{ id: `${number}` }, { id: `${number} session` }] : []
+  const ids = kind === 'agent' ? [`${number}`, `${number} session`] : []
+  const events = ids.map((id) => ({ id }) as EventRecord)
   return { number, end: number * 10, kind, timeMs: 0, bytes: 0, events, ...more }
 }
 

@@ -1,7 +1,6 @@
 /** Lines of one log that wait to be stored, as the store takes them: with their events, counts and place in the log. */
-import type { AccessLines, OtherKind } from '../../db/contract/store.ts'
+import type { AccessLines, EventRecord, OtherKind } from '../../db/contract/store.ts'
 import { limits } from '../limits.ts'
-import type { AccessEvent } from './agent-events.ts'
 
 /** What a line counts as: a request by its kind, a comment or blank line, or one that does not fit the format. */
 export type LineKind = 'agent' | OtherKind | 'note' | 'bad'
@@ -20,12 +19,12 @@ export interface BatchedLine {
   timeMs: number // of a request
   bytes: number // of its response
   /** The event of an agent's request comes first. */
-  events: readonly AccessEvent[]
+  events: readonly EventRecord[]
 }
 
 /** A batch to send. `lineOf` has the line of each event. */
 export interface SentLines {
-  events: AccessEvent[]
+  events: EventRecord[]
   lineOf: BatchedLine[]
   access: AccessLines
 }

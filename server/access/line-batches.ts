@@ -1,10 +1,9 @@
 /** Makes batches for the store from whole lines of an access log, as a reader sends them. */
 import type { AccessLines, EventRecord } from '../../db/contract/store.ts'
-import { acceptMade } from '../ingest/check-event.ts'
 import { lineReader, type AgentReader, type LineReader, type ReadLine } from './agent-events.ts'
 import { byteOrderMark, type FileParser } from './formats.ts'
 import { lineBytesMax } from './input.ts'
-import { lineBatch, type LineBatch, type SentLines } from './line-batch.ts'
+import { lineBatch, type LineBatch } from './line-batch.ts'
 import { lastLine } from './log-files.ts'
 import { noLines, type LineError, type LineSums, type LogLines } from './sink.ts'
 
@@ -53,7 +52,7 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
     if (events.length === 0) batch.count(end, kind, timeMs, bytes)
     else batch.add({ number, end, kind, timeMs, bytes, events })
     if (kind === 'bad' && errors.length < lineErrorsMax)
-      errors.push({ line: number, message: line === longLine ? longMessage : `does not fit ${lines.format}` })
+      errors.push({ line: number, message: line.problem ?? `does not fit ${lines.format}` })
     at = next
     if (batch.isFull() && at < text.length) {
       yield toStore(batch, errors, lastLine(text, at))
@@ -65,8 +64,8 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
 }
 
 const carriageReturn = 13
-const longLine: ReadLine = { kind: 'bad', timeMs: 0, bytes: 0, events: [] }
-const longMessage = 'is longer than 64 KiB'
+const problem = 'is longer than 64 KiB'
+const longLine: ReadLine = { kind: 'bad', timeMs: 0, bytes: 0, events: [], problem }
 
 function readOne({ text, from, cutTail }: LogLines, read: LineReader, at: number, stop: number): ReadLine {
   // A server that does not append goes on at its old offset after a truncation: NUL bytes fill the gap.
@@ -77,18 +76,10 @@ function readOne({ text, from, cutTail }: LogLines, read: LineReader, at: number
   return read(text, start, end, from + start)
 }
 
-/** Events pass the checks of ingest. A request that does not is a bad line. */
 function toStore(batch: LineBatch, errors: LineError[], tail: string | { hash: string }): LinesToStore {
-  const { events, lineOf, access }: SentLines = batch.sent(typeof tail === 'string' ? tail : '')
+  const { events, access } = batch.sent(typeof tail === 'string' ? tail : '')
   if (typeof tail !== 'string') access.tail = tail.hash
-  const { records, positions, rejected } = acceptMade(events)
-  for (const { index, message } of rejected) {
-    if (access.requests[index] === null) continue
-    access.sums.bad++
-    if (errors.length < lineErrorsMax) errors.push({ line: lineOf[index]!.number, message })
-  }
-  access.requests = positions.map((index) => access.requests[index]!)
   const { lines, people, excluded, bad } = access.sums
   const sums = { ...noLines(), lines, people, excluded, bad, stored: lines - people - excluded - bad }
-  return { events: records, access, sums, errors }
+  return { events, access, sums, errors }
 }

@@ -11,8 +11,8 @@ export type Visitor = DetectedAgent | 'person' | 'program'
 
 export interface Visitors {
   of(userAgent: string): Visitor
-  /** What a line that is not an agent's counts as; null when only its whole request can tell. */
-  kindOf(line: PlainLine): OtherKind | null
+  /** The agent on a line, or what the line counts as; null when only its whole request can tell. */
+  on(line: PlainLine): DetectedAgent | OtherKind | null
 }
 
 const textsMax = 10_000
@@ -34,12 +34,12 @@ export function visitors(): Visitors {
   }
   return {
     of: visitorOf.of,
-    kindOf(line) {
+    on(line) {
       const { text, agentStart, agentEnd } = line
       const isNamed = agentEnd - agentStart > 1 || text[agentStart] !== '-'
       const visitor = isNamed ? visitorOf.at(text, agentStart, agentEnd) : visitorOf.of('')
       if (visitor === 'program') return 'bot'
-      if (visitor !== 'person') return null
+      if (visitor !== 'person') return visitor
       const ending = endingStart(text, line.pathStart, line.pageEnd)
       if (ending >= 0 && isAssetEnding.at(text, ending, line.pageEnd)) return 'asset'
       return mayBeReferred(line) ? null : 'person'

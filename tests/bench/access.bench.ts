@@ -5,9 +5,10 @@
 import { existsSync, statSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { openStore } from '../../db/open.ts'
-import { importRun, planLogs, type LogStore } from '../../server/access/import-logs.ts'
+import { importRun, planLogs } from '../../server/access/import-logs.ts'
 import { openEvidence } from '../../sdk/judge/judge.ts'
-import { importAccess } from '../../server/cli/commands/import-access.ts'
+import { accessStore, importAccess } from '../../server/cli/commands/import-access.ts'
+import type { StoreAccess } from '../../server/runtime/store-access.ts'
 import { binaryPath } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAudit, makeOrg } from '../store/make.ts'
@@ -87,12 +88,8 @@ export async function importHere(path: string): Promise<Measured> {
   await store.orgs.create({ org, audit: makeAudit(org.id) })
   const work = importAccess.commands[0]!.work!
   const context = { store, clock: { now: () => Date.now() } } as never
-  const call = (name: string, params: object) => work[name]!(context, { orgId: org.id, ...params } as never)
-  const logs: LogStore = {
-    eventsMax: 2_000,
-    position: async (source) => (await call('position', { siteId: 'shop', source })) as never,
-    append: async (events, access) => (await call('append', { events, access })) as never,
-  }
+  const call: StoreAccess['call'] = (verb, params) => work[verb.split(' ')[2]!]!(context, params)
+  const logs = accessStore({ byServer: false, call }, org.id, 'shop')
   const evidence = openEvidence({ lists: [], hosts: [], products: [], keys: [] } as never)
   const options = { siteId: 'shop', keepQuery: [], keepAddresses: false, trustedProxies: [] }
   const result = await measured(async () => {

@@ -1,7 +1,7 @@
 /** Access logs for tests: their lines, and an import into a store in memory. */
 import { expect } from 'bun:test'
 import type { AccessLines } from '../../db/contract/store.ts'
-import type { AccessEvent, AccessOptions } from '../../server/access/agent-events.ts'
+import type { AccessOptions } from '../../server/access/agent-events.ts'
 import { bundledEvidence } from '../../server/evidence/evidence.ts'
 import { importRun, planLogs, type LogStore } from '../../server/access/import-logs.ts'
 import type { Sums } from '../../server/access/import-sums.ts'
@@ -42,6 +42,12 @@ export const plainOptions: AccessOptions = {
   evidenceMaxAgeDays: 180,
 }
 
+/** An event as it was stored. */
+export interface AccessEvent {
+  id: string
+  [field: string]: unknown
+}
+
 export interface Imported {
   sums: Sums
   events: AccessEvent[]
@@ -74,7 +80,7 @@ export function storeIn({ ids, positions, events, lines }: Memory): LogStore {
       if (access.from !== position) return { ...answer, state: 'behind' }
       batch.forEach((event, at) => {
         if (isRequest(at)) answer[ids.has(event.id) ? 'deduped' : 'stored']++
-        if (!ids.has(event.id)) events.push(event)
+        if (!ids.has(event.id)) events.push(JSON.parse(event.json) as AccessEvent)
         ids.add(event.id)
       })
       positions.set(access.source, { position: access.to, tail: access.tail })

@@ -1,5 +1,5 @@
 /** `sightglass import access`: stores the agents in access logs of web servers; what is stored already is skipped. */
-import type { AccessLines, Json, StoredPack } from '../../../db/contract/store.ts'
+import type { AccessLines, EventRecord, Json, StoredPack } from '../../../db/contract/store.ts'
 import type { Evidence } from '../../../sdk/judge/judge.ts'
 import type { AccessOptions } from '../../access/agent-events.ts'
 import type { Guess } from '../../access/formats.ts'
@@ -9,10 +9,11 @@ import { startHostNames } from '../../access/host-names.ts'
 import type { FileProblem } from '../../access/input.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, systemClock } from '../../clock.ts'
-import { AppError, UsageError } from '../../errors.ts'
+import { AppError, UsageError, type Issue } from '../../errors.ts'
 import { evidenceOf } from '../../evidence/evidence.ts'
 import { importKeyId } from '../../ids.ts'
-import { acceptMade } from '../../ingest/check-event.ts'
+import { acceptLines } from '../../ingest/accept.ts'
+import type { MadeEvents } from '../../ingest/check-event.ts'
 import { limits } from '../../limits.ts'
 import type { StoreAccess } from '../../runtime/store-access.ts'
 import { loadRobots, type MarkRobots } from '../../robots/judge.ts'
@@ -84,7 +85,7 @@ export const importAccess: Noun = {
           const evidence = await evidenceFrom(data)
           const robots = await robotsOf(data, { org: values.org, site: siteId })
           const judged = { ...options, evidence, robots }
-          return finish(await readAll(plan, judged, storeOf(data, orgId, siteId)))
+          return finish(await readAll(plan, judged, accessStore(data, orgId, siteId)))
         })
       },
     }),
@@ -125,8 +126,15 @@ async function readAll(plan: Plan, options: AccessOptions, store: LogStore | nul
   return { ...run.sums, agents, dryRun: store === null, problems, skipped: plan.skipped, files }
 }
 
+/** Batches of records that this process made. The control socket carries their text, which the server checks. */
+const madeHere = new WeakSet<object>()
+
 /** Stores batches where the data is. */
-function storeOf(data: StoreAccess, orgId: string, siteId: string): LogStore {
+export function accessStore(
+  data: Pick<StoreAccess, 'byServer' | 'call'>,
+  orgId: string,
+  siteId: string,
+): LogStore {
   return {
     // Each batch waits for the disk once, but a server has other requests.
     ...(data.byServer ? {} : { eventsMax: 2_000 }),
@@ -134,7 +142,9 @@ function storeOf(data: StoreAccess, orgId: string, siteId: string): LogStore {
       const found = await data.call('import access position', { orgId, siteId, source })
       return found as unknown as Awaited<ReturnType<LogStore['position']>>
     },
-    async append(events, access) {
+    async append(records, access) {
+      if (!data.byServer) madeHere.add(records)
+      const events = data.byServer ? records.map(({ json }) => json).join('\n') : records
       const params = { orgId, events, access } as unknown as Params
       return (await data.call('import access append', params)) as unknown as Appended
     },
@@ -147,11 +157,10 @@ async function readPosition({ store }: WorkContext, params: Params): Promise<Jso
   return found as unknown as Json
 }
 
-/** Events pass the same checks as at ingest. */
 async function appendLines({ store, clock }: WorkContext, params: Params): Promise<Json> {
   const orgId = textOf(params, 'orgId')
   const sent = params['access'] as unknown as AccessLines
-  const { records, positions, rejected } = acceptMade(params['events'] as Json[])
+  const { records, positions, rejected } = recordsOf(params['events'])
   const bad = rejected.filter(({ index }) => sent.requests[index] !== null).length
   const issues: Appended['issues'] = rejected.slice(0, issuesShown)
   const access = {
@@ -171,6 +180,21 @@ async function appendLines({ store, clock }: WorkContext, params: Params): Promi
 }
 
 const issuesShown = 20
+
+function recordsOf(events: unknown): MadeEvents {
+  if (madeHere.has(events as object)) {
+    const records = events as EventRecord[]
+    return { records, positions: [...records.keys()], rejected: [] }
+  }
+  if (events === '') return { records: [], positions: [], rejected: [] }
+  const { records, positions, rejected } = acceptLines(String(events), [])
+  const reason = ({ path, message }: Issue): string => `${path} ${message}`
+  return {
+    records,
+    positions,
+    rejected: rejected.map(({ index, issues }) => ({ index, message: reason(issues[0]!) })),
+  }
+}
 
 /** Judges by the versions of the site's robots.txt. */
 function robotsOf(data: StoreAccess, of: Params): Promise<MarkRobots | null> {
