@@ -117,7 +117,7 @@ export function sightglass<Raw extends object = object>(
     watchHttp: () =>
       watchServers<NodeRequest, NodeResponse>(
         (request, response) => beginNode(visits, request, response),
-        (request, response) => beginNode(visits, request, response, { isOver: true }),
+        (request, response) => beginNode(visits, request, response, true),
       ),
     [Symbol.for('skip-override')]: true,
   }) as unknown as Middleware
@@ -133,12 +133,12 @@ function beginNode(
   visits: Visits,
   request: NodeRequest,
   response: NodeResponse,
-  more: { isOver?: boolean } = {},
+  isOver = false,
 ): OpenVisit | null {
   const { headers, method = 'GET' } = request
   const url = request.originalUrl ?? request.url ?? '/'
   const address = request.ip ?? request.socket?.remoteAddress
-  const end = visits.begin({ raw: request, method, url, headers, address, ...more })
+  const end = visits.begin({ raw: request, method, url, headers, address, isOver })
   if (end === null) return null
   response.once('close', () => {
     end({ ...sentBy(response), isAborted: !response.writableFinished })

@@ -47,7 +47,9 @@ export interface OpenVisit extends Visit {
   settle: (() => Promise<void>) | null
 }
 
-const known = new WeakMap<object, OpenVisit>()
+/** On the request, because a WeakMap costs the garbage collector more than all else here. */
+const visitKey = Symbol('sightglass visit')
+const ofFrozen = new WeakMap<object, OpenVisit>()
 
 /** The visit of the request that is being handled, when the servers of this process are watched. */
 export function currentVisit(): OpenVisit | null {
@@ -55,7 +57,7 @@ export function currentVisit(): OpenVisit | null {
 }
 
 export function openVisitOf(request: object): OpenVisit | null {
-  return known.get(request) ?? currentVisit()
+  return (request as { [visitKey]?: OpenVisit })[visitKey] ?? ofFrozen.get(request) ?? currentVisit()
 }
 
 /** The visit of a request that the middleware has seen: the object that your handler gets. */
@@ -80,7 +82,7 @@ export async function judgedAgentOf(request: object): Promise<RequestAgent | nul
 
 /** Lets `request` find the visit: the raw request, and what a framework has beside it. */
 export function addRequest(visit: OpenVisit, request: object): void {
-  known.set(request, visit)
+  if (!define(request, visitKey, visit)) ofFrozen.set(request, visit)
   visit.requests.push(request)
   setAgent(request, visit.agent)
 }
@@ -93,8 +95,12 @@ export function aliasVisit(raw: object, alias: object): void {
 
 /** Frozen requests do not get the field; `agentOf` works with them, too. */
 export function setAgent(request: object, agent: RequestAgent | null): void {
-  Reflect.defineProperty(request, 'agent', {
-    value: agent,
+  define(request, 'agent', agent)
+}
+
+function define(request: object, key: PropertyKey, value: unknown): boolean {
+  return Reflect.defineProperty(request, key, {
+    value,
     configurable: true,
     writable: true,
     enumerable: false,

@@ -5,6 +5,7 @@ import { userAgentOf, type Session } from '../client/visitor-session.ts'
 import { judge } from '../judge/judge.ts'
 import { nowMs } from '../platform/clock.ts'
 import type { Client } from '../client/client.ts'
+import type { TraceEvent } from '../client/event.ts'
 import type { NonceMemory } from '../judge/signature-keys.ts'
 import type { Identity } from '../relay/receive-events.ts'
 import type { EvidenceSource } from './evidence.ts'
@@ -62,7 +63,7 @@ const hostCharsMax = 253
 export function createVisits<Raw extends object>(client: Client, options: MiddlewareOptions<Raw>): Visits {
   const report = reporter(options.onError)
   const origins = options.origins?.map(originOf) ?? []
-  const sessions = new Set<string>() // whose start was reported
+  const isFirst = firstTimes()
   const hook = hookRunner(report)
   const detect = cachedDetection()
   const end = async (
@@ -78,18 +79,14 @@ export function createVisits<Raw extends object>(client: Client, options: Middle
     const asked = identify === undefined ? null : hook('identify', () => identify(request.raw as Raw))
     const identity =
       asked instanceof Promise ? await asked.catch((error) => hook('identify', () => fail(error))) : asked
-    const agent = { ...visit.eventAgent, ...(identity ? { trust: identity.trust ?? 'verified' } : {}) }
+    const agent = identity ? { ...visit.eventAgent, trust: identity.trust ?? 'verified' } : visit.eventAgent
     const { session } = visit
     const metadata = metadataOf(request, visit.page, response, identity ?? null)
-    const common = { agent, occurredAt: startMs }
-    if (!sessions.has(session.sessionId)) {
-      if (sessions.size >= sessionsMax) sessions.clear()
-      sessions.add(session.sessionId)
-      const { page, host, source } = metadata
-      session.trace({ ...common, type: 'agent.detected', metadata: { page, host, source } as never })
-    }
-    const duration = request.isOver === true ? {} : { durationMs }
-    session.trace({ ...common, type: 'agent.requested', outcome: outcomeOf(response), ...duration, metadata })
+    const requested: TraceEvent = { type: 'agent.requested', occurredAt: startMs, agent, metadata }
+    requested.outcome = outcomeOf(response)
+    if (request.isOver !== true) requested.durationMs = durationMs
+    if (isFirst(session.sessionId)) session.trace(startOf(requested))
+    session.trace(requested)
   }
   const begin: Visits['begin'] = (request) => {
     const raw = request.raw as Raw
@@ -101,17 +98,18 @@ export function createVisits<Raw extends object>(client: Client, options: Middle
     const startMs = nowMs()
     const known = evidence?.current() ?? null
     const path = pathOf(request.url)
-    const visit = { agent: null, eventAgent: null, path, requests: [], settle: null } as unknown as OpenVisit
-    visit.page = storable((page && hook('page', () => pathOf(page(raw) ?? path))) ?? path, pageCharsMax)
-    lazySession(visit, () => client.session({ headers: request.headers }, { address: sender }))
+    const named = storable((page && hook('page', () => pathOf(page(raw) ?? path))) ?? path, pageCharsMax)
+    const visit = newVisit(path, named, () =>
+      client.session({ headers: request.headers }, { address: sender }),
+    )
     if (claim !== null) {
       const judged = known && judge(claim, { address: sender }, known.evidence, { atMs: startMs })
       giveVerdict(visit, claim, judged)
     }
     const signed = evidence === undefined ? null : signedRequest(request, origins)
     if (evidence !== undefined && (signed !== null || (known === null && claim !== null))) {
-      const named = claim ?? { userAgent }
-      visit.settle = settler({ visit, named, signed, sender, startMs, evidence, nonces, report })
+      const claimed = claim ?? { userAgent }
+      visit.settle = settler({ visit, named: claimed, signed, sender, startMs, evidence, nonces, report })
     }
     addRequest(visit, raw)
     if (visit.agent === null && visit.settle === null) return () => {}
@@ -145,6 +143,23 @@ function hookRunner(report: OnError): RunHook {
   }
 }
 
+/** Whether a session was not seen before. */
+function firstTimes(): (sessionId: string) => boolean {
+  const seen = new Set<string>()
+  return (sessionId) => {
+    if (seen.has(sessionId)) return false
+    if (seen.size >= sessionsMax) seen.clear()
+    seen.add(sessionId)
+    return true
+  }
+}
+
+/** The start of the session that begins with this request. */
+function startOf({ occurredAt, agent, metadata }: TraceEvent): TraceEvent {
+  const { page, host, source } = metadata as { [field: string]: unknown }
+  return { type: 'agent.detected', occurredAt, agent, metadata: { page, host, source } } as TraceEvent
+}
+
 /** A site sees a few thousand user agents. */
 function cachedDetection(): (userAgent: string) => DetectedAgent | null {
   const detected = new Map<string, DetectedAgent | null>()
@@ -162,10 +177,20 @@ function fail(error: unknown): never {
   throw error
 }
 
-/** Hashing the address costs more than all else, so it waits until somebody needs the session. */
-function lazySession(visit: Visit, make: () => Session): void {
+function newVisit(path: string, page: string, makeSession: () => Session): OpenVisit {
   let session: Session | undefined
-  Object.defineProperty(visit, 'session', { get: () => (session ??= make()), enumerable: true })
+  return {
+    agent: null,
+    eventAgent: null,
+    path,
+    page,
+    requests: [],
+    settle: null,
+    /** Hashing the address costs more than all else, so it waits until somebody needs the session. */
+    get session() {
+      return (session ??= makeSession())
+    },
+  }
 }
 
 const blocked = new Set([401, 402, 403, 407, 429, 451])
@@ -186,16 +211,13 @@ function metadataOf(
   const referrer = headerOf(headers, 'referer')
   const referrerHost = /^[a-z][a-z+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:]+)/i.exec(referrer)?.[1]?.toLowerCase()
   const length = typeof bytes === 'string' || typeof bytes === 'number' ? Number(bytes) : Number.NaN
-  return {
-    page,
-    method,
-    status,
-    ...(Number.isSafeInteger(length) && length >= 0 ? { bytes: length } : {}),
-    ...(referrerHost === undefined ? {} : { referrerHost: storable(referrerHost, hostCharsMax) }),
-    ...(host === '' ? {} : { host: storable(host.toLowerCase().replace(/:\d+$/, ''), hostCharsMax) }),
-    ...(isAborted === true ? { aborted: true } : {}),
-    ...(identity?.subject === undefined ? {} : { subject: identity.subject }),
-    ...(identity?.protocol === undefined ? {} : { protocol: identity.protocol }),
-    source: 'middleware',
-  }
+  const fields: { [field: string]: unknown } = { page, method, status }
+  if (Number.isSafeInteger(length) && length >= 0) fields['bytes'] = length
+  if (referrerHost !== undefined) fields['referrerHost'] = storable(referrerHost, hostCharsMax)
+  if (host !== '') fields['host'] = storable(host.toLowerCase().replace(/:\d+$/, ''), hostCharsMax)
+  if (isAborted === true) fields['aborted'] = true
+  if (identity?.subject !== undefined) fields['subject'] = identity.subject
+  if (identity?.protocol !== undefined) fields['protocol'] = identity.protocol
+  fields['source'] = 'middleware'
+  return fields
 }
