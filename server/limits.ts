@@ -139,6 +139,10 @@ export const limits = {
   webhookPageBytesMax: 3 * 1024 * 1024, // of payloads: a whole page stays below 4 MiB
   webhookEndpointsPerOrgMax: 100,
   webhookRulesPerOrgMax: 100,
+  alertGroupsMax: 100, // groups of a rule that are evaluated
+  alertSilenceMsMax: 90 * 24 * 3_600_000,
+  alertBacktestsMax: 2, // concurrent, per organization
+  alertSeriesMax: 1_000, // on /metrics
   webhookDeliveredRetentionMs: 7 * 24 * 3_600_000,
   webhookDeadRetentionMs: 90 * 24 * 3_600_000,
   webhookOldSecretMs: 24 * 3_600_000, // the previous secret is still valid

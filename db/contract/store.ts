@@ -50,6 +50,7 @@ import type {
   FilteredCountsQuery,
 } from './event-counts.ts'
 import type { Explored, ExploreQuery, Following } from './explore.ts'
+import type { Series, SeriesQuery } from './event-series.ts'
 import type { IdentityStore } from './identity.ts'
 import type { BatchCount, IngestCountStore } from './ingest-counts.ts'
 import type { Behind, JobLease, JobStore, NodeStore } from './nodes.ts'
@@ -62,6 +63,7 @@ import type { WebhookStore } from './webhooks.ts'
 export type * from './access-logs.ts'
 export type * from './identity.ts'
 export type * from './event-counts.ts'
+export type * from './event-series.ts'
 export type * from './admin.ts'
 export type * from './explore.ts'
 export type * from './operations.ts'
@@ -196,6 +198,8 @@ export interface EventStore {
   filteredCounts(query: FilteredCountsQuery): Promise<FilteredCounts>
   /** Counts stored events by outcome and time under any filter, newest first, within the budget. */
   histogram(query: HistogramQuery): Promise<EventHistogram>
+  /** A measure over time under any filter, by the values of one field. */
+  series(query: SeriesQuery): Promise<Series>
   /** The most frequent values, and combinations of values, of the newest matching events. */
   top(query: TopQuery): Promise<Top>
   /** Measures stored events by the values of a field, or of a member of their metadata, over time. */

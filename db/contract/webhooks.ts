@@ -4,7 +4,8 @@
  * Secrets are encrypted here; the server has the key. A pending delivery is leased to its sender. An outcome counts
  * only while the sender has the delivery's lease, so a sender that lost it changes nothing.
  */
-import type { AuditEntry, Json } from './audit.ts'
+import type { Incident, IncidentQuery, Rule, RuleChange } from './alerts.ts'
+import type { AuditEntry } from './audit.ts'
 import type { Share } from '../rules/webhook-share.ts'
 
 // ---------------------------------------------------------------- deliveries
@@ -176,43 +177,6 @@ export interface OrgSecret {
   previousUntilMs: number | null
 }
 
-// ---------------------------------------------------------------- rules that speak
-
-export type RuleKind = 'new_vendor' | 'blocked_share' | 'tool_error_rate' | 'silence' | 'key_leaked'
-
-/** The settings of a rule; null where its kind has none. */
-export interface RuleNumbers {
-  threshold: number | null // share from 0 to 1
-  minutes: number | null // of silence
-  eventsMin: number | null // ignored below this many events
-}
-
-export interface Rule extends RuleNumbers {
-  id: string // rul_…
-  orgId: string
-  endpointId: string
-  kind: RuleKind
-  createdAtMs: number
-}
-
-export interface Incident {
-  id: string // inc_…
-  orgId: string
-  ruleId: string
-  subject: string // the vendor, tool or key concerned; '' for the whole organization
-  openedAtMs: number
-  resolvedAtMs: number | null
-  acknowledgedAtMs: number | null // while it was open
-  acknowledgedBy: string | null // the actor, as in the audit log
-  data: { [member: string]: Json }
-}
-
-export interface IncidentQuery {
-  orgId: string
-  isOpen: boolean | null
-  limit: number
-}
-
 // ---------------------------------------------------------------- verbs
 
 export interface WebhookStore {
@@ -316,12 +280,7 @@ export interface WebhookStore {
   createRule(command: { rule: Rule; audit: AuditEntry }): Promise<void> // `not_found` without its endpoint
   rules(orgId: string | null): Promise<Rule[]> // null: of all organizations
   /** `not_found` for an unknown rule of the organization. Its open incidents stay open. */
-  changeRule(command: {
-    orgId: string
-    ruleId: string
-    numbers: RuleNumbers
-    audit: AuditEntry
-  }): Promise<void>
+  changeRule(command: { orgId: string; ruleId: string; change: RuleChange; audit: AuditEntry }): Promise<void>
   deleteRule(command: { orgId: string; ruleId: string; audit: AuditEntry }): Promise<void>
   openIncidents(orgId: string | null): Promise<Incident[]>
   /** Acknowledges an open alert, once. `not_found`, or `conflict` when it is resolved. */
@@ -335,9 +294,33 @@ export interface WebhookStore {
   /** Open incidents first, then the newest; `isOpen` null: all. */
   incidents(query: IncidentQuery): Promise<Incident[]>
   /**
-   * Opens an incident and schedules its message. False when its rule has an open one for the subject (`once`: had one).
+   * Opens an incident, pending or firing, and schedules its message. False when its rule has an open one for the
+   * subject (`once`: had one), and then nothing is scheduled or written to the audit log.
    */
-  openIncident(command: { incident: Incident; delivery: NewDelivery; once: boolean }): Promise<boolean>
-  /** Resolves an open incident and schedules its message. False when it is not open. */
-  resolveIncident(command: { id: string; now: number; delivery: NewDelivery }): Promise<boolean>
+  openIncident(command: {
+    incident: Incident
+    delivery: NewDelivery | null
+    once: boolean
+    audit: AuditEntry
+  }): Promise<boolean>
+  /** A pending incident fires, with its message. False when it is not pending. */
+  fireIncident(command: {
+    id: string
+    now: number
+    data: Incident['data']
+    delivery: NewDelivery
+    audit: AuditEntry
+  }): Promise<boolean>
+  /** Since when the condition of an open incident no longer holds; null: it holds. */
+  noteIncident(command: { id: string; clearSinceMs: number | null }): Promise<void>
+  /**
+   * Resolves an open incident and schedules its message. A pending one never fired and is deleted. False when it is not
+   * open.
+   */
+  resolveIncident(command: {
+    id: string
+    now: number
+    delivery: NewDelivery | null
+    audit: AuditEntry
+  }): Promise<boolean>
 }

@@ -215,6 +215,7 @@ const wakingVerbs: { [verb: string]: (command: never) => (string | null)[] } = {
   'webhooks.advance': ({ delivery }: { delivery: unknown }) => (delivery === null ? [] : [null]),
   'webhooks.startProbes': due,
   'webhooks.openIncident': due,
+  'webhooks.fireIncident': due,
   'webhooks.resolveIncident': due,
   'webhooks.changeEndpoint': advances,
   'webhooks.resumeEndpoint': advances,

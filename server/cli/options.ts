@@ -345,7 +345,7 @@ export const serveOptions = {
     read: folderPath,
     value: 'FILE',
     default: null,
-    help: 'TOML file of organizations, sites, keys and endpoints, applied at every start',
+    help: 'TOML file of organizations, sites, keys, endpoints and alert rules, applied at every start',
   },
   'node-name': {
     read: plainText,

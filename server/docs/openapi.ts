@@ -13,6 +13,7 @@ import {
   serviceOperations,
 } from './service-model.ts'
 import { ingestOperations, registryOperations, sessionOperations, traceOperations } from './gateway-model.ts'
+import { alertOperations } from './alert-operations-model.ts'
 import { webhookOperations } from './webhook-operations-model.ts'
 import type { Schema } from '../http/validate.ts'
 
@@ -29,6 +30,7 @@ export const operations: readonly Operation[] = [
   ...auditOperations,
   ...mcpOperations,
   ...webhookOperations,
+  ...alertOperations,
 ]
 
 export const documentText = [

@@ -1,4 +1,4 @@
-/** The reference of webhooks: deliveries, endpoints, alert rules and incidents. */
+/** The reference of webhooks: deliveries and endpoints. */
 import * as model from './webhooks-model.ts'
 import { t } from 'elysia'
 import { cursor, exampleTime, limit, type Operation } from './operation-model.ts'
@@ -46,36 +46,10 @@ const endpoint = {
   nextProbeAt: null,
   oldSecretUntil: null,
 }
-const rule = {
-  id: 'rul_example',
-  endpointId: 'ep_example',
-  kind: 'silence',
-  threshold: null,
-  minutes: 30,
-  eventsMin: null,
-  createdAt: exampleTime,
-}
-
-const incident = {
-  id: 'inc_example',
-  ruleId: 'rul_example',
-  subject: '',
-  status: 'open',
-  severity: 'warning',
-  message: 'High blocked share: 72.3 % of 1,200 events in the last hour (threshold 50 %).',
-  link: '/logs?outcome=blocked&since=2026-06-23T11%3A00%3A00.000Z',
-  openedAt: exampleTime,
-  acknowledgedAt: null,
-  acknowledgedBy: null,
-  resolvedAt: null,
-  data: { share: 0.723, threshold: 0.5, events: 1_200, windowMinutes: 60 },
-}
-
 const reads = { method: 'get', key: 'secret', scope: 'webhooks:read', tag: 'Webhooks' } as const
 const writes = { method: 'post', key: 'secret', scope: 'webhooks:write', tag: 'Webhooks' } as const
 const deliveryParam = { id: { description: 'The id of the delivery.', example: 'wh_example' } }
 const endpointParam = { id: { description: 'The id of the endpoint.', example: 'ep_example' } }
-const ruleParam = { id: { description: 'The alert rule id.', example: 'rul_example' } }
 const noBody = { schema: model.empty, example: {}, optional: true } as const
 const oneEndpoint = {
   description: 'The endpoint.',
@@ -296,99 +270,4 @@ const endpoints: Operation[] = [
   },
 ]
 
-const rules: Operation[] = [
-  {
-    ...reads,
-    id: 'listRules',
-    path: '/v1/webhooks/rules',
-    summary: 'List alert rules',
-    answers: {
-      200: {
-        description: 'All alert rules.',
-        schema: t.Object({ rules: t.Array(model.rule) }),
-        example: { rules: [rule] },
-      },
-    },
-  },
-  {
-    ...writes,
-    id: 'createRule',
-    path: '/v1/webhooks/rules',
-    summary: 'Create an alert rule',
-    about: 'The endpoint receives alert.opened and alert.resolved.',
-    body: { schema: model.ruleBody, example: { kind: 'silence', endpointId: 'ep_example', minutes: 30 } },
-    answers: {
-      201: { description: 'The alert rule.', schema: t.Object({ rule: model.rule }), example: { rule } },
-    },
-    errors: ['conflict'],
-  },
-  {
-    ...writes,
-    method: 'patch',
-    id: 'changeRule',
-    path: '/v1/webhooks/rules/{id}',
-    summary: 'Update an alert rule',
-    about: 'Open alerts stay open until the next evaluation with the new values.',
-    params: ruleParam,
-    body: { schema: model.ruleChange, example: { minutes: 45 } },
-    answers: {
-      200: { description: 'The alert rule.', schema: t.Object({ rule: model.rule }), example: { rule } },
-    },
-  },
-  {
-    ...writes,
-    method: 'delete',
-    id: 'deleteRule',
-    path: '/v1/webhooks/rules/{id}',
-    summary: 'Delete an alert rule',
-    params: ruleParam,
-    answers: { 200: { description: 'Deleted.', schema: model.done, example: { ok: true } } },
-  },
-  {
-    ...reads,
-    id: 'listIncidents',
-    path: '/v1/webhooks/incidents',
-    summary: 'List incidents',
-    query: {
-      status: {
-        schema: model.incidentStatus,
-        description: 'Only incidents with this status.',
-        example: 'open',
-      },
-    },
-    answers: {
-      200: {
-        description: 'At most 200 incidents: open, then acknowledged, then resolved.',
-        schema: t.Object({ incidents: t.Array(model.incident) }),
-        example: { incidents: [incident] },
-      },
-    },
-  },
-  {
-    ...writes,
-    id: 'acknowledgeIncident',
-    path: '/v1/webhooks/incidents/{id}/acknowledge',
-    summary: 'Acknowledge an incident',
-    about:
-      'Records who takes care of it. Acknowledging it again changes nothing. A resolved incident answers 409.',
-    params: { id: { description: 'The incident id.', example: 'inc_example' } },
-    body: noBody,
-    answers: {
-      200: {
-        description: 'The incident.',
-        schema: t.Object({ incident: model.incident }),
-        example: {
-          incident: {
-            ...incident,
-            status: 'acknowledged',
-            acknowledgedAt: exampleTime,
-            acknowledgedBy: 'user:usr_example',
-          },
-        },
-      },
-    },
-    errors: ['conflict'],
-  },
-]
-
-export const webhookOperations: Operation[] = [...deliveries, ...endpoints, ...rules]
+export const webhookOperations: Operation[] = [...deliveries, ...endpoints]

@@ -128,49 +128,6 @@ export const replayBody = t.Object({
   ),
 })
 
-const ruleNumbers = {
-  threshold: t.Optional(t.Unknown({ description: 'blocked_share and tool_error_rate only: 0 to 1.' })),
-  minutes: t.Optional(integer({ minimum: 1, description: 'silence only: minutes without events.' })),
-  eventsMin: t.Optional(
-    t.Unknown({ description: 'blocked_share and tool_error_rate only: minimum number of events, from 1.' }),
-  ),
-}
-
-export const ruleBody = t.Object({
-  kind: t.Union(
-    ['new_vendor', 'blocked_share', 'tool_error_rate', 'silence', 'key_leaked'].map((kind) =>
-      t.Literal(kind),
-    ),
-  ),
-  endpointId: t.String(),
-  ...ruleNumbers,
-})
-export const ruleChange = t.Object(ruleNumbers)
-export const incidentStatus = t.Union([t.Literal('open'), t.Literal('resolved')])
-export const rule = t.Object({
-  id: t.String(),
-  endpointId: t.String(),
-  kind: t.String(),
-  threshold: nullable(t.Number()),
-  minutes: nullable(integer()),
-  eventsMin: nullable(integer()),
-  createdAt: time,
-})
-export const incident = t.Object({
-  id: t.String(),
-  ruleId: t.String(),
-  subject: t.String(),
-  status: t.Union([t.Literal('open'), t.Literal('acknowledged'), t.Literal('resolved')]),
-  severity: t.Union([t.Literal('critical'), t.Literal('warning'), t.Literal('info')]),
-  message: t.String({ description: 'One sentence for people.' }),
-  link: t.String({ description: 'The dashboard page of the incident, with range and filter.' }),
-  openedAt: time,
-  acknowledgedAt: nullable(time),
-  acknowledgedBy: nullable(t.String({ description: 'user:… or key:…, as in the audit log.' })),
-  resolvedAt: nullable(time),
-  data: t.Object({}, { additionalProperties: true }),
-})
-
 /** A message that a receiver gets. */
 export interface WebhookMessage {
   type: string
@@ -208,7 +165,46 @@ const batch = t.Object(
   strict,
 )
 
-const kinds = ['new_vendor', 'blocked_share', 'tool_error_rate', 'silence', 'key_leaked'] as const
+export const ruleKinds = [
+  ...['new_vendor', 'blocked_share', 'tool_error_rate', 'silence', 'key_leaked', 'measure'],
+] as const
+/** Beside the others, in alerts of rules that compare a measure. */
+const measureData = {
+  state: t.Optional(
+    t.Union(
+      ['pending', 'firing', 'resolved'].map((state) => t.Literal(state)),
+      { description: 'measure only.' },
+    ),
+  ),
+  name: t.Optional(t.String({ description: 'measure only: the name of the rule.' })),
+  measure: t.Optional(t.String({ description: 'measure only: what the rule measures.' })),
+  value: t.Optional(
+    nullable(t.Number({ description: 'measure only: the measured value; null without data.' })),
+  ),
+  noData: t.Optional(
+    t.Boolean({ description: 'measure only: the alert opened because there are no events.' }),
+  ),
+  filter: t.Optional(t.Object({}, { additionalProperties: true, description: 'measure only: the filter.' })),
+  condition: t.Optional(
+    t.Object({}, { additionalProperties: true, description: 'measure only: the condition.' }),
+  ),
+  expected: t.Optional(t.Number({ description: 'measure only: the usual value, for a change.' })),
+  deviation: t.Optional(t.Number({ description: 'measure only: the usual distance from it.' })),
+  groupBy: t.Optional(t.String({ description: 'measure only: the field that the rule groups by.' })),
+  group: t.Optional(t.String({ description: 'measure only: the value of that field.' })),
+  explanation: t.Optional(t.String({ description: 'measure only: what explains most of the change.' })),
+  explained: t.Optional(
+    t.Object(
+      {
+        comparedWith: t.String({ description: 'week before, or window before.' }),
+        before: count,
+        now: count,
+        causes: t.Array(t.Object({ field: t.String(), value: t.String(), before: count, now: count })),
+      },
+      { description: 'measure only: exact numbers of events behind the explanation.' },
+    ),
+  ),
+}
 const severities = ['critical', 'warning', 'info'] as const
 const alert = <T extends string>(type: T, resolvedAt: ReturnType<typeof nullable>) =>
   t.Object(
@@ -221,11 +217,11 @@ const alert = <T extends string>(type: T, resolvedAt: ReturnType<typeof nullable
       }),
       data: t.Object(
         {
-          rule: t.Union(kinds.map((kind) => t.Literal(kind))),
+          rule: t.Union(ruleKinds.map((kind) => t.Literal(kind))),
           ruleId: t.String(),
           incidentId: t.String({ description: 'Also in the message that resolves the alert.' }),
           subject: t.String({
-            description: 'The vendor, tool or key. Empty for the organization.',
+            description: 'The vendor, tool, key or group. Empty for the organization.',
           }),
           severity: t.Union(severities.map((severity) => t.Literal(severity))),
           link: t.String({
@@ -245,12 +241,13 @@ const alert = <T extends string>(type: T, resolvedAt: ReturnType<typeof nullable
           ),
           events: t.Optional(
             integer({
-              description: 'blocked_share and tool_error_rate only: the number of events in the window.',
+              description: 'blocked_share, tool_error_rate and measure: the number of events in the window.',
             }),
           ),
           windowMinutes: t.Optional(
-            integer({ description: 'blocked_share and tool_error_rate only: the length of the window.' }),
+            integer({ description: 'blocked_share, tool_error_rate and measure: the length of the window.' }),
           ),
+          ...measureData,
           minutes: t.Optional(integer({ description: 'silence only: minutes without events.' })),
           lastEventAt: t.Optional(wireTime('silence only: arrival of the last event.')),
           keyId: t.Optional(t.String({ description: 'key_leaked only: the key id.' })),
@@ -279,6 +276,13 @@ const blocked = {
   windowMinutes: 60,
 }
 const sentence = 'High blocked share: 72.3 % of 1,200 events in the last hour (threshold 50 %).'
+const measured = {
+  ...{ rule: 'measure', ruleId: 'rul_example', incidentId: 'inc_example', subject: '', severity: 'warning' },
+  link: '/logs?type=agent.requested&since=2026-06-23T11%3A00%3A00.000Z',
+  ...{ openedAt: exampleTime, resolvedAt: null, state: 'pending', name: 'Many bots', measure: 'count' },
+  ...{ value: 1_200, events: 1_200, windowMinutes: 60, noData: false },
+  ...{ filter: { type: ['agent.requested'] }, condition: { kind: 'above', value: 1_000 } },
+}
 const vendor = {
   ...{ rule: 'new_vendor', ruleId: 'rul_example', incidentId: 'inc_example', subject: 'Example Agent' },
   severity: 'info',
@@ -312,6 +316,20 @@ export const webhookMessages: WebhookMessage[] = [
     examples: [
       { type: 'alert.opened', timestamp: exampleTime, text: sentence, data: blocked },
       { type: 'alert.opened', timestamp: exampleTime, text: 'New vendor: Example Agent.', data: vendor },
+    ],
+  },
+  {
+    type: 'alert.pending',
+    summary: 'An alert is pending',
+    about: 'Sent only for rules with notifyPending, when the condition begins to hold.',
+    schema: alert('alert.pending', t.Null() as never),
+    examples: [
+      {
+        type: 'alert.pending',
+        timestamp: exampleTime,
+        text: 'Pending: Many bots: 1,200 events in 1 hour, above 1,000 events.',
+        data: measured,
+      },
     ],
   },
   {

@@ -4,14 +4,8 @@
  */
 import { isoTime } from '../clock.ts'
 import { incidentSentence, linkOf, severityOf } from './alerts/alerts.ts'
-import type {
-  Attempt,
-  Delivery,
-  Endpoint,
-  EndpointCounts,
-  Incident,
-  Rule,
-} from '../../db/contract/webhooks.ts'
+import type { Attempt, Delivery, Endpoint, EndpointCounts } from '../../db/contract/webhooks.ts'
+import type { Incident, MeasureDefinition, Rule, RuleKind, RuleNumbers } from '../../db/contract/alerts.ts'
 import type { Actor } from '../audit/entry.ts'
 
 /** Authorizes webhook requests: by secret key on the public API, by sign-in on the dashboard. */
@@ -80,13 +74,34 @@ export function endpointView({ endpoint, counts }: { endpoint: Endpoint; counts:
 
 export type EndpointView = ReturnType<typeof endpointView>
 
-export function ruleView({ id, endpointId, kind, threshold, minutes, eventsMin, createdAtMs }: Rule) {
-  return { id, endpointId, kind, threshold, minutes, eventsMin, createdAt: isoTime(createdAtMs) }
+/** A rule that compares a measure has the fields of its definition, too. */
+export interface RuleView extends RuleNumbers, Partial<Omit<MeasureDefinition, 'eventsMin'>> {
+  id: string
+  endpointId: string
+  kind: RuleKind
+  name: string
+  createdAt: string
+  fromFile: boolean
+  silencedUntil: string | null
 }
 
-export type RuleView = ReturnType<typeof ruleView>
+export function ruleView(rule: Rule): RuleView {
+  const { id, endpointId, kind, threshold, minutes, eventsMin, createdAtMs, name, definition } = rule
+  const { fromFile, silencedUntilMs } = rule
+  return {
+    ...{ id, endpointId, kind, name, threshold, minutes, eventsMin, createdAt: isoTime(createdAtMs) },
+    ...{ fromFile, silencedUntil: time(silencedUntilMs) },
+    ...definition,
+  }
+}
 
-const [open, acknowledged, resolved] = ['open', 'acknowledged', 'resolved'] as const
+const [open, acknowledged, resolved, pending] = ['open', 'acknowledged', 'resolved', 'pending'] as const
+
+function statusOf({ state, resolvedAtMs, acknowledgedAtMs }: Incident) {
+  if (resolvedAtMs !== null) return resolved
+  if (state === 'pending') return pending
+  return acknowledgedAtMs !== null ? acknowledged : open
+}
 
 export function incidentView(incident: Incident) {
   const { id, ruleId, subject, openedAtMs, resolvedAtMs, acknowledgedAtMs, acknowledgedBy, data } = incident
@@ -94,7 +109,7 @@ export function incidentView(incident: Incident) {
     id,
     ruleId,
     subject,
-    status: resolvedAtMs !== null ? resolved : acknowledgedAtMs !== null ? acknowledged : open,
+    status: statusOf(incident),
     severity: severityOf(incident),
     message: incidentSentence(incident),
     link: linkOf(incident),

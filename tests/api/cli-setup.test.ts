@@ -33,6 +33,17 @@ types = ["authz.*"]
 secretFile = "hook.secret"
 ${more}`
 
+const alert = (value = 100) => `
+[[organizations.alerts]]
+name = "Many refused"
+endpoint = "alerts"
+measure = "share"
+filter = { type = ["agent.requested"], siteId = "shop" }
+of = { outcome = "blocked" }
+condition = { kind = "above", value = ${value / 1_000} }
+windowMinutes = 30
+`
+
 interface Change {
   kind: string
   did: string
@@ -130,4 +141,53 @@ test('an invalid file ends the start and names the line; one that conflicts with
     orgs: { slug: string }[]
   }
   expect(orgs.map(({ slug }) => slug)).toEqual(['default'])
+})
+
+test('alert rules of the file are created, changed and deleted with it, and read-only elsewhere', async () => {
+  using temp = tempDir('setup')
+  const path = temp.join('setup.toml')
+  const dataDir = temp.join('data')
+  writeFileSync(temp.join('hook.secret'), newSigningSecret())
+  writeFileSync(path, file(alert()))
+  const args = ['--setup-file', path, '--webhook-allow', '127.0.0.0/8']
+  await using appliance = await startAppliance({ dataDir, args })
+  const call = async (method: string, route: string, body?: object) => {
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+    const response = await fetch(`${appliance.url}/v1/webhooks/${route}`, {
+      ...{ method, headers },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    return { status: response.status, body: (await response.json()) as { [field: string]: unknown } }
+  }
+  const rules = async () => (await call('GET', 'rules')).body['rules'] as { [field: string]: unknown }[]
+  const [rule] = await rules()
+  expect(rule).toMatchObject({
+    ...{ name: 'Many refused', kind: 'measure', fromFile: true, windowMinutes: 30, measure: 'share' },
+    ...{ filter: { type: ['agent.requested'], siteId: ['shop'] }, of: { outcome: ['blocked'] } },
+    condition: { kind: 'above', value: 0.1 },
+  })
+  const id = String(rule!['id'])
+  expect((await call('PATCH', `rules/${id}`, { windowMinutes: 60 })).status).toBe(409)
+  expect((await call('DELETE', `rules/${id}`)).status).toBe(409)
+  const until = new Date(Date.now() + 3_600_000).toISOString()
+  expect((await call('POST', `rules/${id}/silence`, { until })).status).toBe(200)
+
+  const changes = async () =>
+    (await setup(appliance, path)).filter(({ kind }) => kind === 'alert').map(({ did }) => did)
+  expect(await changes()).toEqual(['unchanged'])
+  writeFileSync(path, file(alert(250)))
+  expect(await changes()).toEqual(['changed'])
+  expect(await rules()).toMatchObject([{ id, silencedUntil: until, condition: { value: 0.25 } }])
+  for (const [wrong, message] of [
+    [alert().replace('"share"', '"weight"'), /organizations\[0\]\.alerts\[0\]: measure must be one of/],
+    [alert().replace('"alerts"', '"nobody"'), /No endpoint of this organization has the label "nobody"/],
+    [alert().replace('windowMinutes', 'windowMinute'), /unknown field; did you mean windowMinutes\?/],
+  ] as const) {
+    writeFileSync(path, file(wrong))
+    const { code, stderr } = await appliance.cli('setup', path)
+    expect([code, message.test(stderr), stderr]).toEqual([code === 0 ? 1 : code, true, stderr])
+  }
+  writeFileSync(path, file())
+  expect(await changes()).toEqual(['deleted'])
+  expect(await rules()).toEqual([])
 })

@@ -7,6 +7,8 @@ import { checkSchema, type Schema } from '../../server/http/validate.ts'
 import { mintKey } from '../../server/identity/keys/keys.ts'
 import type { Services } from '../../server/services.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { makeAudit } from '../store/make.ts'
+import { openFiring } from '../store/webhook-make.ts'
 
 interface Parameter {
   name: string
@@ -258,13 +260,14 @@ async function remember({ operationId }: Call, answer: unknown): Promise<void> {
 async function openAlert(ruleId: string): Promise<void> {
   const { id: orgId } = server.org
   const lane = made['ep_example']!
-  const times = { openedAtMs: 1, resolvedAtMs: null, acknowledgedAtMs: null, acknowledgedBy: null }
+  const times = { ...openFiring, openedAtMs: server.clock.now() }
   const incident = { id: made['inc_example']!, orgId, ruleId, subject: 'v', ...times, data: { vendor: 'v' } }
   const delivery = { id: 'wh_opened', orgId, endpointId: lane, url: 'https://hooks.invalid/', lane }
   await server.store.webhooks.openIncident({
     incident,
     delivery: { ...delivery, body: '{}', scheduledAtMs: 1 },
     once: false,
+    audit: makeAudit(orgId),
   })
 }
 

@@ -4,6 +4,8 @@ import { browser, line } from '../support/access-logs.ts'
 import { startAppliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { makeAudit } from '../store/make.ts'
+import { fixedRule, makeEndpoint, openFiring } from '../store/webhook-make.ts'
 
 setDefaultTimeout(90_000) // the executable may have to be built first
 
@@ -189,4 +191,40 @@ test('requests in access logs are counted by kind and verdict, and a repeated bo
     value('access_requests_total', { kind, ...(verdict !== undefined && { verdict }) })
   expect([of('agent'), of('agent', 'verified'), of('agent', 'contradicted')]).toEqual([2, 1, 1])
   expect([of('person'), of('asset'), of('bot')]).toEqual([1, 1, 1])
+})
+
+test('alerts are series, labelled with their state and names that cannot break the text', async () => {
+  await using server = await testServer({ metricsToken: token })
+  const { store, org, clock } = server
+  const ids = { orgId: org.id, endpointId: 'ep_alerts' }
+  const audit = () => makeAudit(org.id)
+  await store.webhooks.createEndpoint({ endpoint: makeEndpoint(org.id, ids.endpointId), audit: audit() })
+  const name = 'Many "bots"\\ \u202e'
+  const numbers = { threshold: null, minutes: null, eventsMin: null }
+  const rule = {
+    id: 'rul_series',
+    ...ids,
+    kind: 'new_vendor' as const,
+    ...numbers,
+    ...fixedRule,
+    createdAtMs: 1,
+    name,
+  }
+  await store.webhooks.createRule({ rule, audit: audit() })
+  for (const state of ['pending', 'firing'] as const) {
+    const times = { ...openFiring, openedAtMs: clock.now(), state }
+    const incident = {
+      id: `inc_${state}`,
+      orgId: org.id,
+      ruleId: rule.id,
+      subject: `${state}\n"`,
+      ...times,
+      data: {},
+    }
+    await store.webhooks.openIncident({ incident, delivery: null, once: false, audit: audit() })
+  }
+  const value = await scrape(server)
+  const firing = { alertname: name.replaceAll('\\', '\\\\').replaceAll('"', '\\"'), alertstate: 'firing' }
+  expect([value('alerts', firing), value('alerts', { alertstate: 'pending' })]).toEqual([1, 1])
+  expect(value('alerts', { organization: org.slug, severity: 'warning', subject: 'firing\\n\\"' })).toBe(1)
 })

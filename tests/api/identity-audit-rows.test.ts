@@ -20,6 +20,8 @@ import {
 } from '../support/people.ts'
 import { allRoutes, nameOf } from '../support/routes.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { makeAudit } from '../store/make.ts'
+import { openFiring } from '../store/webhook-make.ts'
 
 let server: TestServer
 let owner: Person
@@ -30,14 +32,8 @@ beforeAll(async () => {
   // A receiver that answers 410, so that a delivery is a dead letter at once, which can be replayed.
   receiver = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response(null, { status: 410 }) })
   const backoffMs = [60_000, 300_000, 1_800_000]
-  const webhooks = {
-    cron: '* * * * * *',
-    backoffMs,
-    allow: ['127.0.0.0/8'],
-    sinkDir: null,
-    caFile: null,
-    proxy: null,
-  }
+  const fixed = { allow: ['127.0.0.0/8'], sinkDir: null, caFile: null, proxy: null }
+  const webhooks = { cron: '* * * * * *', backoffMs, ...fixed }
   server = await testServer({ webhooks })
   owner = await person(server, server.org, 'owner', { operator: true })
   secretKey = await server.key('secret')
@@ -101,7 +97,7 @@ async function openAlert(): Promise<string> {
   const id = newId('inc')
   const endpointId = await endpoint()
   const ruleId = await rule()
-  const times = { openedAtMs: 1, resolvedAtMs: null, acknowledgedAtMs: null, acknowledgedBy: null }
+  const times = { ...openFiring, openedAtMs: server.clock.now() }
   const about = { id: newId('wh'), orgId: server.org.id, endpointId, url: hookUrl(), lane: endpointId }
   await server.store.webhooks.openIncident({
     incident: {
@@ -114,10 +110,12 @@ async function openAlert(): Promise<string> {
     },
     delivery: { ...about, body: '{}', scheduledAtMs: server.clock.now() },
     once: false,
+    audit: makeAudit(server.org.id),
   })
   return id
 }
 
+const backtested = { measure: 'count', condition: { kind: 'above', value: 1 } }
 const endpointCalls = (base: string): { [route: string]: Prepare } => ({
   [`POST ${base}/endpoints`]: () => ({ body: { url: hookUrl() } }),
   [`PATCH ${base}/endpoints/:id`]: async (path) => at(path, await endpoint(), { types: ['agent.*'] }),
@@ -136,6 +134,8 @@ const endpointCalls = (base: string): { [route: string]: Prepare } => ({
   [`POST ${base}/rules`]: async () => ({ body: { endpointId: await endpoint(), kind: 'new_vendor' } }),
   [`PATCH ${base}/rules/:id`]: async (path) => at(path, await rule('silence'), { minutes: 9 }),
   [`DELETE ${base}/rules/:id`]: async (path) => at(path, await rule()),
+  [`POST ${base}/rules/:id/silence`]: async (path) => at(path, await rule(), { until: null }),
+  [`POST ${base}/rules/backtest`]: () => ({ body: backtested, rows: 0 }),
   [`POST ${base}/test`]: () => ({ body: { url: hookUrl(), payload: {} } }),
   [`POST ${base}/:id/replay`]: async (path) => at(path, await deadDelivery()),
 })

@@ -214,7 +214,7 @@ describe('records of another organization are not found', () => {
       const body = path.endsWith('replay') ? { from: new Date(when).toISOString() } : {}
       return fill(ids['endpoint'], body)
     }
-    if (path.startsWith('/api/webhooks/rules/')) return fill(ids['rule'])
+    if (path.startsWith('/api/webhooks/rules/')) return fill(ids['rule'], { until: null })
     if (path.startsWith('/api/webhooks/')) return fill(ids['delivery'])
     return null
   }

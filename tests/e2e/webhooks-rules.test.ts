@@ -73,6 +73,7 @@ test('a rule is added and edited in Settings; its alert opens, is shown on every
     await dialog(page).getByRole('button', { name: 'Add alert rule' }).click()
     await row(page, /Silence no events for 45 minutes Chat none open/).waitFor()
     await page.getByRole('button', { name: 'Add alert rule' }).click()
+    await dialog(page).getByLabel('Alert on').selectOption('blocked_share')
     await dialog(page).getByLabel('Threshold (percent, last hour)').fill('12.5')
     await dialog(page).getByLabel('Minimum events (ignored below this)').fill('5')
     await expectAccessibleInBothThemes(dialog(page))
@@ -125,20 +126,20 @@ test('deleting an alert rule asks for confirmation, on a phone', async () => {
     `${appliance.url}/settings/webhooks`,
     async (page) => {
       await waitForHeading(page, 'Settings')
-      await row(page, /Silence/)
+      await row(page, /^Silence/)
         .getByRole('button', { name: 'Delete' })
         .click()
       await dialog(page).getByRole('button', { name: 'Cancel' }).click()
-      await row(page, /Silence/)
+      await row(page, /^Silence/)
         .getByRole('button', { name: 'Delete' })
         .click()
       await dialog(page).getByText('no events for 45 minutes').waitFor()
       await dialog(page).getByRole('button', { name: 'Delete alert rule' }).click()
-      await row(page, /Silence/).waitFor({ state: 'detached' })
+      await row(page, /^Silence/).waitFor({ state: 'detached' })
       await expectNoSidewaysScroll(page)
       await page.reload()
       await row(page, /Blocked share/).waitFor()
-      expect(await row(page, /Silence/).count()).toBe(0)
+      expect(await row(page, /^Silence/).count()).toBe(0)
     },
     { viewport: { width: 390, height: 844 } },
   )

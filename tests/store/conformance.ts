@@ -21,7 +21,9 @@ import { distinctCases, durationCases } from './sketch-cases.ts'
 import { exploreCases } from './explore-cases.ts'
 import { filteredCountsCases } from './filtered-counts-cases.ts'
 import { claimCases, deliveryCases } from './webhook-delivery-cases.ts'
-import { endpointCases, ruleCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
+import { endpointCases, webhookAuditCases } from './webhook-endpoint-cases.ts'
+import { ruleCases } from './alert-cases.ts'
+import { seriesCases } from './series-cases.ts'
 import { nodeCases } from './node-cases.ts'
 import { sharedRecordCases } from './shared-record-cases.ts'
 import { throttleCases, throttleNodeCases } from './throttle-cases.ts'
@@ -63,6 +65,7 @@ const groups: { [name: string]: Cases } = {
   'classes and vendors': classVendorCases,
   'counts under any filter': filteredCountsCases,
   explore: exploreCases,
+  'measures over time': seriesCases,
   histograms: histogramCases,
   'the newest values': topCases,
   'new values': newValuesCases,

@@ -4,6 +4,19 @@ import type { Attempt, ClaimRequest, Endpoint, NewDelivery, Outcome } from '../.
 
 let drains = 0
 
+/** The rest of a rule of a fixed kind. */
+export const fixedRule = { name: '', definition: null, fromFile: false, silencedUntilMs: null }
+
+/** The rest of an incident that has just fired. */
+export const openFiring = {
+  state: 'firing' as const,
+  openedAtMs: 1,
+  clearSinceMs: null,
+  resolvedAtMs: null,
+  acknowledgedAtMs: null,
+  acknowledgedBy: null,
+}
+
 export const makeDelivery = (
   orgId: string,
   id: string,

@@ -30,6 +30,7 @@ const modules: Record<string, string[]> = {
     'new-values.ts',
     'page.ts',
     'robots-test.ts',
+    'series.ts',
     'sessions/page.ts',
     'sessions/trust-reached.ts',
     'sketches.ts',
@@ -121,7 +122,14 @@ const modules: Record<string, string[]> = {
   'server/runtime': ['make-services.ts', 'open-data-folder.ts', 'serve.ts', 'store-access.ts', 'work.ts'],
   'server/sharing': ['links.ts'],
   'server/webhooks': ['start.ts', 'view.ts'],
-  'server/webhooks/alerts': ['alerts.ts', 'evaluate.ts', 'rule-routes.ts'],
+  'server/webhooks/alerts': [
+    'alerts.ts',
+    'backtest.ts',
+    'definition.ts',
+    'evaluate.ts',
+    'rule-routes.ts',
+    'rules.ts',
+  ],
   'server/webhooks/delivery': [
     'deliveries.ts',
     'delivery-routes.ts',

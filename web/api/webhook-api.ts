@@ -1,4 +1,5 @@
 /** The calls of the Webhooks page and of Settings → Webhooks. */
+import type { BacktestView } from '../../server/webhooks/alerts/backtest.ts'
 import type { Notice } from '../../server/webhooks/alerts/alerts.ts'
 import type { RequestView, SecretView } from '../../server/webhooks/routes.ts'
 import type { AttemptView, EndpointView, IncidentView, RuleView } from '../../server/webhooks/view.ts'
@@ -45,6 +46,21 @@ export type { Notice }
 export type Rule = RuleView
 export type RuleKind = Rule['kind']
 export type RuleNumbers = Pick<Rule, 'threshold' | 'minutes' | 'eventsMin'>
+export type { BacktestView }
+
+/** Of a rule that compares a measure. */
+export type MeasureDefinition = { eventsMin: number } & Required<
+  Pick<
+    Rule,
+    | ('filter' | 'measure' | 'of' | 'condition' | 'windowMinutes' | 'forMinutes' | 'keepFiringMinutes')
+    | ('noData' | 'groupBy' | 'groupsMax' | 'notifyPending')
+  >
+>
+
+/** The fields of a rule in a request. */
+export type RuleSettings = Partial<
+  RuleNumbers & Omit<MeasureDefinition, 'eventsMin'> & { name: string; endpointId: string }
+>
 
 export type Incident = IncidentView & { acknowledgedByName: string | null } // null: the account or key is gone
 
@@ -113,9 +129,17 @@ export const webhookApi = {
     void (await post(endpoint(id, 'replay'), { from, until })),
 
   rules: async (signal?: AbortSignal) => (await get<{ rules: Rule[] }>(`${base}/rules`, signal)).rules,
-  createRule: async (kind: RuleKind, endpointId: string, numbers: Partial<RuleNumbers>) =>
-    void (await post(`${base}/rules`, { kind, endpointId, ...numbers })),
-  changeRule: (id: string, numbers: Partial<RuleNumbers>) => send('PATCH', rule(id), numbers),
+  createRule: async (kind: RuleKind, endpointId: string, settings: RuleSettings) =>
+    void (await post(`${base}/rules`, { kind, endpointId, ...settings })),
+  changeRule: (id: string, settings: RuleSettings) => send('PATCH', rule(id), settings),
+  /** `until` null ends the silence. */
+  silenceRule: async (id: string, until: string | null) =>
+    void (await post(`${rule(id)}/silence`, { until })),
+  backtest: async (definition: RuleSettings, signal: AbortSignal) => {
+    const headers = { 'content-type': 'application/json' }
+    const init = { method: 'POST', headers, body: JSON.stringify(definition), signal }
+    return json<BacktestView>(await exchange(`${base}/rules/backtest`, init))
+  },
   deleteRule: (id: string) => send('DELETE', rule(id), {}),
   /** Worst first, as many as the server returns. */
   incidents: async (signal?: AbortSignal) =>

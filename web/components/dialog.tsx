@@ -114,6 +114,7 @@ interface FormDialogProps {
   title: string
   action: string
   danger?: boolean
+  class?: string
   /** `stay` keeps the dialog open, for example to confirm a warning. */
   onSubmit: (form: FormData) => Promise<void | 'stay'>
   onClose: () => void
@@ -121,10 +122,11 @@ interface FormDialogProps {
 }
 
 /** A form with one action. The dialog closes on success and shows the error otherwise. */
-export function FormDialog({ title, action, danger, onSubmit, onClose, children }: FormDialogProps) {
+export function FormDialog(props: FormDialogProps) {
+  const { title, action, danger, onSubmit, onClose, children } = props
   const { busy, problem, run } = useTask()
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={onClose} {...(props.class !== undefined && { class: props.class })}>
       <form
         class="dialog-form"
         onSubmit={(event) => {

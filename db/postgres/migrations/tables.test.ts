@@ -216,7 +216,7 @@ beforeAll(async () => {
 
 const sorted = (list: unknown[]): string[] => list.map((one) => JSON.stringify(one)).toSorted()
 const columnText = ({ table, name, type, isRequired, initial }: Column): string =>
-  `${table}.${name} ${type}${isRequired ? ' NOT NULL' : ''} ${initial}`
+  `${table}.${name} ${type}${isRequired ? ' NOT NULL' : ''} ${initial?.replace(/::text$/, '') ?? null}`
 const indexText = ({ table, name, columns, isUnique, condition }: Index): string =>
   `${table} ${name}(${columns})${isUnique ? ' UNIQUE' : ''} ${condition}`
 

@@ -38,6 +38,8 @@ import type {
   NewValues,
   NewValuesQuery,
   RollupRepair,
+  Series,
+  SeriesQuery,
   StoredEvent,
   Top,
   TopQuery,
@@ -121,6 +123,7 @@ export interface EventReader {
   agents(query: AgentsQuery): Sliced<AgentCounts>
   filteredCounts(query: FilteredCountsQuery): Sliced<FilteredCounts>
   histogram(query: HistogramQuery): Sliced<EventHistogram>
+  series(query: SeriesQuery): Sliced<Series>
   top(query: TopQuery): Sliced<Top>
   explore(query: ExploreQuery): Sliced<Explored>
   newValues(query: NewValuesQuery): Sliced<NewValues>

@@ -15,6 +15,7 @@ import { cacheMatches } from './read/walk.ts'
 import { nothingExplored } from '../../contract/explore.ts'
 import { readExplore } from './read/explore/explore.ts'
 import { readHistogram } from './read/histogram.ts'
+import { noSeries, readSeries } from './read/series.ts'
 import { readNewValues } from './read/new-values.ts'
 import { noTop, readTop } from './read/top.ts'
 import { noRobotsTest, readRobotsTest } from './read/robots-test.ts'
@@ -105,7 +106,10 @@ function columnQueries(
   hashSeed: number,
   inSlices: InSlices,
   except: Except,
-): Pick<EventReader, 'filteredCounts' | 'histogram' | 'top' | 'explore' | 'newValues' | 'robotsTest'> {
+): Pick<
+  EventReader,
+  'filteredCounts' | 'histogram' | 'series' | 'top' | 'explore' | 'newValues' | 'robotsTest'
+> {
   return {
     filteredCounts: (query) =>
       inSlices(
@@ -117,6 +121,7 @@ function columnQueries(
       inSlices(query.orgId, { rows: [], exactSinceMs: query.edges[0] ?? 0 }, (org) =>
         readHistogram(db, org, hashSeed, query),
       ),
+    series: (query) => inSlices(query.orgId, noSeries(query), (org) => readSeries(db, org, hashSeed, query)),
     top: (query) => inSlices(query.orgId, noTop(query), (org) => readTop(db, org, hashSeed, query)),
     explore: (query) =>
       inSlices(query.orgId, nothingExplored(query, true), (org) => readExplore(db, org, hashSeed, query)),

@@ -23,6 +23,7 @@ const longVerbs = new Set([
   'events.count',
   'events.filteredCounts',
   'events.histogram',
+  'events.series',
   'events.top',
   'events.newValues',
   'events.trustReached',

@@ -47,6 +47,7 @@ import type {
   MetricsQuery,
   NewValuesQuery,
   RollupRepair,
+  SeriesQuery,
   TopQuery,
   TrustReachedQuery,
 } from '../../contract/store.ts'
@@ -95,6 +96,7 @@ export const readVerbs = {
   'events.filteredCounts': ({ events }: ReadContext, query: FilteredCountsQuery) =>
     events.filteredCounts(query),
   'events.histogram': ({ events }: ReadContext, query: HistogramQuery) => events.histogram(query),
+  'events.series': ({ events }: ReadContext, query: SeriesQuery) => events.series(query),
   'events.top': ({ events }: ReadContext, query: TopQuery) => events.top(query),
   'events.explore': ({ events }: ReadContext, query: ExploreQuery) => events.explore(query),
   'events.newValues': ({ events }: ReadContext, query: NewValuesQuery) => events.newValues(query),

@@ -1,7 +1,8 @@
 /** Alert rules and incidents. An incident and its message are one transaction. */
 import { and, desc, eq, isNotNull, isNull } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
-import type { Incident, IncidentQuery, Rule, WebhookStore } from '../../contract/webhooks.ts'
+import type { Incident, IncidentQuery, Rule } from '../../contract/alerts.ts'
+import type { WebhookStore } from '../../contract/webhooks.ts'
 import { appendAudit } from '../audit/append.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { insertDelivery } from './deliveries.ts'
@@ -29,7 +30,7 @@ export function listRules({ orm }: ReadContext, orgId: string | null): Rule[] {
 export function changeRule({ db, orm }: WriteContext, command: Command<'changeRule'>): void {
   const changed = orm
     .update(rule)
-    .set(command.numbers)
+    .set(command.change)
     .where(and(eq(rule.orgId, command.orgId), eq(rule.id, command.ruleId)))
     .returning({ id: rule.id })
     .all()
@@ -45,6 +46,10 @@ export function deleteRule({ db, orm }: WriteContext, command: Command<'deleteRu
     .returning({ id: rule.id })
     .all()
   if (gone.length === 0) throw new StoreError('not_found', `there is no rule ${command.ruleId}`)
+  orm
+    .delete(incident)
+    .where(and(eq(incident.ruleId, command.ruleId), eq(incident.state, 'pending')))
+    .run()
   orm
     .update(incident)
     .set({ resolvedAtMs: command.audit.occurredAtMs })
@@ -85,19 +90,56 @@ export function openIncident({ db, orm }: WriteContext, command: Command<'openIn
   const existing = orm.select({ id: rule.id }).from(rule).where(eq(rule.id, ruleId)).get()
   if (before !== undefined || existing === undefined) return false
   orm.insert(incident).values(command.incident).run()
-  insertDelivery(db, command.delivery)
+  if (command.delivery !== null) insertDelivery(db, command.delivery)
+  appendAudit(db, command.audit)
   return true
 }
 
-export function resolveIncident({ db, orm }: WriteContext, command: Command<'resolveIncident'>): boolean {
-  const resolved = orm
+export function fireIncident({ db, orm }: WriteContext, command: Command<'fireIncident'>): boolean {
+  const isPending = and(
+    eq(incident.id, command.id),
+    eq(incident.state, 'pending'),
+    isNull(incident.resolvedAtMs),
+  )
+  const fired = orm
     .update(incident)
-    .set({ resolvedAtMs: command.now })
-    .where(and(eq(incident.id, command.id), isNull(incident.resolvedAtMs)))
+    .set({ state: 'firing', openedAtMs: command.now, clearSinceMs: null, data: command.data })
+    .where(isPending)
     .returning({ id: incident.id })
     .all()
-  if (resolved.length === 0) return false
+  if (fired.length === 0) return false
   insertDelivery(db, command.delivery)
+  appendAudit(db, command.audit)
+  return true
+}
+
+export function noteIncident({ orm }: WriteContext, { id, clearSinceMs }: Command<'noteIncident'>): void {
+  orm
+    .update(incident)
+    .set({ clearSinceMs })
+    .where(and(eq(incident.id, id), isNull(incident.resolvedAtMs)))
+    .run()
+}
+
+export function resolveIncident({ db, orm }: WriteContext, command: Command<'resolveIncident'>): boolean {
+  const isOpen = and(eq(incident.id, command.id), isNull(incident.resolvedAtMs))
+  const pending = orm
+    .delete(incident)
+    .where(and(isOpen, eq(incident.state, 'pending')))
+    .returning({ id: incident.id })
+    .all()
+  const resolved =
+    pending.length > 0
+      ? pending
+      : orm
+          .update(incident)
+          .set({ resolvedAtMs: command.now })
+          .where(isOpen)
+          .returning({ id: incident.id })
+          .all()
+  if (resolved.length === 0) return false
+  if (command.delivery !== null) insertDelivery(db, command.delivery)
+  appendAudit(db, command.audit)
   return true
 }
 
@@ -110,6 +152,7 @@ export function acknowledgeIncident(
   const before = orm.select().from(incident).where(mine).get()
   if (before === undefined) throw new StoreError('not_found', `there is no alert ${id}`)
   if (before.acknowledgedAtMs !== null) return before
+  if (before.state === 'pending') throw new StoreError('conflict', `the alert ${id} is pending`)
   if (before.resolvedAtMs !== null) throw new StoreError('conflict', `the alert ${id} is resolved`)
   const acknowledged = { acknowledgedAtMs: now, acknowledgedBy: by }
   orm.update(incident).set(acknowledged).where(mine).run()

@@ -1,7 +1,8 @@
-/** Declares the webhook tables for drizzle. Migrations 0003, 0009 and 0013 create them. */
+/** Declares the webhook tables for drizzle. Migrations 0003, 0009, 0013 and 0023 create them. */
 import { integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { Json } from '../../contract/audit.ts'
-import type { DeliveryStatus, Endpoint, PauseReason, RuleKind } from '../../contract/webhooks.ts'
+import type { Incident, MeasureDefinition, RuleKind } from '../../contract/alerts.ts'
+import type { DeliveryStatus, Endpoint, PauseReason } from '../../contract/webhooks.ts'
 
 export const orgSecretTable = sqliteTable('webhook_org_secret', {
   orgId: text('org_id').primaryKey().notNull(),
@@ -88,6 +89,10 @@ export const ruleTable = sqliteTable('webhook_rule', {
   minutes: integer('minutes'),
   eventsMin: integer('events_min'),
   createdAtMs: integer('created_at_ms').notNull(),
+  name: text('name').notNull(),
+  definition: text('definition', { mode: 'json' }).$type<MeasureDefinition>(),
+  fromFile: integer('from_file', { mode: 'boolean' }).notNull(),
+  silencedUntilMs: integer('silenced_until_ms'),
 })
 
 export const incidentTable = sqliteTable('webhook_incident', {
@@ -100,4 +105,6 @@ export const incidentTable = sqliteTable('webhook_incident', {
   data: text('data', { mode: 'json' }).$type<{ [member: string]: Json }>().notNull(),
   acknowledgedAtMs: integer('acknowledged_at_ms'),
   acknowledgedBy: text('acknowledged_by'),
+  state: text('state').$type<Incident['state']>().notNull(),
+  clearSinceMs: integer('clear_since_ms'),
 })

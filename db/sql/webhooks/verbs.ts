@@ -33,6 +33,8 @@ import {
   deleteRule,
   listIncidents,
   listRules,
+  fireIncident,
+  noteIncident,
   openIncident,
   openIncidents,
   resolveIncident,
@@ -61,6 +63,8 @@ export const webhookWriteVerbs = {
   'webhooks.changeRule': changeRule,
   'webhooks.deleteRule': deleteRule,
   'webhooks.openIncident': openIncident,
+  'webhooks.fireIncident': fireIncident,
+  'webhooks.noteIncident': noteIncident,
   'webhooks.resolveIncident': resolveIncident,
   'webhooks.acknowledgeIncident': acknowledgeIncident,
 }

@@ -21,6 +21,7 @@ import evidencePack from './0019_evidence_pack.sql' with { type: 'text' }
 import robots from './0020_robots.sql' with { type: 'text' }
 import ingestScope from './0021_ingest_scope.sql' with { type: 'text' }
 import shareLinks from './0022_share_links.sql' with { type: 'text' }
+import alertRules from './0023_alert_rules.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
@@ -50,6 +51,7 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 20, name: '0020_robots', sql: robots },
   { version: 21, name: '0021_ingest_scope', sql: ingestScope },
   { version: 22, name: '0022_share_links', sql: shareLinks },
+  { version: 23, name: '0023_alert_rules', sql: alertRules },
 ]
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */

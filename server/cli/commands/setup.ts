@@ -16,7 +16,7 @@ export const setup: Noun = {
   commands: [
     dataCommand({
       name: 'setup',
-      summary: 'create or update organizations, sites, keys and endpoints from a file',
+      summary: 'create or update organizations, sites, keys, endpoints and alert rules from a file',
       arguments: 'FILE',
       usage: 'FILE [--dry-run]',
       about: [

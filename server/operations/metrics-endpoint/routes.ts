@@ -13,6 +13,7 @@ import type { DiskWatch, FsyncProbe } from '../health/disk.ts'
 import type { JobReport, Jobs } from '../../system/scheduler.ts'
 import type { IngestCounts, IngestTotals } from '../../ingest/counts.ts'
 import type { HttpTimes, WebhookOutcomes } from './counters.ts'
+import { alertSamples } from '../../webhooks/alerts/alerts.ts'
 import { seenMsMax, type SharedNode } from '../../system/shared-node.ts'
 import type { Recount } from '../retention/recount.ts'
 import type { Histogram } from '../../../db/rules/histogram.ts'
@@ -40,7 +41,7 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
   return new Elysia().get('/metrics', async ({ request }) => {
     admit(request, services.metricsToken)
     readQuery(request, {})
-    const { health, times, shared } = await readStore()
+    const { health, times, shared, alerts } = await readStore()
     const gathered: Gathered = {
       version: services.version,
       ingest: services.ingestCounts.totals(),
@@ -66,7 +67,7 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
             ...labelled([...metricsOf(gathered), ...nodeMetrics(services.store, node)], { node: node.name }),
             ...databaseMetrics(health, shared),
           ]
-    const text = exposition(all)
+    const text = exposition([...all, alerts])
     return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } })
   })
 }
@@ -92,6 +93,7 @@ interface OfStore {
   health: StoreHealth
   times: StoreTimes
   shared: Shared | null
+  alerts: Metric
 }
 
 /** Of a database that nodes share. */
@@ -116,8 +118,9 @@ function storeMetrics({
   let last: OfStore | null = null
   let asking: Promise<OfStore> | null = null
   const ask = () => {
-    asking ??= Promise.all([store.health(), store.times(), node === null ? null : readShared(store, node)])
-      .then(([health, times, shared]) => (last = { health, times, shared }))
+    const shared = node === null ? null : readShared(store, node)
+    asking ??= Promise.all([store.health(), store.times(), shared, alertMetric(store)])
+      .then(([health, times, shared, alerts]) => (last = { health, times, shared, alerts }))
       .finally(() => (asking = null))
     return asking
   }
@@ -225,6 +228,15 @@ function nodeMetrics(store: Store, node: Pick<SharedNode, 'aheadMs'>): Metric[] 
     gauge('upkeep_failing', '1 when the last run of the background work failed.', failingMs === null ? 0 : 1),
     gauge('upkeep_age_seconds', 'Time since the last run of the background work ended.', ageMs / 1_000),
   ]
+}
+
+/** Of the whole database, so it carries no node. */
+async function alertMetric({ webhooks, orgs }: Store): Promise<Metric> {
+  const reads = [webhooks.openIncidents(null), webhooks.rules(null), orgs.list()] as const
+  const [incidents, rules, all] = await Promise.all(reads)
+  const slugs = new Map(all.map(({ id, slug }) => [id, slug]))
+  const samples = alertSamples(incidents, rules, slugs)
+  return { name: 'sightglass_alerts', help: 'Alerts that are pending or firing.', kind: 'gauge', samples }
 }
 
 function labelled(metrics: AnyMetric[], labels: Labels): AnyMetric[] {

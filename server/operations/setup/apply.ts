@@ -1,4 +1,7 @@
-/** Applies a setup file. Whatever already matches, or is not in the file, stays as it is. */
+/**
+ * Applies a setup file. Whatever already matches, or is not in the file, stays as it is, except alert rules of a file:
+ * those belong to it, so that one that is no longer in it is deleted.
+ */
 import { AppError } from '../../errors.ts'
 import { changeSite, makeOrg, renameOrg } from '../../identity/organizations/organizations.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
@@ -17,7 +20,9 @@ import {
 import { readFilters, readUrl } from '../../webhooks/endpoints/endpoint-fields.ts'
 import { secretPurpose } from '../../webhooks/delivery/signing.ts'
 import type { SharedDatabase, ApiKey, Org, Store } from '../../../db/contract/store.ts'
-import type { Setup, SetupEndpoint, SetupKey, SetupOrg, SetupSite } from './form.ts'
+import { readDefinition } from '../../webhooks/alerts/definition.ts'
+import { changeRule, createRule, deleteRule } from '../../webhooks/alerts/rules.ts'
+import type { Setup, SetupAlert, SetupEndpoint, SetupKey, SetupOrg, SetupSite } from './form.ts'
 import type { Log } from '../../log.ts'
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
 
@@ -60,7 +65,12 @@ async function walk(services: SetupServices, setup: Setup, way: Way): Promise<Se
       const done = await at(endpoint.at, () => applyEndpoint(services, endpoint, who))
       changes.push({ kind: 'endpoint', org: slug, name: endpoint.label, ...done })
     }
+    for (const alert of target.alerts) {
+      const done = await at(alert.at, () => applyAlert(services, target, alert, who))
+      changes.push({ kind: 'alert', org: slug, name: alert.name, ...done })
+    }
   }
+  changes.push(...(await removeAlerts(services, setup, way)))
   return changes
 }
 
@@ -162,12 +172,12 @@ async function inTurn<T>(
 
 /** `left`: the file contains something that was ended since, such as a revoked key; `note` has the reason. */
 interface Applied {
-  did: 'created' | 'changed' | 'unchanged' | 'left'
+  did: 'created' | 'changed' | 'unchanged' | 'left' | 'deleted'
   note: string | null
 }
 
 interface SetupChange extends Applied {
-  kind: 'organization' | 'site' | 'key' | 'endpoint'
+  kind: 'organization' | 'site' | 'key' | 'endpoint' | 'alert'
   org: string // slug
   name: string
 }
@@ -279,4 +289,54 @@ function decryptSecret({ box }: EndpointServices, { orgId, id, encryptedSecret }
   } catch {
     return null
   }
+}
+
+/** An alert rule of a file is identified by its name among those of its organization. */
+async function applyAlert(
+  services: SetupServices,
+  org: SetupOrg,
+  { name, endpoint, definition: given }: SetupAlert,
+  { orgId, actor, dryRun }: Acting,
+): Promise<Applied> {
+  const definition = readDefinition(given)
+  const { webhooks } = services.store
+  const endpoints = orgId === null ? [] : await webhooks.endpoints(orgId)
+  const [target] = endpoints.map((one) => one.endpoint).filter(({ label }) => label === endpoint)
+  const isPlanned = org.endpoints.some(({ label }) => label === endpoint)
+  if (target === undefined && !(dryRun && isPlanned))
+    throw new AppError(
+      'conflict',
+      `No endpoint of this organization has the label ${JSON.stringify(endpoint)}.`,
+    )
+  const rules = orgId === null ? [] : await webhooks.rules(orgId)
+  const known = rules.find((rule) => rule.fromFile && rule.name === name)
+  const body = { kind: 'measure', name, endpointId: target?.id, ...definition }
+  const way = { fromFile: true }
+  if (known === undefined) {
+    if (orgId !== null && !dryRun) await createRule(services, { orgId, actor }, body, way)
+    return { did: 'created', note: null }
+  }
+  if (known.endpointId === target?.id && JSON.stringify(known.definition) === JSON.stringify(definition))
+    return unchanged
+  if (!dryRun) await changeRule(services, { orgId: known.orgId, actor }, known.id, body, way)
+  return { did: 'changed', note: null }
+}
+
+/** Alert rules of a file that are no longer in it. */
+async function removeAlerts(
+  services: SetupServices,
+  { organizations }: Setup,
+  { actor, dryRun }: Way,
+): Promise<SetupChange[]> {
+  const { webhooks, orgs } = services.store
+  const fromFile = (await webhooks.rules(null)).filter((rule) => rule.fromFile)
+  const changes: SetupChange[] = []
+  for (const { id, orgId, name } of fromFile) {
+    const org = (await orgs.find(orgId))?.slug ?? orgId
+    const target = organizations.find(({ slug }) => slug === org)
+    if (target?.alerts.some((alert) => alert.name === name)) continue
+    if (!dryRun) await deleteRule(services, { orgId, actor }, id, { fromFile: true })
+    changes.push({ kind: 'alert', org, name, did: 'deleted', note: null })
+  }
+  return changes
 }

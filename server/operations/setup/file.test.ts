@@ -70,6 +70,7 @@ test('a complete file, with defaults for omitted fields', () => {
       },
     ],
     endpoints: [],
+    alerts: [],
   })
   expect(globex).toMatchObject({ name: null, keys: [{ prefix: 'agtx_sk_', scopes: ['traces:read'] }] })
   expect(globex!.endpoints[0]).toMatchObject({ types: ['authz.*'], batchSize: 100, secret })

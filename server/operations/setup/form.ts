@@ -1,8 +1,9 @@
-/** Validates a setup file: organizations with their sites, keys and endpoints. */
+/** Validates a setup file: organizations with their sites, keys, endpoints and alert rules. */
 import { parseTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
 import { UsageError } from '../../errors.ts'
 import { isSlug, nameProblem } from '../../identity/organizations/organizations.ts'
+import { definitionFields } from '../../webhooks/alerts/definition.ts'
 import { readRetryWaits } from '../../webhooks/endpoints/endpoint-fields.ts'
 import { signingKey } from '../../webhooks/delivery/signing.ts'
 import { nearest } from '../../text/text.ts'
@@ -20,6 +21,7 @@ export interface SetupOrg {
   sites: SetupSite[]
   keys: SetupKey[]
   endpoints: SetupEndpoint[]
+  alerts: SetupAlert[]
 }
 
 export interface SetupSite {
@@ -56,6 +58,14 @@ export interface SetupEndpoint {
   secret: string | null // null: random
 }
 
+/** Identified by its name in its organization. The rule itself is validated when it is applied. */
+export interface SetupAlert {
+  at: string
+  name: string
+  endpoint: string // its label
+  definition: { [field: string]: unknown }
+}
+
 /** `where` formats a path such as `organizations[0].keys[1].hash`; `readSecret` reads the file of a secret. */
 export interface Reading {
   where(path: string): string
@@ -83,10 +93,12 @@ function readOrg(org: TableReader, reading: Reading): SetupOrg {
     sites: org.tables('sites').map(readSite),
     keys: org.tables('keys').map(readKey),
     endpoints: org.tables('endpoints').map((each) => readEndpoint(each, reading)),
+    alerts: org.tables('alerts').map(readAlert),
   }
   org.done()
   unique(read.sites, ({ siteId }) => siteId, 'site')
   unique(read.endpoints, ({ label }) => label, 'endpoint')
+  unique(read.alerts, ({ name }) => name, 'alert rule')
   return read
 }
 
@@ -163,6 +175,18 @@ function readEndpoint(endpoint: TableReader, { where, readSecret }: Reading): Se
       throw new UsageError(`${at}: the file must contain whsec_ followed by 24 to 64 random bytes in base64`)
     }
   }
+  return read
+}
+
+function readAlert(alert: TableReader): SetupAlert {
+  const values = definitionFields.map((name) => [name, alert.read(name, (value) => value)] as const)
+  const read = {
+    at: alert.at,
+    name: alert.text('name', nameProblem),
+    endpoint: alert.text('endpoint', nameProblem),
+    definition: Object.fromEntries(values.filter(([, value]) => value !== undefined)),
+  }
+  alert.done()
   return read
 }
 

@@ -1,6 +1,6 @@
 /** The sentences, links and notices of alerts, and how many notices are shown. */
 import { expect, test } from 'bun:test'
-import type { Incident } from '../../../db/contract/webhooks.ts'
+import type { Incident } from '../../../db/contract/alerts.ts'
 import { alertNotices, chatText, endpointNotices, incidentSentence, linkOf, worstFirst } from './alerts.ts'
 import { makeEndpoint } from '../../../tests/store/webhook-make.ts'
 
@@ -31,6 +31,8 @@ const incident = (id: string, more: Partial<Incident> = {}): Incident => ({
     orgId: 'org_1',
     ruleId: 'rul_1',
     subject: id,
+    state: 'firing',
+    clearSinceMs: null,
     openedAtMs: Date.UTC(2026, 5, 23, 12),
     resolvedAtMs: null,
   },
@@ -77,7 +79,7 @@ test.each<[Incident['data'], string]>([
 })
 
 test('a name in a message is never a link, mention or markup, and is cut at 100 characters', () => {
-  const textOf = (vendor: string) => chatText(incident('i', { data: { vendor } }), false, null)
+  const textOf = (vendor: string) => chatText(incident('i', { data: { vendor } }), '', null)
   expect(textOf('GPTBot')).toBe('New vendor: GPTBot.')
   for (const name of [
     '<!channel>',
@@ -93,7 +95,7 @@ test('a name in a message is never a link, mention or markup, and is cut at 100 
   }
   expect(textOf('x'.repeat(500))).toBe(`New vendor: ${'x'.repeat(100)}….`)
   const over = incident('i', { resolvedAtMs: 1 })
-  expect(chatText(over, true, 'https://a.example/logs')).toBe(
+  expect(chatText(over, 'Resolved: ', 'https://a.example/logs')).toBe(
     'Resolved: New vendor: i. https://a.example/logs',
   )
 })
@@ -104,7 +106,9 @@ test('five alerts have their own notice; one more notice counts the rest', () =>
     orgId: 'org_1',
     ruleId: 'rul_1',
     subject: `v${n}`,
+    state: 'firing',
     openedAtMs: 0,
+    clearSinceMs: null,
     resolvedAtMs: null,
     acknowledgedAtMs: null,
     acknowledgedBy: null,

@@ -1,12 +1,16 @@
 /** Describes alerts for people: sentence, severity, dashboard link, and the notices above every page. */
 import { isoTime } from '../../clock.ts'
-import type { Endpoint, Incident } from '../../../db/contract/webhooks.ts'
+import { limits } from '../../limits.ts'
+import type { Incident, Rule } from '../../../db/contract/alerts.ts'
+import type { Endpoint } from '../../../db/contract/webhooks.ts'
+import { filterableFields } from '../../../db/contract/event-fields.ts'
 
 type Data = Incident['data']
 type Severity = 'critical' | 'warning' | 'info'
 
 /** The data comes from `evaluate.ts`; each kind of rule has a field that no other kind has. */
 export function incidentSentence({ data }: Pick<Incident, 'data'>): string {
+  if ('measure' in data) return measureSentence(data)
   if ('vendor' in data) return `New vendor: ${data['vendor']}.`
   if ('tool' in data) return `High error rate of tool ${data['tool']}: ${shareWords(data, 'execution')}.`
   if ('share' in data) return `High blocked share: ${shareWords(data, 'event')}.`
@@ -15,6 +19,42 @@ export function incidentSentence({ data }: Pick<Incident, 'data'>): string {
   }
   if ('keyId' in data) return `Ingest key ${data['prefix']}… (${data['label']}) was used from a browser.`
   return 'An alert rule opened an alert.'
+}
+
+/** "Blocked checkouts (vendor GPTBot): 120 events in 1 hour, above 100. 82 % of the rise …". */
+function measureSentence(data: Data): string {
+  const { name, groupBy, group, value, noData, windowMinutes, condition, expected, explanation } = data
+  const measure = String(data['measure'])
+  const subject =
+    groupBy === undefined ? String(name) : `${String(name)} (${String(groupBy)} ${String(group)})`
+  const window = windowText(Number(windowMinutes))
+  const { kind, value: limit } = condition as { kind: string; value?: number }
+  const because = typeof explanation === 'string' && explanation !== '' ? ` ${explanation}.` : ''
+  if (noData === true || kind === 'absence') return `${subject}: no events in ${window}.${because}`
+  const shown = measureText(measure, Number(value))
+  const against =
+    kind === 'change'
+      ? `usually ${measureText(measure, Number(expected))}`
+      : `${kind} ${measureText(measure, Number(limit))}`
+  return `${subject}: ${shown} in ${window}, ${against}.${because}`
+}
+
+const measureNouns: { readonly [measure: string]: string } = {
+  ...{ count: 'event', errors: 'error', sessions: 'session', tokens: 'token' },
+}
+
+function measureText(measure: string, value: number): string {
+  if (measure === 'share') return percent(value)
+  const short = Math.round(value * 10) / 10
+  if (measure === 'p95') return `p95 of ${short.toLocaleString('en')} ms`
+  if (measure === 'subjects')
+    return `${short.toLocaleString('en')} ${short === 1 ? 'identity' : 'identities'}`
+  return count(short, measureNouns[measure] ?? 'event')
+}
+
+function windowText(minutes: number): string {
+  if (minutes % 1_440 === 0) return count(minutes / 1_440, 'day')
+  return minutes % 60 === 0 ? count(minutes / 60, 'hour') : count(minutes, 'minute')
 }
 
 function shareWords({ share, threshold, events }: Data, noun: string): string {
@@ -37,7 +77,7 @@ const nameCharsMax = 100
  * The sentence for a chat (Slack, Mattermost and Teams show `text`). Senders of events choose the names of vendors and
  * tools, so nothing in a name may become a link, a mention or markup. `data` has the exact values.
  */
-export function chatText(incident: Incident, isResolved: boolean, link: string | null): string {
+export function chatText(incident: Pick<Incident, 'data'>, prefix: string, link: string | null): string {
   const data = Object.fromEntries(
     Object.entries(incident.data).map(([name, value]) => [
       name,
@@ -45,7 +85,7 @@ export function chatText(incident: Incident, isResolved: boolean, link: string |
     ]),
   )
   const sentence = incidentSentence({ data })
-  return `${isResolved ? 'Resolved: ' : ''}${sentence}${link === null ? '' : ` ${link}`}`
+  return `${prefix}${sentence}${link === null ? '' : ` ${link}`}`
 }
 
 const lookalikes: { [character: string]: string } = {
@@ -79,10 +119,12 @@ export function severityOf({ data }: Pick<Incident, 'data'>): Severity {
   return 'vendor' in data ? 'info' : 'warning'
 }
 
-/** Open, then acknowledged, then resolved; within each by severity, by excess over the threshold, newest first. */
+/**
+ * Open, then acknowledged, pending and resolved; within each by severity, by excess over the threshold, newest first.
+ */
 export function worstFirst(incidents: readonly Incident[]): Incident[] {
-  const state = ({ resolvedAtMs, acknowledgedAtMs }: Incident) =>
-    resolvedAtMs !== null ? 2 : acknowledgedAtMs !== null ? 1 : 0
+  const state = ({ resolvedAtMs, acknowledgedAtMs, state: of }: Incident) =>
+    resolvedAtMs !== null ? 3 : of === 'pending' ? 2 : acknowledgedAtMs !== null ? 1 : 0
   const excess = ({ data }: Incident) => Number(data['share'] ?? 0) - Number(data['threshold'] ?? 0)
   return incidents.toSorted((a, b) => {
     const byState = state(a) - state(b)
@@ -102,7 +144,10 @@ export function linkOf({ data, openedAtMs, resolvedAtMs }: Incident): string {
   const query = new URLSearchParams()
   const add = (name: string, value: unknown) => query.append(name, String(value))
   let sinceMs = openedAtMs - hourMs
-  if ('vendor' in data) {
+  if ('measure' in data) {
+    sinceMs = openedAtMs - Number(data['windowMinutes']) * 60_000
+    for (const [name, values] of logFilters(data)) for (const value of values) add(name, value)
+  } else if ('vendor' in data) {
     add('vendor', data['vendor'])
     // The first event may have happened before it arrived.
     sinceMs = timeOf(data['firstSeenAt'], openedAtMs) - hourMs
@@ -120,9 +165,39 @@ export function linkOf({ data, openedAtMs, resolvedAtMs }: Incident): string {
   return `/logs?${query}`
 }
 
+/** Those that Logs can filter by. */
+function logFilters({ filter, groupBy, group, measure }: Data): [string, string[]][] {
+  const all: { [name: string]: string[] } = { ...(filter as { [name: string]: string[] }) }
+  if (measure === 'errors') all['outcome'] = ['error']
+  if (groupBy !== undefined) all[String(groupBy)] = [String(group)]
+  return Object.entries(all).filter(([name]) => filterableFields.some((field) => field.name === name))
+}
+
 function timeOf(text: unknown, otherwiseMs: number): number {
   const ms = Date.parse(String(text))
   return Number.isNaN(ms) ? otherwiseMs : ms
+}
+
+/** Alerts as a series of Prometheus, like its own ALERTS: one sample per alert, labelled with its state. */
+export function alertSamples(
+  incidents: Incident[],
+  rules: Rule[],
+  slugs: ReadonlyMap<string, string>,
+): { labels: { [name: string]: string }; value: number }[] {
+  const byId = new Map(rules.map((rule) => [rule.id, rule]))
+  return worstFirst(incidents)
+    .slice(0, limits.alertSeriesMax)
+    .map((incident) => {
+      const { orgId, ruleId, subject, state, acknowledgedAtMs } = incident
+      const rule = byId.get(ruleId)
+      const labels = {
+        alertname: rule === undefined ? ruleId : rule.name || rule.kind,
+        alertstate: state,
+        acknowledged: String(acknowledgedAtMs !== null),
+        ...{ organization: slugs.get(orgId) ?? orgId, rule: ruleId, severity: severityOf(incident), subject },
+      }
+      return { labels, value: 1 }
+    })
 }
 
 export interface Notice {
@@ -143,7 +218,9 @@ const alertNoticesMax = 5
 
 /** Notices for unresolved alerts that nobody has acknowledged, worst first. */
 export function alertNotices(unresolved: Incident[]): Notice[] {
-  const open = worstFirst(unresolved.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null))
+  const open = worstFirst(
+    unresolved.filter(({ acknowledgedAtMs, state }) => acknowledgedAtMs === null && state === 'firing'),
+  )
   const shown = open
     .slice(0, alertNoticesMax)
     .map((incident) => alert(`Alert: ${incidentSentence(incident)}`))

@@ -2,7 +2,7 @@
 import { demoKeyId, importKeyId } from '../../ids.ts'
 import { positionBefore } from '../endpoints/replay-range.ts'
 import type { Arrivals, EventCountQuery, EventStore, StoredEvent } from '../../../db/contract/store.ts'
-import type { RuleKind } from '../../../db/contract/webhooks.ts'
+import type { RuleKind } from '../../../db/contract/alerts.ts'
 
 export interface Share {
   total: number

@@ -1,7 +1,7 @@
 /** The findings of each kind of alert rule: shares of the last hour, silence, new vendors, leaked keys. */
 import { expect, test } from 'bun:test'
 import type { ApiKey } from '../../../db/contract/store.ts'
-import type { Rule, RuleKind } from '../../../db/contract/webhooks.ts'
+import type { Rule, RuleKind } from '../../../db/contract/alerts.ts'
 import { evaluateRule, type OrgState } from './evaluate.ts'
 import { makeRates, windowMs } from './counters.ts'
 
@@ -15,6 +15,10 @@ const rule = (kind: RuleKind, more: Partial<Rule> = {}): Rule => {
     threshold: null,
     minutes: null,
     eventsMin: null,
+    name: '',
+    definition: null,
+    fromFile: false,
+    silencedUntilMs: null,
   }
   return { ...about, kind, createdAtMs: now - 60 * minuteMs, ...more }
 }

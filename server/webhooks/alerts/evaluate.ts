@@ -1,14 +1,15 @@
 /** Evaluates alert rules: sends one message when an incident opens and one when it is resolved. */
 import { isoTime } from '../../clock.ts'
-import { newId } from '../../ids.ts'
-import { chatText, linkOf, severityOf } from './alerts.ts'
 import { newVendorMs, orgCounters, type OrgCounters, type Share } from './counters.ts'
+import { makeMeasures } from './measures.ts'
+import { evaluateMeasure } from './evaluate-measure.ts'
+import { openIncident, resolveIncident, type Evaluated } from './incidents.ts'
+import type { Incident, Rule } from '../../../db/contract/alerts.ts'
 import type { ApiKey, Json, Store } from '../../../db/contract/store.ts'
-import type { Endpoint, Incident, NewDelivery, Rule } from '../../../db/contract/webhooks.ts'
 import type { Log } from '../../log.ts'
 
-export interface EvaluateServices {
-  store: Pick<Store, 'webhooks' | 'events' | 'keys'>
+interface EvaluateServices {
+  store: Pick<Store, 'webhooks' | 'events' | 'keys' | 'retention'>
   log: Log
   /** The address of the dashboard; null when it is not configured. */
   publicUrl: string | null
@@ -17,12 +18,11 @@ export interface EvaluateServices {
 export function makeEvaluate(services: EvaluateServices): (now: number) => Promise<void> {
   const { store, log } = services
   const counters = new Map<string, OrgCounters>()
+  const measures = makeMeasures({ store, log })
 
   async function evaluateOrg(orgId: string, rules: Rule[], open: Incident[], now: number): Promise<void> {
-    const own = counters.get(orgId) ?? (await orgCounters(store.events, orgId, now))
-    counters.set(orgId, own)
-    await own.update(new Set(rules.map(({ kind }) => kind)), now)
-    const state = await stateOf(store, orgId, rules, own, now)
+    const fixed = rules.filter(({ kind }) => kind !== 'measure')
+    const state = fixed.length === 0 ? null : await fixedState(orgId, fixed, now)
     const endpoints = new Map(
       (await store.webhooks.bareEndpoints(orgId)).map((endpoint) => [endpoint.id, endpoint]),
     )
@@ -30,14 +30,26 @@ export function makeEvaluate(services: EvaluateServices): (now: number) => Promi
       const endpoint = endpoints.get(rule.endpointId)
       if (endpoint === undefined) continue
       const incidents = open.filter(({ ruleId }) => ruleId === rule.id)
-      await updateIncidents(services, {
-        rule,
-        endpoint,
-        findings: evaluateRule(rule, state, now),
-        open: incidents,
-        now,
-      })
+      const evaluated = { rule, endpoint, open: incidents, now }
+      const { definition } = rule
+      if (definition === null) {
+        if (state !== null) await updateFixed(services, evaluated, evaluateRule(rule, state, now))
+        continue
+      }
+      // One rule that fails must not keep the others from firing.
+      await evaluateMeasure(services, measures, { ...evaluated, rule: { ...rule, definition } }).catch(
+        (error) => {
+          log.warn('alert_rule_failed', { ruleId: rule.id, message: String(error) })
+        },
+      )
     }
+  }
+
+  async function fixedState(orgId: string, rules: Rule[], now: number): Promise<OrgState> {
+    const own = counters.get(orgId) ?? (await orgCounters(store.events, orgId, now))
+    counters.set(orgId, own)
+    await own.update(new Set(rules.map(({ kind }) => kind)), now)
+    return stateOf(store, orgId, rules, own, now)
   }
 
   return async (now) => {
@@ -45,6 +57,7 @@ export function makeEvaluate(services: EvaluateServices): (now: number) => Promi
     const open = rules.length === 0 ? [] : await store.webhooks.openIncidents(null)
     const byOrg = Map.groupBy(rules, ({ orgId }) => orgId)
     for (const orgId of counters.keys()) if (!byOrg.has(orgId)) counters.delete(orgId)
+    measures.keepOnly(new Set(rules.map(({ id }) => id)))
     for (const [orgId, ofOrg] of byOrg) {
       await evaluateOrg(orgId, ofOrg, open, now).catch((error: unknown) => {
         log.warn('webhook_rules_failed', { orgId, message: String(error) })
@@ -74,65 +87,24 @@ function exposedKeys(keys: ApiKey[]): ApiKey[] {
   return keys.filter(({ exposedAtMs, revokedAtMs }) => exposedAtMs !== null && revokedAtMs === null)
 }
 
-const none = { acknowledgedAtMs: null, acknowledgedBy: null }
-
-interface Evaluated {
-  rule: Rule
-  endpoint: Endpoint
-  findings: Finding[]
-  open: Incident[] // of the rule
-  now: number
-}
-
 /** Opens an incident for each new finding and resolves incidents without one. */
-async function updateIncidents({ store, publicUrl }: EvaluateServices, evaluated: Evaluated): Promise<void> {
-  const { rule, findings, open, now } = evaluated
-  const times = { openedAtMs: now, resolvedAtMs: null, acknowledgedAtMs: null, acknowledgedBy: null }
+async function updateFixed(
+  services: EvaluateServices,
+  evaluated: Evaluated,
+  findings: Finding[],
+): Promise<void> {
+  const { rule, open, now } = evaluated
   for (const { subject, data } of findings) {
     if (open.some((incident) => incident.subject === subject)) continue
-    const { id: ruleId, orgId } = rule
-    const incident = { id: newId('inc'), orgId, ruleId, subject, ...times, data }
-    const delivery = message('alert.opened', evaluated, incident, publicUrl)
     // A vendor is new only once; other incidents may open again.
-    await store.webhooks.openIncident({ incident, delivery, once: rule.kind === 'new_vendor' })
+    await openIncident(services, evaluated, {
+      ...{ subject, data, state: 'firing', once: rule.kind === 'new_vendor' },
+    })
   }
   for (const incident of open) {
     if (findings.some(({ subject }) => subject === incident.subject)) continue
     const isOver = rule.kind !== 'new_vendor' || now - incident.openedAtMs >= newVendorMs
-    if (!isOver) continue
-    const delivery = message('alert.resolved', evaluated, { ...incident, resolvedAtMs: now }, publicUrl)
-    await store.webhooks.resolveIncident({ id: incident.id, now, delivery })
-  }
-}
-
-function message(
-  type: 'alert.opened' | 'alert.resolved',
-  { rule: { kind, orgId }, endpoint, now }: Evaluated,
-  incident: Incident,
-  publicUrl: string | null,
-): NewDelivery {
-  const link = `${publicUrl ?? ''}${linkOf(incident)}`
-  const data: { [name: string]: Json } = {
-    rule: kind,
-    ruleId: incident.ruleId,
-    incidentId: incident.id,
-    subject: incident.subject,
-    severity: severityOf(incident),
-    link,
-    openedAt: isoTime(incident.openedAtMs),
-    resolvedAt: incident.resolvedAtMs === null ? null : isoTime(incident.resolvedAtMs),
-    ...incident.data,
-  }
-  const text = chatText(incident, incident.resolvedAtMs !== null, publicUrl === null ? null : link)
-  const body = JSON.stringify({ type, timestamp: isoTime(now), text, data })
-  return {
-    id: newId('wh'),
-    orgId,
-    endpointId: endpoint.id,
-    url: endpoint.url,
-    lane: endpoint.id,
-    body,
-    scheduledAtMs: now,
+    if (isOver) await resolveIncident(services, evaluated, incident)
   }
 }
 
@@ -169,6 +141,8 @@ export function evaluateRule(rule: Rule, state: OrgState, now: number): Finding[
         .map(([tool, share]) => ({ subject: tool, data: { tool, ...shareData(rule, share) } }))
     case 'silence':
       return silence(rule, state, now)
+    case 'measure':
+      return []
     case 'key_leaked':
       return state.exposedKeys.map(({ id, label, prefix, exposedAtMs }) => ({
         subject: id,

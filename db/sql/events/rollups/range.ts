@@ -60,6 +60,7 @@ export interface FoldedRows {
   index: number
   sites: ReadonlySet<number> | null
   types: ReadonlySet<number> | null
+  codes?: ReadonlySet<number> | null
 }
 
 /**
@@ -69,7 +70,7 @@ export interface FoldedRows {
 export function* foldedRows(
   db: Database,
   columns: string,
-  { org, index, sites, types }: FoldedRows,
+  { org, index, sites, types, codes = null }: FoldedRows,
   range: HourRange,
   visit: (row: number[]) => void,
 ): Sliced<void> {
@@ -79,11 +80,12 @@ export function* foldedRows(
       : [` AND ${column} IN ${db.dialect.numbersOf('?')}`, [JSON.stringify([...codes])]]
   const [siteSql, siteCodes] = within('site', sites)
   const [typeSql, typeCodes] = within('type', types)
+  const [codeSql, ownCodes] = within('code', codes)
   const sql = `SELECT ${columns} FROM rollup_value WHERE org = ? AND member = ?`
   const read = (inChunk: string, key: number[]) =>
     db
-      .query<unknown, (number | string)[]>(sql + inChunk + siteSql + typeSql)
-      .values(org, index, ...key, ...siteCodes, ...typeCodes) as number[][]
+      .query<unknown, (number | string)[]>(sql + inChunk + siteSql + typeSql + codeSql)
+      .values(org, index, ...key, ...siteCodes, ...typeCodes, ...ownCodes) as number[][]
   yield* inChunks(db, ofValues, [org, index], range, (inChunk, key) => read(inChunk, key).forEach(visit))
 }
 

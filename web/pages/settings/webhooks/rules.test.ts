@@ -17,8 +17,8 @@ test('the condition of each kind of rule', () => {
   expect(ruleCondition({ kind: 'silence', ...none, minutes: 30 })).toBe('no events for 30 minutes')
 })
 
-test('a kind is one of the five, never an inherited property of Object', () => {
-  expect(Object.keys(ruleNames).filter(isRuleKind)).toHaveLength(5)
+test('a kind is one of the six, never an inherited property of Object', () => {
+  expect(Object.keys(ruleNames).filter(isRuleKind)).toHaveLength(6)
   expect(['constructor', ''].filter(isRuleKind)).toEqual([])
 })
 

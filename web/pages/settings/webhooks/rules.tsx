@@ -10,14 +10,20 @@ import {
   type Rule,
   type RuleKind,
   type RuleNumbers,
+  type RuleSettings,
 } from '../../../api/webhook-api.ts'
 import { Choice, Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
-import { counted } from '../../../text/format.ts'
+import { counted, shortTime } from '../../../text/format.ts'
+import { isoTime, now } from '../../../app/clock.ts'
+import { Backtest } from './backtest.tsx'
+import { MeasureFields } from './measure-fields.tsx'
+import { definitionOf, measureCondition, presetOf } from './measure-rule.ts'
 import { useRecords } from '../../../query/use-query.ts'
 
 /** The labels of alert rules, and the numbers that each kind of rule has. */
 export const ruleNames: { readonly [kind in RuleKind]: string } = {
+  measure: 'A measure',
   new_vendor: 'New vendor',
   blocked_share: 'Blocked share',
   tool_error_rate: 'Tool error rate',
@@ -28,6 +34,7 @@ export const ruleNames: { readonly [kind in RuleKind]: string } = {
 type NumberName = 'threshold' | 'minutes' | 'eventsMin'
 
 const ruleNumbers: { readonly [kind in RuleKind]: readonly NumberName[] } = {
+  measure: [],
   new_vendor: [],
   blocked_share: ['threshold', 'eventsMin'],
   tool_error_rate: ['threshold', 'eventsMin'],
@@ -40,14 +47,12 @@ export function isRuleKind(text: string): text is RuleKind {
 }
 
 /** The condition: "more than 50 % of events in the last hour are blocked, minimum 20 events". */
-export function ruleCondition({
-  kind,
-  threshold,
-  minutes,
-  eventsMin,
-}: Pick<Rule, 'kind' | keyof RuleNumbers>): string {
+export function ruleCondition(rule: Pick<Rule, 'kind' | keyof RuleNumbers> & Partial<Rule>): string {
+  const { kind, threshold, minutes, eventsMin } = rule
   const share = `more than ${percent(threshold)} %`
   switch (kind) {
+    case 'measure':
+      return measureCondition(rule)
     case 'new_vendor':
       return 'an event has a vendor not seen before'
     case 'blocked_share':
@@ -88,6 +93,7 @@ export function Rules({ endpoints, allowed }: RulesProps) {
   const { data: known, error: problem, refetch } = useRecords(rulesQuery)
   const editing = useSignal<Rule | 'new' | null>(null)
   const deleting = useSignal<Rule | null>(null)
+  const silencing = useSignal<Rule | null>(null)
   const seen = useRef(endpoints)
   useEffect(() => {
     if (seen.current !== endpoints) refetch()
@@ -119,6 +125,7 @@ export function Rules({ endpoints, allowed }: RulesProps) {
           {...{ endpoints, allowed, ...known.value }}
           onEdit={(rule) => (editing.value = rule)}
           onDelete={(rule) => (deleting.value = rule)}
+          onSilence={(rule) => (silencing.value = rule)}
         />
       )}
       {editing.value !== null && (
@@ -128,6 +135,9 @@ export function Rules({ endpoints, allowed }: RulesProps) {
           onDone={refetch}
           onClose={() => (editing.value = null)}
         />
+      )}
+      {silencing.value !== null && (
+        <SilenceDialog rule={silencing.value} onDone={refetch} onClose={() => (silencing.value = null)} />
       )}
       {deleting.value !== null && (
         <DeleteDialog rule={deleting.value} onDone={refetch} onClose={() => (deleting.value = null)} />
@@ -141,9 +151,10 @@ interface RuleTableProps extends RulesProps {
   incidents: Incident[]
   onEdit: (rule: Rule) => void
   onDelete: (rule: Rule) => void
+  onSilence: (rule: Rule) => void
 }
 
-function RuleTable({ rules, endpoints, incidents, allowed, onEdit, onDelete }: RuleTableProps) {
+function RuleTable({ rules, endpoints, incidents, allowed, onEdit, onDelete, onSilence }: RuleTableProps) {
   const names = new Map(endpoints.map(({ id, label, url }) => [id, label || url]))
   return (
     <RecordTable
@@ -151,22 +162,29 @@ function RuleTable({ rules, endpoints, incidents, allowed, onEdit, onDelete }: R
       rows={rules}
       keyOf={({ id }) => id}
       columns={[
-        { name: 'Alert on', cell: ({ kind }) => ruleNames[kind] },
-        { name: 'Condition', class: 'rule-when', cell: ruleCondition },
+        { name: 'Alert on', cell: (rule) => <Text value={ruleName(rule)} max={40} /> },
+        {
+          name: 'Condition',
+          class: 'rule-when',
+          cell: (rule) => <Text value={ruleCondition(rule)} max={200} />,
+        },
         {
           name: 'Notify',
           cell: ({ endpointId }) => <Text value={names.get(endpointId) ?? endpointId} max={32} />,
         },
-        { name: 'State', cell: (rule) => <RuleState open={openOf(rule, incidents)} /> },
+        { name: 'State', cell: (rule) => <RuleState rule={rule} open={openOf(rule, incidents)} /> },
       ]}
       actions={
         allowed
           ? (rule) => (
               <>
-                {ruleNumbers[rule.kind].length > 0 && (
-                  <RowButton label="Edit" of={ruleNames[rule.kind]} onClick={() => onEdit(rule)} />
+                {!rule.fromFile && (rule.kind === 'measure' || ruleNumbers[rule.kind].length > 0) && (
+                  <RowButton label="Edit" of={ruleName(rule)} onClick={() => onEdit(rule)} />
                 )}
-                <RowButton label="Delete" of={ruleNames[rule.kind]} onClick={() => onDelete(rule)} />
+                <RowButton label="Silence" of={ruleName(rule)} onClick={() => onSilence(rule)} />
+                {!rule.fromFile && (
+                  <RowButton label="Delete" of={ruleName(rule)} onClick={() => onDelete(rule)} />
+                )}
               </>
             )
           : null
@@ -179,8 +197,45 @@ function openOf(rule: Rule, incidents: Incident[]): number {
   return incidents.filter(({ ruleId, resolvedAt }) => ruleId === rule.id && resolvedAt === null).length
 }
 
-function RuleState({ open }: { open: number }) {
-  return open === 0 ? <span class="chip plain">none open</span> : <span class="chip block">{open} open</span>
+function ruleName({ name, kind }: Rule): string {
+  return name || ruleNames[kind]
+}
+
+function RuleState({ rule, open }: { rule: Rule; open: number }) {
+  const { silencedUntil, fromFile } = rule
+  const untilMs = silencedUntil === null ? 0 : Date.parse(silencedUntil)
+  return (
+    <span class="rule-state">
+      {open === 0 ? <span class="chip plain">none open</span> : <span class="chip block">{open} open</span>}
+      {untilMs > now() && <span class="chip review">silenced until {shortTime(untilMs)}</span>}
+      {fromFile && <span class="chip plain">setup file</span>}
+    </span>
+  )
+}
+
+const silences = [
+  { value: '1', text: '1 hour' },
+  { value: '8', text: '8 hours' },
+  { value: '24', text: '1 day' },
+  { value: '168', text: '7 days' },
+  { value: '0', text: 'End the silence' },
+]
+
+function SilenceDialog({ rule, onDone, onClose }: { rule: Rule; onDone: () => void; onClose: () => void }) {
+  const submit = async (form: FormData): Promise<void> => {
+    const hours = Number(textOf(form, 'hours'))
+    const until = hours === 0 ? null : isoTime(now() + hours * 3_600_000)
+    await webhookApi.silenceRule(rule.id, until)
+    onDone()
+  }
+  return (
+    <FormDialog title="Silence alert rule" action="Silence" onSubmit={submit} onClose={onClose}>
+      <p>
+        <Text value={ruleName(rule)} max={80} /> opens no alert until then. Open alerts resolve as usual.
+      </p>
+      <Choice name="hours" label="Silence for" options={silences} />
+    </FormDialog>
+  )
 }
 
 function DeleteDialog({ rule, onDone, onClose }: { rule: Rule; onDone: () => void; onClose: () => void }) {
@@ -197,7 +252,12 @@ function DeleteDialog({ rule, onDone, onClose }: { rule: Rule; onDone: () => voi
       onClose={onClose}
     >
       <p>
-        Delete the rule <strong>{ruleNames[rule.kind]}</strong> ({ruleCondition(rule)})?
+        Delete the rule{' '}
+        <strong>
+          <Text value={ruleName(rule)} max={80} />
+        </strong>{' '}
+        (<Text value={ruleCondition(rule)} max={200} />
+        )?
       </p>
       <p>Its open alerts close without a message. This cannot be undone.</p>
     </FormDialog>
@@ -213,13 +273,25 @@ interface RuleDialogProps {
 
 const kinds = Object.keys(ruleNames).filter(isRuleKind)
 
-/** Adds an alert rule, or edits the limits of one. */
+/** Adds an alert rule, or edits the limits of one, and tests it on the past while it is edited. */
 function RuleDialog({ rule, endpoints, onDone, onClose }: RuleDialogProps) {
-  const kind = useSignal<RuleKind>(rule?.kind ?? 'blocked_share')
+  const kind = useSignal<RuleKind>(rule?.kind ?? 'measure')
+  const tested = useSignal<RuleSettings | null>(null)
+  const fields = useRef<HTMLDivElement>(null)
+  const test = (): void => {
+    const form = fields.current?.closest('form')
+    if (!form) return
+    const data = new FormData(form)
+    tested.value = kind.peek() === 'measure' ? definitionOf(data) : presetOf(kind.peek(), data)
+  }
+  useEffect(test, [kind.value])
   const save = async (form: FormData): Promise<void> => {
-    const numbers = numbersOf(kind.peek(), form)
-    if (rule === null) await webhookApi.createRule(kind.peek(), textOf(form, 'endpointId'), numbers)
-    else await webhookApi.changeRule(rule.id, numbers)
+    const isMeasure = kind.peek() === 'measure'
+    const settings = isMeasure
+      ? { ...definitionOf(form), name: textOf(form, 'name') }
+      : numbersOf(kind.peek(), form)
+    if (rule === null) await webhookApi.createRule(kind.peek(), textOf(form, 'endpointId'), settings)
+    else await webhookApi.changeRule(rule.id, settings)
     onDone()
   }
   const pick = (text: string): void => {
@@ -227,30 +299,36 @@ function RuleDialog({ rule, endpoints, onDone, onClose }: RuleDialogProps) {
   }
   return (
     <FormDialog
-      title={rule === null ? 'Add alert rule' : `Edit alert rule: ${ruleNames[rule.kind]}`}
+      title={rule === null ? 'Add alert rule' : `Edit alert rule: ${ruleName(rule)}`}
       action={rule === null ? 'Add alert rule' : 'Save'}
+      class="rule-dialog"
       onSubmit={save}
       onClose={onClose}
     >
-      {rule === null && (
-        <>
-          <Choice
-            name="kind"
-            label="Alert on"
-            options={kinds.map((value) => ({ value, text: ruleNames[value] }))}
-            value={kind.value}
-            onChange={pick}
-          />
-          <Choice
-            name="endpointId"
-            label="Notify"
-            options={endpoints.map(({ id, label, url }) => ({ value: id, text: label || url }))}
-          />
-        </>
-      )}
-      {ruleNumbers[kind.value].map((name) => (
-        <NumberField key={name} name={name} rule={rule} />
-      ))}
+      {/* A change of a choice adds fields first. */}
+      <div class="rule-fields" ref={fields} onInput={() => setTimeout(test)}>
+        {rule === null && (
+          <div class="field-pair">
+            <Choice
+              name="kind"
+              label="Alert on"
+              options={kinds.map((value) => ({ value, text: ruleNames[value] }))}
+              value={kind.value}
+              onChange={pick}
+            />
+            <Choice
+              name="endpointId"
+              label="Notify"
+              options={endpoints.map(({ id, label, url }) => ({ value: id, text: label || url }))}
+            />
+          </div>
+        )}
+        {kind.value === 'measure' && <MeasureFields rule={rule} />}
+        {ruleNumbers[kind.value].map((name) => (
+          <NumberField key={name} name={name} rule={rule} />
+        ))}
+      </div>
+      <Backtest key={kind.value} definition={tested.value} />
     </FormDialog>
   )
 }

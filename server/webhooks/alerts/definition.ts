@@ -1,0 +1,212 @@
+/** Reads the definition of a rule that compares a measure, from a request or a setup file, and makes it a query. */
+import { eventFields, type EventField } from '../../../db/contract/event-fields.ts'
+import { wrongField } from '../../http/validate.ts'
+import { limits } from '../../limits.ts'
+import { isLongerThan } from '../../text/text.ts'
+import type { Condition, Measure, MeasureDefinition, RuleFilter } from '../../../db/contract/alerts.ts'
+import type { AlsoFilter, CountedMember, SeriesFilter, SeriesQuery } from '../../../db/contract/store.ts'
+
+export type Body = { [name: string]: unknown }
+
+/** The fields of a definition, as in requests, responses and setup files. */
+export const definitionFields = [
+  ...['filter', 'measure', 'of', 'condition', 'windowMinutes', 'forMinutes', 'keepFiringMinutes'],
+  ...['noData', 'eventsMin', 'groupBy', 'groupsMax', 'notifyPending'],
+]
+
+/** Windows that divide an hour or consist of hours, so that a back-test can read hourly counts. */
+const windows = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440, 10_080]
+const minutesMax = 24 * 60
+const weeksDefault = 4
+const deviationsDefault = 4
+const filterValuesMax = 50
+
+const measures: readonly Measure[] = ['count', 'errors', 'share', 'sessions', 'subjects', 'p95', 'tokens']
+/** Those whose value of several hours is not the sum of the hours. */
+const notAdditive: readonly Measure[] = ['sessions', 'subjects', 'p95']
+
+const fields: readonly EventField[] = eventFields
+const groupFields = fields.filter(({ termsMax }) => termsMax > 0).map(({ name }) => name)
+
+/** Throws 400 for the first invalid field. */
+export function readDefinition(body: Body): MeasureDefinition {
+  const measure = oneOf(body, 'measure', measures)
+  const condition = readCondition(body['condition'], measure)
+  const windowMinutes = readWindow(body['windowMinutes'], measure, condition)
+  const groupBy = body['groupBy'] ?? null
+  if (groupBy !== null && !groupFields.some((name) => name === groupBy))
+    throw wrongField('groupBy', `groupBy must be null or one of ${groupFields.join(', ')}`)
+  const of = body['of'] ?? null
+  if ((of !== null) !== (measure === 'share'))
+    throw wrongField('of', 'of is required for the measure share, and only allowed there', 'required')
+  return {
+    filter: readFilter('filter', body['filter'] ?? {}),
+    measure,
+    of: of === null ? null : readPart(of),
+    condition,
+    windowMinutes,
+    forMinutes: whole(body, 'forMinutes', { min: 0, max: minutesMax, initial: 0 }),
+    keepFiringMinutes: whole(body, 'keepFiringMinutes', { min: 0, max: minutesMax, initial: 0 }),
+    noData: body['noData'] === undefined ? 'ok' : oneOf(body, 'noData', ['ok', 'alert'] as const),
+    eventsMin: whole(body, 'eventsMin', { min: 0, max: 1e9, initial: condition.kind === 'change' ? 20 : 0 }),
+    groupBy: groupBy as string | null,
+    groupsMax: whole(body, 'groupsMax', { min: 1, max: limits.alertGroupsMax, initial: 20 }),
+    notifyPending: readFlag(body, 'notifyPending'),
+  }
+}
+
+/** Its characters are shown in chats and labels of metrics. */
+export function readRuleName(value: unknown): string {
+  if (typeof value !== 'string' || value.trim() === '' || isLongerThan(value, limits.labelCharsMax))
+    throw wrongField('name', `name must have 1 to ${limits.labelCharsMax} characters`)
+  if (/\p{Cc}/u.test(value)) throw wrongField('name', 'name must not have control characters')
+  return value
+}
+
+function readCondition(value: unknown, measure: Measure): Condition {
+  const body = object('condition', value)
+  const kind = body['kind']
+  const at = (name: string) => `condition.${name}`
+  if (kind === 'above' || kind === 'below') {
+    const max = measure === 'share' ? 1 : 1e12
+    return { kind, value: number(at('value'), body['value'], { min: 0, max }) }
+  }
+  if (kind === 'absence') {
+    if (measure !== 'count') throw wrongField(at('kind'), 'absence requires the measure count')
+    return { kind }
+  }
+  if (kind !== 'change') throw wrongField(at('kind'), 'kind must be one of above, below, change, absence')
+  const direction = body['direction'] ?? 'both'
+  if (direction !== 'up' && direction !== 'down' && direction !== 'both')
+    throw wrongField(at('direction'), 'direction must be one of up, down, both')
+  return {
+    kind,
+    direction,
+    deviations: number(at('deviations'), body['deviations'] ?? deviationsDefault, { min: 1, max: 100 }),
+    weeks: number(at('weeks'), body['weeks'] ?? weeksDefault, { min: 2, max: 8, isWhole: true }),
+  }
+}
+
+function readWindow(value: unknown, measure: Measure, { kind }: Condition): number {
+  const minutes = value ?? 60
+  if (!windows.some((one) => one === minutes))
+    throw wrongField('windowMinutes', `windowMinutes must be one of ${windows.join(', ')}`)
+  const chosen = minutes as number
+  if (chosen > 1_440 && notAdditive.includes(measure))
+    throw wrongField('windowMinutes', `${measure} are measured over at most 1,440 minutes`)
+  if (kind !== 'change') return chosen
+  if (chosen < 60 || chosen > 1_440)
+    throw wrongField('windowMinutes', 'a change is measured over 60 to 1,440 minutes')
+  if (chosen !== 60 && notAdditive.includes(measure))
+    throw wrongField('windowMinutes', `a change of ${measure} is measured over 60 minutes`)
+  return chosen
+}
+
+/** Whether the value of a window is the sum of its hours. */
+export function isAdditive(measure: Measure): boolean {
+  return !notAdditive.includes(measure)
+}
+
+function readPart(value: unknown): RuleFilter {
+  const of = readFilter('of', value)
+  if (Object.keys(of).length === 0) throw wrongField('of', 'of must have at least one field', 'required')
+  return of
+}
+
+function readFilter(path: string, value: unknown): RuleFilter {
+  const filter: RuleFilter = {}
+  for (const [name, given] of Object.entries(object(path, value))) {
+    const at = `${path}.${name}`
+    const field = fields.find((one) => one.name === name)
+    if (field === undefined)
+      throw wrongField(at, `unknown field; use one of ${fields.map((one) => one.name).join(', ')}`)
+    const values: unknown[] = Array.isArray(given) ? given : [given]
+    if (values.length === 0) continue
+    if (values.length > filterValuesMax)
+      throw wrongField(at, `${name} must have at most ${filterValuesMax} values`, 'too_many')
+    filter[name] = [...new Set(values.map((text) => filterValue(at, field, text)))].sort()
+  }
+  if (Buffer.byteLength(JSON.stringify(filter)) > limits.filterBytesMax)
+    throw wrongField(path, `${path} must have at most ${limits.filterBytesMax} bytes`, 'too_long')
+  return filter
+}
+
+const typeForm = /^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(\.\*)?$/
+
+function filterValue(at: string, { name, charsMax }: EventField, value: unknown): string {
+  if (typeof value !== 'string') throw wrongField(at, 'values must be strings', 'wrong_type')
+  const longest = name === 'type' ? charsMax + '.*'.length : charsMax
+  if (isLongerThan(value, longest))
+    throw wrongField(at, `values have at most ${longest} characters`, 'too_long')
+  if (name === 'type' && !typeForm.test(value))
+    throw wrongField(at, 'a type is dotted, such as tool.executed, or a prefix such as tool.*')
+  return value
+}
+
+function object(path: string, value: unknown): Body {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Body
+  throw wrongField(path, `${path} must be an object`, value === undefined ? 'required' : 'wrong_type')
+}
+
+function oneOf<T extends string>(body: Body, name: string, values: readonly T[]): T {
+  const found = values.find((one) => one === body[name])
+  if (found !== undefined) return found
+  const code = body[name] === undefined ? 'required' : 'wrong_format'
+  throw wrongField(name, `${name} must be one of ${values.join(', ')}`, code)
+}
+
+function readFlag(body: Body, name: string): boolean {
+  const value = body[name] ?? false
+  if (typeof value !== 'boolean') throw wrongField(name, `${name} must be true or false`, 'wrong_type')
+  return value
+}
+
+function whole(
+  body: Body,
+  name: string,
+  { initial, ...range }: { min: number; max: number; initial: number },
+) {
+  return number(name, body[name] ?? initial, { ...range, isWhole: true })
+}
+
+function number(
+  path: string,
+  value: unknown,
+  { min, max, isWhole = false }: { min: number; max: number; isWhole?: boolean },
+): number {
+  const isFine =
+    typeof value === 'number' && value >= min && value <= max && (!isWhole || Number.isInteger(value))
+  if (isFine) return value
+  const message = `${path} must be a ${isWhole ? 'whole ' : ''}number from ${min} to ${max}`
+  throw wrongField(path, message, value === undefined ? 'required' : 'wrong_format')
+}
+
+// ---------------------------------------------------------------- query
+
+/** The filter in the form of the store. */
+export function storeFilter(filter: RuleFilter): SeriesFilter & { also: AlsoFilter[] } {
+  const found: SeriesFilter & { also: AlsoFilter[] } = { filter: {}, also: [] }
+  for (const [name, values] of Object.entries(filter)) {
+    const list = fields.find((field) => field.name === name)?.filter ?? null
+    if (list === null) found.also.push({ by: name as CountedMember, values })
+    else Object.assign(found.filter, { [list]: values })
+  }
+  return found
+}
+
+/** Without times and a budget. */
+export function seriesOf(
+  orgId: string,
+  { filter, measure, of, groupBy, groupsMax }: MeasureDefinition,
+): Omit<SeriesQuery, 'edges' | 'budgetMs'> {
+  const value = measure === 'count' || measure === 'errors' || measure === 'share' ? null : measure
+  const part = measure === 'errors' ? { outcome: ['error'] } : of
+  return {
+    orgId,
+    ...storeFilter(filter),
+    ...(part !== null && { part: storeFilter(part) }),
+    ...(value !== null && { value }),
+    by: groupBy as SeriesQuery['by'],
+    groupsMax,
+  }
+}

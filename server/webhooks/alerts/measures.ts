@@ -1,0 +1,198 @@
+/** Measures the rules that compare a measure: the present window of each group, and its hours of the past. */
+import type { MeasureDefinition, Rule } from '../../../db/contract/alerts.ts'
+import type { Series, Store } from '../../../db/contract/store.ts'
+import type { Log } from '../../log.ts'
+import { seriesOf } from './definition.ts'
+import {
+  baselines,
+  between,
+  judge,
+  sliding,
+  valueOf,
+  type Baseline,
+  type Judgement,
+  type Reading,
+} from './judge.ts'
+
+export interface MeasureServices {
+  store: { events: Pick<Store['events'], 'series'>; retention: Pick<Store['retention'], 'firstHour'> }
+  log: Log
+}
+
+/** One group of a rule in its present window. */
+export interface Measured {
+  group: string // '' without groups
+  events: number
+  judgement: Judgement
+}
+
+export interface Measures {
+  /** Null while the rule rests, or when its window has too many events to be read in time. */
+  measure(rule: Rule & { definition: MeasureDefinition }, now: number): Promise<Measured[] | null>
+  /** Forgets rules that no longer exist. */
+  keepOnly(ruleIds: ReadonlySet<string>): void
+}
+
+export const hourMs = 3_600_000
+const minuteMs = 60_000
+const budgetMs = 2_000
+/** A group that was seen within this time before the window is known. */
+const knownMs = 7 * 24 * hourMs
+/** A rule uses at most a twentieth of a reader, whatever it costs. */
+const restFactor = 20
+
+interface Past {
+  key: string
+  series: Series
+  first: number // hour
+  firstHour: number // of the organization
+}
+
+export function makeMeasures({ store, log }: MeasureServices): Measures {
+  const pasts = new Map<string, Past>()
+  const restUntil = new Map<string, number>()
+  const slow = new Set<string>()
+
+  /** The hours before the present one, read once per hour. */
+  async function pastOf(rule: Rule & { definition: MeasureDefinition }, hour: number): Promise<Past> {
+    const { definition, orgId, id } = rule
+    const key = `${hour} ${JSON.stringify(definition)}`
+    const known = pasts.get(id)
+    if (known?.key === key) return known
+    const first = hour - hoursBefore(definition)
+    const edges = hourEdges(first, hour)
+    const series = await store.events.series({ ...seriesOf(orgId, definition), edges, budgetMs })
+    const firstMs = await store.retention.firstHour(orgId)
+    const past = { key, series, first, firstHour: Math.floor((firstMs ?? hour * hourMs) / hourMs) }
+    pasts.set(id, past)
+    return past
+  }
+
+  async function readWindow(
+    { id, orgId, definition }: Rule & { definition: MeasureDefinition },
+    now: number,
+  ) {
+    const sinceMs = now - definition.windowMinutes * minuteMs
+    const edges = needsKnown(definition) ? [sinceMs - knownMs, sinceMs, now] : [sinceMs, now]
+    const series = await store.events.series({ ...seriesOf(orgId, definition), edges, budgetMs })
+    const isComplete = series.sinceMs <= sinceMs
+    if (!isComplete && !slow.has(id))
+      log.warn('alert_rule_not_evaluated', { ruleId: id, reason: 'too many events' })
+    if (isComplete) slow.delete(id)
+    else slow.add(id)
+    return isComplete ? series : null
+  }
+
+  return {
+    async measure(rule, now) {
+      const { definition, id } = rule
+      if ((restUntil.get(id) ?? 0) > now) return null
+      const startedMs = performance.now()
+      const window = await readWindow(rule, now)
+      const past =
+        definition.condition.kind === 'change' ? await pastOf(rule, Math.floor(now / hourMs)) : null
+      const tookMs = performance.now() - startedMs
+      // A rule that is measured within a run of the dispatcher is not late.
+      if (tookMs * restFactor > minuteMs) restUntil.set(id, now + tookMs * restFactor)
+      return window === null ? null : await judged(definition, window, past, now)
+    },
+    keepOnly(ruleIds) {
+      for (const known of [pasts, restUntil])
+        for (const id of known.keys()) if (!ruleIds.has(id)) known.delete(id)
+    },
+  }
+}
+
+function needsKnown({ condition: { kind }, noData }: MeasureDefinition): boolean {
+  return kind === 'absence' || kind === 'below' || noData === 'alert'
+}
+
+/** Twice the weeks of the baseline: the older half shows which hours of the newer one were unusual. */
+export function hoursBefore({ condition, windowMinutes }: MeasureDefinition): number {
+  const weeks = condition.kind === 'change' ? condition.weeks : 0
+  return weeks * 2 * 168 + windowMinutes / 60
+}
+
+export function hourEdges(first: number, end: number): number[] {
+  return Array.from({ length: end - first + 1 }, (_, n) => (first + n) * hourMs)
+}
+
+/** The groups of both, by name; a group with too many values to be stored by name is not evaluated. */
+async function judged(
+  definition: MeasureDefinition,
+  window: Series,
+  past: Past | null,
+  now: number,
+): Promise<Measured[]> {
+  const { groupsMax } = definition
+  const groups = new Set([...window.groups, ...(past?.series.groups ?? [])].map(({ group }) => group))
+  const found: Measured[] = []
+  for (const group of [...groups].slice(0, groupsMax)) {
+    if (group === null) continue
+    const own = window.groups.find((one) => one.group === group)
+    const step = (own?.events.length ?? 1) - 1
+    const reading = readingAt(own, step)
+    const isKnown = !needsKnown(definition) || (own?.events[0] ?? 0) > 0
+    const baseline = past === null ? null : presentBaseline(definition, past, group, now)
+    found.push({
+      group,
+      events: reading.events,
+      judgement: judge(definition, reading, { baseline, isKnown }),
+    })
+    if (past !== null) await Bun.sleep(0) // a baseline of eight weeks takes milliseconds
+  }
+  return found
+}
+
+function readingAt(group: Series['groups'][number] | undefined, step: number): Reading {
+  return { events: group?.events[step] ?? 0, part: group?.part[step] ?? 0, value: group?.values[step] ?? 0 }
+}
+
+/** Between the window that ended with the last whole hour, and the one that ends with the next. */
+function presentBaseline(
+  definition: MeasureDefinition,
+  past: Past,
+  group: string,
+  now: number,
+): Baseline | null {
+  const { series, first, firstHour } = past
+  const values = hourlyValues(definition, series, group, { first, firstHour })
+  const baselineAt = baselinesOf(definition, values)
+  const share = (now % hourMs) / hourMs
+  return between(baselineAt(values.length - 1), baselineAt(values.length), share)
+}
+
+export function baselinesOf(
+  { measure, condition }: MeasureDefinition,
+  values: (number | null)[],
+): (at: number) => Baseline | null {
+  return condition.kind === 'change' ? baselines(measure, values, condition.weeks) : () => null
+}
+
+/** The value of the window that ends with each hour of a series of hours; null before the first event. */
+function hourlyValues(
+  definition: MeasureDefinition,
+  series: Series,
+  group: string,
+  { first, firstHour }: { first: number; firstHour: number },
+): (number | null)[] {
+  return hourlyReadings(definition, series, group, { first, firstHour }).map((reading) =>
+    reading === null ? null : valueOf(definition.measure, reading),
+  )
+}
+
+export function hourlyReadings(
+  { windowMinutes }: MeasureDefinition,
+  series: Series,
+  group: string,
+  { first, firstHour }: { first: number; firstHour: number },
+): (Reading | null)[] {
+  const own = series.groups.find((one) => one.group === group)
+  const steps = series.groups[0]?.events.length ?? 0
+  const readings = Array.from({ length: steps }, (_, step) => {
+    const hour = first + step
+    const isComplete = hour >= firstHour && hour * hourMs >= series.sinceMs
+    return isComplete ? readingAt(own, step) : null
+  })
+  return sliding(readings, Math.max(1, windowMinutes / 60))
+}
