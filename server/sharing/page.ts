@@ -77,14 +77,14 @@ function analytics({ counts }: Shown & { page: 'analytics' }, panels: Panel[]): 
   const byPanel: { [panel in Panel]: () => string } = {
     headlines: () => headlines(all),
     timeline: () => timeline(period.edges, outcomes, period.zone),
-    types: () => table('Types', rowsOf(types)),
-    outcomes: () => table('Outcomes', rowsOf(all.outcomes)),
-    vendors: () => table('Vendors', breakdownRows(counts.vendors)),
-    classes: () => table('Agent classes', breakdownRows(counts.classes)),
-    tools: () => table('Tools', breakdownRows(counts.tools)),
-    pages: () => table('Pages', breakdownRows(counts.pages)),
-    protocols: () => table('Protocols', breakdownRows(counts.protocols)),
-    rules: () => table('Rules', breakdownRows(counts.rules)),
+    types: () => table('Types', 'Type', rowsOf(types)),
+    outcomes: () => table('Outcomes', 'Outcome', rowsOf(all.outcomes)),
+    vendors: () => table('Vendors', 'Vendor', breakdownRows(counts.vendors)),
+    classes: () => table('Agent classes', 'Class', breakdownRows(counts.classes)),
+    tools: () => table('Tools', 'Tool', breakdownRows(counts.tools)),
+    pages: () => table('Pages', 'Page', breakdownRows(counts.pages)),
+    protocols: () => table('Protocols', 'Protocol', breakdownRows(counts.protocols)),
+    rules: () => table('Rules', 'Rule', breakdownRows(counts.rules)),
   }
   const isWide = (panel: Panel) => panel === 'headlines' || panel === 'timeline'
   const wide = panels.filter(isWide)
@@ -137,7 +137,7 @@ function headlines(all: EventCounts): string {
 ${outcomes.join('')}</dl></section>`
 }
 
-const size = { width: 960, height: 220, left: 8, bottom: 22, top: 16 }
+const size = { width: 960, height: 200 }
 
 /** Bars per step, stacked by outcome. */
 function timeline(edges: number[], counts: { [outcome: string]: number[] }, zone: string): string {
@@ -147,35 +147,28 @@ function timeline(edges: number[], counts: { [outcome: string]: number[] }, zone
     names.reduce((sum, name) => sum + counts[name]![step]!, 0),
   )
   const most = Math.max(1, ...sums)
-  const plot = { height: size.height - size.top - size.bottom, width: (size.width - 2 * size.left) / steps }
+  const width = size.width / steps
   const bars = sums.flatMap((sum, step) => {
     if (sum === 0) return []
-    let y = size.top + plot.height
+    let y = size.height
     const parts = names.map((name) => {
-      const height = (counts[name]![step]! / most) * plot.height
+      const height = (counts[name]![step]! / most) * size.height
       y -= height
-      return height === 0
-        ? ''
-        : rect(size.left + step * plot.width, y, Math.max(1, plot.width - 1), height, classOf(name))
+      return height === 0 ? '' : rect(step * width, y, Math.max(1, width - 1), height, classOf(name))
     })
     const label = `${minuteOf(edges[step]!, zone)}: ${countText(sum)}`
     return [`<g><title>${plainHtml(label)}</title>${parts.join('')}</g>`]
   })
-  const ticks = [0, 1, 2, 3, 4].map((part) => {
-    const step = Math.min(steps - 1, Math.round((part * steps) / 4))
-    const anchor = part === 0 ? 'start' : part === 4 ? 'end' : 'middle'
-    const x = size.left + (part / 4) * (size.width - 2 * size.left)
-    const label = dayOf(edges[step]!, zone)
-    return `<text x="${round(x)}" y="${size.height - 6}" text-anchor="${anchor}">${label}</text>`
-  })
+  const ticks = [0, 0.5, 1].map((part) => `<span>${dayOf(edges[Math.round(part * steps)]!, zone)}</span>`)
   const total = sums.reduce((a, b) => a + b, 0)
   const legend = names.map((name) => `<li><i class="${classOf(name)}"></i>${textHtml(name)}</li>`).join('')
   const about = `${countText(total)} events, at most ${countText(most)} per bar`
-  const box = `viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${about}"`
+  const box = `viewBox="0 0 ${size.width} ${size.height}" preserveAspectRatio="none" role="img"`
   return `<section class="panel"><h2>Events over time, by outcome</h2>
-<svg class="shared-chart" ${box}>
-<text x="${size.left}" y="11">${countText(most)}</text>${bars.join('')}${ticks.join('')}</svg>
-<ul class="shared-legend">${legend}</ul></section>`
+<ul class="shared-legend">${legend}</ul>
+<p class="shared-most">${countText(most)}</p>
+<svg class="shared-chart" ${box} aria-label="${about}">${bars.join('')}</svg>
+<p class="shared-ticks">${ticks.join('')}</p></section>`
 }
 
 const outcomeOrder = ['success', 'blocked', 'error']
@@ -194,29 +187,39 @@ const round = (value: number): number => Math.round(value * 100) / 100
 interface Row {
   name: string
   count: number
+  isRest?: boolean // of the values beyond the shown ones
 }
 
-const rowsOf = (counts: { [name: string]: PeriodCount }): Row[] =>
-  Object.entries(counts)
-    .map(([name, { count }]) => ({ name, count }))
-    .toSorted((a, b) => b.count - a.count)
+function rowsOf(counts: { [name: string]: PeriodCount }): Row[] {
+  const all = Object.entries(counts).map(([name, { count }]) => ({ name, count }))
+  const rows = all.toSorted((a, b) => b.count - a.count)
+  const rest = rows.splice(limits.shareRowsMax)
+  return withRest(
+    rows,
+    rest.length,
+    rest.reduce((sum, { count }) => sum + count, 0),
+  )
+}
 
 function breakdownRows({ rows, more }: BreakdownView): Row[] {
-  const known = rows.map(({ value, count }) => ({ name: value ?? '(others)', count }))
-  return more === null ? known : [...known, { name: `(${countText(more.values)} more)`, count: more.count }]
+  const known = rows.map(({ value, count }) => ({ name: value ?? '(others)', count, isRest: value === null }))
+  return withRest(known, more?.values ?? 0, more?.count ?? 0)
+}
+
+function withRest(rows: Row[], values: number, count: number): Row[] {
+  return values === 0 ? rows : [...rows, { name: `(${countText(values)} more)`, count, isRest: true }]
 }
 
 const barBox = 'viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"'
 
-function table(title: string, rows: Row[]): string {
-  const most = Math.max(1, ...rows.map(({ count }) => count))
-  const shown = rows.slice(0, limits.shareRowsMax + 1)
-  const lines = shown.map(({ name, count }) => {
-    const length = rect(0, 0, (count / most) * 100, 4, 'is-bar')
+function table(title: string, column: string, rows: Row[]): string {
+  const most = Math.max(1, ...rows.map(({ count, isRest }) => (isRest ? 0 : count)))
+  const lines = rows.map(({ name, count, isRest }) => {
+    const length = isRest ? '' : rect(0, 0, (count / most) * 100, 4, 'is-bar')
     const bar = `<svg class="shared-bar" ${barBox}>${length}</svg>`
     return `<tr><th scope="row">${textHtml(name)}${bar}</th><td class="number">${countText(count)}</td></tr>`
   })
-  const head = `<th scope="col">${title}</th><th scope="col" class="number">Events</th>`
+  const head = `<th scope="col">${column}</th><th scope="col" class="number">Events</th>`
   const body =
     lines.length === 0
       ? '<p class="muted">None in this range.</p>'
@@ -321,9 +324,10 @@ const style = `
 .shared-headlines dt { color: var(--ink-2); font-size: var(--text-label); }
 .shared-headlines dd { margin: 0; font-size: var(--text-number); font-variant-numeric: tabular-nums; }
 .shared-headlines dd.muted { font-size: var(--text-label); }
-.shared-chart { display: block; width: 100%; height: auto; }
-.shared-chart text { fill: var(--ink-3); font-size: var(--text-label); }
-.shared-legend { display: flex; flex-wrap: wrap; gap: var(--s1) var(--s3); margin: var(--s2) 0 0; padding: 0;
+.shared-chart { display: block; width: 100%; height: var(--chart-height); border-bottom: 1px solid var(--line); }
+.shared-most, .shared-ticks { color: var(--ink-3); font-size: var(--text-label); }
+.shared-ticks { display: flex; justify-content: space-between; gap: var(--s2); margin-top: var(--s1); }
+.shared-legend { display: flex; flex-wrap: wrap; gap: var(--s1) var(--s3); margin: 0 0 var(--s2); padding: 0;
   list-style: none; color: var(--ink-2); font-size: var(--text-label); }
 .shared-legend i { display: inline-block; width: 10px; height: 10px; margin-right: 5px;
   border-radius: var(--radius-dot); }
@@ -334,7 +338,8 @@ const style = `
 .shared .is-bar { fill: var(--accent); }
 .shared-bar { display: block; width: 100%; height: 4px; margin-top: 3px; }
 .shared table { width: 100%; border-collapse: collapse; }
-.shared th, .shared td { padding: var(--s1) 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+.shared th, .shared td { padding: var(--s1) 0; border: 0; text-align: left; vertical-align: top;
+  white-space: normal; overflow-wrap: anywhere; }
 .shared td + td, .shared th + th, .shared th + td { padding-left: var(--s3); }
 .shared .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .shared tbody th { width: 100%; font-weight: 400; }

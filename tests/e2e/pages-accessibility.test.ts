@@ -153,6 +153,7 @@ const loaded: { [slug in (typeof settingsSections)[number]['slug']]: string } = 
   sites: 'visible',
   evidence: 'part of this release',
   webhooks: 'No endpoints yet.',
+  'share-links': 'No share links yet.',
   people: 'owner, operator',
   organization: 'A second factor is optional.',
   audit: 'ingest_key.created',

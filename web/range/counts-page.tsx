@@ -28,6 +28,7 @@ interface CountsPageProps<T extends { period: PeriodView }> {
   isMine: (type: string) => boolean
   isEmpty: (data: T) => boolean // True if the range has no data
   children: (data: T) => ComponentChildren
+  more?: ComponentChildren // further controls of the bar
   above?: ComponentChildren // above everything else, also when the page is empty
 }
 
@@ -43,7 +44,7 @@ export function CountsPage<T extends { period: PeriodView }>(props: CountsPagePr
   const drawn = useMemo(() => data && props.children(data), [data])
   return (
     <>
-      <RangeBar title={title} period={data?.period ?? null} connection={model.connection} />
+      <RangeBar title={title} period={data?.period ?? null} connection={model.connection} more={props.more} />
       <div class="page counts-page" aria-busy={data === null || model.stale.value}>
         {props.above}
         {error && <CountsProblem model={model} />}

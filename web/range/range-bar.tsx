@@ -18,6 +18,7 @@ import { query } from '../app/router.ts'
 import { visibleText } from '../components/text.tsx'
 import { useId } from 'preact/hooks'
 import { Dialog } from '../components/dialog.tsx'
+import type { ComponentChildren } from 'preact'
 import type { PeriodView } from '../api/api.ts'
 
 interface RangeBarProps {
@@ -25,9 +26,10 @@ interface RangeBarProps {
   period: PeriodView | null
   connection?: ReadonlySignal<LiveState> // of a page that follows live events
   compares?: boolean // default: true
+  more?: ComponentChildren // further controls, such as Share
 }
 
-export function RangeBar({ title, period, connection, compares = true }: RangeBarProps) {
+export function RangeBar({ title, period, connection, compares = true, more }: RangeBarProps) {
   return (
     <PageBar title={title}>
       <div class="range-controls" role="group" aria-label="Range and site">
@@ -45,6 +47,7 @@ export function RangeBar({ title, period, connection, compares = true }: RangeBa
             Compare
           </label>
         )}
+        {more}
       </div>
     </PageBar>
   )

@@ -1,5 +1,5 @@
 /** Analytics: all events over time, by pillar and outcome, with the top values of every field; and Explore. */
-import { prefetchCounts, useCounts } from '../../query/use-query.ts'
+import { pageParams, prefetchCounts, useCounts } from '../../query/use-query.ts'
 import { Bars, breakdownBars, changeColumns, distinct } from '../../charts/breakdown.tsx'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { DataTable } from '../../charts/data-table.tsx'
@@ -8,11 +8,13 @@ import { pillarCounts, pillarSeries } from '../../charts/pillars.ts'
 import { outcomeSeries } from '../../charts/chart-model.ts'
 import { Later } from '../../components/rendering.tsx'
 import { Text } from '../../components/text.tsx'
+import { counted } from '../../text/format.ts'
 import { measures, pageMeasures } from '../../text/measures.ts'
 import { path, query } from '../../app/router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { ValueLink, filterable, logsHref, type LogsFilter } from '../../range/filters.tsx'
 import { choiceOf, rangeWords } from '../../range/range.ts'
+import { ShareButton } from '../../range/share.tsx'
 import { Active, Durations } from './active.tsx'
 import { AnalyticsTabs, Explore } from './explore.tsx'
 import type { AnalyticsCounts, BreakdownView, PeriodView, EventCounts } from '../../api/api.ts'
@@ -35,11 +37,26 @@ function Summary() {
       model={model}
       isMine={() => true}
       isEmpty={(data) => data.all.count === 0}
+      more={
+        <ShareButton
+          page="analytics"
+          search={() => `?${pageParams()}`}
+          about={sharedRange(model.data.value?.period ?? null)}
+        />
+      }
       above={<AnalyticsTabs shown="summary" />}
     >
       {(data) => <Everything data={data} />}
     </CountsPage>
   )
+}
+
+/** A range up to now stays one for the link. */
+function sharedRange(period: PeriodView | null): string {
+  if (period === null) return ''
+  const filters = period.filters.length + period.siteIds.length
+  const chosen = filters === 0 ? 'all events' : `the events of ${counted(filters, 'filter')}`
+  return `It shows ${chosen} ${rangeWords(period)}, up to date each time it is opened.`
 }
 
 function Everything({ data }: { data: AnalyticsCounts }) {

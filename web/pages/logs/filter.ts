@@ -43,7 +43,7 @@ export function textSinceMs(nowMs: number): number {
 }
 
 /** The URL of a file with all events of the filter. */
-export function exportHref(query: URLSearchParams, format: 'csv' | 'ndjson'): string {
+export function exportHref(query: URLSearchParams, format: 'csv' | 'ndjson' | 'parquet'): string {
   const params = filterParams(filterOf(query))
   params.set('format', format)
   return `/api/export/events?${params}`

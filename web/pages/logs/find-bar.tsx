@@ -5,6 +5,7 @@ import { isoTime, now } from '../../app/clock.ts'
 import { Disclosure } from '../../components/disclosure.tsx'
 import { ZoneChoice } from '../../components/time.tsx'
 import { RangeDialog } from '../../range/range-bar.tsx'
+import { ShareButton } from '../../range/share.tsx'
 import { navigate, place, query, withQuery } from '../../app/router.ts'
 import { SavedViews } from '../../components/saved-views.tsx'
 import { exportHref, hasText, textSinceMs, viewSearch } from './filter.ts'
@@ -21,6 +22,11 @@ export function FindBar() {
       <TimeChoice />
       <ZoneChoice />
       <SavedViews what="filters" path="/logs" searchOf={viewSearch} hasLocal />
+      <ShareButton
+        page="view"
+        search={() => viewSearch(place.peek().search)}
+        about="It shows the events of these filters, in the last 24 hours unless a time is chosen."
+      />
       <Disclosure label="Export" id="export-events">
         <Export />
       </Disclosure>
@@ -120,6 +126,9 @@ function Export() {
       </a>
       <a class="button" href={exportHref(query.value, 'ndjson')} download data-native>
         NDJSON
+      </a>
+      <a class="button" href={exportHref(query.value, 'parquet')} download data-native>
+        Parquet
       </a>
       {hasText(query.value) && (
         <p class="muted">Text search reads every event in the range, so the export can take a while.</p>

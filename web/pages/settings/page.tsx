@@ -15,6 +15,7 @@ import { EvidenceSection } from './evidence/evidence.tsx'
 import { IngestHealth } from './ingest-health/ingest-health.tsx'
 import { Organization } from './organization/organization.tsx'
 import { People } from './organization/people.tsx'
+import { ShareLinks } from './share-links/share-links.tsx'
 import { Sites } from './organization/sites.tsx'
 import { Sources } from './sources/sources.tsx'
 import { System } from './system/system.tsx'
@@ -51,6 +52,7 @@ const sectionViews: { [slug in SettingsSlug]: () => VNode } = {
   sites: () => <Sites />,
   evidence: () => <EvidenceSection />,
   webhooks: () => <Webhooks />,
+  'share-links': () => <ShareLinks />,
   people: () => <People />,
   organization: () => <Organization />,
   audit: () => <AuditLog />,

@@ -9,6 +9,7 @@ export const settingsSections = [
   { slug: 'sites', name: 'Sites' },
   { slug: 'evidence', name: 'Evidence' },
   { slug: 'webhooks', name: 'Webhooks' },
+  { slug: 'share-links', name: 'Share links' },
   { slug: 'people', name: 'People' },
   { slug: 'organization', name: 'Organization' },
   { slug: 'audit', name: 'Audit log' },

@@ -1,0 +1,154 @@
+/** Share links in Chromium: created on Analytics and Logs, opened without a cookie, listed and revoked in Settings. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright'
+import { startAppliance, type Appliance } from '../support/binary.ts'
+import { browser, closeBrowser } from '../support/browser.ts'
+import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import {
+  expectAccessibleInBothThemes,
+  expectNoSidewaysScroll,
+  recent,
+  waitForHeading,
+} from './pages-actions.ts'
+
+let appliance: Appliance
+
+const hostile = '<b>bold</b>\u202e'
+
+beforeAll(async () => {
+  appliance = await startAppliance({ env: ownerEnv, args: ['--log-level', 'debug'] })
+  const events = Array.from({ length: 120 }, (_, index) =>
+    recent(
+      `event-${index}`,
+      {
+        ...{ type: index % 3 === 0 ? 'tool.executed' : 'authz.evaluated', tool: 'checkout.pay' },
+        ...{ outcome: index % 4 === 0 ? 'blocked' : 'success', sessionId: 'hidden-session' },
+        agent: { class: 'dom', vendor: index % 2 === 0 ? 'OpenAI' : hostile },
+        metadata: { subject: 'hidden-subject', page: '/checkout' },
+      },
+      index * 60_000,
+    ),
+  )
+  await send(appliance.url, await ingestKey(appliance), events)
+}, 120_000)
+afterAll(async () => {
+  await closeBrowser()
+  await appliance.stop()
+})
+
+/** Opens a link in a browser that knows nobody, and returns every request that the page made. */
+async function asAnybody<T>(url: string, visit: (page: Page, requests: string[]) => Promise<T>): Promise<T> {
+  const context = await (await browser()).newContext()
+  try {
+    const page = await context.newPage()
+    const requests: string[] = []
+    page.on('request', (request) => requests.push(new URL(request.url()).pathname))
+    await page.goto(url)
+    return await visit(page, requests)
+  } finally {
+    await context.close()
+  }
+}
+
+async function createdLink(page: Page): Promise<string> {
+  const url = (await page.getByLabel('Share link').innerText()).trim()
+  expect(url).toMatch(/\/share\/[A-Za-z0-9_-]{22}$/)
+  await page.getByRole('button', { name: 'Done, I saved it' }).click()
+  return url
+}
+
+test('a page is shared with chosen panels, shows nothing else without a cookie, and ends when it is revoked', async () => {
+  await withOwner(`${appliance.url}/analytics?range=24h`, async (page) => {
+    await waitForHeading(page, 'Analytics')
+    await page.getByRole('button', { name: 'Share', exact: true }).click()
+    const dialog = page.getByRole('dialog', { name: 'Share by link' })
+    await dialog.getByLabel('Title of the page').fill('Agents of the shop')
+    for (const panel of ['Pages', 'Tools', 'Protocols', 'Rules']) await dialog.getByLabel(panel).uncheck()
+    await dialog.getByLabel('Ends after').selectOption('30 days')
+    await dialog.getByRole('button', { name: 'Create link' }).click()
+    const url = await createdLink(page)
+
+    await asAnybody(url, async (shared, requests) => {
+      await shared.getByRole('heading', { name: 'Agents of the shop' }).waitFor()
+      const text = await shared.locator('main').innerText()
+      for (const part of ['120', 'success', 'blocked', 'tool.executed', 'OpenAI', '<b>bold</b>\\u{202e}'])
+        expect(text).toContain(part)
+      for (const part of ['hidden-', 'checkout.pay', '/checkout'])
+        expect(await shared.content()).not.toContain(part)
+      expect(await shared.locator('svg.shared-chart rect').count()).toBeGreaterThan(0)
+      expect(requests.filter((path) => path.startsWith('/api') || path.endsWith('.js'))).toEqual([])
+      expect(await shared.context().cookies()).toEqual([])
+      expect(await shared.locator('a, button, form, script, iframe').count()).toBe(0)
+      await expectAccessibleInBothThemes(shared)
+      await shared.setViewportSize({ width: 390, height: 800 })
+      await expectNoSidewaysScroll(shared)
+      const answer = await shared.goto(appliance.url)
+      expect(answer?.status()).toBe(200)
+      await shared.getByRole('button', { name: 'Sign in' }).waitFor() // the link signed nobody in
+    })
+
+    await page.goto(`${appliance.url}/settings/share-links`)
+    const row = page
+      .getByRole('region', { name: 'Share links' })
+      .getByRole('row', { name: 'Agents of the shop' })
+    expect((await row.innerText()).split(/\s*\t\s*|\n/).filter(Boolean)).toEqual(
+      expect.arrayContaining(['open', '1']),
+    )
+    await row.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('button', { name: 'Revoke link' }).click()
+    await row.getByText('revoked', { exact: true }).waitFor()
+    await asAnybody(url, async (shared) => {
+      await shared.getByRole('heading', { name: 'Link not found' }).waitFor()
+      expect(await shared.content()).not.toContain('Agents of the shop')
+    })
+    expect(appliance.stderr()).not.toContain(url.split('/').at(-1)!)
+  })
+}, 90_000)
+
+test('a view of Logs is shared with its events where they were chosen', async () => {
+  await withOwner(`${appliance.url}/logs?outcome=blocked`, async (page) => {
+    await page.getByRole('button', { name: 'Share', exact: true }).click()
+    const dialog = page.getByRole('dialog', { name: 'Share by link' })
+    await dialog.getByLabel('Title of the page').fill('Blocked')
+    await dialog.getByLabel('The newest 50 events').check()
+    await dialog.getByRole('button', { name: 'Create link' }).click()
+    const url = await createdLink(page)
+    await asAnybody(url, async (shared) => {
+      await shared.getByRole('heading', { name: 'Newest events' }).waitFor()
+      expect(await shared.locator('tbody tr').count()).toBe(30)
+      expect(await shared.content()).not.toContain('hidden-')
+      await expectAccessibleInBothThemes(shared)
+    })
+  })
+}, 60_000)
+
+test('only a site that the link names can show it in a frame', async () => {
+  const outer = Bun.serve({
+    port: 0,
+    fetch: (request) => {
+      const framed = new URL(request.url).searchParams.get('url')!
+      return new Response(`<iframe src="${framed}"></iframe>`, { headers: { 'content-type': 'text/html' } })
+    },
+  })
+  try {
+    await withOwner(`${appliance.url}/analytics?range=24h`, async (page) => {
+      const share = async (origins: string): Promise<string> => {
+        await page.getByRole('button', { name: 'Share', exact: true }).click()
+        await page.getByLabel('Title of the page').fill('Framed')
+        await page.getByLabel('Sites that may show it in a frame').fill(origins)
+        await page.getByRole('button', { name: 'Create link' }).click()
+        return createdLink(page)
+      }
+      const here = `http://localhost:${outer.port}`
+      const shows = (url: string) =>
+        asAnybody(`${here}/?url=${encodeURIComponent(url)}`, async (shared) => {
+          await shared.waitForLoadState('networkidle')
+          return shared.frameLocator('iframe').getByRole('heading', { name: 'Framed' }).count()
+        })
+      expect(await shows(await share(`${here}, https://wiki.example.com/`))).toBe(1)
+      expect(await shows(await share(''))).toBe(0)
+    })
+  } finally {
+    await outer.stop(true)
+  }
+}, 60_000)
