@@ -24,6 +24,7 @@ const modules: Record<string, string[]> = {
     'breakdown.ts',
     'by-id.ts',
     'explore/explore.ts',
+    'explore/members.ts',
     'filtered-counts.ts',
     'histogram.ts',
     'metrics.ts',

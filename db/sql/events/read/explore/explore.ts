@@ -11,7 +11,7 @@ import { fieldClause, filterClauses, type Clause } from '../../index/filter-code
 import { bucketOf } from '../../rollups/sketches.ts'
 import { expiredOf, stepAt } from '../filtered-counts.ts'
 import { partsOf, type Part } from '../walk.ts'
-import { readMembers, type Members } from './metadata.ts'
+import { readMembers, type Members } from './members.ts'
 import { exploreRollups } from './rollups.ts'
 import {
   distinctTally,
@@ -74,15 +74,16 @@ function tallyOf(measure: ExploreQuery['measure'], steps: number): Tally {
 }
 
 /** The columns of the blocks, and where they are needed their texts, before they are opened. */
-function* bothAhead(db: Database, zones: Zone[], needsTexts: boolean): Generator<Zone> {
-  const texts = needsTexts ? textsAhead(db, zones, ({ place }) => place)[Symbol.iterator]() : null
+function* bothAhead(db: Database, zones: Zone[], needsTexts: (zone: Zone) => boolean): Generator<Zone> {
+  const withTexts = new Set(zones.filter(needsTexts))
+  const texts = textsAhead(db, [...withTexts], ({ place }) => place)[Symbol.iterator]()
   try {
     for (const zone of readAhead(db, zones)) {
-      texts?.next()
+      if (withTexts.has(zone)) texts.next()
       yield zone
     }
   } finally {
-    texts?.return?.()
+    texts.return?.()
   }
 }
 
@@ -99,7 +100,7 @@ function scanner(
 ) {
   const { edges, measure, by, metadata = [] } = query
   const paths = pathsOf(query)
-  const members = paths.length === 0 ? null : readMembers(paths)
+  const members = paths.length === 0 ? null : readMembers(db, org, paths)
   const filters = metadata.map(({ values }) => new Set(values))
   const groupOf = grouper(db, org, query, groups, members)
   const amountOf = amounts(measure, members, by !== null && typeof by === 'object' ? 1 : 0)
@@ -108,11 +109,12 @@ function scanner(
   const passes = (): boolean =>
     filters.every((values, index) => values.has(members!.text(firstFilter + index) ?? ''))
   return {
-    needsTexts: members !== null,
+    needsTexts: (zone: Zone): boolean => members?.isKnown(zone) === false,
     *add(block: OpenBlock, part: Part, zone: Zone): Sliced<void> {
       const [times, types] = [block.codes(extra.at), block.codes(member.type)]
       const group = groupOf(block)
       const amount = amountOf(block)
+      members?.open(block, zone)
       let step = 0
       for (let row = 0; row < block.rows; row++) {
         const at = times[row]!
@@ -120,7 +122,7 @@ function scanner(
         if (clauses.length > 0 && !block.matches(row, clauses)) continue
         if (members !== null) {
           if (row % rowsPerCheck === 0 && isSliceOver()) yield
-          members.read(block, row)
+          members.read(row)
           if (filters.length > 0 && !passes()) continue
         }
         const measured = amount(row)
@@ -159,7 +161,13 @@ function grouper(
     return () => () => all
   }
   const ofText = (text: string | null): number => (text === null ? missingGroup : groups.of(text))
-  if (typeof by === 'object') return () => () => ofText(members!.text(0))
+  if (typeof by === 'object') {
+    const byCode: number[] = []
+    return () => () => {
+      const code = members!.code(0)
+      return code < 0 ? ofText(members!.text(0)) : (byCode[code] ??= ofText(members!.text(0)))
+    }
+  }
   if (by === 'sessionId') return (block) => (row) => groups.of(JSON.parse(block.session(row)) as string)
   const index = member[by]
   const texts = termTexts(db, org, index)

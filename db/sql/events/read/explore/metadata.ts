@@ -9,17 +9,17 @@ import type { TextFrame } from '../../blocks/texts.ts'
  * its end.
  */
 
-/** The requested members of one event after the other, in ascending order of rows. */
-export interface Members {
+/** The values of the requested members of one event after the other, in ascending order of rows. */
+export interface MemberTexts {
   read(block: OpenBlock, row: number): void
-  /** The value as text; null when it is missing, null or ''. */
-  text(slot: number): string | null
-  /** The value as a whole number from 0 up; null for anything else. */
-  number(slot: number): number | null
+  /** The code of a value, as JSON text; 0 when it is missing. */
+  code(slot: number, dictionary: Dictionary): number
+  /** The value as JSON text; null when it is missing. */
+  json(slot: number): string | null
 }
 
 /** One slot per path. */
-export function readMembers(paths: readonly string[]): Members {
+export function memberTexts(paths: readonly string[]): MemberTexts {
   const names = namesOf(paths)
   const found: Found = {
     starts: paths.map(() => 0),
@@ -27,16 +27,8 @@ export function readMembers(paths: readonly string[]): Members {
     ranks: paths.map(() => Infinity),
     isCut: false,
   }
-  const jsonOf = textCache()
   let at: Place | null = null
   let parsed: (string | null)[] | null = null
-
-  /** The value as JSON text. */
-  function json(slot: number): string | null {
-    if (parsed !== null) return parsed[slot] ?? null
-    return found.ranks[slot] === Infinity ? null : jsonOf(at!.bytes, found.starts[slot]!, found.ends[slot]!)
-  }
-
   return {
     read(block, row) {
       at = placeOf(at, block, row)
@@ -46,8 +38,19 @@ export function readMembers(paths: readonly string[]): Members {
       const { metadata } = JSON.parse(block.event(row).json) as { metadata?: unknown }
       parsed = paths.map((path) => JSON.stringify(memberOf(metadata, path)) ?? null)
     },
-    text: (slot) => memberText(json(slot)),
-    number: (slot) => memberNumber(json(slot)),
+    code(slot, dictionary) {
+      if (parsed !== null) {
+        const bytes = Buffer.from(parsed[slot] ?? 'null')
+        return dictionary.codeOf(bytes, 0, bytes.length)
+      }
+      if (found.ranks[slot] === Infinity) return 0
+      return dictionary.codeOf(at!.bytes, found.starts[slot]!, found.ends[slot]!)
+    },
+    json(slot) {
+      if (parsed !== null) return parsed[slot] ?? null
+      if (found.ranks[slot] === Infinity) return null
+      return at!.bytes.toString('utf8', found.starts[slot]!, found.ends[slot]!)
+    },
   }
 }
 
@@ -245,31 +248,60 @@ function valueEnd(bytes: Buffer, from: number): number {
   return bytes.length
 }
 
-/** Texts of recent values by their bytes, because making a string takes longer than finding it. */
-const cachedTextsMax = 4_096
-const cachedBytesMax = 64
+/** The values of one path, by codes from 1 up. */
+export interface Dictionary {
+  /** -1 when it is full. */
+  codeOf(bytes: Buffer, start: number, end: number): number
+  texts: (string | null)[]
+  numbers: (number | null)[]
+  /** Bytes of memory, roughly. */
+  size(): number
+}
 
-function textCache() {
-  const texts = new Map<number, { bytes: Buffer; text: string }>()
-  return (bytes: Buffer, start: number, end: number): string => {
-    const length = end - start
-    if (length > cachedBytesMax) return bytes.toString('utf8', start, end)
-    let hash = length
-    for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + bytes[at]!) | 0
-    const known = texts.get(hash)
-    if (known !== undefined && known.bytes.length === length && isAt(bytes, start, known.bytes))
-      return known.text
-    const text = bytes.toString('utf8', start, end)
-    if (texts.size >= cachedTextsMax) texts.clear()
-    texts.set(hash, { bytes: Buffer.from(bytes.subarray(start, end)), text })
-    return text
+/** Codes fit two bytes, beside one for rows that were not read. */
+const codesMax = 65_000
+const dictionaryBytesMax = 2 * 1024 * 1024
+const entryBytes = 160
+
+/** Values are found by their bytes, because making a string takes longer than finding it. */
+export function makeDictionary(): Dictionary {
+  const byHash = new Map<number, { bytes: Buffer; code: number }[]>()
+  const texts: (string | null)[] = [null]
+  const numbers: (number | null)[] = [null]
+  let size = 0
+  return {
+    texts,
+    numbers,
+    size: () => size,
+    codeOf(bytes, start, end) {
+      const length = end - start
+      let hash = length
+      for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + bytes[at]!) | 0
+      const known = byHash.get(hash)
+      if (known !== undefined)
+        for (const one of known)
+          if (one.bytes.length === length && isAt(bytes, start, one.bytes)) return one.code
+      if (texts.length > codesMax || size + length > dictionaryBytesMax) return -1
+      const json = bytes.toString('utf8', start, end)
+      const text = memberText(json)
+      const code = text === null ? 0 : texts.length
+      if (code > 0) {
+        texts.push(text)
+        numbers.push(memberNumber(json))
+      }
+      size += 3 * length + entryBytes
+      const one = { bytes: Buffer.from(bytes.subarray(start, end)), code }
+      if (known === undefined) byHash.set(hash, [one])
+      else known.push(one)
+      return code
+    },
   }
 }
 
 /** Up to here doubles have every digit, so that 1 and 1.0 are one value. */
 const exactDigits = 15
 
-function memberText(json: string | null): string | null {
+export function memberText(json: string | null): string | null {
   if (json === null || json === 'null' || json === '""') return null
   const first = json.charCodeAt(0)
   if (first === quote) return json.includes('\\') ? (JSON.parse(json) as string) : json.slice(1, -1)
@@ -277,7 +309,7 @@ function memberText(json: string | null): string | null {
   return isNumber && json.length <= exactDigits ? String(Number(json)) : json
 }
 
-function memberNumber(json: string | null): number | null {
+export function memberNumber(json: string | null): number | null {
   const first = json?.charCodeAt(0) ?? 0
   const value = first >= 48 && first <= 57 ? Number(json) : -1
   return Number.isSafeInteger(value) && value >= 0 ? value : null
