@@ -1,4 +1,5 @@
 /** `decide`: what an agent may do, by a small policy, and a record of the decision with its rule and reason. */
+import type { Purpose } from '../agents/agent-list.ts'
 import { detectAgent } from '../agents/detect-agent.ts'
 import type { RequestHeaders } from '../client/visitor-session.ts'
 import type { Verdict } from '../judge/judge.ts'
@@ -35,9 +36,17 @@ export interface Decision {
   reason: string
 }
 
+// The appliance rejects longer ones.
 const toolCharsMax = 200
+const idCharsMax = 200
+const reasonCharsMax = 2_000
 const conditions = ['operator', 'product', 'purpose', 'verdict', 'path', 'tool'] as const
 const decisions = ['allow', 'deny', 'review']
+/** Conditions with few values: a misspelt one would match nothing, and a rule that denies would not. */
+const values: { [condition: string]: readonly string[] } = {
+  purpose: ['training', 'search', 'assistant'] satisfies Purpose[],
+  verdict: ['verified', 'consistent', 'contradicted', 'unverifiable', 'unknown'] satisfies Verdict[],
+}
 
 /**
  * Decides about a request, and records `authz.evaluated` if the middleware has seen it. A rule with `verdict` sees a
@@ -56,7 +65,11 @@ export function decide(request: object, policy: AgentPolicy, { tool }: { tool?: 
     outcome: decision === 'deny' ? 'blocked' : 'success',
     ...(tool === undefined ? {} : { tool: storable(tool, toolCharsMax) }),
     ...(visit.eventAgent === null ? {} : { agent: visit.eventAgent }),
-    policy: made,
+    policy: {
+      decision,
+      ruleId: storable(made.ruleId, idCharsMax),
+      reason: storable(made.reason, reasonCharsMax),
+    },
     metadata: { page: visit.page, source: 'middleware' },
   })
   return made
@@ -72,21 +85,28 @@ function requirePolicy(policy: AgentPolicy): void {
   if (!Array.isArray(policy?.rules)) fault('rules must be an array')
   if (policy.otherwise !== undefined && !decisions.includes(policy.otherwise))
     fault('otherwise must be allow, deny or review')
-  for (const rule of policy.rules) {
-    if (typeof rule?.id !== 'string' || rule.id === '') fault('every rule needs an id')
-    if (!decisions.includes(rule.decision)) fault(`decision of ${rule.id} must be allow, deny or review`)
-    for (const name of Object.keys(rule)) {
-      // A misspelt condition would match everything.
-      if (!['id', 'decision', 'reason', ...conditions].includes(name))
-        fault(`${rule.id} has no condition ${name}`)
-    }
-    for (const name of conditions) {
-      const listed = [rule[name] ?? []].flat()
-      if (listed.some((value) => typeof value !== 'string'))
-        fault(`${name} of ${rule.id} must be text or a list`)
+  for (const rule of policy.rules) requireRule(rule, fault)
+  checked.add(policy)
+}
+
+function requireRule(rule: PolicyRule, fault: (text: string) => never): void {
+  const { id, decision, reason = '' } = rule ?? {}
+  if (typeof id !== 'string' || id === '') fault('every rule needs an id')
+  if (id.length > idCharsMax) fault(`the id of a rule has at most ${idCharsMax} characters`)
+  if (!decisions.includes(decision)) fault(`decision of ${id} must be allow, deny or review`)
+  if (typeof reason !== 'string' || reason.length > reasonCharsMax)
+    fault(`reason of ${id} must be text of at most ${reasonCharsMax} characters`)
+  for (const name of Object.keys(rule)) {
+    // A misspelt condition would match everything.
+    if (!['id', 'decision', 'reason', ...conditions].includes(name)) fault(`${id} has no condition ${name}`)
+  }
+  for (const name of conditions) {
+    for (const value of [rule[name] ?? []].flat()) {
+      if (typeof value !== 'string') fault(`${name} of ${id} must be text or a list`)
+      if (values[name]?.includes(value) === false)
+        fault(`${name} of ${id} must be ${values[name].join(', ')}`)
     }
   }
-  checked.add(policy)
 }
 
 type Facts = { [name in (typeof conditions)[number]]: string | null }
