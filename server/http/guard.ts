@@ -58,7 +58,8 @@ export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard
   }
 }
 
-const bearer = /^bearer +([\x21-\x7e]{1,200}) *$/i
+// Claude Code does not decode the variable with the headers of OpenTelemetry, in which a space is %20.
+const bearer = /^bearer(?: +|%20)([\x21-\x7e]{1,200}) *$/i
 
 async function identify(request: Request, store: Pick<Store, 'keys'>, now: number): Promise<ApiKey> {
   const header = request.headers.get('authorization')

@@ -253,6 +253,13 @@ describe('errors are google.rpc.Status in the form of the request', () => {
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
   })
 
+  test('a space of the key’s header that the sender left encoded is one', async () => {
+    const headers = { authorization: `Bearer%20${ingest}`, 'content-type': json }
+    expect((await server.call('/v1/traces', { method: 'POST', body: '{}', headers })).status).toBe(200)
+    const twice = { ...headers, authorization: `Bearer%2520${ingest}` }
+    expect((await server.call('/v1/traces', { method: 'POST', body: '{}', headers: twice })).status).toBe(401)
+  })
+
   test('another path says which variable to set', async () => {
     for (const path of [
       '/v1/traces/v1/traces',
