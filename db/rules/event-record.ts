@@ -2,7 +2,10 @@
 import { eventFields } from '../contract/event-fields.ts'
 import type { EventRecord } from '../contract/store.ts'
 
-export type RecordValues = (string | number | null)[]
+type Value = string | number | null
+
+/** The values of each field of some records, except their JSON. A list with one value holds for all of them. */
+export type RecordColumns = Value[][]
 
 const names = ['id', 'occurredAtMs', 'durationMs', ...eventFields.map(({ name }) => name)]
 
@@ -10,17 +13,32 @@ const names = ['id', 'occurredAtMs', 'durationMs', ...eventFields.map(({ name })
  * These functions are compiled from the table, because a loop over names takes twice as long.
  */
 
-/** The values of a record except its JSON, in the order that `recordOf` expects. */
-export const valuesOf = compile('event', `return [${names.map((name) => `event.${name}`).join()}]`) as (
+const readers = names.map((name) => compile('event', `return event.${name}`)) as ((
   event: EventRecord,
-) => RecordValues
+) => Value)[]
 
-export const valuesPerRecord = names.length
+/** Events of one batch share most of their values, which are then written and parsed once. */
+export function columnsOf(events: readonly EventRecord[]): RecordColumns {
+  const [first] = events
+  if (first === undefined) return readers.map(() => [])
+  return readers.map((read) => {
+    const value = read(first)
+    let same = 1
+    while (same < events.length && read(events[same]!) === value) same++
+    return same === events.length ? [value] : events.map(read)
+  })
+}
 
-export const recordOf = compile(
-  'values, json',
-  `return { ${names.map((name, index) => `${name}: values[${index}]`).join()}, json }`,
-) as (values: RecordValues, json: string) => EventRecord
+export function areColumnsOf(columns: RecordColumns, events: number): boolean {
+  return columns.length === names.length && columns.every(({ length }) => length === events || length === 1)
+}
+
+export const recordAt = compile(
+  'columns, at, json',
+  `return { ${names
+    .map((name, index) => `${name}: columns[${index}][columns[${index}].length === 1 ? 0 : at]`)
+    .join()}, json }`,
+) as (columns: RecordColumns, at: number, json: string) => EventRecord
 
 /** Calls `intern` with the number and the text of each field except the session, which has its own code. */
 export const internFields = compile(

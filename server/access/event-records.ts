@@ -73,13 +73,30 @@ export function accessRecords(siteId: string): AccessRecords {
     const { json, trust } = agentOf(client, judgment)
     const agent = mark === null ? json : `${json.slice(0, -1)},${JSON.stringify(mark).slice(1)}`
     const start = `{"id":"${id}","siteId":${site},"sessionId":"${sessionId}","occurredAt":"${timeText(timeMs)}"`
+    const type = 'agent.requested'
     return {
-      ...{ id, siteId, sessionId, occurredAtMs: Math.trunc(timeMs), type: 'agent.requested', outcome },
-      ...{ tool: null, durationMs: null, class: client.class, vendor: client.vendor, name: client.name },
-      ...{ purpose: client.purpose, robots: mark?.robots ?? null, trust, verdict: judgment.verdict },
-      ...{ protocol: null, subject: null, page: (metadata['page'] as string | undefined) ?? null },
-      ...{ decision: null, ruleId: null, reason: null },
-      json: `${start},"type":"agent.requested","outcome":"${outcome}","agent":${agent},"metadata":${details}}`,
+      id,
+      siteId,
+      sessionId,
+      occurredAtMs: Math.trunc(timeMs),
+      type,
+      outcome,
+      tool: null,
+      durationMs: null,
+      class: client.class,
+      vendor: client.vendor,
+      name: client.name,
+      purpose: client.purpose,
+      robots: mark?.robots ?? null,
+      trust,
+      verdict: judgment.verdict,
+      protocol: null,
+      subject: null,
+      page: (metadata['page'] as string | undefined) ?? null,
+      decision: null,
+      ruleId: null,
+      reason: null,
+      json: `${start},"type":"${type}","outcome":"${outcome}","agent":${agent},"metadata":${details}}`,
     }
   }
 

@@ -13,8 +13,8 @@ import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
 import type { AccessLines } from '../../contract/access-logs.ts'
 import type { BatchCount, ScopeCount } from '../../contract/ingest-counts.ts'
 import type { StoredEvent } from '../../contract/event-fields.ts'
-import { recordOf, valuesOf, valuesPerRecord, type RecordValues } from '../../rules/event-record.ts'
-import type { AppendResult, EventBatch, EventRecord, MetricsText } from '../../contract/store.ts'
+import { areColumnsOf, columnsOf, recordAt, type RecordColumns } from '../../rules/event-record.ts'
+import type { AppendResult, EventBatch, MetricsText } from '../../contract/store.ts'
 
 const separator = '\u001e'
 
@@ -72,7 +72,8 @@ type BatchHead = [
   orgId: string,
   keyId: string,
   receivedAtMs: number,
-  events: RecordValues[],
+  events: number,
+  columns: RecordColumns,
   count: CountNumbers | null,
   access: AccessLines | null,
 ]
@@ -104,7 +105,8 @@ export interface PackedBatch {
 export function packBatch(batch: EventBatch): PackedBatch {
   const { orgId, keyId, receivedAtMs, events, count, access } = batch
   const numbers = count === undefined ? null : numbersOf(count)
-  const head: BatchHead = [orgId, keyId, receivedAtMs, events.map(valuesOf), numbers, access ?? null]
+  const columns = columnsOf(events)
+  const head: BatchHead = [orgId, keyId, receivedAtMs, events.length, columns, numbers, access ?? null]
   const parts = [JSON.stringify(head)]
   for (const event of events) parts.push(event.json)
   return { orgId, events: events.length, text: parts.join(separator) }
@@ -128,22 +130,17 @@ export function unpackBatches(count: unknown, parts: string[]): EventBatch[] {
   if (parts.length !== count) throw new StoreError('internal', 'an append is incomplete')
   const batches: EventBatch[] = []
   for (let next = 0; next < parts.length;) {
-    const [orgId, keyId, receivedAtMs, events, counted, access] = JSON.parse(parts[next++]!) as BatchHead
+    const head = JSON.parse(parts[next++]!) as BatchHead
+    const [orgId, keyId, receivedAtMs, events, columns, counted, access] = head
+    const texts = parts.slice(next, next + events)
+    next += events
+    if (texts.length !== events || !areColumnsOf(columns, events))
+      throw new StoreError('internal', 'an append is incomplete')
     batches.push({
-      orgId,
-      keyId,
-      receivedAtMs,
-      events: events.map((values) => eventOf(values, parts[next++])),
+      ...{ orgId, keyId, receivedAtMs, events: texts.map((json, at) => recordAt(columns, at, json)) },
       ...(counted === null ? {} : { count: countOf(counted) }),
       ...(access === null ? {} : { access }),
     })
   }
   return batches
-}
-
-function eventOf(values: RecordValues, json: string | undefined): EventRecord {
-  if (json === undefined || values.length !== valuesPerRecord) {
-    throw new StoreError('internal', 'an append is incomplete')
-  }
-  return recordOf(values, json)
 }
