@@ -100,13 +100,12 @@ describe('sources', () => {
     expect(url).toBe('https://a.example/sightglass')
   })
 
-  test('[[watch]] of the file are logs to watch', () => {
-    const text =
-      '[[watch]]\nsite = "shop"\npath = "/a.log"\n[[watch]]\nsite = "b"\npath = "/b.log"\nformat = "combined"\n'
-    expect(JSON.parse(readConfigText(text, 'sightglass.toml').get('watch')!)).toEqual([
-      { site: 'shop', path: '/a.log' },
-      { site: 'b', path: '/b.log', format: 'combined' },
-    ])
+  test('tables of the file: [[watch]], [[robots]] and [[listen-syslog]]', () => {
+    const fields = { watch: 'path = "/a.log"', robots: 'path = "/r"', 'listen-syslog': 'address = "unix:/s"' }
+    const tables = Object.entries(fields).map(([name, more]) => `[[${name}]]\nsite = "b"\norg = "a"\n${more}`)
+    const { watches, robots, syslog } = serving(['--config', file(tables.join('\n'))])
+    expect([...watches, ...robots]).toMatchObject(['/a.log', '/r'].map((path) => ({ org: 'a', path })))
+    expect(syslog).toEqual([{ org: 'a', siteId: 'b', at: { unix: '/s' } }])
   })
 
   test('every option has a variable, and an empty variable counts as absent', () => {
