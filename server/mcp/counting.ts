@@ -2,6 +2,7 @@
 import { hourRows } from '../dashboard/period-counts.ts'
 import { invalidQuery } from '../http/request.ts'
 import { limits } from '../limits.ts'
+import { filterableFields } from '../../db/contract/event-fields.ts'
 import type { CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
 
 export type CountedEvents = Pick<EventStore, 'metrics' | 'breakdown' | 'filteredCounts' | 'histogram'>
@@ -26,7 +27,7 @@ export interface Counts {
   total: number
   steps: Map<number, number> // by their start, without those that have no events
   outcomes: Map<string, number>
-  types: Map<string, number> | null // null: unknown, with a text search
+  types: Map<string, number> | null // null: unknown
   complete: boolean
 }
 
@@ -57,6 +58,11 @@ export async function countEvents(
   const { filter } = counting
   if (filter.text !== undefined) return searchCounts(events, counting, edges)
   const { storedSinceMs = -Infinity } = counting
+  const by = filter.sinceMs < storedSinceMs ? null : hourlyMember(filter)
+  if (by !== null) {
+    const counts = await memberCounts(events, counting, edges, by)
+    if (counts !== null) return counts
+  }
   if (!isHourly(filter) || filter.sinceMs < storedSinceMs) return eventCounts(events, counting, edges)
   if (filter.types === undefined && filter.outcomes === undefined) return hourSums(events, counting, edges)
   const counts = noCounts()
@@ -121,6 +127,44 @@ function fieldsOf({ sinceMs: _since, untilMs: _until, ...fields }: EventFilter):
   return fields
 }
 
+/** The lists of a filter whose fields the hourly counts break down. */
+const countedLists = filterableFields.flatMap(({ name, filter, counted }) =>
+  counted ? [{ list: filter, by: name as CountedMember }] : [],
+)
+
+/** The one field beside type, outcome and site that is filtered by its values; null: none, or more than one. */
+function hourlyMember(filter: EventFilter): { by: CountedMember; values: string[] } | null {
+  const found = countedLists.filter(({ list }) => filter[list] !== undefined)
+  const [only] = found
+  const values = only && filter[only.list]
+  if (only === undefined || values === undefined || found.length > 1) return null
+  const rest = { ...filter, [only.list]: undefined }
+  return isHourly(rest) && !values.includes('') ? { by: only.by, values } : null
+}
+
+/** Null: some values are counted as one, because an hour has too many. */
+async function memberCounts(
+  events: CountedEvents,
+  counting: Counting,
+  edges: number[],
+  { by, values }: { by: CountedMember; values: string[] },
+): Promise<Counts | null> {
+  const { types, outcomes } = counting.filter
+  const of = { ...timeOf(counting), ...(types && { types }) }
+  const { rows } = await events.breakdown({
+    ...{ orgId: counting.orgId, ...of, by, stepMs: null },
+    ...(edges.length > 1 && { edges }),
+  })
+  if (rows.some(({ value }) => value === null)) return null
+  const counts = noCounts()
+  const step = stepper(edges)
+  for (const { value, outcome, startMs, count } of rows) {
+    if (value === null || !values.includes(value) || outcomes?.includes(outcome) === false) continue
+    addTo(counts, { type: '', outcome, startMs: step(Math.max(startMs, edges[0]!)), count })
+  }
+  return { ...counts, types: null }
+}
+
 async function eventCounts(
   events: CountedEvents,
   counting: Counting,
@@ -160,10 +204,14 @@ export async function groupEvents(
     return { rows: sorted(sites), beyond: 0 }
   }
   if (by === 'type' || by === 'outcome') {
+    if (by === 'type' && filter.text !== undefined)
+      throw invalidQuery('by', 'q cannot be combined with this value of by')
     const counts = await countEvents(events, counting)
-    const groups = by === 'type' ? counts?.types : counts?.outcomes
-    if (groups === null) throw invalidQuery('by', 'q cannot be combined with this value of by')
-    return groups === undefined ? null : { rows: sorted(groups), beyond: 0 }
+    // The hourly counts of another field have no types.
+    const whole =
+      by === 'type' && counts?.types === null ? await eventCounts(events, counting, [filter.sinceMs]) : counts
+    const groups = by === 'type' ? whole?.types : whole?.outcomes
+    return groups == null ? null : { rows: sorted(groups), beyond: 0 }
   }
   if (filter.text !== undefined) throw invalidQuery('by', 'q cannot be combined with this value of by')
   const found = await memberGroups(events, counting, by as CountedMember)

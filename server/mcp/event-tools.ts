@@ -181,7 +181,7 @@ async function explainRefusal(asking: Asking, args: Args) {
       link: given === undefined ? question.link('/logs') : whyLink(asking, id),
     }),
     refusal: briefEvent(event, stored.occurredAtMs),
-    sameRule: typeof rule === 'string' ? await refusalsBy(asking, question, rule) : null,
+    sameRule: typeof rule === 'string' ? await refusalsBy(asking, question, rule, stored.occurredAtMs) : null,
     toolThen:
       tool === null
         ? null
@@ -195,12 +195,12 @@ async function explainRefusal(asking: Asking, args: Args) {
   }
 }
 
-/** Refusals by the same rule under the same filter; null when they are too many to count. */
-async function refusalsBy({ store, orgId, clock }: Asking, { filter }: Question, rule: string) {
-  const { sinceMs, untilMs, text: _text, ...fields } = filter
+/** Refusals by the same rule in the 24 hours up to one, itself included; null: too many to count. */
+async function refusalsBy({ store, orgId }: Asking, { filter }: Question, rule: string, atMs: number) {
+  const { sinceMs: _since, untilMs: _until, text: _text, ...fields } = filter
   const { rows, complete } = await store.events.filteredCounts({
     ...{ orgId, filter: fields, also: [{ by: 'ruleId', values: [rule] }], breakdowns: [] },
-    ...{ edges: [sinceMs, untilMs ?? clock.now() + 3_600_000], budgetMs: 2_000 },
+    ...{ edges: [atMs - 24 * hourMs, atMs + 1], budgetMs: 1_000 },
   })
   return complete ? rows.reduce((sum, { count }) => sum + count, 0) : null
 }

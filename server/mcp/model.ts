@@ -145,7 +145,7 @@ const reading: { readonly [name: string]: ToolModel } = {
     input: input({ id: t.Optional(id('event')), ...without(filters, ['type', 'q', 'decision']) }),
     output: output({
       refusal: event,
-      sameRule: nullable(counted('Refusals by the same rule that match.')),
+      sameRule: nullable(counted('Refusals by the same rule in the 24 hours up to it.')),
       toolThen: nullable(t.Object({ version: integer(), since: t.String(), untrusted: t.String() })),
       earlier: t.Array(event, { description: 'Events of the session before it, newest first.' }),
       earlierEvents: tally,
