@@ -3,9 +3,11 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CompleteEvent } from '../../sdk/client/event.ts'
+import { packFormat } from '../../sdk/judge/evidence-pack.ts'
 import { sightglass } from '../../sdk/middleware/middleware.ts'
 import { init } from '../../sdk/node.ts'
 import { publishableKey } from '../support/fake-appliance.ts'
+import { createSigner } from '../support/sign-request.ts'
 import { comparable, gptBot, type Running, sendAll } from '../support/framework-requests.ts'
 import { nodeFrameworks } from '../support/node-frameworks.ts'
 import { run } from '../support/process.ts'
@@ -48,9 +50,9 @@ async function onBun(): Promise<typeof expected> {
 }
 
 /** The same server on Node.js. */
-async function onNode(name: string): Promise<Running & { events(): CompleteEvent[] }> {
+async function onNode(name: string, env = {}): Promise<Running & { events(): CompleteEvent[] }> {
   const command = ['node', dir.join('framework-host.js'), name, dir.join('middleware.js')]
-  const child = run(command, { cwd: dir.path, env: { PATH: process.env.PATH ?? '' } })
+  const child = run(command, { cwd: dir.path, env: { PATH: process.env.PATH ?? '', ...env } })
   const url = await child.line((line) => /^listening on (\S+)$/.exec(line)?.[1] ?? null, 10_000)
   const events = () =>
     child
@@ -91,3 +93,43 @@ test('the program that does the same with Next.js from npm can be started', asyn
   expect(await program.exited).toBe(0)
   expect(program.stdout()).toStartWith('--full installs Next.js')
 })
+
+test('Node.js loads the evidence and verifies the signature of an agent with the user agent of a browser', async () => {
+  const signer = createSigner()
+  const seen = new Date().toISOString().slice(0, 10)
+  const directory = { operator: 'OpenAI', url: 'https://chatgpt.com', keys: [signer.jwk], seen }
+  const pack = {
+    ...{ format: packFormat, made: `${seen}T00:00:00Z` },
+    directories: [{ ...directory, source: 'https://chatgpt.com', digest: 'a'.repeat(64) }],
+  }
+  const served = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json(pack) })
+  const running = await onNode('express', { EVIDENCE_URL: served.url.href })
+  try {
+    const created = Math.floor(Date.now() / 1_000)
+    const cover = ['"@method"', '"@target-uri"', '"signature-agent"']
+    const agent = '"https://chatgpt.com"'
+    const times = { created, expires: created + 60 }
+    const { headers } = signer.sign({ ...times, url: 'https://shop.example/a?b=c', agent, cover })
+    const browser = ['user-agent', 'Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0'] as [string, string]
+    for (const path of ['/a?b=c', '/a?b=d'])
+      await fetch(running.url + path, { headers: [...headers, browser] })
+    await fetch(running.url, { headers: { 'user-agent': gptBot } })
+    while (running.events().length < 4) await Bun.sleep(5)
+    // In any order, because the first verification waits for the evidence.
+    const requested = running.events().filter(({ type }) => type === 'agent.requested')
+    const claimed = requested.find(({ agent: sender }) => sender?.['name'] === 'GPTBot')
+    expect(requested.find((event) => event !== claimed)).toMatchObject({
+      agent: {
+        vendor: 'OpenAI',
+        verdict: 'verified',
+        evidence: { method: 'signature', keyId: signer.keyId },
+      },
+      metadata: { page: '/a' },
+    })
+    expect(claimed?.agent).toMatchObject({ name: 'GPTBot', verdict: 'unverifiable' })
+    expect(running.events().length).toBe(4) // the second request was changed, so nobody knows who sent it
+  } finally {
+    await running.stop()
+    await served.stop(true)
+  }
+}, 30_000)
