@@ -26,6 +26,7 @@ import { metricsRoutes } from './api/metrics/routes.ts'
 import { otlpRoutes } from './otlp/routes.ts'
 import { orgRoutes, siteRoutes } from './identity/organizations/routes.ts'
 import { prometheusRoutes } from './operations/metrics-endpoint/routes.ts'
+import { reportRoutes } from './reports/routes.ts'
 import { requestRoutes } from './api/requests/routes.ts'
 import { robotsRoutes } from './robots/routes.ts'
 import { retentionRoutes } from './operations/retention/routes.ts'
@@ -70,6 +71,7 @@ function featureRoutes(services: Services) {
     .use(memoryRoutes(services))
     .use(metricsRoutes(services))
     .use(requestRoutes(services))
+    .use(reportRoutes(services))
     .use(exploreRoutes(services))
     .use(sessionRoutes(services))
     .use(dashboardCountRoutes(services))

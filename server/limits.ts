@@ -86,6 +86,8 @@ export const limits = {
   shareLinkEndedMs: 90 * 24 * 3_600_000, // an ended link is listed
   shareOriginsMax: 5, // sites that may show a shared page in a frame
   shareRowsMax: 10, // of each table of a shared page
+  reportRowsMax: 25, // of each table of a report
+  reportFileBytesMax: 4 * 1024 * 1024, // that verify reads
   shareEventsShown: 50,
   viewsMax: 100, // saved views of an organization
   viewNameCharsMax: 80,

@@ -52,7 +52,7 @@ export function readSigningKey(folder: string): SigningKey | null {
 }
 
 /** Whether the holder of the key signed `text`; false for malformed input. */
-function isSignedBy(publicKey: string, text: string, signature: string): boolean {
+export function isSignedBy(publicKey: string, text: string, signature: string): boolean {
   try {
     const key = createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x: publicKey } })
     return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64url'))

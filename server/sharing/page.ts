@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { isoTime } from '../clock.ts'
 import type { BreakdownView, EventCounts, PeriodCount } from '../dashboard/shapes.ts'
 import { limits } from '../limits.ts'
+import { countText, plainHtml, textHtml } from '../text/html.ts'
 import type { EventFilter, StoredEvent } from '../../db/contract/store.ts'
 import type { Panel, ShareContent, Shown } from './content.ts'
 
@@ -266,28 +267,6 @@ function eventTable(events: StoredEvent[], identities: boolean, zone: string): s
       ? '<p class="muted">No events in this range.</p>'
       : `<div class="table" tabindex="0">${table}</div>`
   return `<section class="panel"><h2>Newest events</h2>${body}</section>`
-}
-
-const shownChars = 120
-
-/** A stranger's text, isolated from the direction of its surroundings. */
-function textHtml(text: string): string {
-  return `<bdi>${plainHtml(text)}</bdi>`
-}
-
-/** The same where elements are not allowed: cut, and characters that cannot be seen as codes. */
-function plainHtml(text: string): string {
-  const chars = [...text.slice(0, 4 * shownChars)]
-  const cut = chars.length > shownChars ? `${chars.slice(0, shownChars).join('')}…` : text
-  const visible = cut.replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu,
-    (char) => `\\u{${char.codePointAt(0)!.toString(16)}}`,
-  )
-  return Bun.escapeHTML(visible)
-}
-
-function countText(count: number): string {
-  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }
 
 function spanOf(since: string, until: string, zone: string): string {

@@ -145,6 +145,7 @@ type Prepare = (path: string) => Promise<Call> | Call
 /** A successful call of each route. Its preparation is not counted. */
 const calls: { [route: string]: Prepare } = {
   'POST /api/retention': () => ({ body: { days: 30 } }),
+  'POST /api/reports': () => ({ body: {} }),
   'POST /api/erase': () => ({ body: { session: newName() } }),
   'POST /api/erase/count': () => ({ body: { session: newName() }, rows: 0 }), // it only reads
   'POST /api/setup': () => ({ rows: 0 }), // an owner exists; the first one is tested below

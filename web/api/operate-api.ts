@@ -35,6 +35,9 @@ const one = (name: string, ...more: string[]): string =>
   ['/api/backups', encodeURIComponent(name), ...more].join('/')
 
 export const operateApi = {
+  /** A signed report of the range, as a file. */
+  report: async (params: URLSearchParams) => (await post(`/api/reports?${params}`, {})).blob(),
+
   backups: (signal?: AbortSignal) => get<BackupsJson>('/api/backups', signal),
   startBackup: async () => json<BackupsJson>(await post('/api/backups', {})),
   proveBackup: async (name: string) => json<BackupsJson>(await post(one(name, 'verify'), {})),

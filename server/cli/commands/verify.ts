@@ -1,10 +1,13 @@
 /** `sightglass verify`: checks events, counts and the audit trail, or an exported proof, for changes. */
-import { statSync } from 'node:fs'
+import { openSync, closeSync, readSync, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { EventVerdict } from '../../../db/contract/store.ts'
 import { openDatabaseAdmin } from '../../../db/open.ts'
 import { verifyProof, verifyTrail, type ProofVerdict, type TrailVerdict } from '../../audit/verify.ts'
 import { UsageError } from '../../errors.ts'
+import { limits } from '../../limits.ts'
+import { countText } from '../../text/html.ts'
+import { verifyReport, type ReportVerdict } from '../../reports/proof.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
 import { text } from '../option.ts'
 import { keyRingOf, locationOf } from '../options.ts'
@@ -27,12 +30,13 @@ export const verify: Noun = {
       argumentsMax: 1,
       about: [
         'Reads every event with its id and index entries, recounts the rollups, checks every row of every audit chain, the heads and the signed checkpoints, and lists everything that was changed, moved or deleted. Changes nothing; a server may run. Takes about 10 s per million events. Exit code 1 when anything differs.',
-        'With FILE it checks an exported audit proof, without a data folder or network. Compare the key that signed it with one from another source: an older export, or a checkpoint in a log.',
+        'With FILE it checks an exported audit proof or a report, without a data folder or network. Compare the key that signed it with one from another source: an older export, or a checkpoint in a log.',
       ],
       examples: [
         'sightglass verify',
         'sightglass verify audit --json',
         'sightglass verify acme-audit.jsonl --trusted-key 7dJ…',
+        'sightglass verify week.html',
       ],
       options,
       run,
@@ -45,7 +49,7 @@ async function run({ words: [subject], values }: Invocation<typeof options>): Pr
   if (subject !== undefined && subject !== 'audit' && subject !== 'events')
     return verifyFile(subject, trusted, values.json)
   if (trusted !== null)
-    throw new UsageError('--trusted-key needs a proof', 'sightglass verify FILE --trusted-key KEY')
+    throw new UsageError('--trusted-key needs a file', 'sightglass verify FILE --trusted-key KEY')
   const folder = values['data-dir']
   const location = locationOf(values)
   // The trail first: it is quick, and it rejects a folder without a database.
@@ -71,9 +75,45 @@ async function verifyFile(path: string, trusted: string | null, asJson: boolean)
     throw new UsageError(`"${path}" is neither audit, events nor a file`, 'sightglass help verify')
   if (found === undefined) throw new Error(`${path}: no such file`)
   if (!found.isFile() && !found.isFIFO()) throw new Error(`${path} is not a file`)
+  if (found.isFile() && isHtml(path)) return verifyReportFile(path, found.size, trusted, asJson)
   const verdict = await verifyProof(path, trusted)
   print(asJson ? JSON.stringify({ file: resolve(path), ...verdict }) : proofLines(path, verdict).join('\n'))
   return verdict.ok ? 0 : 1
+}
+
+const htmlStart = '<!doctype html>'
+
+function isHtml(path: string): boolean {
+  const file = openSync(path, 'r')
+  try {
+    const bytes = Buffer.alloc(htmlStart.length)
+    return readSync(file, bytes, 0, bytes.length, 0) === bytes.length && String(bytes) === htmlStart
+  } finally {
+    closeSync(file)
+  }
+}
+
+function verifyReportFile(path: string, size: number, trusted: string | null, asJson: boolean): number {
+  const tooLarge = {
+    ok: false,
+    fault: `It is larger than a report, which has at most ${limits.reportFileBytesMax} bytes`,
+  }
+  const verdict: ReportVerdict =
+    size > limits.reportFileBytesMax ? tooLarge : verifyReport(readFileSync(path), trusted)
+  print(asJson ? JSON.stringify({ file: resolve(path), ...verdict }) : reportLines(path, verdict).join('\n'))
+  return verdict.ok ? 0 : 1
+}
+
+function reportLines(path: string, { fault, org, since, until, events, at, key }: ReportVerdict): string[] {
+  const lines =
+    fault === null
+      ? [
+          `${path}: unchanged. Report of ${org}, ${since} to ${until}, ` +
+            `${countText(events ?? 0)} events, signed ${at} by ${key}.`,
+          'Compare the key with one from another source, such as an older report or a logged checkpoint (--trusted-key).',
+        ]
+      : [`${path}: do NOT trust this report. ${fault}.`]
+  return lines.map(oneLine)
 }
 
 function proofLines(path: string, verdict: ProofVerdict): string[] {

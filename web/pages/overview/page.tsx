@@ -13,7 +13,7 @@ import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { Headlines, countLine } from '../../charts/headlines.tsx'
 import { pillarCounts, pillarSeries } from '../../charts/pillars.ts'
 import { FirstEvent, PageBar } from '../../components/page-frame.tsx'
-import { Problem } from '../../components/problem.tsx'
+import { Problem, useTask } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { countsQuery, useQuery } from '../../query/use-query.ts'
 import { prefetchQuery } from '../../query/query.ts'
@@ -251,6 +251,27 @@ function Bars({ change, data: { edges, since } }: { change: Change; data: Change
   )
 }
 
+/** Makes the report when it is clicked instead of linking to it, because each report adds an audit entry. */
+function ReportButton() {
+  const { busy, problem, run } = useTask()
+  const save = () =>
+    run(async () => {
+      const link = document.createElement('a')
+      link.href = URL.createObjectURL(await operateApi.report(week()))
+      link.download = `sightglass-report-${isoTime(now()).slice(0, 10)}.html`
+      link.click()
+      setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+    })
+  return (
+    <>
+      {problem.value && <Problem error={problem.value} />}
+      <button type="button" class="button" aria-disabled={busy.value} onClick={() => void save()}>
+        {busy.value ? 'Making the report…' : 'Download signed report'}
+      </button>
+    </>
+  )
+}
+
 const none = { count: 0, before: 0 }
 const weekMeasures = [measures.detections, measures.requests, measures.decisions, measures.toolCalls]
 const weekOutcomes = [
@@ -268,7 +289,10 @@ function Week() {
   const of = { since: period.since, until: period.until }
   return (
     <section class="overview-week" aria-label="Last 7 days">
-      <h2>Last 7 days</h2>
+      <header>
+        <h2>Last 7 days</h2>
+        <ReportButton />
+      </header>
       <Headlines
         period={period}
         lines={[
