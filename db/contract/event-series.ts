@@ -33,7 +33,7 @@ export interface Series {
 
 /** Numbers by step. */
 export interface SeriesGroup {
-  group: string | null // null: values beyond the limit; '' without `by`
+  group: string | null // null: values beyond the limit of the field or of memory; '' without `by`
   events: number[]
   part: number[] // empty without `part`
   /**

@@ -31,7 +31,7 @@ const modules: Record<string, string[]> = {
     'new-values.ts',
     'page.ts',
     'robots-test.ts',
-    'series.ts',
+    'series/series.ts',
     'sessions/page.ts',
     'sessions/trust-reached.ts',
     'sketches.ts',

@@ -26,18 +26,19 @@ export async function evaluateMeasure(
   const byGroup = new Map(found.map((one) => [one.group, one]))
   for (const measured of found) {
     const incident = open.find(({ subject }) => subject === measured.group) ?? null
-    await step(services, evaluated, incident, measured)
+    await step(services, evaluated, incident, { measured, hasTime: measures.hasTime() })
   }
   for (const incident of open)
-    if (!byGroup.has(incident.subject)) await step(services, evaluated, incident, null)
+    if (!byGroup.has(incident.subject))
+      await step(services, evaluated, incident, { measured: null, hasTime: false })
 }
 
-/** `null`: the group is no longer among those that are evaluated. */
+/** `measured` null: the group is no longer among those that are evaluated. */
 async function step(
   services: EvaluateServices,
   evaluated: Evaluated & { rule: MeasureRule },
   incident: Incident | null,
-  measured: Measured | null,
+  { measured, hasTime }: { measured: Measured | null; hasTime: boolean },
 ): Promise<void> {
   const { rule, now } = evaluated
   const { definition } = rule
@@ -47,10 +48,13 @@ async function step(
   const next = advance(alert, holds, now, definition)
   if (next.do === 'open' && measured !== null) {
     const { state } = next
-    const data = await dataOf(services, rule, measured, { now, explained: state === 'firing' })
+    const data = await dataOf(services, rule, measured, {
+      now,
+      explained: state === 'firing' && hasTime,
+    })
     await openIncident(services, evaluated, { subject: measured.group, state, data, once: false })
   } else if (incident !== null && next.do === 'fire' && measured !== null) {
-    const data = await dataOf(services, rule, measured, { now, explained: true })
+    const data = await dataOf(services, rule, measured, { now, explained: hasTime })
     await fireIncident(services, evaluated, incident, data)
   } else if (incident !== null && next.do === 'resolve') await resolveIncident(services, evaluated, incident)
   else if (incident !== null && next.do === 'note')

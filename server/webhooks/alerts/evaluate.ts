@@ -57,7 +57,7 @@ export function makeEvaluate(services: EvaluateServices): (now: number) => Promi
     const open = rules.length === 0 ? [] : await store.webhooks.openIncidents(null)
     const byOrg = Map.groupBy(rules, ({ orgId }) => orgId)
     for (const orgId of counters.keys()) if (!byOrg.has(orgId)) counters.delete(orgId)
-    measures.keepOnly(new Set(rules.map(({ id }) => id)))
+    measures.begin(new Set(rules.map(({ id }) => id)))
     for (const [orgId, ofOrg] of byOrg) {
       await evaluateOrg(orgId, ofOrg, open, now).catch((error: unknown) => {
         log.warn('webhook_rules_failed', { orgId, message: String(error) })

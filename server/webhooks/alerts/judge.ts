@@ -107,14 +107,23 @@ export function baselines(
     return slot
   }
 
+  /** Of the same hour of seven days. */
+  const noises = new Map<number, number>()
+  const noiseAt = (at: number): number => {
+    let noise = noises.get(at)
+    if (noise === undefined) {
+      const days = [0, 24, 48, 72, 96, 120, 144]
+      noises.set(at, (noise = median(days.flatMap((hours) => slotAt(at - hours).distances))))
+    }
+    return noise
+  }
+
   function baselineAt(at: number): Baseline | null {
     const { values, middle } = slotAt(at)
     if (values < 2) return null
-    const distances: number[] = []
-    for (let day = 0; day < 7; day++) {
-      for (const shift of [-2, -1, 0, 1, 2]) distances.push(...slotAt(at - 24 * day + shift).distances)
-    }
-    const noise = ofNext[values - 2]! * median(distances) * noiseUnit(measure, middle)
+    const around = [-2, -1, 0, 1, 2].map((shift) => noiseAt(at + shift))
+    const usualNoise = around.reduce((sum, one) => sum + one, 0) / around.length
+    const noise = ofNext[values - 2]! * usualNoise * noiseUnit(measure, middle)
     return { expected: middle, deviation: Math.max(noise, leastDeviation(measure, middle)), weeks: values }
   }
 

@@ -29,8 +29,10 @@ export interface Measured {
 export interface Measures {
   /** Null while the rule rests, or when its window has too many events to be read in time. */
   measure(rule: Rule & { definition: MeasureDefinition }, now: number): Promise<Measured[] | null>
-  /** Forgets rules that no longer exist. */
-  keepOnly(ruleIds: ReadonlySet<string>): void
+  /** Begins a run over these rules, and forgets all others. */
+  begin(ruleIds: ReadonlySet<string>): void
+  /** False when this run has used up its time: what is left comes in the next one. */
+  hasTime(): boolean
 }
 
 export const hourMs = 3_600_000
@@ -38,6 +40,8 @@ const minuteMs = 60_000
 const budgetMs = 2_000
 /** A group that was seen within this time before the window is known. */
 const knownMs = 7 * 24 * hourMs
+/** Of one run over all rules. The dispatcher runs it each minute and must not be late. */
+const runMs = 20_000
 /** A rule uses at most a twentieth of a reader, whatever it costs. */
 const restFactor = 20
 
@@ -52,6 +56,8 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   const pasts = new Map<string, Past>()
   const restUntil = new Map<string, number>()
   const slow = new Set<string>()
+  let startedMs = performance.now()
+  const hasTime = () => performance.now() - startedMs < runMs
 
   /** The hours before the present one, read once per hour. */
   async function pastOf(rule: Rule & { definition: MeasureDefinition }, hour: number): Promise<Past> {
@@ -86,17 +92,19 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   return {
     async measure(rule, now) {
       const { definition, id } = rule
-      if ((restUntil.get(id) ?? 0) > now) return null
-      const startedMs = performance.now()
+      if ((restUntil.get(id) ?? 0) > now || !hasTime()) return null
+      const beganMs = performance.now()
       const window = await readWindow(rule, now)
       const past =
         definition.condition.kind === 'change' ? await pastOf(rule, Math.floor(now / hourMs)) : null
-      const tookMs = performance.now() - startedMs
+      const tookMs = performance.now() - beganMs
       // A rule that is measured within a run of the dispatcher is not late.
       if (tookMs * restFactor > minuteMs) restUntil.set(id, now + tookMs * restFactor)
       return window === null ? null : await judged(definition, window, past, now)
     },
-    keepOnly(ruleIds) {
+    hasTime,
+    begin(ruleIds) {
+      startedMs = performance.now()
       for (const known of [pasts, restUntil])
         for (const id of known.keys()) if (!ruleIds.has(id)) known.delete(id)
     },

@@ -16,9 +16,11 @@ export function Alerts({ incidents, may, busy, onAcknowledge }: AlertsProps) {
   if (incidents.length === 0) return null
   const unresolved = incidents.filter(({ status }) => status !== 'resolved')
   const open = unresolved.filter(({ status }) => status === 'open').length
-  const acknowledged = unresolved.length - open
+  const pending = unresolved.filter(({ status }) => status === 'pending').length
+  const acknowledged = unresolved.length - open - pending
   const about = [
     open === 0 ? 'none open' : `${open} open`,
+    ...(pending === 0 ? [] : [`${pending} pending`]),
     ...(acknowledged === 0 ? [] : [`${acknowledged} acknowledged`]),
   ]
   return (

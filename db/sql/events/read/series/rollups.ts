@@ -1,0 +1,182 @@
+/** The whole hours of a series from the rollups, where these can answer. */
+import { agentField, agentsByCode, fieldAt, isHash, member, otherCode } from '../../blocks/fields.ts'
+import type { Clause } from '../../index/filter-codes.ts'
+import { durationMember, hourMs, type RollupCounts } from '../../rollups/counts.ts'
+import { countUnfolded } from '../../rollups/fold.ts'
+import { foldedRows, inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
+import { bucketsMax } from '../../rollups/sketches.ts'
+import type { Sliced } from '../../../threads/slices.ts'
+import { addDuration, cellsMax, cellsOf, type Reading } from './cells.ts'
+
+/** How rollups answer: the field whose values they count, or events alone. */
+export interface Plan {
+  /** The rollups' field; null: `rollup_metric`. */
+  filter: number | null
+  part: number | null
+  durations: boolean
+}
+
+const inEveryRow: readonly number[] = [member.siteId, member.type, member.outcome]
+const agentsMax = 4_096
+const ofAgents: readonly number[] = [member.vendor, member.name, member.purpose]
+
+/**
+ * Rollups count sites, types and outcomes together with at most one other field, and only events that have it. Null:
+ * they cannot answer.
+ */
+export function planOf(reading: Reading): Plan | null {
+  const { value, clauses, part, groupMember } = reading
+  if (value !== null && value !== 'p95') return null
+  const all = [...clauses, ...(part ?? [])]
+  if (
+    all.some(({ codes, member: at }) =>
+      [...codes].some((code) => isHash(code) || (code === 0 && !inEveryRow.includes(at))),
+    )
+  )
+    return null
+  const fieldOf = (members: number[]): number | null | undefined => {
+    const own = [...new Set(members.filter((at) => !inEveryRow.includes(at)))]
+    const [first] = own
+    if (first === undefined) return null
+    const isNamed = own.includes(member.name) || own.includes(member.purpose)
+    if (isNamed && own.every((at) => ofAgents.includes(at))) return agentField
+    return own.length === 1 && fieldAt(first)!.counted ? first : undefined
+  }
+  const grouped = groupMember === null ? [] : [groupMember]
+  const filter = fieldOf([...clauses.map((clause) => clause.member), ...grouped])
+  const both = fieldOf([...all.map((clause) => clause.member), ...grouped])
+  if (filter === undefined || both === undefined) return null
+  // Agents beyond their limit count as one, so their names are not known.
+  if (both === agentField && agentsByCode(reading.db, reading.org).size >= agentsMax) return null
+  // Durations are counted by tool, and only of events with a tool.
+  if (value === 'p95')
+    return filter === member.tool && part === null ? { filter, part: null, durations: true } : null
+  return { filter, part: both, durations: false }
+}
+
+/**
+ * A week at a time, newest first, so that only the oldest part is missing when the budget ends. Returns the first
+ * complete moment.
+ */
+export function* addRollups(
+  reading: Reading,
+  plan: Plan,
+  hours: ReadonlyMap<number, number>,
+): Sliced<number> {
+  const all = [...hours.keys()]
+  const [first, end] = [all[0]!, all.at(-1)! + 1]
+  for (let until = end; until > first; until -= weekHours) {
+    const isOver = performance.now() > reading.endMs || reading.cells > cellsMax
+    if (isOver) return until * hourMs
+    yield* addWeek(reading, plan, { from: Math.max(first, until - weekHours), until }, hours)
+  }
+  return -Infinity
+}
+
+const weekHours = 168
+
+function* addWeek(
+  reading: Reading,
+  plan: Plan,
+  range: HourRange,
+  hours: ReadonlyMap<number, number>,
+): Sliced<void> {
+  const { clauses, part } = reading
+  if (plan.durations) {
+    yield* rollupRows(reading, durationMember, clauses, range, (hour, group, code, count) => {
+      const step = hours.get(hour)
+      if (step !== undefined) addDuration(reading, cellsOf(reading, group), step, code, count)
+    })
+    return
+  }
+  yield* rollupRows(reading, plan.filter, clauses, range, (hour, group, _, count) => {
+    const step = hours.get(hour)
+    if (step !== undefined) cellsOf(reading, group).events[step]! += count
+  })
+  if (part === null) return
+  yield* rollupRows(reading, plan.part, [...clauses, ...part], range, (hour, group, _, count) => {
+    const step = hours.get(hour)
+    if (step !== undefined) cellsOf(reading, group).part[step]! += count
+  })
+}
+
+function* unfoldedOf({ db, org, unfolded }: Reading, index: number | null): Sliced<RollupCounts> {
+  let counts = unfolded.get(index)
+  if (counts === undefined) {
+    counts = yield* countUnfolded(db, org, index === null ? [] : [index])
+    unfolded.set(index, counts)
+  }
+  return counts
+}
+
+type VisitRow = (hour: number, group: number, bucket: number, count: number) => void
+
+/** Visits the rollup rows that match all clauses, with the code of their group, folded or not. */
+function* rollupRows(
+  reading: Reading,
+  index: number | null,
+  clauses: readonly Clause[],
+  range: HourRange,
+  visit: VisitRow,
+): Sliced<void> {
+  const { db, org, groupMember } = reading
+  const agents = index === agentField ? agentsByCode(db, org) : null
+  const allowed = (at: number) => {
+    const sets = clauses.filter((clause) => clause.member === at).map(({ codes }) => codes)
+    return sets.length === 0 ? null : sets.reduce((a, b) => new Set([...a].filter((code) => b.has(code))))
+  }
+  const [sites, types, outcomes] = inEveryRow.map(allowed) as [Codes, Codes, Codes]
+  const own = clauses.filter((clause) => !inEveryRow.includes(clause.member))
+
+  /** The code of a field in a row of the rollups. */
+  const codeOf = (at: number, site: number, type: number, outcome: number, code: number): number => {
+    if (at === member.siteId) return site
+    if (at === member.type) return type
+    if (at === member.outcome) return outcome
+    if (agents === null) return index === durationMember ? Math.floor(code / bucketsMax) : code
+    const agent = agents.get(code)
+    const [vendor, name, purpose] = agent ? [agent.vendor, agent.name, agent.purpose] : []
+    return (at === member.vendor ? vendor : at === member.name ? name : purpose) ?? otherCode
+  }
+  const add = (hour: number, site: number, type: number, outcome: number, code: number, count: number) => {
+    if (outcomes?.has(outcome) === false || count === 0) return
+    for (const clause of own) if (!clause.codes.has(codeOf(clause.member, site, type, outcome, code))) return
+    const group = groupMember === null ? 0 : codeOf(groupMember, site, type, outcome, code)
+    if (groupMember === null || group !== 0) visit(hour, group, code % bucketsMax, count)
+  }
+
+  if (index === null) {
+    const inSet = (name: string, codes: Codes): [string, string[]] =>
+      codes === null
+        ? ['', []]
+        : [` AND ${name} IN ${db.dialect.numbersOf('?')}`, [JSON.stringify([...codes])]]
+    const filters = [inSet('site', sites), inSet('type', types), inSet('outcome', outcomes)]
+    const where = filters.map(([text]) => text).join('')
+    const values = filters.flatMap(([, codes]) => codes)
+    const sql = 'SELECT hour, site, type, outcome, live + expired FROM rollup_metric WHERE org = ?'
+    yield* inChunks(db, ofMetrics, [org], range, (inChunk, key) => {
+      const rows = db
+        .query<unknown, (number | string)[]>(sql + inChunk + where)
+        .values(org, ...key, ...values)
+      for (const [hour, site, type, outcome, count] of rows as number[][])
+        add(hour!, site!, type!, outcome!, 0, count!)
+    })
+    for (const { hour, site, type, outcome, events } of (yield* unfoldedOf(reading, null)).groups()) {
+      if (hour < range.from || hour >= range.until) continue
+      if (sites?.has(site) === false || types?.has(type) === false) continue
+      add(hour, site, type, outcome, 0, events)
+    }
+    return
+  }
+  const only = own.length === 1 && index === own[0]!.member ? own[0]!.codes : null
+  const counted = { org, index, sites, types, codes: only }
+  const columns = 'hour, site, type, outcome, code, live + expired'
+  yield* foldedRows(db, columns, counted, range, ([hour, site, type, outcome, code, count]) =>
+    add(hour!, site!, type!, outcome!, code!, count!),
+  )
+  const unfolded = yield* unfoldedOf(reading, index)
+  for (const { code, events, group } of unfoldedValues(unfolded.groups(), counted, range))
+    add(group.hour, group.site, group.type, group.outcome, code, events)
+}
+
+type Codes = ReadonlySet<number> | null

@@ -1,0 +1,181 @@
+/** Measures over time under any filter, by the values of one field: from rollups for whole hours, else from columns. */
+import type { Database } from '../../../database.ts'
+import type { Series, SeriesFilter, SeriesGroup, SeriesQuery } from '../../../../contract/event-series.ts'
+import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { extra } from '../../blocks/block.ts'
+import { type OpenBlock, readAhead, readBlock } from '../../blocks/block-table.ts'
+import { isHash, member, otherCode, termTexts } from '../../blocks/fields.ts'
+import { fieldClause, filterClauses } from '../../index/filter-codes.ts'
+import { hourMs } from '../../rollups/counts.ts'
+import { bucketOf, quantile } from '../../rollups/sketches.ts'
+import { stepAt } from '../filtered-counts.ts'
+import { boundsOf, newestFirst, newestZones, overlaps } from '../page.ts'
+import { partsOf } from '../walk.ts'
+import { addDuration, cellsMax, cellsOf, type Cells, type Reading } from './cells.ts'
+import { addRollups, planOf } from './rollups.ts'
+
+export function* readSeries(db: Database, org: number, hashSeed: number, query: SeriesQuery): Sliced<Series> {
+  const { edges, by, part } = query
+  const clausesOf = ({ filter, also = [] }: SeriesFilter) => [
+    ...filterClauses(db, org, hashSeed, filter),
+    ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
+  ]
+  const reading: Reading = {
+    ...{ db, org, value: query.value ?? null, steps: edges.length - 1 },
+    indexed: filterClauses(db, org, hashSeed, query.filter),
+    clauses: clausesOf(query),
+    part: part === undefined ? null : clausesOf(part),
+    groupMember: by === null ? null : member[by],
+    ...{ groups: new Map(), cells: 0, endMs: performance.now() + query.budgetMs, unfolded: new Map() },
+  }
+  const plan = planOf(reading)
+  const { spans, hours } = split(edges, plan !== null)
+  let sinceMs = yield* addColumns(reading, spans)
+  if (plan !== null && hours.size > 0) sinceMs = Math.max(sinceMs, yield* addRollups(reading, plan, hours))
+  const done = edges.find((edge) => edge >= sinceMs) ?? edges.at(-1)!
+  return { groups: namedGroups(reading, query), sinceMs: done, rollups: plan !== null && hours.size > 0 }
+}
+
+/** The result for an organization without events. */
+export function noSeries({ edges, by, part, value }: SeriesQuery): Series {
+  const none = edges.slice(1).map(() => 0)
+  const empty = { group: '', events: none, part: part ? none : [], values: value ? none : [] }
+  return { groups: by === null ? [empty] : [], sinceMs: edges[0] ?? 0, rollups: false }
+}
+
+/** The whole hours of each step, and the spans of time that are left for columns. */
+function split(edges: readonly number[], hourly: boolean): { hours: Map<number, number>; spans: Span[] } {
+  const hours = new Map<number, number>() // hour -> step
+  const spans: Span[] = []
+  const add = (sinceMs: number, untilMs: number, step: number) => {
+    if (sinceMs < untilMs) spans.push({ sinceMs, untilMs, step })
+  }
+  for (let step = 0; step + 1 < edges.length; step++) {
+    const [sinceMs, untilMs] = [edges[step]!, edges[step + 1]!]
+    const [first, end] = [Math.ceil(sinceMs / hourMs), Math.floor(untilMs / hourMs)]
+    if (!hourly || first >= end) add(sinceMs, untilMs, step)
+    else {
+      add(sinceMs, first * hourMs, step)
+      for (let hour = first; hour < end; hour++) hours.set(hour, step)
+      add(end * hourMs, untilMs, step)
+    }
+  }
+  return { hours, spans }
+}
+
+interface Span {
+  sinceMs: number
+  untilMs: number
+  step: number
+}
+
+// ---------------------------------------------------------------- columns
+
+/** Newest first, so that only the oldest part is missing when the budget ends. Returns the first complete moment. */
+function* addColumns(reading: Reading, spans: readonly Span[]): Sliced<number> {
+  const { db, org, indexed, clauses } = reading
+  const [first, last] = [spans[0], spans.at(-1)]
+  if (first === undefined || last === undefined) return -Infinity
+  const within = { sinceMs: first.sinceMs, untilMs: last.untilMs }
+  const bounds = boundsOf({ filter: within, before: null }, Number.MAX_SAFE_INTEGER)
+  const edges = [...spans.map(({ sinceMs }) => sinceMs), last.untilMs]
+  const isIn = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
+    spans.length > 64 || spans.some(({ sinceMs, untilMs }) => maxAt >= sinceMs && minAt < untilMs)
+  const parts = partsOf(db, org, indexed, 0).filter((part) => overlaps(part, bounds) && isIn(part))
+  for (const [index, part] of parts.sort(newestFirst).entries()) {
+    if (isSliceOver()) yield
+    for (const zone of readAhead(db, newestZones(part, bounds).filter(isIn))) {
+      if (isSliceOver()) yield
+      if (performance.now() > reading.endMs || reading.cells > cellsMax) {
+        const newestLeft = Math.max(zone.maxAt, parts[index + 1]?.maxAt ?? zone.maxAt)
+        return Math.min(newestLeft + 1, last.untilMs)
+      }
+      const block = readBlock(db, zone, clauses)
+      if (block !== null) addBlock(reading, block, (row) => part.mayMatch(zone, row), { spans, edges })
+    }
+  }
+  return -Infinity
+}
+
+function addBlock(
+  reading: Reading,
+  block: OpenBlock,
+  mayMatch: (row: number) => boolean,
+  { spans, edges }: { spans: readonly Span[]; edges: readonly number[] },
+): void {
+  const { clauses, part, groupMember, value } = reading
+  const times = block.codes(extra.at)
+  const codes = groupMember === null ? null : block.codes(groupMember)
+  const [firstMs, lastMs] = [edges[0]!, edges.at(-1)!]
+  let near = 0
+  for (let row = 0; row < block.rows; row++) {
+    const at = times[row]!
+    if (at < firstMs || at >= lastMs || !mayMatch(row)) continue
+    near = stepAt(edges, at, near)
+    const span = spans[near]!
+    if (at >= span.untilMs || !block.matches(row, clauses)) continue
+    const code = codes === null ? 0 : isHash(codes[row]!) ? otherCode : codes[row]!
+    if (codes !== null && code === 0) continue
+    const cells = cellsOf(reading, code)
+    if (value === 'p95') {
+      const duration = block.code(extra.duration, row)
+      if (duration >= 0) addDuration(reading, cells, span.step, bucketOf(duration), 1)
+      continue
+    }
+    cells.events[span.step]!++
+    if (part !== null && block.matches(row, part)) cells.part[span.step]!++
+    if (value === 'tokens') cells.sums[span.step]! += tokensOf(block.event(row).json)
+    else if (value !== null) addDistinct(reading, cells, span.step, block.code(distinct[value], row))
+  }
+}
+
+const distinct = { sessions: member.sessionId, subjects: member.subject }
+
+function addDistinct(reading: Reading, cells: Cells, step: number, code: number): void {
+  if (code === 0) return
+  let set = cells.sets.get(step)
+  if (set === undefined) cells.sets.set(step, (set = new Set()))
+  const before = set.size
+  set.add(code)
+  reading.cells += set.size - before
+}
+
+/** `metadata.tokens` is a number, or an object of input and output tokens. */
+function tokensOf(json: string): number {
+  if (!json.includes('"tokens"')) return 0
+  const { metadata } = JSON.parse(json) as { metadata?: { tokens?: unknown } | null }
+  const tokens = metadata?.tokens
+  if (typeof tokens !== 'object' || tokens === null) return positive(tokens)
+  const { input, output } = tokens as { input?: unknown; output?: unknown }
+  return positive(input) + positive(output)
+}
+
+function positive(value: unknown): number {
+  return typeof value === 'number' && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : 0
+}
+
+// ---------------------------------------------------------------- result
+
+function namedGroups(
+  { db, org, groups, groupMember, value, steps, part }: Reading,
+  query: SeriesQuery,
+): SeriesGroup[] {
+  const texts = groupMember === null ? null : termTexts(db, org, groupMember)
+  const total = ({ events }: Cells) => events.reduce((sum, count) => sum + count, 0)
+  const valueAt = (cells: Cells, step: number): number => {
+    if (value === 'p95') return quantile(cells.buckets.get(step) ?? new Map(), 0.95)
+    return value === 'tokens' ? cells.sums[step]! : (cells.sets.get(step)?.size ?? 0)
+  }
+  if (groupMember === null && groups.size === 0) return noSeries(query).groups
+  return [...groups]
+    .map(([code, cells]) => ({ code, cells, events: total(cells) }))
+    .filter(({ events }) => events > 0 || groupMember === null)
+    .sort((a, b) => b.events - a.events || a.code - b.code)
+    .slice(0, query.groupsMax)
+    .map(({ code, cells }) => ({
+      group: texts === null ? '' : code === otherCode ? null : (texts.get(code) ?? ''),
+      events: [...cells.events],
+      part: part === null ? [] : [...cells.part],
+      values: value === null ? [] : Array.from({ length: steps }, (_, step) => valueAt(cells, step)),
+    }))
+}
