@@ -3,13 +3,14 @@ import { Elysia, t } from 'elysia'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError, errorBody, retryAfter } from '../../errors.ts'
 import { acceptedType, json, streamText, toAppError } from '../../http/response.ts'
-import { contextOf, readQuery } from '../../http/request.ts'
+import { contextOf, ownerOf, readQuery } from '../../http/request.ts'
 import { csvRow, type CsvCell } from '../../text/csv.ts'
 import { integer, nullable, time } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { periodOf, periodView } from '../../dashboard/period.ts'
 import { exploreParameters, readAsked, readEdges } from './query.ts'
 import { exploreMeasures, type ExploredNumbers, type ExploreQuery } from '../../../db/contract/explore.ts'
+import type { Shares } from '../../http/shares.ts'
 import type { PeriodView } from '../../dashboard/shapes.ts'
 import type { Following, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
@@ -23,6 +24,7 @@ export interface ExploreRoutesServices {
   guard: KeyGuard
   signIns: SignIns
   streams: Set<AbortController>
+  streamShares: Shares
 }
 
 export function exploreRoutes(services: ExploreRoutesServices) {
@@ -104,17 +106,24 @@ const ndjson = { 'content-type': 'application/x-ndjson; charset=utf-8', 'x-accel
 
 /** One line per progress, then the result or an error. The query ends with the connection. */
 function stream(
-  { store, streams, log }: ExploreRoutesServices,
+  { store, streams, streamShares, log }: ExploreRoutesServices,
   request: Request,
   exploration: Exploration,
 ): Response {
   if (request.method === 'HEAD') return new Response(null, { headers: ndjson })
-  const { id, keepOpen } = contextOf(request)
+  const context = contextOf(request)
+  const { id, keepOpen } = context
+  const share = streamShares.acquire(ownerOf(context), 1)
+  if (share === null) {
+    const message = 'You have reached your limit of open streams and queries. Close one or try again later.'
+    throw new AppError('overloaded', message, { headers: retryAfter() })
+  }
   const stop = new AbortController()
   streams.add(stop)
   const over = (): void => {
     stop.abort()
     streams.delete(stop)
+    share.release()
   }
   request.signal.addEventListener('abort', over)
   let progress = 0

@@ -167,7 +167,7 @@ function metricsOf(of: Gathered): AnyMetric[] {
     ),
     gauge('disk_free_bytes', 'Free disk space of the data folder.', of.diskFreeBytes),
     gauge('memory_bytes', 'Resident memory of the process.', of.memoryBytes),
-    gauge('live_streams', 'Open live streams.', of.liveStreams),
+    gauge('live_streams', 'Open live streams and queries with progress.', of.liveStreams),
     counter('rollup_repaired_total', 'Rollup rows that a recount repaired; expected: 0.', [
       { value: of.repairedRows },
     ]),

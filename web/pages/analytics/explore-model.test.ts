@@ -5,6 +5,7 @@ import { viewPath } from '../../api/saved-views.ts'
 import { viewSearch as logsSearch } from '../logs/filter.ts'
 import {
   explorationOf,
+  leftOut,
   metadataPaths,
   requestOf,
   rowsOf,
@@ -47,12 +48,19 @@ test('a saved view is whole, and its page is known by its measure', () => {
   expect(viewPath({ search: logsSearch('?type=tool.*&measure=events') })).toBe('/logs')
 })
 
-test('series have at most twelve values, and those of sums add up to all', () => {
+test('a chart has at most eight values, and one of sums has the rest, too', () => {
   const series = seriesOf(answer)
-  expect(series.map(({ name }) => name).slice(-3)).toEqual(['(no vendor)', '(1,200 others)', '(2 more)'])
+  expect(series.map(({ name }) => name).slice(-3)).toEqual(['v7', '(no vendor)', '(1,206 others)'])
+  expect(leftOut(answer)).toBe(null)
   const sums = [0, 1].map((step) => series.reduce((sum, { counts }) => sum + counts[step]!, 0))
   expect(sums).toEqual([103, 22])
-  expect(seriesOf({ ...answer, measure: 'sessions' }).length).toBe(14)
+  const sessions = { ...answer, measure: 'sessions' as const }
+  expect(
+    seriesOf(sessions)
+      .map(({ name }) => name)
+      .slice(-2),
+  ).toEqual(['v7', '(no vendor)'])
+  expect(leftOut(sessions)).toBe('8 of 14 values, all in the table')
   expect(rowsOf({ ...answer, by: null }).map(({ name, value }) => [name, value])).toEqual([['Events', null]])
   const gap = seriesOf({
     ...answer,

@@ -99,8 +99,8 @@ export const byWord = (by: string): string => fieldWords[by] ?? by
 
 const noneName = (by: string): string => `(no ${byWord(by)})`
 
-/** The values that have a series, the most of the legend; the rest are added up where that is right. */
-const seriesMax = 12
+/** Values with a series of their own: as many as there are colours. */
+const seriesMax = 8
 
 interface Row {
   key: string
@@ -128,26 +128,42 @@ export function rowsOf(answer: ExploreAnswer): Row[] {
   ]
 }
 
-/** Series of the largest values. A chart of sums has all of the sum; other measures have no common rest. */
+/**
+ * Series of the largest values. A chart of sums has one more for the rest, so that it shows all of the sum. Parts of
+ * other measures do not add up, so further values are only in the table.
+ */
 export function seriesOf(answer: ExploreAnswer): Series[] {
   const rows = rowsOf(answer)
   const named = rows.filter(({ value }) => value !== null)
-  const shown = new Set([...named.slice(0, seriesMax), ...rows.filter(({ value }) => value === null)])
-  const series = [...shown].map((row, index): Series => ({
-    name: row.name,
-    value: row.value,
-    colour:
-      row.value === null && answer.by !== null
-        ? (restColours[row.key] ?? 'class-other')
-        : colourOf(row.name, index),
-    counts: row.numbers.steps.map((step) => step ?? Number.NaN),
-  }))
   const left = named.slice(seriesMax)
-  if (left.length === 0 || measureWords[answer.measure].isSum === undefined) return series
+  const hasRest = left.length > 0
+  const shown = [
+    ...named.slice(0, seriesMax),
+    ...rows.filter(({ key, value }) => value === null && !(hasRest && key === 'other')),
+  ]
+  const series = shown.map((row, index): Series => {
+    const colour = restColours[row.key] ?? colourOf(row.name, index)
+    return {
+      name: row.name,
+      value: row.value,
+      colour,
+      counts: row.numbers.steps.map((step) => step ?? Number.NaN),
+    }
+  })
+  if (!hasRest || measureWords[answer.measure].isSum === undefined) return series
+  const rest = [...left.map(({ numbers }) => numbers), ...(answer.other === null ? [] : [answer.other])]
   const counts = answer.all.steps.map((_, step) =>
-    left.reduce((sum, { numbers }) => sum + (numbers.steps[step] ?? 0), 0),
+    rest.reduce((sum, { steps }) => sum + (steps[step] ?? 0), 0),
   )
-  return [...series, { name: `(${count(left.length)} more)`, value: null, colour: 'series-8', counts }]
+  const name = `(${count(left.length + (answer.other?.values ?? 0))} others)`
+  return [...series, { name, value: null, colour: 'class-other', counts }]
+}
+
+/** What a chart leaves out; null when it has everything. */
+export function leftOut(answer: ExploreAnswer): string | null {
+  const values = answer.rows.length
+  if (values <= seriesMax || measureWords[answer.measure].isSum) return null
+  return `${seriesMax} of ${count(values)} values, all in the table`
 }
 
 const restColours: { readonly [key: string]: string } = { missing: 'line-strong', other: 'class-other' }

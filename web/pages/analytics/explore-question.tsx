@@ -27,7 +27,7 @@ function go(changes: { [name: string]: string[] }): void {
 }
 
 /** The controls in the order of the sentence: measure by field, top n, as a view, with filters. */
-export function Question() {
+export function Question({ onRefresh }: { onRefresh: () => void }) {
   const { measure, by, rows } = explorationOf(query.value)
   return (
     <section class="panel explore-question" aria-label="Query">
@@ -62,6 +62,9 @@ export function Question() {
           </select>
         </label>
         <ViewChoice />
+        <button type="button" class="button explore-refresh" onClick={onRefresh}>
+          Refresh
+        </button>
         <SavedViews what="settings" path={explorePath} searchOf={viewSearch} />
       </div>
       <Filters />

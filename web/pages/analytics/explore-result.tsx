@@ -11,6 +11,7 @@ import { counted, isoWithOffset } from '../../text/format.ts'
 import {
   byWord,
   explorationOf,
+  leftOut,
   measureWords,
   rowsOf,
   seriesOf,
@@ -28,6 +29,7 @@ export function Result({ answer }: { answer: ExploreAnswer }) {
       `estimates, standard error ${percentText(all.error)}`,
     measureWords[measure].unit === 'ms' && 'accurate to 2 %',
   ].filter((note) => note !== false)
+  const notes = [...about, leftOut(answer)].filter((note) => note !== null)
   return (
     <>
       <p class="period-line muted">
@@ -53,7 +55,7 @@ export function Result({ answer }: { answer: ExploreAnswer }) {
             ]}
             filter={{}}
             {...(shown === 'lines' && { showValue: measureWords[measure].show })}
-            {...(about.length > 0 && { note: about.join(' · ') })}
+            {...(notes.length > 0 && { note: notes.join(' · ') })}
           />
           <p class="explore-file">
             <button type="button" class="link-button" onClick={() => saveChart(answer)}>

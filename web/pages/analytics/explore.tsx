@@ -9,7 +9,7 @@ import { asApiError, overview } from '../../app/session.ts'
 import { FirstEvent } from '../../components/page-frame.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { readCache, writeCache } from '../../query/query.ts'
-import { useSameRange } from '../../query/use-query.ts'
+import { refreshTotals, useSameRange } from '../../query/use-query.ts'
 import { RangeBar } from '../../range/range-bar.tsx'
 import { explorePath, requestOf } from './explore-model.ts'
 import { Question } from './explore-question.tsx'
@@ -81,6 +81,8 @@ export function Explore() {
     if (place.value.path === explorePath) void explorer.run(params.value)
   })
   useEffect(() => explorer.stop, [])
+  // The navigation counts the range regardless of the query.
+  useEffect(() => void (explorer.state.value.answer && refreshTotals()), [explorer.state.value.answer])
   const { answer, error, progress } = explorer.state.value
   const isNew = overview.value?.total === 0
   return (
@@ -97,7 +99,7 @@ export function Explore() {
           />
         ) : (
           <>
-            <Question />
+            <Question onRefresh={() => void explorer.run(params.peek())} />
             <Running explorer={explorer} onRun={() => void explorer.run(params.peek())} />
             {error && (
               <Problem error={error} onRetry={() => void explorer.run(params.peek())}>
