@@ -51,6 +51,29 @@ function openParquetThread(): ParquetThread {
   }
 }
 
+/** Reads the next page while one is encoded, and has at most two on the way to the thread. */
+async function* encoding(
+  thread: ParquetThread,
+  pages: AsyncIterable<EventRow[]>,
+): AsyncGenerator<ParquetResult> {
+  let asked: Promise<ParquetResult> | null = null
+  for await (const rows of pages) {
+    const next = thread.ask(packed(rows))
+    next.catch(() => undefined) // thrown when it is awaited
+    if (asked !== null) yield await asked
+    asked = next
+  }
+  if (asked !== null) yield await asked
+}
+
+function packed(rows: EventRow[]): ParquetRequest {
+  const lengths = Uint32Array.from(rows, ({ json }) => json.length)
+  const times = Float64Array.from(
+    rows.flatMap(({ occurredAtMs, receivedAtMs }) => [occurredAtMs, receivedAtMs]),
+  )
+  return { verb: 'rows', text: rows.map(({ json }) => json).join(''), lengths, times }
+}
+
 /** The bytes of a file with all rows. */
 export async function* parquetParts(
   orgId: string,
@@ -59,7 +82,7 @@ export async function* parquetParts(
   const thread = openParquetThread()
   try {
     await thread.ask({ verb: 'begin', orgId, createdBy, path: null })
-    for await (const rows of pages) yield* (await thread.ask({ verb: 'rows', rows })).parts
+    for await (const { parts } of encoding(thread, pages)) yield* parts
     yield* (await thread.ask({ verb: 'end' })).parts
   } finally {
     void thread.close()
@@ -95,7 +118,7 @@ export function openParquetWriter(): ParquetWriter {
   return {
     async file(folder, path, orgId, pages) {
       await begin(folder, path, orgId)
-      for await (const rows of pages) await thread.ask({ verb: 'rows', rows })
+      for await (const _ of encoding(thread, pages)) continue
       return end(path)
     },
     async days(folder, orgId, pages) {
@@ -108,7 +131,7 @@ export function openParquetWriter(): ParquetWriter {
             open = day
             await begin(folder, dayPath(day), orgId)
           }
-          await thread.ask({ verb: 'rows', rows })
+          await thread.ask(packed(rows))
         }
       }
       if (open !== null) files.push(await end(dayPath(open)))

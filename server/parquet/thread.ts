@@ -17,7 +17,8 @@ import { eventEncoder, type EventEncoder, type EventRow } from './events.ts'
 export type ParquetRequest =
   /** Null: its bytes are returned. The file appears at `path` when it is complete. */
   | { verb: 'begin'; orgId: string; createdBy: string; path: string | null }
-  | { verb: 'rows'; rows: EventRow[] }
+  /** Joined, because one string crosses threads several times cheaper than many; `times` has two per row. */
+  | { verb: 'rows'; text: string; lengths: Uint32Array; times: Float64Array }
   | { verb: 'end' }
   /** Replaces a small file. */
   | { verb: 'replace'; path: string; text: string }
@@ -83,7 +84,8 @@ function handle(request: ParquetRequest): ParquetResult {
   }
   if (draft === null) throw new Error('no file was begun')
   if (request.verb === 'rows') {
-    const parts = request.rows.flatMap((row) => add(draft!, row))
+    const parts: Uint8Array[] = []
+    for (const row of rowsOf(request)) parts.push(...add(draft, row))
     return { parts: write(draft, parts), facts: null }
   }
   const parts = write(draft, draft.encoder.end())
@@ -91,6 +93,14 @@ function handle(request: ParquetRequest): ParquetResult {
   if (draft.file !== null) place(draft.file)
   draft = null
   return { parts, facts }
+}
+
+function* rowsOf({ text, lengths, times }: ParquetRequest & { verb: 'rows' }): Generator<EventRow> {
+  let at = 0
+  for (let row = 0; row < lengths.length; row++) {
+    const json = text.slice(at, (at += lengths[row]!))
+    yield { json, occurredAtMs: times[2 * row]!, receivedAtMs: times[2 * row + 1]! }
+  }
 }
 
 function openDraft(path: string | null): Draft['file'] {

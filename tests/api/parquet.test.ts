@@ -7,6 +7,7 @@ import { makeOpenFiles, type OpenFiles } from '../../server/parquet/open-files.t
 import type { Manifest } from '../../server/parquet/parquet.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { hostileTexts } from './parquet-duckdb.ts'
 
 const parquetType = 'application/vnd.apache.parquet'
 const hourMs = 3_600_000
@@ -28,7 +29,7 @@ const sent: TestEvent[] = Array.from({ length: 3_000 }, (_, index) =>
     occurredAt: new Date(noon - 5 * dayMs + index * 140_000).toISOString(),
     type: ['tool.executed', 'authz.evaluated', 'agent.detected'][index % 3]!,
     outcome: ['success', 'blocked', 'error', 'success'][index % 4]!,
-    tool: index % 9 === 0 ? '=cmd|"x"\n\u2028😀' : 'checkout.pay',
+    tool: index % 9 === 0 ? hostileTexts[(index / 9) % hostileTexts.length]!.slice(0, 200) : 'checkout.pay',
     metadata: {
       subject: `person-${index % 50}`,
       page: index % 7 === 0 ? null : `/p/${index % 11}`,

@@ -77,6 +77,10 @@ export async function makeEverything(folder: string, events = 3_000): Promise<vo
     await store.registry.pushMemory({ ...of, ...memory, sitesMax: 9, versionsMax: 9 })
     const robots = { text: hostile, fromMs: noon, setBy: 'cli', sitesMax: 9, versionsMax: 9 }
     await store.robots.set({ ...of, ...robots, audit: audit() })
+    const link = { id: `shr_${orgId}`, orgId, tokenHash: `hash of ${orgId}`, name: hostile, content: '{}' }
+    const times = { createdBy: 'usr_1', createdAtMs: noon, expiresAtMs: noon + dayMs }
+    const shared = { link: { ...link, ...times }, linksMax: 9, endedBeforeMs: 0 }
+    await store.shareLinks.create({ ...shared, audit: audit() })
   }
   await appendMany(store, 'org_large', { first: 0, count: 600, receivedAtMs: noon - 10 * dayMs })
   await appendMany(store, 'org_large', {
