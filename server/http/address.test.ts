@@ -1,6 +1,6 @@
 /** Addresses in links, the Host headers that open the dashboard, and the client behind trusted proxies. */
 import { expect, test } from 'bun:test'
-import { addressOf, hostAllowed, hostName, reachableHost, senderReader } from './address.ts'
+import { addressOf, hostAllowed, hostName, reachableHost, senderReader, isLoopbackHost } from './address.ts'
 import { setContext } from './request.ts'
 import { makeShares } from './shares.ts'
 
@@ -54,6 +54,13 @@ test('a name that only resolves to this machine does not', () => {
   for (const host of [...bad, null, 'localhost:7400:1', '[::1', 'user@localhost', 'localhost:port']) {
     expect([host, hostAllowed(host, rule)]).toEqual([host, false])
   }
+})
+
+test('only names and addresses of this machine are local', () => {
+  for (const host of ['localhost', 'app.localhost:8080', '127.0.0.1:80', '127.8.8.8', '[::1]:443'])
+    expect([host, isLoopbackHost(host)]).toEqual([host, true])
+  for (const host of [null, '', '127.evil.example', '127.0.0.1.evil.example', 'localhost.evil', '10.0.0.1'])
+    expect([host, isLoopbackHost(host)]).toEqual([host, false])
 })
 
 test('the name is read without port, brackets, case and trailing dot', () => {

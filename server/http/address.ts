@@ -64,10 +64,19 @@ export function originAllowed(origin: string | null, rule: HostRule): boolean {
   if (origin === null) return true
   const name = URL.canParse(origin) ? hostName(new URL(origin).host) : null
   if (name === null) return false
-  if (name === '::1' || (isIP(name) === 4 && name.startsWith('127.'))) return true
+  if (isLoopback(name)) return true
   // Anybody can serve a page from an address, so only those that this server listens on count.
   return isIP(name) === 0 ? hostAllowed(name, rule) : rule.listenHosts.includes(name)
 }
+
+/** Whether a Host header names this machine. A name such as `127.evil.example` is anybody's. */
+export function isLoopbackHost(header: string | null): boolean {
+  const name = header === null ? null : hostName(header)
+  if (name === null) return false
+  return name === 'localhost' || name.endsWith('.localhost') || isLoopback(name)
+}
+
+const isLoopback = (name: string): boolean => name === '::1' || (isIP(name) === 4 && name.startsWith('127.'))
 
 /** The host name in a Host header, lower case, without port and IPv6 brackets; null when malformed. */
 export function hostName(header: string): string | null {

@@ -5,7 +5,7 @@ import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
 import {
   hostAllowed,
-  hostName,
+  isLoopbackHost,
   listenText,
   originAllowed,
   reachableHost,
@@ -285,14 +285,6 @@ function withDeadline(work: Promise<Response>, requestId: string, request: Reque
       resolve(response)
     })
   })
-}
-
-function isLoopbackHost(header: string | null): boolean {
-  const name = header && hostName(header)
-  return (
-    !!name &&
-    (name === 'localhost' || name.endsWith('.localhost') || name.startsWith('127.') || name === '::1')
-  )
 }
 
 /** Removes a socket file that a crash left behind; throws when anything else is at the path. */
