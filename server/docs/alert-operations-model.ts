@@ -48,7 +48,7 @@ const definitionExample = {
 }
 const nullableNumber = nullable(t.Number())
 const backtestModel = t.Object({
-  since: wireTime('The start of the values.'),
+  since: wireTime('The start of the time that was judged.'),
   until: time,
   complete: t.Boolean({ description: 'Whether they cover everything that was asked for.' }),
   hourly: t.Boolean({ description: 'From hourly counts, which include expired events.' }),

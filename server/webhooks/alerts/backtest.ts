@@ -128,10 +128,13 @@ function viewOf({ definition, runs, series, stepMs, sinceMs, untilMs, wantedMs }
   const shown = runs.toSorted((a, b) => b.alerts.length - a.alerts.length || b.events - a.events)[0]
   const all = runs.flatMap(({ group, alerts }) => alerts.map((alert) => ({ group, ...alert })))
   const { condition } = definition
+  // A change is judged as soon as there are two weeks to compare with.
+  const judged = (shown?.points ?? []).find(({ judgement }) => judgement.baseline !== null)?.atMs ?? untilMs
+  const fromMs = condition.kind === 'change' ? Math.max(sinceMs, judged - stepMs) : sinceMs
   return {
-    since: isoTime(sinceMs),
+    since: isoTime(fromMs),
     until: isoTime(untilMs),
-    complete: sinceMs <= wantedMs,
+    complete: fromMs <= wantedMs,
     hourly: series.rollups,
     stepMinutes: stepMs / minuteMs,
     fired: all.length,

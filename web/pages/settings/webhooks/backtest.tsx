@@ -60,6 +60,12 @@ function Result({ view, measure }: { view: BacktestView; measure: MeasureName })
     return (
       <p class="muted">There are no events to test the rule on. It is evaluated as soon as they arrive.</p>
     )
+  if (view.points.every(({ expected }) => expected === null))
+    return (
+      <p class="muted">
+        There are less than two weeks of events to compare with. The rule fires from then on.
+      </p>
+    )
   return (
     <>
       <p>
