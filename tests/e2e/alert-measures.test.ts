@@ -48,7 +48,7 @@ async function addEndpoint(page: Page): Promise<void> {
 
 /** Ten days with 5 events per hour of two agents, and three hours with many. */
 async function history(): Promise<void> {
-  const middle = Math.floor(Date.now() / hourMs) * hourMs - hourMs / 2 // of the last whole hour
+  const middle = Math.floor(Date.now() / hourMs) * hourMs - 31.5 * 60_000 // of the last whole hour
   const events = Array.from({ length: 240 }, (_, hour) =>
     Array.from({ length: hour % 80 === 40 ? 60 : 5 }, (__, n) => {
       const occurredAt = new Date(middle - hour * hourMs - n * 1_000).toISOString()
