@@ -250,7 +250,7 @@ function valueEnd(bytes: Buffer, from: number): number {
 
 /** The values of one path, by codes from 1 up. */
 export interface Dictionary {
-  /** -1 when it is full. */
+  /** -1 when it is full, and for values that were made to share their hash with many others. */
   codeOf(bytes: Buffer, start: number, end: number): number
   texts: (string | null)[]
   numbers: (number | null)[]
@@ -262,6 +262,8 @@ export interface Dictionary {
 const codesMax = 65_000
 const dictionaryBytesMax = 2 * 1024 * 1024
 const entryBytes = 160
+/** Senders choose values, so finding one must not mean comparing it with thousands. By chance two are rare. */
+const sameHashMax = 8
 
 /** Values are found by their bytes, because making a string takes longer than finding it. */
 export function makeDictionary(): Dictionary {
@@ -281,6 +283,7 @@ export function makeDictionary(): Dictionary {
       if (known !== undefined)
         for (const one of known)
           if (one.bytes.length === length && isAt(bytes, start, one.bytes)) return one.code
+      if (known !== undefined && known.length >= sameHashMax) return -1
       if (texts.length > codesMax || size + length > dictionaryBytesMax) return -1
       const json = bytes.toString('utf8', start, end)
       const text = memberText(json)
