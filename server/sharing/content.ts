@@ -2,7 +2,7 @@
 import { filterParameters, readFilter } from '../api/traces/filter.ts'
 import { histogram, type Histogram } from '../api/traces/histogram.ts'
 import { analyticsCounts } from '../dashboard/counts.ts'
-import { periodOf, periodParameters, readCountFilter } from '../dashboard/period.ts'
+import { periodOf, periodParameters, readCountFilter, readZone } from '../dashboard/period.ts'
 import { readQuery, type Query } from '../http/request.ts'
 import { wrongField } from '../http/validate.ts'
 import { limits } from '../limits.ts'
@@ -48,7 +48,9 @@ export async function checkContent(
     await periodOf(store, orgId, query, now)
     return
   }
-  const { sessionIds, subjects, text } = readFilter(queryOf(search, viewParameters))
+  const query = queryOf(search, viewParameters)
+  readZone(query)
+  const { sessionIds, subjects, text } = readFilter(query)
   if (!identities && (sessionIds !== undefined || subjects !== undefined || text !== undefined))
     throw wrongField(
       'search',
@@ -76,7 +78,7 @@ export async function readContent(
   }
   const query = queryOf(search, viewParameters)
   const filter = readFilter(query)
-  const zone = query.one('zone') ?? 'UTC'
+  const zone = readZone(query)
   const newest = events ? await newestOf(store.events, orgId, filter) : null
   return {
     page,

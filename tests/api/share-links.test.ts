@@ -213,6 +213,9 @@ test.each([
   [{ ...analytics, search: '?range=5d' }, 'range'],
   [{ ...analytics, search: '?filter=subject:x' }, 'filter'],
   [{ ...view, search: '?type=<script>' }, 'type'],
+  [{ ...analytics, search: '?zone=Europe/Atlantis' }, 'zone'],
+  [{ ...view, search: '?zone=Europe/Atlantis' }, 'zone'],
+  [{ ...view, search: '?zone=' }, 'zone'],
 ])('a wrong field is named: %o', async (fields, path) => {
   const { status, issues } = await make(fields)
   expect([status, issues?.[0]?.path]).toEqual([400, path])
