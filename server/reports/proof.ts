@@ -81,7 +81,10 @@ function parseProof(text: string): Proof | null {
   try {
     const proof = JSON.parse(text) as Proof
     const isKnown = Object.keys(proof).join() === fields.join() && proof.format === format
-    return isKnown && proofJson(proof) === text ? proof : null
+    const isTyped = Object.entries(proof).every(([name, value]) =>
+      name === 'events' ? Number.isSafeInteger(value) : typeof value === 'string',
+    )
+    return isKnown && isTyped && proofJson(proof) === text ? proof : null
   } catch {
     return null
   }

@@ -11,6 +11,8 @@ label { display: block; margin: 16px 0 4px; font-weight: 600; }
 output { display: block; margin-top: 24px; padding: 16px; border: 1px solid; border-radius: 8px; }
 output { overflow-wrap: anywhere; }
 output:empty { display: none; }
+output p { margin: 8px 0 0; }
+output p:empty { display: none; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 16px; margin: 8px 0 0; }
 dd { margin: 0; overflow-wrap: anywhere; }
 `
@@ -25,6 +27,20 @@ const bytesOf = (text) => new TextEncoder().encode(text)
 const fromBase64 = (text) =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0))
 
+function parsed(written) {
+  try {
+    const proof = JSON.parse(written)
+    const isKnown = Object.keys(proof).join() === fields.join() && proof.format === format
+    const isTyped = Object.entries(proof).every(([name, value]) =>
+      name === 'events' ? Number.isSafeInteger(value) : typeof value === 'string',
+    )
+    const isSame = JSON.stringify(proof).replaceAll('<', '\\\\u003c') === written
+    return isKnown && isTyped && isSame ? proof : null
+  } catch {
+    return null
+  }
+}
+
 async function verify(bytes, trusted) {
   let text
   try {
@@ -35,15 +51,8 @@ async function verify(bytes, trusted) {
   const [body, rest, ...others] = text.split(start)
   if (rest === undefined || others.length > 0 || !rest.endsWith(end)) return { fault: 'It has no proof' }
   const written = rest.slice(0, -end.length)
-  let proof
-  try {
-    proof = JSON.parse(written)
-  } catch {
-    return { fault: 'Its proof is malformed' }
-  }
-  const isKnown = Object.keys(proof).join() === fields.join() && proof.format === format
-  const isSame = JSON.stringify(proof).replaceAll('<', '\\\\u003c') === written
-  if (!isKnown || !isSame) return { fault: 'Its proof is malformed' }
+  const proof = parsed(written)
+  if (proof === null) return { fault: 'Its proof is malformed' }
   const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytesOf(body + start + end)))
   const digest = [...hash].map((byte) => byte.toString(16).padStart(2, '0')).join('')
   if (digest !== proof.digest) return { fault: 'It was changed after it was signed' }
@@ -70,13 +79,27 @@ const line = (list, name, value) => {
   list.append(dt, dd)
 }
 
+// A verdict is never shown for another file or key than the present ones.
+let asked = 0
 async function show() {
+  const own = ++asked
+  out.replaceChildren()
   const chosen = file.files[0]
   if (chosen === undefined) return
-  const { fault, proof } = await verify(await chosen.arrayBuffer(), key.value.trim())
+  const trusted = key.value.trim()
+  const found = await chosen
+    .arrayBuffer()
+    .then((bytes) => verify(bytes, trusted))
+    .catch(() => ({ fault: 'The file cannot be read' }))
+  if (own !== asked) return
+  const { fault, proof } = found
   const verdict = document.createElement('strong')
   verdict.textContent = fault === null ? 'The report is unchanged.' : 'Do not trust this report. ' + fault + '.'
   const list = document.createElement('dl')
+  const about = document.createElement('p')
+  if (fault === null && trusted === '')
+    about.textContent =
+      'Anyone can sign a report with their own key. Compare the key below with one from another source.'
   if (proof) {
     line(list, 'Organization', proof.org)
     line(list, 'Range', proof.since + ' to ' + proof.until)
@@ -84,7 +107,7 @@ async function show() {
     line(list, 'Signed', proof.at)
     line(list, 'Key', proof.key)
   }
-  out.replaceChildren(verdict, list)
+  out.replaceChildren(verdict, about, list)
 }
 file.addEventListener('change', show)
 key.addEventListener('input', show)

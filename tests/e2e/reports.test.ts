@@ -1,5 +1,6 @@
 /** Reports of the executable: made, opened from a file without a request, and verified with and without Sightglass. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { generateKeyPairSync, sign } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { type Appliance, cli, startAppliance } from '../support/binary.ts'
@@ -33,6 +34,27 @@ function changed(path: string): string {
   writeFileSync(other, text.replace('>300<', '>301<'))
   expect(readFileSync(other, 'utf8')).not.toBe(text)
   return other
+}
+
+const proofForm = /(?<=id="sightglass-proof">).*(?=<\/script>)/
+
+function withProof(path: string, proof: string): string {
+  const other = files.join('proof.html')
+  writeFileSync(
+    other,
+    readFileSync(path, 'utf8').replace(proofForm, () => proof),
+  )
+  return other
+}
+
+/** A proof whose signature is sound, of a key that anybody can make. */
+function signedWithoutNumber(path: string): string {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const proof = JSON.parse(proofForm.exec(readFileSync(path, 'utf8'))![0]) as { [name: string]: unknown }
+  const { orgId, org, since, until, at, digest } = proof
+  const text = JSON.stringify(['sightglass-report-1', orgId, org, since, until, at, null, digest])
+  const signature = sign(null, Buffer.from(text), privateKey).toString('base64url')
+  return JSON.stringify({ ...proof, events: null, key: publicKey.export({ format: 'jwk' }).x, signature })
 }
 
 test('made by the command line, with and without a server, and verified by it', async () => {
@@ -110,6 +132,7 @@ test('the verifier works from a file: it accepts the report, and refuses one wit
     await page.getByLabel('Report').setInputFiles(report)
     await page.getByText('The report is unchanged.').waitFor()
     expect(await page.locator('output').innerText()).toContain(key)
+    expect(await page.locator('output').innerText()).toContain('Anyone can sign a report with their own key.')
     await expectAccessible(page)
     await picture(page, 'report-verifier')
     await page.getByLabel('Known key').fill('A'.repeat(43))
@@ -118,6 +141,14 @@ test('the verifier works from a file: it accepts the report, and refuses one wit
     await page.getByText('The report is unchanged.').waitFor()
     await page.getByLabel('Report').setInputFiles(changed(report))
     await page.getByText('Do not trust this report. It was changed after it was signed.').waitFor()
+    // Malformed proofs, after a sound report whose verdict must not stay: also one that its maker signed.
+    for (const proof of ['null', '[]', '7', signedWithoutNumber(report)]) {
+      await page.getByLabel('Report').setInputFiles(report)
+      await page.getByText('The report is unchanged.').waitFor()
+      await page.getByLabel('Report').setInputFiles(withProof(report, proof))
+      await page.getByText('Do not trust this report. Its proof is malformed.').waitFor()
+      expect((await cli(['verify', withProof(report, proof)])).stdout).toContain('Its proof is malformed.')
+    }
     expect(problems).toEqual([])
   } finally {
     await context.close()
