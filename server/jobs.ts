@@ -17,6 +17,7 @@ import { deleteDueOrgs } from './identity/organizations/organizations.ts'
 import type { Log } from './log.ts'
 import { expireAll, type RetentionRule } from './operations/retention/expire-all.ts'
 import type { OpenFiles } from './parquet/open-files.ts'
+import type { ScheduledReports } from './reports/scheduled.ts'
 import type { RobotsFiles } from './robots/watched-files.ts'
 import type { Recount } from './operations/retention/recount.ts'
 import type { ShareOpens } from './sharing/links.ts'
@@ -52,6 +53,7 @@ export interface JobServices {
   robotsFiles?: RobotsFiles | null
   /** Null: no Parquet files are written. */
   openFiles?: OpenFiles | null
+  scheduledReports?: ScheduledReports
 }
 
 interface TableJob extends Omit<Job, 'run'> {
@@ -119,7 +121,16 @@ function nodeJobs(services: JobServices): TableJob[] {
     schedule: services.dispatchCron,
     run: (now) => webhooks.run(now, alerts),
   }
-  const { robotsFiles, openFiles } = services
+  const { robotsFiles, openFiles, scheduledReports } = services
+  const reports: TableJob = {
+    id: 'reports',
+    schedule: '* * * * * *',
+    deletes: true, // by a wrong clock a period would seem complete
+    async run(now, ending) {
+      if (!scheduledReports?.isDue(now)) return
+      await claimed(services, 'reports', ending, (signal) => scheduledReports.run(now, signal))
+    },
+  }
   return [
     ...(robotsFiles
       ? [{ id: 'robots-files', schedule: '*/5 * * * * *', run: () => robotsFiles.check() }]
@@ -135,7 +146,7 @@ function nodeJobs(services: JobServices): TableJob[] {
     { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => services.ingestCounts.flush() },
     { id: 'share-opens', schedule: '45 * * * * *', run: () => services.shareOpens.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => services.lastUses.flush() },
-    ...(runsJobs(services.role) ? [dispatch] : []),
+    ...(runsJobs(services.role) ? [dispatch, reports] : []),
     ...(node === null ? [] : sharedNodeJobs(services, node)),
   ]
 }

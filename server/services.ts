@@ -31,6 +31,7 @@ import type { MappingOptions } from './otlp/events.ts'
 import type { Log } from './log.ts'
 import type { RetentionRule } from './operations/retention/expire-all.ts'
 import type { Erasures } from './operations/retention/erasures.ts'
+import type { ScheduledReports } from './reports/scheduled.ts'
 import type { Recount } from './operations/retention/recount.ts'
 import type { ShareOpens } from './sharing/links.ts'
 import type { Webhooks } from './webhooks/start.ts'
@@ -69,6 +70,7 @@ export interface Services {
   accessReceiver: AccessReceiver
   syslogListeners: SyslogListener[]
   recount: Recount
+  scheduledReports: ScheduledReports
   retention: RetentionRule
   httpTimes: HttpTimes
   webhookOutcomes: WebhookOutcomes

@@ -43,6 +43,7 @@ function pairsOf(text: string): WatchRule[] {
     const given: Record<string, string> = { site: pair.slice(0, at).trim(), path: pair.slice(at + 1).trim() }
     return ruleOf({
       text: (field, byDefault = '') => given[field] ?? byDefault,
+      optional: (field) => given[field] ?? null,
       texts: () => [],
       flag: () => false,
     })

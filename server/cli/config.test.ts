@@ -375,6 +375,7 @@ function sample(name: string): string {
     restricted: 'yes',
     ...{ watch: 'shop=/var/log/nginx/access.log', robots: 'shop=/var/www/robots.txt' },
     'listen-syslog': 'shop=udp:127.0.0.1:5514',
+    ...{ report: 'week=/srv/reports', 'smtp-url': 'smtp://a.example', 'smtp-from': 'a@b.example' },
     to: 'http://a.example',
   }
   return samples[name] ?? (table.get(name)!.default || 'x')

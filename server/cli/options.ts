@@ -26,6 +26,7 @@ import {
   type Options,
 } from './option.ts'
 import { accessLogOptions } from './access-options.ts'
+import { reportOptions } from './report-options.ts'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { UsageError } from '../errors.ts'
@@ -340,6 +341,7 @@ export const serveOptions = {
   ...accessLogOptions,
   ...storageOptions,
   ...webhookOptions,
+  ...reportOptions,
   ...identityOptions,
   'setup-file': {
     read: folderPath,

@@ -1,6 +1,7 @@
 /** Makes the configuration of the server from the options of serve, and rejects options that contradict each other. */
 import { UsageError } from '../errors.ts'
 import { keyRingOf, sharedDatabaseOf } from './options.ts'
+import { reportsConfig } from './report-options.ts'
 import { listenText } from '../http/address.ts'
 import { backupDirOf } from '../operations/backup/backup-folder.ts'
 import type { ServeConfig } from '../runtime/make-services.ts'
@@ -56,6 +57,7 @@ export function serveConfig(
       proxy: values['webhook-proxy'],
     },
     openFiles: values['open-files'],
+    reports: reportsConfig(values),
     robots: values.robots,
     oidc: oidcConfig(values),
     otlp: { keep: values['otlp-keep'], content: values['otlp-content'] },

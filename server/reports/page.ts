@@ -6,7 +6,6 @@ import type {
   AnalyticsCounts,
   BreakdownView,
   DetectRequests,
-  EventCounts,
   Impostor,
   PeriodView,
 } from '../dashboard/shapes.ts'
@@ -21,9 +20,9 @@ export interface ReportContents {
 
 /** Up to the proof, which follows. */
 export function reportPage({ facts, key, counts, requests, impostors }: ReportContents): string {
-  const { period, all, types } = counts
+  const { period, types } = counts
   const sections = [
-    headlines(all, types),
+    headlines(totalsOf(counts)),
     timeline(period, types),
     requestSection(requests),
     impostorTable(impostors),
@@ -81,7 +80,13 @@ another source, such as an older report or a checkpoint in a log.</p>
 
 type Row = [name: string, ...counts: number[]]
 
-function headlines(all: EventCounts, types: AnalyticsCounts['types']): string {
+export interface Total {
+  name: string
+  count: number
+  before: number
+}
+
+export function totalsOf({ all, types }: Pick<AnalyticsCounts, 'all' | 'types'>): Total[] {
   const of = (type: string) => types[type] ?? { count: 0, before: 0 }
   const outcome = (name: string) => all.outcomes[name] ?? { count: 0, before: 0 }
   const lines = [
@@ -93,8 +98,12 @@ function headlines(all: EventCounts, types: AnalyticsCounts['types']): string {
     ['Errors', outcome('error')],
     ['Blocked', outcome('blocked')],
   ] as const
-  const cells = lines.map(
-    ([name, { count, before }]) =>
+  return lines.map(([name, { count, before }]) => ({ name, count, before }))
+}
+
+function headlines(totals: Total[]): string {
+  const cells = totals.map(
+    ({ name, count, before }) =>
       `<div><dt>${name}</dt><dd><b>${countText(count)}</b><small>${countText(before)} before</small></dd></div>`,
   )
   return `<dl class="headlines">${cells.join('')}</dl>`

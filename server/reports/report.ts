@@ -4,13 +4,14 @@ import { detectClaims } from '../dashboard/claims.ts'
 import { analyticsCounts, detectRequests } from '../dashboard/counts.ts'
 import type { Period } from '../dashboard/period.ts'
 import { limits } from '../limits.ts'
-import { reportPage } from './page.ts'
+import { reportPage, totalsOf, type Total } from './page.ts'
 import type { ReportFacts } from './proof.ts'
 import type { Org, Store } from '../../db/contract/store.ts'
 
 export interface ReportDraft {
   body: string // for `signReport`
   facts: ReportFacts
+  totals: Total[]
   fileName: string
 }
 
@@ -33,6 +34,7 @@ export async function draftReport(
   return {
     body: reportPage({ facts, key: publicKey, counts, requests, impostors }),
     facts,
+    totals: totalsOf(counts),
     fileName: `sightglass-${org.slug}-${since.slice(0, 10)}-${until.slice(0, 10)}.html`,
   }
 }

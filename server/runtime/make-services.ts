@@ -5,7 +5,7 @@ import type { SyslogRule } from '../access/syslog.ts'
 import type { WatchRule } from '../access/watches.ts'
 import { writeCheckpoints, type TrailServices } from '../audit/checkpoints.ts'
 import { missingFiles } from '../audit/verify.ts'
-import { openSigningKey, ringSigningKey } from '../audit/signing.ts'
+import { openSigningKey, ringSigningKey, type SigningKey } from '../audit/signing.ts'
 import { makeHalfSignIns } from '../identity/sign-in/second-factor.ts'
 import { makeProvider, type OidcConfig } from '../identity/sign-in/provider-routes.ts'
 import { makeSignIns } from '../identity/sign-in/sign-ins.ts'
@@ -52,6 +52,9 @@ import type { BackupConfig } from '../operations/backup/backup-folder.ts'
 import { join } from 'node:path'
 import { parquetParts } from '../parquet/parquet.ts'
 import { makeOpenFiles, openFolder, type OpenFiles } from '../parquet/open-files.ts'
+import type { MailServer } from '../reports/mail.ts'
+import type { ReportRule } from '../reports/schedule.ts'
+import { makeScheduledReports, type ScheduledReports } from '../reports/scheduled.ts'
 import { robotsReader } from '../robots/judge.ts'
 import { watchRobots, type RobotsSource } from '../robots/watched-files.ts'
 import type { RetentionRule } from '../operations/retention/expire-all.ts'
@@ -81,6 +84,7 @@ export interface ServeConfig {
   backup: BackupConfig
   webhooks: WebhookConfig
   robots: RobotsSource[] // watched files
+  reports: { rules: ReportRule[]; mailServer: MailServer | null } // scheduled
   openFiles: boolean // Parquet files of past days, in the data folder
   oidc: OidcConfig | null
   otlp: MappingOptions
@@ -195,6 +199,12 @@ function openFilesOf({ config, store, log }: ServerOptions): OpenFiles | null {
   return config.openFiles ? makeOpenFiles({ store, folder: join(config.dataDir, openFolder), log }) : null
 }
 
+function reportsOf({ config, store, log }: ServerOptions, key: SigningKey): ScheduledReports {
+  const { reports, retention } = config
+  const { mailServer, rules } = reports
+  return makeScheduledReports({ store, log, key, mailServer, auditDays: retention.auditDays }, rules)
+}
+
 function nodeOf({ shared, role }: ServeConfig): NewNode | null {
   return shared === null ? null : { name: shared.node, version, role }
 }
@@ -255,7 +265,7 @@ async function startRunning(options: ServerOptions) {
     erasures,
     ingestCounts,
     ...{ lastUses, shareOpens: makeShareOpens({ store, clock }, log) },
-    recount: makeRecount({ store, log }),
+    ...{ recount: makeRecount({ store, log }), scheduledReports: reportsOf(options, auditKey) },
     webhooks,
     state,
     ...watches,

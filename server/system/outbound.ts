@@ -1,7 +1,7 @@
 /** The outgoing connections of this process since it started, recorded where they are made, for the doctor. */
 
 export interface OutboundCall {
-  what: 'webhook' | 'syslog' | 'sign-in provider' | 'name lookup'
+  what: 'webhook' | 'syslog' | 'sign-in provider' | 'name lookup' | 'mail server'
   host: string
   address: string | null // null: the library resolves the name itself
   port: number

@@ -28,6 +28,7 @@ test('a jump of the machine’s clock does not move the node’s time, is logged
       clock: null,
       aheadMs: node.aheadMs(),
       upkeep: null,
+      reports: null,
     }).find(({ id }) => id === 'clock-skew')
   expect([node.clock.now(), node.aheadMs(), skew()?.status]).toEqual([start, 0, 'ok'])
 

@@ -4,6 +4,8 @@ import { UsageError } from '../errors.ts'
 export interface OptionTable {
   /** Throws without a value when there is no default. */
   text(field: string, byDefault?: string): string
+  /** Null without a value. */
+  optional(field: string): string | null
   texts(field: string): string[]
   flag(field: string): boolean
 }
@@ -19,6 +21,9 @@ export function optionTables(text: string, name: string, fields: readonly string
       throw new UsageError(`[[${name}]] has no "${unknown}"; it has ${fields.join(', ')}`)
     const values = new Map<string, unknown>(Object.entries(table))
     return {
+      optional(field) {
+        return values.has(field) ? this.text(field) : null
+      },
       text(field, byDefault) {
         const value = values.get(field) ?? byDefault
         if (typeof value === 'string' && value !== '') return value

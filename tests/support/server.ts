@@ -207,5 +207,6 @@ const defaults: Omit<ServeConfig, 'dataDir'> = {
   setupFile: null,
   robots: [],
   openFiles: false,
+  reports: { rules: [], mailServer: null },
   warnings: [],
 }

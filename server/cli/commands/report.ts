@@ -85,7 +85,10 @@ async function run({ values, commands }: Invocation<typeof options>): Promise<nu
   return withData({ values, commands }, 'write', async (data) => {
     const key = ring === null ? openSigningKey(values['data-dir']) : ringSigningKey(ring)
     const params = { org, search: query.toString(), key: key.publicKey }
-    const { body, facts } = (await data.call('report create', params)) as unknown as ReportDraft
+    const { body, facts } = (await data.call('report create', params)) as unknown as Pick<
+      ReportDraft,
+      'body' | 'facts'
+    >
     const output = openOutput(out, yes)
     output.write(signReport(body, facts, key))
     output.end()
@@ -108,5 +111,5 @@ async function draft({ store, clock }: WorkContext, params: Params): Promise<Jso
   const { since, until, events } = found.facts
   const act = { action: 'report.made', target: org.id, metadata: { since, until, events } }
   await store.audit.append(auditEntry({ orgId: org.id, actor: 'cli' }, act, clock.now()))
-  return { ...found, facts: { ...found.facts } }
+  return { body: found.body, facts: { ...found.facts } }
 }

@@ -23,6 +23,7 @@ export interface ServerState {
   clock: ClockHold | null
   aheadMs: number | null // of the database's clock; null when no other node shares the database
   upkeep: string | null // what is wrong with the background work
+  reports: string[] | null // scheduled ones that fail; null: none is scheduled
   options: Diagnosed // that it was started with
   url: string // of its listener
 }
@@ -33,7 +34,8 @@ export function stateChecks({
   clock,
   aheadMs,
   upkeep,
-}: Pick<ServerState, 'ready' | 'outbound' | 'clock' | 'aheadMs' | 'upkeep'>): Check[] {
+  reports,
+}: Omit<ServerState, 'options' | 'url'>): Check[] {
   const checks = ready.map(({ name, ok, detail }) => ({
     id: `server-${name}`,
     status: ok ? ('ok' as const) : ('failure' as const),
@@ -41,7 +43,15 @@ export function stateChecks({
     hint: ok ? null : 'see its log',
   }))
   const shared = aheadMs === null ? [] : [checkSkew(aheadMs), checkUpkeep(upkeep)]
-  return [...checks, checkHold(clock), ...shared, checkOutbound(outbound)]
+  return [...checks, checkHold(clock), ...shared, ...checkReports(reports), checkOutbound(outbound)]
+}
+
+function checkReports(problems: string[] | null): Check[] {
+  if (problems === null) return []
+  const [first] = problems
+  if (first === undefined) return [ok('reports', 'Scheduled reports: none is failing.')]
+  const more = problems.length === 1 ? '' : ` ${problems.length - 1} more fail.`
+  return [warning('reports', `A ${first}${more}`, 'check the folder or the mail server; the server retries')]
 }
 
 /** Whether retention waits because the clock jumped. */
@@ -62,6 +72,7 @@ export interface ServerStateServices {
   disk: DiskWatch
   memory: MemoryWatch
   jobs: Pick<Jobs, 'late' | 'report'>
+  scheduledReports: { problems(): string[] | null }
   diagnosed: Diagnosed
   state: { isDraining: boolean; storeFailed: string | null }
 }
@@ -72,7 +83,8 @@ export async function serverState(services: ServerStateServices, url: string): P
   const outbound = { calls: outboundCalls(), open: outwardConnections() }
   const aheadMs = services.node?.aheadMs() ?? null
   const upkeep = upkeepProblem(services.store.behind()?.upkeep ?? null)
-  return { ready, clock, aheadMs, upkeep, outbound, options: services.diagnosed, url }
+  const reports = services.scheduledReports.problems()
+  return { ready, clock, aheadMs, upkeep, reports, outbound, options: services.diagnosed, url }
 }
 
 interface Connection {

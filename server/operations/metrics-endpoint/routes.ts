@@ -34,6 +34,7 @@ export interface PrometheusRoutesServices {
   streams: Set<AbortController>
   syslogListeners: SyslogListener[]
   accessReceiver: AccessReceiver
+  scheduledReports: { metrics(): Metric[] }
 }
 
 export function prometheusRoutes(services: PrometheusRoutesServices) {
@@ -60,11 +61,12 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
       requests: services.accessReceiver.requests(),
     }
     const { node } = services
+    const own = [...metricsOf(gathered), ...services.scheduledReports.metrics()]
     const all =
       node === null || shared === null
-        ? [...metricsOf(gathered), ...databaseMetrics(health)]
+        ? [...own, ...databaseMetrics(health)]
         : [
-            ...labelled([...metricsOf(gathered), ...nodeMetrics(services.store, node)], { node: node.name }),
+            ...labelled([...own, ...nodeMetrics(services.store, node)], { node: node.name }),
             ...databaseMetrics(health, shared),
           ]
     const text = exposition([...all, alerts])

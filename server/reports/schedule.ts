@@ -1,0 +1,148 @@
+/** The reports of `serve --report` and `[[report]]`: what each contains, who receives it, and for which periods. */
+import { resolve } from 'node:path'
+import { AppError, UsageError } from '../errors.ts'
+import { sha256Hex } from '../ids.ts'
+import { readEmail } from '../identity/people/members.ts'
+import { limits } from '../limits.ts'
+import { optionTables, type OptionTable } from '../text/option-tables.ts'
+import { isZone, momentOf, moved, startOf, wallOf } from '../text/time-zone.ts'
+
+export interface ReportRule {
+  org: string | null // slug or id; null: `default`, or the first one
+  every: Every
+  zone: string
+  siteIds: string[] // empty: all
+  to: Receiver[] // at least one
+}
+
+export type Receiver = { folder: string } | { email: string }
+
+type Every = (typeof everies)[number]
+
+const everies = ['day', 'week', 'month'] as const
+const rulesMax = 100
+const emailsMax = 20 // of one report
+const sitesMax = 100
+const fields = ['org', 'every', 'zone', 'sites', 'folder', 'email']
+
+/** `week=/srv/reports,month=ops@example.com` of the flag, or the tables of the file as JSON. */
+export function reportRules(text: string): ReportRule[] {
+  const rules = optionTables(text, 'report', fields)?.map(ruleOf) ?? pairsOf(text)
+  if (rules.length > rulesMax) throw new UsageError(`at most ${rulesMax} reports can be scheduled`)
+  const sent = rules.flatMap((rule) =>
+    rule.to.map((to) => ({ every: rule.every, to: receiverName(to), key: outletKey(rule, to) })),
+  )
+  const twice = sent.find(({ key }, index) => sent.slice(0, index).some((other) => other.key === key))
+  if (twice !== undefined)
+    throw new UsageError(`${twice.to} gets the same report of each ${twice.every} twice`)
+  return rules
+}
+
+const outletKey = (rule: ReportRule, to: Receiver): string =>
+  `${reportId(rule, rule.org ?? 'default')} ${receiverName(to)}`
+
+export const receiverName = (to: Receiver): string => ('folder' in to ? to.folder : to.email)
+
+function pairsOf(text: string): ReportRule[] {
+  const pairs = text.split(',').map((pair) => pair.trim())
+  return pairs
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const at = pair.indexOf('=')
+      if (at <= 0 || at === pair.length - 1)
+        throw new UsageError(
+          `"${pair}" is not EVERY=FOLDER or EVERY=EMAIL, such as week=/srv/reports or month=ops@example.com`,
+        )
+      const receiver = pair.slice(at + 1)
+      const isEmail = receiver.includes('@') && !receiver.includes('/')
+      const to = isEmail ? { email: emailOf(receiver) } : { folder: resolve(receiver) }
+      return { org: null, every: everyOf(pair.slice(0, at)), zone: 'UTC', siteIds: [], to: [to] }
+    })
+}
+
+function ruleOf(given: OptionTable): ReportRule {
+  const every = everyOf(given.text('every'))
+  const zone = given.text('zone', 'UTC')
+  if (!isZone(zone)) throw new UsageError(`"${zone}" is not an IANA time zone such as Europe/Berlin`)
+  const siteIds = given.texts('sites')
+  if (siteIds.length > sitesMax) throw new UsageError(`a report has at most ${sitesMax} sites`)
+  if (siteIds.some((id) => id === '' || [...id].length > limits.idCharsMax))
+    throw new UsageError(`a site has 1 to ${limits.idCharsMax} characters`)
+  const emails = given.texts('email')
+  if (emails.length > emailsMax) throw new UsageError(`a report is sent to at most ${emailsMax} addresses`)
+  const folder = given.optional('folder')
+  const to = [
+    ...(folder === null ? [] : [{ folder: resolve(folder) }]),
+    ...emails.map((email) => ({ email: emailOf(email) })),
+  ]
+  if (to.length === 0) throw new UsageError('[[report]] needs folder or email')
+  return { org: given.optional('org'), every, zone, siteIds, to }
+}
+
+function everyOf(text: string): Every {
+  const every = everies.find((each) => each === text)
+  if (every === undefined) throw new UsageError(`every is ${everies.join(', ')}, not "${text}"`)
+  return every
+}
+
+function emailOf(text: string): string {
+  try {
+    return readEmail(text)
+  } catch (error) {
+    if (error instanceof AppError) throw new UsageError(`"${text}" is not an email address`)
+    throw error
+  }
+}
+
+/** Names the contents of a report, not its receivers. */
+export function reportId({ every, zone, siteIds }: Omit<ReportRule, 'org' | 'to'>, orgId: string): string {
+  const contents = [orgId, every, zone, siteIds.toSorted()]
+  return `report_${sha256Hex(JSON.stringify(contents)).slice(0, 16)}`
+}
+
+/** Whole UTC hours, because events are counted per hour. */
+export interface ReportPeriod {
+  name: string // 2026-11-22, its first day in the zone, or 2026-10
+  sinceMs: number
+  untilMs: number // exclusive
+}
+
+const hourMs = 3_600_000
+
+/** Events arrive late, so a period is complete this long after its end. */
+const completeAfterMs = 10 * 60_000
+
+/** After a longer outage, the older periods are left out. */
+const periodsMax = 7
+
+/**
+ * The complete periods without a report, oldest first. `sentUntilMs` is the end of the last one with a report; null:
+ * there is none, and only the newest is due.
+ */
+export function duePeriods(
+  { every, zone }: Pick<ReportRule, 'every' | 'zone'>,
+  nowMs: number,
+  sentUntilMs: number | null,
+): ReportPeriod[] {
+  const due: ReportPeriod[] = []
+  let end = startOf(wallOf(nowMs - completeAfterMs, zone), every)
+  for (let back = 0; back < periodsMax; back++) {
+    const start = moved(end, every, -1)
+    const [sinceMs, untilMs] = [hourAt(start, zone), hourAt(end, zone)]
+    if (sentUntilMs !== null && untilMs <= sentUntilMs) break
+    const name = new Date(start).toISOString().slice(0, every === 'month' ? 7 : 10)
+    // A zone that crosses the date line skips a day.
+    if (untilMs > sinceMs) due.unshift({ name, sinceMs, untilMs })
+    if (sentUntilMs === null && due.length > 0) break
+    end = start
+  }
+  return due
+}
+
+/** When the period that contains `nowMs` is complete. */
+export function nextCompleteMs({ every, zone }: Pick<ReportRule, 'every' | 'zone'>, nowMs: number): number {
+  const start = startOf(wallOf(nowMs - completeAfterMs, zone), every)
+  return momentOf(moved(start, every, 1), zone) + completeAfterMs
+}
+
+const hourAt = (wall: number, zone: string): number => Math.floor(momentOf(wall, zone) / hourMs) * hourMs

@@ -1,0 +1,257 @@
+/** Makes scheduled reports, each once per period and receiver, to a folder or by email. The audit log records them. */
+import { access, mkdir, link, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { auditEntry } from '../audit/entry.ts'
+import type { SigningKey } from '../audit/signing.ts'
+import { isoTime } from '../clock.ts'
+import { periodParameters, readPeriod } from '../dashboard/period.ts'
+import { AppError } from '../errors.ts'
+import { readQuery } from '../http/request.ts'
+import type { Log } from '../log.ts'
+import { sendMail, type MailServer } from './mail.ts'
+import { signReport } from './proof.ts'
+import { draftReport, type ReportDraft } from './report.ts'
+import { duePeriods, nextCompleteMs, receiverName, reportId } from './schedule.ts'
+import type { Receiver, ReportPeriod, ReportRule } from './schedule.ts'
+import { StoreError } from '../../db/contract/errors.ts'
+import type { Org, Store } from '../../db/contract/store.ts'
+
+export interface ScheduledReports {
+  /** Whether a run could have something to do. */
+  isDue(now: number): boolean
+  /** Ends between two receivers when `ending` is aborted. Failures are logged once and retried. */
+  run(now: number, ending: AbortSignal): Promise<void>
+  /** What fails now, for the doctor; null without scheduled reports. */
+  problems(): string[] | null
+  metrics(): { name: string; help: string; kind: 'counter' | 'gauge'; samples: { value: number }[] }[]
+}
+
+interface ReportServices {
+  store: Pick<Store, 'orgs' | 'audit' | 'events' | 'sites' | 'accessLogs'>
+  log: Pick<Log, 'info' | 'warn'>
+  key: SigningKey
+  mailServer: MailServer | null
+  /** Entries of the audit log expire after so long; null: never. */
+  auditDays: number | null
+}
+
+/** One receiver of a report. */
+interface Outlet {
+  rule: ReportRule
+  to: Receiver
+  dueAtMs: number
+  tries: number // since the last success
+  problem: string | null
+}
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
+/** After each failed attempt; the last wait repeats. */
+const waitsMs = [1, 5, 15, 60].map((minutes) => minutes * 60_000)
+
+export function makeScheduledReports(
+  services: ReportServices,
+  rules: readonly ReportRule[],
+): ScheduledReports {
+  const { log } = services
+  const outlets = rules.flatMap((rule) =>
+    rule.to.map((to): Outlet => ({ rule, to, dueAtMs: 0, tries: 0, problem: null })),
+  )
+  const totals = { sent: 0, failed: 0 }
+  // A clock that was set back must not leave an outlet waiting.
+  const isDue = ({ dueAtMs }: Outlet, now: number) => dueAtMs <= now || dueAtMs > now + hourMs
+
+  async function attempt(outlet: Outlet, made: MadeReports, now: number, ending: AbortSignal): Promise<void> {
+    const { rule, to } = outlet
+    try {
+      totals.sent += await deliverDue(services, outlet, made, now, ending)
+      Object.assign(outlet, { tries: 0, problem: null })
+      // Another node may have sent it, or the clock may be wrong, so the audit log is asked again within the hour.
+      outlet.dueAtMs = Math.min(nextCompleteMs(rule, now), now + hourMs)
+    } catch (error) {
+      if (error instanceof StoreError || ending.aborted) throw error
+      const message = error instanceof Error ? error.message : String(error)
+      totals.failed++
+      outlet.dueAtMs = now + waitsMs[Math.min(outlet.tries++, waitsMs.length - 1)]!
+      if (outlet.problem !== message)
+        log.warn('report_failed', { every: rule.every, to: receiverName(to), message })
+      outlet.problem = message
+    }
+  }
+
+  return {
+    isDue: (now) => outlets.some((outlet) => isDue(outlet, now)),
+    async run(now, ending) {
+      const made: MadeReports = { last: null }
+      for (const outlet of outlets.filter((each) => isDue(each, now))) {
+        ending.throwIfAborted()
+        await attempt(outlet, made, now, ending)
+      }
+    },
+    problems() {
+      if (outlets.length === 0) return null
+      return outlets.flatMap(({ rule, to, problem }) =>
+        problem === null ? [] : [`report of each ${rule.every} to ${receiverName(to)}: ${problem}`],
+      )
+    },
+    metrics() {
+      if (outlets.length === 0) return []
+      const failing = outlets.filter(({ problem }) => problem !== null).length
+      const of = (name: string, help: string, kind: 'counter' | 'gauge', value: number) => {
+        return { name: `sightglass_${name}`, help, kind, samples: [{ value }] }
+      }
+      return [
+        of('reports_sent_total', 'Scheduled reports written or sent, by receiver.', 'counter', totals.sent),
+        of('report_failures_total', 'Failed attempts to write or send a report.', 'counter', totals.failed),
+        of('reports_failing', 'Receivers whose last attempt failed. It is retried.', 'gauge', failing),
+      ]
+    },
+  }
+}
+
+interface SignedReport {
+  key: string
+  draft: ReportDraft
+  html: string
+}
+
+/** The last one, because the receivers of a report follow each other. */
+interface MadeReports {
+  last: SignedReport | null
+}
+
+/** Returns how many reports were sent. */
+async function deliverDue(
+  services: ReportServices,
+  { rule, to }: Outlet,
+  made: MadeReports,
+  now: number,
+  ending: AbortSignal,
+): Promise<number> {
+  const { store, auditDays, log } = services
+  const org = await orgOf(store, rule)
+  const id = reportId(rule, org.id)
+  const target = `${id}/${receiverName(to)}`
+  const filter = { actions: ['report.sent'], targets: [target] }
+  const [newest] = (await store.audit.list({ orgId: org.id, filter, limit: 1, beforeSeq: null })).entries
+  const sentUntilMs = newest === undefined ? null : Date.parse(String(newest.metadata['until']))
+  let sent = 0
+  for (const period of duePeriods(rule, now, sentUntilMs)) {
+    // Its entry may have expired, so it is not known whether it was sent.
+    if (sentUntilMs === null && auditDays !== null && period.untilMs < now - auditDays * dayMs) continue
+    ending.throwIfAborted()
+    const report = await makeReport(services, { org, rule, period, id, now }, made)
+    const proof = await deliver(services, to, report, { id, period, rule })
+    const [since, until] = [isoTime(period.sinceMs), isoTime(period.untilMs)]
+    const metadata = { label: receiverName(to), since, until, events: report.draft.facts.events, ...proof }
+    const act = { action: 'report.sent', target, metadata }
+    await store.audit.append(auditEntry({ orgId: org.id, actor: 'system' }, act, now))
+    log.info('report_sent', {
+      orgId: org.id,
+      every: rule.every,
+      to: receiverName(to),
+      since,
+      until,
+      ...proof,
+    })
+    sent++
+  }
+  return sent
+}
+
+/** It may be created later, by the setup of the first owner or by a person. */
+async function orgOf({ orgs }: Pick<Store, 'orgs'>, { org }: ReportRule): Promise<Org> {
+  const found = (await orgs.find(org ?? 'default')) ?? (org === null ? (await orgs.list())[0] : null)
+  if (!found) throw new AppError('not_found', `There is no organization "${org ?? 'default'}".`)
+  return found
+}
+
+interface Wanted {
+  org: Org
+  rule: ReportRule
+  period: ReportPeriod
+  id: string
+  now: number
+}
+
+async function makeReport(
+  { store, key }: ReportServices,
+  { org, rule, period, id, now }: Wanted,
+  made: MadeReports,
+): Promise<SignedReport> {
+  const name = `${id} ${period.name}`
+  if (made.last?.key === name) return made.last
+  const search = new URLSearchParams({
+    ...{ since: isoTime(period.sinceMs), until: isoTime(period.untilMs), zone: rule.zone },
+  })
+  for (const siteId of rule.siteIds) search.append('siteId', siteId)
+  const query = readQuery(new Request(`http://localhost/?${search}`), periodParameters)
+  const draft = await draftReport(store, org, readPeriod(query, now), key.publicKey)
+  // The id tells reports of the same period with other zones or sites apart.
+  draft.fileName = `sightglass-${org.slug}-${rule.every}-${period.name}-${id.slice(-8)}.html`
+  made.last = { key: name, draft, html: signReport(draft.body, draft.facts, key) }
+  return made.last
+}
+
+const titles = { day: 'Daily report', week: 'Weekly report', month: 'Monthly report' } as const
+
+/** Returns what identifies the delivery. */
+async function deliver(
+  { mailServer }: ReportServices,
+  to: Receiver,
+  { draft, html }: SignedReport,
+  { id, period, rule }: Pick<Wanted, 'id' | 'period' | 'rule'>,
+): Promise<{ file: string } | { messageId: string }> {
+  if ('folder' in to) {
+    await writeOnce(to.folder, draft.fileName, html)
+    return { file: draft.fileName }
+  }
+  if (mailServer === null) throw new AppError('unavailable', 'No mail server is configured (--smtp-url).')
+  // The same after a crash before the audit entry, so that the receiver recognizes a repetition.
+  const messageId = `<${id}.${period.name}@${mailServer.from.split('@')[1]}>`
+  const range = `${rule.every === 'week' ? 'week of ' : ''}${period.name} (${rule.zone})`
+  await sendMail(mailServer, {
+    ...{ to: to.email, messageId, range, html },
+    ...{ title: titles[rule.every], report: draft },
+  })
+  return { messageId }
+}
+
+/** The file appears complete or not at all, and one that exists stays as it is. */
+async function writeOnce(folder: string, name: string, text: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  const path = join(folder, name)
+  if (await exists(path)) return
+  const draft = join(folder, `.${name}.tmp`)
+  await rm(draft, { force: true })
+  try {
+    await synced(draft, 'wx', (file) => file.writeFile(text))
+    await link(draft, path).catch((error: unknown) => {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    })
+  } finally {
+    await rm(draft, { force: true })
+  }
+  await synced(folder, 'r', async () => undefined)
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+
+async function synced(
+  path: string,
+  flags: string,
+  work: (file: Awaited<ReturnType<typeof open>>) => Promise<unknown>,
+): Promise<void> {
+  const file = await open(path, flags, 0o640)
+  try {
+    await work(file)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,12 @@
+/** A few kills while scheduled reports are written and mailed; `reports.ts` runs more of them. */
+import { expect, test } from 'bun:test'
+import { reportRounds } from './reports.ts'
+import { anySeed, seeded } from './seeded.ts'
+
+const rounds = Number(process.env['CRASH_ROUNDS'] ?? 8)
+const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
+
+test(`each report exists once per period and receiver over ${rounds} kills (seed ${seed})`, async () => {
+  const { wrong, kills } = await reportRounds(rounds, seeded(seed))
+  expect({ wrong, kills }).toEqual({ wrong: [], kills: rounds })
+}, 120_000)

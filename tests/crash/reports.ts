@@ -1,0 +1,116 @@
+/**
+ * Kills the appliance while it writes and mails scheduled reports. Run by hand: `bun tests/crash/reports.ts --rounds
+ * 100 [--seed N]`; a round has one kill. Each report must exist once per period and receiver.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { verifyReport } from '../../server/reports/proof.ts'
+import { startAppliance, type Appliance } from '../support/binary.ts'
+import { testAuthority } from '../support/certificate.ts'
+import { attachmentOf, headerOf, smtpLogin, startSmtp, type SmtpReceiver } from '../support/smtp-server.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
+import { anySeed, seeded, type Seeded } from './seeded.ts'
+
+export interface ReportRounds {
+  kills: number
+  reports: number
+  /** Killed between the server's confirmation and the audit entry: mailed again with the same Message-ID. */
+  repeated: number
+  wrong: string[]
+}
+
+const receivers = ['ops@example.com', 'team@example.com']
+
+/** Each round adds a report of another site, so that every start has work. The mail server is reached with TLS. */
+export async function reportRounds(rounds: number, { below }: Seeded): Promise<ReportRounds> {
+  using temp = tempDir('reports')
+  const authority = testAuthority()
+  const { key, cert } = authority.issue('localhost')
+  writeFileSync(temp.join('ca.pem'), authority.cert)
+  await using smtp = await startSmtp({ secure: true, key, cert, authOptional: false })
+  smtp.confirmMs = 40
+  const [folder, config] = [temp.join('made'), temp.join('sightglass.toml')]
+  const secret = `${smtpLogin.user}:${encodeURIComponent(smtpLogin.password)}`
+  const env = {
+    NODE_EXTRA_CA_CERTS: temp.join('ca.pem'),
+    SIGHTGLASS_SMTP_URL: `smtps://${secret}@localhost:${smtp.port}`,
+  }
+  const start = (sites: number): Promise<Appliance> => {
+    writeFileSync(config, configText(folder, sites))
+    return startAppliance({ dataDir: temp.join('data'), env, args: ['--config', config] })
+  }
+  for (let round = 1; round <= rounds; round++) {
+    const appliance = await start(round)
+    // Work begins within a second, and takes about 200 ms.
+    await Bun.sleep(400 + below(1_200))
+    await appliance.kill()
+  }
+  const appliance = await start(rounds)
+  try {
+    const sent = () => entriesOf(appliance)
+    await until(async () => (await sent()).length >= rounds * (1 + receivers.length), 60_000)
+    await Bun.sleep(2_500) // a doubled one would arrive now
+    return { kills: rounds, ...found(folder, smtp, rounds, await sent()) }
+  } finally {
+    await appliance.stop()
+  }
+}
+
+const configText = (folder: string, sites: number): string =>
+  Array.from({ length: sites }, (_, site) => {
+    // A month hardly ends during the test.
+    const fields = { every: 'month', sites: [`site-${site}`], folder, email: receivers }
+    return `[[report]]\n${Object.entries(fields)
+      .map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`)
+      .join('')}`
+  })
+    .toSpliced(0, 0, 'smtp-from = "reports@appliance.example"\n')
+    .join('\n')
+
+interface Entry {
+  action: string
+  target: string
+  metadata: { file?: string; messageId?: string }
+}
+
+async function entriesOf(appliance: Appliance): Promise<Entry[]> {
+  const { stdout } = await appliance.cli('export', 'audit', '--json')
+  const { entries } = JSON.parse(stdout) as { entries: Entry[] }
+  return entries.filter(({ action }) => action === 'report.sent')
+}
+
+function found(folder: string, { messages }: SmtpReceiver, rounds: number, entries: Entry[]) {
+  const wrong: string[] = []
+  const names = readdirSync(folder)
+  if (names.length !== rounds) wrong.push(`${names.length} files of ${rounds} reports`)
+  for (const name of names) {
+    const { ok, fault } = verifyReport(readFileSync(join(folder, name)), null)
+    if (!ok) wrong.push(`${name}: ${fault}`)
+  }
+  const targets = new Set(entries.map(({ target }) => target))
+  if (targets.size !== entries.length) wrong.push(`${entries.length} entries of ${targets.size} deliveries`)
+  const mails = new Map<string, number>()
+  for (const message of messages) {
+    const name = `${headerOf(message, 'Message-ID')} ${message.to.join()}`
+    mails.set(name, (mails.get(name) ?? 0) + 1)
+    if (!message.secure || !verifyReport(attachmentOf(message), null).ok)
+      wrong.push(`${name} is not a whole report`)
+  }
+  if (mails.size !== rounds * receivers.length)
+    wrong.push(`${mails.size} mails of ${rounds * receivers.length}`)
+  const repeated = messages.length - mails.size
+  // A kill can interrupt one confirmation.
+  if (repeated > rounds) wrong.push(`${repeated} repeated mails`)
+  return { reports: rounds, repeated, wrong }
+}
+
+if (import.meta.main) {
+  const options = { rounds: { type: 'string' }, seed: { type: 'string' } } as const
+  const { values } = parseArgs({ options })
+  const seed = Number(values.seed ?? anySeed())
+  const result = await reportRounds(Number(values.rounds ?? 100), seeded(seed))
+  console.log(JSON.stringify({ seed, ...result }))
+  process.exit(result.wrong.length === 0 ? 0 : 1)
+}
