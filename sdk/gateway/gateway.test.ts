@@ -81,6 +81,24 @@ test('request counts of access logs', async () => {
   expect(appliance.requests[0]?.path).toBe('/v1/requests?since=2026-11-01')
 })
 
+test('Explore, with several filters', async () => {
+  const { appliance, gateway } = setUp()
+  const all = { events: 3, total: 41.5, steps: [41.5], error: 0.02 }
+  appliance.fault = () => Response.json({ measure: 'p95', rows: [{ value: 'pro', ...all }], all })
+  const query = { measure: 'p95', by: 'metadata.plan', filter: ['tool:pay', 'outcome:'], rows: 5 } as const
+  const found = await gateway.explore({
+    ...query,
+    filter: [...query.filter],
+    since: new Date(0),
+    step: 'day',
+  })
+  expect(found.rows[0]).toMatchObject({ value: 'pro', total: 41.5 })
+  expect(appliance.requests[0]?.path).toBe(
+    '/v1/explore?measure=p95&by=metadata.plan&filter=tool%3Apay&filter=outcome%3A&rows=5' +
+      '&since=1970-01-01T00%3A00%3A00.000Z&step=day',
+  )
+})
+
 test('CSV is streamed, and an error response rejects with its status', async () => {
   const { appliance, gateway } = setUp()
   appliance.fault = ({ body }) =>
@@ -100,4 +118,7 @@ test('a response of another shape is an error, not an empty result', async () =>
       .catch((each: IntelError) => each.message),
   ).toMatch(/not a page/)
   expect(await gateway.exportAudit().catch((each: IntelError) => each.message)).toMatch(/not an audit export/)
+  expect(await gateway.explore().catch((each: IntelError) => each.message)).toMatch(
+    /not an answer of Explore/,
+  )
 })

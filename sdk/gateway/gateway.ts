@@ -1,4 +1,4 @@
-/** `createGateway`: a typed client for traces, metrics, requests and the audit log, which follows pages and retries. */
+/** `createGateway`: a typed client for traces, counts, Explore and the audit log, which follows pages and retries. */
 import { nowMs } from '../platform/clock.ts'
 import { IntelError, callWithRetries } from '../wire/retry.ts'
 import { connectionTo, type Connection, type Fetch } from '../wire/connection.ts'
@@ -38,6 +38,8 @@ export interface Gateway {
   metrics(query?: MetricsQuery): Promise<Metrics>
   /** Requests of agents, people and other programs in access logs. */
   requests(query?: MetricsQuery): Promise<RequestCounts>
+  /** One measure of the stored events, by any field: `gateway.explore({ measure: 'p95', by: 'tool' })`. */
+  explore(query?: ExploreQuery): Promise<Explored>
   /** Newest first. */
   exportAudit(query?: AuditQuery): Promise<AuditEntry[]>
   /** The audit log as a CSV stream. `raw` disables the escaping of spreadsheet formulas. */
@@ -69,6 +71,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     async requests(query = {}) {
       return (await get(`/v1/requests${queryText(query, null)}`)) as unknown as RequestCounts
+    },
+    async explore(query = {}) {
+      const answer = await get(`/v1/explore${queryText(query, null)}`)
+      if (!Array.isArray(answer['rows']))
+        throw new IntelError('the response is not an answer of Explore', { status: 200 })
+      return answer as unknown as Explored
     },
     async exportAudit(query = {}) {
       const body = JSON.stringify(query)
@@ -154,8 +162,46 @@ export interface RequestCounts {
   bySite: ({ siteId: string } & Requests)[]
 }
 
+export interface ExploreQuery {
+  /** Default: events. Quantiles are of `durationMs`, `sessions` and `subjects` are distinct values. */
+  measure?: 'events' | 'errors' | 'sessions' | 'subjects' | 'p50' | 'p95' | 'p99' | 'bytes' | 'tokens'
+  /** A field such as `vendor`, or a path in metadata such as `metadata.cart.currency`. Default: all events together. */
+  by?: string
+  /** At most 1,000. Default: 10. The rest is one row, `other`. */
+  rows?: number
+  /** `vendor:GPTBot`, `metadata.plan:pro`. Values of one name are alternatives. */
+  filter?: Filter
+  siteId?: Filter
+  since?: string | Date // inclusive; default: 30 days ago
+  until?: string | Date // exclusive
+  /** Default: one step. */
+  step?: 'hour' | 'day' | 'week' | 'month'
+  /** The time zone of the steps. Default: UTC. */
+  zone?: string
+}
+
+export interface ExploredNumbers {
+  events: number
+  total: number | null // null: nothing to measure
+  steps: (number | null)[] // between two of the edges
+  error: number // the relative error of `total`; 0 for exact numbers
+}
+
+export interface Explored {
+  measure: NonNullable<ExploreQuery['measure']>
+  by: string | null
+  zone: string
+  edges: string[]
+  rows: (ExploredNumbers & { value: string })[] // the largest first; quantiles by their number of events
+  missing: ExploredNumbers | null // events without the field
+  other: (ExploredNumbers & { values: number }) | null // all further values together
+  all: ExploredNumbers
+  truncated: boolean // more values than can be counted singly
+  expired: number // upper bound of the matching events that retention deleted
+}
+
 /** With a cursor only the limit is sent, because the cursor contains the filters. */
-function queryText(query: TracesQuery | MetricsQuery, cursor: string | null): string {
+function queryText(query: TracesQuery | MetricsQuery | ExploreQuery, cursor: string | null): string {
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined || (cursor !== null && name !== 'limit')) continue
