@@ -332,6 +332,9 @@ test.each<[Record<string, unknown>, string]>([
   [{ condition: above, noData: 'maybe' }, 'noData'],
   [{ condition: above, notifyPending: 1 }, 'notifyPending'],
   [{ measure: 'errors', condition: { kind: 'absence' } }, 'condition.kind'],
+  [{ condition: above, windowMinute: 5 }, 'windowMinute'],
+  [{ condition: { ...above, weeks: 4 } }, 'condition.weeks'],
+  [{ condition: { kind: 'constructor', length: 1 } }, 'condition.kind'],
 ])('definition %#: refused where it is wrong, as a rule and in a back-test', async (body, issuePath) => {
   const { filter = {}, ...more } = body
   const whole = { kind: 'measure', name: 'n', endpointId, measure: 'count', filter, ...more }
@@ -358,6 +361,7 @@ test('a rule is changed in part, needs a name, and an organization has at most a
   await change({ name: 'x'.repeat(81) }, 400)
   await change({ endpointId: 'ep_none' }, 400)
   await change({ groupBy: 'nothing' }, 400)
+  await change({ windowMinutes: 10, windowsMinutes: 5 }, 400)
   const body = { kind: 'measure', name: 'n', endpointId, ...definition({ condition: above }) }
   const { rules } = await hook.api<{ rules: { id: string; name: string }[] }>('GET', '/v1/webhooks/rules')
   for (let n = rules.length; n < 100; n++) await hook.api('POST', '/v1/webhooks/rules', body, 201)

@@ -2,6 +2,7 @@
 import { eventFields, type EventField } from '../../../db/contract/event-fields.ts'
 import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
+import { shortName } from '../../http/request.ts'
 import { isLongerThan } from '../../text/text.ts'
 import type { Condition, Measure, MeasureDefinition, RuleFilter } from '../../../db/contract/alerts.ts'
 import type { AlsoFilter, CountedMember, SeriesFilter, SeriesQuery } from '../../../db/contract/store.ts'
@@ -28,8 +29,11 @@ const notAdditive: readonly Measure[] = ['sessions', 'subjects', 'p95']
 const fields: readonly EventField[] = eventFields
 const groupFields = fields.filter(({ termsMax }) => termsMax > 0).map(({ name }) => name)
 
-/** Throws 400 for the first invalid field. */
+const ruleFields = ['kind', 'name', 'endpointId', ...definitionFields]
+
+/** Throws 400 for the first invalid field, and for one that is unknown: a misspelled one would be a default. */
 export function readDefinition(body: Body): MeasureDefinition {
+  requireKnown(body, ruleFields)
   const measure = oneOf(body, 'measure', measures)
   const condition = readCondition(body['condition'], measure)
   const windowMinutes = readWindow(body['windowMinutes'], measure, condition)
@@ -63,10 +67,26 @@ export function readRuleName(value: unknown): string {
   return value
 }
 
+const conditionFields: { readonly [kind in Condition['kind']]: readonly string[] } = {
+  above: ['kind', 'value'],
+  below: ['kind', 'value'],
+  change: ['kind', 'direction', 'deviations', 'weeks'],
+  absence: ['kind'],
+}
+
+function requireKnown(body: Body, known: readonly string[], at = (name: string) => name): void {
+  const unknown = Object.keys(body).find((name) => !known.includes(name))
+  if (unknown === undefined) return
+  const path = at(shortName(unknown))
+  throw wrongField(path, `${path} is not a known field; use ${known.join(', ')}`, 'unknown')
+}
+
 function readCondition(value: unknown, measure: Measure): Condition {
   const body = object('condition', value)
   const kind = body['kind']
   const at = (name: string) => `condition.${name}`
+  if (typeof kind === 'string' && Object.hasOwn(conditionFields, kind))
+    requireKnown(body, conditionFields[kind as Condition['kind']], at)
   if (kind === 'above' || kind === 'below') {
     const max = measure === 'share' ? 1 : 1e12
     return { kind, value: number(at('value'), body['value'], { min: 0, max }) }
