@@ -97,7 +97,10 @@ function filterOf(text: string): MeasureDefinition['filter'] {
 
 const shareMeasures: readonly MeasureName[] = ['share']
 
-/** The definition that the fields of the form describe. A percentage is shown, a share is sent. */
+/**
+ * The definition that the fields of the form describe. A percentage is shown, a share is sent. Fields that the form
+ * lacks stay as they are.
+ */
 export function definitionOf(form: FormData): RuleSettings {
   const number = (name: string, otherwise: number) => {
     const text = textOf(form, name)
@@ -128,7 +131,6 @@ export function definitionOf(form: FormData): RuleSettings {
     noData: form.get('noData') === null ? 'ok' : 'alert',
     eventsMin: number('eventsMin', 0),
     groupBy: textOf(form, 'groupBy') || null,
-    groupsMax: 20,
     notifyPending: form.get('notifyPending') !== null,
   }
 }

@@ -1,6 +1,7 @@
 /** The conditions of alert rules as text, and percentages that convert without loss. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { definitionOf } from './measure-rule.ts'
 import { isRuleKind, percent, ruleNames, ruleCondition, shareOf } from './rules.tsx'
 
 const none = { threshold: null, minutes: null, eventsMin: null }
@@ -20,6 +21,14 @@ test('the condition of each kind of rule', () => {
 test('a kind is one of the six, never an inherited property of Object', () => {
   expect(Object.keys(ruleNames).filter(isRuleKind)).toHaveLength(6)
   expect(['constructor', ''].filter(isRuleKind)).toEqual([])
+})
+
+test('saving the form of a rule changes only what the form has', () => {
+  const form = new FormData()
+  for (const [name, value] of Object.entries({ measure: 'count', condition: 'above', value: '5' }))
+    form.set(name, value)
+  expect(definitionOf(form)).toMatchObject({ measure: 'count', condition: { kind: 'above', value: 5 } })
+  expect(Object.keys(definitionOf(form))).not.toContain('groupsMax')
 })
 
 test('a percentage with three decimals converts to a share and back', () => {
