@@ -89,7 +89,10 @@ function hasType(value: unknown, type: string): boolean {
   }
 }
 
-/** Reports the closest alternative's problems: the first with the value's type, else the first that is not null. */
+/**
+ * Reports all values of an enumeration, otherwise the closest alternative's problems: the first with the value's type,
+ * else the first that is not null.
+ */
 function checkAny(schemas: readonly Schema[], value: unknown, issues: Issue[], place: Place): void {
   const fits = schemas.some((schema) => {
     const found: Issue[] = []
@@ -97,6 +100,14 @@ function checkAny(schemas: readonly Schema[], value: unknown, issues: Issue[], p
     return found.length === 0
   })
   if (fits) return
+  const named = schemas.flatMap((schema) =>
+    schema.const === undefined ? [] : [JSON.stringify(schema.const)],
+  )
+  if (named.length > 1 && schemas.every(({ const: one, type }) => one !== undefined || type === 'null')) {
+    const message = `must be one of ${named.join(', ')}`
+    if (issues.length < place.issuesMax) issues.push({ path: place.path, code: 'wrong_format', message })
+    return
+  }
   const ofType = schemas.find((schema) => schema.type !== undefined && hasType(value, schema.type))
   const nearest = ofType ?? schemas.find((schema) => schema.type !== 'null')
   if (nearest !== undefined) checkSchema(nearest, value, issues, place)
