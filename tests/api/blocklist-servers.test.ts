@@ -10,6 +10,7 @@ import { bundledEvidence } from '../../server/evidence/evidence.ts'
 import { blocklistOf } from '../../server/access/blocklist.ts'
 import { blocklistWriters } from '../../server/access/blocklist-formats.ts'
 import { testWith } from '../support/installed.ts'
+import { freePort } from '../support/free-port.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -237,13 +238,6 @@ async function expectFormatted(program: string, path: string): Promise<void> {
   expect(formatter.stdout()).toBe(readFileSync(path, 'utf8'))
 }
 
-async function freePort(): Promise<number> {
-  const server = Bun.serve({ port: 0, fetch: () => new Response() })
-  const { port } = server
-  await server.stop(true)
-  return port!
-}
-
 const packageOf = (path: string) =>
   path === programs.apache2 ? 'apache2' : path === programs.caddy ? 'caddy' : 'nginx'
 
@@ -257,7 +251,7 @@ for (const { program, format, check, configure } of servers) {
       mkdirSync(folder.join('site'))
       const config = blocklistWriters[format](blocklist, text)
       writeFileSync(folder.join('blocklist'), format === 'caddy' ? behindProxy(config) : config)
-      const port = await freePort()
+      const port = freePort()
       const env = { HOME: path, XDG_DATA_HOME: path, XDG_CONFIG_HOME: path }
       const command = configure(path, port)
       // Apache serves as another user. A server that a test of this process started has set the umask.
@@ -307,7 +301,7 @@ for (const { program, format, check, configure } of servers) {
     for (const choice of [all, unverified]) {
       const chosen = blocklistOf(choice, bundled, '2026-06-01', none)
       writeFileSync(folder.join('blocklist'), blocklistWriters[format](chosen, text))
-      const command = check(configure(path, await freePort()))
+      const command = check(configure(path, freePort()))
       const checked = run(command, {
         cwd: path,
         env: { HOME: path, XDG_DATA_HOME: path, XDG_CONFIG_HOME: path },

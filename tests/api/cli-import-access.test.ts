@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { programs } from '../../scripts/programs.ts'
 import { binaryPath, cli, startAppliance, type Appliance, type Exit } from '../support/binary.ts'
 import { testWith } from '../support/installed.ts'
+import { freePort } from '../support/free-port.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -63,7 +64,7 @@ async function importJson(...args: string[]): Promise<{ [name: string]: number }
 async function nginxLogs(): Promise<string> {
   const folder = files.join('nginx')
   mkdirSync(folder)
-  const port = await freePort()
+  const port = freePort()
   const json =
     '{"time_iso8601":"$time_iso8601","remote_addr":"$remote_addr","request":"$request","status":"$status",' +
     '"body_bytes_sent":"$body_bytes_sent","http_referer":"$http_referer","http_user_agent":"$http_user_agent"}'
@@ -112,13 +113,6 @@ async function nginxLogs(): Promise<string> {
     await nginx.exited
   }
   return folder
-}
-
-async function freePort(): Promise<number> {
-  const server = Bun.serve({ port: 0, fetch: () => new Response() })
-  const { port } = server
-  await server.stop(true)
-  return port!
 }
 
 // Without nginx its formats are read from the samples of server/access/formats.test.ts alone.

@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import { programs } from '../../scripts/programs.ts'
 import { binaryPath, cleanEnv, startAppliance } from '../support/binary.ts'
 import { testWith } from '../support/installed.ts'
+import { freePort } from '../support/free-port.ts'
 import { run, type Running } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -103,19 +104,12 @@ async function until(holds: () => Promise<boolean>, what: string): Promise<void>
     if (performance.now() > endMs) throw new Error(`${what} did not happen in time`)
 }
 
-async function freePort(): Promise<number> {
-  const server = Bun.serve({ port: 0, fetch: () => new Response() })
-  const { port } = server
-  await server.stop(true)
-  return port!
-}
-
 for (const name of ['nginx', 'apache2', 'caddy'] as const) {
   const server = servers[name]
   // Where it is not installed, its format is read from the samples of server/access/formats.test.ts alone.
   testWith(name, `${name} in its own format, followed across a rotation`, async () => {
     using temp = tempDir(name)
-    const [log, port] = [temp.join('access.log'), await freePort()]
+    const [log, port] = [temp.join('access.log'), freePort()]
     const running = server.start(temp.path, port, log)
     await using appliance = await startAppliance()
     const watching = run([binaryPath, 'watch', log, '--site', name, '--data-dir', appliance.dataDir], {

@@ -7,6 +7,7 @@ import { pgbouncerPath, postgresFolder } from '../../scripts/postgres.ts'
 import { openConnection } from '../../db/postgres/connection/connection.ts'
 import { migrate, migrations } from '../../db/postgres/migrations/migrations.ts'
 import { schema } from '../../db/postgres/migrations/migrations.ts'
+import { freePort } from './free-port.ts'
 import { run, type Running } from './process.ts'
 import { until } from './until.ts'
 
@@ -126,13 +127,6 @@ async function copyServer(data: string, { port, name }: { port: number; name: st
   const from = `host=127.0.0.1 port=${port} user=postgres application_name=${name}`
   const options = ['--checkpoint=fast', '--write-recovery-conf', '--wal-method=stream', '--no-sync']
   await complete(asAccount([program('pg_basebackup'), ...options, '-d', from, '-D', data]))
-}
-
-export function freePort(): number {
-  const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = server
-  server.stop(true)
-  return port
 }
 
 export function sqlOn(port: number): Cluster['sql'] {

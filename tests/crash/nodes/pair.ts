@@ -1,7 +1,8 @@
 /** Two PostgreSQL servers, a primary and its synchronous standby, that change roles. */
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { clusterFolder, freePort, startPostgres, type Cluster } from '../../support/postgres.ts'
+import { freePort } from '../../support/free-port.ts'
+import { clusterFolder, startPostgres, type Cluster } from '../../support/postgres.ts'
 
 export interface Member {
   name: string

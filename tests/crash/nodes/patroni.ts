@@ -1,15 +1,8 @@
 /** Two PostgreSQL servers under Debian's Patroni with etcd, in synchronous mode: who is primary, and what may fail. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  asAccount,
-  childrenOf,
-  clusterFolder,
-  freePort,
-  program,
-  signalTo,
-  start,
-} from '../../support/postgres.ts'
+import { freePort } from '../../support/free-port.ts'
+import { asAccount, childrenOf, clusterFolder, program, signalTo, start } from '../../support/postgres.ts'
 import type { Faults } from './faults.ts'
 import type { Running } from '../../support/process.ts'
 
