@@ -111,9 +111,9 @@ function valueOf({ name, option, text, source, from }: Setting): unknown {
     return option.read(text)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    // A secret never shows in a message; `from` names its source.
+    // A secret never shows in a message; `from` names its source, and the help says what is accepted.
     const reason = option.secret ? 'the value is invalid' : error.message
-    const hint = option.secret ? undefined : (error.hint ?? undefined)
+    const hint = option.secret ? option.help : (error.hint ?? undefined)
     throw new UsageError(`${source === 'file' ? `${from}: ${name}` : from}: ${reason}`, hint)
   }
 }

@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { openSigningKey } from '../../server/audit/signing.ts'
 import { sendMail } from '../../server/reports/mail.ts'
 import { verifyReport } from '../../server/reports/proof.ts'
+import { makeScheduledReports } from '../../server/reports/scheduled.ts'
 import { reportRules } from '../../server/reports/schedule.ts'
 import { event } from '../support/events.ts'
 import { makeOrg, person } from '../support/people.ts'
@@ -153,6 +155,36 @@ test('days without a server follow one by one', async () => {
   server.clock.move(3 * dayMs)
   await until(() => smtp.messages.length === before + 6)
   await until(() => dailyFiles().length === 5)
+})
+
+const others = (auditDays: number | null, rules: object[]) => {
+  const log = { info: () => undefined, warn: () => undefined }
+  const key = openSigningKey(temp.path)
+  const { store } = server
+  return makeScheduledReports(
+    { store, log, key, mailServer: null, auditDays },
+    reportRules(JSON.stringify(rules)),
+  )
+}
+const never = new AbortController().signal
+
+test('another node finds in the audit log that nothing is due', async () => {
+  const before = dailyFiles()
+  const node = others(null, [{ every: 'day', folder }])
+  const now = server.clock.now()
+  expect(node.isDue(now)).toBe(true)
+  await node.run(now, never)
+  expect([node.isDue(now), node.problems(), node.metrics()[0]?.samples]).toEqual([false, [], [{ value: 0 }]])
+  expect(dailyFiles()).toEqual(before)
+})
+
+test('a period whose audit entry may have expired is not made again', async () => {
+  const now = Date.UTC(2026, 9, 20)
+  const rules = [{ every: 'month', folder: temp.join('expired') }]
+  await others(5, rules).run(now, never)
+  expect(existsSync(temp.join('expired'))).toBe(false)
+  await others(30, rules).run(now, never)
+  expect(readdirSync(temp.join('expired'))).toEqual([expect.stringContaining('-month-2026-09-')])
 })
 
 test('a password is never sent in clear text to another machine', async () => {
