@@ -54,7 +54,7 @@ interface Past {
 
 export function makeMeasures({ store, log }: MeasureServices): Measures {
   const pasts = new Map<string, Past>()
-  const restUntil = new Map<string, number>()
+  const restUntil = new Map<string, number>() // milliseconds since the start, because clocks are set back
   const slow = new Set<string>()
   let startedMs = performance.now()
   const hasTime = () => performance.now() - startedMs < runMs
@@ -92,14 +92,15 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   return {
     async measure(rule, now) {
       const { definition, id } = rule
-      if ((restUntil.get(id) ?? 0) > now || !hasTime()) return null
       const beganMs = performance.now()
+      if ((restUntil.get(id) ?? -Infinity) > beganMs || !hasTime()) return null
       const window = await readWindow(rule, now)
       const past =
         definition.condition.kind === 'change' ? await pastOf(rule, Math.floor(now / hourMs)) : null
-      const tookMs = performance.now() - beganMs
+      const endedMs = performance.now()
+      const tookMs = endedMs - beganMs
       // A rule that is measured within a run of the dispatcher is not late.
-      if (tookMs * restFactor > minuteMs) restUntil.set(id, now + tookMs * restFactor)
+      if (tookMs * restFactor > minuteMs) restUntil.set(id, endedMs + tookMs * restFactor)
       return window === null ? null : await judged(definition, window, past, now)
     },
     hasTime,
