@@ -29,7 +29,8 @@ function List() {
   const revoking = useSignal<ShareLink | null>(null)
   if (error.value) return <Problem error={error.value} onRetry={refetch} />
   if (!links.value) return null
-  if (links.value.length === 0) return <p class="muted">No share links yet. Create one on Analytics.</p>
+  if (links.value.length === 0)
+    return <p class="muted">No share links yet. Create one with Share on Analytics or Logs.</p>
   return (
     <>
       <RecordTable
@@ -120,7 +121,7 @@ function RevokeDialog({
   return (
     <FormDialog title="Revoke share link" action="Revoke link" danger onSubmit={submit} onClose={onClose}>
       <p>
-        Nobody can open <Text value={link.name} max={60} /> by this link any more. This cannot be undone.
+        The link to <Text value={link.name} max={60} /> stops working at once. This cannot be undone.
       </p>
     </FormDialog>
   )
