@@ -27,10 +27,16 @@ export interface ShareContent {
 
 export type Shown =
   | { page: 'analytics'; counts: AnalyticsCounts }
-  | { page: 'view'; filter: EventFilter; zone: string; histogram: Histogram; events: StoredEvent[] | null }
+  | { page: 'view'; filter: EventFilter; zone: string; histogram: Histogram; events: SharedEvent[] | null }
 
 const countParameters = { ...periodParameters, filter: 'many' } as const
 const viewParameters = { ...filterParameters, zone: 'one' } as const
+
+/** What the page shows of an event. The rest is not remembered: 50 events may have 1 MiB. */
+export interface SharedEvent {
+  atMs: number
+  texts: string[] // type, outcome, site, agent, tool; then session and subject, where identities are shown
+}
 
 /** Throws the error that opening the link would give. */
 export async function checkContent(
@@ -66,7 +72,7 @@ function queryOf(search: string, parameters: Parameters<typeof readQuery>[1]): Q
 export async function readContent(
   store: Pick<Store, 'events' | 'sites' | 'accessLogs' | 'retention'>,
   orgId: string,
-  { page, search, events }: ShareContent,
+  { page, search, events, identities }: ShareContent,
   now: number,
 ): Promise<Shown> {
   if (page === 'analytics') {
@@ -79,7 +85,9 @@ export async function readContent(
   const query = queryOf(search, viewParameters)
   const filter = readFilter(query)
   const zone = readZone(query)
-  const newest = events ? await newestOf(store.events, orgId, filter) : null
+  const newest = events
+    ? (await newestOf(store.events, orgId, filter)).map((one) => sharedEvent(one, identities))
+    : null
   return {
     page,
     filter,
@@ -92,4 +100,19 @@ export async function readContent(
 async function newestOf(events: Store['events'], orgId: string, filter: EventFilter): Promise<StoredEvent[]> {
   const page = { limit: limits.shareEventsShown, bytesMax: 1024 * 1024, before: null, ceilingSeq: null }
   return (await events.page({ orgId, filter, ...page })).events
+}
+
+interface Fields {
+  [name: string]: unknown
+}
+
+function sharedEvent({ json, occurredAtMs }: StoredEvent, identities: boolean): SharedEvent {
+  const event = JSON.parse(json) as Fields
+  const [agent, metadata] = [event['agent'], event['metadata']].map((inner) => (inner ?? {}) as Fields)
+  const agentText = [agent!['vendor'], agent!['name']].filter((part) => typeof part === 'string').join(' ')
+  const values = [
+    ...[event['type'], event['outcome'], event['siteId'], agentText, event['tool']],
+    ...(identities ? [event['sessionId'], metadata!['subject']] : []),
+  ]
+  return { atMs: occurredAtMs, texts: values.map((value) => (typeof value === 'string' ? value : '')) }
 }

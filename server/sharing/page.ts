@@ -4,8 +4,8 @@ import { isoTime } from '../clock.ts'
 import type { BreakdownView, EventCounts, PeriodCount } from '../dashboard/shapes.ts'
 import { limits } from '../limits.ts'
 import { countText, plainHtml, textHtml } from '../text/html.ts'
-import type { EventFilter, StoredEvent } from '../../db/contract/store.ts'
-import type { Panel, ShareContent, Shown } from './content.ts'
+import type { EventFilter } from '../../db/contract/store.ts'
+import type { Panel, ShareContent, SharedEvent, Shown } from './content.ts'
 
 interface SharedPage {
   name: string
@@ -228,11 +228,7 @@ function table(title: string, column: string, rows: Row[]): string {
   return `<section class="panel"><h2>${title}</h2>${body}</section>`
 }
 
-interface Fields {
-  [name: string]: unknown
-}
-
-function eventTable(events: StoredEvent[], identities: boolean, zone: string): string {
+function eventTable(events: SharedEvent[], identities: boolean, zone: string): string {
   const columns = [
     'Time',
     'Type',
@@ -242,23 +238,9 @@ function eventTable(events: StoredEvent[], identities: boolean, zone: string): s
     'Tool',
     ...(identities ? ['Session', 'Identity'] : []),
   ]
-  const rows = events.map(({ json, occurredAtMs }) => {
-    const event = JSON.parse(json) as Fields
-    const inner = (name: string) => (event[name] ?? {}) as Fields
-    const agent = [inner('agent')['vendor'], inner('agent')['name']].filter(
-      (part) => typeof part === 'string',
-    )
-    const values = [
-      ...[
-        minuteOf(occurredAtMs, zone, true),
-        event['type'],
-        event['outcome'],
-        event['siteId'],
-        agent.join(' '),
-      ],
-      ...[event['tool'], ...(identities ? [event['sessionId'], inner('metadata')['subject']] : [])],
-    ]
-    return `<tr>${values.map((value) => `<td>${typeof value === 'string' ? textHtml(value) : ''}</td>`).join('')}</tr>`
+  const rows = events.map(({ atMs, texts }) => {
+    const cells = texts.map((text) => `<td>${text === '' ? '' : textHtml(text)}</td>`)
+    return `<tr><td>${textHtml(minuteOf(atMs, zone, true))}</td>${cells.join('')}</tr>`
   })
   const head = columns.map((name) => `<th scope="col">${name}</th>`).join('')
   const table = `<table><thead><tr>${head}</tr></thead><tbody>${rows.join('')}</tbody></table>`

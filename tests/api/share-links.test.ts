@@ -1,6 +1,7 @@
 /** Share links: what a page shows to anybody, what it never shows, and that its token opens nothing else. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { limits } from '../../server/limits.ts'
+import { readContent } from '../../server/sharing/content.ts'
 import { event } from '../support/events.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'
 import { allRoutes, nameOf } from '../support/routes.ts'
@@ -113,6 +114,24 @@ test('a view shows counts; events only when chosen, subjects and sessions only w
     expect((await make({ ...view, search: `?${filter}` })).issues).toMatchObject([{ path: 'search' }])
     expect((await make({ ...view, search: `?${filter}`, identities: true })).status).toBe(201)
   }
+})
+
+test('of an event only what the page shows is read into memory, without identities unless chosen', async () => {
+  const key = await server.key('ingest')
+  const big = event('secret-event-big', {
+    sessionId: 'secret-session-big',
+    occurredAt: new Date(server.clock.now()).toISOString(),
+    metadata: { subject: 'secret-subject-big', note: 'secret-note'.repeat(2_000) },
+  })
+  expect((await server.call('/v1/sdk/events', { key, body: { events: [big] } })).status).toBe(202)
+  const content = { page: 'view', search: '', panels: [], events: true, frameOrigins: [] } as const
+  const shown = async (identities: boolean): Promise<string> => {
+    const link = { ...content, panels: [], frameOrigins: [], identities }
+    return JSON.stringify(await readContent(server.store, server.org.id, link, server.clock.now()))
+  }
+  expect(await shown(false)).not.toContain('secret-')
+  expect(await shown(true)).toContain('secret-subject-big')
+  expect(await shown(true)).not.toContain('secret-note')
 })
 
 test('created, opened and revoked links are audited; a revoked one is 404 at once', async () => {

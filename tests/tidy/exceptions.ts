@@ -76,7 +76,7 @@ export const exceptions: Exception[] = [
   },
   {
     rule: 'stored-json',
-    path: 'server/sharing/page.ts',
+    path: 'server/sharing/content.ts',
     why: 'the newest 50 events, where a person chose to share them',
   },
   {
