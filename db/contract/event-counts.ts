@@ -7,6 +7,8 @@ export interface MetricsQuery {
   sinceMs: number // inclusive
   untilMs: number | null // exclusive; null: no end
   siteIds?: string[] // any of
+  types?: string[] // any of; a trailing `.*` is a prefix
+  outcomes?: string[] // any of
   rowsMax: number
 }
 
@@ -56,6 +58,7 @@ export interface BreakdownQuery {
   siteIds?: string[]
   types?: string[] // any of; a trailing `.*` is a prefix
   by: CountedMember
+  values?: string[] // only these
   stepMs: number | null // whole hours, counted from 1970 UTC; null: one step for the whole range
   edges?: number[] // instead of `stepMs`: starts of the steps, whole hours, ascending; for days of a time zone
 }
@@ -178,7 +181,7 @@ export interface NewValues {
 /** A field's value, or the reason it is missing: the event lacks the field, or the value is beyond the limit. */
 export type CountedName = { name: string } | 'missing' | 'other'
 
-export type ClassVendorQuery = Omit<BreakdownQuery, 'by' | 'stepMs'>
+export type ClassVendorQuery = Omit<BreakdownQuery, 'by' | 'values' | 'stepMs'>
 
 /** Every event of the range is in one row, except those that expired before schema 10. */
 export interface ClassVendor {

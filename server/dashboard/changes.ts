@@ -3,7 +3,7 @@ import { isoTime } from '../clock.ts'
 import { invalidQuery, parseQueryTime, type Query } from '../http/request.ts'
 import { limits } from '../limits.ts'
 import { stepAt } from './period.ts'
-import type { AgentNames, BreakdownQuery, Store } from '../../db/contract/store.ts'
+import type { AgentNames, BreakdownQuery, EventFilter, Store } from '../../db/contract/store.ts'
 import type { Change, ChangeKind, Changes } from './shapes.ts'
 
 /** In the order of Overview: what may need an answer comes first. */
@@ -48,6 +48,25 @@ interface Counts {
   steps: number[]
 }
 
+/** What is counted by value: events of these types by this field. */
+const sources = {
+  operators: { by: 'vendor' },
+  requests: { by: 'vendor', types: ['agent.requested'] },
+  tools: { by: 'tool', types: ['tool.executed'] },
+  rules: { by: 'ruleId', types: ['authz.evaluated'] },
+} as const satisfies Record<string, Pick<BreakdownQuery, 'by' | 'types'>>
+
+/** The counts that a kind of change shows; '' has all outcomes. */
+const shownOf: { [kind in ChangeKind]?: { source: keyof typeof sources; outcome: string } } = {
+  refusedOperator: { source: 'requests', outcome: 'blocked' },
+  refusingRule: { source: 'rules', outcome: 'blocked' },
+  failingTool: { source: 'tools', outcome: 'error' },
+  failingOperator: { source: 'requests', outcome: 'error' },
+  operator: { source: 'operators', outcome: '' },
+  tool: { source: 'tools', outcome: '' },
+}
+
+/** Counts all values before and since, then those of the changes by step: a month has far more values than changes. */
 export async function changesSince(
   { events }: Pick<Store, 'events'>,
   { orgId, sinceMs, nowMs }: ChangesQuery,
@@ -55,27 +74,19 @@ export async function changesSince(
   const untilMs = Math.floor(nowMs / hourMs) * hourMs + hourMs
   const comparedMs = sinceMs - comparedDays * dayMs
   const edges = changeEdges(sinceMs, untilMs)
-  const of = { orgId, untilMs }
-  const tally = createTally(sinceMs, edges)
-  const counted = async (query: Pick<BreakdownQuery, 'by' | 'types'>): Promise<ByValue> => {
-    const steps = { sinceMs: comparedMs, stepMs: null, edges: [comparedMs, ...edges.slice(0, -1)] }
-    const { rows } = await events.breakdown({ ...of, ...query, ...steps })
-    return tally(rows)
+  const of = { orgId, untilMs, stepMs: null }
+  const whole = createTally(sinceMs, [comparedMs, sinceMs, edges.at(-1)!])
+  const counted = async (source: keyof typeof sources): Promise<ByValue> => {
+    const steps = { sinceMs: comparedMs, edges: [comparedMs, sinceMs] }
+    return whole((await events.breakdown({ ...of, ...sources[source], ...steps })).rows)
   }
   const [{ total }, operators, requests, tools, rules, impostors] = await Promise.all([
-    events.metrics({ ...of, untilMs: sinceMs, sinceMs: comparedMs, rowsMax: 1 }),
-    counted({ by: 'vendor' }),
-    counted({ by: 'vendor', types: ['agent.requested'] }),
-    counted({ by: 'tool', types: ['tool.executed'] }),
-    counted({ by: 'ruleId', types: ['authz.evaluated'] }),
-    events.filteredCounts({
-      ...{ orgId, edges: [comparedMs, ...edges], budgetMs: limits.filteredCountMsMax },
-      filter: { types: ['agent.requested'], verdicts: ['contradicted'] },
-      breakdowns: [{ by: 'agent' }],
-    }),
-  ])
+    events.metrics({ ...of, untilMs: sinceMs, sinceMs: comparedMs, rowsMax: 0 }),
+    ...[counted('operators'), counted('requests'), counted('tools'), counted('rules')],
+    impostorsSince(events, { orgId, sinceMs, comparedMs, edges }),
+  ] as const)
   const found: Record<ChangeKind, Change[]> = {
-    impostor: newAgents(tally(impostors.breakdowns[0] ?? [])),
+    impostor: impostors.found,
     refusedOperator: begun('refusedOperator', requests, 'blocked'),
     refusingRule: begun('refusingRule', rules, 'blocked'),
     failingTool: failing('failingTool', tools),
@@ -87,12 +98,91 @@ export async function changesSince(
     const left = found[kind].length - perKindMax
     return left > 0 ? [[kind, left] as const] : []
   })
+  const shown = total === 0 ? [] : changeKinds.flatMap((kind) => found[kind].slice(0, perKindMax))
   return {
     ...{ since: isoTime(sinceMs), until: isoTime(untilMs), comparedSince: isoTime(comparedMs), edges },
-    changes: total === 0 ? [] : changeKinds.flatMap((kind) => found[kind].slice(0, perKindMax)),
+    changes: await withSteps(events, { orgId, sinceMs, edges }, shown),
     more: total === 0 ? {} : Object.fromEntries(more),
     ...{ compared: total > 0, complete: impostors.complete },
   }
+}
+
+interface Charted {
+  orgId: string
+  sinceMs: number
+  edges: number[]
+}
+
+/** The same changes with their counts between the edges. */
+async function withSteps(
+  events: Store['events'],
+  { orgId, sinceMs, edges }: Charted,
+  changes: Change[],
+): Promise<Change[]> {
+  const range = { orgId, sinceMs: edges[0]!, untilMs: edges.at(-1)!, stepMs: null, edges: edges.slice(0, -1) }
+  const bySource = Map.groupBy(changes, ({ kind }) => shownOf[kind]?.source ?? null)
+  const drawn = await Promise.all(
+    Array.from(bySource, async ([source, some]) => {
+      if (source === null) return [] // they have them already
+      const values = [...new Set(some.map(({ name }) => name))]
+      const { rows } = await events.breakdown({ ...range, ...sources[source], values })
+      const counts = createTally(sinceMs, edges)(rows)
+      return some.map((one) => {
+        const steps = counts.get(one.name)?.get(shownOf[one.kind]!.outcome)?.steps
+        return [one, { ...one, steps: steps ?? edges.slice(1).fill(0) }] as const
+      })
+    }),
+  )
+  const known = new Map(drawn.flat())
+  return changes.map((one) => known.get(one) ?? one)
+}
+
+/** Filters with more values read no fewer events. */
+const namesMax = 50
+
+/**
+ * Agents whose first contradicted requests are new. Most of those that contradict themselves did so the day before, and
+ * the others are looked up by name: what a month has of them is never counted.
+ */
+async function impostorsSince(
+  events: Store['events'],
+  { orgId, sinceMs, comparedMs, edges }: Charted & { comparedMs: number },
+): Promise<{ found: Change[]; complete: boolean }> {
+  const find = async (between: number[], more: EventFilter = {}) => {
+    const filter = { types: ['agent.requested'], verdicts: ['contradicted'], ...more }
+    const budgetMs = limits.filteredCountMsMax
+    const query = { orgId, filter, edges: between, breakdowns: [{ by: 'agent' } as const], budgetMs }
+    const { breakdowns, complete } = await events.filteredCounts(query)
+    return { rows: breakdowns[0] ?? [], complete }
+  }
+  const now = await find(edges.slice(edges.indexOf(sinceMs)))
+  const left = new Set(now.rows.flatMap(({ value }) => value ?? []))
+  let isComplete = now.complete
+  const dropOlder = async (fromMs: number, endMs: number, more?: EventFilter): Promise<void> => {
+    if (left.size === 0 || fromMs >= endMs) return
+    const older = await find([fromMs, endMs], more)
+    isComplete &&= older.complete
+    for (const { value } of older.rows) left.delete(value ?? '')
+  }
+  await dropOlder(sinceMs - dayMs, sinceMs)
+  await dropOlder(comparedMs, sinceMs - dayMs, filterOf([...left]))
+  if (!isComplete) return { found: [], complete: false }
+  const rows = now.rows.filter(({ value }) => value !== null && left.has(value))
+  return { found: newAgents(createTally(sinceMs, edges)(rows)), complete: true }
+}
+
+/** Matches at least the events of these agents. */
+function filterOf(agents: string[]): EventFilter {
+  const names = agents.map((text) => JSON.parse(text) as AgentNames)
+  const textsOf = (all: AgentNames['name'][]): string[] | null =>
+    all.length > namesMax || all.includes('other')
+      ? null
+      : [...new Set(all.map((one) => (typeof one === 'object' ? one.name : '')))]
+  const [vendors, agentNames] = [
+    textsOf(names.map(({ vendor }) => vendor)),
+    textsOf(names.map(({ name }) => name)),
+  ]
+  return { ...(vendors && { vendors }), ...(agentNames && { names: agentNames }) }
 }
 
 /** Steps of whole hours from about a week before `sinceMs`, with an edge at `sinceMs`. */

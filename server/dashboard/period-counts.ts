@@ -10,6 +10,7 @@ import type {
   EventFilter,
   EventStore,
   FilteredCounts,
+  MetricsQuery,
   MetricsRow,
 } from '../../db/contract/store.ts'
 import type { BreakdownView, BreakdownRow, PeriodCount, EventCounts, Totals } from './shapes.ts'
@@ -46,7 +47,7 @@ export async function typeCounts(
 export async function hourRows(
   events: Pick<EventStore, 'metrics'>,
   orgId: string,
-  time: { sinceMs: number; untilMs: number; siteIds?: string[] },
+  time: Omit<MetricsQuery, 'orgId' | 'untilMs' | 'rowsMax'> & { untilMs: number },
 ): Promise<MetricsRow[]> {
   const found = await events.metrics({ orgId, ...time, rowsMax: limits.metricsRowsMax })
   const hours = (time.untilMs - time.sinceMs) / hourMs

@@ -64,12 +64,7 @@ export async function countEvents(
     if (counts !== null) return counts
   }
   if (!isHourly(filter) || filter.sinceMs < storedSinceMs) return eventCounts(events, counting, edges)
-  if (filter.types === undefined && filter.outcomes === undefined) return hourSums(events, counting, edges)
-  const counts = noCounts()
-  const step = stepper(edges)
-  for (const { type, outcome, bucketStartMs, count } of await rowsOf(events, counting))
-    addTo(counts, { type, outcome, startMs: step(bucketStartMs), count })
-  return counts
+  return hourSums(events, counting, edges)
 }
 
 const noCounts = () => ({
@@ -102,24 +97,20 @@ const timeOf = (counting: Counting) => {
   return { sinceMs, untilMs: endOf(counting), ...(siteIds && { siteIds }) }
 }
 
+const hoursOf = (counting: Counting) => {
+  const { types, outcomes } = counting.filter
+  return { ...timeOf(counting), ...(types && { types }), ...(outcomes && { outcomes }) }
+}
+
 /** Without rows by site, type and outcome, which are many. */
 async function hourSums(events: CountedEvents, counting: Counting, edges: number[]): Promise<Counts> {
   const { orgId } = counting
-  const sums = await events.metrics({ orgId, ...timeOf(counting), rowsMax: 0 })
+  const sums = await events.metrics({ orgId, ...hoursOf(counting), rowsMax: 0 })
   const step = stepper(edges)
   const steps = new Map<number, number>()
   for (const { hourStartMs, count } of sums.byHour) add(steps, step(hourStartMs), count)
   const [types, outcomes] = [sums.byType, sums.byOutcome].map((by) => new Map(Object.entries(by)))
   return { total: sums.total, steps, types: types!, outcomes: outcomes!, complete: true }
-}
-
-/** Hourly rows of the filter's types and outcomes. */
-async function rowsOf(events: CountedEvents, counting: Counting) {
-  const { types, outcomes } = counting.filter
-  const isType = (type: string): boolean =>
-    types?.some((each) => (each.endsWith('.*') ? type.startsWith(each.slice(0, -1)) : type === each)) ?? true
-  const rows = await hourRows(events, counting.orgId, timeOf(counting))
-  return rows.filter(({ type, outcome }) => isType(type) && (outcomes?.includes(outcome) ?? true))
 }
 
 /** The filter without its range, which `edges` are. */
@@ -200,7 +191,8 @@ export async function groupEvents(
     if (!isHourly(filter))
       throw invalidQuery('by', 'by siteId allows only the filters type, outcome and siteId, over whole hours')
     const sites = new Map<string, number>()
-    for (const { siteId, count } of await rowsOf(events, counting)) add(sites, siteId, count)
+    for (const { siteId, count } of await hourRows(events, counting.orgId, hoursOf(counting)))
+      add(sites, siteId, count)
     return { rows: sorted(sites), beyond: 0 }
   }
   if (by === 'type' || by === 'outcome') {

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { MetricsAnswer } from '../../server/api/metrics/routes.ts'
 import { checkSchema, type Schema } from '../../server/http/validate.ts'
 import { event, type TestEvent } from '../support/events.ts'
-import { ask, callTool, send, type Answered } from '../support/mcp.ts'
+import { ask, callTool, explored, send, type Answered } from '../support/mcp.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 let server: TestServer
@@ -64,7 +64,7 @@ const question = fc.record(
   { requiredKeys: ['hoursBack', 'minutes'] },
 )
 
-test('200 generated questions: count and timeline give the number of GET /v1/metrics and of the dashboard', async () => {
+test('200 generated questions: count, timeline and Explore give the number of GET /v1/metrics and of the dashboard', async () => {
   let matches = 0
   const cookie = await server.signIn('viewer')
   const property = fc.asyncProperty(question, async ({ hoursBack, minutes, lengthHours, by, ...filter }) => {
@@ -103,6 +103,7 @@ test('200 generated questions: count and timeline give the number of GET /v1/met
     expect(counted).toMatchObject(expected)
     expect(timeline).toMatchObject(expected)
     expect(sum(timeline['points'] as { count: number }[])).toBe(expected.count)
+    expect(await explored(server.call, key, range, filter)).toBe(expected.count)
     if (by !== undefined) {
       const groups = Map.groupBy(
         rows,

@@ -230,6 +230,50 @@ export const removeCases: Cases = {
     while (cursor !== null) cursor = (await store.events.erase({ ...erase, audit: null, cursor })).next
     expect(await counts()).toEqual(Array<number>(5).fill(1))
   },
+  async 'counts of values, types and outcomes that were asked for, over days that were asked for before'({
+    store,
+    orgId,
+  }) {
+    const dayMs = 86_400_000
+    const events = Array.from({ length: 96 }, (_, n) =>
+      makeEvent(`n${n}`, {
+        ...{ occurredAtMs: noon - n * 3_600_000, type: ['tool.executed', 'agent.detected'][n % 2]! },
+        ...{ outcome: ['success', 'error', 'blocked'][n % 3]!, vendor: `v${n % 4}`, name: `n${n % 5}` },
+      }),
+    )
+    const range = { orgId, sinceMs: noon - 3 * dayMs, untilMs: noon - 3_600_000 }
+    const edges = [range.sinceMs, noon - dayMs - 3_600_000]
+    const agrees = async (stored: EventRecord[]) => {
+      const counted = stored.filter(
+        (one) => one.occurredAtMs >= range.sinceMs && one.occurredAtMs < range.untilMs,
+      )
+      for (const [by, values] of [
+        ['vendor', ['v1', 'v2', 'nobody']],
+        ['name', ['n3']],
+      ] as const) {
+        const query = { ...range, by, stepMs: null, edges }
+        const expected = counted.map(
+          (one) => `${one.occurredAtMs < edges[1]! ? 0 : 1} ${one[by]} ${one.outcome}`,
+        )
+        const found = async (more: object) =>
+          (await store.events.breakdown({ ...query, ...more })).rows.flatMap(
+            ({ value, outcome, startMs, count }) =>
+              Array<string>(count).fill(`${edges.indexOf(startMs)} ${value} ${outcome}`),
+          )
+        expect((await found({})).sort()).toEqual(expected.toSorted())
+        const isAsked = (text: string) => values.some((value) => text.includes(` ${value} `))
+        expect((await found({ values: [...values] })).sort()).toEqual(expected.filter(isAsked).sort())
+      }
+      const some = { types: ['tool.*'], outcomes: ['error', 'none'] }
+      const { total, byType } = await store.events.metrics({ ...range, ...some, rowsMax: 0 })
+      const matching = counted.filter(({ type, outcome }) => type === 'tool.executed' && outcome === 'error')
+      expect([total, byType]).toEqual([matching.length, { 'tool.executed': matching.length }])
+    }
+    for (let end = 24; end <= 96; end += 24) {
+      await store.events.append(makeBatch(orgId, events.slice(end - 24, end)))
+      if (end > 24) await agrees(events.slice(0, end))
+    }
+  },
   async 'removing a site takes what it pushed, and nothing of another site'({ store, orgId }) {
     const limits = { sitesMax: 9, toolsMax: 9, versionsMax: 9, now: noon }
     for (const siteId of ['demo', 'kept']) {

@@ -1,4 +1,5 @@
 /** Asks an appliance over MCP in tests: messages of both eras, and questions with their structured answers. */
+import type { ExploreAnswer } from '../../server/api/explore/routes.ts'
 import type { TestServer } from './server.ts'
 
 export const modernVersion = '2026-07-28'
@@ -73,4 +74,25 @@ export async function mistake(call: Call, key: string, name: string, args: objec
   const { result } = await callTool(call, key, name, args)
   if (result?.['isError'] !== true) throw new Error(`${name} found no mistake: ${JSON.stringify(result)}`)
   return (result['content'] as { text: string }[])[0]!.text
+}
+
+const hourMs = 3_600_000
+
+/** The events that GET /v1/explore counts in the whole hours to which the other counts round a range. */
+export async function explored(
+  call: Call,
+  key: string,
+  { since, until }: { since: string; until?: string },
+  filter: { [name: string]: string[] | undefined },
+): Promise<number> {
+  const hour = (time: string) => new Date(Math.floor(Date.parse(time) / hourMs) * hourMs).toISOString()
+  const times = { since: hour(since), ...(until !== undefined && { until: hour(until) }) }
+  if (times.since === times.until) return 0 // Explore refuses empty ranges
+  const filters = Object.entries(filter).flatMap(([name, values]) =>
+    (values ?? []).map((value) => ['filter', `${name}:${value}`]),
+  )
+  const query = new URLSearchParams([...Object.entries(times), ...filters])
+  const answer = await call(`/v1/explore?${query}`, { key })
+  if (answer.status !== 200) throw new Error(`${query}: ${answer.status} ${await answer.text()}`)
+  return ((await answer.json()) as ExploreAnswer).all.total!
 }

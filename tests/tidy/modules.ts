@@ -39,7 +39,9 @@ const modules: Record<string, string[]> = {
     'top.ts',
     'walk.ts',
   ],
-  'db/sql/events/rollups': ['counts.ts', 'fold.ts', 'hours.ts', 'range.ts', 'recount.ts', 'sketches.ts'],
+  'db/sql/events/rollups': [
+    ...['counts.ts', 'days.ts', 'fold.ts', 'hours.ts', 'range.ts', 'recount.ts', 'sketches.ts'],
+  ],
   'db/sql/events/verify': ['blocks.ts', 'indexes.ts', 'verify.ts'],
   'db/sql/events/write': ['append.ts', 'merge.ts', 'org-state.ts'],
   'db/sqlite/file': [

@@ -10,6 +10,7 @@ import { cutoffForBytes, eventBytes, firstHour } from './delete/expire.ts'
 import { filterClauses, keyCodes } from './index/filter-codes.ts'
 import { readSeed } from './dedupe/fingerprints.ts'
 import { cacheColumns, storedLastSeq } from './blocks/block-table.ts'
+import { cacheDays } from './rollups/days.ts'
 import { cacheHours } from './rollups/hours.ts'
 import { cacheMatches } from './read/walk.ts'
 import { nothingExplored } from '../../contract/explore.ts'
@@ -34,8 +35,8 @@ const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: fal
 /** `sharedWith` is another connection of the same thread, whose caches of blocks this one shares. */
 export function compactEventReader(db: Database, ids: EventIds, sharedWith = db): EventReader {
   const seed = readSeed(db)
-  // Blocks and sealed indexes are the same in every snapshot; counts differ.
-  for (const keep of [cacheColumns, cacheMatches, cacheMembers]) keep(db, sharedWith)
+  // Blocks and sealed indexes are the same in every snapshot; counts differ, and sums of days check theirs.
+  for (const keep of [cacheColumns, cacheMatches, cacheMembers, cacheDays]) keep(db, sharedWith)
   if (sharedWith === db) for (const keep of [cacheHours, cacheSketches]) keep(db)
   const { inSlices, read } = snapshots(db)
   const except = (org: number, { exceptKeys = [] }: { exceptKeys?: string[] }) =>

@@ -2,7 +2,8 @@
 import { countUnfolded } from '../rollups/fold.ts'
 import { agentField, agentNames, agentsByCode, member, otherCode, termTexts } from '../blocks/fields.ts'
 import { classVendorField, hourMs, outcomesSpan, pairOther, pairSpan } from '../rollups/counts.ts'
-import { foldedRows, hourRange, siteCodes, stepStarts, typeCodes, unfoldedValues } from '../rollups/range.ts'
+import { foldedSums } from '../rollups/days.ts'
+import { hourRange, siteCodes, stepStarts, typeCodes, unfoldedValues } from '../rollups/range.ts'
 import type { Database } from '../../database.ts'
 import type {
   AgentCounts,
@@ -23,33 +24,34 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
   const sites = siteCodes(db, org, query.siteIds)
   const types = typeCodes(db, org, query.types)
   const { index, valueOf } = countedIn(db, org, query.by)
+  const wanted = query.values && codesOf(termTexts(db, org, member[query.by]), query.values)
   const startOf = stepStarts(query, range)
   const sums = new Map<number, Map<number, Sum>>() // start -> code and outcome -> events
 
-  function add(hour: number, code: number, outcome: number, events: number): void {
+  function add(code: number, outcome: number, { events, firstHour, lastHour }: Sum): void {
     const value = valueOf(code)
-    if (value === 0) return
+    if (value === 0 || wanted?.has(value) === false) return
     const key = value * outcomesSpan + outcome
-    const start = startOf(hour)
+    const start = startOf(firstHour)
     let keys = sums.get(start)
     if (keys === undefined) sums.set(start, (keys = new Map()))
     const sum = keys.get(key)
-    if (sum === undefined) keys.set(key, { events, firstHour: hour, lastHour: hour })
+    if (sum === undefined) keys.set(key, { events, firstHour, lastHour })
     else {
       sum.events += events
-      if (hour > sum.lastHour) sum.lastHour = hour
-      if (hour < sum.firstHour) sum.firstHour = hour
+      if (lastHour > sum.lastHour) sum.lastHour = lastHour
+      if (firstHour < sum.firstHour) sum.firstHour = firstHour
     }
   }
 
-  const columns = 'hour, code, outcome, live + expired'
-  const counted = { org, index, sites, types }
-  yield* foldedRows(db, columns, counted, range, ([hour, code, outcome, events]) =>
-    add(hour!, code!, outcome!, events!),
+  const isOwn = index === member[query.by] // names and purposes are parts of an agent's code
+  const counted = { org, index, sites, types, codes: (isOwn && wanted) || null }
+  yield* foldedSums(db, counted, range, startOf, ({ code, outcome, live, expired, firstHour, lastHour }) =>
+    add(code, outcome, { events: live + expired, firstHour, lastHour }),
   )
   const unfolded = yield* countUnfolded(db, org, [index])
   for (const { code, events, group } of unfoldedValues(unfolded.groups(), counted, range))
-    add(group.hour, code, group.outcome, events)
+    add(code, group.outcome, { events, firstHour: group.hour, lastHour: group.hour })
   return { rows: namedRows(db, org, member[query.by], sums) }
 }
 
@@ -116,6 +118,8 @@ function withOther(sums: Map<number, Sum>): Map<number, Sum> {
   return out
 }
 
+const oneStep = (): number => 0
+
 /** Counts by class and vendor together. */
 export function* readClassVendor(db: Database, org: number, query: ClassVendorQuery): Sliced<ClassVendor> {
   const range = hourRange(query.sinceMs, query.untilMs)
@@ -127,7 +131,7 @@ export function* readClassVendor(db: Database, org: number, query: ClassVendorQu
   const sums = new Map<number, number>() // by pair
   const add = (code: number, events: number) => sums.set(code, (sums.get(code) ?? 0) + events)
 
-  yield* foldedRows(db, 'code, live + expired', counted, range, ([code, events]) => add(code!, events!))
+  yield* foldedSums(db, counted, range, oneStep, ({ code, live, expired }) => add(code, live + expired))
   const unfolded = yield* countUnfolded(db, org, [classVendorField])
   for (const { code, events } of unfoldedValues(unfolded.groups(), counted, range)) add(code, events)
   return { rows: pairRows(db, org, sums) }
@@ -158,14 +162,14 @@ export function* readAgents(db: Database, org: number, query: AgentsQuery): Slic
     types: typeCodes(db, org, query.types),
   }
   const outcomes =
-    query.outcome === undefined ? null : codesOf(termTexts(db, org, member.outcome), query.outcome)
+    query.outcome === undefined ? null : codesOf(termTexts(db, org, member.outcome), [query.outcome])
   const sums = new Map<number, number>() // by agent
   const add = (code: number, outcome: number, events: number): void => {
     if (outcomes === null || outcomes.has(outcome)) sums.set(code, (sums.get(code) ?? 0) + events)
   }
 
-  yield* foldedRows(db, 'code, outcome, live + expired', counted, range, ([code, outcome, events]) =>
-    add(code!, outcome!, events!),
+  yield* foldedSums(db, counted, range, oneStep, ({ code, outcome, live, expired }) =>
+    add(code, outcome, live + expired),
   )
   const unfolded = yield* countUnfolded(db, org, [agentField])
   for (const { code, events, group } of unfoldedValues(unfolded.groups(), counted, range))
@@ -173,8 +177,8 @@ export function* readAgents(db: Database, org: number, query: AgentsQuery): Slic
   return { rows: agentRows(db, org, sums) }
 }
 
-function codesOf(texts: ReadonlyMap<number, string>, outcome: string): Set<number> {
-  return new Set([...texts].filter(([, text]) => text === outcome).map(([code]) => code))
+function codesOf(texts: ReadonlyMap<number, string>, wanted: string[]): Set<number> {
+  return new Set([...texts].filter(([, text]) => wanted.includes(text)).map(([code]) => code))
 }
 
 /** Most frequent first. */

@@ -5,7 +5,7 @@ import { countUnfolded } from '../rollups/fold.ts'
 import { foldedHours, type Count, type HourCounts, type Order } from '../rollups/hours.ts'
 import { member, termTexts } from '../blocks/fields.ts'
 import { hourMs, outcomesSpan, typesSpan } from '../rollups/counts.ts'
-import { hourRange, siteCodes, type HourRange } from '../rollups/range.ts'
+import { hourRange, siteCodes, typeCodes, type HourRange } from '../rollups/range.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 
 interface Texts {
@@ -65,7 +65,11 @@ function jsonOf(texts: Map<number, string>): (code: number) => string {
 /** The counts of a query's hours, ascending, each sorted by its texts, and sums over all hours. */
 function* countsOf(db: Database, org: number, query: MetricsQuery) {
   const range = hourRange(query.sinceMs, query.untilMs)
-  const sites = siteCodes(db, org, query.siteIds)
+  const only: Only = {
+    sites: siteCodes(db, org, query.siteIds),
+    types: typeCodes(db, org, query.types),
+    outcomes: query.outcomes === undefined ? null : outcomeCodes(db, org, query.outcomes),
+  }
   const texts: Texts = {
     site: termTexts(db, org, member.siteId),
     type: termTexts(db, org, member.type),
@@ -73,7 +77,7 @@ function* countsOf(db: Database, org: number, query: MetricsQuery) {
   }
   const order = orderBy(texts)
   const folded = yield* foldedHours(db, org, range, order)
-  const hours = ofSites(yield* addUnfolded(db, org, range, folded, order), sites)
+  const hours = matching(yield* addUnfolded(db, org, range, folded, order), only)
   const byHour: { hourStartMs: number; count: number }[] = []
   const byType = new Map<number, number>()
   const byOutcome = new Map<number, number>()
@@ -102,11 +106,25 @@ function* countsOf(db: Database, org: number, query: MetricsQuery) {
   }
 }
 
-function ofSites(hours: HourCounts[], sites: ReadonlySet<number> | null): HourCounts[] {
-  if (sites === null) return hours
+interface Only {
+  sites: ReadonlySet<number> | null
+  types: ReadonlySet<number> | null
+  outcomes: ReadonlySet<number> | null
+}
+
+function outcomeCodes(db: Database, org: number, outcomes: string[]): Set<number> {
+  const texts = [...termTexts(db, org, member.outcome)]
+  return new Set(texts.filter(([, text]) => outcomes.includes(text)).map(([code]) => code))
+}
+
+function matching(hours: HourCounts[], { sites, types, outcomes }: Only): HourCounts[] {
+  if (sites === null && types === null && outcomes === null) return hours
   const some = hours.map(({ hour, counts }) => ({
     hour,
-    counts: counts.filter(([, site]) => sites.has(site)),
+    counts: counts.filter(
+      ([, site, type, outcome]) =>
+        sites?.has(site) !== false && types?.has(type) !== false && outcomes?.has(outcome) !== false,
+    ),
   }))
   return some.filter(({ counts }) => counts.length > 0)
 }

@@ -7,7 +7,8 @@ import { fieldAt, member, otherCode, termTexts } from '../../blocks/fields.ts'
 import type { Clause } from '../../index/filter-codes.ts'
 import { hourMs, type RollupGroup } from '../../rollups/counts.ts'
 import { countUnfolded } from '../../rollups/fold.ts'
-import { foldedRows, inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
+import { foldedSums } from '../../rollups/days.ts'
+import { inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
 import { countedIn } from '../breakdown.ts'
 import { stepAt } from '../filtered-counts.ts'
 import { type Groups, missingGroup, otherGroup, type Tally } from './groups.ts'
@@ -50,7 +51,8 @@ export function* exploreRollups(
     outcomes: codesOf(ofRows.outcome),
   }
   const range = { from: edges[0]! / hourMs, until: edges.at(-1)! / hourMs }
-  const add = adder(edges, tally)
+  const stepOf = stepFinder(edges)
+  const add: Add = (group, hour, events) => tally.addMany!(group, stepOf(hour), events)
   if (by === null || isRowField(by)) {
     const groupOf = rowGroups(db, org, by, groups)
     const unfolded = yield* countUnfolded(db, org, [])
@@ -58,19 +60,16 @@ export function* exploreRollups(
     return true
   }
   if (!isCounted(by)) return false
-  yield* addValues({ db, org, by, range, only, groups, add })
+  yield* addValues({ db, org, by, range, only, groups, stepOf, add })
   return true
 }
 
 /** A number of events at once. */
 type Add = (group: number, hour: number, events: number) => void
 
-function adder(edges: readonly number[], tally: Tally): Add {
+function stepFinder(edges: readonly number[]): (hour: number) => number {
   let step = 0
-  return (group, hour, events) => {
-    step = stepAt(edges, hour * hourMs, step)
-    tally.addMany!(group, step, events)
-  }
+  return (hour) => (step = stepAt(edges, hour * hourMs, step))
 }
 
 type Row = Pick<RollupGroup, 'hour' | 'site' | 'type' | 'outcome' | 'events'>
@@ -125,32 +124,37 @@ interface Values {
   range: HourRange
   only: Only
   groups: Groups
+  stepOf(hour: number): number
   add: Add
 }
 
 /** Rollups count the values of events that have the field. The rest of all events lack it. */
-function* addValues({ db, org, by, range, only, groups, add }: Values): Sliced<void> {
+function* addValues({ db, org, by, range, only, groups, stepOf, add }: Values): Sliced<void> {
   const { index, valueOf } = countedIn(db, org, by)
   const texts = termTexts(db, org, member[by])
   const { sites, types, outcomes } = only
-  const lacking = new Map<number, number>() // by hour
+  const lacking = new Map<number, { hour: number; events: number }>() // by step
   const groupOf = (code: number): number =>
     code === otherCode ? otherGroup : groups.of(texts.get(code) ?? '')
+  const lack = (hour: number, events: number): void => {
+    const step = stepOf(hour)
+    const known = lacking.get(step)
+    if (known === undefined) lacking.set(step, { hour, events })
+    else known.events += events
+  }
   const addValue = (hour: number, code: number, outcome: number, events: number): void => {
     const value = outcomes?.has(outcome) === false ? 0 : valueOf(code)
     if (value === 0 || events === 0) return
-    lacking.set(hour, (lacking.get(hour) ?? 0) - events)
+    lack(hour, -events)
     add(groupOf(value), hour, events)
   }
   const counted = { org, index, sites, types }
-  yield* foldedRows(db, 'hour, code, outcome, live', counted, range, ([hour, code, outcome, events]) =>
-    addValue(hour!, code!, outcome!, events!),
+  yield* foldedSums(db, counted, range, stepOf, ({ firstHour, code, outcome, live }) =>
+    addValue(firstHour, code, outcome, live),
   )
   const unfolded = yield* countUnfolded(db, org, [index])
   for (const { code, events, group } of unfoldedValues(unfolded.groups(), counted, range))
     addValue(group.hour, code, group.outcome, events)
-  yield* eachRow(db, org, range, only, unfolded.groups(), ({ hour, events }) => {
-    lacking.set(hour, (lacking.get(hour) ?? 0) + events)
-  })
-  for (const [hour, events] of lacking) if (events > 0) add(missingGroup, hour, events)
+  yield* eachRow(db, org, range, only, unfolded.groups(), ({ hour, events }) => lack(hour, events))
+  for (const { hour, events } of lacking.values()) if (events > 0) add(missingGroup, hour, events)
 }
