@@ -56,3 +56,15 @@ test('a cut file is an error that names it, and flipped bytes never crash the re
     if (typeof outcome === 'string') expect(outcome).toStartWith(path)
   }
 }, 60_000)
+
+test.each([
+  ['{"format"', 'it is not JSON'],
+  ...['null', '7', '[]', '{}', '{"format":"sightglass.events"}'].map((text) => [text, 'not the manifest']),
+  ...['"x"', 'null', '[null]', '[{}]', '[{"path":["part-0.parquet"]}]', '[{"path":"../part-0.parquet"}]'].map(
+    (files) => [`{"format":"sightglass.events","files":${files}}`, 'not the manifest'],
+  ),
+])('a manifest such as %s is refused with the reason', async (text, why) => {
+  using folder = tempDir('parquet-manifest')
+  writeFileSync(join(folder.path, 'manifest.json'), text!)
+  expect(await read(folder.path)).toContain(why!)
+})

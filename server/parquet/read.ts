@@ -65,17 +65,27 @@ function readManifest(folder: string): Manifest | null {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) return null
   if (found.size > manifestBytesMax) throw unreadable(path, 'it is larger than 16 MiB')
+  const manifest = parsed(path)
+  if (
+    manifest?.format === 'sightglass.events' &&
+    Array.isArray(manifest.files) &&
+    manifest.files.every(isListed)
+  )
+    return manifest as Manifest
+  throw unreadable(path, 'it is not the manifest of an export')
+}
+
+function parsed(path: string): Partial<Manifest> | null {
   try {
-    const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest
-    if (
-      manifest.format === 'sightglass.events' &&
-      manifest.files.every(({ path }) => manifestPath.test(path))
-    )
-      return manifest
+    return JSON.parse(readFileSync(path, 'utf8')) as Partial<Manifest> | null
   } catch {
     throw unreadable(path, 'it is not JSON')
   }
-  throw unreadable(path, 'it is not the manifest of an export')
+}
+
+/** The path must not lead out of the folder. */
+function isListed(file: Partial<ManifestFile> | null): boolean {
+  return typeof file?.path === 'string' && manifestPath.test(file.path)
 }
 
 /** Before anything is stored. */
