@@ -86,6 +86,7 @@ export const limits = {
   shareLinkEndedMs: 90 * 24 * 3_600_000, // an ended link is listed
   shareOriginsMax: 5, // sites that may show a shared page in a frame
   shareRowsMax: 10, // of each table of a shared page
+  shareExploreRowsMax: 50, // of a shared Explore query
   reportRowsMax: 25, // of each table of a report
   reportFileBytesMax: 4 * 1024 * 1024, // that verify reads
   shareEventsShown: 50,

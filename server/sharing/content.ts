@@ -1,12 +1,16 @@
 /** What a share link shows: a page with fixed filters and range. Reads it from the store for each opening. */
 import { filterParameters, readFilter } from '../api/traces/filter.ts'
 import { histogram, type Histogram } from '../api/traces/histogram.ts'
-import { analyticsCounts } from '../dashboard/counts.ts'
-import { periodOf, periodParameters, readCountFilter, readZone } from '../dashboard/period.ts'
+import { explorePageParameters, readPage, type PageQuery } from '../api/explore/query.ts'
+import { changesSince, readSince } from '../dashboard/changes.ts'
+import { analyticsCounts, weekCounts } from '../dashboard/counts.ts'
+import { periodOf, periodParameters, periodView, readCountFilter, readZone } from '../dashboard/period.ts'
 import { readQuery, type Query } from '../http/request.ts'
 import { wrongField } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 import type { AnalyticsCounts } from '../dashboard/shapes.ts'
+import type { ShownExploration } from './explore.ts'
+import type { OverviewPanel, ShownOverview } from './overview.ts'
 import type { EventFilter, Store, StoredEvent } from '../../db/contract/store.ts'
 
 export const panelNames = [
@@ -17,20 +21,23 @@ export const panelNames = [
 export type Panel = (typeof panelNames)[number]
 
 export interface ShareContent {
-  page: 'analytics' | 'view'
+  page: 'analytics' | 'explore' | 'overview' | 'view'
   search: string // query string of the page: range, sites and filters
-  panels: Panel[] // of Analytics
+  panels: (Panel | OverviewPanel)[] // of Analytics and Overview
   events: boolean // of a view: its newest events
-  identities: boolean // subjects and session ids of these events, and filters by them
+  identities: boolean // subjects and session ids of these events or of Explore, and filters by them
   frameOrigins: string[] // sites that may show the page in a frame
 }
 
 export type Shown =
   | { page: 'analytics'; counts: AnalyticsCounts }
+  | ({ page: 'explore' } & ShownExploration)
+  | ({ page: 'overview' } & ShownOverview)
   | { page: 'view'; filter: EventFilter; zone: string; histogram: Histogram; events: SharedEvent[] | null }
 
 const countParameters = { ...periodParameters, filter: 'many' } as const
 const viewParameters = { ...filterParameters, zone: 'one' } as const
+const overviewParameters = { zone: 'one' } as const
 
 /** What the page shows of an event. The rest is not remembered: 50 events may have 1 MiB. */
 export interface SharedEvent {
@@ -54,6 +61,19 @@ export async function checkContent(
     await periodOf(store, orgId, query, now)
     return
   }
+  if (page === 'overview') {
+    await periodOf(store, orgId, queryOf(search, overviewParameters), now)
+    return
+  }
+  if (page === 'explore') {
+    const { asked } = await readPage(store, orgId, queryOf(search, explorePageParameters), now)
+    if (!identities && showsIdentities(asked))
+      throw wrongField(
+        'search',
+        'The query would show subjects or sessions. Choose another field, remove the filter, or also show them.',
+      )
+    return
+  }
   const query = queryOf(search, viewParameters)
   readZone(query)
   const { sessionIds, subjects, text } = readFilter(query)
@@ -64,6 +84,21 @@ export async function checkContent(
     )
 }
 
+/** By a field or a filter; the number of sessions or subjects shows none. */
+function showsIdentities({ by, filter, metadata = [] }: PageQuery['asked']): boolean {
+  const paths = [
+    ...metadata.map(({ path }) => path),
+    ...(typeof by === 'object' && by !== null ? [by.metadata] : []),
+  ]
+  return (
+    by === 'sessionId' ||
+    by === 'subject' ||
+    filter.sessionIds !== undefined ||
+    filter.subjects !== undefined ||
+    paths.some((path) => path.split('.')[0] === 'subject')
+  )
+}
+
 /** The query string follows the rules of the page's own requests. */
 function queryOf(search: string, parameters: Parameters<typeof readQuery>[1]): Query {
   return readQuery(new Request(`http://localhost/?${search.replace(/^\?/, '')}`), parameters)
@@ -72,9 +107,20 @@ function queryOf(search: string, parameters: Parameters<typeof readQuery>[1]): Q
 export async function readContent(
   store: Pick<Store, 'events' | 'sites' | 'accessLogs' | 'retention'>,
   orgId: string,
-  { page, search, events, identities }: ShareContent,
+  { page, search, events, identities, panels }: ShareContent,
   now: number,
 ): Promise<Shown> {
+  if (page === 'explore') return { page, ...(await readExploration(store, orgId, search, now)) }
+  if (page === 'overview') {
+    const query = queryOf(search, overviewParameters)
+    const period = await periodOf(store, orgId, query, now)
+    const changed = { orgId, sinceMs: readSince(query, now), nowMs: now }
+    const [counts, changes] = await Promise.all([
+      weekCounts({ store, orgId, period }),
+      panels.includes('changes') ? changesSince(store, changed) : null,
+    ])
+    return { page, counts, changes }
+  }
   if (page === 'analytics') {
     const query = queryOf(search, countParameters)
     const filter = readCountFilter(query)
@@ -85,14 +131,16 @@ export async function readContent(
   const query = queryOf(search, viewParameters)
   const filter = readFilter(query)
   const zone = readZone(query)
+  const shown = await histogram(store.events, orgId, filter, now, zone)
+  const within = { ...filter, sinceMs: filter.sinceMs ?? Date.parse(shown.since) }
   const newest = events
-    ? (await newestOf(store.events, orgId, filter)).map((one) => sharedEvent(one, identities))
+    ? (await newestOf(store.events, orgId, within)).map((one) => sharedEvent(one, identities))
     : null
   return {
     page,
     filter,
     zone,
-    histogram: await histogram(store.events, orgId, filter, now, zone),
+    histogram: shown,
     events: newest,
   }
 }
@@ -115,4 +163,18 @@ function sharedEvent({ json, occurredAtMs }: StoredEvent, identities: boolean): 
     ...(identities ? [event['sessionId'], metadata!['subject']] : []),
   ]
   return { atMs: occurredAtMs, texts: values.map((value) => (typeof value === 'string' ? value : '')) }
+}
+
+async function readExploration(
+  store: Pick<Store, 'events' | 'sites' | 'retention'>,
+  orgId: string,
+  search: string,
+  now: number,
+): Promise<ShownExploration> {
+  const query = queryOf(search, explorePageParameters)
+  const { asked, period, filters } = await readPage(store, orgId, query, now)
+  const rowsMax = Math.min(asked.rowsMax, limits.shareExploreRowsMax)
+  const budgetMs = limits.filteredCountMsMax
+  const explored = await store.events.explore({ ...asked, orgId, rowsMax, budgetMs })
+  return { asked, period: { ...periodView(period, await store.sites.list(orgId)), filters }, explored }
 }

@@ -5,7 +5,8 @@ import { AppError } from '../errors.ts'
 import { newId, newShareToken, sha256Hex } from '../ids.ts'
 import { limits } from '../limits.ts'
 import { wrongField } from '../http/validate.ts'
-import { checkContent, panelNames, type Panel, type ShareContent } from './content.ts'
+import { checkContent, panelNames, type ShareContent } from './content.ts'
+import { overviewPanelNames } from './overview.ts'
 import { StoreError } from '../../db/contract/errors.ts'
 import type { ShareLink } from '../../db/contract/share-links.ts'
 import type { Store } from '../../db/contract/store.ts'
@@ -144,21 +145,29 @@ function viewOf(link: ShareLink, now: number): ShareLinkView {
 
 function contentOf({ page, search, panels, events, identities, frameOrigins }: LinkFields): ShareContent {
   const origins = originsOf(frameOrigins ?? [])
-  if (page === 'analytics') {
-    if (events === true || identities === true)
-      throw wrongField('events', 'events and identities are only for page "view"')
-    return { page, search, panels: panelsOf(panels), events: false, identities: false, frameOrigins: origins }
+  if (page !== 'view' && events === true) throw wrongField('events', 'events are only for page "view"')
+  if (page === 'analytics' || page === 'overview') {
+    if (identities === true)
+      throw wrongField('identities', 'identities are only for the pages "view" and "explore"')
+    const chosen =
+      page === 'analytics' ? panelsOf(panelNames, panels) : panelsOf(overviewPanelNames, panels ?? weekPanels)
+    return { page, search, panels: chosen, events: false, identities: false, frameOrigins: origins }
   }
-  if (page !== 'view') throw wrongField('page', 'page must be "analytics" or "view"')
-  if (panels !== undefined) throw wrongField('panels', 'panels are only for page "analytics"')
+  if (page !== 'view' && page !== 'explore')
+    throw wrongField('page', 'page must be "analytics", "explore", "overview" or "view"')
+  if (panels !== undefined)
+    throw wrongField('panels', 'panels are only for the pages "analytics" and "overview"')
   const chosen = { events: events ?? false, identities: identities ?? false }
   return { page, search, panels: [], ...chosen, frameOrigins: origins }
 }
 
-function panelsOf(panels: string[] = [...panelNames]): Panel[] {
-  const known = panelNames.filter((name) => panels.includes(name))
+/** What changed is shown only where it was chosen. */
+const weekPanels = ['headlines', 'timeline']
+
+function panelsOf<P extends string>(names: readonly P[], panels: readonly string[] = names): P[] {
+  const known = names.filter((name) => panels.includes(name))
   if (known.length === 0 || known.length !== new Set(panels).size)
-    throw wrongField('panels', `panels must be some of ${panelNames.join(', ')}`)
+    throw wrongField('panels', `panels must be some of ${names.join(', ')}`)
   return known
 }
 

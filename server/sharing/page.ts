@@ -4,6 +4,18 @@ import { isoTime } from '../clock.ts'
 import type { BreakdownView, EventCounts, PeriodCount } from '../dashboard/shapes.ts'
 import { limits } from '../limits.ts'
 import { countText, plainHtml, textHtml } from '../text/html.ts'
+import {
+  beforeNote,
+  minuteOf,
+  numbers,
+  spanOf,
+  stepsByOutcome,
+  table,
+  timeline,
+  type Body,
+} from './charts.ts'
+import { exploreBody } from './explore.ts'
+import { overviewBody, type OverviewPanel } from './overview.ts'
 import type { EventFilter } from '../../db/contract/store.ts'
 import type { Panel, ShareContent, SharedEvent, Shown } from './content.ts'
 
@@ -17,8 +29,7 @@ interface SharedPage {
 }
 
 export function sharedPage({ name, content, shown, expiresAtMs, now, links }: SharedPage): string {
-  const { lead, sections } =
-    shown.page === 'analytics' ? analytics(shown, content.panels) : view(shown, content)
+  const { lead, sections } = bodyOf(shown, content)
   const updated = `Updated ${minuteOf(now)} UTC. This link ends on ${isoTime(expiresAtMs).slice(0, 10)}.`
   return documentOf(
     links,
@@ -27,6 +38,12 @@ export function sharedPage({ name, content, shown, expiresAtMs, now, links }: Sh
 ${sections.join('\n')}
 <footer><p>${updated} Made with Sightglass.</p></footer>`,
   )
+}
+
+function bodyOf(shown: Shown, content: ShareContent): Body {
+  if (shown.page === 'explore') return exploreBody(shown)
+  if (shown.page === 'overview') return overviewBody(shown, content.panels as OverviewPanel[])
+  return shown.page === 'analytics' ? analytics(shown, content.panels as Panel[]) : view(shown, content)
 }
 
 /** For links that never existed, have expired or were revoked: which of them is nobody's business. */
@@ -59,11 +76,6 @@ ${main}
 `
 }
 
-interface Body {
-  lead: string
-  sections: string[]
-}
-
 function analytics({ counts }: Shown & { page: 'analytics' }, panels: Panel[]): Body {
   const { period, all, types } = counts
   const names = period.siteIds.map((id) => period.sites.find(({ siteId }) => siteId === id)?.name ?? id)
@@ -74,18 +86,17 @@ function analytics({ counts }: Shown & { page: 'analytics' }, panels: Panel[]): 
   const lead = [spanOf(period.since, period.until, period.zone), ...chosen].join(' · ')
   if (!period.complete)
     return { lead, sections: ['<p>There are too many events to count. Narrow the range or the filters.</p>'] }
-  const outcomes = Object.fromEntries(Object.entries(all.outcomes).map(([name, { steps }]) => [name, steps]))
   const byPanel: { [panel in Panel]: () => string } = {
     headlines: () => headlines(all),
-    timeline: () => timeline(period.edges, outcomes, period.zone),
-    types: () => table('Types', 'Type', rowsOf(types)),
-    outcomes: () => table('Outcomes', 'Outcome', rowsOf(all.outcomes)),
-    vendors: () => table('Vendors', 'Vendor', breakdownRows(counts.vendors)),
-    classes: () => table('Agent classes', 'Class', breakdownRows(counts.classes)),
-    tools: () => table('Tools', 'Tool', breakdownRows(counts.tools)),
-    pages: () => table('Pages', 'Page', breakdownRows(counts.pages)),
-    protocols: () => table('Protocols', 'Protocol', breakdownRows(counts.protocols)),
-    rules: () => table('Rules', 'Rule', breakdownRows(counts.rules)),
+    timeline: () => timeline(period.edges, stepsByOutcome(all), period.zone),
+    types: () => eventsBy('Types', 'Type', rowsOf(types)),
+    outcomes: () => eventsBy('Outcomes', 'Outcome', rowsOf(all.outcomes)),
+    vendors: () => eventsBy('Vendors', 'Vendor', breakdownRows(counts.vendors)),
+    classes: () => eventsBy('Agent classes', 'Class', breakdownRows(counts.classes)),
+    tools: () => eventsBy('Tools', 'Tool', breakdownRows(counts.tools)),
+    pages: () => eventsBy('Pages', 'Page', breakdownRows(counts.pages)),
+    protocols: () => eventsBy('Protocols', 'Protocol', breakdownRows(counts.protocols)),
+    rules: () => eventsBy('Rules', 'Rule', breakdownRows(counts.rules)),
   }
   const isWide = (panel: Panel) => panel === 'headlines' || panel === 'timeline'
   const wide = panels.filter(isWide)
@@ -105,7 +116,7 @@ function view(
       : [],
   )
   const sections = [
-    `<section class="panel shared-headlines"><dl><div><dt>Events</dt><dd>${countText(total)}</dd></div></dl></section>`,
+    numbers([{ name: 'Events', value: countText(total) }]),
     timeline(edges, counts, zone),
     ...(complete
       ? []
@@ -128,62 +139,13 @@ const filterNames: { readonly [list: string]: string } = {
 } satisfies { [list in keyof EventFilter]?: string }
 
 function headlines(all: EventCounts): string {
-  const [count, before] = [all.count, all.before]
-  const change = before > 0 ? `<dd class="muted">${countText(before)} in the period before</dd>` : ''
   const outcomes = Object.entries(all.outcomes)
     .toSorted(([, a], [, b]) => b.count - a.count)
     .slice(0, 3)
-    .map(([name, each]) => `<div><dt>${textHtml(name)}</dt><dd>${countText(each.count)}</dd></div>`)
-  return `<section class="panel shared-headlines"><dl><div><dt>Events</dt><dd>${countText(count)}</dd>${change}</div>
-${outcomes.join('')}</dl></section>`
+    .map(([name, each]) => ({ name, value: countText(each.count) }))
+  const events = { name: 'Events', value: countText(all.count), note: beforeNote(all.before) }
+  return numbers([events, ...outcomes])
 }
-
-const size = { width: 960, height: 200 }
-
-/** Bars per step, stacked by outcome. */
-function timeline(edges: number[], counts: { [outcome: string]: number[] }, zone: string): string {
-  const names = Object.keys(counts).toSorted((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1))
-  const steps = edges.length - 1
-  const sums = Array.from({ length: steps }, (_, step) =>
-    names.reduce((sum, name) => sum + counts[name]![step]!, 0),
-  )
-  const most = Math.max(1, ...sums)
-  const width = size.width / steps
-  const bars = sums.flatMap((sum, step) => {
-    if (sum === 0) return []
-    let y = size.height
-    const parts = names.map((name) => {
-      const height = (counts[name]![step]! / most) * size.height
-      y -= height
-      return height === 0 ? '' : rect(step * width, y, Math.max(1, width - 1), height, classOf(name))
-    })
-    const label = `${minuteOf(edges[step]!, zone)}: ${countText(sum)}`
-    return [`<g><title>${plainHtml(label)}</title>${parts.join('')}</g>`]
-  })
-  const ticks = [0, 0.5, 1].map((part) => `<span>${dayOf(edges[Math.round(part * steps)]!, zone)}</span>`)
-  const total = sums.reduce((a, b) => a + b, 0)
-  const legend = names.map((name) => `<li><i class="${classOf(name)}"></i>${textHtml(name)}</li>`).join('')
-  const about = `${countText(total)} events, at most ${countText(most)} per bar`
-  const box = `viewBox="0 0 ${size.width} ${size.height}" preserveAspectRatio="none" role="img"`
-  return `<section class="panel"><h2>Events over time, by outcome</h2>
-<ul class="shared-legend">${legend}</ul>
-<p class="shared-most">${countText(most)}</p>
-<svg class="shared-chart" ${box} aria-label="${about}">${bars.join('')}</svg>
-<p class="shared-ticks">${ticks.join('')}</p></section>`
-}
-
-const outcomeOrder = ['success', 'blocked', 'error']
-
-const rankOf = (name: string): number =>
-  (outcomeOrder.indexOf(name) + outcomeOrder.length + 1) % (outcomeOrder.length + 1)
-
-const classOf = (name: string): string => (outcomeOrder.includes(name) ? `is-${name}` : 'is-other')
-
-function rect(x: number, y: number, width: number, height: number, name: string): string {
-  return `<rect class="${name}" x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}"/>`
-}
-
-const round = (value: number): number => Math.round(value * 100) / 100
 
 interface Row {
   name: string
@@ -211,21 +173,11 @@ function withRest(rows: Row[], values: number, count: number): Row[] {
   return values === 0 ? rows : [...rows, { name: `(${countText(values)} more)`, count, isRest: true }]
 }
 
-const barBox = 'viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"'
-
-function table(title: string, column: string, rows: Row[]): string {
-  const most = Math.max(1, ...rows.map(({ count, isRest }) => (isRest ? 0 : count)))
-  const lines = rows.map(({ name, count, isRest }) => {
-    const length = isRest ? '' : rect(0, 0, (count / most) * 100, 4, 'is-bar')
-    const bar = `<svg class="shared-bar" ${barBox}>${length}</svg>`
-    return `<tr><th scope="row">${textHtml(name)}${bar}</th><td class="number">${countText(count)}</td></tr>`
+function eventsBy(title: string, column: string, rows: Row[]): string {
+  const shown = rows.map(({ name, count, isRest }) => {
+    return { name, value: count, cells: [countText(count)], isRest }
   })
-  const head = `<th scope="col">${column}</th><th scope="col" class="number">Events</th>`
-  const body =
-    lines.length === 0
-      ? '<p class="muted">None in this range.</p>'
-      : `<table><thead><tr>${head}</tr></thead><tbody>${lines.join('')}</tbody></table>`
-  return `<section class="panel"><h2>${title}</h2>${body}</section>`
+  return table(title, [column, 'Events'], shown)
 }
 
 function eventTable(events: SharedEvent[], identities: boolean, zone: string): string {
@@ -251,25 +203,15 @@ function eventTable(events: SharedEvent[], identities: boolean, zone: string): s
   return `<section class="panel"><h2>Newest events</h2>${body}</section>`
 }
 
-function spanOf(since: string, until: string, zone: string): string {
-  return `${minuteOf(Date.parse(since), zone)} to ${minuteOf(Date.parse(until), zone)}, ${textHtml(zone)}`
+const tones: { readonly [name: string]: string } = {
+  ...{ success: 'allow', blocked: 'block', error: 'error', other: 'class-other', none: 'line-strong' },
+  bar: 'accent',
+  ...Object.fromEntries(Array.from({ length: 8 }, (_, index) => [index + 1, `series-${index + 1}`])),
 }
 
-function minuteOf(ms: number, zone = 'UTC', seconds = false): string {
-  const options = { timeZone: zone, dateStyle: 'medium', timeStyle: seconds ? 'medium' : 'short' } as const
-  return new Intl.DateTimeFormat('en-GB', options).format(ms)
-}
-
-function dayOf(ms: number, zone: string): string {
-  const options = {
-    timeZone: zone,
-    day: 'numeric',
-    month: 'short',
-    hour: '2-digit',
-    minute: '2-digit',
-  } as const
-  return new Intl.DateTimeFormat('en-GB', options).format(ms)
-}
+const toneStyle = Object.entries(tones)
+  .map(([name, tone]) => `.shared .is-${name} { color: var(--${tone}); }\n`)
+  .join('')
 
 /** Colours and sizes are the dashboard's tokens. */
 const style = `
@@ -292,11 +234,16 @@ const style = `
   list-style: none; color: var(--ink-2); font-size: var(--text-label); }
 .shared-legend i { display: inline-block; width: 10px; height: 10px; margin-right: 5px;
   border-radius: var(--radius-dot); }
-.shared .is-success { fill: var(--allow); background: var(--allow); }
-.shared .is-blocked { fill: var(--block); background: var(--block); }
-.shared .is-error { fill: var(--error); background: var(--error); }
-.shared .is-other { fill: var(--class-other); background: var(--class-other); }
-.shared .is-bar { fill: var(--accent); }
+.shared-legend i { background: currentColor; }
+.shared rect { fill: currentColor; }
+${toneStyle}.shared-lines path { fill: none; stroke: currentColor; stroke-width: 2px; stroke-linecap: round;
+  stroke-linejoin: round; vector-effect: non-scaling-stroke; }
+.shared-changes { display: grid; gap: var(--s3); margin: 0 0 var(--s3); padding: 0; list-style: none; }
+.shared-changes li { display: grid; grid-template-columns: 12ch minmax(0, 1fr) auto; gap: var(--s1) var(--s3);
+  align-items: center; overflow-wrap: anywhere; }
+.shared-changes p { margin: 0; }
+.shared-change { width: 120px; height: 28px; }
+@media (max-width: 600px) { .shared-changes li { grid-template-columns: minmax(0, 1fr); } }
 .shared-bar { display: block; width: 100%; height: 4px; margin-top: 3px; }
 .shared table { width: 100%; border-collapse: collapse; }
 .shared th, .shared td { padding: var(--s1) 0; border: 0; text-align: left; vertical-align: top;

@@ -91,22 +91,29 @@ function page(status: number, html: string, frameOrigins: string[]): Response {
 const recentMs = 5_000
 const recentMax = 200
 
-/** Remembers what a link showed for a few seconds, so that a link that many open at once is counted once. */
+/**
+ * Remembers what a link showed for a few seconds, so that a link that many open at once is counted once, however long
+ * counting takes.
+ */
 function recently(
   clock: Clock,
   find: (orgId: string, content: Parameters<typeof readContent>[2]) => Promise<Shown>,
 ) {
-  const answers = new Map<string, { atMs: number; shown: Promise<Shown> }>()
+  const answers = new Map<string, { atMs: number | null; shown: Promise<Shown> }>() // null: being read
   return (id: string, orgId: string, content: Parameters<typeof readContent>[2]): Promise<Shown> => {
     const known = answers.get(id)
     const now = clock.now()
-    if (known !== undefined && Math.abs(now - known.atMs) < recentMs) return known.shown
-    const shown = find(orgId, content)
+    if (known !== undefined && (known.atMs === null || Math.abs(now - known.atMs) < recentMs))
+      return known.shown
+    const answer = { atMs: null as number | null, shown: find(orgId, content) }
     answers.delete(id)
-    answers.set(id, { atMs: now, shown })
+    answers.set(id, answer)
     const [oldest] = answers.size > recentMax ? answers.keys() : []
     if (oldest !== undefined) answers.delete(oldest)
-    shown.catch(() => answers.delete(id))
-    return shown
+    answer.shown.then(
+      () => void (answer.atMs = clock.now()),
+      () => void answers.delete(id),
+    )
+    return answer.shown
   }
 }

@@ -29,11 +29,23 @@ beforeAll(async () => {
       metadata: { page: '/checkout', subject: `secret-subject-${index % 7}`, note: 'secret-note' },
     }),
   )
-  expect((await server.call('/v1/sdk/events', { key, body: { events } })).status).toBe(202)
+  const old = event('secret-event-old', {
+    ...{
+      occurredAt: at(5 * 24 * 60),
+      sessionId: 'secret-session-old',
+      type: 'agent.detected',
+      outcome: 'error',
+    },
+    ...{ agent: { class: 'dom', vendor: 'Operator' }, metadata: {} },
+  })
+  const body = { events: [...events, old] }
+  expect((await server.call('/v1/sdk/events', { key, body })).status).toBe(202)
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
 const analytics = { name: 'Weekly numbers', page: 'analytics', search: '?range=24h', days: 7 }
+const explore = { name: 'Explored', page: 'explore', search: '?range=24h&measure=events&by=vendor', days: 7 }
+const overview = { name: 'This week', page: 'overview', search: '', days: 7 }
 const view = { name: 'Blocked', page: 'view', search: '?outcome=blocked', days: 7 }
 
 interface Made {
@@ -102,6 +114,8 @@ test('a view shows counts; events only when chosen, subjects and sessions only w
   const events = await open((await make({ ...view, events: true })).token)
   expect(events.html).toContain('Newest events')
   expect(events.html).toContain('checkout.pay')
+  const errors = await open((await make({ ...view, search: '?outcome=error', events: true })).token)
+  expect(errors.html).toContain('No events in this range.') // the only one is older than 24 hours
   expect(events.html).not.toContain('secret-')
   const all = await open((await make({ ...view, events: true, identities: true })).token)
   for (const text of ['secret-session-', 'secret-subject-']) expect(all.html).toContain(text)
@@ -114,6 +128,81 @@ test('a view shows counts; events only when chosen, subjects and sessions only w
     expect((await make({ ...view, search: `?${filter}` })).issues).toMatchObject([{ path: 'search' }])
     expect((await make({ ...view, search: `?${filter}`, identities: true })).status).toBe(201)
   }
+})
+
+test('Explore shows one measure by one field as a chart and a table, and nothing of the dashboard', async () => {
+  const { token } = await make({ ...explore, search: `${explore.search}&filter=outcome:blocked` })
+  const { html, status, headers } = await open(token)
+  expect(status).toBe(200)
+  for (const text of [
+    'Events by <bdi>vendor</bdi>',
+    '>150<',
+    '>Operator<',
+    '>120<',
+    '80.0 %',
+    '<rect',
+    'outcome',
+  ])
+    expect(html).toContain(text)
+  expect(html).toContain('&lt;img src=x onerror=alert(1)&gt;\\u{202e}')
+  for (const text of ['secret-', '<script', '<img', '<a ']) expect(html).not.toContain(text)
+  expect(headers.get('content-security-policy')).not.toContain('script-src')
+  const other = await open(`${token}?by=subject&filter=outcome:success`)
+  const withoutTime = (text: string) => text.replace(/Updated [^.]+\./, '')
+  expect(withoutTime(other.html)).toBe(withoutTime(html))
+  const sessions = await open((await make({ ...explore, search: '?range=24h&measure=sessions' })).token)
+  for (const text of ['>Sessions<', '>9<', '>300<', '<path']) expect(sessions.html).toContain(text)
+  const none = await open((await make({ ...explore, search: '?filter=tool:none&measure=p95&by=tool' })).token)
+  expect(none.html).toContain('No events in this range.')
+})
+
+test('Explore shows subjects and sessions only when they were chosen, and members of metadata that were', async () => {
+  for (const query of [
+    ...['by=subject', 'by=sessionId', 'by=metadata.subject', 'by=metadata.subject.id'],
+    ...['filter=subject:secret-subject-1', 'filter=sessionId:secret-session-1'],
+    ...['filter=metadata.subject:secret-subject-1', 'filter=metadata.subject.id:1'],
+  ]) {
+    const search = `?range=24h&${query}`
+    const { status, issues } = await make({ ...explore, search })
+    expect([query, status, issues?.[0]?.path]).toEqual([query, 400, 'search'])
+    expect((await make({ ...explore, search, identities: true })).status).toBe(201)
+  }
+  const chosen = { ...explore, search: '?range=24h&by=sessionId', identities: true }
+  expect((await open((await make(chosen)).token)).html).toContain('secret-session-8')
+  const member = await open((await make({ ...explore, search: '?range=24h&by=metadata.note' })).token)
+  expect(member.html).toContain('secret-note')
+  expect(member.html).not.toContain('secret-subject')
+})
+
+test('a shared Explore query has a bounded number of values', async () => {
+  const events = Array.from({ length: limits.shareExploreRowsMax + 20 }, (_, n) =>
+    event(`many-${n}`, {
+      ...{ type: 'tool.executed', tool: `tool-${n}`, siteId: 'many' },
+      occurredAt: new Date(server.clock.now() - 20 * 24 * 3_600_000).toISOString(),
+    }),
+  )
+  const key = await server.key('ingest')
+  expect((await server.call('/v1/sdk/events', { key, body: { events } })).status).toBe(202)
+  const search = '?range=30d&siteId=many&by=tool&rows=1000'
+  const { html } = await open((await make({ ...explore, search })).token)
+  expect(html.match(/scope="row"/g)?.length).toBe(limits.shareExploreRowsMax + 1)
+  expect(html).toContain('(20 others)')
+  expect(html).toContain(`(${limits.shareExploreRowsMax + 12} others)`) // of the chart, which has 8 colours
+})
+
+test('Overview shows the last 7 days, and what changed only when that was chosen', async () => {
+  const week = await make(overview)
+  expect(week.link.panels).toEqual(['headlines', 'timeline'])
+  const { html } = await open(week.token)
+  for (const text of ['>301<', '>Tool calls<', '>100<', '>Blocked<', '>150<', 'Events over time', '<rect'])
+    expect(html).toContain(text)
+  for (const text of ['secret-', 'Operator', 'checkout.pay', '<script']) expect(html).not.toContain(text)
+  const panels = ['headlines', 'timeline', 'changes']
+  const all = await open((await make({ ...overview, search: '?zone=Europe/Berlin', panels })).token)
+  for (const text of ['New operator', 'sent its first 60 events.', 'New tool', '<bdi>checkout.pay</bdi>'])
+    expect(all.html).toContain(text)
+  expect(all.html).toContain('&lt;img src=x onerror=alert(1)&gt;\\u{202e}')
+  for (const text of ['secret-', '<script', '<img', '<a ']) expect(all.html).not.toContain(text)
 })
 
 test('of an event only what the page shows is read into memory, without identities unless chosen', async () => {
@@ -225,6 +314,18 @@ test.each([
   [{ ...analytics, panels: [] }, 'panels'],
   [{ ...analytics, events: true }, 'events'],
   [{ ...view, panels: ['types'] }, 'panels'],
+  [{ ...explore, events: true }, 'events'],
+  [{ ...explore, panels: ['types'] }, 'panels'],
+  [{ ...explore, search: '?measure=secrets' }, 'measure'],
+  [{ ...explore, search: '?by=id' }, 'by'],
+  [{ ...explore, search: '?range=5d' }, 'range'],
+  [{ ...explore, search: `?by=metadata.${'x'.repeat(201)}` }, 'by'],
+  [{ ...overview, events: true }, 'events'],
+  [{ ...overview, identities: true }, 'identities'],
+  [{ ...overview, panels: ['vendors'] }, 'panels'],
+  [{ ...overview, panels: [] }, 'panels'],
+  [{ ...overview, search: '?range=90d' }, 'range'],
+  [{ ...overview, search: '?zone=Mars/Base' }, 'zone'],
   [{ ...analytics, days: 0 }, 'days'],
   [{ ...analytics, days: 1.5 }, 'days'],
   [{ ...analytics, days: 367 }, 'days'],

@@ -1,6 +1,6 @@
 /** Share links in Chromium: created on Analytics and Logs, opened without a cookie, listed and revoked in Settings. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Page } from 'playwright'
+import type { Locator, Page } from 'playwright'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { browser, closeBrowser } from '../support/browser.ts'
 import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
@@ -29,7 +29,9 @@ beforeAll(async () => {
       index * 60_000,
     ),
   )
-  await send(appliance.url, await ingestKey(appliance), events)
+  const before = { type: 'agent.detected', agent: { class: 'dom', vendor: 'OpenAI' } }
+  const old = recent('event-old', before, 3 * 24 * 3_600_000) // changes are compared with it
+  await send(appliance.url, await ingestKey(appliance), [...events, old])
 }, 120_000)
 afterAll(async () => {
   await closeBrowser()
@@ -119,6 +121,86 @@ test('a view of Logs is shared with its events where they were chosen', async ()
       expect(await shared.content()).not.toContain('hidden-')
       await expectAccessibleInBothThemes(shared)
     })
+  })
+}, 60_000)
+
+/** Fills in the dialog of the page and returns the link. */
+async function share(page: Page, title: string, choose: (dialog: Locator) => Promise<void>): Promise<string> {
+  await page.getByRole('button', { name: 'Share', exact: true }).click()
+  const dialog = page.getByRole('dialog', { name: 'Share by link' })
+  await dialog.getByLabel('Title of the page').fill(title)
+  await choose(dialog)
+  await dialog.getByRole('button', { name: 'Create link' }).click()
+  return createdLink(page)
+}
+
+/** A link that is refused in the dialog. */
+const refused = { allow: [/400 \(Bad Request\).*share-links/] }
+
+test('a query of Explore is shared as a chart and a table, subjects only where they were chosen', async () => {
+  await withOwner(
+    `${appliance.url}/analytics/explore?range=24h&filter=outcome:success`,
+    async (page) => {
+      await page.getByText('90 stored events.').waitFor()
+      const url = await share(page, 'Successful', async (dialog) => {
+        await dialog.getByText('It shows the events of 1 filter').waitFor()
+      })
+      await asAnybody(url, async (shared, requests) => {
+        await shared.getByRole('heading', { name: 'Events by vendor', exact: true }).waitFor()
+        expect(await shared.locator('tbody tr').allInnerTexts()).toEqual(
+          expect.arrayContaining([expect.stringMatching(/^<b>bold<\/b>\\u\{202e\}\s+60\s+66\.7 %$/)]),
+        )
+        expect(await shared.locator('svg.shared-chart rect').count()).toBeGreaterThan(0)
+        expect(requests.filter((path) => path.startsWith('/api') || path.endsWith('.js'))).toEqual([])
+        expect(await shared.locator('a, button, form, script, iframe').count()).toBe(0)
+        await expectAccessibleInBothThemes(shared)
+        await shared.setViewportSize({ width: 390, height: 800 })
+        await expectNoSidewaysScroll(shared)
+      })
+      await page.goto(`${appliance.url}/analytics/explore?range=24h&measure=sessions&by=subject`)
+      await page.getByText('distinct sessions.').waitFor()
+      await page.getByRole('button', { name: 'Share', exact: true }).click()
+      const dialog = page.getByRole('dialog', { name: 'Share by link' })
+      await dialog.getByLabel('Title of the page').fill('Subjects')
+      await dialog.getByRole('button', { name: 'Create link' }).click()
+      await dialog.getByText('The query would show subjects or sessions.').waitFor()
+      await dialog.getByLabel('Subjects and session ids').check()
+      await dialog.getByRole('button', { name: 'Create link' }).click()
+      await asAnybody(await createdLink(page), async (shared) => {
+        await shared.getByRole('heading', { name: 'Sessions by identity', exact: true }).waitFor()
+        expect(await shared.content()).toContain('hidden-subject')
+        await expectAccessibleInBothThemes(shared)
+      })
+    },
+    refused,
+  )
+}, 60_000)
+
+test('Overview is shared, with what changed where that was chosen', async () => {
+  await withOwner(`${appliance.url}/overview`, async (page) => {
+    await waitForHeading(page, 'Overview')
+    const url = await share(page, 'Our week', (dialog) =>
+      dialog.getByLabel('What changed in the last 24 hours').check(),
+    )
+    await asAnybody(url, async (shared) => {
+      await shared.getByRole('heading', { name: /^Changed since/ }).waitFor()
+      const text = await shared.locator('main').innerText()
+      for (const part of [
+        'Our week',
+        'Tool calls',
+        '121',
+        'New tool',
+        'checkout.pay was called for the first time',
+      ])
+        expect(text).toContain(part)
+      expect(await shared.content()).not.toContain('hidden-')
+      await expectAccessibleInBothThemes(shared)
+      await shared.setViewportSize({ width: 390, height: 800 })
+      await expectNoSidewaysScroll(shared)
+    })
+    await page.goto(`${appliance.url}/settings/share-links`)
+    await page.getByText('Overview, 3 panels').waitFor()
+    await page.getByText('Explore, subjects and sessions').waitFor()
   })
 }, 60_000)
 

@@ -83,7 +83,7 @@ const modules: Record<string, string[]> = {
   'server/audit': ['PROOF.md', 'checkpoints.ts', 'entry.ts', 'export.ts', 'signing.ts', 'verify.ts'],
   'server/cli': ['run.ts'],
   'server/dashboard': [
-    'claims.ts',
+    ...['changes.ts', 'claims.ts'],
     ...['counts.ts', 'details.ts', 'period-counts.ts', 'period.ts', 'saved-view-routes.ts', 'shapes.ts'],
   ],
   'server/demo': ['event.ts', 'post.ts', 'push.ts', 'traffic.ts'],

@@ -6,7 +6,7 @@ export type ShareLink = ShareLinkView
 
 export interface NewShareLink {
   name: string
-  page: 'analytics' | 'view'
+  page: ShareLink['page']
   search: string
   days: number
   panels?: string[]

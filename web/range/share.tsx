@@ -1,10 +1,14 @@
 /** The dialog that creates a share link of a page or a view, says what it shows, and offers it to copy. */
 import './share.css'
+import type { ComponentChild } from 'preact'
 import { useSignal } from '@preact/signals'
 import { shareLinksApi, type NewShareLink } from '../api/share-links.ts'
 import { ownAddress } from '../app/router.ts'
 import { mayManage, session } from '../app/session.ts'
 import { Choice, Field, FormDialog, SecretDialog, textOf } from '../components/dialog.tsx'
+import { counted } from '../text/format.ts'
+import { rangeWords } from './range.ts'
+import type { PeriodView } from '../api/api.ts'
 
 const panels = [
   { name: 'headlines', label: 'Totals' },
@@ -17,6 +21,12 @@ const panels = [
   { name: 'pages', label: 'Pages' },
   { name: 'protocols', label: 'Protocols' },
   { name: 'rules', label: 'Rules' },
+] as const
+
+const overviewPanels = [
+  { name: 'headlines', label: 'Totals' },
+  { name: 'timeline', label: 'Events over time' },
+  { name: 'changes', label: 'What changed in the last 24 hours' },
 ] as const
 
 const ends = [
@@ -33,6 +43,14 @@ interface ShareProps {
   search: () => string
   /** Filters and range in words. */
   about: string
+}
+
+/** A range up to now stays one for the link. */
+export function sharedRange(period: PeriodView | null): string {
+  if (period === null) return ''
+  const filters = period.filters.length + period.siteIds.length
+  const chosen = filters === 0 ? 'all events' : `the events of ${counted(filters, 'filter')}`
+  return `It shows ${chosen} ${rangeWords(period)}, up to date each time it is opened.`
 }
 
 /** Opens the dialog; nothing for members who may not share. */
@@ -53,9 +71,10 @@ function ShareDialog({ page, search, about, onClose }: ShareProps & { onClose: (
   const created = useSignal<string | null>(null)
   if (created.value !== null) return <CreatedDialog url={created.value} onClose={onClose} />
   const submit = async (form: FormData): Promise<void> => {
+    const named = page === 'overview' ? overviewPanels : panels
     const chosen =
-      page === 'analytics'
-        ? { panels: panels.map(({ name }) => name).filter((name) => form.has(name)) }
+      page === 'analytics' || page === 'overview'
+        ? { panels: named.map(({ name }) => name).filter((name) => form.has(name)) }
         : { events: form.has('events'), identities: form.has('identities') }
     const { token } = await shareLinksApi.create({
       ...{ page, search: search(), name: textOf(form, 'name'), days: Number(textOf(form, 'days')) },
@@ -76,7 +95,7 @@ function ShareDialog({ page, search, about, onClose }: ShareProps & { onClose: (
         range.
       </p>
       <Field name="name" label="Title of the page" required autofocus maxLength={80} />
-      {page === 'analytics' ? <PanelChoice /> : <EventChoice />}
+      {choices[page]}
       <Choice name="days" label="Ends after" options={ends} value="7" />
       <Field
         name="origins"
@@ -114,6 +133,41 @@ function EventChoice() {
       </label>
     </fieldset>
   )
+}
+
+function OverviewChoice() {
+  return (
+    <fieldset class="share-choice">
+      <legend>Shows</legend>
+      {overviewPanels.map(({ name, label }) => (
+        <label key={name}>
+          <input type="checkbox" name={name} defaultChecked={name !== 'changes'} /> {label}
+        </label>
+      ))}
+      <p class="hint">
+        Changes name operators, rules and tools. It never shows subjects, session ids or events.
+      </p>
+    </fieldset>
+  )
+}
+
+function ExploreChoice() {
+  return (
+    <fieldset class="share-choice">
+      <legend>Shows</legend>
+      <p class="hint">The measure as a chart and a table of at most 50 values.</p>
+      <label>
+        <input type="checkbox" name="identities" /> Subjects and session ids, as field and in filters
+      </label>
+    </fieldset>
+  )
+}
+
+const choices: { readonly [page in NewShareLink['page']]: ComponentChild } = {
+  analytics: <PanelChoice />,
+  explore: <ExploreChoice />,
+  overview: <OverviewChoice />,
+  view: <EventChoice />,
 }
 
 const about = (

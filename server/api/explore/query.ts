@@ -11,14 +11,17 @@ import {
 } from '../../http/request.ts'
 import { isLongerThan } from '../../text/text.ts'
 import { limits } from '../../limits.ts'
-import { readZone } from '../../dashboard/period.ts'
-import type { CountedMember } from '../../../db/contract/store.ts'
+import { periodOf, readZone, type Period } from '../../dashboard/period.ts'
+import type { CountedMember, Store } from '../../../db/contract/store.ts'
 
 /** Parameters of both routes. */
 export const exploreParameters = {
   ...{ measure: 'one', by: 'one', rows: 'one', filter: 'many', siteId: 'many' },
   ...{ since: 'one', until: 'one', zone: 'one' },
 } as const satisfies Record<string, ParameterKind>
+
+/** Parameters of the dashboard's page. */
+export const explorePageParameters = { ...exploreParameters, range: 'one' } as const
 
 type Asked = Pick<ExploreQuery, 'measure' | 'by' | 'filter' | 'also' | 'metadata' | 'rowsMax'>
 
@@ -155,3 +158,26 @@ const stepNames = {
 } as const satisfies { [name: string]: Step }
 
 export const exploreStepNames = Object.keys(stepNames)
+
+export interface PageQuery {
+  asked: Asked & Pick<ExploreQuery, 'edges'>
+  period: Period
+  filters: { name: string; value: string }[]
+}
+
+/** What a URL of the dashboard asks: its range in the steps of a chart. */
+export async function readPage(
+  store: Pick<Store, 'retention'>,
+  orgId: string,
+  query: Query,
+  nowMs: number,
+): Promise<PageQuery> {
+  const asked = readAsked(query)
+  const period = await periodOf(store, orgId, query, nowMs)
+  const edges = [...period.edges.slice(0, -1), Math.min(period.untilMs, period.edges.at(-1)!)]
+  const filters = (query.many('filter') ?? []).map((text) => {
+    const colon = text.indexOf(':')
+    return { name: text.slice(0, colon), value: text.slice(colon + 1) }
+  })
+  return { asked: { ...asked, edges }, period, filters }
+}

@@ -7,8 +7,8 @@ import { contextOf, ownerOf, readQuery } from '../../http/request.ts'
 import { csvRow, type CsvCell } from '../../text/csv.ts'
 import { integer, nullable, time } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
-import { periodOf, periodView } from '../../dashboard/period.ts'
-import { exploreParameters, readAsked, readEdges } from './query.ts'
+import { periodView } from '../../dashboard/period.ts'
+import { explorePageParameters, exploreParameters, readAsked, readEdges, readPage } from './query.ts'
 import { exploreMeasures, type ExploredNumbers, type ExploreQuery } from '../../../db/contract/explore.ts'
 import type { Shares } from '../../http/shares.ts'
 import type { PeriodView } from '../../dashboard/shapes.ts'
@@ -38,18 +38,10 @@ export function exploreRoutes(services: ExploreRoutesServices) {
     })
     .get('/api/explore', async ({ request }) => {
       const { org } = await signIns.require(request)
-      const query = readQuery(request, { ...exploreParameters, range: 'one' })
-      const asked = readAsked(query)
-      const period = await periodOf(store, org.id, query, clock.now())
-      const edges = [...period.edges.slice(0, -1), Math.min(period.untilMs, period.edges.at(-1)!)]
-      const named = (query.many('filter') ?? []).map((text) => {
-        const colon = text.indexOf(':')
-        return { name: text.slice(0, colon), value: text.slice(colon + 1) }
-      })
-      const view = { ...periodView(period, await store.sites.list(org.id)), filters: named }
-      return answer(services, request, {
-        ...{ orgId: org.id, zone: period.zone, period: view, asked: { ...asked, edges } },
-      })
+      const query = readQuery(request, explorePageParameters)
+      const { asked, period, filters } = await readPage(store, org.id, query, clock.now())
+      const view = { ...periodView(period, await store.sites.list(org.id)), filters }
+      return answer(services, request, { orgId: org.id, zone: period.zone, period: view, asked })
     })
 }
 

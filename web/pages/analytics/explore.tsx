@@ -11,6 +11,7 @@ import { Problem } from '../../components/problem.tsx'
 import { readCache, writeCache } from '../../query/query.ts'
 import { refreshTotals, useSameRange } from '../../query/use-query.ts'
 import { RangeBar } from '../../range/range-bar.tsx'
+import { ShareButton, sharedRange } from '../../range/share.tsx'
 import { explorePath, requestOf } from './explore-model.ts'
 import { Question } from './explore-question.tsx'
 import { Result } from './explore-result.tsx'
@@ -87,7 +88,18 @@ export function Explore() {
   const isNew = overview.value?.total === 0
   return (
     <>
-      <RangeBar title="Analytics" period={answer?.period ?? null} compares={false} />
+      <RangeBar
+        title="Analytics"
+        period={answer?.period ?? null}
+        compares={false}
+        more={
+          <ShareButton
+            page="explore"
+            search={() => `?${params.peek()}`}
+            about={sharedRange(answer?.period ?? null)}
+          />
+        }
+      />
       <div class="page counts-page explore-page" aria-busy={progress !== null}>
         <AnalyticsTabs shown="explore" />
         {isNew ? (

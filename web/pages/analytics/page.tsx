@@ -14,7 +14,7 @@ import { path, query } from '../../app/router.ts'
 import { CountsPage } from '../../range/counts-page.tsx'
 import { ValueLink, filterable, logsHref, type LogsFilter } from '../../range/filters.tsx'
 import { choiceOf, rangeWords } from '../../range/range.ts'
-import { ShareButton } from '../../range/share.tsx'
+import { ShareButton, sharedRange } from '../../range/share.tsx'
 import { Active, Durations } from './active.tsx'
 import { AnalyticsTabs, Explore } from './explore.tsx'
 import type { AnalyticsCounts, BreakdownView, PeriodView, EventCounts } from '../../api/api.ts'
@@ -49,14 +49,6 @@ function Summary() {
       {(data) => <Everything data={data} />}
     </CountsPage>
   )
-}
-
-/** A range up to now stays one for the link. */
-function sharedRange(period: PeriodView | null): string {
-  if (period === null) return ''
-  const filters = period.filters.length + period.siteIds.length
-  const chosen = filters === 0 ? 'all events' : `the events of ${counted(filters, 'filter')}`
-  return `It shows ${chosen} ${rangeWords(period)}, up to date each time it is opened.`
 }
 
 function Everything({ data }: { data: AnalyticsCounts }) {

@@ -4,7 +4,7 @@ import { useSignal, type Signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { api, type Change, type Changes } from '../../api/api.ts'
 import { operateApi } from '../../api/operate-api.ts'
-import { isoTime, now } from '../../app/clock.ts'
+import { isoTime, now, zone } from '../../app/clock.ts'
 import { notices, refreshNotices } from '../../app/notices.ts'
 import { readPreference, writePreference } from '../../app/preferences.ts'
 import { query } from '../../app/router.ts'
@@ -19,6 +19,7 @@ import { countsQuery, useQuery } from '../../query/use-query.ts'
 import { prefetchQuery } from '../../query/query.ts'
 import { logsHref } from '../../range/filters.tsx'
 import { choiceOf, rangeParams } from '../../range/range.ts'
+import { ShareButton } from '../../range/share.tsx'
 import { count, counted, shortTime } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import {
@@ -49,7 +50,16 @@ export default function OverviewPage() {
   const isEmpty = overview.value !== null && overview.value.total === 0
   return (
     <>
-      <PageBar title="Overview">{!isEmpty && <ReportChoice chosen={chosen} />}</PageBar>
+      <PageBar title="Overview">
+        {!isEmpty && <ReportChoice chosen={chosen} />}
+        {!isEmpty && (
+          <ShareButton
+            page="overview"
+            search={() => (zone.peek() === 'UTC' ? '' : `?${new URLSearchParams({ zone: zone.peek() })}`)}
+            about="It shows the last 7 days, up to date each time it is opened."
+          />
+        )}
+      </PageBar>
       <div class="page overview-page">
         <Attention />
         {isEmpty ? (

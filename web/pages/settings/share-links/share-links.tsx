@@ -17,7 +17,7 @@ export function ShareLinks() {
     <section class="settings-section">
       <p class="about">
         A share link shows a page to anybody who has it, without an account. Create one with Share on
-        Analytics or Logs.
+        Overview, Analytics, Explore or Logs.
       </p>
       {allowed ? <List /> : <RoleNote text="Only owners and admins can share pages." />}
     </section>
@@ -30,7 +30,7 @@ function List() {
   if (error.value) return <Problem error={error.value} onRetry={refetch} />
   if (!links.value) return null
   if (links.value.length === 0)
-    return <p class="muted">No share links yet. Create one with Share on Analytics or Logs.</p>
+    return <p class="muted">No share links yet. Create one with Share on Overview or Logs.</p>
   return (
     <>
       <RecordTable
@@ -58,16 +58,22 @@ function List() {
   )
 }
 
+const pageNames: { readonly [page in ShareLink['page']]: string } = {
+  ...{ analytics: 'Analytics', explore: 'Explore', overview: 'Overview', view: 'Logs' },
+}
+
 function Shows({ link }: { link: ShareLink }) {
   const { page, panels, events, identities, search, frameOrigins } = link
-  const parts = page === 'analytics' ? [`Analytics, ${counted(panels.length, 'panel')}`] : ['Logs']
+  const parts: string[] = [pageNames[page]]
+  if (panels.length > 0) parts.push(counted(panels.length, 'panel'))
   if (events) parts.push(identities ? 'events with subjects and sessions' : 'events')
+  else if (identities) parts.push('subjects and sessions')
   return (
     <>
       {parts.join(', ')}
       <br />
       <span class="muted">
-        <Text value={filterWords(search)} max={60} />
+        <Text value={page === 'overview' ? 'last 7 days' : filterWords(search)} max={60} />
       </span>
       {frameOrigins.map((origin) => (
         <>

@@ -1,0 +1,169 @@
+/** Charts, tables and times of shared pages, as HTML and SVG without scripts. */
+import { countText, plainHtml, textHtml } from '../text/html.ts'
+import type { EventCounts } from '../dashboard/shapes.ts'
+
+export interface Body {
+  lead: string
+  sections: string[]
+}
+
+export interface Series {
+  name: string
+  className: string
+  counts: (number | null)[] // null: nothing to measure in this step
+}
+
+interface Chart {
+  title: string // HTML
+  edges: number[]
+  series: Series[]
+  zone: string
+  show: (value: number) => string
+  unit: string
+}
+
+/** Each part is a name and a number, and what is said below it. */
+export function numbers(parts: { name: string; value: string; note?: string | undefined }[]): string {
+  const lines = parts.map(({ name, value, note }) => {
+    const below = note === undefined ? '' : `<dd class="muted">${note}</dd>`
+    return `<div><dt>${textHtml(name)}</dt><dd>${value}</dd>${below}</div>`
+  })
+  return `<section class="panel shared-headlines"><dl>${lines.join('\n')}</dl></section>`
+}
+
+export function beforeNote(before: number): string | undefined {
+  return before > 0 ? `${countText(before)} in the period before` : undefined
+}
+
+const size = { width: 960, height: 200 }
+
+/** Events per step, stacked by outcome. */
+export function timeline(edges: number[], counts: { [outcome: string]: number[] }, zone: string): string {
+  const names = Object.keys(counts).toSorted((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1))
+  const series = names.map((name) => ({ name, className: outcomeClass(name), counts: counts[name]! }))
+  return stackedBars({
+    ...{ title: 'Events over time, by outcome', edges, series, zone, show: countText, unit: ' events' },
+  })
+}
+
+export function stepsByOutcome(all: EventCounts): { [outcome: string]: number[] } {
+  return Object.fromEntries(Object.entries(all.outcomes).map(([name, { steps }]) => [name, steps]))
+}
+
+export function stackedBars({ title, edges, series, zone, show, unit }: Chart): string {
+  const steps = edges.length - 1
+  const sums = Array.from({ length: steps }, (_, step) =>
+    series.reduce((sum, { counts }) => sum + (counts[step] ?? 0), 0),
+  )
+  const most = Math.max(1, ...sums)
+  const width = size.width / steps
+  const bars = sums.flatMap((sum, step) => {
+    if (sum === 0) return []
+    let y = size.height
+    const parts = series.map(({ className, counts }) => {
+      const height = ((counts[step] ?? 0) / most) * size.height
+      y -= height
+      return height === 0 ? '' : rect(step * width, y, Math.max(1, width - 1), height, className)
+    })
+    const label = `${minuteOf(edges[step]!, zone)}: ${show(sum)}`
+    return [`<g><title>${plainHtml(label)}</title>${parts.join('')}</g>`]
+  })
+  const total = sums.reduce((a, b) => a + b, 0)
+  const about = `${show(total)}${unit}, at most ${show(most)} per bar`
+  return panelOf({ title, edges, series, zone }, { most: show(most), about, kind: '', inner: bars.join('') })
+}
+
+/** A line per series with gaps where nothing was measured; a value between two gaps is a dot. */
+export function lines({ title, edges, series, zone, show }: Omit<Chart, 'unit'>): string {
+  const values = series.flatMap(({ counts }) => counts.filter((count) => count !== null))
+  const most = Math.max(...values, 0)
+  const width = size.width / (edges.length - 1)
+  const paths = series.map(({ name, className, counts }) => {
+    const points = counts.map((count, step) => {
+      if (count === null) return ''
+      const at = `${round((step + 0.5) * width)} ${round(size.height * (1 - count / (most || 1)))}`
+      return (counts[step - 1] ?? null) === null ? `M${at}L${at}` : `L${at}`
+    })
+    return `<path class="${className}" d="${points.join('')}"><title>${plainHtml(name)}</title></path>`
+  })
+  const about = `At most ${show(most)} per step`
+  const inner = paths.toReversed().join('')
+  return panelOf({ title, edges, series, zone }, { most: show(most), about, kind: ' shared-lines', inner })
+}
+
+function panelOf(
+  { title, edges, series, zone }: Pick<Chart, 'title' | 'edges' | 'series' | 'zone'>,
+  { most, about, kind, inner }: { most: string; about: string; kind: string; inner: string },
+): string {
+  const steps = edges.length - 1
+  const ticks = [0, 0.5, 1].map((part) => `<span>${dayOf(edges[Math.round(part * steps)]!, zone)}</span>`)
+  const legend = series.map(({ name, className }) => `<li><i class="${className}"></i>${textHtml(name)}</li>`)
+  const box = `viewBox="0 0 ${size.width} ${size.height}" preserveAspectRatio="none" role="img"`
+  return `<section class="panel"><h2>${title}</h2>
+<ul class="shared-legend">${legend.join('')}</ul>
+<p class="shared-most">${most}</p>
+<svg class="shared-chart${kind}" ${box} aria-label="${about}">${inner}</svg>
+<p class="shared-ticks">${ticks.join('')}</p></section>`
+}
+
+const outcomeOrder = ['success', 'blocked', 'error']
+
+const rankOf = (name: string): number =>
+  (outcomeOrder.indexOf(name) + outcomeOrder.length + 1) % (outcomeOrder.length + 1)
+
+export const outcomeClass = (name: string): string =>
+  outcomeOrder.includes(name) ? `is-${name}` : 'is-other'
+
+export function rect(x: number, y: number, width: number, height: number, name: string): string {
+  return `<rect class="${name}" x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}"/>`
+}
+
+const round = (value: number): number => Math.round(value * 100) / 100
+
+export interface TableRow {
+  name: string
+  value: number | null // the length of its bar
+  cells: string[]
+  isRest?: boolean | undefined // of the values beyond the shown ones
+}
+
+const barBox = 'viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"'
+
+/** The first column has the names. `title` and `columns` are HTML. */
+export function table(title: string, columns: string[], rows: TableRow[]): string {
+  const most = Math.max(1, ...rows.map(({ value, isRest }) => (isRest ? 0 : (value ?? 0))))
+  const body = rows.map(({ name, value, cells, isRest }) => {
+    const length = isRest ? '' : rect(0, 0, ((value ?? 0) / most) * 100, 4, 'is-bar')
+    const bar = `<svg class="shared-bar" ${barBox}>${length}</svg>`
+    const others = cells.map((cell) => `<td class="number">${cell}</td>`).join('')
+    return `<tr><th scope="row">${textHtml(name)}${bar}</th>${others}</tr>`
+  })
+  const head = columns.map(
+    (column, index) => `<th scope="col"${index === 0 ? '' : ' class="number"'}>${column}</th>`,
+  )
+  const shown =
+    rows.length === 0
+      ? '<p class="muted">None in this range.</p>'
+      : `<table><thead><tr>${head.join('')}</tr></thead><tbody>${body.join('')}</tbody></table>`
+  return `<section class="panel"><h2>${title}</h2>${shown}</section>`
+}
+
+export function spanOf(since: string, until: string, zone: string): string {
+  return `${minuteOf(Date.parse(since), zone)} to ${minuteOf(Date.parse(until), zone)}, ${textHtml(zone)}`
+}
+
+export function minuteOf(ms: number, zone = 'UTC', seconds = false): string {
+  const options = { timeZone: zone, dateStyle: 'medium', timeStyle: seconds ? 'medium' : 'short' } as const
+  return new Intl.DateTimeFormat('en-GB', options).format(ms)
+}
+
+function dayOf(ms: number, zone: string): string {
+  const options = {
+    timeZone: zone,
+    day: 'numeric',
+    month: 'short',
+    hour: '2-digit',
+    minute: '2-digit',
+  } as const
+  return new Intl.DateTimeFormat('en-GB', options).format(ms)
+}

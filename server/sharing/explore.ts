@@ -1,0 +1,191 @@
+/** The shared page of an Explore query: one measure by one field, as a chart and a table. */
+import { eventFields } from '../../db/contract/event-fields.ts'
+import { countText, textHtml } from '../text/html.ts'
+import { lines, numbers, outcomeClass, spanOf, stackedBars, table, type Body, type Series } from './charts.ts'
+import type { Explored, ExploredNumbers, ExploreMeasure, ExploreQuery } from '../../db/contract/explore.ts'
+import type { PeriodView } from '../dashboard/shapes.ts'
+
+export interface ShownExploration {
+  asked: Pick<ExploreQuery, 'measure' | 'by' | 'edges'>
+  period: PeriodView
+  explored: Explored
+}
+
+interface MeasureWords {
+  name: string
+  show: (value: number) => string
+  isSum?: true // steps and values add up
+}
+
+const whole = (value: number): string => countText(Math.round(value))
+
+/** The same words as on Explore (web/pages/analytics/explore-model.ts). */
+export const shownMeasures: { readonly [measure in ExploreMeasure]: MeasureWords } = {
+  events: { name: 'Events', show: whole, isSum: true },
+  errors: { name: 'Errors', show: whole, isSum: true },
+  sessions: { name: 'Sessions', show: whole },
+  subjects: { name: 'Subjects', show: whole },
+  p50: { name: 'p50 duration', show: durationText },
+  p95: { name: 'p95 duration', show: durationText },
+  p99: { name: 'p99 duration', show: durationText },
+  bytes: { name: 'Bytes', show: bytesText, isSum: true },
+  tokens: { name: 'Tokens', show: whole, isSum: true },
+}
+
+const [minuteMs, hourMs, dayMs] = [60_000, 3_600_000, 86_400_000]
+
+function durationText(ms: number): string {
+  if (ms < 10 && !Number.isInteger(ms)) return `${ms.toFixed(1)} ms`
+  if (ms < 999.5) return `${Math.round(ms)} ms`
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
+  if (ms < hourMs) return `${Math.round(ms / minuteMs)} min`
+  if (ms < 2 * dayMs) return `${Math.round(ms / hourMs)} h`
+  return `${whole(ms / dayMs)} d`
+}
+
+const byteUnits = ['bytes', 'KB', 'MB', 'GB', 'TB'] as const
+
+function bytesText(bytes: number): string {
+  let [amount, unit] = [bytes, 0]
+  // Otherwise 1023.5 KB would round to 1024 KB.
+  while (amount >= 1_023.5 && unit < byteUnits.length - 1) {
+    amount /= 1_024
+    unit += 1
+  }
+  const shown = unit === 0 || amount >= 99.95 ? whole(amount) : amount.toFixed(1)
+  return `${shown} ${bytes === 1 ? 'byte' : byteUnits[unit]}`
+}
+
+export function exploreBody({ asked, period, explored }: ShownExploration): Body {
+  const { measure, by, edges } = asked
+  const { name, isSum } = shownMeasures[measure]
+  const byName = nameOf(by)
+  const sites = period.siteIds.map((id) => period.sites.find(({ siteId }) => siteId === id)?.name ?? id)
+  const chosen = [
+    ...sites.map((site) => `site: ${textHtml(site)}`),
+    ...period.filters.map((filter) => `${textHtml(filter.name)}: ${textHtml(filter.value || 'none')}`),
+  ]
+  const lead = [spanOf(period.since, period.until, period.zone), ...chosen].join(' · ')
+  if (!explored.complete)
+    return { lead, sections: ['<p>There are too many events to read. Narrow the range or the filters.</p>'] }
+  const { all } = explored
+  const total = { name, value: numberText(measure, all) }
+  const ofEvents = { name: 'Events', value: countText(all.events) }
+  const headline = numbers(isEventCount(measure) ? [total] : [total, ofEvents])
+  if (all.events === 0) return { lead, sections: [headline, '<p class="muted">No events in this range.</p>'] }
+  const title = byName === null ? name : `${name} by ${textHtml(byName)}`
+  const { series, isCut } = seriesOf(asked, explored)
+  const { show } = shownMeasures[measure]
+  const chart = { title: `${title}, over time`, edges, series, zone: period.zone, show }
+  const sections = [
+    headline,
+    isSum
+      ? stackedBars({ ...chart, unit: measure === 'bytes' ? '' : ` ${name.toLowerCase()}` })
+      : lines(chart),
+    ...(by === null ? [] : [valueTable(title, asked, explored)]),
+    ...notes(asked, explored, isCut).map((note) => `<p class="muted">${note}</p>`),
+  ]
+  return { lead, sections }
+}
+
+const isEventCount = (measure: ExploreMeasure): boolean => measure === 'events' || measure === 'errors'
+const isQuantile = (measure: ExploreMeasure): boolean => shownMeasures[measure].show === durationText
+
+function nameOf(by: ExploreQuery['by']): string | null {
+  if (by === null) return null
+  if (typeof by === 'object') return `metadata.${by.metadata}`
+  return eventFields.find(({ name }) => name === by)?.label ?? by
+}
+
+function numberText(measure: ExploreMeasure, { total, error }: ExploredNumbers): string {
+  if (total === null) return '–'
+  return `${error > 0 && !isQuantile(measure) ? '≈ ' : ''}${shownMeasures[measure].show(total)}`
+}
+
+interface Row {
+  name: string
+  kind: 'value' | 'missing' | 'other'
+  numbers: ExploredNumbers
+}
+
+function rowsOf(by: ExploreQuery['by'], { rows, missing, other }: Explored): Row[] {
+  return [
+    ...rows.map((one): Row => ({ name: one.value, kind: 'value', numbers: one })),
+    ...(missing === null
+      ? []
+      : [{ name: `(no ${nameOf(by) ?? ''})`, kind: 'missing', numbers: missing } as const]),
+    ...(other === null ? [] : [{ name: othersName(other.values), kind: 'other', numbers: other } as const]),
+  ]
+}
+
+const othersName = (values: number): string => (values > 0 ? `(${countText(values)} others)` : '(others)')
+
+/** Values with a series of their own: as many as there are colours. */
+const seriesMax = 8
+
+/** As on Explore: further values are one series where they add up; otherwise they are only in the table. */
+function seriesOf(
+  { measure, by }: ShownExploration['asked'],
+  explored: Explored,
+): { series: Series[]; isCut: boolean } {
+  const { name, isSum } = shownMeasures[measure]
+  if (by === null) return { series: [{ name, className: 'is-1', counts: explored.all.steps }], isCut: false }
+  const rows = rowsOf(by, explored)
+  const left = explored.rows.slice(seriesMax)
+  const kinds = { missing: 'is-none', other: 'is-other' } as const
+  let index = 0
+  const series = rows
+    .filter(({ kind }) => kind !== 'value' || index++ < seriesMax)
+    .filter(({ kind }) => kind !== 'other' || left.length === 0)
+    .map((row, place): Series => {
+      const own = by === 'outcome' ? outcomeClass(row.name) : `is-${place + 1}`
+      const className = row.kind === 'value' ? own : kinds[row.kind]
+      return { name: row.name, className, counts: row.numbers.steps }
+    })
+  if (left.length === 0) return { series, isCut: false }
+  if (!isSum) return { series, isCut: true }
+  const rest = [...left, ...(explored.other === null ? [] : [explored.other])]
+  const counts = explored.all.steps.map((_, step) =>
+    rest.reduce((sum, { steps }) => sum + (steps[step] ?? 0), 0),
+  )
+  const values = left.length + (explored.other?.values ?? 0)
+  return { series: [...series, { name: othersName(values), className: 'is-other', counts }], isCut: false }
+}
+
+function valueTable(title: string, { measure, by }: ShownExploration['asked'], explored: Explored): string {
+  const { name, isSum } = shownMeasures[measure]
+  const sum = explored.all.total ?? 0
+  const withEvents = !isEventCount(measure)
+  const columns = [
+    textHtml(nameOf(by) ?? ''),
+    name,
+    ...(isSum ? ['Share'] : []),
+    ...(withEvents ? ['Events'] : []),
+  ]
+  const rows = rowsOf(by, explored).map((row) => {
+    const { total, events } = row.numbers
+    const share = sum === 0 ? '' : `${(((total ?? 0) / sum) * 100).toFixed(1)} %`
+    const cells = [
+      numberText(measure, row.numbers),
+      ...(isSum ? [share] : []),
+      ...(withEvents ? [countText(events)] : []),
+    ]
+    return { name: row.name, value: total, cells, isRest: row.kind !== 'value' }
+  })
+  return table(title, columns, rows)
+}
+
+function notes({ measure }: ShownExploration['asked'], { all, rows, ...explored }: Explored, isCut: boolean) {
+  const found: string[] = []
+  if (isCut) found.push(`The chart shows ${seriesMax} of ${countText(rows.length)} values.`)
+  if (isQuantile(measure)) found.push('Durations are accurate to 2 %.')
+  else if (all.error > 0)
+    found.push(`Numbers with ≈ are estimates, standard error ${(all.error * 100).toFixed(1)} %.`)
+  if (explored.isCut)
+    found.push(
+      'This field has more values than can be counted singly. The rest is in others, whatever its size.',
+    )
+  if (explored.expired > 0)
+    found.push(`Retention deleted up to ${countText(explored.expired)} events of this range that may match.`)
+  return found
+}

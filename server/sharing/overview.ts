@@ -1,0 +1,131 @@
+/** The shared page of Overview: the last 7 days in numbers, and what changed in the last 24 hours. */
+import { countText, plainHtml, textHtml } from '../text/html.ts'
+import { beforeNote, minuteOf, numbers, rect, spanOf, stepsByOutcome, timeline, type Body } from './charts.ts'
+import type { Change, ChangeKind, Changes, WeekCounts } from '../dashboard/shapes.ts'
+
+export const overviewPanelNames = ['headlines', 'timeline', 'changes'] as const
+
+export type OverviewPanel = (typeof overviewPanelNames)[number]
+
+export interface ShownOverview {
+  counts: WeekCounts
+  changes: Changes | null // null: not chosen
+}
+
+export function overviewBody({ counts, changes }: ShownOverview, panels: readonly OverviewPanel[]): Body {
+  const { period, all } = counts
+  const lead = spanOf(period.since, period.until, period.zone)
+  const byPanel: { [panel in OverviewPanel]: () => string } = {
+    headlines: () => headlines(counts),
+    timeline: () => timeline(period.edges, stepsByOutcome(all), period.zone),
+    changes: () => (changes === null ? '' : changeList(changes, period.zone)),
+  }
+  return { lead, sections: panels.map((panel) => byPanel[panel]()) }
+}
+
+const typeNames = [
+  ['Detections', 'agent.detected'],
+  ['Requests by agents', 'agent.requested'],
+  ['Decisions', 'authz.evaluated'],
+  ['Tool calls', 'tool.executed'],
+] as const
+
+function headlines({ all, types }: WeekCounts): string {
+  const line = (name: string, counts?: { count: number; before: number }) => ({
+    ...{ name, value: countText(counts?.count ?? 0), note: beforeNote(counts?.before ?? 0) },
+  })
+  return numbers([
+    line('Events', all),
+    ...typeNames.map(([name, type]) => line(name, types[type])),
+    line('Errors', all.outcomes['error']),
+    line('Blocked', all.outcomes['blocked']),
+  ])
+}
+
+const counted = (n: number, one: string): string => `${countText(n)} ${n === 1 ? one : `${one}s`}`
+
+function percent(part: number, all: number): string {
+  if (all === 0) return '–'
+  const share = part / all
+  if (share > 0 && share < 0.005) return 'under 1 %'
+  if (share < 1 && share > 0.995) return 'over 99 %'
+  return `${Math.round(share * 100)} %`
+}
+
+function rates({ count, before, of }: Change, one: string): string {
+  if (of === null) return ''
+  const [now, then] = [percent(count, of.count), percent(before, of.before)]
+  return `: ${now} of ${counted(of.count, one)}, ${then} before.`
+}
+
+/** The same words as on Overview (web/pages/overview/model.ts), before and after a stranger's name. */
+export const sentences: {
+  readonly [kind in ChangeKind]: { label: string; of: (change: Change) => [string, string] }
+} = {
+  impostor: {
+    label: 'Impostor',
+    of: ({ count: n }) => [
+      `${counted(n, 'request')} ${n === 1 ? 'claims' : 'claim'} to be `,
+      ', and the evidence contradicts it.',
+    ],
+  },
+  refusedOperator: {
+    label: 'Refused',
+    of: ({ count: n }) => ['The site began to refuse ', `: ${counted(n, 'request')}.`],
+  },
+  refusingRule: {
+    label: 'Blocked',
+    of: ({ count: n }) => ['Rule ', ` began to block: ${counted(n, 'decision')}.`],
+  },
+  failingTool: { label: 'Errors', of: (one) => ['Tool ', ` fails more often${rates(one, 'call')}`] },
+  failingOperator: {
+    label: 'Errors',
+    of: (one) => ['Requests of ', ` fail more often${rates(one, 'request')}`],
+  },
+  operator: {
+    label: 'New operator',
+    of: ({ count: n }) => ['', ` sent its first ${counted(n, 'event')}.`],
+  },
+  tool: {
+    label: 'New tool',
+    of: ({ count: n }) => ['', ` was called for the first time: ${counted(n, 'call')}.`],
+  },
+}
+
+function changeList(data: Changes, zone: string): string {
+  const rows = data.changes.map((change) => {
+    const { label, of } = sentences[change.kind]
+    const [before, after] = of(change)
+    const sentence = `${before}<b>${textHtml(change.name)}</b>${after}`
+    return `<li><span class="muted">${label}</span><p>${sentence}</p>${bars(change, data)}</li>`
+  })
+  const nothing = data.compared
+    ? 'Nothing changed: no new operators, impostors, tools or refusals, and no error rate rose.'
+    : 'No events in the 30 days before, so nothing can be compared yet.'
+  const left = Object.values(data.more).reduce((sum, n) => sum + n, 0)
+  const about = [
+    left > 0 && `Not listed: ${counted(left, 'more change')}.`,
+    !data.complete && 'Impostors are missing: too many contradicted requests to count in time.',
+    rows.length > 0 &&
+      'Compared with the 30 days before. Bars show about 7 days before, then the time since.',
+  ].filter((note) => note !== false)
+  return `<section class="panel"><h2>Changed since ${minuteOf(Date.parse(data.since), zone)}</h2>
+${rows.length === 0 ? `<p class="muted">${nothing}</p>` : `<ul class="shared-changes">${rows.join('\n')}</ul>`}
+${about.map((note) => `<p class="muted">${note}</p>`).join('')}</section>`
+}
+
+const size = { width: 120, height: 28 }
+
+function bars({ steps, count, before }: Change, { edges, since }: Changes): string {
+  const most = Math.max(1, ...steps)
+  const width = size.width / steps.length
+  const sinceMs = Date.parse(since)
+  const shown = steps.map((n, step) => {
+    const height = n === 0 ? 1 : Math.max(2, (n / most) * size.height)
+    const name = n === 0 || edges[step]! < sinceMs ? 'is-none' : 'is-bar'
+    return rect(step * width, size.height - height, Math.max(1, width - 1), height, name)
+  })
+  const about = `${countText(count)} since then, ${countText(before)} in the 30 days before`
+  const box = `viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${plainHtml(about)}"`
+  return `<svg class="shared-change" ${box}>${shown.join('')}</svg>`
+}
