@@ -80,8 +80,8 @@ export async function changesSince(
     const steps = { sinceMs: comparedMs, edges: [comparedMs, sinceMs] }
     return whole((await events.breakdown({ ...of, ...sources[source], ...steps })).rows)
   }
-  const [{ total }, operators, requests, tools, rules, impostors] = await Promise.all([
-    events.metrics({ ...of, untilMs: sinceMs, sinceMs: comparedMs, rowsMax: 0 }),
+  const [isCompared, operators, requests, tools, rules, impostors] = await Promise.all([
+    hasEvents(events, orgId, { comparedMs, sinceMs }),
     ...[counted('operators'), counted('requests'), counted('tools'), counted('rules')],
     impostorsSince(events, { orgId, sinceMs, comparedMs, edges }),
   ] as const)
@@ -98,13 +98,24 @@ export async function changesSince(
     const left = found[kind].length - perKindMax
     return left > 0 ? [[kind, left] as const] : []
   })
-  const shown = total === 0 ? [] : changeKinds.flatMap((kind) => found[kind].slice(0, perKindMax))
+  const shown = isCompared ? changeKinds.flatMap((kind) => found[kind].slice(0, perKindMax)) : []
   return {
     ...{ since: isoTime(sinceMs), until: isoTime(untilMs), comparedSince: isoTime(comparedMs), edges },
     changes: await withSteps(events, { orgId, sinceMs, edges }, shown),
-    more: total === 0 ? {} : Object.fromEntries(more),
-    ...{ compared: total > 0, complete: impostors.complete },
+    more: isCompared ? Object.fromEntries(more) : {},
+    ...{ compared: isCompared, complete: impostors.complete },
   }
+}
+
+/** Mostly the day before has some, so that the hours of a month are not read. */
+async function hasEvents(
+  events: Store['events'],
+  orgId: string,
+  { comparedMs, sinceMs }: { comparedMs: number; sinceMs: number },
+): Promise<boolean> {
+  const countFrom = async (fromMs: number): Promise<number> =>
+    (await events.metrics({ orgId, sinceMs: fromMs, untilMs: sinceMs, rowsMax: 0 })).total
+  return (await countFrom(sinceMs - dayMs)) > 0 || (await countFrom(comparedMs)) > 0
 }
 
 interface Charted {
