@@ -50,7 +50,7 @@ const changedSecondsMax = 50
 
 const cores = availableParallelism()
 /** Room for two files with a browser, 1.3 cores each. Files wait now and then; many more would slow each other down. */
-const capacity: Capacity = { load: cores * 1.4, jobs: cores * 3 }
+const capacity: Capacity = { load: cores * 1.5, jobs: cores * 3 }
 
 /** Files that wait for each other's cores would record too long a time and too small a load. */
 const uncrowded: Capacity = { load: cores, jobs: cores }

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { logRounds } from './access-logs.ts'
 import { anySeed, seeded } from './seeded.ts'
 
-const rounds = Number(process.env['CRASH_ROUNDS'] ?? 5)
+const rounds = Number(process.env['CRASH_ROUNDS'] ?? 3)
 const seed = Number(process.env['CRASH_SEED'] ?? anySeed())
 
 test(`every line of a log is stored once over ${rounds} kills and rotations (seed ${seed})`, async () => {
