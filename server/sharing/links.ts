@@ -49,6 +49,7 @@ interface CountingServices extends Services {
 export async function listLinks(services: CountingServices, orgId: string): Promise<ShareLinkView[]> {
   const { store, clock, shareOpens } = services
   const now = clock.now()
+  await shareOpens.flush() // counts that are being written are neither in the list nor waiting
   return (await store.shareLinks.list(orgId)).map((link) => {
     const shown = viewOf(link, now)
     return { ...shown, opened: shown.opened + shareOpens.waiting(link.id) }
@@ -196,7 +197,7 @@ export interface ShareOpens {
   note(link: Pick<ShareLink, 'id' | 'orgId'>): void
   /** How often a link was opened since the last `flush`. */
   waiting(id: string): number
-  /** Adds the counts to the links. What cannot be stored stays for the next time. */
+  /** Adds the counts to the links, after a flush that is running. What cannot be stored stays for the next time. */
   flush(): Promise<void>
 }
 
@@ -206,23 +207,25 @@ export function makeShareOpens({ store, clock }: Services, log: Log): ShareOpens
   const add = (id: string, orgId: string, count: number): void => {
     counts.set(id, { orgId, count: (counts.get(id)?.count ?? 0) + count })
   }
+  const write = async (): Promise<void> => {
+    const waiting = counts
+    counts = new Map()
+    for (const [id, { orgId, count }] of waiting) {
+      const now = clock.now()
+      const act = { action: 'share_link.opened', target: id, metadata: {} }
+      const audit = auditEntry({ orgId, actor: 'system' }, act, now)
+      try {
+        await store.shareLinks.opened({ orgId, id, count, now, audit })
+      } catch (error) {
+        add(id, orgId, count)
+        log.warn('share_link_count_not_written', { message: String(error) })
+      }
+    }
+  }
+  let flushed = Promise.resolve()
   return {
     note: ({ id, orgId }) => add(id, orgId, 1),
     waiting: (id) => counts.get(id)?.count ?? 0,
-    async flush() {
-      const waiting = counts
-      counts = new Map()
-      for (const [id, { orgId, count }] of waiting) {
-        const now = clock.now()
-        const act = { action: 'share_link.opened', target: id, metadata: {} }
-        const audit = auditEntry({ orgId, actor: 'system' }, act, now)
-        try {
-          await store.shareLinks.opened({ orgId, id, count, now, audit })
-        } catch (error) {
-          add(id, orgId, count)
-          log.warn('share_link_count_not_written', { message: String(error) })
-        }
-      }
-    },
+    flush: () => (flushed = flushed.then(write)),
   }
 }

@@ -2,9 +2,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { limits } from '../../server/limits.ts'
 import { readContent } from '../../server/sharing/content.ts'
+import { listLinks, makeShareOpens } from '../../server/sharing/links.ts'
 import { event } from '../support/events.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'
 import { allRoutes, nameOf } from '../support/routes.ts'
+import { silent } from '../support/silent-log.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 let server: TestServer
@@ -244,6 +246,19 @@ test('created, opened and revoked links are audited; a revoked one is 404 at onc
   ])
   expect(mine[0]).toMatchObject({ actor: `user:${admin.id}`, metadata: { opened: 3 } })
   expect(JSON.stringify(mine)).not.toContain(token)
+})
+
+test('openings that are being written are listed', async () => {
+  const { link } = await make(analytics)
+  const { store, clock, org } = server
+  const shareOpens = makeShareOpens({ store, clock }, silent)
+  for (let times = 1; times < 20; times++) {
+    shareOpens.note({ id: link.id, orgId: org.id })
+    const flushed = shareOpens.flush()
+    const links = await listLinks({ store, clock, shareOpens }, org.id)
+    expect(links.find(({ id }) => id === link.id)?.opened).toBe(times)
+    await flushed
+  }
 })
 
 test('the token opens no other route, as a cookie, a key, in the address or as an id', async () => {
