@@ -77,7 +77,7 @@ test('after a failure the loaded evidence stays in use, and attempts have growin
     expect(await evidence.load()).toBe(true)
   }
   expect(evidence.current()).toBe(before)
-  expect(problems.length).toBeWithin(8, 25) // pauses of 5 s to 60 s
+  expect(problems.length).toBeWithin(7, 10) // pauses from 5 s, each up to twice the last
   expect(problems[0]).toMatchObject({
     code: 'evidence_failed',
     message: expect.stringContaining('status 503'),

@@ -35,6 +35,7 @@ const timesADay: { [job: string]: number } = {
   'open-files': 24,
   retention: 144,
   'webhook-dispatch': 1_440,
+  reports: 86_400,
   'webhook-prune': 24,
   'robots-files': 17_280,
 }

@@ -47,7 +47,7 @@ test('the setup link leads to Overview, which asks for the first event', async (
       await page.getByRole('heading', { name: 'No events yet' }).waitFor()
       const sent = await runCurl(command.replace('YOUR_INGEST_KEY', key))
       expect([sent.status, await sent.json()]).toEqual([202, { ok: true, accepted: 1, deduped: 0 }])
-      await page.getByRole('heading', { name: 'Last 7 days' }).waitFor({ timeout: 5_000 })
+      await page.getByRole('heading', { name: 'Last 7 days' }).waitFor({ timeout: 15_000 })
       await page.getByRole('link', { name: 'Logs', exact: true }).click()
       await page.getByRole('row').filter({ hasText: 'agent.detected' }).waitFor()
 

@@ -56,7 +56,19 @@ test('without events the first page says how to send one, and the first event fi
     await page.getByRole('heading', { name: 'No events yet' }).waitFor()
     await expectFit(page, 'overview-empty')
     await expectAccessible(page)
+    // The page asks from where on it follows the stream; the event is stored before the answer.
+    const stored = Promise.withResolvers<void>()
+    const asked = page.waitForRequest(/\/api\/events\?.*limit=1/)
+    await page.route(/\/api\/events\?.*limit=1/, async (route) => {
+      await stored.promise
+      await route.continue()
+    })
+    await goInside(page, '/settings')
+    await waitForHeading(page, 'Settings')
+    await goInside(page, '/overview')
+    await asked
     await send(appliance.url, key, calls('first', 1, 0, {}))
+    stored.resolve()
     await page.getByRole('heading', { name: 'Last 7 days' }).waitFor()
     await page.getByText('No events in the 30 days before, so nothing can be compared yet.').waitFor()
   })

@@ -174,7 +174,9 @@ function watchForEvents(): () => void {
   const stop = new AbortController()
   const filter = { types: [], outcomes: [] }
   const watch = async (): Promise<void> => {
-    const { live } = await api.events(filter, { limit: 1 }, stop.signal)
+    const { events, live } = await api.events(filter, { limit: 1 }, stop.signal)
+    // It may have arrived before the stream begins.
+    if (events.length > 0) void refreshOverview()
     await followLive({
       after: live,
       open: (after, signal) => api.live(filter, after, signal),
