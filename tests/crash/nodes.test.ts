@@ -9,7 +9,7 @@ const program = join(import.meta.dir, 'nodes.ts')
 test.if(hasHaproxy)(
   'three nodes through kills of a node, a back end and two primaries lose and repeat nothing',
   async () => {
-    const options = ['--faults', '3', '--each', '3', '--only', 'killed', '--snapshots', '200']
+    const options = ['--faults', '3', '--each', '2', '--only', 'killed', '--snapshots', '200']
     const { PATH = '', SIGHTGLASS_TEST_BINARY = '' } = process.env
     const cwd = join(import.meta.dir, '../..') // where a stale executable is built
     const child = run([...bunProgram(program), ...options], { cwd, env: { PATH, SIGHTGLASS_TEST_BINARY } })
