@@ -116,8 +116,8 @@ const completeAfterMs = 10 * 60_000
 const periodsMax = 7
 
 /**
- * The complete periods without a report, oldest first. `sentUntilMs` is the end of the last one with a report; null:
- * there is none, and only the newest is due.
+ * The complete periods without a report, oldest first. `sentUntilMs` is the end of the last one with a report; null
+ * before the first report, when only the newest period is due.
  */
 export function duePeriods(
   { every, zone }: Pick<ReportRule, 'every' | 'zone'>,

@@ -46,7 +46,7 @@ function bodyOf(shown: Shown, content: ShareContent): Body {
   return shown.page === 'analytics' ? analytics(shown, content.panels as Panel[]) : view(shown, content)
 }
 
-/** For links that never existed, have expired or were revoked: which of them is nobody's business. */
+/** For links that never existed, have expired or were revoked: the page does not say which. */
 export function endedPage(links: string[]): string {
   return documentOf(
     links,

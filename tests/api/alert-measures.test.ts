@@ -39,7 +39,7 @@ const site = () => `site-${tests}`
 const at = (agoMs: number) => new Date(hook.server.clock.now() - agoMs).toISOString()
 const times = (count: number, fields: Record<string, unknown>, agoMs = minuteMs) =>
   Array.from({ length: count }, () => ({ siteId: site(), occurredAt: at(agoMs), ...fields }))
-/** The start of the hour that was so many hours ago. */
+/** The start of the hour, the given number of hours ago. */
 const hourAt = (hours: number) =>
   new Date(Math.floor(hook.server.clock.now() / hourMs) * hourMs - hours * hourMs).toISOString()
 const definition = (more: Record<string, unknown>) => {

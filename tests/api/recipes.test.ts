@@ -178,7 +178,7 @@ for (const recipe of recipes) {
         expect([await build.exited, build.stderr()]).toEqual([0, ''])
       }
 
-      // The second batch is stored, and the client is killed before it hears so. It tracks on meanwhile.
+      // The second batch is stored, and the client is killed before the response. It still tracks meanwhile.
       const tracked = 1500
       proxy.onStored = (count) => count < 2
       const first = start(1, tracked)

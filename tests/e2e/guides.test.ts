@@ -330,7 +330,7 @@ test('Ask with an assistant: the files of each client, the command that writes t
   expect(await output(bridge, folder, { ...env, SIGHTGLASS_MCP_KEY: key })).toContain('"describe_record"')
 })
 
-test('keys are for owners and admins; others are told so', async () => {
+test('owners and admins create keys; the page tells others to ask them', async () => {
   const url = `${appliance.url}/docs/access-logs`
   const viewer = { email: 'vi@example.com', password: 'correct horse viewer' }
   const args = ['--email', viewer.email, '--role', 'viewer', '--password-stdin']

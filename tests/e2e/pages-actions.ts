@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { Result } from 'axe-core'
 import type { Locator, Page } from 'playwright'
 import { event } from '../support/events.ts'
+import { picture } from '../support/picture.ts'
 
 /** One type for each page of counts. */
 export const countedTypes = [
@@ -40,6 +41,19 @@ export async function goInside(page: Page, path: string): Promise<void> {
     history.pushState(null, '', target)
     dispatchEvent(new PopStateEvent('popstate'))
   }, path)
+}
+
+/** Takes a picture in every theme at both widths, at which nothing may stretch the page. */
+export async function expectFit(page: Page, name: string): Promise<void> {
+  for (const width of [390, 1440]) {
+    await page.setViewportSize({ width, height: 900 })
+    const isWhole = await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)
+    expect([name, width, isWhole]).toEqual([name, width, true])
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await picture(page, `${name}-${width}-${colorScheme}`)
+    }
+  }
 }
 
 const axeSource = readFileSync(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir), 'utf8')

@@ -9,11 +9,10 @@ import { closeBrowser } from '../support/browser.ts'
 import { folderTest } from '../support/engine.ts'
 import { event } from '../support/events.ts'
 import { testWith } from '../support/installed.ts'
-import { picture } from '../support/picture.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
-import { expectAccessible, goInside, waitForHeading } from './pages-actions.ts'
+import { expectAccessible, expectFit, goInside, waitForHeading } from './pages-actions.ts'
 
 const files = tempDir('verdicts')
 let appliance: Appliance
@@ -54,19 +53,6 @@ const rowsOf = (page: Page, table: string): Promise<string[][]> =>
     .evaluateAll((rows) =>
       rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent?.trim() ?? '')),
     )
-
-/** Takes a picture in every theme at every width, at which nothing may stretch the page. */
-async function expectFit(page: Page, name: string): Promise<void> {
-  for (const width of [390, 1440]) {
-    await page.setViewportSize({ width, height: 900 })
-    const isWhole = await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)
-    expect([name, width, isWhole]).toEqual([name, width, true])
-    for (const colorScheme of ['dark', 'light'] as const) {
-      await page.emulateMedia({ colorScheme })
-      await picture(page, `${name}-${width}-${colorScheme}`)
-    }
-  }
-}
 
 test('headlines, tables and impostors show what the log holds', async () => {
   await open('/detect?siteId=shop', async (page) => {

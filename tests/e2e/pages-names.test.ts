@@ -4,9 +4,8 @@ import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { picture } from '../support/picture.ts'
 import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
-import { goInside } from './pages-actions.ts'
+import { expectFit, goInside } from './pages-actions.ts'
 
 const hourMs = 3_600_000
 const nowMs = Date.now()
@@ -49,19 +48,6 @@ afterAll(async () => {
 
 const open = (path: string, visit: (page: Page) => Promise<void>) =>
   withOwner(`${appliance.url}${path}`, visit, { viewport: { width: 1440, height: 900 } })
-
-/** Takes a picture in every theme at every width, at which nothing may stretch the page. */
-async function expectFit(page: Page, name: string): Promise<void> {
-  for (const width of [390, 1440]) {
-    await page.setViewportSize({ width, height: 900 })
-    const isWhole = await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)
-    expect([name, width, isWhole]).toEqual([name, width, true])
-    for (const colorScheme of ['dark', 'light'] as const) {
-      await page.emulateMedia({ colorScheme })
-      await picture(page, `${name}-${width}-${colorScheme}`)
-    }
-  }
-}
 
 test('Detect lists the bots of each vendor and links to their events; an event from a clock ahead says so', async () => {
   await open('/detect?range=7d', async (page) => {

@@ -4,9 +4,8 @@ import type { Page } from 'playwright'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { picture } from '../support/picture.ts'
 import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
-import { expectAccessible, goInside, waitForHeading } from './pages-actions.ts'
+import { expectAccessible, expectFit, goInside, waitForHeading } from './pages-actions.ts'
 
 const hourMs = 3_600_000
 let appliance: Appliance
@@ -36,18 +35,6 @@ function calls(name: string, count: number, hoursAgo: number, more: Record<strin
 }
 
 const hostile = '<img src=x onerror=alert(1)>\u202egnp'
-
-async function expectFit(page: Page, name: string): Promise<void> {
-  for (const width of [390, 1440]) {
-    await page.setViewportSize({ width, height: 900 })
-    const isWhole = await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)
-    expect([name, width, isWhole]).toEqual([name, width, true])
-    for (const colorScheme of ['dark', 'light'] as const) {
-      await page.emulateMedia({ colorScheme })
-      await picture(page, `${name}-${width}-${colorScheme}`)
-    }
-  }
-}
 
 test('without events the first page says how to send one, and the first event fills it', async () => {
   await open(async (page) => {

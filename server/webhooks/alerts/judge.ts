@@ -89,7 +89,7 @@ const ofNext = [1.223, 1.205, 1.139, 1.135, 1.102, 1.1, 1.081]
 const unusual = 4
 
 /**
- * Returns the baseline of the window at an hour of `past`, which has a value per hour, null where there is none.
+ * Returns the baseline of the window at an hour of `past`, which has a value per hour, or null for an hour without one.
  * Expected is the median of the same hour in the weeks before. The deviation is the median of how far the values of the
  * same hour of all days, and up to two hours earlier and later, were from their own median: four values of one hour say
  * too little about noise. Null with less than two weeks.
