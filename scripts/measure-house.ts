@@ -110,7 +110,7 @@ const measures: Measure[] = [
     name: 'source files outside db/postgres/',
     value: product.filter(({ path }) => !path.startsWith('db/postgres/')).length,
     goal: 450,
-    reached: 654,
+    reached: 690,
     reason:
       'after the goal came access logs, verdicts, OpenTelemetry, robots.txt, signatures, nodes, Overview, Explore, assistants, Parquet, links, reports and alert measures',
   },
