@@ -187,7 +187,11 @@ export interface WebhookStore {
   watch(listener: (orgId: string | null) => void): () => void
   /** When the first delivery after this time is due; null when none is pending. */
   nextDueAt(afterMs: number): Promise<number | null>
-  schedule(command: { delivery: NewDelivery; audit: AuditEntry }): Promise<void>
+  /**
+   * False when there is a delivery with this id: nothing is written. `not_found` when it has an endpoint that was
+   * deleted.
+   */
+  schedule(command: { delivery: NewDelivery; audit: AuditEntry }): Promise<boolean>
   find(query: { orgId: string; id: string }): Promise<{ delivery: Delivery; attempts: Attempt[] } | null>
   list(query: DeliveryQuery): Promise<DeliveryPage>
   /**

@@ -26,7 +26,7 @@ export class WebhookError extends Error {
 
 /** The payloads of the appliance. A test delivery has the payload that you sent. */
 export interface WebhookPayload {
-  type: 'trace.batch' | 'alert.opened' | 'alert.resolved' | (string & {})
+  type: 'trace.batch' | 'alert.opened' | 'alert.resolved' | 'report.ready' | (string & {})
   timestamp?: string
   data: { [field: string]: unknown }
 }

@@ -8,9 +8,9 @@ import type { Options } from './option.ts'
 export const reportOptions = {
   report: {
     read: reportRules,
-    value: 'EVERY=FOLDER|EMAIL',
+    value: 'EVERY=FOLDER|EMAIL|webhook:ENDPOINT',
     default: '',
-    help: 'signed report of each day, week or month, written to a folder or sent by email; in the file as [[report]] with every, zone, sites, org, folder and email',
+    help: 'signed report of each day, week or month, written to a folder or sent by email or to a webhook endpoint (its id or label); in the file as [[report]] with every, zone, sites, org, folder, email and webhook',
     adds: true,
   },
   'smtp-url': {

@@ -3,7 +3,8 @@ import { t } from 'elysia'
 import { integer, nullable, time as wireTime } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 import { exampleTime, type Operation } from './operation-model.ts'
-import { done, empty, ruleKinds } from './webhooks-model.ts'
+import { ruleKinds } from './webhook-messages-model.ts'
+import { done, empty } from './webhooks-model.ts'
 
 const time = wireTime()
 const anyField = (description: string) => t.Optional(t.Unknown({ description }))

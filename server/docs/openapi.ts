@@ -1,7 +1,8 @@
 /** Builds the OpenAPI 3.1 document from the operations, with the same schemas that validate requests. */
 import { errorStatus, type ErrorCode } from '../errors.ts'
 import { errorsOf, statusIn, type Answer, type Operation, type Parameter } from './operation-model.ts'
-import { delivery, endpoint, webhookMessages, type WebhookMessage } from './webhooks-model.ts'
+import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
+import { delivery, endpoint } from './webhooks-model.ts'
 import { eventModel } from '../ingest/model.ts'
 import { sessionModel } from '../api/sessions/routes.ts'
 import { toolModel, toolViewModel } from '../api/registry/model.ts'

@@ -2,7 +2,7 @@
 import { docsNavigation, framedPage, type PageOptions } from './page-frame.ts'
 import { errorsOf, statusIn, type Answer, type Operation } from './operation-model.ts'
 import { operations } from './openapi.ts'
-import { webhookMessages, type WebhookMessage } from './webhooks-model.ts'
+import { webhookMessages, type WebhookMessage } from './webhook-messages-model.ts'
 import type { Schema } from '../http/validate.ts'
 
 export interface ReferenceOptions extends PageOptions {

@@ -90,9 +90,10 @@ describe('options', () => {
   const tables = (...rows: object[]) => reportRules(JSON.stringify(rows))
 
   test('pairs of the flag and tables of the file', () => {
-    expect(reportRules('week=/srv/reports, month=Ops@Example.com')).toEqual([
+    expect(reportRules('week=/srv/reports, month=Ops@Example.com, day=webhook:a@b')).toEqual([
       { org: null, every: 'week', zone: 'UTC', siteIds: [], to: [{ folder: '/srv/reports' }] },
       { org: null, every: 'month', zone: 'UTC', siteIds: [], to: [{ email: 'ops@example.com' }] },
+      { org: null, every: 'day', zone: 'UTC', siteIds: [], to: [{ webhook: 'a@b' }] },
     ])
     const given = {
       every: 'day',
@@ -101,11 +102,12 @@ describe('options', () => {
       org: 'acme',
       folder: '/r',
       email: ['a@b.c'],
+      webhook: ['ep_1', 'Ops team'],
     }
     expect(tables(given)).toEqual([
       {
         ...{ org: 'acme', every: 'day', zone: 'Asia/Tokyo', siteIds: ['shop'] },
-        to: [{ folder: '/r' }, { email: 'a@b.c' }],
+        to: [{ folder: '/r' }, { email: 'a@b.c' }, { webhook: 'ep_1' }, { webhook: 'Ops team' }],
       },
     ])
   })
@@ -122,11 +124,11 @@ describe('options', () => {
     }
     const row = { every: 'day', folder: '/r' }
     const cases: [() => unknown, string][] = [
-      [() => reportRules('week'), 'is not EVERY=FOLDER or EVERY=EMAIL'],
+      [() => reportRules('week'), 'is not EVERY=FOLDER, EVERY=EMAIL or EVERY=webhook:ENDPOINT'],
       [() => reportRules('year=/r'), 'every is day, week, month'],
       [() => reportRules('day=@x'), '"@x" is not an email address'],
       [() => tables({ folder: '/r' }), '[[report]] needs every as a text'],
-      [() => tables({ every: 'day' }), '[[report]] needs folder or email'],
+      [() => tables({ every: 'day' }), '[[report]] needs folder, email or webhook'],
       [() => tables({ ...row, folder: '' }), '[[report]] needs folder as a text'],
       [() => tables({ ...row, zone: 'Mars' }), '"Mars" is not an IANA time zone'],
       [() => tables({ ...row, email: 'a@b.c' }), 'email of [[report]] is a list of texts'],
@@ -136,7 +138,15 @@ describe('options', () => {
         'at most 20 addresses',
       ],
       [() => tables({ ...row, sites: ['x'.repeat(10_000)] }), 'a site has 1 to'],
-      [() => tables({ ...row, webhook: 'x' }), '[[report]] has no "webhook"'],
+      [() => tables({ ...row, url: 'x' }), '[[report]] has no "url"'],
+      [() => tables({ ...row, webhook: 'x' }), 'webhook of [[report]] is a list of texts'],
+      [() => tables({ ...row, webhook: [''] }), 'named by its id or its label'],
+      [() => reportRules('day=webhook:'), 'named by its id or its label'],
+      [() => tables({ ...row, webhook: ['x', 'x'] }), 'webhook:x gets the same report of each day twice'],
+      [
+        () => tables({ ...row, webhook: Array.from({ length: 21 }, (_, n) => `${n}`) }),
+        'at most 20 webhook endpoints',
+      ],
       [() => tables(row, row), '/r gets the same report of each day twice'],
       [
         () => tables(...Array.from({ length: 101 }, (_, n) => ({ ...row, folder: `/${n}` }))),

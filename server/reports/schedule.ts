@@ -15,15 +15,17 @@ export interface ReportRule {
   to: Receiver[] // at least one
 }
 
-export type Receiver = { folder: string } | { email: string }
+/** `webhook`: the id or the label of an endpoint of the organization. */
+export type Receiver = { folder: string } | { email: string } | { webhook: string }
 
 type Every = (typeof everies)[number]
 
 const everies = ['day', 'week', 'month'] as const
 const rulesMax = 100
 const emailsMax = 20 // of one report
+const webhooksMax = 20
 const sitesMax = 100
-const fields = ['org', 'every', 'zone', 'sites', 'folder', 'email']
+const fields = ['org', 'every', 'zone', 'sites', 'folder', 'email', 'webhook']
 
 /** `week=/srv/reports,month=ops@example.com` of the flag, or the tables of the file as JSON. */
 export function reportRules(text: string): ReportRule[] {
@@ -41,7 +43,13 @@ export function reportRules(text: string): ReportRule[] {
 const outletKey = (rule: ReportRule, to: Receiver): string =>
   `${reportId(rule, rule.org ?? 'default')} ${receiverName(to)}`
 
-export const receiverName = (to: Receiver): string => ('folder' in to ? to.folder : to.email)
+export function receiverName(to: Receiver): string {
+  if ('webhook' in to) return `${webhookMark}${to.webhook}`
+  return 'folder' in to ? to.folder : to.email
+}
+
+/** Before the name of an endpoint in the flag. */
+const webhookMark = 'webhook:'
 
 function pairsOf(text: string): ReportRule[] {
   const pairs = text.split(',').map((pair) => pair.trim())
@@ -51,13 +59,22 @@ function pairsOf(text: string): ReportRule[] {
       const at = pair.indexOf('=')
       if (at <= 0 || at === pair.length - 1)
         throw new UsageError(
-          `"${pair}" is not EVERY=FOLDER or EVERY=EMAIL, such as week=/srv/reports or month=ops@example.com`,
+          `"${pair}" is not EVERY=FOLDER, EVERY=EMAIL or EVERY=webhook:ENDPOINT, such as week=/srv/reports`,
         )
-      const receiver = pair.slice(at + 1)
-      const isEmail = receiver.includes('@') && !receiver.includes('/')
-      const to = isEmail ? { email: emailOf(receiver) } : { folder: resolve(receiver) }
-      return { org: null, every: everyOf(pair.slice(0, at)), zone: 'UTC', siteIds: [], to: [to] }
+      const to = [receiverOf(pair.slice(at + 1))]
+      return { org: null, every: everyOf(pair.slice(0, at)), zone: 'UTC', siteIds: [], to }
     })
+}
+
+function receiverOf(text: string): Receiver {
+  if (text.startsWith(webhookMark)) return { webhook: endpointName(text.slice(webhookMark.length)) }
+  const isEmail = text.includes('@') && !text.includes('/')
+  return isEmail ? { email: emailOf(text) } : { folder: resolve(text) }
+}
+
+function endpointName(text: string): string {
+  if (text !== '' && [...text].length <= limits.labelCharsMax) return text
+  throw new UsageError(`a webhook endpoint is named by its id or its label, not "${text.slice(0, 100)}"`)
 }
 
 function ruleOf(given: OptionTable): ReportRule {
@@ -70,12 +87,16 @@ function ruleOf(given: OptionTable): ReportRule {
     throw new UsageError(`a site has 1 to ${limits.idCharsMax} characters`)
   const emails = given.texts('email')
   if (emails.length > emailsMax) throw new UsageError(`a report is sent to at most ${emailsMax} addresses`)
+  const webhooks = given.texts('webhook')
+  if (webhooks.length > webhooksMax)
+    throw new UsageError(`a report is sent to at most ${webhooksMax} webhook endpoints`)
   const folder = given.optional('folder')
   const to = [
     ...(folder === null ? [] : [{ folder: resolve(folder) }]),
     ...emails.map((email) => ({ email: emailOf(email) })),
+    ...webhooks.map((name) => ({ webhook: endpointName(name) })),
   ]
-  if (to.length === 0) throw new UsageError('[[report]] needs folder or email')
+  if (to.length === 0) throw new UsageError('[[report]] needs folder, email or webhook')
   return { org: given.optional('org'), every, zone, siteIds, to }
 }
 

@@ -1,4 +1,4 @@
-/** Makes scheduled reports, each once per period and receiver, to a folder or by email. The audit log records them. */
+/** Makes scheduled reports, each once per period and receiver: to a folder, by email or by webhook. */
 import { access, mkdir, link, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { auditEntry } from '../audit/entry.ts'
@@ -8,13 +8,15 @@ import { periodParameters, readPeriod } from '../dashboard/period.ts'
 import { AppError } from '../errors.ts'
 import { readQuery } from '../http/request.ts'
 import type { Log } from '../log.ts'
-import { sendMail, type MailServer } from './mail.ts'
+import { sendMail, type MailServer, type ReportMail } from './mail.ts'
 import { signReport } from './proof.ts'
 import { draftReport, type ReportDraft } from './report.ts'
 import { duePeriods, nextCompleteMs, receiverName, reportId } from './schedule.ts'
 import type { Receiver, ReportPeriod, ReportRule } from './schedule.ts'
 import { StoreError } from '../../db/contract/errors.ts'
+import { reportEndpoint, scheduleReport } from './webhook.ts'
 import type { Org, Store } from '../../db/contract/store.ts'
+import type { Endpoint } from '../../db/contract/webhooks.ts'
 
 export interface ScheduledReports {
   /** Whether a run could have something to do. */
@@ -27,10 +29,12 @@ export interface ScheduledReports {
 }
 
 interface ReportServices {
-  store: Pick<Store, 'orgs' | 'audit' | 'events' | 'sites' | 'accessLogs'>
+  store: Pick<Store, 'orgs' | 'audit' | 'events' | 'sites' | 'accessLogs' | 'webhooks'>
   log: Pick<Log, 'info' | 'warn'>
   key: SigningKey
   mailServer: MailServer | null
+  /** The address of the dashboard; null when it is not configured. */
+  publicUrl: string | null
   /** Entries of the audit log expire after so long; null: never. */
   auditDays: number | null
 }
@@ -132,7 +136,8 @@ async function deliverDue(
   const { store, auditDays, log } = services
   const org = await orgOf(store, rule)
   const id = reportId(rule, org.id)
-  const target = `${id}/${receiverName(to)}`
+  const endpoint = 'webhook' in to ? await reportEndpoint(store, org.id, to.webhook) : null
+  const target = `${id}/${endpoint?.id ?? receiverName(to)}`
   const filter = { actions: ['report.sent'], targets: [target] }
   const [newest] = (await store.audit.list({ orgId: org.id, filter, limit: 1, beforeSeq: null })).entries
   const sentUntilMs = newest === undefined ? null : Date.parse(String(newest.metadata['until']))
@@ -141,20 +146,14 @@ async function deliverDue(
     // Its entry may have expired, so it is not known whether it was sent.
     if (sentUntilMs === null && auditDays !== null && period.untilMs < now - auditDays * dayMs) continue
     ending.throwIfAborted()
-    const report = await makeReport(services, { org, rule, period, id, now }, made)
-    const proof = await deliver(services, to, report, { id, period, rule })
+    const wanted = { org, rule, period, id, now }
+    const report = await makeReport(services, wanted, made)
     const [since, until] = [isoTime(period.sinceMs), isoTime(period.untilMs)]
-    const metadata = { label: receiverName(to), since, until, events: report.draft.facts.events, ...proof }
-    const act = { action: 'report.sent', target, metadata }
-    await store.audit.append(auditEntry({ orgId: org.id, actor: 'system' }, act, now))
-    log.info('report_sent', {
-      orgId: org.id,
-      every: rule.every,
-      to: receiverName(to),
-      since,
-      until,
-      ...proof,
-    })
+    const label = receiverName(to)
+    const metadata = { label, since, until, events: report.draft.facts.events }
+    const proof = await deliver(services, endpoint ?? to, report, wanted, { target, metadata })
+    if (proof === null) continue
+    log.info('report_sent', { orgId: org.id, every: rule.every, to: label, since, until, ...proof })
     sent++
   }
   return sent
@@ -196,25 +195,43 @@ async function makeReport(
 
 const titles = { day: 'Daily report', week: 'Weekly report', month: 'Monthly report' } as const
 
-/** Returns what identifies the delivery. */
+/** With its audit entry. Returns what identifies the delivery; null when another node made it. */
 async function deliver(
+  services: ReportServices,
+  to: Receiver | Endpoint,
+  { draft, html }: SignedReport,
+  { id, period, rule, org, now }: Wanted,
+  { target, metadata }: { target: string; metadata: { [name: string]: string | number } },
+): Promise<{ [name: string]: string } | null> {
+  const range = `${rule.every === 'week' ? 'week of ' : ''}${period.name} (${rule.zone})`
+  const title = titles[rule.every]
+  if ('url' in to) {
+    const report = { id, rule, period, title, range, draft, html }
+    return scheduleReport(services, to, report, { target, metadata }, now)
+  }
+  // The same after a crash before the audit entry, so that the receiver recognizes a repetition.
+  const messageName = `${id}.${period.name}`
+  const proof = await send(services, to, { title, range, report: draft, html }, messageName)
+  const act = { action: 'report.sent', target, metadata: { ...metadata, ...proof } }
+  await services.store.audit.append(auditEntry({ orgId: org.id, actor: 'system' }, act, now))
+  return proof
+}
+
+async function send(
   { mailServer }: ReportServices,
   to: Receiver,
-  { draft, html }: SignedReport,
-  { id, period, rule }: Pick<Wanted, 'id' | 'period' | 'rule'>,
+  mail: Omit<ReportMail, 'to' | 'messageId'>,
+  messageName: string,
 ): Promise<{ file: string } | { messageId: string }> {
+  const { fileName } = mail.report
   if ('folder' in to) {
-    await writeOnce(to.folder, draft.fileName, html)
-    return { file: draft.fileName }
+    await writeOnce(to.folder, fileName, mail.html)
+    return { file: fileName }
   }
-  if (mailServer === null) throw new AppError('unavailable', 'No mail server is configured (--smtp-url).')
-  // The same after a crash before the audit entry, so that the receiver recognizes a repetition.
-  const messageId = `<${id}.${period.name}@${mailServer.from.split('@')[1]}>`
-  const range = `${rule.every === 'week' ? 'week of ' : ''}${period.name} (${rule.zone})`
-  await sendMail(mailServer, {
-    ...{ to: to.email, messageId, range, html },
-    ...{ title: titles[rule.every], report: draft },
-  })
+  if (mailServer === null || !('email' in to))
+    throw new AppError('unavailable', 'No mail server is configured (--smtp-url).')
+  const messageId = `<${messageName}@${mailServer.from.split('@')[1]}>`
+  await sendMail(mailServer, { ...mail, to: to.email, messageId })
   return { messageId }
 }
 

@@ -202,7 +202,16 @@ function openFilesOf({ config, store, log }: ServerOptions): OpenFiles | null {
 function reportsOf({ config, store, log }: ServerOptions, key: SigningKey): ScheduledReports {
   const { reports, retention } = config
   const { mailServer, rules } = reports
-  return makeScheduledReports({ store, log, key, mailServer, auditDays: retention.auditDays }, rules)
+  const publicUrl = publicAddressOf(config)
+  return makeScheduledReports(
+    { store, log, key, mailServer, publicUrl, auditDays: retention.auditDays },
+    rules,
+  )
+}
+
+/** The address of the dashboard in messages. */
+function publicAddressOf({ publicUrl, basePath }: ServeConfig): string | null {
+  return publicUrl === null ? null : `${publicUrl}${basePath}`
 }
 
 function nodeOf({ shared, role }: ServeConfig): NewNode | null {
@@ -234,7 +243,7 @@ async function startRunning(options: ServerOptions) {
     clock,
     log,
     version,
-    publicUrl: config.publicUrl === null ? null : `${config.publicUrl}${config.basePath}`,
+    publicUrl: publicAddressOf(config),
   })
   const { shared: database, keyRing } = config
   const auditKey = node !== null && keyRing !== null ? ringSigningKey(keyRing) : openSigningKey(dataDir)

@@ -162,7 +162,7 @@ const others = (auditDays: number | null, rules: object[]) => {
   const key = openSigningKey(temp.path)
   const { store } = server
   return makeScheduledReports(
-    { store, log, key, mailServer: null, auditDays },
+    { store, log, key, mailServer: null, publicUrl: null, auditDays },
     reportRules(JSON.stringify(rules)),
   )
 }

@@ -1,7 +1,7 @@
 /** The documentation of messages matches: real deliveries of each type fit the schemas and the examples. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
-import { webhookMessages } from '../../server/docs/webhooks-model.ts'
+import { webhookMessages } from '../../server/docs/webhook-messages-model.ts'
 import type { Issue } from '../../server/errors.ts'
 import { checkSchema, type Schema } from '../../server/http/validate.ts'
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts'

@@ -1,6 +1,6 @@
 /**
- * Kills the appliance while it writes and mails scheduled reports. Run by hand: `bun tests/crash/reports.ts --rounds
- * 100 [--seed N]`; a round has one kill. Each report must exist once per period and receiver.
+ * Kills the appliance while it writes, mails and delivers scheduled reports. Run by hand: `bun tests/crash/reports.ts
+ * --rounds 100 [--seed N]`; a round has one kill. Each report must exist once per period and receiver.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { verifyReport } from '../../server/reports/proof.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { testAuthority } from '../support/certificate.ts'
+import { startReceiver, type Received } from '../support/receiver.ts'
 import { attachmentOf, headerOf, smtpLogin, startSmtp, type SmtpReceiver } from '../support/smtp-server.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
@@ -18,6 +19,8 @@ export interface ReportRounds {
   reports: number
   /** Killed between the server's confirmation and the audit entry: mailed again with the same Message-ID. */
   repeated: number
+  /** Killed between the response of the endpoint and its record: delivered again with the same id. */
+  deliveredAgain: number
   wrong: string[]
 }
 
@@ -31,6 +34,7 @@ export async function reportRounds(rounds: number, { below }: Seeded): Promise<R
   writeFileSync(temp.join('ca.pem'), authority.cert)
   await using smtp = await startSmtp({ secure: true, key, cert, authOptional: false })
   smtp.confirmMs = 40
+  await using receiver = await startReceiver()
   const [folder, config] = [temp.join('made'), temp.join('sightglass.toml')]
   const secret = `${smtpLogin.user}:${encodeURIComponent(smtpLogin.password)}`
   const env = {
@@ -39,10 +43,11 @@ export async function reportRounds(rounds: number, { below }: Seeded): Promise<R
   }
   const start = (sites: number): Promise<Appliance> => {
     writeFileSync(config, configText(folder, sites))
-    return startAppliance({ dataDir: temp.join('data'), env, args: ['--config', config] })
+    return startAppliance({ dataDir: temp.join('data'), env, args: ['--config', config, ...webhookOptions] })
   }
   for (let round = 1; round <= rounds; round++) {
     const appliance = await start(round)
+    if (round === 1) await addEndpoint(appliance, `${receiver.url}/slow/40`)
     // Work begins within a second, and takes about 200 ms.
     await Bun.sleep(400 + below(1_200))
     await appliance.kill()
@@ -50,18 +55,46 @@ export async function reportRounds(rounds: number, { below }: Seeded): Promise<R
   const appliance = await start(rounds)
   try {
     const sent = () => entriesOf(appliance)
-    await until(async () => (await sent()).length >= rounds * (1 + receivers.length), 60_000)
+    await until(async () => (await sent()).length >= rounds * (2 + receivers.length), 60_000)
     await Bun.sleep(2_500) // a doubled one would arrive now
-    return { kills: rounds, ...found(folder, smtp, rounds, await sent()) }
+    const delivered = deliveries(receiver.received(), rounds)
+    const { wrong, ...rest } = found(folder, smtp, rounds, await sent())
+    const deliveredAgain = delivered.again
+    return { kills: rounds, ...rest, deliveredAgain, wrong: [...wrong, ...delivered.wrong] }
   } finally {
     await appliance.stop()
   }
 }
 
+const webhookOptions = [
+  ...['--webhook-allow', '127.0.0.0/8', '--dispatch-cron', '* * * * * *', '--webhook-backoff', '1s,1s,1s'],
+]
+
+async function addEndpoint(appliance: Appliance, url: string): Promise<void> {
+  const { code, stderr } = await appliance.cli('webhook', 'add', url, '--org', 'default', '--label', 'ops')
+  if (code !== 0) throw new Error(stderr)
+}
+
+/** Every period under one id, with a whole report. */
+function deliveries(received: Received[], rounds: number): { again: number; wrong: string[] } {
+  const ids = new Map(received.map(({ headers, body }) => [headers['webhook-id']!, body]))
+  const wrong = ids.size === rounds ? [] : [`${ids.size} deliveries of ${rounds} reports`]
+  const reports = new Set<string>()
+  for (const [id, body] of ids) {
+    const { data } = JSON.parse(body) as { data: { reportId: string; html: string } }
+    reports.add(data.reportId)
+    if (!verifyReport(Buffer.from(data.html), null).ok) wrong.push(`${id} is not a whole report`)
+  }
+  if (reports.size !== ids.size) wrong.push(`${ids.size} deliveries of ${reports.size} reports`)
+  const again = received.length - ids.size
+  if (again > rounds) wrong.push(`${again} repeated deliveries`)
+  return { again, wrong }
+}
+
 const configText = (folder: string, sites: number): string =>
   Array.from({ length: sites }, (_, site) => {
     // A month hardly ends during the test.
-    const fields = { every: 'month', sites: [`site-${site}`], folder, email: receivers }
+    const fields = { every: 'month', sites: [`site-${site}`], folder, email: receivers, webhook: ['ops'] }
     return `[[report]]\n${Object.entries(fields)
       .map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`)
       .join('')}`

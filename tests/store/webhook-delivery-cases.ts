@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import type { Store } from '../../db/contract/store.ts'
 import type { ClaimRequest, Outcome } from '../../db/contract/webhooks.ts'
 import { makeAudit } from './make.ts'
-import type { Cases } from './subject.ts'
+import { failure, writesNothing, type Cases } from './subject.ts'
 import { drain, makeAttempt, makeClaim, makeDelivery } from './webhook-make.ts'
 
 async function stateOf(store: Store, orgId: string, id: string) {
@@ -11,6 +11,20 @@ async function stateOf(store: Store, orgId: string, id: string) {
 }
 
 export const claimCases: Cases = {
+  async 'a delivery id is scheduled once; a delivery to a deleted endpoint is refused'({ store, orgId }) {
+    const { webhooks } = store
+    const delivery = makeDelivery(orgId, 'wh_once', 'once')
+    const audit = makeAudit(orgId)
+    expect(await webhooks.schedule({ delivery, audit })).toBe(true)
+    const second = { delivery: { ...delivery, body: '{"other":true}' }, audit: makeAudit(orgId) }
+    expect(await writesNothing(store, orgId, () => webhooks.schedule(second))).toBe(false)
+    expect((await stateOf(store, orgId, 'wh_once')).delivery.body).toBe('{}')
+    const orphan = makeDelivery(orgId, 'wh_orphan', 'ep_none', { endpointId: 'ep_none' })
+    const refused = () => failure(webhooks.schedule({ delivery: orphan, audit: makeAudit(orgId) }))
+    expect((await writesNothing(store, orgId, refused)).kind).toBe('not_found')
+    await drain(store)
+  },
+
   async 'a lane gets two at a time and delays no other; the longest due goes first'({ store, orgId }) {
     for (let i = 0; i < 40; i++)
       await store.webhooks.schedule({

@@ -31,9 +31,14 @@ export function insertDelivery(db: WriteContext['db'], delivery: NewDelivery, pr
   ).run(id, orgId, endpointId, url, lane, body, probe ? 1 : 0, scheduledAtMs)
 }
 
-export function scheduleDelivery({ db }: WriteContext, command: Command<'schedule'>): void {
-  insertDelivery(db, command.delivery)
-  appendAudit(db, command.audit)
+export function scheduleDelivery({ db }: WriteContext, { delivery, audit }: Command<'schedule'>): boolean {
+  const { id, endpointId } = delivery
+  if (endpointId !== null && !endpointExists(db, endpointId))
+    throw new StoreError('not_found', `there is no endpoint ${endpointId}`)
+  if (db.query('SELECT 1 FROM webhook_delivery WHERE id = ?').get(id) !== null) return false
+  insertDelivery(db, delivery)
+  appendAudit(db, audit)
+  return true
 }
 
 function deliveryOf(row: Row): Delivery {

@@ -103,7 +103,8 @@ const lookalikes: { [character: string]: string } = {
   '\\': '/',
 }
 
-function escapeForChat(text: string): string {
+/** Others than alerts also name what strangers chose. */
+export function escapeForChat(text: string): string {
   const flat = text.replace(/[\p{C}\p{Z}]+/gu, ' ').trim()
   const plain = flat.replace(/[<>&@#[\]|`*~\\]/g, (character) => lookalikes[character] ?? '')
   // Chats turn anything that looks like an address into a link.
