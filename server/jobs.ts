@@ -114,8 +114,8 @@ async function untilAvailable(
 function nodeJobs(services: JobServices): TableJob[] {
   const { backupCron, webhooks, node } = services
   const backup = { id: 'backup', run: async () => services.backups.startScheduled() }
-  const alerts = (work: () => Promise<void>) =>
-    claimed(services, 'webhook-alerts', new AbortController().signal, work)
+  const alerts = (work: (lease?: JobLease) => Promise<void>) =>
+    claimed(services, 'webhook-alerts', new AbortController().signal, (_ending, lease) => work(lease))
   const dispatch: TableJob = {
     id: 'webhook-dispatch',
     schedule: services.dispatchCron,

@@ -99,8 +99,9 @@ export interface JobLease {
 
 /**
  * One node at a time runs a job such as retention. Leases end by the store's clock. A node that was suspended does not
- * notice that its lease ended, so jobs run in steps that are safe twice; the step that is not, the repair of a
- * re-count, passes its lease and is rejected with `conflict` when another node has claimed the job (fencing).
+ * notice that its lease ended, so jobs run in steps that are safe twice; those that are not, the repair of a re-count
+ * and the steps of an alert, pass their lease and are rejected with `conflict` when another node has claimed the job
+ * (fencing).
  */
 export interface JobStore {
   /**

@@ -6,6 +6,7 @@
  */
 import type { Incident, IncidentQuery, Rule, RuleChange } from './alerts.ts'
 import type { AuditEntry } from './audit.ts'
+import type { JobLease } from './nodes.ts'
 import type { Share } from '../rules/webhook-share.ts'
 
 // ---------------------------------------------------------------- deliveries
@@ -299,12 +300,14 @@ export interface WebhookStore {
   incidents(query: IncidentQuery): Promise<Incident[]>
   /**
    * Opens an incident, pending or firing, and schedules its message. False when its rule has an open one for the
-   * subject (`once`: had one), and then nothing is scheduled or written to the audit log.
+   * subject (`once`: had one), and then nothing is scheduled or written to the audit log. `lease`: of the evaluation;
+   * `conflict` when another node has claimed its job since, because its alerts may have changed since they were read.
    */
   openIncident(command: {
     incident: Incident
     delivery: NewDelivery | null
     once: boolean
+    lease?: JobLease | null
     audit: AuditEntry
   }): Promise<boolean>
   /** A pending incident fires, with its message. False when it is not pending. */
@@ -313,10 +316,11 @@ export interface WebhookStore {
     now: number
     data: Incident['data']
     delivery: NewDelivery
+    lease?: JobLease | null
     audit: AuditEntry
   }): Promise<boolean>
   /** Since when the condition of an open incident no longer holds; null: it holds. */
-  noteIncident(command: { id: string; clearSinceMs: number | null }): Promise<void>
+  noteIncident(command: { id: string; clearSinceMs: number | null; lease?: JobLease | null }): Promise<void>
   /**
    * Resolves an open incident and schedules its message. A pending one never fired and is deleted. False when it is not
    * open.
@@ -325,6 +329,7 @@ export interface WebhookStore {
     id: string
     now: number
     delivery: NewDelivery | null
+    lease?: JobLease | null
     audit: AuditEntry
   }): Promise<boolean>
 }

@@ -8,14 +8,15 @@ export interface Actor {
   actor: string // user:<id> | key:<id> | cli | system
 }
 
+/** `id`: of an entry that is written once, whatever runs concurrently. */
 export function auditEntry(
   { orgId, actor }: Actor,
-  act: { action: string; target: string; metadata?: AuditEntry['metadata'] },
+  act: { action: string; target: string; metadata?: AuditEntry['metadata']; id?: string },
   occurredAtMs: number,
 ): AuditEntry {
-  const { action, target, metadata = {} } = act
+  const { action, target, metadata = {}, id = newId('aud') } = act
   const whole = { ...labelOf(target, metadata), ...metadata, ...senderOf(actor) }
-  return { id: newId('aud'), orgId, actor, action, target, metadata: whole, occurredAtMs }
+  return { id, orgId, actor, action, target, metadata: whole, occurredAtMs }
 }
 
 /** The organization's name when the action names nothing, because readers of an export do not know ids. */

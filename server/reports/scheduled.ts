@@ -1,5 +1,5 @@
 /** Makes scheduled reports, each once per period and receiver: to a folder, by email or by webhook. */
-import { access, mkdir, link, open, rm } from 'node:fs/promises'
+import { access, link, mkdir, open, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { auditEntry } from '../audit/entry.ts'
 import type { SigningKey } from '../audit/signing.ts'
@@ -7,6 +7,7 @@ import { isoTime } from '../clock.ts'
 import { periodParameters, readPeriod } from '../dashboard/period.ts'
 import { AppError } from '../errors.ts'
 import { readQuery } from '../http/request.ts'
+import { newToken } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { sendMail, type MailServer, type ReportMail } from './mail.ts'
 import { signReport } from './proof.ts'
@@ -14,7 +15,7 @@ import { draftReport, type ReportDraft } from './report.ts'
 import { duePeriods, nextCompleteMs, receiverName, reportId } from './schedule.ts'
 import type { Receiver, ReportPeriod, ReportRule } from './schedule.ts'
 import { StoreError } from '../../db/contract/errors.ts'
-import { reportEndpoint, scheduleReport } from './webhook.ts'
+import { hashOf, reportEndpoint, scheduleReport, type SentAct } from './webhook.ts'
 import type { Org, Store } from '../../db/contract/store.ts'
 import type { Endpoint } from '../../db/contract/webhooks.ts'
 
@@ -151,7 +152,8 @@ async function deliverDue(
     const [since, until] = [isoTime(period.sinceMs), isoTime(period.untilMs)]
     const label = receiverName(to)
     const metadata = { label, since, until, events: report.draft.facts.events }
-    const proof = await deliver(services, endpoint ?? to, report, wanted, { target, metadata })
+    const act = { action: 'report.sent', target, metadata, id: entryId(`${target} ${since}`) }
+    const proof = await deliver(services, endpoint ?? to, report, wanted, act)
     if (proof === null) continue
     log.info('report_sent', { orgId: org.id, every: rule.every, to: label, since, until, ...proof })
     sent++
@@ -201,21 +203,30 @@ async function deliver(
   to: Receiver | Endpoint,
   { draft, html }: SignedReport,
   { id, period, rule, org, now }: Wanted,
-  { target, metadata }: { target: string; metadata: { [name: string]: string | number } },
+  act: SentAct,
 ): Promise<{ [name: string]: string } | null> {
   const range = `${rule.every === 'week' ? 'week of ' : ''}${period.name} (${rule.zone})`
   const title = titles[rule.every]
   if ('url' in to) {
     const report = { id, rule, period, title, range, draft, html }
-    return scheduleReport(services, to, report, { target, metadata }, now)
+    return scheduleReport(services, to, report, act, now)
   }
   // The same after a crash before the audit entry, so that the receiver recognizes a repetition.
   const messageName = `${id}.${period.name}`
   const proof = await send(services, to, { title, range, report: draft, html }, messageName)
-  const act = { action: 'report.sent', target, metadata: { ...metadata, ...proof } }
-  await services.store.audit.append(auditEntry({ orgId: org.id, actor: 'system' }, act, now))
-  return proof
+  const whole = { ...act, metadata: { ...act.metadata, ...proof } }
+  const entry = auditEntry({ orgId: org.id, actor: 'system' }, whole, now)
+  return services.store.audit.append(entry).then(
+    () => proof,
+    (error: unknown) => {
+      if (error instanceof StoreError && error.kind === 'conflict') return null
+      throw error
+    },
+  )
 }
+
+/** Of a receiver and a period: a node whose lease ended meanwhile cannot write a second entry. */
+const entryId = (name: string): string => `aud_${hashOf(name)}`
 
 async function send(
   { mailServer }: ReportServices,
@@ -240,16 +251,20 @@ async function writeOnce(folder: string, name: string, text: string): Promise<vo
   await mkdir(folder, { recursive: true })
   const path = join(folder, name)
   if (await exists(path)) return
-  const draft = join(folder, `.${name}.tmp`)
-  await rm(draft, { force: true })
+  // A node whose lease ended may still write the same file.
+  const draft = join(folder, `.${name}.${newToken()}.tmp`)
   try {
     await synced(draft, 'wx', (file) => file.writeFile(text))
-    await link(draft, path).catch((error: unknown) => {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    await link(draft, path).catch(async (error: unknown) => {
+      if (!(await exists(path))) throw error
     })
   } finally {
     await rm(draft, { force: true })
   }
+  // Those of processes that were killed.
+  const names = await readdir(folder)
+  const left = names.filter((each) => each.startsWith(`.${name}.`) && each.endsWith('.tmp'))
+  await Promise.all(left.map((each) => rm(join(folder, each), { force: true })))
   await synced(folder, 'r', async () => undefined)
 }
 

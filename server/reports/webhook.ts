@@ -37,11 +37,17 @@ export async function reportEndpoint(
   return found
 }
 
-/** What the audit entry says about a delivery. */
-interface Sent {
+/** The audit entry of a delivery. */
+export interface SentAct {
+  id: string
+  action: string
   target: string
   metadata: { [name: string]: string | number }
 }
+
+/** As long as a random id. */
+export const hashOf = (name: string): string =>
+  createHash('sha256').update(name).digest('base64url').slice(0, 22)
 
 /**
  * Schedules the delivery together with its audit entry. Its id is that of report, period and endpoint, so that a node
@@ -51,19 +57,18 @@ export async function scheduleReport(
   { store, publicUrl }: { store: Pick<Store, 'webhooks'>; publicUrl: string | null },
   endpoint: Endpoint,
   report: WebhookReport,
-  { target, metadata }: Sent,
+  act: SentAct,
   now: number,
 ): Promise<{ deliveryId: string } | null> {
   const { id: endpointId, orgId, url } = endpoint
-  const name = `${report.id} ${report.period.name} ${endpointId}`
-  const deliveryId = `wh_${createHash('sha256').update(name).digest('base64url').slice(0, 22)}`
-  const act = { action: 'report.sent', target, metadata: { ...metadata, deliveryId } }
+  const deliveryId = `wh_${hashOf(`${report.id} ${report.period.name} ${endpointId}`)}`
+  const whole = { ...act, metadata: { ...act.metadata, deliveryId } }
   const isNew = await store.webhooks.schedule({
     delivery: {
       ...{ id: deliveryId, orgId, endpointId, url, lane: endpointId },
       ...{ body: reportMessage(report, publicUrl, now), scheduledAtMs: now },
     },
-    audit: auditEntry({ orgId, actor: 'system' }, act, now),
+    audit: auditEntry({ orgId, actor: 'system' }, whole, now),
   })
   return isNew ? { deliveryId } : null
 }

@@ -1,5 +1,6 @@
 /** Assembles the webhook services of a running server: what its routes, jobs and commands use. */
 import { readFileSync } from 'node:fs'
+import type { JobLease } from '../../db/contract/nodes.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -41,6 +42,8 @@ export interface WebhookOptions {
   node?: string | null // its name, when others share the database
 }
 
+type AlertsWork = (lease?: JobLease | null) => Promise<void>
+
 export interface Webhooks extends EndpointServices {
   version: string
   /** From now on new events and due deliveries wake the dispatcher. */
@@ -49,7 +52,7 @@ export interface Webhooks extends EndpointServices {
    * One run: sends, fans out new events, evaluates alert rules, starts probes. Running attempts outlive it. `alerts`
    * runs the part that one of several nodes does; default: this one.
    */
-  run(now: number, alerts?: (work: () => Promise<void>) => Promise<void>): Promise<void>
+  run(now: number, alerts?: (work: AlertsWork) => Promise<void>): Promise<void>
   prune(now: number): Promise<void>
   /** Moves stored times with the clock, so that every wait keeps its length. */
   clockJumped(byMs: number): void
@@ -95,7 +98,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     async run(now, alerts = (work) => work()) {
       await dispatcher.dispatch(now)
       await fanOut.all(now)
-      await alerts(() => evaluate(now).then(() => startProbes(store, now)))
+      await alerts((lease) => evaluate(now, lease).then(() => startProbes(store, now)))
       await dispatcher.dispatch(now)
     },
     async prune(now) {

@@ -80,6 +80,8 @@ async function sentEntries(orgId = server.org.id) {
   return (await server.store.audit.list(query)).entries
 }
 
+const act = (target: string) => ({ id: `aud_${target}`, action: 'report.sent', target, metadata: {} })
+
 function issuesOf(value: unknown): Issue[] {
   const issues: Issue[] = []
   const { schema } = webhookMessages.find(({ type }) => type === 'report.ready')!
@@ -210,7 +212,7 @@ test('a file that does not fit is left out of the message; its hash and the link
       { store: server.store, publicUrl: null },
       endpoint!,
       report,
-      { target: `report_${bytes}/x`, metadata: {} },
+      act(`report_${bytes}/x`),
       server.clock.now(),
     )
     const { delivery } = (await server.store.webhooks.find({ orgId: server.org.id, id: sent!.deliveryId }))!
@@ -236,7 +238,7 @@ test('an endpoint that was deleted meanwhile gets no delivery', async () => {
     { store: server.store, publicUrl: null },
     endpoint!,
     report,
-    { target: 'report_gone/x', metadata: {} },
+    act('report_gone/x'),
     server.clock.now(),
   )
   expect(scheduled).rejects.toMatchObject({ kind: 'not_found' })

@@ -10,3 +10,8 @@ test(`no alert is lost or doubled over ${rounds * 2} kills (seed ${seed})`, asyn
   const { wrong, kills } = await alertRounds(rounds, seeded(seed))
   expect({ wrong, kills }).toEqual({ wrong: [], kills: rounds * 2 })
 }, 120_000)
+
+test(`two nodes send each alert once over ${rounds * 2} kills of either (seed ${seed})`, async () => {
+  const { wrong, kills } = await alertRounds(rounds, seeded(seed), 2)
+  expect({ wrong, kills }).toEqual({ wrong: [], kills: rounds * 2 })
+}, 240_000)

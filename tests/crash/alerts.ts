@@ -1,11 +1,13 @@
 /**
- * Kills the appliance while alerts open and resolve. Run by hand: `bun tests/crash/alerts.ts --rounds 50 [--seed N]`; a
- * round has two kills. Every alert must be sent once when it opens and once when it resolves, and audited once.
+ * Kills the appliance, or one of two nodes, while alerts open and resolve. Run by hand: `bun tests/crash/alerts.ts
+ * --rounds 50 [--nodes 2] [--seed N]`; a round has two kills. Every alert must be sent once when it opens and once when
+ * it resolves, and audited once.
  */
 import { parseArgs } from 'node:util'
-import { startAppliance, type Appliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { crashNodes } from './crash-nodes.ts'
 import { anySeed, seeded, type Seeded } from './seeded.ts'
 
 export interface AlertRounds {
@@ -25,36 +27,38 @@ const path = '/ok/alerts'
 const waitMs = 30_000
 
 /** A new vendor is refused in each round, and admitted again when its alert has arrived. */
-export async function alertRounds(rounds: number, { below }: Seeded): Promise<AlertRounds> {
+export async function alertRounds(rounds: number, { below }: Seeded, nodeCount = 1): Promise<AlertRounds> {
   using temp = tempDir('alerts')
   await using receiver = await startReceiver()
-  const dataDir = temp.join('data')
   const crons = ['--dispatch-cron', '* * * * * *', '--webhook-backoff', '1s,1s,1s']
-  const start = () => startAppliance({ dataDir, args: ['--webhook-allow', '127.0.0.0/8', ...crons] })
-  let appliance = await start()
+  const args = ['--webhook-allow', '127.0.0.0/8', ...crons]
+  await using nodes = await crashNodes(nodeCount, temp, { args })
+  const appliances = await nodes.start()
   let kills = 0
   const killSoon = async (): Promise<void> => {
     await Bun.sleep(below(1_500))
-    await appliance.kill()
+    const index = below(nodeCount)
+    await appliances[index]!.kill()
     kills++
-    appliance = await start()
+    appliances[index] = await nodes.startOne(index)
   }
+  const anyNode = (): Appliance => appliances[below(nodeCount)]!
   try {
-    const ingest = await keyOf(appliance, 'ingest')
-    await addRule(appliance, receiver, await keyOf(appliance, 'secret'))
+    const ingest = await keyOf(anyNode(), 'ingest')
+    await addRule(appliances[0]!, receiver, await keyOf(appliances[0]!, 'secret'))
     for (let round = 0; round < rounds; round++) {
-      await post(appliance, ingest, round, 3, 'blocked')
+      await post(anyNode(), ingest, round, 3, 'blocked')
       await killSoon()
       await until(() => ofRound(receiver, round, 'alert.opened').length > 0, `alert ${round} to open`)
-      await post(appliance, ingest, round, 4, 'success')
+      await post(anyNode(), ingest, round, 4, 'success')
       await killSoon()
     }
     for (let round = 0; round < rounds; round++)
       await until(() => ofRound(receiver, round, 'alert.resolved').length > 0, `alert ${round} to resolve`)
     await Bun.sleep(2_500) // a doubled message would arrive now
-    return { alerts: rounds, kills, wrong: await wrongAlerts(appliance, receiver, rounds) }
+    return { alerts: rounds, kills, wrong: await wrongAlerts(appliances[0]!, receiver, rounds) }
   } finally {
-    await appliance.stop()
+    await Promise.all(appliances.map((appliance) => appliance.stop()))
   }
 }
 
@@ -133,10 +137,10 @@ async function wrongAlerts(appliance: Appliance, receiver: Receiver, rounds: num
 }
 
 if (import.meta.main) {
-  const options = { rounds: { type: 'string' }, seed: { type: 'string' } } as const
+  const options = { rounds: { type: 'string' }, nodes: { type: 'string' }, seed: { type: 'string' } } as const
   const { values } = parseArgs({ options })
   const seed = Number(values.seed ?? anySeed())
-  const result = await alertRounds(Number(values.rounds ?? 50), seeded(seed))
+  const result = await alertRounds(Number(values.rounds ?? 50), seeded(seed), Number(values.nodes ?? 1))
   console.log(JSON.stringify({ seed, ...result }))
   process.exit(result.wrong.length === 0 ? 0 : 1)
 }

@@ -1,10 +1,11 @@
 /** Conformance of two nodes on one database: what one of them does is true on the other. */
 import { expect } from 'bun:test'
+import type { JobLease } from '../../db/contract/nodes.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { sha256Hex } from '../../server/ids.ts'
 import { makeAccount, makeAudit, makeBatch, makeEvent, makeKey, makeOrg, noon } from './make.ts'
 import { failure, type NodeCases } from './subject.ts'
-import { drain, makeClaim, makeDelivery, makeEndpoint } from './webhook-make.ts'
+import { drain, fixedRule, makeClaim, makeDelivery, makeEndpoint, openFiring } from './webhook-make.ts'
 
 /** The promise of the contract is a second; a busy machine gets half of one more. */
 const soonMs = 1_500
@@ -286,6 +287,43 @@ export const nodeCases: NodeCases = {
     expect(await own()).toHaveLength(1)
     await another.nodes.leave({ name: node.name, startedAtMs: again.startedAtMs })
     expect(await own()).toHaveLength(0)
+  },
+  async 'an evaluation whose job another node has claimed since changes no alert'({ store, another, orgId }) {
+    const { webhooks } = store
+    const [endpointId, ruleId, job] = [`ep_${orgId}`, `rul_${orgId}`, `alerts ${orgId}`]
+    const audit = () => makeAudit(orgId)
+    await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, endpointId), audit: audit() })
+    const rule = { id: ruleId, orgId, endpointId, kind: 'silence' as const, createdAtMs: 1, ...fixedRule }
+    const numbers = { threshold: null, minutes: 5, eventsMin: null }
+    await webhooks.createRule({ rule: { ...rule, ...numbers }, audit: audit() })
+    const lost = (await store.jobs.claim({ job, node: 'a', leaseMs: 1, now: Date.now() }))!
+    await Bun.sleep(5)
+    const lease = (await another.jobs.claim({ job, node: 'b', leaseMs: 60_000, now: Date.now() }))!
+    const id = `inc-${orgId}`
+    const incident = { id, orgId, ruleId, subject: '', ...openFiring, state: 'pending' as const, data: {} }
+    const delivery = (name: string) => makeDelivery(orgId, `${name}-${orgId}`, endpointId, { endpointId })
+    const steps = (of: JobLease) => [
+      () => webhooks.openIncident({ incident, delivery: null, once: false, lease: of, audit: audit() }),
+      () =>
+        webhooks.fireIncident({
+          id,
+          now: 2,
+          data: {},
+          delivery: delivery('fire'),
+          lease: of,
+          audit: audit(),
+        }),
+      () => webhooks.noteIncident({ id, clearSinceMs: 3, lease: of }),
+      () => webhooks.resolveIncident({ id, now: 4, delivery: delivery('end'), lease: of, audit: audit() }),
+    ]
+    for (const [n, step] of steps(lease).entries()) {
+      expect((await failure(steps(lost)[n]!() as Promise<unknown>)).kind).toBe('conflict')
+      await step()
+    }
+    expect(await webhooks.incidents({ orgId, isOpen: null, limit: 9 })).toMatchObject([
+      { id, state: 'firing', openedAtMs: 2, clearSinceMs: 3, resolvedAtMs: 4 },
+    ])
+    await drain(store)
   },
   async 'the backlog is what no count, endpoint or delivery has seen yet'({ store, another, orgId }) {
     const before = await another.nodes.backlog({ now: 2_000 })

@@ -2,8 +2,10 @@
 import { and, desc, eq, isNotNull, isNull } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import type { Incident, IncidentQuery, Rule } from '../../contract/alerts.ts'
+import type { JobLease } from '../../contract/nodes.ts'
 import type { WebhookStore } from '../../contract/webhooks.ts'
 import { appendAudit } from '../audit/append.ts'
+import { requireLease } from '../nodes/nodes.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import { insertDelivery } from './deliveries.ts'
 import { endpointTable, incidentTable as incident, ruleTable as rule } from './schema.ts'
@@ -79,7 +81,13 @@ export function listIncidents({ orm }: ReadContext, { orgId, isOpen, limit }: In
     .all()
 }
 
+/** A node that was suspended evaluates what it read before. */
+function requireEvaluation(db: WriteContext['db'], { lease }: { lease?: JobLease | null }): void {
+  if (lease) requireLease(db, lease)
+}
+
 export function openIncident({ db, orm }: WriteContext, command: Command<'openIncident'>): boolean {
+  requireEvaluation(db, command)
   const { ruleId, subject } = command.incident
   const ofSubject = and(eq(incident.ruleId, ruleId), eq(incident.subject, subject))
   const before = orm
@@ -96,6 +104,7 @@ export function openIncident({ db, orm }: WriteContext, command: Command<'openIn
 }
 
 export function fireIncident({ db, orm }: WriteContext, command: Command<'fireIncident'>): boolean {
+  requireEvaluation(db, command)
   const isPending = and(
     eq(incident.id, command.id),
     eq(incident.state, 'pending'),
@@ -113,7 +122,9 @@ export function fireIncident({ db, orm }: WriteContext, command: Command<'fireIn
   return true
 }
 
-export function noteIncident({ orm }: WriteContext, { id, clearSinceMs }: Command<'noteIncident'>): void {
+export function noteIncident({ db, orm }: WriteContext, command: Command<'noteIncident'>): void {
+  requireEvaluation(db, command)
+  const { id, clearSinceMs } = command
   orm
     .update(incident)
     .set({ clearSinceMs })
@@ -122,6 +133,7 @@ export function noteIncident({ orm }: WriteContext, { id, clearSinceMs }: Comman
 }
 
 export function resolveIncident({ db, orm }: WriteContext, command: Command<'resolveIncident'>): boolean {
+  requireEvaluation(db, command)
   const isOpen = and(eq(incident.id, command.id), isNull(incident.resolvedAtMs))
   const pending = orm
     .delete(incident)

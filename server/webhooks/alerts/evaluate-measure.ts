@@ -58,7 +58,9 @@ async function step(
     await fireIncident(services, evaluated, incident, data)
   } else if (incident !== null && next.do === 'resolve') await resolveIncident(services, evaluated, incident)
   else if (incident !== null && next.do === 'note')
-    await services.store.webhooks.noteIncident({ id: incident.id, clearSinceMs: next.clearSinceMs })
+    await services.store.webhooks.noteIncident({
+      ...{ id: incident.id, clearSinceMs: next.clearSinceMs, lease: evaluated.lease },
+    })
 }
 
 /** Exact numbers for receivers, and what `incidentSentence` needs. */

@@ -5,6 +5,7 @@ import { makeMeasures } from './measures.ts'
 import { evaluateMeasure } from './evaluate-measure.ts'
 import { openIncident, resolveIncident, type Evaluated } from './incidents.ts'
 import type { Incident, Rule } from '../../../db/contract/alerts.ts'
+import type { JobLease } from '../../../db/contract/nodes.ts'
 import type { ApiKey, Json, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
 
@@ -15,12 +16,15 @@ interface EvaluateServices {
   publicUrl: string | null
 }
 
-export function makeEvaluate(services: EvaluateServices): (now: number) => Promise<void> {
+/** `lease`: of the job, where nodes share the database. Without it no other node must evaluate at the same time. */
+export type Evaluate = (now: number, lease?: JobLease | null) => Promise<void>
+
+export function makeEvaluate(services: EvaluateServices): Evaluate {
   const { store, log } = services
   const counters = new Map<string, OrgCounters>()
   const measures = makeMeasures({ store, log })
 
-  async function evaluateOrg(orgId: string, rules: Rule[], open: Incident[], now: number): Promise<void> {
+  async function evaluateOrg(orgId: string, rules: Rule[], { open, now, lease }: Run): Promise<void> {
     const fixed = rules.filter(({ kind }) => kind !== 'measure')
     const state = fixed.length === 0 ? null : await fixedState(orgId, fixed, now)
     const endpoints = new Map(
@@ -30,7 +34,7 @@ export function makeEvaluate(services: EvaluateServices): (now: number) => Promi
       const endpoint = endpoints.get(rule.endpointId)
       if (endpoint === undefined) continue
       const incidents = open.filter(({ ruleId }) => ruleId === rule.id)
-      const evaluated = { rule, endpoint, open: incidents, now }
+      const evaluated = { rule, endpoint, open: incidents, now, lease }
       const { definition } = rule
       if (definition === null) {
         if (state !== null) await updateFixed(services, evaluated, evaluateRule(rule, state, now))
@@ -52,18 +56,24 @@ export function makeEvaluate(services: EvaluateServices): (now: number) => Promi
     return stateOf(store, orgId, rules, own, now)
   }
 
-  return async (now) => {
+  return async (now, lease = null) => {
     const rules = await store.webhooks.rules(null)
     const open = rules.length === 0 ? [] : await store.webhooks.openIncidents(null)
     const byOrg = Map.groupBy(rules, ({ orgId }) => orgId)
     for (const orgId of counters.keys()) if (!byOrg.has(orgId)) counters.delete(orgId)
     measures.begin(new Set(rules.map(({ id }) => id)))
     for (const [orgId, ofOrg] of byOrg) {
-      await evaluateOrg(orgId, ofOrg, open, now).catch((error: unknown) => {
+      await evaluateOrg(orgId, ofOrg, { open, now, lease }).catch((error: unknown) => {
         log.warn('webhook_rules_failed', { orgId, message: String(error) })
       })
     }
   }
+}
+
+interface Run {
+  open: Incident[]
+  now: number
+  lease: JobLease | null
 }
 
 async function stateOf(

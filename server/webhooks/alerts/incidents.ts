@@ -4,6 +4,7 @@ import { isoTime } from '../../clock.ts'
 import { newId } from '../../ids.ts'
 import { chatText, linkOf, severityOf } from './alerts.ts'
 import type { Incident, Rule } from '../../../db/contract/alerts.ts'
+import type { JobLease } from '../../../db/contract/nodes.ts'
 import type { AuditEntry, Json, Store } from '../../../db/contract/store.ts'
 import type { Endpoint, NewDelivery } from '../../../db/contract/webhooks.ts'
 
@@ -18,6 +19,7 @@ export interface Evaluated {
   endpoint: Endpoint
   open: Incident[] // of the rule
   now: number
+  lease: JobLease | null // of the evaluation, where nodes share the database
 }
 
 /** Opens nothing while its rule is silenced. */
@@ -26,7 +28,7 @@ export async function openIncident(
   evaluated: Evaluated,
   { once, ...given }: Pick<Incident, 'subject' | 'data' | 'state'> & { once: boolean },
 ): Promise<void> {
-  const { rule, now } = evaluated
+  const { rule, now, lease } = evaluated
   if (isSilenced(rule, now)) return
   const incident: Incident = {
     ...{ id: newId('inc'), orgId: rule.orgId, ruleId: rule.id, ...given },
@@ -39,7 +41,7 @@ export async function openIncident(
   await services.store.webhooks.openIncident({
     incident,
     delivery: isNotified ? message(type, services, evaluated, incident) : null,
-    once,
+    ...{ once, lease },
     audit: entry(isPending ? 'pending' : 'opened', evaluated, incident),
   })
 }
@@ -50,10 +52,10 @@ export async function fireIncident(
   incident: Incident,
   data: Incident['data'],
 ): Promise<void> {
-  const { now } = evaluated
+  const { now, lease } = evaluated
   const fired: Incident = { ...incident, state: 'firing', openedAtMs: now, data }
   await services.store.webhooks.fireIncident({
-    ...{ id: incident.id, now, data },
+    ...{ id: incident.id, now, data, lease },
     delivery: message('alert.opened', services, evaluated, fired),
     audit: entry('opened', evaluated, fired),
   })
@@ -65,11 +67,11 @@ export async function resolveIncident(
   evaluated: Evaluated,
   incident: Incident,
 ): Promise<void> {
-  const { rule, now } = evaluated
+  const { rule, now, lease } = evaluated
   const isNotified = incident.state === 'firing' || rule.definition?.notifyPending === true
   const resolved = { ...incident, resolvedAtMs: now }
   await services.store.webhooks.resolveIncident({
-    ...{ id: incident.id, now },
+    ...{ id: incident.id, now, lease },
     delivery: isNotified ? message('alert.resolved', services, evaluated, resolved) : null,
     audit: entry('resolved', evaluated, incident),
   })
