@@ -195,6 +195,10 @@ const rules: [what: string, definition: object][] = [
   ['threshold of one vendor', { measure: 'errors', condition: above, filter: { vendor: 'vendor-3' } }],
   ['change against its past', { measure: 'count', condition: seasonal, filter: { vendor: 'vendor-3' } }],
   ['change by tool', { measure: 'count', condition: seasonal, groupBy: 'tool' }],
+  ['sessions', { measure: 'sessions', condition: above }],
+  ['sessions by operator', { measure: 'sessions', condition: above, groupBy: 'vendor' }],
+  ['subjects in 5 minutes', { measure: 'subjects', condition: above, windowMinutes: 5 }],
+  ['p95 of one vendor', { measure: 'p95', condition: above, filter: { vendor: 'vendor-3' } }],
 ]
 
 const tools: [tool: string, args: object][] = [

@@ -2,12 +2,16 @@
 import { expect, test } from 'bun:test'
 import { ask, line, news, questionsBench, questionsTables, type Asker, type Span } from './questions.bench.ts'
 import type { Changes } from '../../server/dashboard/shapes.ts'
+import type { BacktestView } from '../../server/webhooks/alerts/backtest.ts'
 import type { ExploreAnswer } from '../../server/api/explore/routes.ts'
 
 const events = 22_000
+const hourMs = 3_600_000
 
 interface Sent {
   type: string
+  sessionId: string
+  occurredAt: string
   agent: { vendor: string }
   metadata: { plan: string }
 }
@@ -32,6 +36,15 @@ async function check(asker: Asker, span: Span): Promise<void> {
     expect(all.total).toBe(events)
     expect(Object.fromEntries(rows.map(({ value, total }) => [value, total!]))).toEqual(counted(sent, of))
   }
+  const definition = { measure: 'sessions', condition: { kind: 'above', value: 1e6 }, groupBy: 'vendor' }
+  const tested = JSON.parse(await ask(asker, '/v1/webhooks/rules/backtest', definition)) as BacktestView
+  const ofGroup = sent.filter(({ agent }) => agent.vendor === tested.group)
+  expect([tested.complete, tested.points.length]).toEqual([true, 720])
+  const found = tested.points.map(({ at, value }) => [at, value])
+  const hours = Map.groupBy(ofGroup, ({ occurredAt }) => Math.floor(Date.parse(occurredAt) / hourMs))
+  const recount = (at: string) =>
+    new Set((hours.get(Date.parse(at) / hourMs - 1) ?? []).map(({ sessionId }) => sessionId)).size
+  expect(found).toEqual(tested.points.map(({ at }) => [at, recount(at)]))
   const params = { name: 'count', arguments: { type: ['tool.*'], last: '31d' } }
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params }
   const { result } = JSON.parse(await ask(asker, '/mcp', call)) as {

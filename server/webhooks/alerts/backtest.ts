@@ -12,7 +12,8 @@ export interface BacktestServices {
 
 const days = 30
 const minuteMs = 60_000
-const budgetMs = 800
+/** Distinct values of 30 days with ten million events take less than a second of an idle processor. */
+const budgetMs = 3_000
 /** Of five minutes. */
 const stepsMax = 8_640
 const pointsMax = 720

@@ -144,8 +144,15 @@ function add(counts: Counts, key: number): void {
 
 /** Events of a block have close times, so the next one is usually in the same step. */
 export function stepAt(edges: readonly number[], at: number, near: number): number {
-  let step = edges[near]! <= at ? near : 0
-  while (edges[step + 1]! <= at) step++
+  let [step, end] = [near, near + 1]
+  if (edges[near]! <= at && at < edges[end]!) return near
+  if (edges[near]! > at) step = 0
+  else end = edges.length - 1
+  while (step + 1 < end) {
+    const middle = (step + end) >>> 1
+    if (edges[middle]! <= at) step = middle
+    else end = middle
+  }
   return step
 }
 

@@ -1,5 +1,6 @@
 /** The values by which events are grouped, bounded in memory, and their numbers: sums, distinct values, quantiles. */
 import { quantile, relativeError } from '../../rollups/sketches.ts'
+import { codesSpan, pairs } from '../pairs.ts'
 import type { ExploredNumbers } from '../../../../contract/explore.ts'
 
 /** Groups without a value of their own. */
@@ -101,65 +102,6 @@ export function sumTally(steps: number): Tally {
         const [total = 0, events = 0] = wholes.sums(groups)
         return { events, total, steps: sums.sums(groups), error: 0 }
       }),
-  }
-}
-
-const codesSpan = 2 ** 31
-
-/** Pairs of a cell and a code below 2^31 with a count, by open addressing: 12 bytes per place. */
-function pairTable(places: number) {
-  const keys = new Float64Array(places) // the key and 1; 0: free
-  const counts = new Uint32Array(places)
-  const mask = places - 1
-  let size = 0
-
-  function placeOf(key: number): number {
-    const mixed = Math.imul((key | 0) ^ Math.imul(key / 4_294_967_296, 0x9e3779b1), 0x85ebca6b)
-    let at = (mixed ^ (mixed >>> 15)) & mask
-    while (keys[at] !== 0 && keys[at] !== key + 1) at = (at + 1) & mask
-    return at
-  }
-
-  return {
-    isFull: () => size * 2 >= places,
-    /** Whether the pair is new. */
-    add(cell: number, code: number, count: number): boolean {
-      const key = cell * codesSpan + code
-      const at = placeOf(key)
-      counts[at]! += count
-      if (keys[at] !== 0) return false
-      keys[at] = key + 1
-      size++
-      return true
-    },
-    each(visit: (cell: number, code: number, count: number) => void): void {
-      for (let at = 0; at < places; at++) {
-        const key = keys[at]! - 1
-        if (key >= 0) visit(Math.floor(key / codesSpan), key % codesSpan, counts[at]!)
-      }
-    },
-  }
-}
-
-const placesMin = 2 ** 12
-
-/** Pairs in a table that grows up to `placesMax`. */
-function pairs(placesMax: number) {
-  let table = pairTable(placesMin)
-  let places = placesMin
-  return {
-    add: (cell: number, code: number, count = 1) => table.add(cell, code, count),
-    each: (visit: (cell: number, code: number, count: number) => void) => table.each(visit),
-    /** Makes room for one more pair; false when the table cannot grow. */
-    grow(): boolean {
-      if (!table.isFull()) return true
-      if (places >= placesMax) return false
-      const before = table
-      places = Math.min(places * 4, placesMax)
-      table = pairTable(places)
-      before.each((cell, code, count) => void table.add(cell, code, count))
-      return true
-    },
   }
 }
 

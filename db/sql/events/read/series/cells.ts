@@ -4,18 +4,18 @@ import type { SeriesValue } from '../../../../contract/event-series.ts'
 import { otherCode } from '../../blocks/fields.ts'
 import type { Clause } from '../../index/filter-codes.ts'
 import type { RollupCounts } from '../../rollups/counts.ts'
-import { bucketsMax } from '../../rollups/sketches.ts'
+import { bucketsMax, quantile } from '../../rollups/sketches.ts'
+import { codesSpan, pairs, type Pairs } from '../pairs.ts'
 
-/** Distinct values, or buckets of durations, of all groups and steps together. One more ends the query. */
-export const cellsMax = 500_000
+/** A million distinct values, or buckets of durations, of all groups and steps together, in 24 MiB. */
+const placesMax = 2 ** 21
 
 /** What a step of a group has counted so far. */
 export interface Cells {
+  index: number // of the group
   events: Uint32Array
   part: Uint32Array
-  sums: Float64Array // of tokens
-  sets: Map<number, Set<number>> // by step
-  buckets: Map<number, Map<number, number>> // by step
+  values: Float64Array // sums of tokens, or distinct values
 }
 
 export interface Reading {
@@ -23,28 +23,34 @@ export interface Reading {
   org: number
   value: SeriesValue | null
   steps: number
+  edges: readonly number[] // of the steps
   indexed: Clause[] // the clauses that a segment index covers
   clauses: Clause[]
   part: Clause[] | null
   groupMember: number | null
   groups: Map<number, Cells> // by code; 0 without a field to group by
-  cells: number
+  found: Pairs // of a cell (group and step) and a distinct value, or a bucket of durations
   endMs: number
   unfolded: Map<number | null, RollupCounts> // by field
 }
+
+export const noPairs = (): Pairs => pairs(placesMax)
 
 /** Hostile values cannot take more memory than this many numbers: further groups count as one. */
 const numbersMax = 2_000_000
 const groupsMin = 100
 
 export function cellsOf({ groups, steps, value, part }: Reading, of: number): Cells {
+  const known = groups.get(of)
+  if (known !== undefined) return known
   const isFull = groups.size >= Math.max(groupsMin, numbersMax / steps)
-  const code = isFull && !groups.has(of) ? otherCode : of
+  const code = isFull ? otherCode : of
   let cells = groups.get(code)
   if (cells === undefined) {
     cells = {
-      ...{ events: new Uint32Array(steps), part: new Uint32Array(part === null ? 0 : steps) },
-      ...{ sums: new Float64Array(value === 'tokens' ? steps : 0), sets: new Map(), buckets: new Map() },
+      ...{ index: groups.size, events: new Uint32Array(steps) },
+      part: new Uint32Array(part === null ? 0 : steps),
+      values: new Float64Array(value === null || value === 'p95' ? 0 : steps),
     }
     groups.set(code, cells)
   }
@@ -52,17 +58,41 @@ export function cellsOf({ groups, steps, value, part }: Reading, of: number): Ce
 }
 
 export function addDuration(
-  reading: Reading,
+  { found, steps }: Reading,
   cells: Cells,
   step: number,
   bucketCode: number,
   count: number,
 ): void {
-  const bucket = bucketCode % bucketsMax
-  let buckets = cells.buckets.get(step)
-  if (buckets === undefined) cells.buckets.set(step, (buckets = new Map()))
-  const known = buckets.get(bucket)
-  if (known === undefined) reading.cells++
-  buckets.set(bucket, (known ?? 0) + count)
+  found.add(cells.index * steps + step, bucketCode % bucketsMax, count)
   cells.events[step]! += count
+}
+
+/** Adds a value that may have been there before. */
+export function addDistinct({ found, steps }: Reading, cells: Cells, step: number, hash: number): void {
+  if (hash !== 0 && found.add(cells.index * steps + step, hash % codesSpan)) cells.values[step]!++
+}
+
+/**
+ * Makes room for the pairs of one more block, in steps that begin before `leftMs`: what later steps have counted is
+ * final. False when there is none.
+ */
+export function makeRoom(reading: Reading, leftMs: number): boolean {
+  const { found, value, edges, steps } = reading
+  if (!found.isFull()) return true
+  // A small table stays in the processor's cache.
+  if (value !== 'p95' && found.keep((cell) => edges[cell % steps]! < leftMs)) return true
+  return found.grow()
+}
+
+/** The p95 by group and step. */
+export function quantiles({ found, steps }: Reading, share: number): (group: Cells, step: number) => number {
+  const byCell = new Map<number, Map<number, number>>()
+  found.each((cell, bucket, count) => {
+    const buckets = byCell.get(cell)
+    if (buckets === undefined) byCell.set(cell, new Map([[bucket, count]]))
+    else buckets.set(bucket, (buckets.get(bucket) ?? 0) + count)
+  })
+  const none = new Map<number, number>()
+  return ({ index }, step) => quantile(byCell.get(index * steps + step) ?? none, share)
 }

@@ -6,7 +6,7 @@ import { countUnfolded } from '../../rollups/fold.ts'
 import { foldedRows, inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
 import { bucketsMax } from '../../rollups/sketches.ts'
 import type { Sliced } from '../../../threads/slices.ts'
-import { addDuration, cellsMax, cellsOf, type Reading } from './cells.ts'
+import { addDuration, cellsOf, makeRoom, type Reading } from './cells.ts'
 
 /** How rollups answer: the field whose values they count, or events alone. */
 export interface Plan {
@@ -66,8 +66,7 @@ export function* addRollups(
   const all = [...hours.keys()]
   const [first, end] = [all[0]!, all.at(-1)! + 1]
   for (let until = end; until > first; until -= weekHours) {
-    const isOver = performance.now() > reading.endMs || reading.cells > cellsMax
-    if (isOver) return until * hourMs
+    if (performance.now() > reading.endMs || !makeRoom(reading, 0)) return until * hourMs
     yield* addWeek(reading, plan, { from: Math.max(first, until - weekHours), until }, hours)
   }
   return -Infinity
@@ -85,7 +84,9 @@ function* addWeek(
   if (plan.durations) {
     yield* rollupRows(reading, durationMember, clauses, range, (hour, group, code, count) => {
       const step = hours.get(hour)
-      if (step !== undefined) addDuration(reading, cellsOf(reading, group), step, code, count)
+      if (step === undefined) return
+      addDuration(reading, cellsOf(reading, group), step, code, count)
+      reading.found.grow()
     })
     return
   }

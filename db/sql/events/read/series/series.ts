@@ -7,11 +7,12 @@ import { type OpenBlock, readAhead, readBlock } from '../../blocks/block-table.t
 import { isHash, member, otherCode, termTexts } from '../../blocks/fields.ts'
 import { fieldClause, filterClauses } from '../../index/filter-codes.ts'
 import { hourMs } from '../../rollups/counts.ts'
-import { bucketOf, quantile } from '../../rollups/sketches.ts'
+import { bucketOf } from '../../rollups/sketches.ts'
 import { stepAt } from '../filtered-counts.ts'
 import { boundsOf, newestFirst, newestZones, overlaps } from '../page.ts'
 import { partsOf } from '../walk.ts'
-import { addDuration, cellsMax, cellsOf, type Cells, type Reading } from './cells.ts'
+import { addDistinct, addDuration, cellsOf, makeRoom, noPairs, quantiles } from './cells.ts'
+import type { Cells, Reading } from './cells.ts'
 import { addRollups, planOf } from './rollups.ts'
 
 export function* readSeries(db: Database, org: number, hashSeed: number, query: SeriesQuery): Sliced<Series> {
@@ -21,12 +22,13 @@ export function* readSeries(db: Database, org: number, hashSeed: number, query: 
     ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
   ]
   const reading: Reading = {
-    ...{ db, org, value: query.value ?? null, steps: edges.length - 1 },
+    ...{ db, org, value: query.value ?? null, steps: edges.length - 1, edges },
     indexed: filterClauses(db, org, hashSeed, query.filter),
     clauses: clausesOf(query),
     part: part === undefined ? null : clausesOf(part),
     groupMember: by === null ? null : member[by],
-    ...{ groups: new Map(), cells: 0, endMs: performance.now() + query.budgetMs, unfolded: new Map() },
+    ...{ groups: new Map(), found: noPairs(), unfolded: new Map() },
+    endMs: performance.now() + query.budgetMs,
   }
   const plan = planOf(reading)
   const { spans, hours } = split(edges, plan !== null)
@@ -86,10 +88,9 @@ function* addColumns(reading: Reading, spans: readonly Span[]): Sliced<number> {
     if (isSliceOver()) yield
     for (const zone of readAhead(db, newestZones(part, bounds).filter(isIn))) {
       if (isSliceOver()) yield
-      if (performance.now() > reading.endMs || reading.cells > cellsMax) {
-        const newestLeft = Math.max(zone.maxAt, parts[index + 1]?.maxAt ?? zone.maxAt)
+      const newestLeft = Math.max(zone.maxAt, parts[index + 1]?.maxAt ?? zone.maxAt)
+      if (performance.now() > reading.endMs || !makeRoom(reading, newestLeft + 1))
         return Math.min(newestLeft + 1, last.untilMs)
-      }
       const block = readBlock(db, zone, clauses)
       if (block !== null) addBlock(reading, block, (row) => part.mayMatch(zone, row), { spans, edges })
     }
@@ -106,39 +107,33 @@ function addBlock(
   const { clauses, part, groupMember, value } = reading
   const times = block.codes(extra.at)
   const codes = groupMember === null ? null : block.codes(groupMember)
+  const hashes = value === 'sessions' || value === 'subjects' ? block.codes(distinct[value]) : null
+  const durations = value === 'p95' ? block.codes(extra.duration) : null
   const [firstMs, lastMs] = [edges[0]!, edges.at(-1)!]
+  const isOne = codes === null ? cellsOf(reading, 0) : null
+  const types = clauses.length === 0 ? block.codes(member.type) : null // 0: a deleted event
   let near = 0
   for (let row = 0; row < block.rows; row++) {
     const at = times[row]!
     if (at < firstMs || at >= lastMs || !mayMatch(row)) continue
     near = stepAt(edges, at, near)
     const span = spans[near]!
-    if (at >= span.untilMs || !block.matches(row, clauses)) continue
+    if (at >= span.untilMs || !(types === null ? block.matches(row, clauses) : types[row] !== 0)) continue
     const code = codes === null ? 0 : isHash(codes[row]!) ? otherCode : codes[row]!
     if (codes !== null && code === 0) continue
-    const cells = cellsOf(reading, code)
-    if (value === 'p95') {
-      const duration = block.code(extra.duration, row)
-      if (duration >= 0) addDuration(reading, cells, span.step, bucketOf(duration), 1)
+    const cells = isOne ?? cellsOf(reading, code)
+    if (durations !== null) {
+      if (durations[row]! >= 0) addDuration(reading, cells, span.step, bucketOf(durations[row]!), 1)
       continue
     }
     cells.events[span.step]!++
     if (part !== null && block.matches(row, part)) cells.part[span.step]!++
-    if (value === 'tokens') cells.sums[span.step]! += tokensOf(block.event(row).json)
-    else if (value !== null) addDistinct(reading, cells, span.step, block.code(distinct[value], row))
+    if (hashes !== null) addDistinct(reading, cells, span.step, hashes[row]!)
+    else if (value !== null) cells.values[span.step]! += tokensOf(block.event(row).json)
   }
 }
 
 const distinct = { sessions: member.sessionId, subjects: member.subject }
-
-function addDistinct(reading: Reading, cells: Cells, step: number, code: number): void {
-  if (code === 0) return
-  let set = cells.sets.get(step)
-  if (set === undefined) cells.sets.set(step, (set = new Set()))
-  const before = set.size
-  set.add(code)
-  reading.cells += set.size - before
-}
 
 /** `metadata.tokens` is a number, or an object of input and output tokens. */
 function tokensOf(json: string): number {
@@ -156,16 +151,13 @@ function positive(value: unknown): number {
 
 // ---------------------------------------------------------------- result
 
-function namedGroups(
-  { db, org, groups, groupMember, value, steps, part }: Reading,
-  query: SeriesQuery,
-): SeriesGroup[] {
+function namedGroups(reading: Reading, query: SeriesQuery): SeriesGroup[] {
+  const { db, org, groups, groupMember, value, steps, part } = reading
   const texts = groupMember === null ? null : termTexts(db, org, groupMember)
   const total = ({ events }: Cells) => events.reduce((sum, count) => sum + count, 0)
-  const valueAt = (cells: Cells, step: number): number => {
-    if (value === 'p95') return quantile(cells.buckets.get(step) ?? new Map(), 0.95)
-    return value === 'tokens' ? cells.sums[step]! : (cells.sets.get(step)?.size ?? 0)
-  }
+  const p95 = value === 'p95' ? quantiles(reading, 0.95) : null
+  const valuesOf = (cells: Cells): number[] =>
+    p95 === null ? [...cells.values] : Array.from({ length: steps }, (_, step) => p95(cells, step))
   if (groupMember === null && groups.size === 0) return noSeries(query).groups
   return [...groups]
     .map(([code, cells]) => ({ code, cells, events: total(cells) }))
@@ -176,6 +168,6 @@ function namedGroups(
       group: texts === null ? '' : code === otherCode ? null : (texts.get(code) ?? ''),
       events: [...cells.events],
       part: part === null ? [] : [...cells.part],
-      values: value === null ? [] : Array.from({ length: steps }, (_, step) => valueAt(cells, step)),
+      values: valuesOf(cells),
     }))
 }
