@@ -1,5 +1,6 @@
 /** Logs that are imported again: killed, grown, copied, read twice at once, or with the first line of another log. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import fc from 'fast-check'
 import { writeFileSync } from 'node:fs'
 import {
   browser,
@@ -76,6 +77,43 @@ test('a log that grew, was killed in between or is read twice at once is stored 
   ])
   for (const { stored, deduped, people, excluded, bad, lines: all } of [one.sums, two.sums])
     expect(stored + deduped + people + excluded + bad).toBe(all)
+})
+
+test('two imports of one log with other batches and delays store each line once', async () => {
+  using temp = tempDir('access')
+  const path = temp.join('a.log')
+  writeFileSync(path, mixed(9_000))
+  const alone = newMemory()
+  await importLogs([path], {}, alone)
+  await fc.assert(
+    fc.asyncProperty(
+      fc.tuple(fc.integer({ min: 20, max: 900 }), fc.integer({ min: 20, max: 900 })),
+      fc.infiniteStream(fc.integer({ min: 0, max: 3 })),
+      async (sizes, delays) => {
+        const shared = newMemory()
+        const { logs } = await planLogs([path], 'auto')
+        const runs = sizes.map((eventsMax) => {
+          const store = storeIn(shared)
+          return importRun(plainOptions, {
+            ...store,
+            eventsMax,
+            async append(events, access) {
+              for (let turns = delays.next().value as number; turns > 0; turns--) await Bun.sleep(0)
+              const answer = await store.append(events, access)
+              for (let turns = delays.next().value as number; turns > 0; turns--) await Bun.sleep(0)
+              return answer
+            },
+          })
+        })
+        await Promise.all(runs.map((run) => run.read(logs[0]!)))
+        expect(totals(shared)).toEqual(totals(alone))
+        expect(shared.ids).toEqual(alone.ids)
+        expect(runs.reduce((sum, { sums }) => sum + sums.stored, 0)).toBe(3_000)
+        for (const { sums } of runs) expect(sums.stored + sums.deduped).toBe(3_000)
+      },
+    ),
+    { numRuns: 20 },
+  )
 })
 
 test('another log with the same first line is another log; an older copy is not', async () => {

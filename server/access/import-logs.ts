@@ -205,22 +205,32 @@ function account(sums: Sums, answer: Appended, lineOf: BatchedLine[], path: stri
   }
 }
 
-/** Sends batches of lines one after the other, while the next one is read. */
+/** While the disk is waited for, the next batch is under way and another one is being read. */
+const sendingMax = 2
+
+/** Sends batches of lines in their order, while the next one is read. */
 function startSender({ log, from, sums, store }: SenderOptions): Sender {
   const { eventsMax } = store
   const options = eventsMax === undefined ? {} : { eventsMax }
   let batch = lineBatch(log, from, options)
   let cuts: number[] = [] // ends of lines above the limit, never the last lines of a batch
   const last = { block: { text: '', offset: from, isCut: false } as Block, end: from }
-  let sending = Promise.resolve()
+  const sending: Promise<void>[] = []
   let failed: unknown = null
 
-  async function send(lines: LineBatch, tail: string): Promise<void> {
+  /** `before`: the batches before are stored, and counted. */
+  async function send(lines: LineBatch, tail: string, before: Promise<void>): Promise<void> {
+    let isRepeated = false
     while (lines.lines > 0) {
       const { events, lineOf, access } = lines.sent(tail)
       const answer = await store.append(events, access)
+      await before
+      if (failed !== null) return
       if (answer.state !== 'behind') return account(sums, answer, lineOf, log.path)
-      // Another import of this log was first.
+      // Another import of this log was first. When the batch before had to be sent again, this one has to be as well.
+      const lacksLines: boolean = answer.position < access.from && !isRepeated
+      isRepeated = lacksLines
+      if (lacksLines) continue
       const gone = lines.dropBefore(answer.position)
       if (gone === null)
         throw new AppError('conflict', `${log.path} is being imported in another way. Repeat this import.`)
@@ -232,12 +242,14 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
     const lines = batch
     const tail = lineBefore(last.block.text, last.end - last.block.offset)
     batch = lineBatch(log, last.end, options)
-    await settled()
-    sending = send(lines, tail).catch((error: unknown) => void (failed = error))
+    await settled(sendingMax - 1)
+    const before = sending.at(-1) ?? Promise.resolve()
+    sending.push(send(lines, tail, before).catch((error: unknown) => void (failed ??= error)))
   }
 
-  async function settled(): Promise<void> {
-    await sending
+  /** Waits until at most `left` batches are under way. */
+  async function settled(left: number): Promise<void> {
+    while (sending.length > left) await sending.shift()
     if (failed !== null) throw failed
   }
 
@@ -263,7 +275,7 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
     },
     async end() {
       if (batch.lines > 0) await flush()
-      await settled()
+      await settled(0)
     },
   }
 }

@@ -2,6 +2,7 @@
  * Finds and reads the files of an import: names, folders, globs and standard input, compressed or not, in bounded
  * memory.
  */
+import { createReadStream, fstatSync } from 'node:fs'
 import { readdir, realpath, stat, open, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -105,7 +106,7 @@ export async function openLog(file: LogFile): Promise<{ head: string; log: OpenL
       throw error
     })
     if (value !== undefined) {
-      first.push(value)
+      first.push(value.slice())
       bytes += value.length
       for (let at = value.indexOf(lineFeed); at >= 0; at = value.indexOf(lineFeed, at + 1)) lines++
     }
@@ -142,26 +143,37 @@ export async function textBefore(path: string, end: number, bytesMax: number): P
 
 const lineFeed = 10
 
+/** Each chunk is valid until the next one is read: gigabytes pass through one buffer instead of becoming garbage. */
 async function* rawChunks({ path, bytes }: LogFile, counter: { bytes: number }): AsyncGenerator<Uint8Array> {
-  if (path === '-') {
-    yield* Bun.stdin.stream()
+  const handle = await (path === '-' ? openPipe() : open(path, 'r'))
+  if (handle === null) {
+    // Bun's stream of a file starts at its beginning, not where the reader before stopped.
+    yield* fstatSync(0).isFile() ? createReadStream('', { fd: 0, autoClose: false }) : Bun.stdin.stream()
     return
   }
-  let handle: FileHandle | null = null
+  const buffer = new Uint8Array(readBytes) // slices of a Buffer would be no copies
   try {
-    handle = await open(path, 'r')
     for (;;) {
-      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(readBytes), 0, readBytes, null)
+      const { bytesRead } = await handle.read(buffer, 0, readBytes, null)
       if (bytesRead === 0) return
       if (bytes !== null) counter.bytes += bytesRead
       yield buffer.subarray(0, bytesRead)
     }
   } finally {
-    await handle?.close()
+    await handle.close()
   }
 }
 
-/** By the first bytes, not by the name. Several compressed streams in a row are one file. */
+/** Standard input where it is a pipe that this user may open. */
+async function openPipe(): Promise<FileHandle | null> {
+  if (!fstatSync(0).isFIFO()) return null
+  return open('/dev/stdin', 'r').catch(() => null)
+}
+
+/**
+ * By the first bytes, not by the name. Several compressed streams in a row are one file. Chunks may be valid only until
+ * the next one is read.
+ */
 export async function* decompressed(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
   const { value: first } = await chunks.next()
   if (first === undefined) return
@@ -175,9 +187,13 @@ export async function* decompressed(chunks: AsyncGenerator<Uint8Array>): AsyncGe
   })()
   const kind = compressionOf(first)
   if (kind === null) yield* all
-  else if (kind === 'bzip2') yield* unpackedByProgram(streamOf(all))
+  else if (kind === 'bzip2') yield* unpackedByProgram(streamOf(copied(all)))
   // node:zlib reports no error for zstd that ends early.
-  else yield* streamOf(all).pipeThrough(new DecompressionStream(kind as CompressionFormat))
+  else yield* streamOf(copied(all)).pipeThrough(new DecompressionStream(kind as CompressionFormat))
+}
+
+async function* copied(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) yield chunk.slice()
 }
 
 /** By the first four bytes. Null also for bzip2 where its program is missing. */

@@ -18,8 +18,9 @@ const gcOptions = {
   BUN_JSC_smallHeapGrowthFactor: '1.8',
 }
 
-/** Verbs that run for long, besides `serve`. An import peaked at 305 MiB without the options, at 234 MiB with them. */
+/** Verbs that run for long, besides `serve`: they end with a peak that is 14 MiB lower, for 5 % more processor time. */
 const longVerbs = ['import', 'watch']
+const longVerbGrowth = '1.6'
 
 /**
  * Bun reads these only at process start, so the server re-executes itself with them: the same process, about 10 ms
@@ -30,7 +31,11 @@ function restartWithOptions(): void {
   const isLong = verb === 'serve' || verb.startsWith('--') || longVerbs.includes(verb)
   const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
   if (!Bun.isStandaloneExecutable || !isLong || machineBytes <= memoryBytes) return
-  const missing = Object.entries(gcOptions).filter(([name]) => process.env[name] === undefined)
+  const options = {
+    ...gcOptions,
+    ...(longVerbs.includes(verb) && { BUN_JSC_smallHeapGrowthFactor: longVerbGrowth }),
+  }
+  const missing = Object.entries(options).filter(([name]) => process.env[name] === undefined)
   if (missing.length === 0) return
   for (const [name, value] of missing) process.env[name] = value
   try {

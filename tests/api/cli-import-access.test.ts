@@ -241,6 +241,25 @@ test('an import that was killed stores the rest when it is repeated, and nothing
   expect(done(await appliance.cli('verify'))).toContain('Everything is intact.')
 })
 
+test('standard input is read alike from a pipe, packed or slow, and from an open file', async () => {
+  const path = files.join('stdin.log')
+  writeFileSync(path, logLines(10_000))
+  const shell = async (script: string): Promise<string> => {
+    const args = ['sh', '-c', `import() { "$0" import access - --site stdin --dry-run; }; ${script}`]
+    const child = Bun.spawn([...args, binaryPath, path], { stdout: 'pipe', stderr: 'pipe', env: {} })
+    const output = await new Response(child.stdout).text()
+    expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, expect.any(String)])
+    return output.slice(output.indexOf('Read '))
+  }
+  const whole = 'Read 10,000 lines of 1 file: 8,000 by agents, 2,000 by people, 0 excluded, 0 bad.'
+  expect(await shell('cat "$1" | import')).toContain(whole)
+  expect(await shell('gzip -c "$1" | import')).toContain(whole)
+  expect(await shell('(head -c 300000 "$1"; sleep 0.2; tail -c +300001 "$1") | import')).toContain(whole)
+  expect(await shell('import < "$1"')).toContain(whole)
+  const rest = 'Read 9,999 lines of 1 file: 8,000 by agents, 1,999 by people, 0 excluded, 0 bad.'
+  expect(await shell('(read -r first; import) < "$1"')).toContain(rest)
+})
+
 test('a dry run stores nothing and needs no data; wrong input is refused with what to do', async () => {
   const path = files.join('dry.log')
   writeFileSync(path, `${logLines(10)}half a line`)

@@ -136,8 +136,9 @@ export function accessStore(
   siteId: string,
 ): LogStore {
   return {
-    // Each batch waits for the disk once, but more would cost memory, and a server has other requests.
-    ...(data.byServer ? {} : { eventsMax: 1_600 }),
+    // Each batch waits for the disk once, while the next one is under way. More would cost memory; a server has other
+    // requests.
+    ...(data.byServer ? {} : { eventsMax: 800 }),
     async position(source) {
       const found = await data.call('import access position', { orgId, siteId, source })
       return found as unknown as Awaited<ReturnType<LogStore['position']>>
