@@ -2,6 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildPackage } from '../sdk/build.ts'
+import { bytesOf, tar } from './packages/archive.ts'
 import { precompress } from './precompress.ts'
 
 const root = join(import.meta.dir, '..')
@@ -38,34 +39,9 @@ function packed(packageDir: string): Uint8Array {
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .sort()
-  const blocks = files.flatMap((path) => {
-    const bytes = readFileSync(path)
-    const name = `package${path.slice(packageDir.length).replaceAll('\\', '/')}`
-    return [tarHeader(name, bytes.length), bytes, Buffer.alloc(-bytes.length & 511)]
-  })
-  return Bun.gzipSync(Buffer.concat([...blocks, Buffer.alloc(1_024)]), { level: 9 })
-}
-
-/** A ustar header (POSIX.1-1988): text fields, octal numbers, and a checksum. */
-function tarHeader(name: string, size: number): Buffer {
-  if (Buffer.byteLength(name) > 100) throw new Error(`client package: the path ${name} is too long for tar`)
-  const header = Buffer.alloc(512)
-  const octal = (value: number, at: number, width: number): void => {
-    header.write(`${value.toString(8).padStart(width - 1, '0')}\0`, at)
-  }
-  header.write(name, 0)
-  octal(0o644, 100, 8)
-  octal(0, 108, 8) // owner
-  octal(0, 116, 8) // group
-  octal(size, 124, 12)
-  octal(0, 136, 12) // modification time: the same sources give the same bytes
-  header.write('        ', 148) // the checksum counts itself as blanks
-  header.write('0', 156) // a regular file
-  header.write('ustar\x0000', 257)
-  octal(
-    header.reduce((sum, byte) => sum + byte, 0),
-    148,
-    7,
-  )
-  return header
+  const entries = files.map((path) => ({
+    path: `package${path.slice(packageDir.length).replaceAll('\\', '/')}`,
+    content: readFileSync(path),
+  }))
+  return Bun.gzipSync(Buffer.concat(tar(entries).map(bytesOf)), { level: 9 })
 }

@@ -1,4 +1,4 @@
-/** Debian's web servers and PHP, which some tests start: finds them, and installs them with apt-get if it may. */
+/** Debian's web servers, PHP and rpm, which some tests start: finds them, and installs them with apt-get if it may. */
 import { existsSync } from 'node:fs'
 import { command } from './command.ts'
 
@@ -8,6 +8,7 @@ export const programs = {
   apache2: '/usr/sbin/apache2',
   caddy: '/usr/bin/caddy',
   'php-cli': '/usr/bin/php',
+  rpm: '/usr/bin/rpm',
 }
 
 type Package = keyof typeof programs

@@ -1,9 +1,9 @@
 /**
  * `bun scripts/release.ts [--out dist/release] [--targets linux-x64,linux-arm64] [--key ed25519.pem]` builds a release:
- * an executable for each machine, compressed, with checksums, a bill of materials, the licences, and a signature when a
- * key is given. The same sources give the same bytes.
+ * an executable for each machine, compressed, packages, checksums, a bill of materials, the licences, and a signature
+ * when a key is given. The same sources give the same bytes.
  */
-import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import {
   copyFileSync,
   existsSync,
@@ -13,23 +13,36 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { version } from '../package.json'
 import { compile, prepareAssets, root } from './build.ts'
 import type { Component } from './components.ts'
+import { digest, pack } from './packages/archive.ts'
+import {
+  packageKinds,
+  packageMaker,
+  packageTexts,
+  readPackageKinds,
+  type Built,
+  type PackageKind,
+} from './packages/packages.ts'
 import { readTargets, targetNames, targets, type TargetName } from './release-targets.ts'
 import { cycloneDx } from './sbom.ts'
 
 export interface ReleaseWanted {
   out: string // an earlier release in it goes; anything else is refused
   targets: TargetName[]
+  packages: readonly PackageKind[]
+  libraryFolder: string | null // with Debian's packages libc6, for images; null: apt-get downloads them
+  url: string | null // where the files will be, for the formula
   keyFile: string | null // PEM, Ed25519
   say(line: string): void
 }
 
 /** Returns the targets whose runtime could not be fetched; everything else is in `out`. */
-export async function release({ out, targets: wanted, keyFile, say }: ReleaseWanted): Promise<TargetName[]> {
+export async function release(options: ReleaseWanted): Promise<TargetName[]> {
+  const { out, targets: wanted, packages: kinds, keyFile, say } = options
   const key = keyFile === null ? null : createPrivateKey(readFileSync(keyFile, 'utf8'))
   clear(out)
   const work = join(out, '.building')
@@ -37,17 +50,23 @@ export async function release({ out, targets: wanted, keyFile, say }: ReleaseWan
   const missing: TargetName[] = []
   try {
     const assets = await prepareAssets(work)
+    const texts = await packageTexts(assets.licenses)
+    const { libraryFolder, url } = options
+    const packages = packageMaker({ out, version, kinds, texts, libraryFolder, url })
     for (const name of wanted) {
-      const made = await buildFor(name, work, Object.values(assets), out).catch((error: unknown) =>
-        String(error),
-      )
-      if (made !== null) missing.push(name)
-      say(made === null ? `built ${name}` : `left out ${name}: ${made}`)
+      try {
+        await packages.add(await buildFor(name, work, Object.values(assets), out))
+        say(`built ${name}`)
+      } catch (error) {
+        missing.push(name)
+        say(`left out ${name}: ${String(error)}`)
+      }
     }
+    const foreign = packages.finish()
     const { components } = JSON.parse(readFileSync(join(assets.licenses, 'components.json'), 'utf8')) as {
       components: Pick<Component, 'name' | 'version' | 'license'>[]
     }
-    writeFileSync(join(out, `sightglass-${version}.cdx.json`), cycloneDx(version, components))
+    writeFileSync(join(out, `sightglass-${version}.cdx.json`), cycloneDx(version, components, foreign))
     copyFileSync(join(assets.licenses, 'licenses.txt'), join(out, 'THIRD-PARTY-LICENSES.txt'))
     copyFileSync(join(root, 'LICENSE'), join(out, 'LICENSE'))
   } finally {
@@ -67,29 +86,27 @@ function clear(out: string): void {
   rmSync(out, { recursive: true })
 }
 
-/** Null when it is there. Compressed only: stripping takes the program out of the executable. */
-async function buildFor(name: TargetName, work: string, assets: string[], out: string): Promise<null> {
-  const suffix = name.startsWith('windows') ? '.exe' : ''
-  const folder = join(work, name)
+/** Compressed only: stripping takes the program out of the executable. */
+async function buildFor(target: TargetName, work: string, assets: string[], out: string): Promise<Built> {
+  const suffix = target.startsWith('windows') ? '.exe' : ''
+  const folder = join(work, target)
   mkdirSync(folder)
   const outfile = join(folder, `sightglass${suffix}`)
-  await compile(outfile, assets, targets[name])
-  const packed = Bun.gzipSync(readFileSync(outfile), { library: 'libdeflate', level: 6 })
-  writeFileSync(join(out, `sightglass-${version}-${name}${suffix}.gz`), packed)
+  await compile(outfile, assets, targets[target])
+  const executable = pack(readFileSync(outfile))
+  const file = `sightglass-${version}-${target}${suffix}.gz`
+  writeFileSync(join(out, file), executable.gzip)
   rmSync(folder, { recursive: true })
-  return null
+  return { target, executable, file }
 }
 
 /** `sha256sum --check SHA256SUMS` proves the files; the signature is over the bytes of SHA256SUMS. */
 function writeSums(out: string, key: ReturnType<typeof createPrivateKey> | null): void {
-  const lines = readdirSync(out)
+  const lines = readdirSync(out, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(out, join(entry.parentPath, entry.name)))
     .sort()
-    .map(
-      (name) =>
-        `${createHash('sha256')
-          .update(readFileSync(join(out, name)))
-          .digest('hex')}  ${name}\n`,
-    )
+    .map((name) => `${digest('sha256', readFileSync(join(out, name)))}  ${name}\n`)
   const sums = Buffer.from(lines.join(''))
   writeFileSync(join(out, 'SHA256SUMS'), sums)
   if (key === null) return
@@ -108,20 +125,28 @@ const verifyText = `Compare sightglass-release.pub with the one you know from el
 Nothing of this needs a network.
 `
 
-const help = `Builds a release: compressed executables, their sums, the bill of materials and the licences.
+const help = `Builds a release: compressed executables, packages, their sums, the bill of materials and the licences.
 
-  bun scripts/release.ts [--out FOLDER] [--targets NAMES] [--key FILE]
+  bun scripts/release.ts [--out FOLDER] [--targets NAMES] [--packages KINDS] [--key FILE]
 
   --out FOLDER     where it goes (default dist/release); an earlier release in it goes
   --targets NAMES  comma-separated, all unless given: ${targetNames.join(', ')}
-  --key FILE       an Ed25519 private key in PEM that signs the sums
+  --packages KINDS comma-separated, all unless given: ${packageKinds.join(', ')}; "none" for no package
+  --libc FOLDER    Debian's packages libc6 for the images, by default downloaded with apt-get
+  --url URL        where the files will be, for the formula; by default it takes those beside it
+  --key FILE       an Ed25519 private key in PEM that signs the sums; also SIGHTGLASS_RELEASE_KEY
 `
+
+function kindsOf(list = packageKinds.join(',')): PackageKind[] {
+  return list === 'none' ? [] : readPackageKinds(list)
+}
 
 if (import.meta.main) {
   try {
     const { values } = parseArgs({
       options: {
         ...{ out: { type: 'string' }, targets: { type: 'string' }, key: { type: 'string' } },
+        ...{ packages: { type: 'string' }, libc: { type: 'string' }, url: { type: 'string' } },
         help: { type: 'boolean' },
       },
     })
@@ -129,13 +154,17 @@ if (import.meta.main) {
       process.stdout.write(help)
       process.exit(0)
     }
+    const keyFile = values.key ?? process.env['SIGHTGLASS_RELEASE_KEY'] ?? null
     const missing = await release({
       out: resolve(values.out ?? join(root, 'dist', 'release')),
       targets: values.targets === undefined ? targetNames : readTargets(values.targets),
-      keyFile: values.key ?? null,
+      packages: kindsOf(values.packages),
+      libraryFolder: values.libc === undefined ? null : resolve(values.libc),
+      url: values.url ?? null,
+      keyFile,
       say: (line) => void process.stdout.write(`${line}\n`),
     })
-    if (values.key === undefined) process.stdout.write('not signed: no --key was given\n')
+    if (keyFile === null) process.stdout.write('not signed: no --key was given\n')
     process.exit(missing.length === 0 ? 0 : 1)
   } catch (error) {
     process.stderr.write(`release: ${error instanceof Error ? error.message : String(error)}\n`)

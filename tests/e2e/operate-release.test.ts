@@ -13,6 +13,8 @@ setDefaultTimeout(120_000)
 
 let dir: TempDir
 const own = `${process.platform}-${process.arch}` as TargetName
+// tests/e2e/packages.ts makes and installs the other packages.
+const wanted = { targets: [own], packages: ['helm'] as const, libraryFolder: null, url: null }
 
 beforeAll(async () => {
   dir = tempDir('release')
@@ -20,7 +22,7 @@ beforeAll(async () => {
   writeFileSync(dir.join('key.pem'), String(privateKey.export({ type: 'pkcs8', format: 'pem' })))
   const said: string[] = []
   const say = (line: string) => void said.push(line)
-  const missing = await release({ out: dir.join('one'), targets: [own], keyFile: dir.join('key.pem'), say })
+  const missing = await release({ ...wanted, out: dir.join('one'), keyFile: dir.join('key.pem'), say })
   expect([missing, said]).toEqual([[], [`built ${own}`]])
   writeFileSync(dir.join('sightglass'), Bun.gunzipSync(read(`sightglass-${version}-${own}.gz`)))
 }, 120_000)
@@ -38,6 +40,7 @@ test('the same sources give the same bytes, and the folder contains nothing else
     'SHA256SUMS.sig',
     'THIRD-PARTY-LICENSES.txt',
     'VERIFY.txt',
+    `sightglass-${version}-helm.tgz`,
     `sightglass-${version}-${own}.gz`,
     `sightglass-${version}.cdx.json`,
     'sightglass-release.pub',
@@ -80,8 +83,8 @@ test('the bill of materials names every component once, with a package URL and a
 test('a folder with other files is left unchanged', async () => {
   mkdirSync(dir.join('photos'))
   writeFileSync(dir.join('photos', 'one.jpg'), 'dear')
-  const wanted = { out: dir.join('photos'), targets: [own], keyFile: null, say: () => {} }
-  await expect(release(wanted)).rejects.toThrow('not empty and holds no release')
+  const options = { ...wanted, out: dir.join('photos'), keyFile: null, say: () => {} }
+  await expect(release(options)).rejects.toThrow('not empty and holds no release')
   expect(readFileSync(dir.join('photos', 'one.jpg'), 'utf8')).toBe('dear')
 })
 

@@ -1,5 +1,6 @@
 /** Tests that need a program of the system: skipped where it is not installed, with the name of its package. */
 import { test } from 'bun:test'
+import { existsSync } from 'node:fs'
 
 /** The package of Debian that has the program. */
 const packages = {
@@ -34,4 +35,10 @@ export function testWith(
   const path = installed(program)
   const missing = path === null ? ` (not installed: apt-get install ${packages[program]})` : ''
   test.if(path !== null)(`${name}${missing}`, () => body(path!), timeoutMs)
+}
+
+/** A test that mounts folders and changes accounts, in a namespace of its own. */
+export function testAsRoot(program: string, name: string, body: () => Promise<void>): void {
+  const missing = process.getuid?.() === 0 ? (existsSync(program) ? '' : `no ${program}`) : 'needs root'
+  test.if(missing === '')(missing === '' ? name : `${name} (${missing})`, body)
 }

@@ -140,6 +140,7 @@ function planUnit({ values, settings }: InstallInvocation): { unit: string; data
     lowPort: ports.some((port) => port > 0 && port < 1024),
     writableFolders: folders.filter((folder) => folder !== null),
     runtimeFolder: sockets.some(inRuntimeFolder),
+    account: 'dynamic',
   })
   return { unit, dataDir }
 }

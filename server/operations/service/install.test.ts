@@ -1,9 +1,5 @@
-/** The unit and the container file: arguments that systemd reads back unchanged, and existing options. */
+/** The unit: arguments that systemd reads back unchanged, and no more rights than it needs. */
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { environmentTwin } from '../../cli/option.ts'
-import { commonOptions, serveOptions } from '../../cli/options.ts'
 import { unitText } from './install.ts'
 
 const plainUnit = {
@@ -12,6 +8,7 @@ const plainUnit = {
   lowPort: false,
   writableFolders: [],
   runtimeFolder: false,
+  account: 'dynamic' as const,
 }
 const execStart = (flags: string[]) => /^ExecStart=(.*)$/m.exec(unitText({ ...plainUnit, flags }))![1]
 
@@ -36,10 +33,8 @@ test("a runtime folder for sockets is created on request, accessible to the prox
   expect(unit).toContain('\nRuntimeDirectory=sightglass\nRuntimeDirectoryMode=0750\n')
 })
 
-test('the container file sets options that exist', () => {
-  const text = readFileSync(join(import.meta.dir, 'container.dockerfile'), 'utf8')
-  const set = [...text.matchAll(/SIGHTGLASS_\w+/g)].map(([name]) => name)
-  expect(set.length).toBe(2)
-  for (const name of set)
-    expect(Object.keys({ ...serveOptions, ...commonOptions }).map(environmentTwin)).toContain(name)
+test('an account that a package created is no dynamic one', () => {
+  expect(unitText(plainUnit)).toContain('\nDynamicUser=yes\nUser=sightglass\n')
+  const unit = unitText({ ...plainUnit, account: 'static' })
+  expect([unit.includes('DynamicUser'), unit.includes('\nUser=sightglass\n')]).toEqual([false, true])
 })

@@ -118,6 +118,7 @@ interface UnitOptions {
   lowPort: boolean // whether it listens below port 1024
   writableFolders: string[] // besides the data folder, such as the one of backups
   runtimeFolder: boolean // whether a listener has a socket in /run/sightglass
+  account: 'dynamic' | 'static' // a package creates its account, and systemd one that exists while the service runs
 }
 
 export const unitName = 'sightglass.service'
@@ -131,6 +132,7 @@ export function unitText({
   lowPort,
   writableFolders,
   runtimeFolder,
+  account,
 }: UnitOptions): string {
   const capability = lowPort ? 'CAP_NET_BIND_SERVICE' : ''
   const lines = [
@@ -153,7 +155,7 @@ export function unitText({
     'TimeoutStopSec=40',
     'LimitNOFILE=65536',
     '',
-    'DynamicUser=yes',
+    ...(account === 'dynamic' ? ['DynamicUser=yes'] : []),
     'User=sightglass',
     'StateDirectory=sightglass',
     'StateDirectoryMode=0700',
