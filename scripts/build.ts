@@ -110,6 +110,7 @@ export async function compile(
     format: 'esm', // bytecode's default, cjs, would break import.meta and top-level await
     minify: true,
     bytecode: true,
+    splitting: true, // modules that threads share are there once, and those behind `import()` load when they are used
     sourcemap: 'linked', // embedded, so that stack traces name our lines
     define: { 'process.env.NODE_ENV': '"production"' }, // --compile alone inlines "development"
     compile: {

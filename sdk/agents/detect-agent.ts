@@ -29,6 +29,7 @@ export function detectAgent(source: AgentSource | null | undefined): DetectedAge
   if (source === null || source === undefined) return null
   const userAgent = userAgentOf(typeof source === 'string' ? { 'user-agent': source } : source.headers)
   if (userAgent === '') return null
+  const { known, anyText } = (index ??= makeIndex())
   let found: Known | null = null
   for (const match of userAgent.matchAll(anyText)) {
     const agent = known.get((match[1] ?? '').toLowerCase())
@@ -47,20 +48,26 @@ interface Known {
 
 const textOf = (entry: string): string => entry.replace(/=.*/, '').toLowerCase()
 
-/** By the lower-case text in the user agent. */
-const known = new Map<string, Known>(
-  [...operators, ...rareSearchEngines].flatMap(({ vendor, agents }) =>
-    Object.entries(agents).map(([entry, purpose]): [string, Known] => {
-      return [textOf(entry), { vendor, name: reportedName(entry), purpose }]
-    }),
-  ),
-)
+interface Index {
+  /** By the lower-case text in the user agent. */
+  known: Map<string, Known>
+  /** Matches whole words: `Yeti/1.1` is Naver's, `Yetisports` is not. Longer texts come first. */
+  anyText: RegExp
+}
 
-/** Matches whole words: `Yeti/1.1` is Naver's, `Yetisports` is not. Longer texts come first. */
-const anyText = new RegExp(
-  `(?<![A-Za-z0-9-])(${[...known.keys()]
+/** Made for the first user agent, because a program may load this module and never detect an agent. */
+let index: Index | null = null
+
+function makeIndex(): Index {
+  const known = new Map<string, Known>(
+    [...operators, ...rareSearchEngines].flatMap(({ vendor, agents }) =>
+      Object.entries(agents).map(([entry, purpose]): [string, Known] => {
+        return [textOf(entry), { vendor, name: reportedName(entry), purpose }]
+      }),
+    ),
+  )
+  const texts = [...known.keys()]
     .sort((left, right) => right.length - left.length)
     .map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + (/\w$/.test(text) ? '(?![A-Za-z0-9-])' : ''))
-    .join('|')})`,
-  'gi',
-)
+  return { known, anyText: new RegExp(`(?<![A-Za-z0-9-])(${texts.join('|')})`, 'gi') }
+}

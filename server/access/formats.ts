@@ -96,11 +96,18 @@ function w3cFormat(name: string, isCloudFront: boolean): LogFormat {
 }
 
 /** A format without state. Lines that begin with `#` are comments, and Cloud Storage has a heading. */
-function plainFormat(name: string, parse: LineParser, hasUserAgent: boolean, pattern = ''): LogFormat {
+function plainFormat(
+  name: string,
+  compile: () => LineParser,
+  hasUserAgent: boolean,
+  pattern = '',
+): LogFormat {
+  let compiled: LineParser | null = null
   return {
     name,
     hasUserAgent,
     open() {
+      const parse = (compiled ??= compile())
       const read: FileParser = (text, start, end) => {
         const isNote = text[start] === '#' || text.startsWith('"time_micros"', start)
         return isNote ? 'note' : parse(text, start, end)
@@ -110,20 +117,29 @@ function plainFormat(name: string, parse: LineParser, hasUserAgent: boolean, pat
   }
 }
 
-function patternFormat(name: string, pattern: string, escapes?: Escapes): LogFormat {
-  return plainFormat(name, compilePattern(pattern, escapes), pattern.includes('%u'), pattern)
-}
-
-/** All formats, in the order in which detection prefers them. */
+/**
+ * All formats, in the order in which detection prefers them. Each is compiled for its first file, because every command
+ * loads this table.
+ */
 export const logFormats: readonly LogFormat[] = [
-  ...patterns.map(([name, pattern, escapes]) => patternFormat(name, pattern, escapes)),
+  ...patterns.map(([name, pattern, escapes]) =>
+    plainFormat(name, () => compilePattern(pattern, escapes), pattern.includes('%u'), pattern),
+  ),
   w3cFormat('cloudfront', true),
   w3cFormat('w3c', false),
-  ...Object.entries(jsonSets).map(([name, fields]) => plainFormat(name, compileJson(fields), true)),
+  ...Object.entries(jsonSets).map(([name, fields]) => plainFormat(name, () => compileJson(fields), true)),
 ]
 
+/** Throws a UsageError. */
+function patternFormat(pattern: string): LogFormat {
+  const parse = compilePattern(pattern)
+  return plainFormat('the given format', () => parse, pattern.includes('%u'), pattern)
+}
+
+/** Throws a UsageError. */
 function jsonFormat(fields: JsonFields): LogFormat {
-  return plainFormat('the given JSON format', compileJson(fields), fields.userAgent !== undefined)
+  const parse = compileJson(fields)
+  return plainFormat('the given JSON format', () => parse, fields.userAgent !== undefined)
 }
 
 const goAccessNames: { readonly [name: string]: string } = { caddyjson: 'caddy', 'nginx-json': 'json' }
@@ -134,7 +150,7 @@ export function formatNamed(text: string): LogFormat {
   const known = logFormats.find((format) => format.name === (goAccessNames[name] ?? name))
   if (known !== undefined) return known
   if (text.startsWith('{') || name.startsWith('json:')) return jsonFormat(readJsonFormat(text))
-  if (text.includes('%')) return patternFormat('the given format', text)
+  if (text.includes('%')) return patternFormat(text)
   const names = logFormats.map((format) => format.name)
   const near = nearest(name, names)
   throw new UsageError(

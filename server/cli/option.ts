@@ -276,7 +276,8 @@ export function cronPattern(text: string): string {
   const fields = text.trim().split(/\s+/)
   let next: Date | null = null
   try {
-    next = fields.length === 5 || fields.length === 6 ? new Cron(text, { paused: true }).nextRun() : null
+    const isPattern = fields.length === 5 || fields.length === 6
+    next = isPattern ? new Cron(text, { paused: true, utcOffset: 0 }).nextRun() : null
   } catch {
     // croner's message names its own syntax; ours says what is accepted.
   }

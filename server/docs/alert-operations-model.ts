@@ -1,6 +1,6 @@
 /** The reference of alert rules and alerts: their schemas, and the operations on them. */
 import { t } from 'elysia'
-import { integer, nullable, time as wireTime } from '../http/validate.ts'
+import { integer, nullable, time as wireTime } from '../http/field-models.ts'
 import { limits } from '../limits.ts'
 import { exampleTime, type Operation } from './operation-model.ts'
 import { ruleKinds } from './webhook-messages-model.ts'

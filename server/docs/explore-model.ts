@@ -1,6 +1,6 @@
 /** The reference of GET /v1/explore. */
 import { t } from 'elysia'
-import { integer } from '../http/validate.ts'
+import { integer } from '../http/field-models.ts'
 import { limits } from '../limits.ts'
 import { exploreModel } from '../api/explore/routes.ts'
 import { exploreStepNames } from '../api/explore/query.ts'

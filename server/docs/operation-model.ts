@@ -3,7 +3,8 @@
  * and example values with times that shift to now, so that a pasted example is current.
  */
 import { t } from 'elysia'
-import { integer, type Schema } from '../http/validate.ts'
+import { integer } from '../http/field-models.ts'
+import type { Schema } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 import type { Scope } from '../http/guard.ts'
 import { errorStatus, type ErrorCode } from '../errors.ts'

@@ -4,10 +4,7 @@ import { clientGuidePage, clientGuides, guidePage, nodesPage, proofPage } from '
 import { addressOf } from '../http/address.ts'
 import { json, jsonText, pageCsp } from '../http/response.ts'
 import { readQuery } from '../http/request.ts'
-import { withCurrentTimes } from './operation-model.ts'
-import { documentText, openApiDocument } from './openapi.ts'
 import { dashboardLinks, pageScript, pageStyle } from './page-frame.ts'
-import { referencePage } from './page.ts'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { AppError } from '../errors.ts'
@@ -25,22 +22,34 @@ export interface DocsRoutesServices {
 
 const hourMs = 3_600_000
 
+/** Loaded for the first request: the models of all operations take 5 ms of a start. */
+const reference = async () => {
+  const [document, page, { withCurrentTimes }] = await Promise.all([
+    import('./openapi.ts'),
+    import('./page.ts'),
+    import('./operation-model.ts'),
+  ])
+  return { ...document, ...page, withCurrentTimes }
+}
+
 export function docsRoutes({ version, assets, clock, commandReference, ...where }: DocsRoutesServices) {
   const { basePath } = where
   // Rebuilt once per hour, because its examples have current times.
   let document: { hour: number; text: string } | null = null
   const app = new Elysia()
-    .get('/openapi.json', ({ request }) => {
+    .get('/openapi.json', async ({ request }) => {
       readQuery(request, {})
       const now = clock.now()
       const hour = Math.floor(now / hourMs)
       if (document?.hour !== hour) {
+        const { openApiDocument, withCurrentTimes } = await reference()
         const text = JSON.stringify(openApiDocument(version, basePath))
         document = { hour, text: withCurrentTimes(text, now) }
       }
       return jsonText(document.text, 200, { 'cache-control': 'no-cache' })
     })
-    .get('/docs', ({ request }) => {
+    .get('/docs', async ({ request }) => {
+      const { documentText, referencePage, withCurrentTimes } = await reference()
       const links = dashboardLinks(assets)
       const baseUrl = addressOf(request, where)
       const html = referencePage({ about: documentText, version, baseUrl, basePath, links })

@@ -1,6 +1,6 @@
 /** The reference of OpenTelemetry, metrics, limits, health and the audit export. */
 import { t } from 'elysia'
-import { integer } from '../http/validate.ts'
+import { integer } from '../http/field-models.ts'
 import { publishedLimits } from '../limits.ts'
 import { exploreOperation } from './explore-model.ts'
 import { metricsModel } from '../api/metrics/routes.ts'

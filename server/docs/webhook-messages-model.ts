@@ -1,6 +1,6 @@
 /** The messages that webhook receivers get, for the reference: their schemas with examples. */
 import { t } from 'elysia'
-import { integer, nullable, time as wireTime } from '../http/validate.ts'
+import { integer, nullable, time as wireTime } from '../http/field-models.ts'
 import { exampleEvent, exampleTime } from './operation-model.ts'
 
 const count = integer({ minimum: 0 })

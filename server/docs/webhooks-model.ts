@@ -1,6 +1,6 @@
 /** The schemas of webhook requests and responses for the reference. */
 import { t } from 'elysia'
-import { integer, nullable, time as wireTime } from '../http/validate.ts'
+import { integer, nullable, time as wireTime } from '../http/field-models.ts'
 import { limits } from '../limits.ts'
 
 const count = integer({ minimum: 0 })

@@ -171,13 +171,11 @@ function keyMaker(words: string[]): string {
   const created = `the new ${one ? 'key, which is' : 'keys, which are'} not shown again.`
   const limits = scopes.length === 0 ? '' : ` data-scopes="${scopes.join(' ')}"`
   return `<div class="panel keys" data-keys="${kinds.join(' ')}"${limits} data-created="${created}">
-<p>This guide needs ${list.format(places)}. Owners and admins can create ${one ? 'it' : 'them'} here.</p>
+<p>This guide needs ${new Intl.ListFormat('en').format(places)}. Owners and admins can create ${one ? 'it' : 'them'} here.</p>
 <button class="button primary" type="button" hidden>${button}</button>
 <p role="status"></p>
 </div>`
 }
-
-const list = new Intl.ListFormat('en')
 
 function code(text: string): string {
   const escaped = Bun.escapeHTML(text)

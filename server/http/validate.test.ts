@@ -4,7 +4,8 @@ import { getSchemaValidator, t } from 'elysia'
 import fc from 'fast-check'
 import type { Issue } from '../errors.ts'
 import { memoryBodyModel, toolsBodyModel } from '../api/registry/model.ts'
-import { checkSchema, integer, optional, type Schema } from './validate.ts'
+import { integer, optional } from './field-models.ts'
+import { checkSchema, type Schema } from './validate.ts'
 
 const issuesOf = (schema: Schema, value: unknown): [string, string][] => {
   const issues: Issue[] = []

@@ -1,7 +1,7 @@
 /** The schemas of ingest, for OpenAPI. `check-event.ts` implements them by hand for speed; a test compares the two. */
 import { t } from 'elysia'
 import { eventFields } from '../../db/contract/event-fields.ts'
-import { integer } from '../http/validate.ts'
+import { integer } from '../http/field-models.ts'
 import { limits } from '../limits.ts'
 
 const text = (maxLength: number, description?: string) =>

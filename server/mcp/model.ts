@@ -2,7 +2,8 @@
 import { t, type TSchema } from 'elysia'
 import { filterableFields } from '../../db/contract/event-fields.ts'
 import type { Scope } from '../http/guard.ts'
-import { integer, nullable, type Schema } from '../http/validate.ts'
+import { integer, nullable } from '../http/field-models.ts'
+import type { Schema } from '../http/validate.ts'
 import { limits } from '../limits.ts'
 import { countedFields } from './counting.ts'
 

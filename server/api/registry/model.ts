@@ -1,6 +1,6 @@
 /** The request and response schemas of tools and site memory. */
 import { t } from 'elysia'
-import { integer, nullable, optional, time } from '../../http/validate.ts'
+import { integer, nullable, optional, time } from '../../http/field-models.ts'
 import { limits } from '../../limits.ts'
 
 const anyObject = t.Object({}, { additionalProperties: true })

@@ -4,7 +4,7 @@ import { json } from '../../http/response.ts'
 import { readQuery } from '../../http/request.ts'
 import { rangeParameters, readRange } from '../metrics/answer.ts'
 import { isoTime } from '../../clock.ts'
-import { integer, nullable, time } from '../../http/validate.ts'
+import { integer, nullable, time } from '../../http/field-models.ts'
 import type { KindCounts, RequestKind } from '../../../db/contract/store.ts'
 import type { MetricsRoutesServices } from '../metrics/routes.ts'
 

@@ -6,7 +6,7 @@ import { encodeCursor, readCursor, readLimit, readQuery, type ParameterKind } fr
 import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
 import { isoTime } from '../../clock.ts'
-import { integer, nullable, time } from '../../http/validate.ts'
+import { integer, nullable, time } from '../../http/field-models.ts'
 import { eventModel } from '../../ingest/model.ts'
 import type { EventFilter, EventPosition, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'

@@ -200,28 +200,13 @@ function inRange(ip: Ip, { base, bits }: IpRange): boolean {
   return rest === 8 || ip[whole]! >> rest === base[whole]! >> rest
 }
 
-/** `::ffff:a.b.c.d` is the IPv4 address itself on the wire. */
-const mapped: IpRange = { base: readIp6('::ffff:0:0'), bits: 96 }
-
-function unmapped(ip: Ip): Ip {
-  return inRange(ip, mapped) ? ip.slice(12) : ip
+/** Reads ranges of this file when the first address is checked, because every command loads it. */
+function ranges(...texts: string[]): () => IpRange[] {
+  let read: IpRange[] | null = null
+  return () => (read ??= readRanges(texts))
 }
 
-/** IPv6 forms that embed an IPv4 address, and its offset. A gateway may turn each into a connection to that address. */
-const carriers = [
-  { range: mapped, at: 12 },
-  { range: { base: readIp6('::'), bits: 96 }, at: 12 }, // IPv4-compatible
-  { range: { base: readIp6('64:ff9b::'), bits: 96 }, at: 12 }, // NAT64
-  { range: { base: readIp6('64:ff9b:1::'), bits: 48 }, at: 12 }, // NAT64 of a local network
-  { range: { base: readIp6('2002::'), bits: 16 }, at: 2 }, // 6to4
-]
-
-/** Every IPv4 address embedded in an IPv6 address. */
-function embedded(ip: Ip): Ip[] {
-  return carriers.filter(({ range }) => inRange(ip, range)).map(({ at }) => ip.slice(at, at + 4))
-}
-
-function ranges(texts: readonly string[]): IpRange[] {
+function readRanges(texts: readonly string[]): IpRange[] {
   return texts.map((text) => {
     const range = readRange(text)
     if (range === null) throw new Error(`not an address range: ${text}`)
@@ -229,8 +214,31 @@ function ranges(texts: readonly string[]): IpRange[] {
   })
 }
 
+/** `::ffff:a.b.c.d` is the IPv4 address itself on the wire. */
+const mapped = ranges('::ffff:0:0/96')
+
+function unmapped(ip: Ip): Ip {
+  return mapped().some((range) => inRange(ip, range)) ? ip.slice(12) : ip
+}
+
+/** IPv6 forms that embed an IPv4 address. A gateway may turn each into a connection to that address. */
+const carriersAt12 = ranges(
+  '::ffff:0:0/96',
+  '::/96', // IPv4-compatible
+  '64:ff9b::/96', // NAT64
+  '64:ff9b:1::/48', // NAT64 of a local network
+)
+const carriersAt2 = ranges('2002::/16') // 6to4
+
+/** Every IPv4 address embedded in an IPv6 address. */
+function embedded(ip: Ip): Ip[] {
+  const at = (carriers: IpRange[], offset: number) =>
+    carriers.filter((range) => inRange(ip, range)).map(() => ip.slice(offset, offset + 4))
+  return [...at(carriersAt12(), 12), ...at(carriersAt2(), 2)]
+}
+
 /** IANA's special-purpose registry: nothing here is a receiver on the public Internet. */
-const special4 = ranges([
+const special4 = ranges(
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
@@ -249,14 +257,14 @@ const special4 = ranges([
   '203.0.113.0/24',
   '224.0.0.0/4',
   '240.0.0.0/4',
-])
+)
 
 /** No IPv6 address outside 2000::/3 is public; these ranges inside it are not public either. */
-const global6 = ranges(['2000::/3'])
-const special6 = ranges(['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'])
+const global6 = ranges('2000::/3')
+const special6 = ranges('2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20')
 
 /** Addresses where clouds serve credentials. No option allows them. */
-const metadata = ranges([
+const metadata = ranges(
   '169.254.169.254', // most clouds
   '169.254.170.2', // container credentials
   '169.254.170.23',
@@ -266,7 +274,7 @@ const metadata = ranges([
   'fd00:ec2::254',
   'fd00:ec2::23',
   'fd20:ce::254',
-])
+)
 
 interface AddressGuard {
   /** Why deliveries may not go to this address, as a predicate ("is not …"); null when they may. */
@@ -275,16 +283,17 @@ interface AddressGuard {
 
 /** `allow` lists CIDR ranges or addresses; throws for an invalid one. */
 export function addressGuard(allow: readonly string[]): AddressGuard {
-  const allowed = ranges(allow)
+  const allowed = readRanges(allow)
   const within = (ip: Ip, list: IpRange[]) => list.some((range) => inRange(ip, range))
   return {
     refusal(address) {
       const read = readIp(address)
       if (read === null) return 'is not an IP address'
       const ip = unmapped(read)
-      if ([ip, ...embedded(ip)].some((each) => within(each, metadata))) return 'is a cloud metadata address'
+      if ([ip, ...embedded(ip)].some((each) => within(each, metadata()))) return 'is a cloud metadata address'
       if (within(ip, allowed)) return null
-      const isPublic = ip.length === 4 ? !within(ip, special4) : within(ip, global6) && !within(ip, special6)
+      const isPublic =
+        ip.length === 4 ? !within(ip, special4()) : within(ip, global6()) && !within(ip, special6())
       return isPublic ? null : 'is not a public address'
     },
   }
