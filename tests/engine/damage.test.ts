@@ -38,7 +38,17 @@ const damages: Damage[] = [
 
 const ofSegment = /^the index of arrivals 0 to 65535$/
 
+const ofPaths = /^the path columns of arrivals 0 to 65535$/
+
 const damagesOfSegment: Damage[] = [
+  ['DELETE FROM event_path WHERE path = \'"plan"\'', ofPaths, /differ from arrival 1 in "plan"/],
+  ["UPDATE event_path SET packed = substr(packed, 1, 20) WHERE path <> ''", ofPaths, /cannot be read/],
+  [
+    'UPDATE event_path SET packed = (SELECT packed FROM event_path WHERE path = \'"n"\') WHERE path = \'"plan"\'',
+    ofPaths,
+    /differ from arrival 1 in "plan"/,
+  ],
+  [overflow('event_path'), ofPaths, /./],
   ['DELETE FROM event_posting WHERE member = 0 AND code = 1', ofSegment, /by its type/],
   ['DELETE FROM event_segment', ofSegment, /leaves out/],
   [leaf('event_posting'), ofSegment, /./],
@@ -47,16 +57,20 @@ const damagesOfSegment: Damage[] = [
   [overflow('event_posting_filter'), ofSegment, /by its (sessionId|subject)/],
 ]
 
+const plans = ['pro', 'free', 'team']
+
 function filled(total: number, idsPerRun: number): Engine {
   const subject = engine({ idsPerRun })
   for (let from = 0; from < total; from += 6_000) {
     const events = Array.from({ length: 6_000 }, (_, n) => ({
       ...event(from + n, (from + n) * 100),
       sessionId: `s${(from + n) >> 5}`,
+      json: JSON.stringify({ metadata: { plan: plans[(from + n) % 3], n: (from + n) % 40_000 } }),
     }))
     subject.group(() => subject.append('org_a', events))
   }
   subject.idle()
+  while (subject.spare());
   return subject
 }
 

@@ -14,6 +14,7 @@ import { inTransaction } from '../../db/sql/database.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
 import type { EventWriter } from '../../db/sql/events/engine.ts'
 import { recounting, type Recounting } from '../../db/sql/events/rollups/recount.ts'
+import { shredder, type Shredded } from '../../db/sql/events/paths/shred.ts'
 import { compactEventReader } from '../../db/sql/events/reader.ts'
 import { idsInRuns } from '../../db/sql/events/dedupe/ids-in-runs.ts'
 import { readAtOnce, type ReaderAtOnce } from '../support/read-at-once.ts'
@@ -143,12 +144,20 @@ function asked<T>(path: string, ask: (db: SqliteDatabase) => T): T {
   return ask(connection)
 }
 
-/** How often columns of a block were read. */
-function opened(db: SqliteDatabase, work: () => void): number {
+function shreddedOf(db: SqliteDatabase): Shredded {
+  const shredding = shredder(db, 1, 0)
+  while (shredding.step());
+  return shredding.result()!
+}
+
+/** How often columns of a block, or its texts, were read. */
+function opened(db: SqliteDatabase, work: () => void, what: 'columns' | 'texts'): number {
+  const of =
+    what === 'texts' ? /^SELECT (ids|bodies) AS blob FROM event_body/ : /^SELECT columns FROM event_block/
   let count = 0
   const query = db.query.bind(db)
   db.query = ((sql: string) => {
-    if (sql.startsWith('SELECT columns FROM event_block')) count++
+    if (of.test(sql)) count++
     return query(sql)
   }) as typeof db.query
   work()
@@ -211,10 +220,12 @@ export function engine(options: EventWriterOptions = {}) {
     eraseSteps: (command: EraseCommand, between?: () => void) => eraseSteps(db, writer, command, between),
     /** A reader with empty caches. */
     freshly: <T>(ask: (reader: ReaderAtOnce) => T): T => asked(path, (one) => ask(readerOn(one))),
-    /** How many blocks a reader with empty caches opens. */
-    blocksOpened: (ask: (reader: ReaderAtOnce) => void) =>
-      asked(path, (one) => opened(one, () => ask(readerOn(one)))),
+    /** How many blocks, or their texts, a reader with empty caches opens. */
+    blocksOpened: (ask: (reader: ReaderAtOnce) => void, of: 'columns' | 'texts' = 'columns') =>
+      asked(path, (one) => opened(one, () => ask(readerOn(one)), of)),
     sql: (statement: string) => void db.run(statement),
+    /** The path columns of the first segment, which need not be full. */
+    shredded: () => shreddedOf(db),
     /** Re-counts an hour of the first organization in slices of this many blocks; `between` runs after each. */
     recountInSlices: (hourStartMs: number, blocksMax: number, between: (slice: number) => void) =>
       recountSlices(readerDb, recounting(hourStartMs, blocksMax), between),
@@ -222,6 +233,7 @@ export function engine(options: EventWriterOptions = {}) {
       verifySlices(verifyInSlices(readerDb, idsInRuns(readerDb, options.fingerprintBits), sizes), between),
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
     idle: () => writer.idle(),
+    spare: () => writer.spare(),
     /** Runs `look` on a copy of the database after `sql`. */
     damaged: (sql: string, look: (reader: ReaderAtOnce) => void) =>
       readDamaged(db, dir, sql, (copy) => look(readerOn(copy))),

@@ -76,7 +76,7 @@ async function expectWhole(location: string, content: Awaited<ReturnType<typeof 
 
 test('everything is copied to a shared database and back, and both know every id', async () => {
   const folder = await source('there')
-  expect(emptyTables(folder).filter((name) => !/^event_(id|segment|posting)/.test(name))).toEqual([])
+  expect(emptyTables(folder).filter((name) => !/^event_(id|path|segment|posting)/.test(name))).toEqual([])
   const store = await openStore({ folder, now: noon })
   const content = await contentOf(store)
   await store.close()

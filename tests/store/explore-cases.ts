@@ -35,7 +35,7 @@ const metadata = fc.option(
     { requiredKeys: [] },
   ),
 )
-const event = fc.record({
+export const exploredEvent = fc.record({
   vendor: fc.constantFrom(null, 'GPTBot', 'ClaudeBot', 'Bytespider'),
   purpose: fc.constantFrom(null, 'training', 'user'),
   page: fc.constantFrom(null, '/', '/cart'),
@@ -49,9 +49,9 @@ const event = fc.record({
   isFirst: fc.boolean(), // where the metadata is in the text
   metadata,
 })
-type Made = Parameters<Parameters<typeof event.map>[0]>[0]
+type Made = Parameters<Parameters<typeof exploredEvent.map>[0]>[0]
 
-function recordOf({ minute, isFirst, metadata: found, ...fields }: Made, n: number): EventRecord {
+export function recordOf({ minute, isFirst, metadata: found, ...fields }: Made, n: number): EventRecord {
   const id = `e${n}`
   const { sessionId, outcome } = fields
   const decoy = { agent: { metadata: { plan: 'decoy' }, id }, error: 'the text "metadata":{"plan":"fake"}' }
@@ -66,7 +66,7 @@ const listOf = (...values: string[]) =>
 const fieldNames: EventFieldName[] = [
   ...(['vendor', 'purpose', 'page', 'subject', 'sessionId', 'outcome', 'siteId', 'type'] as const),
 ]
-const paths = ['plan', 'cart', 'cart.size', 'cart.a.b', 'id', 'metadata.plan', 'nothing', 'a..b']
+export const paths = ['plan', 'cart', 'cart.size', 'cart.a.b', 'id', 'metadata.plan', 'nothing', 'a..b']
 const asked = fc.record({
   measure: fc.constantFrom<ExploreMeasure>(...exploreMeasures),
   by: fc.oneof(
@@ -98,7 +98,7 @@ function memberOf(value: unknown, path: string): unknown {
   return undefined
 }
 
-function memberText(one: EventRecord, path: string): string | null {
+export function memberText(one: EventRecord, path: string): string | null {
   const found = memberOf((JSON.parse(one.json) as { metadata?: unknown }).metadata, path)
   if (found === undefined || found === null || found === '') return null
   return typeof found === 'string' ? found : JSON.stringify(found)
@@ -205,7 +205,7 @@ const defined = <T extends object>(lists: T) =>
 export const exploreCases: Cases = {
   async 'any measure by any field or member under any filter: what counting the events comes to'({ store }) {
     const property = fc.asyncProperty(
-      fc.array(event, { maxLength: 60 }),
+      fc.array(exploredEvent, { maxLength: 60 }),
       fc.array(asked, { minLength: 4, maxLength: 12 }),
       async (made, questions) => {
         const orgId = makeOrg().id

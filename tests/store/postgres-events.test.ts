@@ -1,5 +1,6 @@
 /** Events on PostgreSQL while nodes delete, lose the server and append at once. */
 import { afterAll, expect, test } from 'bun:test'
+import { openConnection } from '../../db/postgres/connection/connection.ts'
 import { openPostgresStore } from '../../db/postgres/store.ts'
 import type { SqlStore } from '../../db/sql/store.ts'
 import { database, startPostgres } from '../support/postgres.ts'
@@ -119,6 +120,58 @@ test('what was acknowledged is there after the server was killed, and resends co
   expect(await faults(store)).toEqual([])
   await store.close()
   await cluster.stop()
+}, 60_000)
+
+test('a node makes path columns of sealed segments, from which Explore answers, and an erasure empties them', async () => {
+  const { url } = await database()
+  const store = await openNode(url, 'one')
+  const db = openConnection({ url, node: 'watcher', statementTimeoutMs: 10_000 })
+  const { id: orgId } = makeOrg()
+  const count = 66_000
+  const plans = ['pro', 'free', 'team']
+  for (let from = 0; from < count; from += 3_000) {
+    const events = Array.from({ length: 3_000 }, (_, at) => {
+      const [id, plan] = [`e${from + at}`, from + at === 5 ? 'only theirs' : plans[(from + at) % 3]]
+      return makeEvent(id, { sessionId: `of ${id}`, json: JSON.stringify({ id, metadata: { plan } }) })
+    })
+    await store.events.append(makeBatch(orgId, events))
+  }
+  const rows = async (): Promise<{ path: string; packed: Uint8Array }[]> => {
+    const all = () =>
+      db.query<{ path: string; packed: Uint8Array }>('SELECT path, packed FROM event_path').all()
+    for (let tries = 0; all().length === 0 && tries < 100; tries++) await Bun.sleep(100)
+    return all()
+  }
+  const explored = async () => {
+    const query = { orgId, filter: {}, measure: 'events' as const, by: { metadata: 'plan' }, rowsMax: 10 }
+    const edges = [noon - 3_600_000, noon + 3_600_000]
+    const found = await store.events.explore({ ...query, edges, budgetMs: 60_000 })
+    return found.rows.map(({ value, total }) => [value, total])
+  }
+  const holds = (column: { packed: Uint8Array }, text: string) =>
+    Bun.zstdDecompressSync(column.packed as Uint8Array<ArrayBuffer>).includes(Buffer.from(text)) as boolean
+  const third = count / 3
+  const most = [
+    ['free', third],
+    ['pro', third],
+    ['team', third - 1],
+  ]
+  const [head, plan] = (await rows()).toSorted((a, b) => a.path.length - b.path.length)
+  expect([head!.path, plan!.path, holds(plan!, 'only theirs')]).toEqual(['', '"plan"', true])
+  expect(await explored()).toEqual([...most, ['only theirs', 1]])
+  await store.events.erase({
+    orgId,
+    sessionIds: ['of e5'],
+    subjects: [],
+    audit: makeAudit(orgId),
+    cursor: null,
+  })
+  expect(await explored()).toEqual(most)
+  const again = (await rows()).find(({ path }) => path !== '')
+  expect(holds(again!, 'only theirs')).toBe(false)
+  expect(await explored()).toEqual(most)
+  expect(await faults(store)).toEqual([])
+  db.close()
 }, 60_000)
 
 /** While connections are made again, calls are `unavailable`. */

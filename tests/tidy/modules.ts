@@ -19,12 +19,12 @@ const modules: Record<string, string[]> = {
   'db/sql/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-run.ts', 'ids-in-runs.ts'],
   'db/sql/events/delete': ['delete.ts', 'expire.ts'],
   'db/sql/events/index': ['filter-codes.ts', 'posting.ts', 'seal.ts'],
+  'db/sql/events/paths': ['columns.ts', 'json-bytes.ts', 'shred.ts'],
   'db/sql/events/read': [
     'arrivals.ts',
     'breakdown.ts',
     'by-id.ts',
     'explore/explore.ts',
-    'explore/members.ts',
     'filtered-counts.ts',
     'histogram.ts',
     'metrics.ts',

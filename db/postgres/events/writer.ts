@@ -18,7 +18,13 @@ export function postgresEventWriter(db: Database): EventWriter {
   const seed = readSeed(db)
   const orgs = openOrgs(db, seed.values)
   const ids = deletedFromTable(db, seed)
-  const deletes = deletions(db, { orgs, ids, seal: { forget() {} }, hashSeed: seed.values })
+  const deletes = deletions(db, {
+    orgs,
+    ids,
+    seal: { forget() {} },
+    paths: { forget() {} },
+    hashSeed: seed.values,
+  })
 
   /** Other nodes may have changed everything since the last verb. */
   function lock(orgId: string): number {
@@ -58,6 +64,7 @@ export function postgresEventWriter(db: Database): EventWriter {
       orgs.forget()
     },
     idle() {},
+    spare: () => false,
     close() {},
   }
 }

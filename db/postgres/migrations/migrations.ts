@@ -12,6 +12,7 @@ import robots from './0010_robots.sql' with { type: 'text' }
 import ingestScope from './0011_ingest_scope.sql' with { type: 'text' }
 import shareLinks from './0012_share_links.sql' with { type: 'text' }
 import alertRules from './0013_alert_rules.sql' with { type: 'text' }
+import eventPath from './0014_event_path.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -38,6 +39,8 @@ export const migrations: readonly ServerMigration[] = [
   { version: 12, name: '0012_share_links', sql: shareLinks, olderNodes: 'write' },
   // Older nodes would evaluate pending alerts and rules of a kind that they do not know.
   { version: 13, name: '0013_alert_rules', sql: alertRules, olderNodes: 'end' },
+  // Older nodes would delete events and leave their values in the path columns.
+  { version: 14, name: '0014_event_path', sql: eventPath, olderNodes: 'end' },
 ]
 
 /** Of the tables, unless the URL names another. */

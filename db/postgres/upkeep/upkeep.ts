@@ -11,6 +11,7 @@ import { sealer, type Sealable } from '../../sql/events/index/seal.ts'
 import { fold, isFoldDue } from '../../sql/events/rollups/fold.ts'
 import { rollupCounts } from '../../sql/events/rollups/counts.ts'
 import { mergeFirst, smallBlockEvents, smallBlocksMax } from '../../sql/events/write/merge.ts'
+import { pathWork } from '../../sql/events/paths/columns.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { storeError } from '../connection/failure.ts'
 import { withUpkeep } from '../locks.ts'
@@ -29,6 +30,7 @@ interface Counted {
   last: number
   folded: number
   segments: number
+  shredded: number
 }
 
 interface Org extends Counted {
@@ -40,9 +42,12 @@ export function upkeep(db: Database): Upkeep {
   const foldedAtMs = new Map<number, number>()
   const mergedSeq = new Map<number, number>() // earlier blocks are not examined again
 
+  const paths = pathWork(db)
+
   function runOrg(org: Org): void {
     const { num, last } = org
-    const isQuiet = seenSeq.get(num) === last
+    const arrivals = last - (seenSeq.get(num) ?? 0)
+    const isQuiet = arrivals === 0
     seenSeq.set(num, last)
     const isLate = performance.now() - (foldedAtMs.get(num) ?? -Infinity) > foldEveryMs
     if (isQuiet || last - org.folded >= foldedMin || (isLate && isFoldDue(foldingOf(org)))) {
@@ -50,15 +55,15 @@ export function upkeep(db: Database): Upkeep {
       foldedAtMs.set(num, performance.now())
     }
     sealAll(db, org)
+    if (org.shredded < org.segments && arrivals < busyArrivals)
+      withUpkeep(db, num, () => paths.finishOne(num))
     if (isQuiet && mergedSeq.has(num)) return
     withUpkeep(db, num, () => mergedSeq.set(num, mergeSmall(db, num, mergedSeq.get(num) ?? 0)))
   }
 
   return {
     run() {
-      const orgs = db.query<Org, []>(
-        'SELECT org_id AS orgId, num, last_seq AS last, folded_seq AS folded, segments FROM event_org ORDER BY num',
-      )
+      const orgs = db.query<Org, []>(`SELECT org_id AS "orgId", ${counted} FROM event_org ORDER BY num`)
       let failure: StoreError | null = null
       for (const org of orgs.all()) {
         try {
@@ -74,13 +79,17 @@ export function upkeep(db: Database): Upkeep {
   }
 }
 
+const counted = 'num, last_seq AS last, folded_seq AS folded, segments, shredded'
+
+/** With more arrivals since the last run, path columns wait: they take as long per event as folding and sealing. */
+const busyArrivals = 5_000
+
 function foldingOf({ num, last, folded }: Counted) {
   return { num, foldedSeq: folded, storedSeq: last, unfolded: rollupCounts() }
 }
 
 function stateOf(db: Database, num: number): Counted {
-  const sql = 'SELECT num, last_seq AS last, folded_seq AS folded, segments FROM event_org WHERE num = ?'
-  return db.query<Counted, [number]>(sql).get(num)!
+  return db.query<Counted, [number]>(`SELECT ${counted} FROM event_org WHERE num = ?`).get(num)!
 }
 
 function foldAll(db: Database, { num, last, folded }: Org): void {

@@ -79,6 +79,8 @@ export interface EventWriter {
   rolledBack(): void
   /** The writer was idle for a second: a chance for maintenance, outside any transaction. */
   idle(): void
+  /** Some milliseconds of work that nobody waits for, outside any transaction; false when there is none. */
+  spare(): boolean
   /** The last call, outside any transaction. */
   close(): void
 }

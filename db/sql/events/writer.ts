@@ -9,6 +9,7 @@ import { eraseMarks, fingerprintOf, fingerprints, readSeed, storedIds } from './
 import { filterBackfill, sealer, type Sealer } from './index/seal.ts'
 import { fold, isFoldDue } from './rollups/fold.ts'
 import { openIds } from './blocks/texts.ts'
+import { pathWork } from './paths/columns.ts'
 import { mergeFirst, smallBlockEvents, smallBlocksMax } from './write/merge.ts'
 import { openOrgs, type OrgState } from './write/org-state.ts'
 import { blockEventsMax, endsSegment, placeOf, seqMax, seqOf } from './blocks/block.ts'
@@ -40,12 +41,14 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const orgs = openOrgs(db, seed.values)
   const seal = sealer(db)
   const backfill = filterBackfill(db)
+  const paths = pathWork(db)
   const ledger = accessLedger((key) => findSource(db, key))
   const appends = appender(knownIds(known, print, ids.has), ledger)
   let touched = new Set<OrgState>()
   let commits = 0
   const deleted = deletedFromRuns(db, known, ids, mark)
-  const deletes = deletions(db, { orgs, ids: deleted, seal, hashSeed: seed.values }, options.deleteStep)
+  const memory = { orgs, ids: deleted, seal, paths, hashSeed: seed.values }
+  const deletes = deletions(db, memory, options.deleteStep)
   loadIds(db, known, print)
 
   function readAnew(): void {
@@ -55,6 +58,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     orgs.forget()
     seal.forget()
     backfill.forget()
+    paths.forget()
     ids.forget()
     loadIds(db, known, print)
   }
@@ -71,6 +75,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
         const events = org.staged.reduce((sum, { content }) => sum + content.events, 0)
         if (writeStaged(db, org, appends)) ids.forget()
         known.step(events)
+        if (seal.isDue(org)) paths.wake()
         seal.step(org, events)
         if (backfill.isDue() && ++commits % backfillEvery === 0) backfill.step()
         if (isFoldDue(org)) fold(db, org)
@@ -86,18 +91,26 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
       orgs.trim(seal.current())
     },
     rolledBack: readAnew,
-    idle() {
-      try {
-        for (const org of [...orgs.loaded()])
-          if (isUnsettled(org, seal)) inTransaction(db, () => settle(db, org, seal))
-        for (let steps = 0; backfill.isDue() && steps < backfillSteps; steps++)
-          inTransaction(db, backfill.step)
-      } catch (error) {
-        readAnew()
-        throw error
-      }
-    },
+    idle: between(readAnew, () => {
+      for (const org of [...orgs.loaded()])
+        if (isUnsettled(org, seal)) inTransaction(db, () => settle(db, org, seal))
+      paths.wake()
+      for (let steps = 0; backfill.isDue() && steps < backfillSteps; steps++) inTransaction(db, backfill.step)
+    }),
+    spare: between(readAnew, () => paths.step((write) => inTransaction(db, write))),
     close() {},
+  }
+}
+
+/** Work between the groups. When it fails, memory is read again. */
+function between<T>(readAnew: () => void, work: () => T): () => T {
+  return () => {
+    try {
+      return work()
+    } catch (error) {
+      readAnew()
+      throw error
+    }
   }
 }
 

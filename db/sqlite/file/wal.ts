@@ -69,6 +69,7 @@ export function limitWal(db: SqliteDatabase, on: WalEvents): WalLimit {
   return {
     copyGrown() {
       const pages = db.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()?.log ?? 0
+      if (pages > 0) unsettled = true
       if (pages >= checkpointPages) unlessFull(() => void db.query('PRAGMA wal_checkpoint(PASSIVE)').get())
     },
     truncate() {

@@ -181,6 +181,8 @@ function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer 
     copy: (work) => quietly(() => guard.run('checkpoint', work)),
   })
 
+  const spare = useSpareTime(guard, wal)
+
   const requirePresent = (check: () => void) => orSaveLog(wal, check)
 
   return {
@@ -202,6 +204,7 @@ function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer 
       wal.busy()
       return guard.run('append', () => {
         const outcomes = commitGroup(db, guard.engine(), batches)
+        for (const { events } of batches) spare.noteEvents(events.length)
         requirePresent(watch.requireDatabase)
         wal.copyGrown()
         return outcomes
@@ -214,6 +217,7 @@ function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer 
     },
     requirePresent: () => guard.run('the data folder', () => requirePresent(watch.requireAll)),
     close() {
+      spare.end()
       try {
         guard.engine().close()
         wal.end()
@@ -224,6 +228,46 @@ function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer 
         lock.release()
       }
     },
+  }
+}
+
+const pauseMs = 100
+const failureMs = 5_000
+/** Work of 6 ms, and then twice as long for messages. */
+const restTimes = 2
+/** With more events there is no spare time. A request that waits for a step, waits for it once in several. */
+const busyEventsPerMs = 20
+
+/** Does the engine's work that nobody waits for, in steps between messages. */
+function useSpareTime(guard: FailureLatch, wal: WalLimit): { noteEvents(events: number): void; end(): void } {
+  let events = 0
+  let timer: Timer | null = null
+
+  function step(waitedMs: number): number {
+    const isBusy = events > waitedMs * busyEventsPerMs
+    events = 0
+    if (isBusy) return pauseMs
+    const startedMs = performance.now()
+    const work = () => {
+      const isDue = guard.engine().spare()
+      if (isDue) wal.copyGrown()
+      return isDue
+    }
+    try {
+      return guard.run('maintenance', work) ? (performance.now() - startedMs) * restTimes : pauseMs
+    } catch {
+      return failureMs // a full disk, or damage that `verify` reports
+    }
+  }
+
+  function after(ms: number): void {
+    timer = setTimeout(() => after(step(ms)), ms)
+  }
+
+  after(pauseMs)
+  return {
+    noteEvents: (more) => void (events += more),
+    end: () => void (timer !== null && clearTimeout(timer)),
   }
 }
 

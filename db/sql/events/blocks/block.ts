@@ -33,6 +33,10 @@ export function seqOf(place: number): number {
   return place % seqsPerOrg
 }
 
+export function orgOf(place: number): number {
+  return Math.floor(place / seqsPerOrg)
+}
+
 export function segmentOf(seq: number): number {
   return Math.floor(seq / segmentEvents)
 }

@@ -11,6 +11,7 @@ import { placeOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
 import type { DeletedIds, EventWriter } from '../engine.ts'
 import type { OrgState, Orgs } from '../write/org-state.ts'
+import type { PathWork } from '../paths/columns.ts'
 import type { Sealer } from '../index/seal.ts'
 
 /** One step of retention takes 20 to 50 ms: a block 0.2 to 0.4 ms, a rollup row 5 to 10 µs. */
@@ -30,13 +31,14 @@ interface Memory {
   orgs: Orgs
   ids: DeletedIds
   seal: Pick<Sealer, 'forget'>
+  paths: Pick<PathWork, 'forget'>
   hashSeed: number
 }
 
 /** These verbs run in their own transaction, between groups, so nothing is staged. */
 export function deletions(
   db: Database,
-  { orgs, ids, seal, hashSeed }: Memory,
+  { orgs, ids, seal, paths, hashSeed }: Memory,
   bounds = stepBounds,
 ): TakeAway {
   /** So that only rollup rows change, and no count in memory. */
@@ -49,6 +51,7 @@ export function deletions(
   function forget(): void {
     ids.forget()
     seal.forget()
+    paths.forget()
     orgs.forget()
   }
 
@@ -65,7 +68,8 @@ export function deletions(
       if (clauses.length === 0) throw new StoreError('internal', 'an erasure names no session and no subject')
       const blocksMax = Math.ceil(bounds.blocksMax / erasedBlockCosts)
       const erased = eraseEvents(db, org, { ...bounds, clauses, after, until, blocksMax }, ids.mark)
-      if (erased.events > 0) ids.forget() // blocks keep their keys, so memory stays valid
+      if (erased.events > 0) ids.forget() // blocks keep their keys, so other memory stays valid
+      paths.forget()
       return erased
     },
     removeOrg(orgId) {
@@ -126,6 +130,7 @@ const tables = [
   'event_posting',
   'event_posting_rest',
   'event_posting_filter',
+  'event_path',
   'event_type_total',
   'rollup_metric',
   'rollup_value',
@@ -141,5 +146,8 @@ function removeOrgEvents(db: Database, org: OrgState): void {
   }
   for (const table of tables) db.query(`DELETE FROM ${table} WHERE org = ?`).run(org.num)
   noteRewrite(db, org.num)
-  db.query('UPDATE event_org SET last_seq = ?1, folded_seq = ?1 WHERE num = ?2').run(org.storedSeq, org.num)
+  db.query('UPDATE event_org SET last_seq = ?1, folded_seq = ?1, shredded = segments WHERE num = ?2').run(
+    org.storedSeq,
+    org.num,
+  )
 }

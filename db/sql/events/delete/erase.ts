@@ -6,6 +6,7 @@ import { rollupCounts, type RollupCounts } from '../rollups/counts.ts'
 import { type Zone, deleteBlock, readBlock, readWholeBlock, writeBlock } from '../blocks/block-table.ts'
 import { removedId, type EraseMark } from '../dedupe/fingerprints.ts'
 import { member } from '../blocks/fields.ts'
+import { dropPaths } from '../paths/columns.ts'
 import { partsOf } from '../read/walk.ts'
 import type { Database } from '../../database.ts'
 import type { EraseRange } from '../../../contract/store.ts'
@@ -88,6 +89,7 @@ export function blankRows(
 ): string[] {
   const whole = readWholeBlock(db, place)
   if (whole === null) throw new Error(`block ${place} is missing`)
+  dropPaths(db, place)
   const content = unpackBlock(whole)
   const columns = openBlock(whole.columns)
   const ids = rows.map((row) => content.ids[row]!)

@@ -21,6 +21,8 @@ export interface Part {
   maxAt: number
   firstSeq: number
   lastSeq: number
+  /** Null for arrivals that are not sealed. */
+  segment: number | null
   /** The blocks that may hold a match, in arrival order. */
   zones(): Zone[]
   /** Whether a row matches in the index; without an index, every row. */
@@ -66,6 +68,7 @@ function sealedPart(
     maxAt,
     firstSeq,
     lastSeq: firstSeq + segmentEvents - 1,
+    segment,
     zones() {
       if (indexed.length > 0) found = matchesOf(segment, () => matchesIn(postings, org, segment, indexed))
       if (indexed.length > 0 && found === null) return []
@@ -124,6 +127,7 @@ function openPart(db: Database, org: number, afterSeq: number): Part[] {
       maxAt: zones.reduce((high, zone) => Math.max(high, zone.maxAt), -Infinity),
       firstSeq,
       lastSeq: seqOf(last.place) + last.events - 1,
+      segment: null,
       zones: () => zones,
       mayMatch: () => true,
     },

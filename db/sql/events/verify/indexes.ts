@@ -3,6 +3,8 @@ import { readColumns, readZones, zonesBetween, type Zone } from '../blocks/block
 import { member, members } from '../blocks/fields.ts'
 import { segmentEvents, seqOf } from '../blocks/block.ts'
 import { hasBit, newBitmap, postingReader } from '../index/posting.ts'
+import { noOffset, segmentPaths, type PathColumn } from '../paths/columns.ts'
+import { inText, noHour, shredder, type ShreddedPath } from '../paths/shred.ts'
 import { fingerprintOf } from '../dedupe/fingerprints.ts'
 import { type Span, chunkOf, chunksPerRun, entriesOf, idFilter, spansOf } from '../dedupe/id-run.ts'
 import { readBits } from '../dedupe/dedupe.ts'
@@ -64,7 +66,49 @@ export function* verifySegments(db: Database, { num, segments }: VerifiedOrg, re
   for (let segment = 0; segment < segments; segment++) {
     verifySegment(db, num, segment, report)
     yield
+    verifyPaths(db, num, segment, report)
+    yield
   }
+}
+
+/** Compares the path columns of a segment with its events. One that has none yet is read without them. */
+function verifyPaths(db: Database, org: number, segment: number, report: Report): void {
+  const first = segment * segmentEvents
+  const where = `the path columns of arrivals ${first} to ${first + segmentEvents - 1}`
+  try {
+    const stored = segmentPaths(db, org, segment)
+    if (stored === null) return
+    const shredding = shredder(db, org, segment)
+    while (shredding.step());
+    const events = shredding.result()
+    if (events === null) return
+    const { base = 0, offsets } = stored.hours ?? {}
+    const isWrong = (offset: number, at: number) =>
+      events.hours[at] !== (offset === noOffset ? noHour : base + offset)
+    if (offsets?.some(isWrong)) report(where, 'say another hour')
+    for (const path of events.paths) {
+      const column = stored.column(path.path)
+      const at = column === null || path.values === null ? -1 : firstDifference(path, column)
+      if (at >= 0) report(where, `differ from arrival ${first + at} in ${JSON.stringify(path.path)}`)
+    }
+  } catch (error) {
+    report(where, `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** The first position at which a column has another value than the events; -1 for none. */
+function firstDifference({ values, positions, codes, entries }: ShreddedPath, column: PathColumn): number {
+  const known = new Map<number, number>([[inText, column.inText]]) // code -> that of the column
+  let next = 0
+  for (let position = 0; position < segmentEvents; position++) {
+    const isEntry = next < entries && positions[next] === position
+    const code = isEntry ? codes[next++]! : null
+    const found = column.codes[position]!
+    if (code !== null && !known.has(code) && column.values[found]?.equals(values!.values[code]!))
+      known.set(code, found)
+    if (found !== (code === null ? 0 : known.get(code))) return position
+  }
+  return -1
 }
 
 function verifySegment(db: Database, org: number, segment: number, report: Report): void {

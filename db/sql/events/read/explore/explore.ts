@@ -4,10 +4,12 @@ import type { Explored, ExploredNumbers, ExploreQuery } from '../../../../contra
 import type { Database } from '../../../database.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
-import { extra, seqOf } from '../../blocks/block.ts'
+import { extra, segmentEvents, seqOf } from '../../blocks/block.ts'
 import { hashSpan, isHash, member, termTexts } from '../../blocks/fields.ts'
 import { textsAhead } from '../../blocks/read-ahead.ts'
 import { fieldClause, filterClauses, type Clause } from '../../index/filter-codes.ts'
+import { hourSpan, noOffset } from '../../paths/columns.ts'
+import { hourMs } from '../../rollups/counts.ts'
 import { bucketOf } from '../../rollups/sketches.ts'
 import { expiredOf, stepAt } from '../filtered-counts.ts'
 import { partsOf, type Part } from '../walk.ts'
@@ -55,6 +57,12 @@ export function* readExplore(
   let before = 0
   for (const part of parts.reverse()) {
     yield before / events
+    if (performance.now() > endMs) return nothingExplored(query, false)
+    const next = before + part.lastSeq + 1 - part.firstSeq
+    if (scan.addSegment(part)) {
+      before = next
+      continue
+    }
     const zones = part.zones().filter(({ minAt, maxAt }) => maxAt >= since && minAt < until)
     for (const zone of bothAhead(db, zones, scan.needsTexts)) {
       if (isSliceOver()) yield (before + seqOf(zone.place) - part.firstSeq) / events
@@ -62,7 +70,7 @@ export function* readExplore(
       const block = readBlock(db, zone, clauses)
       if (block !== null) yield* scan.add(block, part, zone)
     }
-    before += part.lastSeq + 1 - part.firstSeq
+    before = next
   }
   return result(query, groups, tally, expired)
 }
@@ -106,10 +114,29 @@ function scanner(
   const amountOf = amounts(measure, members, by !== null && typeof by === 'object' ? 1 : 0)
   const [since = 0, until = 0] = [edges[0], edges.at(-1)]
   const firstFilter = paths.length - filters.length
+  const stepOf = new Int32Array(hourSpan)
+  const isOfPaths = clauses.length === 0 && needsOnlyPaths(query)
   const passes = (): boolean =>
     filters.every((values, index) => values.has(members!.text(firstFilter + index) ?? ''))
   return {
-    needsTexts: (zone: Zone): boolean => members?.isKnown(zone) === false,
+    needsTexts: (zone: Zone): boolean => members?.needsTexts(zone) === true,
+    /** A sealed segment without reading its blocks; false when they have to be read. */
+    addSegment({ segment }: Part): boolean {
+      if (members === null || segment === null || !isOfPaths) return false
+      const hours = members.openSegment(segment)
+      if (hours === null) return false
+      fillSteps(stepOf, edges, hours.base)
+      const [group, amount] = [groupOf(null), amountOf(null)]
+      for (let position = 0; position < segmentEvents; position++) {
+        const step = stepOf[hours.offsets[position]!]!
+        if (step < 0) continue
+        members.readAt(position)
+        if (filters.length > 0 && !passes()) continue
+        const measured = amount(position)
+        if (measured !== null) tally.add(group(position), step, measured)
+      }
+      return true
+    },
     *add(block: OpenBlock, part: Part, zone: Zone): Sliced<void> {
       const [times, types] = [block.codes(extra.at), block.codes(member.type)]
       const group = groupOf(block)
@@ -134,6 +161,20 @@ function scanner(
   }
 }
 
+/** Whether members of the metadata and the hours of events are all that a query asks for. */
+function needsOnlyPaths({ by, measure, edges }: ExploreQuery): boolean {
+  const isOfEvents = measure === 'events' || measure === 'bytes' || measure === 'tokens'
+  return isOfEvents && (by === null || typeof by === 'object') && edges.every((edge) => edge % hourMs === 0)
+}
+
+/** The steps of hours, by their distance from a first one; -1 outside of all steps. */
+function fillSteps(stepOf: Int32Array, edges: readonly number[], baseHour: number): void {
+  const placeOf = (edge: number) => Math.min(Math.max(edge / hourMs - baseHour, 0), noOffset)
+  stepOf.fill(-1)
+  for (let step = 0; step < edges.length - 1; step++)
+    stepOf.fill(step, placeOf(edges[step]!), placeOf(edges[step + 1]!))
+}
+
 /** The members that are read: first that of the groups, then those of the measure, then those of the filters. */
 function pathsOf({ by, measure, metadata = [] }: ExploreQuery): string[] {
   const ofMeasure = { bytes: ['bytes'], tokens: ['tokens', 'tokens.input', 'tokens.output'] }[
@@ -146,7 +187,8 @@ function pathsOf({ by, measure, metadata = [] }: ExploreQuery): string[] {
   ]
 }
 
-type OfRows<T> = (block: OpenBlock) => (row: number) => T
+/** Without a block, members of positions are read. */
+type OfRows<T> = (block: OpenBlock | null) => (row: number) => T
 
 /** The group of each row. */
 function grouper(
@@ -168,15 +210,15 @@ function grouper(
       return code < 0 ? ofText(members!.text(0)) : (byCode[code] ??= ofText(members!.text(0)))
     }
   }
-  if (by === 'sessionId') return (block) => (row) => groups.of(JSON.parse(block.session(row)) as string)
+  if (by === 'sessionId') return (block) => (row) => groups.of(JSON.parse(block!.session(row)) as string)
   const index = member[by]
   const texts = termTexts(db, org, index)
   const known = new Map<number, number>([[0, missingGroup]]) // code -> group
   return (block) => {
-    const codes = block.codes(index)
+    const codes = block!.codes(index)
     return (row) => {
       const code = codes[row]!
-      if (isHash(code)) return ofText(block.hashedText(index, row))
+      if (isHash(code)) return ofText(block!.hashedText(index, row))
       let group = known.get(code)
       if (group === undefined) known.set(code, (group = ofText(texts.get(code) ?? '')))
       return group
@@ -193,7 +235,7 @@ function amounts(
   if (measure === 'sessions' || measure === 'subjects') {
     const index = measure === 'sessions' ? member.sessionId : member.subject
     return (block) => {
-      const codes = block.codes(index)
+      const codes = block!.codes(index)
       return (row) => (codes[row] === 0 ? null : codes[row]! % hashSpan)
     }
   }
@@ -201,7 +243,7 @@ function amounts(
   if (measure === 'tokens') return () => () => tokensOf(members!, slot)
   if (measure === 'events' || measure === 'errors') return () => () => 1
   return (block) => {
-    const durations = block.codes(extra.duration)
+    const durations = block!.codes(extra.duration)
     return (row) => (durations[row]! < 0 ? null : bucketOf(durations[row]!))
   }
 }

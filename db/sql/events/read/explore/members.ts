@@ -1,78 +1,18 @@
-/** Members of events' metadata as columns of codes, cached for sealed segments, because reading texts takes long. */
+/** Members of events' metadata as codes: from the path columns of sealed segments, otherwise from the texts. */
 import type { Database } from '../../../database.ts'
 import type { OpenBlock, Zone } from '../../blocks/block-table.ts'
+import { segmentEvents, segmentOf, seqOf } from '../../blocks/block.ts'
+import { type PathColumn, segmentPaths, type SegmentPaths } from '../../paths/columns.ts'
 import { type Dictionary, makeDictionary, memberNumber, memberText, memberTexts } from './metadata.ts'
 
-/*
- * Exploring by one member means asking for it again and again: with another filter, range or measure. Readers cache the
- * codes of its values by block, two bytes per event. Blocks of sealed segments are final, so the cache is never stale:
- * an erased event has type 0, and no number is used twice. Values of erased events may stay in memory until they are
- * evicted.
- */
-const bytesMax = 24 * 1024 * 1024
-const blockBytes = 96
-const notRead = 0xffff
-
-interface Block {
-  codes: Uint16Array
-  left: number // rows that were not read
-}
-
-interface Path {
-  isCached: boolean // false when it was evicted while a query still reads it
-  bytes: number // of its blocks
-  dictionary: Dictionary
-  blocks: Map<number, Block> // by their key
-}
-
-/** Least recently used first. */
-type Cache = Map<string, Path>
-
-const caches = new WeakMap<Database, Cache>()
-
-/** Enables the cache on a reader's connection. Other connections may share it. */
-export function cacheMembers(db: Database, sharedWith = db): void {
-  caches.set(db, caches.get(sharedWith) ?? new Map<string, Path>())
-}
-
-function pathOf(cache: Cache, key: string): Path {
-  const made = { isCached: true, bytes: 0, dictionary: makeDictionary(), blocks: new Map<number, Block>() }
-  const path = cache.get(key) ?? made
-  cache.delete(key)
-  cache.set(key, path)
-  return path
-}
-
-/** Null when the block does not fit beside the paths of this query. */
-function blockOf(cache: Cache, path: Path, place: number, rows: number): Block | null {
-  const known = path.blocks.get(place)
-  if (known !== undefined) return known
-  const bytes = rows * 2 + blockBytes
-  if (!path.isCached || !reserve(cache, path, bytes)) return null
-  const block = { codes: new Uint16Array(rows).fill(notRead), left: rows }
-  path.blocks.set(place, block)
-  path.bytes += bytes
-  return block
-}
-
-/** Evicts the paths that were read longest ago; false when only this one's blocks are left and the cache is full. */
-function reserve(cache: Cache, path: Path, bytes: number): boolean {
-  let held = bytes
-  for (const one of cache.values()) held += one.bytes + one.dictionary.size()
-  for (const [key, oldest] of cache) {
-    if (held <= bytesMax) break
-    if (oldest === path) return false
-    cache.delete(key)
-    oldest.isCached = false
-    held -= oldest.bytes + oldest.dictionary.size()
-  }
-  return true
-}
-
-/** The requested members of the rows of one block after the other, one slot per path. */
+/** The requested members of one event after the other, in one slot per path. */
 export interface Members {
-  /** Whether the block can be read without its texts. */
-  isKnown(zone: Zone): boolean
+  /** The hours of a sealed segment's positions; null when its events have to be read for any of the members. */
+  openSegment(segment: number): SegmentPaths['hours']
+  /** A position of the open segment. */
+  readAt(position: number): void
+  /** Whether the block can only be read with its texts. */
+  needsTexts(zone: Zone): boolean
   open(block: OpenBlock, zone: Zone): void
   /** Rows of a block in ascending order. */
   read(row: number): void
@@ -84,50 +24,99 @@ export interface Members {
   number(slot: number): number | null
 }
 
+/** A column, and its codes as those of the path's dictionary. */
+interface Slot {
+  column: PathColumn
+  codes: Int32Array // `unknown` until one is read
+}
+const unknown = -2
+
+interface OpenSegment {
+  number: number
+  hours: SegmentPaths['hours']
+  slots: (Slot | null)[]
+}
+
 export function readMembers(db: Database, org: number, paths: readonly string[]): Members {
-  const cache = caches.get(db) ?? new Map<string, Path>()
-  const columns = paths.map((path) => pathOf(cache, `${org} ${path}`))
+  const dictionaries = paths.map(() => makeDictionary())
   const texts = memberTexts(paths)
   const codes = paths.map(() => 0)
-  let known: (Block | null)[] = []
+  const values = paths.map((): Buffer | null => null) // of those without a code that are in columns
+  let opened: OpenSegment | null = null
   let block: OpenBlock | null = null
+  let slots: OpenSegment['slots'] = []
+  let start = 0
 
+  function segmentAt(segment: number): OpenSegment {
+    if (opened?.number !== segment) opened = openSlots(db, org, segment, paths)
+    return opened
+  }
+
+  /** Of the zone's segment. Only zones of sealed segments lack a checksum. */
+  function slotsOf({ place, checksum }: Zone): OpenSegment['slots'] {
+    return checksum === undefined ? segmentAt(segmentOf(seqOf(place))).slots : paths.map(() => null)
+  }
+
+  /** False when the value is in the text. */
+  function readSlot(slot: number, position: number): boolean {
+    const from = slots[slot]
+    if (from == null) return false
+    const code = from.column.codes[position]!
+    if (code === from.column.inText) return false
+    if (from.codes[code] === unknown)
+      from.codes[code] = codeIn(dictionaries[slot]!, from.column.values[code]!)
+    codes[slot] = from.codes[code]!
+    values[slot] = from.column.values[code]!
+    return true
+  }
+
+  const jsonOf = (slot: number) => values[slot]?.toString('utf8') ?? texts.json(slot)
   return {
-    isKnown: ({ place, checksum }) =>
-      checksum === undefined && columns.every(({ blocks }) => blocks.get(place)?.left === 0),
-    open(opened, { place, checksum }) {
-      block = opened
-      // Only zones of sealed segments lack a checksum.
-      known = columns.map((path) =>
-        checksum === undefined ? blockOf(cache, path, place, opened.rows) : null,
-      )
+    openSegment(segment) {
+      const found = segmentAt(segment)
+      slots = found.slots
+      return slots.every((slot) => slot?.column.inText === -1) ? found.hours : null
+    },
+    readAt(position) {
+      for (let slot = 0; slot < codes.length; slot++) readSlot(slot, position)
+    },
+    needsTexts: (zone) => slotsOf(zone).some((slot) => slot === null || slot.column.inText >= 0),
+    open(next, zone) {
+      block = next
+      slots = slotsOf(zone)
+      start = seqOf(zone.place) % segmentEvents
     },
     read(row) {
-      let isComplete = true
+      let isRead = false
       for (let slot = 0; slot < codes.length; slot++) {
-        codes[slot] = known[slot]?.codes[row] ?? notRead
-        if (codes[slot] === notRead) isComplete = false
-      }
-      if (isComplete) return
-      texts.read(block!, row)
-      for (let slot = 0; slot < codes.length; slot++) {
-        if (codes[slot] !== notRead) continue
-        const code = texts.code(slot, columns[slot]!.dictionary)
-        codes[slot] = code
-        const column = known[slot]
-        if (column == null || code < 0) continue
-        column.codes[row] = code
-        column.left--
+        if (readSlot(slot, start + row)) continue
+        if (!isRead) texts.read(block!, row)
+        isRead = true
+        codes[slot] = texts.code(slot, dictionaries[slot]!)
+        values[slot] = null
       }
     },
     code: (slot) => codes[slot]!,
     text(slot) {
       const code = codes[slot]!
-      return code < 0 ? memberText(texts.json(slot)) : columns[slot]!.dictionary.texts[code]!
+      return code < 0 ? memberText(jsonOf(slot)) : dictionaries[slot]!.texts[code]!
     },
     number(slot) {
       const code = codes[slot]!
-      return code < 0 ? memberNumber(texts.json(slot)) : columns[slot]!.dictionary.numbers[code]!
+      return code < 0 ? memberNumber(jsonOf(slot)) : dictionaries[slot]!.numbers[code]!
     },
   }
+}
+
+function codeIn(dictionary: Dictionary, value: Buffer | null): number {
+  return value === null ? 0 : dictionary.codeOf(value, 0, value.length)
+}
+
+function openSlots(db: Database, org: number, segment: number, paths: readonly string[]): OpenSegment {
+  const found = segmentPaths(db, org, segment)
+  const slots = paths.map((path): Slot | null => {
+    const column = found?.column(path) ?? null
+    return column && { column, codes: new Int32Array(column.values.length).fill(unknown) }
+  })
+  return { number: segment, hours: found?.hours ?? null, slots }
 }

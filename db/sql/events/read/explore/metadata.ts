@@ -1,12 +1,25 @@
 /** Reads members of events' metadata from the bytes of their texts: parsing each event takes several times as long. */
 import type { OpenBlock } from '../../blocks/block-table.ts'
 import type { TextFrame } from '../../blocks/texts.ts'
+import {
+  closeBrace,
+  comma,
+  cuts,
+  endsEvent,
+  isAt,
+  isCut,
+  makeCoder,
+  mayHideMetadata,
+  metadataFrom,
+  openBrace,
+  quote,
+  stringEnd,
+  valueEnd,
+} from '../../paths/json-bytes.ts'
 
 /*
- * Stored texts are compact JSON without repeated members, as JSON.stringify writes them, without the values of `id` and
- * `sessionId` (../../blocks/texts.ts). The `"metadata":` that belongs to the event itself is its metadata. Where a text
- * is anything else, or a member's value was cut out, the whole event is parsed. A NUL ends each text, so no loop passes
- * its end.
+ * The `"metadata":` that belongs to the event itself is its metadata. Where a text is not compact JSON without repeated
+ * members, or the id or session was cut out of a member's value, the whole event is parsed.
  */
 
 /** The values of the requested members of one event after the other, in ascending order of rows. */
@@ -54,13 +67,13 @@ export function memberTexts(paths: readonly string[]): MemberTexts {
   }
 }
 
-/** A row's text in a frame, and the first name of metadata behind its start, of this row or a later one. */
+/** A row's text in a frame, and where the first metadata behind its start begins, of this row or a later one. */
 interface Place extends TextFrame {
   block: OpenBlock
   row: number
   start: number
   end: number
-  hit: number
+  metadata: number
 }
 
 function placeOf(before: Place | null, block: OpenBlock, row: number): Place {
@@ -75,7 +88,7 @@ function placeOf(before: Place | null, block: OpenBlock, row: number): Place {
 
 function openAt(block: OpenBlock, row: number): Place {
   const { firstRow, bytes } = block.frame(row)
-  const place = { block, firstRow, bytes, row: firstRow, start: 0, end: 0, hit: -1 }
+  const place = { block, firstRow, bytes, row: firstRow, start: 0, end: 0, metadata: -1 }
   moveTo(place, firstRow, 0)
   while (place.row < row) moveTo(place, place.row + 1, place.end + 1)
   return place
@@ -121,15 +134,6 @@ function namesOf(paths: readonly string[]): Name[] {
 
 const quoted = (name: string): Uint8Array => Buffer.from(`${JSON.stringify(name)}:`)
 
-/** A path cut at each of its dots, the last one first. */
-function cuts(path: string): [first: string, later: string][] {
-  const parts = path.split('.')
-  return parts
-    .map((_, at): [string, string] => [parts.slice(0, at).join('.'), parts.slice(at).join('.')])
-    .slice(1)
-    .reverse()
-}
-
 /** The same of a parsed value. */
 function memberOf(value: unknown, path: string): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
@@ -142,30 +146,18 @@ function memberOf(value: unknown, path: string): unknown {
   return undefined
 }
 
-const [quote, backslash, comma, openBrace, closeBrace] = [34, 92, 44, 123, 125]
-const [openBracket, closeBracket] = [91, 93]
-const ofMetadata = Buffer.from('"metadata":')
-
 /** False when the event has to be parsed. */
 function readMetadata(place: Place, names: readonly Name[], found: Found): boolean {
   const { bytes, start, end } = place
-  if (place.hit < start) place.hit = hitFrom(bytes, start)
-  for (; place.hit < end; place.hit = hitFrom(bytes, place.hit + ofMetadata.length)) {
-    if (bytes[place.hit - 1] === backslash) continue // inside a string
-    const value = place.hit + ofMetadata.length
+  if (place.metadata < start) place.metadata = metadataFrom(bytes, start)
+  for (; place.metadata < end; place.metadata = metadataFrom(bytes, place.metadata)) {
+    const value = place.metadata
     const isObject = bytes[value] === openBrace
     const after = isObject ? readObject(bytes, value + 1, names, found) : valueEnd(bytes, value)
     if (after > 0 && endsEvent(bytes, after)) return true
     forget(found)
   }
-  // Without such a name there is no metadata, unless the name is written in another way.
-  const text = bytes.toString('latin1', start, end)
-  return !text.includes('metadata"') && !text.includes('\\u')
-}
-
-function hitFrom(bytes: Buffer, from: number): number {
-  const hit = bytes.indexOf(ofMetadata, from)
-  return hit < 0 ? Infinity : hit
+  return !mayHideMetadata(bytes, start, end)
 }
 
 /** Reads an object from behind its brace, and returns its end; -1 when the event has to be parsed. */
@@ -193,7 +185,7 @@ function readMember(bytes: Buffer, at: number, value: number, names: readonly Na
       if (end < 0) return -1
     } else if (name.rank < found.ranks[name.slot]!) {
       end = valueEnd(bytes, value)
-      if (end === value) found.isCut = true
+      if (isCut(bytes, value, end)) found.isCut = true
       found.ranks[name.slot] = name.rank
       found.starts[name.slot] = value
       found.ends[name.slot] = end
@@ -202,101 +194,36 @@ function readMember(bytes: Buffer, at: number, value: number, names: readonly Na
   return end < 0 ? valueEnd(bytes, value) : end
 }
 
-function isAt(bytes: Buffer, at: number, name: Uint8Array): boolean {
-  for (let index = 0; index < name.length; index++) if (bytes[at + index] !== name[index]) return false
-  return true
-}
-
-/** Whether the rest of the text is further members of the event itself and its end. */
-function endsEvent(bytes: Buffer, from: number): boolean {
-  let depth = 1
-  for (let at = from; at < bytes.length; at++) {
-    const byte = bytes[at]!
-    if (byte === quote) at = stringEnd(bytes, at) - 1
-    else if (byte === openBrace || byte === openBracket) depth++
-    else if (byte === closeBrace || byte === closeBracket) {
-      if (--depth === 0) return bytes[at + 1] === 0
-    } else if (byte === 0) return false
-  }
-  return false
-}
-
-/** The end of the string whose opening quote is at `from`. */
-function stringEnd(bytes: Buffer, from: number): number {
-  for (let at = from + 1; at < bytes.length; at++) {
-    const byte = bytes[at]!
-    if (byte === quote) return at + 1
-    if (byte === backslash) at++
-    else if (byte === 0) return at
-  }
-  return bytes.length
-}
-
-/** The end of the value at `from`, which may be empty. */
-function valueEnd(bytes: Buffer, from: number): number {
-  if (bytes[from] === quote) return stringEnd(bytes, from)
-  let depth = 0
-  for (let at = from; at < bytes.length; at++) {
-    const byte = bytes[at]!
-    if (byte === quote) at = stringEnd(bytes, at) - 1
-    else if (byte === openBrace || byte === openBracket) depth++
-    else if (byte === closeBrace || byte === closeBracket) {
-      if (depth === 0) return at
-      if (--depth === 0) return at + 1
-    } else if (byte === 0 || (byte === comma && depth === 0)) return at
-  }
-  return bytes.length
-}
-
 /** The values of one path, by codes from 1 up. */
 export interface Dictionary {
-  /** -1 when it is full, and for values that were made to share their hash with many others. */
-  codeOf(bytes: Buffer, start: number, end: number): number
+  /** 0 for a missing value; -1 for one without a code. */
+  codeOf(bytes: Uint8Array, start: number, end: number): number
   texts: (string | null)[]
   numbers: (number | null)[]
-  /** Bytes of memory, roughly. */
-  size(): number
 }
 
-/** Codes fit two bytes, beside one for rows that were not read. */
 const codesMax = 65_000
 const dictionaryBytesMax = 2 * 1024 * 1024
-const entryBytes = 160
-/** Senders choose values, so finding one must not mean comparing it with thousands. By chance two are rare. */
-const sameHashMax = 8
 
-/** Values are found by their bytes, because making a string takes longer than finding it. */
 export function makeDictionary(): Dictionary {
-  const byHash = new Map<number, { bytes: Buffer; code: number }[]>()
+  const coder = makeCoder(codesMax, dictionaryBytesMax)
+  const codes: number[] = [] // 0 for null and ''
   const texts: (string | null)[] = [null]
   const numbers: (number | null)[] = [null]
-  let size = 0
   return {
     texts,
     numbers,
-    size: () => size,
     codeOf(bytes, start, end) {
-      const length = end - start
-      let hash = length
-      for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + bytes[at]!) | 0
-      const known = byHash.get(hash)
-      if (known !== undefined)
-        for (const one of known)
-          if (one.bytes.length === length && isAt(bytes, start, one.bytes)) return one.code
-      if (known !== undefined && known.length >= sameHashMax) return -1
-      if (texts.length > codesMax || size + length > dictionaryBytesMax) return -1
-      const json = bytes.toString('utf8', start, end)
+      const found = coder.codeOf(bytes, start, end)
+      if (found < codes.length) return found < 0 ? found : codes[found]!
+      const json = coder.values[found]!.toString('utf8')
       const text = memberText(json)
-      const code = text === null ? 0 : texts.length
-      if (code > 0) {
+      codes.push(text === null ? 0 : texts.length)
+      if (text !== null) {
         texts.push(text)
         numbers.push(memberNumber(json))
       }
-      size += 3 * length + entryBytes
-      const one = { bytes: Buffer.from(bytes.subarray(start, end)), code }
-      if (known === undefined) byHash.set(hash, [one])
-      else known.push(one)
-      return code
+      return codes[found]!
     },
   }
 }

@@ -1,0 +1,195 @@
+/** Path columns: Explore answers from them what it answers from the texts, and no value outlasts its event. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { Explored, ExploreQuery } from '../../db/contract/explore.ts'
+import type { EventRecord } from '../../db/contract/store.ts'
+import { memberText } from '../../db/sql/events/read/explore/metadata.ts'
+import { exploredEvent, memberText as valueOf, paths, recordOf } from '../store/explore-cases.ts'
+import { makeEvent, noon } from '../store/make.ts'
+import { engine, type Engine } from './subject.ts'
+
+const orgId = 'org_a'
+const hourMs = 3_600_000
+const sealed = 65_536
+const longText = 'x'.repeat(300)
+
+/** Metadata of every shape, some of which no column can hold. */
+const shapes: ((n: number) => unknown)[] = [
+  (n) => ({ plan: ['pro', 'free', '', null, 7, 7.5, true][n % 7], cart: { items: n % 6, 'a.b': n % 2 } }),
+  (n) => ({ plan: `plan "${n % 5}" ü\\`, cart: [n % 3], tokens: n % 9, bytes: n % 300 }),
+  (n) => ({
+    'cart.items': n % 4,
+    tokens: { input: n % 3, output: 1 },
+    plan: n % 97 === 0 ? longText : 'short',
+  }),
+  // The member "a.b" and the member "b" of "a": the first one counts.
+  (n) => (n % 1_003 === 0 ? { 'twice.b': 'whole', twice: { b: 'below' } } : { twice: { b: n % 3 } }),
+  (n) => ({
+    unique: `${n} of so many values that no column of a segment has room for them all`,
+    [`name ${n % 4_000}`]: 1,
+  }),
+  () => null,
+  (n) => ({ deep: { a: { b: { c: { d: { e: n % 3 } } } } }, '': n, empty: {} }),
+  () => undefined,
+]
+
+function made(n: number): EventRecord {
+  const [id, sessionId] = [`e${n}`, `s${n >> 4}`]
+  // The id is cut out of the text of the metadata when it comes first there.
+  const metadata = n % 50 === 3 ? { plan: { id }, id } : shapes[n % shapes.length]!(n)
+  const fields = {
+    siteId: 'shop',
+    type: n % 2 === 0 ? 'tool.executed' : 'agent.detected',
+    outcome: 'success',
+  }
+  const decoy = { agent: { metadata: { plan: 'decoy' } }, error: '"metadata":{"plan":"fake"}' }
+  const whole =
+    n % 3 === 0
+      ? { metadata, id, sessionId, ...fields, ...decoy }
+      : { ...decoy, id, sessionId, ...fields, metadata }
+  return makeEvent(id, {
+    ...{ sessionId, ...fields, vendor: n % 5 === 0 ? 'GPTBot' : null, subject: n % 11 === 0 ? 'ada' : null },
+    name: n % 7 === 0 ? 'Bot-1' : null,
+    ...{ occurredAtMs: noon + n * 400, json: JSON.stringify(whole) },
+  })
+}
+
+function fill(subject: Engine, from: number, until: number): void {
+  for (let first = from; first < until; first += 3_000) {
+    const count = Math.min(3_000, until - first)
+    const events = Array.from({ length: count }, (_, n) => made(first + n))
+    subject.group(() => subject.append(orgId, events, first))
+  }
+  subject.idle()
+}
+
+function build(subject: Engine): number {
+  for (let steps = 0; ; steps++) if (!subject.spare()) return steps
+}
+
+const hourly = [1, 2, 3].map((hour) => noon + hour * hourMs)
+const wide = [noon - hourMs, noon + 100 * hourMs]
+const asked = (query: Partial<ExploreQuery>): ExploreQuery => ({
+  ...{ orgId, filter: {}, measure: 'events', by: null, edges: hourly, rowsMax: 1_000, budgetMs: Infinity },
+  ...query,
+})
+const of = (metadata: string) => ({ by: { metadata } })
+
+const queries = [
+  ...[
+    'plan',
+    'cart',
+    'cart.items',
+    'cart.a.b',
+    'twice.b',
+    'twice',
+    'unique',
+    'name 7',
+    'name 399',
+    'id',
+    'plan.id',
+  ],
+  ...['deep.a.b.c.d.e', 'deep', 'empty', 'nothing', 'a', '..'],
+].map((path) => asked(of(path)))
+queries.push(
+  ...(['tokens', 'bytes'] as const).flatMap((measure) => [
+    asked({ measure }),
+    asked({ measure, ...of('plan') }),
+  ]),
+  ...(['sessions', 'subjects', 'errors'] as const).map((measure) => asked({ measure, ...of('plan') })),
+  asked({ ...of('cart.items'), metadata: [{ path: 'plan', values: ['short', '7', ''] }] }),
+  asked({ metadata: [{ path: 'plan', values: [longText] }] }),
+  asked({ ...of('plan'), filter: { vendors: ['GPTBot'] } }),
+  asked({ ...of('plan'), also: [{ by: 'name', values: ['Bot-1'] }] }),
+  asked({ by: 'vendor', metadata: [{ path: 'cart.items', values: ['1', '2'] }] }),
+  asked({ ...of('plan'), edges: [noon + 90_000, noon + 5 * hourMs + 1] }),
+  asked({ ...of('plan'), edges: wide }),
+)
+
+const answers = (subject: Engine): Explored[] =>
+  subject.freshly((reader) => queries.map((query) => reader.explore(query)))
+
+function expectSame(subject: Engine, expected: Explored[]): void {
+  for (const [index, found] of answers(subject).entries())
+    expect([queries[index], found]).toEqual([queries[index], expected[index]])
+  expect(subject.reader.verify().faults).toEqual([])
+}
+
+test('columns answer what the texts answer, also while they are made, after a restart and a rollback', () => {
+  const subject = engine()
+  fill(subject, 0, sealed + 4_000)
+  const first = answers(subject)
+  expect(first[0]!.rows.length).toBeGreaterThan(10)
+  for (let step = 0; step < 5; step++) expect(subject.spare()).toBe(true)
+  expectSame(subject, first)
+  subject.reopen()
+  for (let step = 0; step < 5; step++) expect(subject.spare()).toBe(true)
+  subject.undone(() => subject.append(orgId, [made(500_000)]))
+  expect(build(subject)).toBe(sealed / 4_096 + 1)
+  expect(subject.tables("event_path WHERE path = ''")).toBe(1)
+  expectSame(subject, first)
+  const opened = (path: string) => subject.blocksOpened((reader) => reader.explore(asked(of(path))), 'texts')
+  expect([opened('cart.items'), opened('tokens'), opened('cart')]).toEqual([0, 0, 0])
+  for (const path of ['plan', 'twice.b', 'unique', 'nothing'])
+    expect([path, opened(path) > 0]).toEqual([path, true])
+  subject.close()
+}, 60_000)
+
+test('a column has the value of each event, or the path has none', () => {
+  const property = fc.property(
+    fc.array(exploredEvent, { minLength: 1, maxLength: 80 }),
+    fc.integer({ min: 0, max: 300 }),
+    (events, names) => {
+      const subject = engine()
+      // Names that are values, so that a segment has no place for further ones.
+      const wild = Array.from({ length: names }, (_, n) => [`${n % 3 === 0 ? 'cart.' : ''}wild ${n}`, n])
+      const first = makeEvent('first', { json: JSON.stringify({ metadata: Object.fromEntries(wild) }) })
+      const all = [...(events.length % 2 === 0 ? [first] : []), ...events.map(recordOf)]
+      subject.group(() => subject.append(orgId, all))
+      const { paths: columns, hasMore } = subject.shredded()
+      for (const path of paths) {
+        const column = columns.find((one) => one.path === path)
+        if (column === undefined && hasMore) continue
+        if (column?.values === null) continue
+        const texts = all.map(() => null as string | null)
+        for (let at = 0; at < (column?.entries ?? 0); at++)
+          texts[column!.positions[at]! - 1] = column!.values!.values[column!.codes[at]!]!.toString()
+        expect([path, texts.map(memberText)]).toEqual([path, all.map((one) => valueOf(one, path))])
+      }
+      subject.close()
+    },
+  )
+  fc.assert(property, { numRuns: 100 })
+}, 30_000)
+
+test('no value outlasts its event', () => {
+  const subject = engine()
+  fill(subject, 0, 2 * sealed + 4_000)
+  build(subject)
+  const rows = (segment: number) => subject.tables(`event_path WHERE segment = ${segment}`)!
+  const heads = () => subject.tables("event_path WHERE path = ''")
+  const whole = rows(0)
+  expect([whole > 10, rows(1)]).toEqual([true, whole])
+  subject.erase(orgId, ['s9'], [])
+  expect([rows(0), rows(1)]).toEqual([0, whole])
+  const erased = answers(subject)
+  build(subject)
+  expect([rows(0), heads()]).toEqual([whole, 2])
+  expectSame(subject, erased)
+  // Retention reaches the middle of the first segment, then that of the second.
+  subject.expire(orgId, 30_000)
+  expect([rows(0), rows(1)]).toEqual([1, whole])
+  subject.expire(orgId, sealed + 30_000)
+  expect([rows(0), rows(1)]).toEqual([0, 1])
+  const expired = answers(subject)
+  build(subject)
+  expectSame(subject, expired)
+  fill(subject, 2 * sealed + 4_000, 3 * sealed)
+  build(subject)
+  expect(rows(2)).toBe(whole)
+  subject.removeSite(orgId, 'shop')
+  expect(rows(2)).toBe(0)
+  subject.removeOrg(orgId)
+  expect([heads(), build(subject)]).toEqual([0, 0])
+  subject.close()
+}, 60_000)
