@@ -3,6 +3,7 @@
  * their text is joined from these parts; every other event passes the checks of ingest. Both give the same record
  * (`event-records.test.ts`).
  */
+import { eventFields, type EventFieldName } from '../../db/contract/event-fields.ts'
 import type { EventRecord } from '../../db/contract/store.ts'
 import type { DetectedAgent } from '../../sdk/agents/detect-agent.ts'
 import { trustOf, type Judgment } from '../../sdk/judge/judge.ts'
@@ -31,6 +32,11 @@ export interface AccessRecords {
   request(parts: RequestParts): EventRecord | string
   /** Of any other event. None when ingest would reject it. */
   other(event: Fields): EventRecord[]
+}
+
+/** A request of an access log leaves out the others. */
+const noFields = Object.fromEntries(eventFields.map(({ name }) => [name, null])) as {
+  [name in EventFieldName]: null
 }
 
 /** An agent with a verdict on it, as text; logs repeat a few hundred of them. */
@@ -75,13 +81,13 @@ export function accessRecords(siteId: string): AccessRecords {
     const start = `{"id":"${id}","siteId":${site},"sessionId":"${sessionId}","occurredAt":"${timeText(timeMs)}"`
     const type = 'agent.requested'
     return {
+      ...noFields,
       id,
       siteId,
       sessionId,
       occurredAtMs: Math.trunc(timeMs),
       type,
       outcome,
-      tool: null,
       durationMs: null,
       class: client.class,
       vendor: client.vendor,
@@ -90,12 +96,7 @@ export function accessRecords(siteId: string): AccessRecords {
       robots: mark?.robots ?? null,
       trust,
       verdict: judgment.verdict,
-      protocol: null,
-      subject: null,
       page: (metadata['page'] as string | undefined) ?? null,
-      decision: null,
-      ruleId: null,
-      reason: null,
       json: `${start},"type":"${type}","outcome":"${outcome}","agent":${agent},"metadata":${details}}`,
     }
   }
