@@ -165,14 +165,18 @@ export interface AccountStore {
     address?: string // for the audit entry
     auditId: string
   }): Promise<'done' | 'link_invalid'>
-  /** Changes a member's role and ends their sign-ins there; `last_owner` when no owner would be left. */
+  /**
+   * Changes a member's role and ends their sign-ins there; `last_owner` when no owner would be left. `endsShareLinks`
+   * also ends the share links that they created, and their number is in the audit entry.
+   */
   setRole(command: {
     orgId: string
     accountId: string
     role: Role
+    endsShareLinks: boolean
     audit: AuditEntry
   }): Promise<'done' | 'last_owner'>
-  /** Removes a member and ends their sign-ins there. The account stays. */
+  /** Removes a member, and ends their sign-ins and share links there. The account stays. */
   removeMember(command: {
     orgId: string
     accountId: string

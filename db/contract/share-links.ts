@@ -1,5 +1,6 @@
 /** The store's interface for share links: pages that anybody with the link may read, until it ends. */
 import type { AuditEntry } from './audit.ts'
+import type { Role } from './identity.ts'
 
 export interface ShareLink {
   id: string
@@ -20,10 +21,11 @@ export type NewShareLink = Omit<ShareLink, 'revokedAtMs' | 'opened' | 'lastOpene
 export interface ShareLinkStore {
   /**
    * Also deletes the links of the organization that ended before `endedBeforeMs`. `conflict` when `linksMax` links are
-   * left.
+   * left, `not_found` when the creator has none of `roles` in the organization any more.
    */
   create(command: {
     link: NewShareLink
+    roles: readonly Role[]
     linksMax: number
     endedBeforeMs: number
     audit: AuditEntry

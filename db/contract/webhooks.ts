@@ -282,7 +282,8 @@ export interface WebhookStore {
     ids: string[] // ids for new deliveries; at most this many probes
   }): Promise<number>
 
-  createRule(command: { rule: Rule; audit: AuditEntry }): Promise<void> // `not_found` without its endpoint
+  /** `not_found` without its endpoint, `conflict` when the organization has `rulesMax` rules. */
+  createRule(command: { rule: Rule; rulesMax: number; audit: AuditEntry }): Promise<void>
   rules(orgId: string | null): Promise<Rule[]> // null: of all organizations
   /** `not_found` for an unknown rule of the organization. Its open incidents stay open. */
   changeRule(command: { orgId: string; ruleId: string; change: RuleChange; audit: AuditEntry }): Promise<void>

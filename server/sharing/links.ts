@@ -3,6 +3,7 @@ import { auditEntry, type Actor } from '../audit/entry.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId, newShareToken, sha256Hex } from '../ids.ts'
+import { rolesOf } from '../identity/permissions.ts'
 import { limits } from '../limits.ts'
 import { wrongField } from '../http/validate.ts'
 import { checkContent, panelNames, type ShareContent } from './content.ts'
@@ -79,14 +80,18 @@ export async function createLink(
   const audit = auditEntry(who, { action: 'share_link.created', target: link.id, metadata }, now)
   const command = {
     link,
-    linksMax: limits.shareLinksMax,
+    ...{ roles: rolesOf('share.manage'), linksMax: limits.shareLinksMax },
     endedBeforeMs: now - limits.shareLinkEndedMs,
     audit,
   }
   try {
     await store.shareLinks.create(command)
   } catch (error) {
-    if (!(error instanceof StoreError) || error.kind !== 'conflict') throw error
+    if (!(error instanceof StoreError)) throw error
+    // The creator has lost the role since the request began.
+    if (error.kind === 'not_found')
+      throw new AppError('forbidden', 'Only owners and admins can share pages.', { reason: 'wrong_role' })
+    if (error.kind !== 'conflict') throw error
     throw new AppError(
       'conflict',
       `The organization has reached its limit of ${limits.shareLinksMax} share links.`,

@@ -212,7 +212,7 @@ test('alerts are series, labelled with their state and names that cannot break t
     createdAtMs: 1,
     name,
   }
-  await store.webhooks.createRule({ rule, audit: audit() })
+  await store.webhooks.createRule({ rule, rulesMax: 9, audit: audit() })
   for (const state of ['pending', 'firing'] as const) {
     const times = { ...openFiring, openedAtMs: clock.now(), state }
     const incident = {

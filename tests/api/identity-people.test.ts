@@ -334,3 +334,37 @@ test('wrong codes are slowed down', async () => {
   expect(statuses).toEqual([401, 401, 401, 429])
   server.clock.move(20 * 60_000)
 })
+
+test('share links end when their creator is removed or may no longer share; the dialog knows how many', async () => {
+  const [org, fields] = [server.org, { name: 'Week', page: 'overview', search: '', days: 7 }]
+  const [leaver, demoted, other] = [
+    await person(server, org, 'admin'),
+    await person(server, org, 'admin'),
+    await person(server, org, 'owner'),
+  ]
+  const make = async (by: Person) =>
+    ((await (await by.post('/api/share-links', fields)).json()) as { token: string }).token
+  const tokens = [await make(leaver), await make(leaver), await make(demoted), await make(other)]
+  const states = () => Promise.all(tokens.map(async (token) => (await server.call(`/share/${token}`)).status))
+  expect(await states()).toEqual([200, 200, 200, 200])
+  const members = async () => {
+    const answer = (await (await other.call('/api/people')).json()) as {
+      members: { id: string; shareLinks: number }[]
+    }
+    return [leaver, demoted, other].map(({ id }) => answer.members.find((each) => each.id === id)?.shareLinks)
+  }
+  expect(await members()).toEqual([2, 1, 1])
+  expect((await other.post(`/api/people/${demoted.id}/role`, { role: 'owner' })).status).toBe(200)
+  expect(await states()).toEqual([200, 200, 200, 200])
+  expect((await other.post(`/api/people/${leaver.id}/remove`)).status).toBe(200)
+  expect((await other.post(`/api/people/${demoted.id}/role`, { role: 'analyst' })).status).toBe(200)
+  expect(await states()).toEqual([404, 404, 404, 200])
+  expect(await members()).toEqual([undefined, 0, 1])
+  const filter = { actions: ['member.removed', 'member.role_changed'] }
+  const { entries } = await server.store.audit.list({ orgId: org.id, filter, limit: 3, beforeSeq: null })
+  expect(entries.map(({ action, metadata }) => [action, metadata['shareLinksEnded']])).toEqual([
+    ['member.role_changed', 1],
+    ['member.removed', 2],
+    ['member.role_changed', undefined],
+  ])
+})

@@ -25,7 +25,9 @@ export const ruleCases: Cases = {
     await store.webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, 'ep_2'), audit: makeAudit(orgId) })
     const rule = { id: 'rul_1', orgId, endpointId: 'ep_2', kind: 'silence' as const, createdAtMs: 1 }
     const numbers = { threshold: null, minutes: 5, eventsMin: null }
-    await store.webhooks.createRule({ rule: { ...rule, ...numbers, ...fixedRule }, audit: makeAudit(orgId) })
+    await store.webhooks.createRule({
+      ...{ rule: { ...rule, ...numbers, ...fixedRule }, rulesMax: 9, audit: makeAudit(orgId) },
+    })
     const open = (id: string, once = false) => {
       const times = { ...openFiring }
       const incident = { id, orgId, ruleId: 'rul_1', subject: '', ...times, data: { minutes: 5 } }
@@ -74,7 +76,7 @@ export const ruleCases: Cases = {
       ...numbers,
       ...fixedRule,
     }
-    await webhooks.createRule({ rule, audit: makeAudit(orgId) })
+    await webhooks.createRule({ rule, rulesMax: 9, audit: makeAudit(orgId) })
     const open = { ...openFiring }
     for (const id of ['known', 'over']) {
       const incident = { id: `${id}-${orgId}`, orgId, ruleId, subject: id, ...open, data: {} }
@@ -105,13 +107,35 @@ export const ruleCases: Cases = {
     expect(await webhooks.nextDueAt(0)).toBeNull()
   },
 
+  async 'of rules that are created at once as many are stored as are allowed'({ store, orgId }) {
+    const { webhooks } = store
+    const endpointId = `ep-l-${orgId}`
+    await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, endpointId), audit: makeAudit(orgId) })
+    const numbers = { threshold: null, minutes: 5, eventsMin: null }
+    const create = (n: number) =>
+      webhooks.createRule({
+        rule: {
+          ...{ id: `rul-${n}-${orgId}`, orgId, endpointId, kind: 'silence', createdAtMs: n },
+          ...{ ...numbers, ...fixedRule },
+        },
+        ...{ rulesMax: 5, audit: makeAudit(orgId) },
+      })
+    const found = await Promise.allSettled(Array.from({ length: 12 }, (_, n) => create(n)))
+    expect(found.filter(({ status }) => status === 'fulfilled')).toHaveLength(5)
+    expect(await webhooks.rules(orgId)).toHaveLength(5)
+    expect((await writesNothing(store, orgId, () => failure(create(20)))).kind).toBe('conflict')
+    const [{ id: ruleId } = { id: '' }] = await webhooks.rules(orgId)
+    await webhooks.deleteRule({ orgId, ruleId, audit: makeAudit(orgId) })
+    await create(21)
+  },
+
   async 'each change of a rule is one audit entry; of a strange one, none'({ store, orgId }) {
     const { webhooks } = store
     await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, 'ep_3'), audit: makeAudit(orgId) })
     const numbers = { threshold: 0.5, minutes: null, eventsMin: 20 }
     const kind = 'blocked_share' as const
     const rule = { id: 'rul_c', orgId, endpointId: 'ep_3', kind, createdAtMs: 1, ...numbers, ...fixedRule }
-    const create = { rule, audit: makeAudit(orgId) }
+    const create = { rule, rulesMax: 9, audit: makeAudit(orgId) }
     await writesOnce(store, create.audit, () => webhooks.createRule(create))
     const given = { ...numbers, threshold: 0.75 }
     const change = (of: string) => ({ orgId: of, ruleId: 'rul_c', change: given, audit: makeAudit(orgId) })
@@ -132,7 +156,7 @@ export const ruleCases: Cases = {
       ...{ id, orgId, endpointId, kind: 'measure', threshold: null, minutes: null, eventsMin: null },
       ...{ name: 'A “name” \u202e', definition, fromFile: true, silencedUntilMs: null, createdAtMs: 1 },
     }
-    await webhooks.createRule({ rule, audit: makeAudit(orgId) })
+    await webhooks.createRule({ rule, rulesMax: 9, audit: makeAudit(orgId) })
     expect(await webhooks.rules(orgId)).toEqual([rule])
     const change = { definition: { ...definition, groupBy: null }, name: 'new', silencedUntilMs: 77 }
     await webhooks.changeRule({ orgId, ruleId: id, change, audit: makeAudit(orgId) })
@@ -147,7 +171,7 @@ export const ruleCases: Cases = {
       ...{ id: ruleId, orgId, endpointId, kind: 'measure', threshold: null, minutes: null, eventsMin: null },
       ...{ ...fixedRule, name: 'x', definition, createdAtMs: 1 },
     }
-    await webhooks.createRule({ rule, audit: makeAudit(orgId) })
+    await webhooks.createRule({ rule, rulesMax: 9, audit: makeAudit(orgId) })
     const deliveryOf = (name: string) => makeDelivery(orgId, `${name}-${orgId}`, endpointId, { endpointId })
     const open = (id: string, subject: string) => ({
       incident: {

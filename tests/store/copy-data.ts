@@ -62,7 +62,8 @@ export async function makeEverything(folder: string, events = 3_000): Promise<vo
   for (const orgId of orgIds) {
     const audit = () => makeAudit(orgId, { metadata: { label: hostile } })
     await store.orgs.create({ org: makeOrg({ id: orgId, slug: orgId, name: hostile }), audit: audit() })
-    await store.accounts.create({ account: makeAccount(), orgId, role: 'owner', audit: audit() })
+    const account = makeAccount()
+    await store.accounts.create({ account, orgId, role: 'owner', audit: audit() })
     await store.keys.create({ key: makeKey(orgId), audit: audit() })
     await store.webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, `ep_${orgId}`), audit: audit() })
     const of = { orgId, siteId: 'site-1', now: noon }
@@ -78,8 +79,8 @@ export async function makeEverything(folder: string, events = 3_000): Promise<vo
     const robots = { text: hostile, fromMs: noon, setBy: 'cli', sitesMax: 9, versionsMax: 9 }
     await store.robots.set({ ...of, ...robots, audit: audit() })
     const link = { id: `shr_${orgId}`, orgId, tokenHash: `hash of ${orgId}`, name: hostile, content: '{}' }
-    const times = { createdBy: 'usr_1', createdAtMs: noon, expiresAtMs: noon + dayMs }
-    const shared = { link: { ...link, ...times }, linksMax: 9, endedBeforeMs: 0 }
+    const times = { createdBy: account.id, createdAtMs: noon, expiresAtMs: noon + dayMs }
+    const shared = { link: { ...link, ...times }, roles: ['owner' as const], linksMax: 9, endedBeforeMs: 0 }
     await store.shareLinks.create({ ...shared, audit: audit() })
   }
   await appendMany(store, 'org_large', { first: 0, count: 600, receivedAtMs: noon - 10 * dayMs })

@@ -295,7 +295,7 @@ export const nodeCases: NodeCases = {
     await webhooks.createEndpoint({ endpoint: makeEndpoint(orgId, endpointId), audit: audit() })
     const rule = { id: ruleId, orgId, endpointId, kind: 'silence' as const, createdAtMs: 1, ...fixedRule }
     const numbers = { threshold: null, minutes: 5, eventsMin: null }
-    await webhooks.createRule({ rule: { ...rule, ...numbers }, audit: audit() })
+    await webhooks.createRule({ rule: { ...rule, ...numbers }, rulesMax: 9, audit: audit() })
     const lost = (await store.jobs.claim({ job, node: 'a', leaseMs: 1, now: Date.now() }))!
     await Bun.sleep(5)
     const lease = (await another.jobs.claim({ job, node: 'b', leaseMs: 60_000, now: Date.now() }))!

@@ -33,7 +33,7 @@ export const memberCases: Cases = {
     const [here, there] = [makeSignIn(account.id, orgId), makeSignIn(account.id, other.id)]
     for (const signIn of [here, there]) await store.signIns.create({ signIn, audit: makeAudit(orgId) })
     const audit = makeAudit(orgId)
-    const command = { orgId, accountId: account.id, role: 'admin' as const, audit }
+    const command = { orgId, accountId: account.id, role: 'admin' as const, endsShareLinks: false, audit }
     expect(await writesOnce(store, audit, () => store.accounts.setRole(command))).toBe('done')
     expect(await store.signIns.find(here.tokenHash)).toBeNull()
     expect((await store.signIns.find(there.tokenHash))?.role).toBe('owner')
@@ -54,7 +54,13 @@ export const memberCases: Cases = {
   },
   async 'the last owner stays owner and member, until there is another'({ store, orgId }) {
     const first = await member(store, orgId, 'owner')
-    const demote = { orgId, accountId: first.id, role: 'viewer' as const, audit: makeAudit(orgId) }
+    const demote = {
+      orgId,
+      accountId: first.id,
+      role: 'viewer' as const,
+      endsShareLinks: true,
+      audit: makeAudit(orgId),
+    }
     const remove = { orgId, accountId: first.id, audit: makeAudit(orgId) }
     expect(await writesNothing(store, orgId, () => store.accounts.setRole(demote))).toBe('last_owner')
     expect(await writesNothing(store, orgId, () => store.accounts.removeMember(remove))).toBe('last_owner')
@@ -73,7 +79,7 @@ export const memberCases: Cases = {
     const command = { orgId, accountId: newId('usr'), audit: makeAudit(orgId) }
     for (const verb of [
       () => store.accounts.removeMember(command),
-      () => store.accounts.setRole({ ...command, role: 'owner' }),
+      () => store.accounts.setRole({ ...command, role: 'owner', endsShareLinks: false }),
       () => store.accounts.setOperator({ ...command, operator: true }),
     ])
       expect((await writesNothing(store, orgId, () => failure(verb()))).kind).toBe('not_found')

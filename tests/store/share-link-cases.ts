@@ -2,27 +2,37 @@
 import { expect } from 'bun:test'
 import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import type { NewShareLink } from '../../db/contract/share-links.ts'
-import { makeAudit, noon } from './make.ts'
+import type { Role, Store } from '../../db/contract/store.ts'
+import { makeAccount, makeAudit, noon } from './make.ts'
 import { auditOf, failure, writesNothing, writesOnce, type Cases } from './subject.ts'
 
 const dayMs = 86_400_000
 
-function makeLink(orgId: string, more: Partial<NewShareLink> = {}): NewShareLink {
+function makeLink(orgId: string, createdBy: string, more: Partial<NewShareLink> = {}): NewShareLink {
   return {
     ...{ id: newId('shr'), orgId, tokenHash: sha256Hex(newToken()), name: 'Weekly', content: '{"a":"ü"}' },
-    ...{ createdBy: 'usr_1', createdAtMs: noon, expiresAtMs: noon + dayMs },
+    ...{ createdBy, createdAtMs: noon, expiresAtMs: noon + dayMs },
     ...more,
   }
 }
+
+async function member(store: Store, orgId: string, role: Role = 'admin'): Promise<string> {
+  const account = makeAccount()
+  await store.accounts.create({ account, orgId, role, audit: makeAudit(orgId) })
+  return account.id
+}
+
+const roles = ['owner', 'admin'] as const
 
 const unopened = { revokedAtMs: null, opened: 0, lastOpenedAtMs: null }
 
 export const shareLinkCases: Cases = {
   async 'a link is found by its hash and listed newest first, with one entry'({ store, orgId }) {
-    const [first, second] = [makeLink(orgId), makeLink(orgId, { createdAtMs: noon + 1 })]
+    const by = await member(store, orgId)
+    const [first, second] = [makeLink(orgId, by), makeLink(orgId, by, { createdAtMs: noon + 1 })]
     for (const link of [first, second]) {
       const audit = makeAudit(orgId, { action: 'share_link.created' })
-      const command = { link, linksMax: 9, endedBeforeMs: 0, audit }
+      const command = { link, roles, linksMax: 9, endedBeforeMs: 0, audit }
       await writesOnce(store, audit, () => store.shareLinks.create(command))
     }
     expect(await store.shareLinks.find(first.tokenHash)).toEqual({ ...first, ...unopened })
@@ -34,11 +44,12 @@ export const shareLinkCases: Cases = {
   },
   async 'the limit counts links that are left; those that ended long ago are deleted'({ store, orgId }) {
     const create = (link: NewShareLink, endedBeforeMs: number) =>
-      store.shareLinks.create({ link, linksMax: 2, endedBeforeMs, audit: makeAudit(orgId) })
+      store.shareLinks.create({ link, roles, linksMax: 2, endedBeforeMs, audit: makeAudit(orgId) })
+    const by = await member(store, orgId)
     const [old, revoked, last] = [
-      makeLink(orgId),
-      makeLink(orgId, { expiresAtMs: noon + 99 * dayMs }),
-      makeLink(orgId),
+      makeLink(orgId, by),
+      makeLink(orgId, by, { expiresAtMs: noon + 99 * dayMs }),
+      makeLink(orgId, by),
     ]
     await create(old, 0)
     await create(revoked, 0)
@@ -51,8 +62,8 @@ export const shareLinkCases: Cases = {
     )
   },
   async 'a link is revoked once, by its organization, and the entry has its count'({ store, orgId }) {
-    const link = makeLink(orgId)
-    await store.shareLinks.create({ link, linksMax: 9, endedBeforeMs: 0, audit: makeAudit(orgId) })
+    const link = makeLink(orgId, await member(store, orgId))
+    await store.shareLinks.create({ link, roles, linksMax: 9, endedBeforeMs: 0, audit: makeAudit(orgId) })
     const open = (count: number, now: number) =>
       store.shareLinks.opened({
         orgId,
@@ -93,5 +104,41 @@ export const shareLinkCases: Cases = {
     ).toEqual({
       isAudited: false,
     })
+  },
+  async 'links end with the right of their creator to share, in the same entry'({ store, orgId }) {
+    const [leaver, demoted, other] = [
+      await member(store, orgId),
+      await member(store, orgId),
+      await member(store, orgId, 'owner'),
+    ]
+    const create = async (by: string, more: Partial<NewShareLink> = {}) => {
+      const link = makeLink(orgId, by, { expiresAtMs: noon + 9 * dayMs, ...more })
+      await store.shareLinks.create({
+        ...{ link, roles, linksMax: 99, endedBeforeMs: 0, audit: makeAudit(orgId) },
+      })
+      return link
+    }
+    const links = [await create(leaver), await create(leaver), await create(demoted), await create(other)]
+    const expired = await create(leaver, { expiresAtMs: noon + 1 })
+    const at = (accountId: string, more = 0) => ({
+      ...{ orgId, accountId, audit: makeAudit(orgId, { occurredAtMs: noon + dayMs + more }) },
+    })
+    const [removal, promotion, demotion] = [at(leaver), at(demoted, 1), at(demoted, 2)]
+    const states = async () =>
+      Promise.all(links.map(async ({ tokenHash }) => (await store.shareLinks.find(tokenHash))!.revokedAtMs))
+    await writesOnce(store, promotion.audit, () =>
+      store.accounts.setRole({ ...promotion, role: 'owner', endsShareLinks: false }),
+    )
+    expect(await states()).toEqual([null, null, null, null])
+    const ended = async (audit: typeof removal.audit) =>
+      (await auditOf(store, orgId)).find(({ id }) => id === audit.id)!.metadata['shareLinksEnded']
+    expect(await store.accounts.removeMember(removal)).toBe('done')
+    const demote = { ...demotion, role: 'analyst' as const, endsShareLinks: true }
+    expect(await store.accounts.setRole(demote)).toBe('done')
+    expect(await states()).toEqual([noon + dayMs, noon + dayMs, noon + dayMs + 2, null])
+    expect([await ended(removal.audit), await ended(demotion.audit)]).toEqual([2, 1])
+    expect((await store.shareLinks.find(expired.tokenHash))!.revokedAtMs).toBeNull()
+    for (const by of [leaver, demoted, 'usr_none'])
+      expect((await writesNothing(store, orgId, () => failure(create(by)))).kind).toBe('not_found')
   },
 }

@@ -97,6 +97,7 @@ function ShareDialog({ page, search, about, onClose }: ShareProps & { onClose: (
       <Field name="name" label="Title of the page" required autofocus maxLength={80} />
       {choices[page]}
       <Choice name="days" label="Ends after" options={ends} value="7" />
+      <p class="hint">It also ends when you leave the organization, or are no longer owner or admin.</p>
       <Field
         name="origins"
         label="Sites that may show it in a frame"

@@ -2,9 +2,10 @@
 import { and, count, eq, gt, ne } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'
+import { endLinksOf } from '../registry/share-links.ts'
 import { account, membership, oneTimeLink, org, signIn } from './schema.ts'
 import { rememberNetwork } from './sign-ins.ts'
-import type { Account, AccountStore, Membership, Role } from '../../contract/store.ts'
+import type { Account, AccountStore, AuditEntry, Membership, Role } from '../../contract/store.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
 type Command<
@@ -132,7 +133,7 @@ export function setRole({ db, orm }: WriteContext, command: Command<'setRole'>):
   if (before === 'owner' && role !== 'owner' && ownersOf(orm, command.orgId) === 1) return 'last_owner'
   orm.update(membership).set({ role }).where(memberIs(command)).run()
   endSignIns(orm, command)
-  appendAudit(db, command.audit)
+  appendAudit(db, command.endsShareLinks ? endShareLinks(db, command) : command.audit)
   return 'done'
 }
 
@@ -143,7 +144,7 @@ export function removeMember(
   if (roleOf(orm, command) === 'owner' && ownersOf(orm, command.orgId) === 1) return 'last_owner'
   orm.delete(membership).where(memberIs(command)).run()
   endSignIns(orm, command)
-  appendAudit(db, command.audit)
+  appendAudit(db, endShareLinks(db, command))
   return 'done'
 }
 
@@ -174,6 +175,15 @@ function roleOf(orm: Orm, who: Who): Role {
 function ownersOf(orm: Orm, orgId: string): number {
   const owners = and(eq(membership.orgId, orgId), eq(membership.role, 'owner'))
   return orm.select({ n: count() }).from(membership).where(owners).get()?.n ?? 0
+}
+
+/** Returns the entry with their number, if there were any. */
+function endShareLinks(
+  db: WriteContext['db'],
+  { orgId, accountId, audit }: Who & { audit: AuditEntry },
+): AuditEntry {
+  const shareLinksEnded = endLinksOf(db, orgId, accountId, audit.occurredAtMs)
+  return shareLinksEnded === 0 ? audit : { ...audit, metadata: { ...audit.metadata, shareLinksEnded } }
 }
 
 /** A sign-in must not outlive the rights that it was created with. */

@@ -1,7 +1,9 @@
 /** Share links: a row per link, which stays for a while after its end. */
 import { StoreError } from '../../contract/errors.ts'
+import type { Role } from '../../contract/identity.ts'
 import type { ShareLink, ShareLinkStore } from '../../contract/share-links.ts'
 import { appendAudit } from '../audit/append.ts'
+import type { Database } from '../database.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
 type Command<V extends keyof ShareLinkStore> = Parameters<ShareLinkStore[V]>[0]
@@ -18,7 +20,15 @@ const columns = `id, org_id AS orgId, token_hash AS tokenHash, name, content, cr
   created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, revoked_at_ms AS revokedAtMs, opened,
   last_opened_at_ms AS lastOpenedAtMs`
 
-function create({ db }: WriteContext, { link, linksMax, endedBeforeMs, audit }: Command<'create'>): void {
+function create({ db }: WriteContext, command: Command<'create'>): void {
+  const { link, roles, linksMax, endedBeforeMs, audit } = command
+  const creator = db
+    .query<{ role: Role }, [string, string]>(
+      'SELECT role FROM membership WHERE org_id = ? AND account_id = ?',
+    )
+    .get(link.orgId, link.createdBy)
+  if (creator === null || !roles.includes(creator.role))
+    throw new StoreError('not_found', `${link.createdBy} may not share pages of ${link.orgId}`)
   db.query('DELETE FROM share_link WHERE org_id = ? AND (expires_at_ms < ? OR revoked_at_ms < ?)').run(
     link.orgId,
     endedBeforeMs,
@@ -65,6 +75,16 @@ function revoke({ db }: WriteContext, { orgId, id, now, audit }: Command<'revoke
   const { metadata } = audit
   appendAudit(db, { ...audit, metadata: { ...(metadata as object), opened: link.opened } })
   return { opened: link.opened }
+}
+
+/** Ends the open links of a member who may not share any more. Returns how many. */
+export function endLinksOf(db: Database, orgId: string, accountId: string, now: number): number {
+  return db
+    .query(
+      `UPDATE share_link SET revoked_at_ms = ?1
+       WHERE org_id = ?2 AND created_by = ?3 AND revoked_at_ms IS NULL AND expires_at_ms > ?1`,
+    )
+    .run(now, orgId, accountId).changes
 }
 
 const auditEveryMs = 3_600_000

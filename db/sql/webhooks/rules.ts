@@ -1,5 +1,5 @@
 /** Alert rules and incidents. An incident and its message are one transaction. */
-import { and, desc, eq, isNotNull, isNull } from 'drizzle-orm'
+import { and, count, desc, eq, isNotNull, isNull } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import type { Incident, IncidentQuery, Rule } from '../../contract/alerts.ts'
 import type { JobLease } from '../../contract/nodes.ts'
@@ -20,6 +20,9 @@ export function createRule({ db, orm }: WriteContext, command: Command<'createRu
     .where(and(eq(endpointTable.orgId, orgId), eq(endpointTable.id, endpointId)))
     .get()
   if (endpoint === undefined) throw new StoreError('not_found', `there is no endpoint ${endpointId}`)
+  const { n = 0 } = orm.select({ n: count() }).from(rule).where(eq(rule.orgId, orgId)).get() ?? {}
+  if (n >= command.rulesMax)
+    throw new StoreError('conflict', `${orgId} has ${command.rulesMax} alert rules, the maximum`)
   orm.insert(rule).values(command.rule).run()
   appendAudit(db, command.audit)
 }

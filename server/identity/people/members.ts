@@ -4,6 +4,7 @@ import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
+import { rolesOf } from '../permissions.ts'
 import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
 import type { Account, Invitation, Role, SignIn, Store } from '../../../db/contract/store.ts'
@@ -49,7 +50,11 @@ function requireMayGrant({ role }: Acting, ...touched: Role[]): void {
   })
 }
 
-export async function listMembers({ store }: { store: Store }, orgId: string) {
+export async function listMembers({ store, clock }: { store: Store; clock: Clock }, orgId: string) {
+  const now = clock.now()
+  const links = (await store.shareLinks.list(orgId)).filter(
+    ({ revokedAtMs, expiresAtMs }) => revokedAtMs === null && expiresAtMs > now,
+  )
   const members = (await store.accounts.list()).flatMap((account) => {
     const membership = account.memberships.find((each) => each.orgId === orgId)
     return membership === undefined ? [] : [{ account, role: membership.role }]
@@ -70,6 +75,7 @@ export async function listMembers({ store }: { store: Store }, orgId: string) {
         createdAt: isoTime(createdAtMs),
         secondFactor: factor !== null,
         lastSeenAt,
+        shareLinks: links.filter(({ createdBy }) => createdBy === id).length, // open ones
       }
     }),
   )
@@ -89,8 +95,9 @@ export async function changeRole(
   if (before === role) return
   const metadata = { email: account.email, before: { role: before }, after: { role } }
   const audit = auditEntry(who, { action: 'member.role_changed', target: accountId, metadata }, clock.now())
-  if ((await store.accounts.setRole({ orgId: who.orgId, accountId, role, audit })) === 'last_owner')
-    throw lastOwner()
+  const endsShareLinks = !rolesOf('share.manage').includes(role)
+  const command = { orgId: who.orgId, accountId, role, endsShareLinks, audit }
+  if ((await store.accounts.setRole(command)) === 'last_owner') throw lastOwner()
 }
 
 export async function removeMember(

@@ -6,6 +6,7 @@ import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import { wrongField } from '../../http/validate.ts'
 import { definitionFields, readDefinition, readRuleName, type Body } from './definition.ts'
+import { StoreError } from '../../../db/contract/errors.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Rule, RuleChange, RuleKind, RuleNumbers } from '../../../db/contract/alerts.ts'
 
@@ -52,12 +53,6 @@ export async function createRule(
   const numbers = numbersOf[kind](body)
   const definition = kind === 'measure' ? readDefinition(body) : null
   const name = kind === 'measure' || body['name'] !== undefined ? readRuleName(body['name']) : ''
-  if ((await store.webhooks.rules(who.orgId)).length >= limits.webhookRulesPerOrgMax) {
-    throw new AppError(
-      'conflict',
-      `An organization can have at most ${limits.webhookRulesPerOrgMax} alert rules.`,
-    )
-  }
   await requireEndpoint(store, who.orgId, endpointId)
   const now = clock.now()
   const rule: Rule = {
@@ -69,7 +64,13 @@ export async function createRule(
     ...(definition && { definition: { ...definition } }),
   }
   const audit = auditEntry(who, { action: 'webhook_rule.created', target: rule.id, metadata }, now)
-  await store.webhooks.createRule({ rule, audit })
+  const rulesMax = limits.webhookRulesPerOrgMax
+  try {
+    await store.webhooks.createRule({ rule, rulesMax, audit })
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.kind !== 'conflict') throw error
+    throw new AppError('conflict', `An organization can have at most ${rulesMax} alert rules.`)
+  }
   return rule
 }
 

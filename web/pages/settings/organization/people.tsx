@@ -11,6 +11,7 @@ import { Day, Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { RoleNote } from '../sections.tsx'
 import { useRecords } from '../../../query/use-query.ts'
+import { counted } from '../../../text/format.ts'
 
 const roles: readonly Role[] = ['owner', 'admin', 'analyst', 'viewer']
 const roleTexts: { [role in Role]: string } = {
@@ -193,6 +194,9 @@ interface MemberDialogProps {
   onClose: () => void
 }
 
+const endingLinks = ({ shareLinks }: Member): string =>
+  `Their ${counted(shareLinks, 'open share link')} ${shareLinks === 1 ? 'ends' : 'end'}`
+
 function RoleDialog({ member, onDone, onClose }: MemberDialogProps) {
   const submit = async (form: FormData): Promise<void> => {
     const role = roles.find((known) => known === form.get('role')) ?? member.role
@@ -203,6 +207,7 @@ function RoleDialog({ member, onDone, onClose }: MemberDialogProps) {
     <FormDialog title="Change role" action="Change role" onSubmit={submit} onClose={onClose}>
       <p>
         <Text value={member.email} /> is signed out and has the new role at the next sign-in.
+        {member.shareLinks > 0 && ` ${endingLinks(member)} with the role analyst or viewer.`}
       </p>
       <Choice name="role" label="Role" options={grantable()} value={member.role} />
     </FormDialog>
@@ -221,6 +226,7 @@ function RemoveDialog({ member, onDone, onClose }: MemberDialogProps) {
           <Text value={member.email} />
         </strong>{' '}
         is signed out and loses access to this organization. Their audit log entries remain.
+        {member.shareLinks > 0 && ` ${endingLinks(member)}.`}
       </p>
     </FormDialog>
   )
