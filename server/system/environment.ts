@@ -2,6 +2,7 @@
  * The only reader of the process environment. `main.ts` imports it first: the server needs runtime options that take
  * effect at process start, and NODE_ENV before any library reads it.
  */
+import { readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 
 /** JavaScriptCore collects garbage as if the machine had this much; by default the heap grows with memory. */
@@ -51,6 +52,27 @@ restartWithOptions()
 if (Bun.isStandaloneExecutable) Bun.env['NODE_ENV'] ??= 'production'
 
 export type Environment = Record<string, string | undefined>
+
+/** The environment of a process that may be read, by default of this one, with more variables. */
+export function environmentOf(pid: number | null, more: Record<string, string>): Record<string, string> {
+  const own = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return {
+    ...Object.fromEntries(pid === null ? own : (environmentIn(`/proc/${pid}/environ`) ?? own)),
+    ...more,
+  }
+}
+
+function environmentIn(path: string): [name: string, value: string][] | null {
+  try {
+    const lines = readFileSync(path, 'utf8').split('\0')
+    return lines.flatMap((line) => {
+      const at = line.indexOf('=')
+      return at <= 0 ? [] : [[line.slice(0, at), line.slice(at + 1)]]
+    })
+  } catch {
+    return null // another system than Linux, or a process of somebody else
+  }
+}
 
 const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY']
 

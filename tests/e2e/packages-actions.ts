@@ -1,7 +1,62 @@
-/** Runs the life of a package in a root folder over another one, which does not change. */
-import { mkdirSync } from 'node:fs'
+/** What programs about releases share: making releases of changed sources, and the life of a package. */
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { root as repository } from '../../scripts/build.ts'
+import type { TargetName } from '../../scripts/release-targets.ts'
+import { version } from '../../server/system/version.ts'
 import { tempDir } from '../support/temp-dir.ts'
+
+export const own = `${process.platform}-${process.arch}` as TargetName
+
+export function expectEqual(what: string, given: unknown, expected: unknown): void {
+  if (!Bun.deepEquals(given, expected))
+    throw new Error(`${what}: ${JSON.stringify(given)}, expected ${JSON.stringify(expected)}`)
+  console.log(`ok  ${what}: ${JSON.stringify(given)}`)
+}
+
+/** Its standard output. Throws with all of its output when it fails. */
+export async function succeed(
+  args: string[],
+  { cwd = '/', env = {} }: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<string> {
+  const child = Bun.spawn(args, { cwd, env: { ...process.env, ...env }, stdout: 'pipe', stderr: 'pipe' })
+  const [code, stdout, stderr] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  if (code !== 0) throw new Error(`${args.join(' ')}: ${code}\n${stdout}${stderr}`)
+  return stdout
+}
+
+/** The sources with another version, as those of another release. */
+export function copySources(folder: string, otherVersion: string): string {
+  const list = ['git', 'ls-files', '--cached', '--others', '--exclude-standard']
+  for (const path of Bun.spawnSync(list, { cwd: repository }).stdout.toString().trim().split('\n')) {
+    if (!existsSync(join(repository, path))) continue
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    cpSync(join(repository, path), join(folder, path))
+  }
+  symlinkSync(join(repository, 'node_modules'), join(folder, 'node_modules'))
+  change(join(folder, 'package.json'), `"version": "${version}"`, `"version": "${otherVersion}"`)
+  return folder
+}
+
+/** Replaces a text that the file must have. */
+export function change(path: string, from: string, to: string): void {
+  const text = readFileSync(path, 'utf8')
+  if (!text.includes(from)) throw new Error(`${path} has no ${from}`)
+  writeFileSync(
+    path,
+    text.replace(from, () => to),
+  )
+}
+
+export async function release(sources: string, out: string, ...more: string[]): Promise<void> {
+  await succeed([process.execPath, 'scripts/release.ts', '--out', out, '--targets', own, ...more], {
+    cwd: sources,
+  })
+}
 
 export interface Life {
   before: {

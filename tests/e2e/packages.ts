@@ -17,60 +17,12 @@ import { renderChart } from '../support/chart-templates.ts'
 import { event } from '../support/events.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
-import { lifeOfPackage } from './packages-actions.ts'
+import { copySources, expectEqual, lifeOfPackage, own, release, succeed } from './packages-actions.ts'
 
-const own = `${process.platform}-${process.arch}` as TargetName
 const architecture =
   process.arch === 'x64' ? { deb: 'amd64', rpm: 'x86_64' } : { deb: 'arm64', rpm: 'aarch64' }
 const olderVersion = '0.0.9'
 const dir = tempDir('packages')
-
-function expectEqual(what: string, given: unknown, expected: unknown): void {
-  if (!Bun.deepEquals(given, expected))
-    throw new Error(`${what}: ${JSON.stringify(given)}, expected ${JSON.stringify(expected)}`)
-  console.log(`ok  ${what}: ${JSON.stringify(given)}`)
-}
-
-interface Started {
-  cwd?: string
-  env?: Record<string, string>
-}
-
-async function succeed(args: string[], { cwd = dir.path, env = {} }: Started = {}): Promise<string> {
-  const child = Bun.spawn(args, { cwd, env: { ...process.env, ...env }, stdout: 'pipe', stderr: 'pipe' })
-  const [code, stdout, stderr] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ])
-  if (code !== 0) throw new Error(`${args.join(' ')}: ${code}\n${stdout}${stderr}`)
-  return stdout
-}
-
-/** The sources with another version, as the release before. */
-function olderSources(): string {
-  const folder = dir.join('older-sources')
-  const tracked = Bun.spawnSync(['git', 'ls-files', '--cached', '--others', '--exclude-standard'], {
-    cwd: root,
-  })
-  for (const path of tracked.stdout.toString().trim().split('\n')) {
-    if (!existsSync(join(root, path))) continue
-    mkdirSync(dirname(join(folder, path)), { recursive: true })
-    cpSync(join(root, path), join(folder, path))
-  }
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
-  const manifest = readFileSync(join(folder, 'package.json'), 'utf8')
-  writeFileSync(
-    join(folder, 'package.json'),
-    manifest.replace(`"version": "${version}"`, `"version": "${olderVersion}"`),
-  )
-  return folder
-}
-
-async function release(sources: string, out: string): Promise<void> {
-  const args = ['--out', out, '--targets', own]
-  await succeed([process.execPath, 'scripts/release.ts', ...args], { cwd: sources })
-}
 
 function sums(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -196,7 +148,7 @@ async function npm(older: string, newer: string): Promise<void> {
     )
   }
   await succeed(['npm', 'uninstall', '--no-audit', 'sightglass', `@sightglass/${own}`], { cwd })
-  expectEqual('npm removed', existsSync(join(cwd, 'node_modules/sightglass')), false)
+  expectEqual('left by npm uninstall', existsSync(join(cwd, 'node_modules/sightglass')), false)
 }
 
 /** As a container has it: nothing writable but the volume, and no capability. */
@@ -223,7 +175,7 @@ async function container(older: string, newer: string): Promise<void> {
       `mount -t proc proc ${at}/root/proc && mount --rbind /dev ${at}/root/dev`,
       `mount --bind ${data} ${at}/root/data && mount -t tmpfs tmpfs ${at}/root/tmp`,
       `mount -o remount,bind,ro ${at}/root`,
-      `exec env -i ${variables} chroot --userspec=7400:7400 ${at}/root "$@"`,
+      `exec env -i ${variables} /usr/sbin/chroot --userspec=7400:7400 ${at}/root "$@"`,
     ]
     const inside = (...args: string[]) => [
       'unshare',
@@ -318,7 +270,7 @@ async function chart(newer: string): Promise<void> {
 async function main(folder: string): Promise<void> {
   const [older, newer] = [join(folder, 'older'), join(folder, 'newer')]
   if (!existsSync(join(newer, 'SHA256SUMS'))) {
-    await release(olderSources(), older)
+    await release(copySources(dir.join('sources'), olderVersion), older)
     await release(root, newer)
     await release(root, dir.join('again'))
     expectEqual('files of a release made twice', sums(dir.join('again')), sums(newer))

@@ -115,6 +115,12 @@ function operand(text: string, { dot, variables }: Scope): Value {
     }, base)
 }
 
+/** As Go writes JSON. */
+function withSortedKeys(_key: string, value: Value): Value {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
 function call(name: string, values: Value[], named: Map<string, Block>): Value {
   const [first, second] = values
   switch (name) {
@@ -126,7 +132,7 @@ function call(name: string, values: Value[], named: Map<string, Block>): Value {
     case 'quote':
       return JSON.stringify(String(first))
     case 'toJson':
-      return JSON.stringify(first)
+      return JSON.stringify(first, withSortedKeys)
     case 'nindent':
       return `\n${String(second).replace(/^/gm, ' '.repeat(Number(first)))}`
     case 'default':

@@ -118,6 +118,7 @@ const modules: Record<string, string[]> = {
   'server/operations/metrics-endpoint': ['counters.ts'],
   'server/operations/retention': ['erasures.ts', 'expire-all.ts', 'recount.ts'],
   'server/operations/service': ['install.ts'],
+  'server/operations/upgrade': ['release-file.ts', 'upgrade.ts'],
   'server/operations/setup': ['apply.ts', 'file.ts', 'form.ts'],
   'server/mcp': ['clients.ts', 'question-sessions.ts', 'server.ts', 'stdio.ts'],
   'server/otlp': ['events.ts'],

@@ -19,7 +19,7 @@ import { UsageError } from '../../errors.ts'
 import { print, printAnswer } from '../print.ts'
 import { serveConfig } from '../serve-config.ts'
 
-const unitDir = {
+export const unitDir = {
   'unit-dir': {
     read: folderPath,
     value: 'FOLDER',

@@ -26,6 +26,7 @@ export interface ServerState {
   reports: string[] | null // scheduled ones that fail; null: none is scheduled
   options: Diagnosed // that it was started with
   url: string // of its listener
+  pid: number
 }
 
 export function stateChecks({
@@ -35,7 +36,7 @@ export function stateChecks({
   aheadMs,
   upkeep,
   reports,
-}: Omit<ServerState, 'options' | 'url'>): Check[] {
+}: Omit<ServerState, 'options' | 'url' | 'pid'>): Check[] {
   const checks = ready.map(({ name, ok, detail }) => ({
     id: `server-${name}`,
     status: ok ? ('ok' as const) : ('failure' as const),
@@ -84,7 +85,17 @@ export async function serverState(services: ServerStateServices, url: string): P
   const aheadMs = services.node?.aheadMs() ?? null
   const upkeep = upkeepProblem(services.store.behind()?.upkeep ?? null)
   const reports = services.scheduledReports.problems()
-  return { ready, clock, aheadMs, upkeep, reports, outbound, options: services.diagnosed, url }
+  return {
+    ready,
+    clock,
+    aheadMs,
+    upkeep,
+    reports,
+    outbound,
+    options: services.diagnosed,
+    url,
+    pid: process.pid,
+  }
 }
 
 interface Connection {

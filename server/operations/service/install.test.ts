@@ -1,6 +1,8 @@
 /** The unit: arguments that systemd reads back unchanged, and no more rights than it needs. */
 import { expect, test } from 'bun:test'
-import { unitText } from './install.ts'
+import { writeFileSync } from 'node:fs'
+import { tempDir } from '../../../tests/support/temp-dir.ts'
+import { installedUnit, unitText } from './install.ts'
 
 const plainUnit = {
   executable: '/usr/local/bin/sightglass',
@@ -31,6 +33,18 @@ test("a runtime folder for sockets is created on request, accessible to the prox
   expect(unitText(plainUnit)).not.toContain('RuntimeDirectory')
   const unit = unitText({ ...plainUnit, runtimeFolder: true })
   expect(unit).toContain('\nRuntimeDirectory=sightglass\nRuntimeDirectoryMode=0750\n')
+})
+
+test('an installed unit is read as systemd reads it', () => {
+  using dir = tempDir('unit')
+  const flags = ['--data-dir=/srv/50% of "$HOME"', '--listen=[::1]:7400']
+  writeFileSync(dir.join('sightglass.service'), unitText({ ...plainUnit, flags }))
+  const read =
+    Bun.which('systemctl') === null
+      ? null
+      : { executable: plainUnit.executable, dataDir: '/srv/50% of "$HOME"' }
+  expect(installedUnit(dir.path)).toEqual(read)
+  expect(installedUnit(dir.join('none'))).toBeNull()
 })
 
 test('an account that a package created is no dynamic one', () => {

@@ -1,5 +1,14 @@
 /** The systemd service: its unit, installation, removal and state. Never touches the data folder. */
-import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { syncFile, syncFolder } from '../../../db/rules/durable-files.ts'
 import { AppError } from '../../errors.ts'
@@ -71,6 +80,20 @@ export async function serviceState({ unitDir }: Pick<ServicePlace, 'unitDir'>): 
     return { installed, enabled: false, active: 'unknown', unit }
   const enabled = (await stateOf('is-enabled', unitName)) === 'enabled'
   return { installed, enabled, active: await stateOf('is-active', unitName), unit }
+}
+
+/** What an installed unit runs; null without one, or without systemd. */
+export function installedUnit(unitDir: string): { executable: string; dataDir: string } | null {
+  const unit = join(unitDir, unitName)
+  if (!existsSync(unit) || Bun.which('systemctl') === null) return null
+  const line = /^ExecStart=(.*)$/m.exec(readFileSync(unit, 'utf8'))?.[1] ?? ''
+  const [executable = '', ...flags] = line.match(/"(?:[^"\\]|\\.)*"|\S+/g)?.map(unquoted) ?? []
+  const given = flags.findLast((flag) => flag.startsWith('--data-dir='))
+  return { executable, dataDir: given?.slice('--data-dir='.length) ?? stateFolder }
+}
+
+export function controlUnit(action: 'start' | 'stop'): Promise<void> {
+  return systemctl(action, unitName)
 }
 
 function requireSystemd(): void {
@@ -212,4 +235,9 @@ const hardening = [
 function quoted(text: string): string {
   const safe = text.replaceAll('%', '%%').replaceAll('$', '$$$$')
   return /^[\w@%+=:,./$-]+$/.test(safe) ? safe : `"${safe.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+}
+
+function unquoted(word: string): string {
+  const text = word.startsWith('"') ? word.slice(1, -1).replace(/\\(.)/g, '$1') : word
+  return text.replaceAll('%%', '%').replaceAll('$$', '$')
 }
