@@ -30,7 +30,7 @@ export interface MetadataPath {
 
 export interface ExploreQuery {
   orgId: string
-  filter: EventFilter // without times and text
+  filter: EventFilter // without times
   also?: AlsoFilter[]
   metadata?: { path: string; values: string[] }[] // each any of its values; '' matches events without the member
   measure: ExploreMeasure

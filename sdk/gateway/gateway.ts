@@ -172,6 +172,8 @@ export interface ExploreQuery {
   /** `vendor:GPTBot`, `metadata.plan:pro`. Values of one name are alternatives. */
   filter?: Filter
   siteId?: Filter
+  /** Only events with this text in any string value, ignoring case. */
+  q?: string
   since?: string | Date // inclusive; default: 30 days ago
   until?: string | Date // exclusive
   /** Default: one step. */

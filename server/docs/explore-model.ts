@@ -29,9 +29,9 @@ export const exploreOperation: Operation = {
   about:
     'Measures the stored events by the values of one field, exactly between since and until. Sums and events are ' +
     'exact; distinct values are exact until there are many; quantiles are within 2 %. Whole hours without filters ' +
-    'by other fields take milliseconds; members of metadata are read from every event. With accept: ' +
-    'application/x-ndjson, lines with progress (0 to 1) come first, and the last line has result or error. Closing ' +
-    'the connection ends the query. text/csv has a row per value.',
+    'by other fields take milliseconds; a text is searched in every event. With accept: application/x-ndjson, ' +
+    'lines with progress (0 to 1) come first, and the last line has result or error. Closing the connection ends ' +
+    'the query. text/csv has a row per value.',
   key: 'secret',
   scope: 'traces:read',
   query: {
@@ -59,6 +59,11 @@ export const exploreOperation: Operation = {
         'matches events without the field.',
       repeats: true,
       example: 'type:authz.*',
+    },
+    q: {
+      schema: t.String({ minLength: 1, maxLength: limits.searchCharsMax }),
+      description: 'Only events with this text in any string value, ignoring case.',
+      example: 'timed out',
     },
     rows: {
       schema: integer({ minimum: 1, maximum: limits.exploreRowsMax, default: limits.exploreRowsDefault }),

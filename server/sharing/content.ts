@@ -95,6 +95,7 @@ function showsIdentities({ by, filter, metadata = [] }: PageQuery['asked']): boo
     by === 'subject' ||
     filter.sessionIds !== undefined ||
     filter.subjects !== undefined ||
+    filter.text !== undefined ||
     paths.some((path) => path.split('.')[0] === 'subject')
   )
 }

@@ -1,7 +1,18 @@
 /** Zones with whole, half and quarter hours, with and without summer time: moments, wall times, days, months. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { edgesOf, isZone, momentOf, moved, offsetAt, startOf, type Step, steps, wallOf } from './time-zone.ts'
+import {
+  edgesOf,
+  exactEdgesOf,
+  isZone,
+  momentOf,
+  moved,
+  offsetAt,
+  startOf,
+  type Step,
+  steps,
+  wallOf,
+} from './time-zone.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -50,6 +61,25 @@ test('steps cover a range without gaps or overlaps', () => {
       expect(edges.at(-1)).toBeGreaterThanOrEqual(until)
       expect(edges.at(-2)).toBeLessThan(until)
       expect(edges.every((edge, at) => edge % hourMs === 0 && (at === 0 || edge > edges[at - 1]!))).toBe(true)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('exact steps begin at full hours and midnights of any zone, and are the rounded ones where those are on the hour', () => {
+  fc.assert(
+    fc.property(zone, moment, fc.integer({ min: 1, max: 60 }), step, (name, ms, days, of) => {
+      const until = ms + days * dayMs
+      const edges = exactEdgesOf(ms, until, of, name)
+      expect(edges[0]).toBeLessThanOrEqual(ms)
+      expect(edges.at(-1)).toBeGreaterThanOrEqual(until)
+      expect(edges.at(-2)).toBeLessThan(until)
+      expect(edges.every((edge, at) => at === 0 || edge > edges[at - 1]!)).toBe(true)
+      if (of === 'hour') expect(edges.every((edge) => (edge - edges[0]!) % hourMs === 0)).toBe(true)
+      // A step that clocks skip begins after the gap.
+      else for (const edge of edges) expect(edge).toBe(momentOf(startOf(wallOf(edge, name), of), name))
+      const rounded = edgesOf(ms, until, of, name)
+      if (rounded.onTheHour && of !== 'hour') expect(edges).toEqual(rounded.edges)
     }),
     { numRuns: 300 },
   )

@@ -122,3 +122,18 @@ export function edgesOf(
   while (edges.length > 1 && edges[1]! <= sinceMs) edges.shift()
   return { edges, onTheHour }
 }
+
+/**
+ * The same without rounding: the first moments of the steps in the zone, so that days begin at its midnight. Steps of
+ * an hour are equally long, from the zone's full hour on.
+ */
+export function exactEdgesOf(sinceMs: number, untilMs: number, step: Step, zone: string): number[] {
+  const edges: number[] = []
+  const first = startOf(wallOf(sinceMs, zone), step)
+  for (let wall = first, ms = momentOf(first, zone); ;) {
+    if (edges.length === 0 || ms > edges.at(-1)!) edges.push(ms)
+    if (ms >= untilMs) return edges
+    wall = moved(wall, step, 1)
+    ms = step === 'hour' ? ms + hourMs : momentOf(wall, zone)
+  }
+}

@@ -155,6 +155,35 @@ test('measures sessions, subjects, sums and quantiles, and filters by members of
   ])
 })
 
+test('searches a text, and cuts days at the midnights of a zone with half hours', async () => {
+  const since = iso(startMs)
+  const found = await explore({ since, q: 'Cmd|', by: 'metadata.plan' })
+  expect(found.rows.map(({ value, total }) => [value, total])).toEqual([
+    ['=cmd|calc', events.filter((one) => metadataOf(one)['plan'] === '=cmd|calc').length],
+  ])
+  expect((await explore({ since, q: 'nowhere', by: 'vendor' })).all.total).toBe(0)
+  const zone = 'Asia/Kolkata'
+  const dayOf = (ms: number) => new Date(ms).toLocaleDateString('en-CA', { timeZone: zone })
+  const days = [...Map.groupBy(events, (one) => dayOf(Date.parse(one.occurredAt)))]
+  const last = { until: iso(startMs + 40 * hourMs), zone }
+  for (const by of ['vendor', 'metadata.plan', 'name']) {
+    const { edges, all } = await explore({ since, ...last, by, step: 'day' })
+    expect([by, edges.map((edge) => dayOf(Date.parse(edge))).slice(0, days.length)]).toEqual([
+      by,
+      days.map(([day]) => day).sort(),
+    ])
+    const counts = days.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, some]) => some.length)
+    expect([by, all.steps.slice(0, counts.length), all.total]).toEqual([by, counts, events.length])
+  }
+  const page = await server.call(`/api/explore?${search({ range: '7d', zone, by: 'vendor' })}`, {
+    headers: { cookie },
+  })
+  const { period, all } = (await page.json()) as ExploreAnswer
+  expect([all.total, period!.onTheHour, period!.edges.map((edge) => edge % (3 * hourMs))]).toEqual([
+    ...[events.length, true, period!.edges.map(() => hourMs / 2)],
+  ])
+})
+
 test('CSV has what JSON has, with hostile values guarded', async () => {
   const parameters = { by: 'metadata.plan', since: iso(startMs), rows: '10', step: 'day' }
   const answer = await explore(parameters)
@@ -262,6 +291,8 @@ test('a wrong query names its parameter', async () => {
     ['step=minute', 'step'],
     ['step=hour&since=2020-01-01', 'step'],
     ['zone=Mars', 'zone'],
+    ['q=', 'q'],
+    [`q=${'x'.repeat(201)}`, 'q'],
     ['since=2026-01-02&until=2026-01-01', 'until'],
     ['range=7d', 'range'],
   ]

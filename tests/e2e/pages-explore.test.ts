@@ -170,6 +170,16 @@ test('any member of the metadata, by keyboard alone, with hostile values, filter
       (expected) => document.querySelector('.data-table tbody td.number')?.textContent === expected,
       `${failed.length}`,
     )
+    await page.getByRole('link', { name: 'Clear filters' }).click()
+    await page.getByLabel('Filter by', { exact: true }).selectOption('Text…')
+    await page.getByLabel('Filter value').fill('CMD|')
+    await page.keyboard.press('Enter')
+    await page.getByRole('link', { name: 'Remove filter text CMD|' }).waitFor()
+    await page.waitForFunction(() => document.querySelectorAll('.data-table tbody tr').length === 1)
+    const found = await shownRows(page, 'Events by metadata.plan')
+    expect(found.map(([name, number]) => [name, number])).toEqual([
+      ['=cmd|calc', `${counts.get('=cmd|calc')}`],
+    ])
   })
 }, 90_000)
 

@@ -104,6 +104,9 @@ queries.push(
   asked({ by: 'vendor', metadata: [{ path: 'cart.items', values: ['1', '2'] }] }),
   asked({ ...of('plan'), edges: [noon + 90_000, noon + 5 * hourMs + 1] }),
   asked({ ...of('plan'), edges: wide }),
+  asked({ ...of('plan'), edges: [1.5, 2, 3.25].map((hours) => noon + hours * hourMs) }),
+  asked({ ...of('plan'), filter: { text: 'PLAN "3"' } }),
+  asked({ by: 'vendor', filter: { text: 'e4242' } }),
 )
 
 const answers = (subject: Engine): Explored[] =>
@@ -134,6 +137,22 @@ test('columns answer what the texts answer, also while they are made, after a re
     expect([path, opened(path) > 0]).toEqual([path, true])
   subject.close()
 }, 60_000)
+
+test('steps may end within an hour that the rollups count', () => {
+  const subject = engine()
+  const count = 30_000
+  fill(subject, 0, count)
+  const edges = [0.5, 1.5, 2, 3.25, 3.26].map((hours) => noon + hours * hourMs)
+  const { rows, missing } = subject.reader.explore(asked({ by: 'vendor', edges }))
+  const steps = edges.slice(1).map(() => [0, 0])
+  for (const one of Array.from({ length: count }, (_, n) => made(n))) {
+    const step = edges.findLastIndex((edge) => edge <= one.occurredAtMs)
+    if (step >= 0 && step < steps.length) steps[step]![one.vendor === null ? 1 : 0]!++
+  }
+  expect(rows.map((row) => [row.value, row.steps])).toEqual([['GPTBot', steps.map(([some]) => some!)]])
+  expect(missing?.steps).toEqual(steps.map(([, none]) => none!))
+  subject.close()
+})
 
 test('a column has the value of each event, or the path has none', () => {
   const property = fc.property(

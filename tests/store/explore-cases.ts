@@ -80,6 +80,9 @@ const asked = fc.record({
   outcomes: listOf('error', 'success'),
   pages: listOf('/cart', ''),
   plans: listOf('pro', '', '7'),
+  text: fc.option(fc.constantFrom('PRO', 'ünï "QUOTED"', 'fake', 'e1', 's2', 'plain', 'metadata'), {
+    nil: undefined,
+  }),
   isHourly: fc.boolean(),
   edges: fc.uniqueArray(fc.integer({ min: -1, max: 5 }), { minLength: 2, maxLength: 5 }),
   rowsMax: fc.constantFrom(1, 2, 50),
@@ -135,6 +138,13 @@ function numberOf(amounts: (string | number)[], measure: ExploreMeasure): number
 
 const takes = (wanted: string[] | undefined, value: string | null) =>
   wanted?.some((one) => one === (value ?? '') || (one === 'agent.*' && value === 'agent.detected')) ?? true
+
+/** In any string value, ignoring case. */
+function hasText(value: unknown, text: string): boolean {
+  if (typeof value === 'string') return value.toUpperCase().includes(text.toUpperCase())
+  if (typeof value !== 'object' || value === null) return false
+  return Object.values(value).some((inner) => hasText(inner, text))
+}
 
 /** Durations within the promised error; everything else equal. */
 function isNear(found: number | null, expected: number | null): boolean {
@@ -211,12 +221,23 @@ export const exploreCases: Cases = {
         const orgId = makeOrg().id
         const events = made.map(recordOf)
         if (events.length > 0) await store.events.append(makeBatch(orgId, events))
-        for (const { measure, by, vendors, types, siteIds, outcomes, pages, plans, ...more } of questions) {
+        for (const {
+          measure,
+          by,
+          vendors,
+          types,
+          siteIds,
+          outcomes,
+          pages,
+          plans,
+          text,
+          ...more
+        } of questions) {
           const unit = more.isHourly ? 60 * minuteMs : 47 * minuteMs
           const edges = more.edges.toSorted((a, b) => a - b).map((at) => noon + at * unit)
           const query: ExploreQuery = {
             ...{ orgId, measure, by, edges, rowsMax: more.rowsMax, budgetMs },
-            filter: defined({ vendors, types, siteIds, outcomes }),
+            filter: defined({ vendors, types, siteIds, outcomes, text }),
             ...(pages && { also: [{ by: 'page' as const, values: pages }] }),
             ...(plans && { metadata: [{ path: 'plan', values: plans }] }),
           }
@@ -228,6 +249,7 @@ export const exploreCases: Cases = {
               takes(outcomes, one.outcome) &&
               takes(pages, one.page) &&
               takes(plans, memberText(one, 'plan')) &&
+              (text === undefined || hasText(JSON.parse(one.json), text)) &&
               one.occurredAtMs >= edges[0]! &&
               one.occurredAtMs < edges.at(-1)! &&
               measured(one, measure) !== null,

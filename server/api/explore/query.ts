@@ -1,7 +1,7 @@
 /** Reads what to explore from a query string: the measure, the field, the filters and the steps. */
 import { exploreMeasures, type ExploreMeasure, type ExploreQuery } from '../../../db/contract/explore.ts'
 import { eventFields, type EventFieldName } from '../../../db/contract/event-fields.ts'
-import { edgesOf, steps, type Step } from '../../text/time-zone.ts'
+import { exactEdgesOf, steps, type Step } from '../../text/time-zone.ts'
 import {
   invalidQuery,
   parseQueryTime,
@@ -10,13 +10,14 @@ import {
   type Query,
 } from '../../http/request.ts'
 import { isLongerThan } from '../../text/text.ts'
+import { readText } from '../traces/filter.ts'
 import { limits } from '../../limits.ts'
 import { periodOf, readZone, type Period } from '../../dashboard/period.ts'
 import type { CountedMember, Store } from '../../../db/contract/store.ts'
 
 /** Parameters of both routes. */
 export const exploreParameters = {
-  ...{ measure: 'one', by: 'one', rows: 'one', filter: 'many', siteId: 'many' },
+  ...{ measure: 'one', by: 'one', rows: 'one', filter: 'many', siteId: 'many', q: 'one' },
   ...{ since: 'one', until: 'one', zone: 'one' },
 } as const satisfies Record<string, ParameterKind>
 
@@ -53,6 +54,8 @@ export function readAsked(query: Query): Asked {
   if (given.length > limits.exploreFiltersMax)
     throw invalidQuery('filter', `at most ${limits.exploreFiltersMax} filters are allowed`, 'too_many')
   for (const text of given) addFilter(asked, text)
+  const text = query.one('q')
+  if (text !== undefined) asked.filter.text = readText(text)
   return asked
 }
 
@@ -149,7 +152,7 @@ export function readEdges(query: Query, nowMs: number): { edges: number[]; zone:
       `at most ${limits.exploreStepsMax} steps are allowed: choose a longer step or a shorter range`,
       'too_many',
     )
-  const inner = edgesOf(sinceMs, untilMs, name, zone).edges.filter((edge) => edge > sinceMs && edge < untilMs)
+  const inner = exactEdgesOf(sinceMs, untilMs, name, zone).filter((edge) => edge > sinceMs && edge < untilMs)
   return { edges: [sinceMs, ...inner, untilMs], zone }
 }
 
@@ -173,11 +176,28 @@ export async function readPage(
   nowMs: number,
 ): Promise<PageQuery> {
   const asked = readAsked(query)
-  const period = await periodOf(store, orgId, query, nowMs)
+  const period = exactPeriod(query, await periodOf(store, orgId, query, nowMs))
   const edges = [...period.edges.slice(0, -1), Math.min(period.untilMs, period.edges.at(-1)!)]
   const filters = (query.many('filter') ?? []).map((text) => {
     const colon = text.indexOf(':')
     return { name: text.slice(0, colon), value: text.slice(colon + 1) }
   })
+  const { text } = asked.filter
+  if (text !== undefined) filters.push({ name: 'text', value: text })
   return { asked: { ...asked, edges }, period, filters }
+}
+
+/** In a zone whose offset is not whole hours other pages round steps down to the UTC hour. */
+function exactPeriod(query: Query, period: Period): Period {
+  if (period.onTheHour) return period
+  const given = (name: string): number | undefined => {
+    const text = query.one(name)
+    return text === undefined ? undefined : parseQueryTime(name, text)
+  }
+  const { zone, step } = period
+  const [since, until] = [given('since'), given('until')]
+  // Rounded down, the first step may begin up to an hour before its day.
+  const edges = exactEdgesOf(since ?? period.sinceMs + hourMs - 1, until ?? period.untilMs, step, zone)
+  const untilMs = until === undefined ? period.untilMs : edges.at(-1)!
+  return { ...period, edges, sinceMs: edges[0]!, untilMs, onTheHour: true }
 }

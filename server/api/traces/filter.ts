@@ -66,7 +66,12 @@ export function readFilter(query: Query): EventFilter {
   const until = query.one('until')
   if (until !== undefined) filter.untilMs = parseQueryTime('until', until)
   const text = query.one('q')
-  if (text !== undefined) filter.text = readText(text, filter)
+  if (text !== undefined) {
+    filter.text = readText(text)
+    // Otherwise it would scan every stored event.
+    if (since === undefined)
+      throw invalidQuery('since', 'q requires since, the oldest time to search', 'required')
+  }
   requireSmall(query, filter)
   return filter
 }
@@ -79,12 +84,10 @@ function checkValue(name: string, { charsMax, form }: ListParameter, value: stri
     throw invalidQuery(name, `${name} must be ${form.example}`)
 }
 
-/** A search without `since` would scan every stored event. */
-function readText(text: string, { sinceMs }: EventFilter): string {
+/** The text to search, the parameter `q`. */
+export function readText(text: string): string {
   if (text === '' || isLongerThan(text, limits.searchCharsMax))
     throw invalidQuery('q', `q must have between 1 and ${limits.searchCharsMax} characters`, 'wrong_length')
-  if (sinceMs === undefined)
-    throw invalidQuery('since', 'q requires since, the oldest time to search', 'required')
   return text
 }
 

@@ -35,14 +35,16 @@ test('unknown values in a link become the defaults, and what cannot be stacked i
   expect(of('?by=')).toMatchObject({ by: '' })
   expect(of('?by=metadata.a.b&measure=p95')).toMatchObject({ by: 'metadata.a.b', measure: 'p95' })
   expect([shownView(of('?measure=bytes')), shownView(of('?measure=sessions'))]).toEqual(['bars', 'lines'])
-  expect(`${requestOf(new URLSearchParams('?by=&view=table&range=30d&filter=type:a.*'), 'UTC')}`).toBe(
-    'range=30d&measure=events&rows=10&filter=type%3Aa.*',
+  expect(`${requestOf(new URLSearchParams('?by=&view=table&range=30d&filter=type:a.*&q=x'), 'UTC')}`).toBe(
+    'range=30d&measure=events&rows=10&filter=type%3Aa.*&q=x',
   )
 })
 
 test('a saved view is whole, and its page is known by its measure', () => {
-  const search = viewSearch('?by=metadata.plan&filter=type:tool.*&range=90d&event=e1')
-  expect(search).toBe('?measure=events&by=metadata.plan&view=bars&rows=10&filter=type%3Atool.*&range=90d')
+  const search = viewSearch('?by=metadata.plan&filter=type:tool.*&range=90d&event=e1&q=a%20b')
+  expect(search).toBe(
+    '?measure=events&by=metadata.plan&view=bars&rows=10&filter=type%3Atool.*&q=a+b&range=90d',
+  )
   expect(viewSearch(search)).toBe(search)
   expect(viewPath({ search })).toBe('/analytics/explore')
   expect(viewPath({ search: logsSearch('?type=tool.*&measure=events') })).toBe('/logs')

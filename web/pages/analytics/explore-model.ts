@@ -80,8 +80,14 @@ export function requestOf(query: URLSearchParams, timeZone: string): URLSearchPa
   params.set('measure', measure)
   if (by !== '') params.set('by', by)
   params.set('rows', `${rows}`)
-  for (const filter of query.getAll('filter')) params.append('filter', filter)
+  addFilters(params, query)
   return params
+}
+
+function addFilters(params: URLSearchParams, query: URLSearchParams): void {
+  for (const filter of query.getAll('filter')) params.append('filter', filter)
+  const text = query.get('q') ?? ''
+  if (text !== '') params.set('q', text)
 }
 
 /** The part of a URL that a saved view contains: all of it, with its measure (api/saved-views.ts). */
@@ -89,7 +95,7 @@ export function viewSearch(search: string): string {
   const query = new URLSearchParams(search)
   const { measure, by, view, rows } = explorationOf(query)
   const params = new URLSearchParams({ measure, by, view, rows: `${rows}` })
-  for (const filter of query.getAll('filter')) params.append('filter', filter)
+  addFilters(params, query)
   const range = rangePart(search)
   return `?${params.toString().replaceAll('%2A', '*')}${range === '' ? '' : `&${range}`}`
 }

@@ -190,23 +190,43 @@ function ViewChoice() {
   )
 }
 
+/** The filter by a text in any value, of which there is one. */
+const textChoice = 'text'
+const textWord = 'text'
+const textCharsMax = 200
+
 const wordOf = (name: string): string => filterable[name]?.word ?? fieldWords[name] ?? name
+
+/** A chip that removes its filter. */
+function Chip({ name, value, href }: { name: string; value: string; href: string }) {
+  return (
+    <a class="button filter-chip" href={href}>
+      <span class="visually-hidden">Remove filter </span>
+      {visibleText(name).slice(0, 60)} <b>{value === '' ? 'none' : <Text value={value} max={32} />}</b>
+      <span aria-hidden="true">×</span>
+    </a>
+  )
+}
 
 function Filters() {
   const filters = filtersOf(query.value)
+  const text = query.value.get('q') ?? ''
+  const without = (names: string[]): string =>
+    place.value.path + withQuery(place.value.search, Object.fromEntries(names.map((name) => [name, []])))
   return (
     <div class="count-filters" role="group" aria-label="Filters">
       {filters.map((filter) => (
-        <a key={`${filter.name}:${filter.value}`} class="button filter-chip" href={filterHref(filter)}>
-          <span class="visually-hidden">Remove filter </span>
-          {visibleText(wordOf(filter.name)).slice(0, 60)}{' '}
-          <b>{filter.value === '' ? 'none' : <Text value={filter.value} max={32} />}</b>
-          <span aria-hidden="true">×</span>
-        </a>
+        <Chip
+          key={`${filter.name}:${filter.value}`}
+          name={wordOf(filter.name)}
+          value={filter.value}
+          href={filterHref(filter)}
+        />
       ))}
+      {text !== '' && <Chip name={textWord} value={text} href={without(['q'])} />}
       <AddFilter />
-      {filters.length > 0 && (
-        <a class="button quiet" href={place.value.path + withQuery(place.value.search, { filter: [] })}>
+      {(filters.length > 0 || text !== '') && (
+        <a class="button quiet" href={without(['filter', 'q'])}>
           Clear filters
         </a>
       )}
@@ -219,8 +239,15 @@ function AddFilter() {
   const [member, setMember] = useState('')
   const [value, setValue] = useState('')
   const isMember = field === metadataChoice
+  const isText = field === textChoice
   const name = isMember ? metadataPrefix + member.trim() : field
   const add = (): void => {
+    if (isText) {
+      const text = value.trim()
+      setValue('')
+      if (text !== '') go({ q: [text] })
+      return
+    }
     const isNamed = !isMember || (member.trim() !== '' && !member.includes(':'))
     const given = `${name}:${value}`
     if (!isNamed || query.peek().getAll('filter').includes(given)) return
@@ -235,6 +262,7 @@ function AddFilter() {
       <select aria-label="Filter by" value={field} onChange={(event) => setField(event.currentTarget.value)}>
         <FieldOptions />
         <option value={metadataChoice}>Metadata…</option>
+        <option value={textChoice}>Text…</option>
       </select>
       {isMember && (
         <input
@@ -251,10 +279,10 @@ function AddFilter() {
       )}
       <input
         aria-label="Filter value"
-        placeholder="Exact value, empty for none"
+        placeholder={isText ? 'Text in events' : 'Exact value, empty for none'}
         autocomplete="off"
         spellcheck={false}
-        maxLength={1_800}
+        maxLength={isText ? textCharsMax : 1_800}
         value={value}
         onInput={(event) => setValue(event.currentTarget.value)}
         onKeyDown={onKeyDown}

@@ -255,6 +255,8 @@ export interface OpenBlock {
   event(row: number): StoredEvent
   /** The frame of texts that holds a row's, which lacks the values of its id and session. */
   frame(row: number): TextFrame
+  /** The texts of up to 64 rows with which the row's text, id and session are stored. */
+  textsNear(row: number): Generator<string>
   /** The codes of a field, one per row. */
   codes(member: number): Float64Array
   /** The session as JSON text. */
@@ -315,6 +317,10 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
     session: (row) => openedNames().session(row),
     hashedText,
     frame: (row) => openedBodies().frame(row),
+    *textsNear(row) {
+      yield openedBodies().frame(row).bytes.toString('utf8')
+      yield* openedNames().near(row)
+    },
     event(row) {
       const split = {
         text: openedBodies().text(row),

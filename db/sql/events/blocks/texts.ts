@@ -38,6 +38,8 @@ export function openSessions(names: Uint8Array, events: number): string[] {
 export interface Names {
   id(row: number): string
   session(row: number): string
+  /** The ids with which that of a row is stored, and all sessions. */
+  near(row: number): [ids: string, sessions: string]
 }
 
 export function openNames(names: Uint8Array, events: number): Names {
@@ -46,9 +48,13 @@ export function openNames(names: Uint8Array, events: number): Names {
     const texts = (frames[frame] ??= nulTexts(openFrame(names, frame)))
     return texts(index + 1) // a frame begins with a NUL
   }
+  const lastFrame = Math.ceil(events / idsPerFrame)
+  const textOf = (frame: number): string => openFrame(names, frame).toString('utf8')
+  let sessions: string | null = null
   return {
     id: (row) => nameIn(Math.floor(row / idsPerFrame), row % idsPerFrame),
-    session: (row) => nameIn(Math.ceil(events / idsPerFrame), row),
+    session: (row) => nameIn(lastFrame, row),
+    near: (row) => [textOf(Math.floor(row / idsPerFrame)), (sessions ??= textOf(lastFrame))],
   }
 }
 

@@ -1,6 +1,7 @@
 /** Pages of events in order of time, and searches of their texts in bounded steps, for traces and Logs. */
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
 import { textsAhead } from '../blocks/read-ahead.ts'
+import { idsPerFrame } from '../blocks/texts.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
 import { partsOf, type Part } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
@@ -251,6 +252,21 @@ export function textMatcher(part: string): (json: string) => boolean {
     // A cheap check without false negatives. Its hit may be in names of fields or in numbers.
     if (!json.toUpperCase().includes(escaped)) return false
     return holds(JSON.parse(json), upper)
+  }
+}
+
+/** The same of rows of blocks. Rows are stored together, and mostly none of them has the text. */
+export function textFinder(part: string): (block: OpenBlock, row: number) => boolean {
+  const matches = textMatcher(part)
+  const escaped = JSON.stringify(part).slice(1, -1).toUpperCase()
+  let last: OpenBlock | null = null
+  let near: boolean[] = []
+  return (block, row) => {
+    if (block !== last) near = []
+    last = block
+    const frame = Math.floor(row / idsPerFrame)
+    near[frame] ??= block.textsNear(row).some((texts) => texts.toUpperCase().includes(escaped))
+    return near[frame] && matches(block.event(row).json)
   }
 }
 

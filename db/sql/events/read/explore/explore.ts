@@ -3,18 +3,16 @@ import { nothingExplored } from '../../../../contract/explore.ts'
 import type { Explored, ExploredNumbers, ExploreQuery } from '../../../../contract/explore.ts'
 import type { Database } from '../../../database.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
-import { type OpenBlock, type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
-import { extra, segmentEvents, seqOf } from '../../blocks/block.ts'
-import { hashSpan, isHash, member, termTexts } from '../../blocks/fields.ts'
+import { type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
+import { seqOf } from '../../blocks/block.ts'
+import { member } from '../../blocks/fields.ts'
 import { textsAhead } from '../../blocks/read-ahead.ts'
-import { fieldClause, filterClauses, type Clause } from '../../index/filter-codes.ts'
-import { hourSpan, noOffset } from '../../paths/columns.ts'
+import { fieldClause, filterClauses } from '../../index/filter-codes.ts'
 import { hourMs } from '../../rollups/counts.ts'
-import { bucketOf } from '../../rollups/sketches.ts'
-import { expiredOf, stepAt } from '../filtered-counts.ts'
-import { partsOf, type Part } from '../walk.ts'
-import { readMembers, type Members } from './members.ts'
+import { expiredOf } from '../filtered-counts.ts'
+import { partsOf } from '../walk.ts'
 import { exploreRollups } from './rollups.ts'
+import { cutHours, scanner } from './scan.ts'
 import {
   distinctTally,
   type Groups,
@@ -27,8 +25,8 @@ import {
 } from './groups.ts'
 
 /**
- * From the rollups where they count the same, otherwise from columns, and from texts for members of the metadata. Reads
- * the newest blocks first and yields its progress. Without time there are no numbers, because none would be exact.
+ * Whole hours come from the rollups where they count the same, or from path columns. Everything else is read from
+ * blocks, the newest ones first. Yields its progress. Without time there are no numbers, because none would be exact.
  */
 export function* readExplore(
   db: Database,
@@ -49,30 +47,45 @@ export function* readExplore(
   const tally = tallyOf(measure, steps)
   const [since = 0, until = 0] = [edges[0], edges.at(-1)]
   const expired = expiredOf(db, org, clauses, since, until)
-  if (yield* exploreRollups(db, org, query, clauses, groups, tally))
-    return result(query, groups, tally, expired)
+  const cut = cutHours(edges)
+  const isCounted = yield* exploreRollups(db, org, query, clauses, groups, tally)
+  if (isCounted && cut.size === 0) return result(query, groups, tally, expired)
+  const overlaps = (span: Span): boolean =>
+    span.maxAt >= since && span.minAt < until && (!isCounted || holdsHour(span, cut))
   const scan = scanner(db, org, query, clauses, groups, tally)
-  const parts = partsOf(db, org, indexed, 0).filter((part) => part.maxAt >= since && part.minAt < until)
+  const parts = partsOf(db, org, indexed, 0).filter(overlaps)
   const events = parts.reduce((sum, { firstSeq, lastSeq }) => sum + lastSeq + 1 - firstSeq, 0)
   let before = 0
   for (const part of parts.reverse()) {
     yield before / events
     if (performance.now() > endMs) return nothingExplored(query, false)
-    const next = before + part.lastSeq + 1 - part.firstSeq
-    if (scan.addSegment(part)) {
-      before = next
-      continue
-    }
-    const zones = part.zones().filter(({ minAt, maxAt }) => maxAt >= since && minAt < until)
+    const hasWhole = isCounted || scan.addSegment(part)
+    const zones = part.zones().filter((zone) => overlaps(zone) && (!hasWhole || holdsHour(zone, cut)))
     for (const zone of bothAhead(db, zones, scan.needsTexts)) {
       if (isSliceOver()) yield (before + seqOf(zone.place) - part.firstSeq) / events
       if (performance.now() > endMs) return nothingExplored(query, false)
       const block = readBlock(db, zone, clauses)
-      if (block !== null) yield* scan.add(block, part, zone)
+      if (block !== null) yield* scan.add(block, part, zone, hasWhole ? cut : null)
     }
-    before = next
+    before += part.lastSeq + 1 - part.firstSeq
   }
   return result(query, groups, tally, expired)
+}
+
+interface Span {
+  minAt: number
+  maxAt: number
+}
+
+/** Whether times of the span may be in any of these hours. */
+function holdsHour({ minAt, maxAt }: Span, hours: ReadonlySet<number>): boolean {
+  const [first, last] = [Math.floor(minAt / hourMs), Math.floor(maxAt / hourMs)]
+  if (last - first < hours.size) {
+    for (let hour = first; hour <= last; hour++) if (hours.has(hour)) return true
+    return false
+  }
+  for (const hour of hours) if (hour >= first && hour <= last) return true
+  return false
 }
 
 function tallyOf(measure: ExploreQuery['measure'], steps: number): Tally {
@@ -93,167 +106,6 @@ function* bothAhead(db: Database, zones: Zone[], needsTexts: (zone: Zone) => boo
   } finally {
     texts.return?.()
   }
-}
-
-/** Rows between two checks of the slice where texts are read: 256 large events take 35 ms. */
-const rowsPerCheck = 64
-
-function scanner(
-  db: Database,
-  org: number,
-  query: ExploreQuery,
-  clauses: readonly Clause[],
-  groups: Groups,
-  tally: Tally,
-) {
-  const { edges, measure, by, metadata = [] } = query
-  const paths = pathsOf(query)
-  const members = paths.length === 0 ? null : readMembers(db, org, paths)
-  const filters = metadata.map(({ values }) => new Set(values))
-  const groupOf = grouper(db, org, query, groups, members)
-  const amountOf = amounts(measure, members, by !== null && typeof by === 'object' ? 1 : 0)
-  const [since = 0, until = 0] = [edges[0], edges.at(-1)]
-  const firstFilter = paths.length - filters.length
-  const stepOf = new Int32Array(hourSpan)
-  const isOfPaths = clauses.length === 0 && needsOnlyPaths(query)
-  const passes = (): boolean =>
-    filters.every((values, index) => values.has(members!.text(firstFilter + index) ?? ''))
-  return {
-    needsTexts: (zone: Zone): boolean => members?.needsTexts(zone) === true,
-    /** A sealed segment without reading its blocks; false when they have to be read. */
-    addSegment({ segment }: Part): boolean {
-      if (members === null || segment === null || !isOfPaths) return false
-      const hours = members.openSegment(segment)
-      if (hours === null) return false
-      fillSteps(stepOf, edges, hours.base)
-      const [group, amount] = [groupOf(null), amountOf(null)]
-      for (let position = 0; position < segmentEvents; position++) {
-        const step = stepOf[hours.offsets[position]!]!
-        if (step < 0) continue
-        members.readAt(position)
-        if (filters.length > 0 && !passes()) continue
-        const measured = amount(position)
-        if (measured !== null) tally.add(group(position), step, measured)
-      }
-      return true
-    },
-    *add(block: OpenBlock, part: Part, zone: Zone): Sliced<void> {
-      const [times, types] = [block.codes(extra.at), block.codes(member.type)]
-      const group = groupOf(block)
-      const amount = amountOf(block)
-      members?.open(block, zone)
-      let step = 0
-      for (let row = 0; row < block.rows; row++) {
-        const at = times[row]!
-        if (types[row] === 0 || at < since || at >= until || !part.mayMatch(zone, row)) continue
-        if (clauses.length > 0 && !block.matches(row, clauses)) continue
-        if (members !== null) {
-          if (row % rowsPerCheck === 0 && isSliceOver()) yield
-          members.read(row)
-          if (filters.length > 0 && !passes()) continue
-        }
-        const measured = amount(row)
-        if (measured === null) continue
-        step = stepAt(edges, at, step)
-        tally.add(group(row), step, measured)
-      }
-    },
-  }
-}
-
-/** Whether members of the metadata and the hours of events are all that a query asks for. */
-function needsOnlyPaths({ by, measure, edges }: ExploreQuery): boolean {
-  const isOfEvents = measure === 'events' || measure === 'bytes' || measure === 'tokens'
-  return isOfEvents && (by === null || typeof by === 'object') && edges.every((edge) => edge % hourMs === 0)
-}
-
-/** The steps of hours, by their distance from a first one; -1 outside of all steps. */
-function fillSteps(stepOf: Int32Array, edges: readonly number[], baseHour: number): void {
-  const placeOf = (edge: number) => Math.min(Math.max(edge / hourMs - baseHour, 0), noOffset)
-  stepOf.fill(-1)
-  for (let step = 0; step < edges.length - 1; step++)
-    stepOf.fill(step, placeOf(edges[step]!), placeOf(edges[step + 1]!))
-}
-
-/** The members that are read: first that of the groups, then those of the measure, then those of the filters. */
-function pathsOf({ by, measure, metadata = [] }: ExploreQuery): string[] {
-  const ofMeasure = { bytes: ['bytes'], tokens: ['tokens', 'tokens.input', 'tokens.output'] }[
-    measure as string
-  ]
-  return [
-    ...(by !== null && typeof by === 'object' ? [by.metadata] : []),
-    ...(ofMeasure ?? []),
-    ...metadata.map(({ path }) => path),
-  ]
-}
-
-/** Without a block, members of positions are read. */
-type OfRows<T> = (block: OpenBlock | null) => (row: number) => T
-
-/** The group of each row. */
-function grouper(
-  db: Database,
-  org: number,
-  { by }: ExploreQuery,
-  groups: Groups,
-  members: Members | null,
-): OfRows<number> {
-  if (by === null) {
-    const all = groups.of('all')
-    return () => () => all
-  }
-  const ofText = (text: string | null): number => (text === null ? missingGroup : groups.of(text))
-  if (typeof by === 'object') {
-    const byCode: number[] = []
-    return () => () => {
-      const code = members!.code(0)
-      return code < 0 ? ofText(members!.text(0)) : (byCode[code] ??= ofText(members!.text(0)))
-    }
-  }
-  if (by === 'sessionId') return (block) => (row) => groups.of(JSON.parse(block!.session(row)) as string)
-  const index = member[by]
-  const texts = termTexts(db, org, index)
-  const known = new Map<number, number>([[0, missingGroup]]) // code -> group
-  return (block) => {
-    const codes = block!.codes(index)
-    return (row) => {
-      const code = codes[row]!
-      if (isHash(code)) return ofText(block!.hashedText(index, row))
-      let group = known.get(code)
-      if (group === undefined) known.set(code, (group = ofText(texts.get(code) ?? '')))
-      return group
-    }
-  }
-}
-
-/** What is measured of each row; null: nothing. */
-function amounts(
-  measure: ExploreQuery['measure'],
-  members: Members | null,
-  slot: number,
-): OfRows<number | null> {
-  if (measure === 'sessions' || measure === 'subjects') {
-    const index = measure === 'sessions' ? member.sessionId : member.subject
-    return (block) => {
-      const codes = block!.codes(index)
-      return (row) => (codes[row] === 0 ? null : codes[row]! % hashSpan)
-    }
-  }
-  if (measure === 'bytes') return () => () => members!.number(slot)
-  if (measure === 'tokens') return () => () => tokensOf(members!, slot)
-  if (measure === 'events' || measure === 'errors') return () => () => 1
-  return (block) => {
-    const durations = block!.codes(extra.duration)
-    return (row) => (durations[row]! < 0 ? null : bucketOf(durations[row]!))
-  }
-}
-
-/** A number, or an object of two. */
-function tokensOf(members: Members, slot: number): number | null {
-  const whole = members.number(slot)
-  if (whole !== null) return whole
-  const [input, output] = [members.number(slot + 1), members.number(slot + 2)]
-  return input === null && output === null ? null : (input ?? 0) + (output ?? 0)
 }
 
 /** The largest groups by themselves, all others together. */

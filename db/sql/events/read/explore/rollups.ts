@@ -12,6 +12,7 @@ import { inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollu
 import { countedIn } from '../breakdown.ts'
 import { stepAt } from '../filtered-counts.ts'
 import { type Groups, missingGroup, otherGroup, type Tally } from './groups.ts'
+import { cutHours } from './scan.ts'
 
 /** Fields that the rows of all rollups have. */
 const ofRows = { siteId: member.siteId, type: member.type, outcome: member.outcome }
@@ -24,7 +25,10 @@ function isCounted(by: ExploreQuery['by']): by is CountedMember {
   return by === 'name' || by === 'purpose' || fieldAt(member[by])?.counted === true
 }
 
-/** False when the rollups do not count what is asked. Live events only: retention moved others to another column. */
+/**
+ * Hours in which a step ends are left out. False when the rollups do not count what is asked. Live events only:
+ * retention moved others to another column.
+ */
 export function* exploreRollups(
   db: Database,
   org: number,
@@ -33,9 +37,9 @@ export function* exploreRollups(
   groups: Groups,
   tally: Tally,
 ): Sliced<boolean> {
-  const { by, measure, edges, metadata = [] } = query
+  const { by, measure, edges, metadata = [], filter } = query
   if (measure !== 'events' && measure !== 'errors') return false
-  if (metadata.length > 0 || edges.some((edge) => edge % hourMs !== 0)) return false
+  if (metadata.length > 0 || filter.text !== undefined) return false
   const fields: readonly number[] = Object.values(ofRows)
   if (clauses.some((clause) => !fields.includes(clause.member) || clause.hashed.size > 0)) return false
   const codesOf = (field: number): ReadonlySet<number> | null =>
@@ -50,9 +54,12 @@ export function* exploreRollups(
     types: codesOf(ofRows.type),
     outcomes: codesOf(ofRows.outcome),
   }
-  const range = { from: edges[0]! / hourMs, until: edges.at(-1)! / hourMs }
+  const range = { from: Math.ceil(edges[0]! / hourMs), until: Math.floor(edges.at(-1)! / hourMs) }
   const stepOf = stepFinder(edges)
-  const add: Add = (group, hour, events) => tally.addMany!(group, stepOf(hour), events)
+  const add: Add = (group, hour, events) => {
+    const step = stepOf(hour)
+    if (step >= 0) tally.addMany!(group, step, events)
+  }
   if (by === null || isRowField(by)) {
     const groupOf = rowGroups(db, org, by, groups)
     const unfolded = yield* countUnfolded(db, org, [])
@@ -67,9 +74,11 @@ export function* exploreRollups(
 /** A number of events at once. */
 type Add = (group: number, hour: number, events: number) => void
 
+/** -1 for an hour in which a step ends and another begins. */
 function stepFinder(edges: readonly number[]): (hour: number) => number {
+  const cut = cutHours(edges)
   let step = 0
-  return (hour) => (step = stepAt(edges, hour * hourMs, step))
+  return (hour) => (cut.has(hour) ? -1 : (step = stepAt(edges, hour * hourMs, step)))
 }
 
 type Row = Pick<RollupGroup, 'hour' | 'site' | 'type' | 'outcome' | 'events'>
@@ -138,6 +147,7 @@ function* addValues({ db, org, by, range, only, groups, stepOf, add }: Values): 
     code === otherCode ? otherGroup : groups.of(texts.get(code) ?? '')
   const lack = (hour: number, events: number): void => {
     const step = stepOf(hour)
+    if (step < 0) return
     const known = lacking.get(step)
     if (known === undefined) lacking.set(step, { hour, events })
     else known.events += events

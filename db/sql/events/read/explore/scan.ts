@@ -1,0 +1,197 @@
+/** What a query reads of each event: the group that it belongs to, and what is measured of it. */
+import type { ExploreQuery } from '../../../../contract/explore.ts'
+import type { Database } from '../../../database.ts'
+import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import type { OpenBlock, Zone } from '../../blocks/block-table.ts'
+import { extra, segmentEvents } from '../../blocks/block.ts'
+import { hashSpan, isHash, member, termTexts } from '../../blocks/fields.ts'
+import type { Clause } from '../../index/filter-codes.ts'
+import { hourSpan, noOffset } from '../../paths/columns.ts'
+import { hourMs } from '../../rollups/counts.ts'
+import { bucketOf } from '../../rollups/sketches.ts'
+import { stepAt } from '../filtered-counts.ts'
+import { textFinder } from '../page.ts'
+import type { Part } from '../walk.ts'
+import { type Groups, missingGroup, type Tally } from './groups.ts'
+import { readMembers, type Members } from './members.ts'
+
+/** Rows between two checks of the slice where texts are read: 256 large events take 35 ms. */
+const rowsPerCheck = 64
+
+export interface Scanner {
+  needsTexts(zone: Zone): boolean
+  /** The whole hours of a sealed segment without reading its blocks; false when they have to be read. */
+  addSegment(part: Part): boolean
+  /** Events of a block, those of some hours or all. */
+  add(block: OpenBlock, part: Part, zone: Zone, within: ReadonlySet<number> | null): Sliced<void>
+}
+
+export function scanner(
+  db: Database,
+  org: number,
+  query: ExploreQuery,
+  clauses: readonly Clause[],
+  groups: Groups,
+  tally: Tally,
+): Scanner {
+  const { edges, measure, by, metadata = [], filter } = query
+  const paths = pathsOf(query)
+  const members = paths.length === 0 ? null : readMembers(db, org, paths)
+  const filters = metadata.map(({ values }) => new Set(values))
+  const groupOf = grouper(db, org, query, groups, members)
+  const amountOf = amounts(measure, members, by !== null && typeof by === 'object' ? 1 : 0)
+  const hasText = filter.text === undefined ? null : textFinder(filter.text)
+  const [since = 0, until = 0] = [edges[0], edges.at(-1)]
+  const firstFilter = paths.length - filters.length
+  const stepOf = new Int32Array(hourSpan)
+  const isOfPaths = clauses.length === 0 && needsOnlyPaths(query)
+  const passes = (): boolean =>
+    filters.every((values, index) => values.has(members!.text(firstFilter + index) ?? ''))
+  return {
+    needsTexts: (zone) => hasText !== null || members?.needsTexts(zone) === true,
+    addSegment({ segment }) {
+      if (members === null || segment === null || !isOfPaths) return false
+      const hours = members.openSegment(segment)
+      if (hours === null) return false
+      fillSteps(stepOf, edges, hours.base)
+      const [group, amount] = [groupOf(null), amountOf(null)]
+      for (let position = 0; position < segmentEvents; position++) {
+        const step = stepOf[hours.offsets[position]!]!
+        if (step < 0) continue
+        members.readAt(position)
+        if (filters.length > 0 && !passes()) continue
+        const measured = amount(position)
+        if (measured !== null) tally.add(group(position), step, measured)
+      }
+      return true
+    },
+    *add(block, part, zone, within) {
+      const [times, types] = [block.codes(extra.at), block.codes(member.type)]
+      const group = groupOf(block)
+      const amount = amountOf(block)
+      members?.open(block, zone)
+      let step = 0
+      for (let row = 0; row < block.rows; row++) {
+        const at = times[row]!
+        if (types[row] === 0 || at < since || at >= until || !part.mayMatch(zone, row)) continue
+        if (within?.has(Math.floor(at / hourMs)) === false) continue
+        if (clauses.length > 0 && !block.matches(row, clauses)) continue
+        if (members !== null) {
+          if (row % rowsPerCheck === 0 && isSliceOver()) yield
+          members.read(row)
+          if (filters.length > 0 && !passes()) continue
+        }
+        const measured = amount(row)
+        if (measured === null) continue
+        if (hasText !== null) {
+          if (isSliceOver()) yield
+          if (!hasText(block, row)) continue
+        }
+        step = stepAt(edges, at, step)
+        tally.add(group(row), step, measured)
+      }
+    },
+  }
+}
+
+/** Whether members of the metadata and the hours of events are all that a query asks for. */
+function needsOnlyPaths({ by, measure, filter }: ExploreQuery): boolean {
+  const isOfEvents = measure === 'events' || measure === 'bytes' || measure === 'tokens'
+  return isOfEvents && (by === null || typeof by === 'object') && filter.text === undefined
+}
+
+/** The hours, as numbers, in which a step ends and another begins. */
+export function cutHours(edges: readonly number[]): Set<number> {
+  return new Set(edges.filter((edge) => edge % hourMs !== 0).map((edge) => Math.floor(edge / hourMs)))
+}
+
+/** The steps of hours, by their distance from a first one; -1 outside of all steps, and in two of them. */
+function fillSteps(stepOf: Int32Array, edges: readonly number[], baseHour: number): void {
+  const placeOf = (hour: number) => Math.min(Math.max(hour - baseHour, 0), noOffset)
+  stepOf.fill(-1)
+  for (let step = 0; step < edges.length - 1; step++) {
+    const [from, until] = [Math.ceil(edges[step]! / hourMs), Math.floor(edges[step + 1]! / hourMs)]
+    stepOf.fill(step, placeOf(from), placeOf(until))
+  }
+}
+
+/** The members that are read: first that of the groups, then those of the measure, then those of the filters. */
+function pathsOf({ by, measure, metadata = [] }: ExploreQuery): string[] {
+  const ofMeasure = { bytes: ['bytes'], tokens: ['tokens', 'tokens.input', 'tokens.output'] }[
+    measure as string
+  ]
+  return [
+    ...(by !== null && typeof by === 'object' ? [by.metadata] : []),
+    ...(ofMeasure ?? []),
+    ...metadata.map(({ path }) => path),
+  ]
+}
+
+/** Without a block, members of positions are read. */
+type OfRows<T> = (block: OpenBlock | null) => (row: number) => T
+
+/** The group of each row. */
+function grouper(
+  db: Database,
+  org: number,
+  { by }: ExploreQuery,
+  groups: Groups,
+  members: Members | null,
+): OfRows<number> {
+  if (by === null) {
+    const all = groups.of('all')
+    return () => () => all
+  }
+  const ofText = (text: string | null): number => (text === null ? missingGroup : groups.of(text))
+  if (typeof by === 'object') {
+    const byCode: number[] = []
+    return () => () => {
+      const code = members!.code(0)
+      return code < 0 ? ofText(members!.text(0)) : (byCode[code] ??= ofText(members!.text(0)))
+    }
+  }
+  if (by === 'sessionId') return (block) => (row) => groups.of(JSON.parse(block!.session(row)) as string)
+  const index = member[by]
+  const texts = termTexts(db, org, index)
+  const known = new Map<number, number>([[0, missingGroup]]) // code -> group
+  return (block) => {
+    const codes = block!.codes(index)
+    return (row) => {
+      const code = codes[row]!
+      if (isHash(code)) return ofText(block!.hashedText(index, row))
+      let group = known.get(code)
+      if (group === undefined) known.set(code, (group = ofText(texts.get(code) ?? '')))
+      return group
+    }
+  }
+}
+
+/** What is measured of each row; null: nothing. */
+function amounts(
+  measure: ExploreQuery['measure'],
+  members: Members | null,
+  slot: number,
+): OfRows<number | null> {
+  if (measure === 'sessions' || measure === 'subjects') {
+    const index = measure === 'sessions' ? member.sessionId : member.subject
+    return (block) => {
+      const codes = block!.codes(index)
+      return (row) => (codes[row] === 0 ? null : codes[row]! % hashSpan)
+    }
+  }
+  if (measure === 'bytes') return () => () => members!.number(slot)
+  if (measure === 'tokens') return () => () => tokensOf(members!, slot)
+  if (measure === 'events' || measure === 'errors') return () => () => 1
+  return (block) => {
+    const durations = block!.codes(extra.duration)
+    return (row) => (durations[row]! < 0 ? null : bucketOf(durations[row]!))
+  }
+}
+
+/** A number, or an object of two. */
+function tokensOf(members: Members, slot: number): number | null {
+  const whole = members.number(slot)
+  if (whole !== null) return whole
+  const [input, output] = [members.number(slot + 1), members.number(slot + 2)]
+  return input === null && output === null ? null : (input ?? 0) + (output ?? 0)
+}
