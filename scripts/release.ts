@@ -22,7 +22,6 @@ import { digest, pack } from './packages/archive.ts'
 import {
   packageKinds,
   packageMaker,
-  packageTexts,
   readPackageKinds,
   type Built,
   type PackageKind,
@@ -50,9 +49,8 @@ export async function release(options: ReleaseWanted): Promise<TargetName[]> {
   const missing: TargetName[] = []
   try {
     const assets = await prepareAssets(work)
-    const texts = await packageTexts(assets.licenses)
     const { libraryFolder, url } = options
-    const packages = packageMaker({ out, version, kinds, texts, libraryFolder, url })
+    const packages = packageMaker({ out, version, kinds, licenses: assets.licenses, libraryFolder, url })
     for (const name of wanted) {
       try {
         await packages.add(await buildFor(name, work, Object.values(assets), out))
@@ -122,7 +120,9 @@ const verifyText = `Compare sightglass-release.pub with the one you know from el
   sha256sum --check SHA256SUMS
   gunzip --keep sightglass-*-linux-x64.gz && chmod +x sightglass-*-linux-x64
 
-Nothing of this needs a network.
+Nothing of this needs a network. On a machine with Sightglass, this verifies, backs up, installs and restarts:
+
+  sudo sightglass upgrade sightglass-*-linux-x64.gz
 `
 
 const help = `Builds a release: compressed executables, packages, their sums, the bill of materials and the licences.

@@ -29,7 +29,8 @@ export interface PackageOptions {
   out: string
   version: string
   kinds: readonly PackageKind[]
-  texts: PackageTexts
+  /** Folder with the licences of all components. */
+  licenses: string
   /** Folder with Debian's packages libc6 for the images; null: apt-get downloads them. */
   libraryFolder: string | null
   /** Where the files of the release will be, for the formula. */
@@ -54,7 +55,8 @@ export interface PackageMaker {
 }
 
 export function packageMaker(options: PackageOptions): PackageMaker {
-  const { out, version, kinds, texts, libraryFolder, url } = options
+  const { out, version, kinds, licenses, libraryFolder, url } = options
+  let texts: PackageTexts | null = null // from the first target with packages
   const platforms: NpmPlatform[] = []
   const taps: Parameters<typeof formula>[2] = []
   const foreign: Foreign[] = []
@@ -66,13 +68,15 @@ export function packageMaker(options: PackageOptions): PackageMaker {
   return {
     async add({ target, executable, file }) {
       const { npm, system, brew } = packagesOf[target] ?? {}
+      if (brew !== undefined && wants('brew'))
+        taps.push({ ...brew, name: file, sha256: digest('sha256', executable.gzip) })
+      if (!(['deb', 'rpm', 'image', 'npm'] as const).some(wants)) return
+      texts ??= await packageTexts(licenses)
       const made = { version, executable, texts }
       if (npm !== undefined && wants('npm')) {
         write(npmFile(npm, version), platformPackage({ version, license: texts.license }, npm, executable))
         platforms.push(npm)
       }
-      if (brew !== undefined && wants('brew'))
-        taps.push({ ...brew, name: file, sha256: digest('sha256', executable.gzip) })
       if (system === undefined) return
       const plain = packageVersion(version)
       if (wants('deb')) write(`sightglass_${plain}_${system.deb}.deb`, deb(made, system.deb))
@@ -87,7 +91,7 @@ export function packageMaker(options: PackageOptions): PackageMaker {
       }
     },
     finish() {
-      if (platforms.length > 0)
+      if (texts !== null && platforms.length > 0)
         write(npmFile(null, version), mainPackage({ version, license: texts.license }, platforms))
       if (taps.length > 0) write('sightglass.rb', formula(version, url, taps))
       if (wants('helm')) write(`sightglass-${version}-helm.tgz`, chart(version))
@@ -97,7 +101,7 @@ export function packageMaker(options: PackageOptions): PackageMaker {
 }
 
 /** The manual and the completions, as the executable prints them. */
-export async function packageTexts(licenses: string): Promise<PackageTexts> {
+async function packageTexts(licenses: string): Promise<PackageTexts> {
   const print = async (...args: string[]): Promise<string> => {
     const child = Bun.spawn([process.execPath, 'server/main.ts', ...args], { cwd: root, stdout: 'pipe' })
     const text = await new Response(child.stdout).text()

@@ -10,6 +10,7 @@ import { basename, dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { digest } from '../../scripts/packages/archive.ts'
 import { chartFiles } from '../../scripts/packages/chart.ts'
+import { glibcMin } from '../../scripts/packages/system-files.ts'
 import { root } from '../../scripts/build.ts'
 import type { TargetName } from '../../scripts/release-targets.ts'
 import { version } from '../../server/system/version.ts'
@@ -30,6 +31,13 @@ function sums(folder: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name))
     .map((path) => `${path.slice(folder.length + 1)} ${digest('sha256', readFileSync(path))}`)
     .sort()
+}
+
+/** What packages depend on: the newest version of a symbol that the executable takes from the C library. */
+async function glibc(): Promise<void> {
+  const symbols = await succeed(['readelf', '--version-info', '--wide', join(root, 'dist/sightglass')])
+  const versions = [...symbols.matchAll(/GLIBC_([\d.]+)/g)].map(([, found]) => found!)
+  expectEqual('newest symbol of the C library', versions.sort(Bun.semver.order).at(-1), glibcMin)
 }
 
 async function distributions(older: string, newer: string): Promise<void> {
@@ -275,6 +283,7 @@ async function main(folder: string): Promise<void> {
     await release(root, dir.join('again'))
     expectEqual('files of a release made twice', sums(dir.join('again')), sums(newer))
   }
+  await glibc()
   await chart(newer)
   await npm(older, newer)
   await container(older, newer)

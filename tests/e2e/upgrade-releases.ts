@@ -4,7 +4,16 @@
  * it would do.
  */
 import { generateKeyPairSync } from 'node:crypto'
-import { chmodSync, chownSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../../scripts/build.ts'
 import { version } from '../../server/system/version.ts'
@@ -14,7 +23,9 @@ import { change, copySources, expectEqual, own, release, succeed } from './packa
 
 const dir = tempDir('upgrade')
 const account = 7400
-const [executable, data] = [dir.join('bin/sightglass'), dir.join('data')]
+/** A link to a folder in one that only root may enter, as systemd has it for a service with a dynamic account. */
+const [executable, data] = [dir.join('bin/sightglass'), dir.join('state/sightglass')]
+const folder = dir.join('state/private/sightglass')
 const versions = { newer: '9.0.0', broken: '9.1.0' }
 
 /** Sources with one migration more; those of the broken release end after they have migrated the data. */
@@ -32,12 +43,18 @@ function sourcesOf(name: keyof typeof versions): string {
 
 const cli = (...args: string[]): Promise<string> => succeed([executable, ...args, '--data-dir', data])
 
-/** A server with an account of its own, as of a service. */
+/** A server with an account of its own, and its folder where it can enter it. */
 function writeControl(): void {
   const serve = `${executable} serve --listen unix:${data}/http.sock --data-dir ${data}`
   const drop = `setpriv --reuid=${account} --regid=${account} --clear-groups`
-  const output = `>> ${dir.join('log')} 2>&1 < /dev/null`
-  writeFileSync(dir.join('start'), `${drop} ${serve} ${output} & echo $! > ${dir.join('pid')}\n`)
+  const mounts = [
+    `mount --bind ${folder} ${dir.join('spare')}`,
+    `mount -t tmpfs -o mode=0755 tmpfs ${dir.join('state/private')}`,
+    `mkdir ${folder} && mount --bind ${dir.join('spare')} ${folder}`,
+    `exec ${drop} ${serve}`,
+  ]
+  const inside = `unshare --mount sh -c '${mounts.join(' && ')}' >> ${dir.join('log')} 2>&1 < /dev/null`
+  writeFileSync(dir.join('start'), `${inside} & echo $! > ${dir.join('pid')}\n`)
   writeFileSync(dir.join('stop'), `kill "$(cat ${dir.join('pid')})" || true\n`)
 }
 
@@ -83,7 +100,7 @@ async function expectData({ acknowledged }: Writer, when: string): Promise<void>
   )
   const lost = before.filter((id) => !stored.has(id))
   expectEqual(`acknowledged events ${when}`, [before.length > 100, lost], [true, []])
-  const foreign = readdirSync(data, { recursive: true, withFileTypes: true })
+  const foreign = readdirSync(folder, { recursive: true, withFileTypes: true })
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => statSync(path).uid !== account)
   expectEqual(`files of another account ${when}`, foreign, [])
@@ -121,9 +138,11 @@ async function main(): Promise<void> {
   await release(root, dir.join('older'), ...options)
   for (const name of ['newer', 'broken'] as const) await release(sourcesOf(name), dir.join(name), ...options)
   chmodSync(dir.path, 0o755)
-  for (const name of ['bin', 'data']) mkdirSync(dir.join(name))
-  chmodSync(data, 0o700)
-  chownSync(data, account, account)
+  for (const name of ['bin', 'state', 'state/private', 'spare']) mkdirSync(dir.join(name))
+  mkdirSync(folder, { mode: 0o700 })
+  chownSync(folder, account, account)
+  chmodSync(dir.join('state/private'), 0o700)
+  symlinkSync('private/sightglass', data)
   writeFileSync(dir.join('log'), '')
   writeFileSync(
     executable,

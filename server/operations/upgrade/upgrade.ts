@@ -2,8 +2,20 @@
  * Replaces the executable by that of another release: backup, stop, swap, start, and back to the previous one when the
  * server does not become ready. Works on the data with the executables only, because each release reads its own.
  */
-import { chmodSync, existsSync, linkSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  rmdirSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { syncFile, syncFolder } from '../../../db/rules/durable-files.ts'
 import { AppError } from '../../errors.ts'
 import { listBackups } from '../backup/backup-folder.ts'
@@ -251,15 +263,32 @@ interface Ran {
 }
 
 /** As the owner of the data, so that its files stay the server's. */
-function inData(options: UpgradeOptions, executable: string, ...words: string[]): Promise<Ran> {
+async function inData(options: UpgradeOptions, executable: string, ...words: string[]): Promise<Ran> {
   const { dataDir, flags, environment } = options
+  const command = [executable, ...words, '--json', '--data-dir', dataDir, ...flags]
   const owner = existsSync(dataDir) ? statSync(dataDir) : null
-  const isOther = process.getuid?.() === 0 && owner !== null && owner.uid !== 0
-  const account = isOther
-    ? ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups', '--']
-    : []
-  return start([...account, executable, ...words, '--json', '--data-dir', dataDir, ...flags], environment)
+  if (process.getuid?.() !== 0 || owner === null || owner.uid === 0) return start(command, environment)
+  const drop = ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups', '--']
+  const folder = realpathSync(dataDir)
+  const parent = statSync(dirname(folder))
+  const isHidden = (parent.mode & 0o001) === 0 && parent.uid !== owner.uid
+  if (!isHidden) return start([...drop, ...command], environment)
+  const spare = mkdtempSync(join(tmpdir(), 'sightglass-'))
+  const reveal = ['unshare', '--mount', 'sh', '-c', revealing, 'sh', folder, spare]
+  return start([...reveal, ...drop, ...command], environment).finally(() => rmdirSync(spare))
 }
+
+/**
+ * systemd has the folder of a dynamic account below one that only root may enter. As it does for the service, this
+ * replaces that one by an empty one with the same folder in it, in a mount namespace of the command.
+ */
+const revealing = `set -e
+mount --bind "$1" "$2"
+mount -t tmpfs -o mode=0755 tmpfs "$(dirname "$1")"
+mkdir "$1"
+mount --bind "$2" "$1"
+shift 2
+exec "$@"`
 
 async function start(args: string[], env: Record<string, string>): Promise<Ran> {
   try {
