@@ -1,7 +1,15 @@
 /** Following a log: every line once, whatever rotation, kills and an appliance that is away do in between. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
-import { appendFileSync, mkdirSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import {
   compress,
   expectLines,
@@ -113,6 +121,46 @@ test('rotated files from before the log was followed are left to import access',
   await until(() => store.sums().lines === 8)
   await followed.stop()
   expectLines(store, 8)
+})
+
+test('no line is lost when a reader starts or ends while a rotated file is being compressed', async () => {
+  using temp = tempDir('follow')
+  const path = temp.join('access.log')
+  const store = memoryLogStore()
+  const packed = (from: number, to: number): Uint8Array => Bun.gzipSync(lines(from, to))
+  const finish = (name: string, from: number, to: number): void => {
+    writeFileSync(name, packed(from, to))
+    utimesSync(name, Date.now() / 1_000 - 9, Date.now() / 1_000 - 9) // of the file that was compressed
+  }
+  writeFileSync(path, lines(0, 5))
+  const first = follow(path, receiverOf(store))
+  await until(() => store.sums().lines === 5)
+  await first.stop()
+  unlinkSync(path)
+  writeFileSync(`${path}.2.gz`, packed(0, 200).slice(0, 50)) // the only file that the store knows
+  writeFileSync(`${path}.1`, lines(200, 230))
+  writeFileSync(path, lines(230, 240))
+  const second = follow(path, receiverOf(store))
+  await Bun.sleep(50)
+  finish(`${path}.2.gz`, 0, 200)
+  await until(() => store.sums().lines === 240)
+
+  await second.stop()
+  rotations.rename(path)
+  appendFileSync(path, lines(240, 250))
+  rotations.rename(path)
+  unlinkSync(`${path}.1`)
+  writeFileSync(`${path}.1.gz`, packed(240, 270).slice(0, 50)) // between known files and a new one
+  writeFileSync(path, lines(270, 280))
+  const third = follow(path, receiverOf(store))
+  await Bun.sleep(50)
+  await third.stop()
+  expect(store.sums().lines).toBe(240)
+  finish(`${path}.1.gz`, 240, 270)
+  const fourth = follow(path, receiverOf(store))
+  await until(() => store.sums().lines === 280)
+  await fourth.stop()
+  expectLines(store, 280)
 })
 
 test('a session continues after a restart of the reader and of the appliance', async () => {

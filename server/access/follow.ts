@@ -59,7 +59,7 @@ export async function followLog(options: FollowOptions): Promise<void> {
     try {
       await following.keepAlive()
       isSelected ||= await selectOlder(following)
-      const isMore = await readAll(following)
+      const isMore = isSelected && (await readAll(following))
       isContacted = true
       following.problems.delete('appliance')
       failures = 0
@@ -183,27 +183,23 @@ function startWaker(path: string, signal: AbortSignal) {
   }
 }
 
-/** With two known files in a row, all files that are older were read before. */
-const knownInARow = 2
-
 /**
  * Decides at the start which rotated files belong to what is followed: those since the oldest one of which something
- * is stored. The others are history, for `import access`. False while there is no log.
+ * is stored. The others are history, for `import access`. False while there is no log, and while a file cannot be read
+ * because it is being compressed: it may be the oldest one, and newer ones may have been read before it.
  */
 async function selectOlder(following: Following): Promise<boolean> {
   const members = await membersOf(following)
   if (members.length === 0) return false
   const identities: { identity: string; isCurrent: boolean }[] = []
-  let [known, oldest] = [0, -1]
-  for (const { path, isCurrent } of members.toReversed()) {
+  let oldest = -1
+  for (const member of members.toReversed()) {
     if (following.signal.aborted) return false
+    const { path, isCurrent } = member
     const identity = await identityAt(path)
-    if (identity === null) continue
-    const isAsked = known < knownInARow
-    if (isAsked && (await positionOf(following, identity, path)).position > 0) {
-      known++
-      oldest = identities.length
-    }
+    if (identity === 'unreadable' && !isSettled(following, member)) return false
+    if (identity === null || identity === 'unreadable') continue
+    if ((await positionOf(following, identity, path)).position > 0) oldest = identities.length
     identities.push({ identity, isCurrent })
   }
   for (const { identity, isCurrent } of identities.slice(oldest + 1))
@@ -211,7 +207,7 @@ async function selectOlder(following: Following): Promise<boolean> {
   return true
 }
 
-async function identityAt(path: string): Promise<string | null> {
+async function identityAt(path: string): Promise<string | 'unreadable' | null> {
   try {
     const file = await openMember(path)
     try {
@@ -220,7 +216,7 @@ async function identityAt(path: string): Promise<string | null> {
       await file.close()
     }
   } catch {
-    return null // it vanished, or it is being compressed
+    return 'unreadable' // it vanished, or it is being compressed
   }
 }
 

@@ -100,8 +100,11 @@ export async function logRounds(rounds: number, { below }: Seeded): Promise<LogR
       if (fault === 'reader' || fault === 'both') reader = (await reader.exited, read())
       if (fault === 'appliance' || fault === 'both') appliance = await startAppliance({ dataDir })
     }
-    const { person } = await untilRead(appliance, secret, log.written()).catch((error: Error) => {
-      throw new Error(`${error.message}\n${reader.stdout()}\n${reader.stderr()}\n${appliance.stderr()}`)
+    const { person } = await untilRead(appliance, secret, log.written()).catch(async (error: Error) => {
+      const { lost } = await compare(appliance, log.written())
+      throw new Error(
+        `${error.message}, not ${lost.join(' ')}\n${reader.stdout()}\n${reader.stderr()}\n${appliance.stderr()}`,
+      )
     })
     return { ...(await compare(appliance, log.written())), people: person }
   } finally {
