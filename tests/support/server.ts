@@ -45,20 +45,21 @@ export interface CallOptions {
 interface OpenedStore {
   open?: (folder: string, clock: Clock) => Promise<Store>
   node?: NewNode // of a store that nodes share
+  aheadMs?: number // of this machine's clock, from the start
 }
 
 /** Hashes passwords quickly, unless they are what the test is about. */
 export async function testServer(
   config: Partial<ServeConfig> = {},
   passwords: 'quick' | 'argon2id' = 'quick',
-  { open = openTestFolder, node }: OpenedStore = {},
+  { open = openTestFolder, node, aheadMs = 0 }: OpenedStore = {},
 ): Promise<TestServer> {
   const endQuickPasswords = passwords === 'quick' ? quickPasswords() : () => {}
   const temp = tempDir('api')
   let movedMs = 0
   let jumpedMs = 0
   const source = {
-    now: () => Date.now() + movedMs + jumpedMs,
+    now: () => Date.now() + aheadMs + movedMs + jumpedMs,
     elapsed: () => performance.now() + movedMs,
   }
   const quiet = { info() {}, warn() {}, error() {} }

@@ -8,6 +8,7 @@ const nodes = 'starts nodes of its own'
 const backups = 'nodes back up with the tools of PostgreSQL'
 
 export const sqliteOnlyFiles: { [path: string]: string } = {
+  'tests/api/clocks-apart.test.ts': nodes,
   'tests/api/first-start.test.ts': nodes,
   'tests/api/load-balancers.test.ts': nodes,
   'tests/api/nodes.test.ts': nodes,
