@@ -7,7 +7,8 @@ import { dropState, readState, stateTable, writeState, type StoredState } from '
 import { requireUnused } from './admin/verbs.ts'
 import { openConnection } from './connection/connection.ts'
 import { storeError } from './connection/failure.ts'
-import { hashOfStored, idHashes } from './events/id-hash.ts'
+import { hashOfStored, idHashes, ofOrg } from './events/id-hash.ts'
+import { noteDeletedEnd } from './events/ids.ts'
 import { migrate, migrations, requireKnownSchema, schema } from './migrations/migrations.ts'
 import type { ConnectionOptions } from './connection/options.ts'
 import type { SignedHead } from '../contract/audit.ts'
@@ -188,6 +189,7 @@ function settleOrg(db: Database, { num }: Org): void {
   const columns = newest === undefined ? null : readColumns(db, newest.place)
   const receivedMs = columns?.value(extra.received, columns.rows - 1) ?? 0
   db.query('UPDATE event_org SET last_received_ms = ? WHERE num = ?').run(receivedMs, num)
+  noteDeletedEnd(db, num)
 }
 
 function readCheckpoints(db: Database): SignedHead[] | null {
@@ -244,11 +246,10 @@ function setNumbers(db: Database, numbers: Numbers): void {
   }
 }
 
-const idRows = 'unnest(CAST(?2 AS uuid[]), CAST(?3 AS bigint[])) AS t (h, seq)'
-const removeIds = `DELETE FROM event_id AS known USING ${idRows}
-  WHERE known.org = ?1 AND known.h = t.h AND known.seq = t.seq`
-const addIds = `INSERT INTO event_id (org, h, seq) SELECT CAST(?1 AS bigint), t.h, t.seq FROM ${idRows}
-  ON CONFLICT (org, h) DO UPDATE SET seq = excluded.seq`
+const idRows = 'unnest(CAST(?1 AS uuid[]), CAST(?2 AS bigint[])) AS t (h, seq)'
+const removeIds = `DELETE FROM event_id AS known USING ${idRows} WHERE known.h = t.h AND known.seq = t.seq`
+const addIds = `INSERT INTO event_id (h, seq) SELECT t.h, t.seq FROM ${idRows}
+  ON CONFLICT (h) DO UPDATE SET seq = excluded.seq`
 
 function listsOf(rows: [number, string][]): [string, string] {
   return [`{${rows.map(([, hash]) => hash).join()}}`, `{${rows.map(([seq]) => seq).join()}}`]
@@ -263,11 +264,12 @@ function idsInto(db: Database): CopyIds {
       const [before, after] = [hashes(org, gone), hashes(org, come)]
       const removed = [...before].filter(([seq, one]) => after.get(seq) !== one)
       const added = [...after].filter(([seq, one]) => before.get(seq) !== one)
-      if (removed.length > 0) db.query(removeIds).run(org, ...listsOf(removed))
-      if (added.length > 0) db.query(addIds).run(org, ...listsOf(added))
+      if (removed.length > 0) db.query(removeIds).run(...listsOf(removed))
+      if (added.length > 0) db.query(addIds).run(...listsOf(added))
     },
     undone() {},
     count: (org) =>
-      db.query<{ n: number }, [number]>('SELECT count(*) AS n FROM event_id WHERE org = ?').get(org)!.n,
+      db.query<{ n: number }, [number]>(`SELECT count(*) AS n FROM event_id WHERE ${ofOrg('?1')}`).get(org)!
+        .n,
   }
 }

@@ -1,5 +1,6 @@
 /** Rows that somebody edited in SQL: `verify` names the organization, and the range of arrivals or the entry. */
 import { expect, test } from 'bun:test'
+import { ofOrg } from '../../db/postgres/events/id-hash.ts'
 import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import { database } from '../support/postgres.ts'
 import { accessEdits, linesBatch, someLog } from './access-log-cases.ts'
@@ -8,6 +9,7 @@ import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 const flipped = (column: string) => `${column} = set_byte(${column}, 9, get_byte(${column}, 9) # 1)`
 const bytes = 'arrivals 201 to 400: the bytes of the block are not those that were written'
 const totals = 'the totals by type: differ from the rollups for 1 types'
+const ofNum = ofOrg('NUM')
 const rollup = 'the rollup of 2026-06-01T12:00:00.000Z'
 
 /** Each edits one organization: NUM is its number, SECOND the place of its second block, ORG its id. */
@@ -30,15 +32,16 @@ const edits: { [what: string]: { sql: string; named: string } } = {
     named: 'arrivals 201 to 400: times lie outside of what the block says',
   },
   'an id moved': {
-    sql: 'UPDATE event_id SET seq = 7 WHERE org = NUM AND seq = 300',
+    sql: `UPDATE event_id SET seq = 7 WHERE ${ofNum} AND seq = 300`,
     named: 'arrivals 201 to 400: the id of arrival 300 is not known',
   },
   'an id deleted': {
-    sql: 'DELETE FROM event_id WHERE org = NUM AND seq = 300',
+    sql: `DELETE FROM event_id WHERE ${ofNum} AND seq = 300`,
     named: 'arrivals 201 to 400: the id of arrival 300 is not known',
   },
   'an id added': {
-    sql: 'INSERT INTO event_id VALUES (NUM, gen_random_uuid(), 300)',
+    sql: `INSERT INTO event_id SELECT (left(h::text, 4) || repeat('01', 14))::uuid, 300 FROM event_id
+      WHERE ${ofNum} AND seq = 300`,
     named: 'the known ids: 1 of them lead to no arrival',
   },
   'an hour counted up': {
@@ -53,6 +56,10 @@ const edits: { [what: string]: { sql: string; named: string } } = {
   'a term renamed': {
     sql: "UPDATE event_term SET text = 'Anybody' WHERE org = NUM AND member = 5",
     named: 'arrivals 201 to 400: the value of vendor differs from that of 200 events',
+  },
+  'the last arrival number raised': {
+    sql: 'UPDATE event_org SET last_seq = last_seq + 1000 WHERE num = NUM',
+    named: 'the last arrival number: says 1600, but no arrival after 600 is stored',
   },
   'the last arrival number': {
     sql: 'UPDATE event_org SET last_seq = last_seq - 5 WHERE num = NUM',
@@ -118,3 +125,36 @@ test('an edited block, id, count or audit entry is named with its organization, 
     else expect([what, ...named]).toContain(expected)
   }
 }, 90_000)
+
+test('without its newest events an organization is sound, until its last arrival number is raised', async () => {
+  const { url, cluster, name } = await database()
+  const store = await openStore({ folder: '', now: noon, shared: { url, node: 'one' } })
+  const deletions: { [what: string]: (orgId: string) => Promise<unknown> } = {
+    expire: (orgId) => store.events.expire({ orgId, receivedBeforeMs: noon + 60_000 }),
+    site: (orgId) => store.events.removeSite({ orgId, siteId: 'closed', audit: makeAudit(orgId) }),
+  }
+  const orgs = Object.keys(deletions).map((what) => ({ what, org: makeOrg() }))
+  for (const { what, org } of orgs) {
+    await store.orgs.create({ org, audit: makeAudit(org.id) })
+    for (const siteId of ['open', 'closed']) {
+      const some = Array.from({ length: 200 }, (_, n) => makeEvent(`${siteId} ${n}`, { siteId }))
+      await store.events.append(makeBatch(org.id, some))
+    }
+    await deletions[what]!(org.id)
+  }
+  const faults = async () => (await openDatabaseAdmin(url).verifyEvents()).faults
+  const ends = `SELECT last_seq, deleted_seq, (SELECT count(*) FROM sightglass.event_block WHERE place >> 36 = num)
+    FROM sightglass.event_org ORDER BY num`
+  expect(await cluster.sql(ends, name)).toBe('400|400|0\n400|400|1')
+  expect(await faults()).toEqual([])
+  // From the next arrival on its block is the newest.
+  await store.events.append(makeBatch(orgs[1]!.org.id, [makeEvent('next')]))
+  expect(await faults()).toEqual([])
+  await store.close()
+  await cluster.sql('UPDATE sightglass.event_org SET last_seq = last_seq + 5', name)
+  expect((await faults()).map(({ orgId, problem }) => [orgId, problem])).toEqual(
+    orgs
+      .map(({ org }, at) => [org.id, `says ${405 + at}, but no arrival after ${at * 401} is stored`])
+      .toSorted(),
+  )
+}, 60_000)

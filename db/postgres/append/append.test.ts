@@ -6,6 +6,7 @@ import { atOnce } from '../../sql/threads/slices.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
 import { openConnection } from '../connection/connection.ts'
 import { idsInTable } from '../events/ids.ts'
+import { ofOrg } from '../events/id-hash.ts'
 import { migrate, migrations } from '../migrations/migrations.ts'
 import { upkeep } from '../upkeep/upkeep.ts'
 import { openAppends, type Appends } from './append.ts'
@@ -79,7 +80,7 @@ function numbersOf(one: string) {
            AS events,
          (SELECT sum(accepted) FROM ingest_hour AS h WHERE h.org_id = o.org_id) AS counted
        FROM event_org AS o, LATERAL (
-         SELECT count(DISTINCT seq) AS ids, min(seq) AS first, max(seq) AS highest FROM event_id WHERE org = num
+         SELECT count(DISTINCT seq) AS ids, min(seq) AS first, max(seq) AS highest FROM event_id WHERE ${ofOrg('num')}
        ) AS i WHERE o.org_id = ?`,
     )
     .get(one)!
@@ -172,14 +173,12 @@ test('a node knows whether others append to the same organization', async () => 
 test('verify finds an id that is missing, and one that leads to no arrival', async () => {
   await appends[0]!.append([batchOf(orgId, ['v1', 'v2', 'v3'], noon)])
   expect(faults(orgId)).toEqual([])
-  const org = '(SELECT num FROM event_org WHERE org_id = ?)'
-  db.query(`DELETE FROM event_id WHERE org = ${org} AND seq = 2`).run(orgId)
+  const org = '(SELECT num FROM event_org WHERE org_id = ?1)'
+  db.query(`DELETE FROM event_id WHERE ${ofOrg(org)} AND seq = 2`).run(orgId)
   const problems = () => faults(orgId).map(({ place, problem }) => `${place}: ${problem}`)
   expect(problems()).toEqual(['arrivals 1 to 3: the id of arrival 2 is not known'])
-  const stray = "CAST('00000000-0000-0000-0000-000000000001' AS uuid)"
-  db.query(`INSERT INTO event_id (org, h, seq) SELECT num, ${stray}, 2 FROM event_org WHERE org_id = ?`).run(
-    orgId,
-  )
+  const stray = "CAST(lpad(to_hex(num), 4, '0') || repeat('01', 14) AS uuid)"
+  db.query(`INSERT INTO event_id (h, seq) SELECT ${stray}, 2 FROM event_org WHERE org_id = ?`).run(orgId)
   expect(problems()).toEqual([
     'arrivals 1 to 3: the id of arrival 2 is not known',
     'the known ids: 1 of them lead to no arrival',

@@ -132,8 +132,8 @@ function resends({ schema, rows }: AppendClient, hash: IdHash) {
     async storedHashes(num: number, batches: readonly EventBatch[]): Promise<ReadonlySet<string>> {
       const hashes = batches.flatMap(({ events }) => events.map(({ id }) => hash(num, JSON.stringify(id))))
       const found = await rows<{ h: string }>(
-        `SELECT found.h::text AS h FROM ${eachIn('$1', '$2', `${schema}.event_id`)}`,
-        [`{${hashes.join()}}`, num],
+        `SELECT found.h::text AS h FROM ${eachIn('$1', `${schema}.event_id`)}`,
+        [`{${hashes.join()}}`],
       )
       return new Set(found.map(({ h }) => h.replaceAll('-', '')))
     },

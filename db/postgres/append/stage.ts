@@ -1,5 +1,5 @@
 /** Turns the batches of one organization into the parameters of `append_events`. */
-import { blockChecksum, extra, packBlock, type StagedBlock } from '../../sql/events/blocks/block.ts'
+import { blockChecksum, extra, packBlock, rangeOf, type StagedBlock } from '../../sql/events/blocks/block.ts'
 import { appender, type KnownIds } from '../../sql/events/write/append.ts'
 import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import { requestCounts } from '../../sql/registry/ingest-counts.ts'
@@ -139,9 +139,7 @@ function blockParameters(blocks: readonly StagedBlock[]): (string | Uint8Array)[
     const block = packBlock(content)
     const { columns, ids, bodies } = block
     parts.push(columns, ids, bodies)
-    const receivedMin = content.columns[extra.received]!.subarray(0, block.events).reduce((a, b) =>
-      Math.min(a, b),
-    )
+    const { low: receivedMin } = rangeOf(content, extra.received)
     const one = { ...block, start, receivedMin, checksum: blockChecksum(block) }
     start += columns.length + ids.length + bodies.length
     return one

@@ -1,6 +1,8 @@
 /** Ids in the table `event_id`: how readers find them, and how rows are deleted with the events. */
 import {
   firstPlace,
+  lastSeqOf,
+  newestBlocks,
   readBlock,
   storedLastSeq,
   zonesBetween,
@@ -12,18 +14,16 @@ import { member } from '../../sql/events/blocks/fields.ts'
 import { openIds } from '../../sql/events/blocks/texts.ts'
 import { eraseMarks, fingerprints, readSeed, type Seed } from '../../sql/events/dedupe/fingerprints.ts'
 import { foldState } from '../../sql/events/rollups/hours.ts'
-import { eachIn, hashOfStored, idHashes, type IdHash } from './id-hash.ts'
+import { eachIn, hashOfStored, idHashes, ofOrg, type IdHash } from './id-hash.ts'
 import type { DeletedIds, EventIds } from '../../sql/events/engine.ts'
 import type { Check, Report } from '../../sql/events/verify/blocks.ts'
 import type { Database } from '../../sql/database.ts'
 
 export function idsInTable(db: Database, hash: IdHash = idHashes(readSeed(db))): EventIds {
-  const seqOfHash = db.query<{ seq: number }, [number, string]>(
-    'SELECT seq FROM event_id WHERE org = ? AND h = CAST(? AS uuid)',
-  )
+  const seqOfHash = db.query<{ seq: number }, [string]>('SELECT seq FROM event_id WHERE h = CAST(? AS uuid)')
   return {
     find(org, id) {
-      const seq = seqOfHash.get(org, hash(org, JSON.stringify(id)))?.seq
+      const seq = seqOfHash.get(hash(org, JSON.stringify(id)))?.seq
       if (seq === undefined) return null
       const [zone] = zonesBetween(db, org, seq, seq + 1)
       const block = zone === undefined ? null : readBlock(db, zone)
@@ -37,21 +37,30 @@ export function idsInTable(db: Database, hash: IdHash = idHashes(readSeed(db))):
 /** Blocks per read transaction. */
 const sliceBlocks = 64
 
-/** The next append would store its arrivals at places that are taken. */
+/** After a lower number the next append would store its arrivals at places that are taken, after a higher one a gap. */
 function verifyLastSeq(db: Database, org: number, report: Report): void {
   const row = db
-    .query<{ last: number }, [number]>('SELECT last_seq AS last FROM event_org WHERE num = ?')
+    .query<{ last: number; deleted: number }, [number]>(
+      'SELECT last_seq AS last, deleted_seq AS deleted FROM event_org WHERE num = ?',
+    )
     .get(org)
-  const stored = storedLastSeq(db, org)
-  if (row !== null && row.last < stored)
-    report('the last arrival number', `says ${row.last}, but arrival ${stored} is stored`)
+  const stored = lastSeqOf(newestBlocks(db, org, 1)[0])
+  if (row === null || row.last === stored || (row.last > stored && row.last === row.deleted)) return
+  const found = row.last < stored ? `arrival ${stored} is stored` : `no arrival after ${stored} is stored`
+  report('the last arrival number', `says ${row.last}, but ${found}`)
+}
+
+/** When the newest block was deleted, `verify` expects none that ends with the last arrival. */
+export function noteDeletedEnd(db: Database, org: number): void {
+  const stored = lastSeqOf(newestBlocks(db, org, 1)[0])
+  db.query('UPDATE event_org SET deleted_seq = last_seq WHERE num = ? AND last_seq > ?').run(org, stored)
 }
 
 /** Checks that each id of a block leads to its arrival, and that no other id is known. */
 function* verifyTable(db: Database, org: number, hash: IdHash, report: Report): Check {
   verifyLastSeq(db, org, report)
-  const rows = db.query<{ h: string; seq: number }, [string, number]>(
-    `SELECT CAST(found.h AS text) AS h, found.seq FROM ${eachIn('?', '?')}`,
+  const rows = db.query<{ h: string; seq: number }, [string]>(
+    `SELECT CAST(found.h AS text) AS h, found.seq FROM ${eachIn('?')}`,
   )
   const { rewrites } = foldState(db, org)!
   const until = storedLastSeq(db, org)
@@ -61,7 +70,7 @@ function* verifyTable(db: Database, org: number, hash: IdHash, report: Report): 
     const zones = zonesFrom(db, org, firstPlace(db, org, nextSeq), sliceBlocks)
     for (const zone of zones) {
       const hashes = storedHashes(db, zone, hash, org)
-      const known = new Map(rows.all(listOf(hashes), org).map(({ h, seq }) => [h.replaceAll('-', ''), seq]))
+      const known = new Map(rows.all(listOf(hashes)).map(({ h, seq }) => [h.replaceAll('-', ''), seq]))
       const first = seqOf(zone.place)
       const name = `arrivals ${first} to ${first + zone.events - 1}`
       hashes.forEach((one, row) => {
@@ -77,7 +86,7 @@ function* verifyTable(db: Database, org: number, hash: IdHash, report: Report): 
   }
   if (foldState(db, org)?.rewrites !== rewrites) return // ids were deleted meanwhile
   const count = db.query<{ n: number }, [number, number]>(
-    'SELECT count(*) AS n FROM event_id WHERE org = ? AND seq <= ?',
+    `SELECT count(*) AS n FROM event_id WHERE ${ofOrg('?1')} AND seq <= ?2`,
   )
   const more = count.get(org, until)!.n - found
   if (more > 0) report('the known ids', `${more} of them lead to no arrival`)
@@ -86,26 +95,29 @@ function* verifyTable(db: Database, org: number, hash: IdHash, report: Report): 
 export function deletedFromTable(db: Database, seed: Seed): DeletedIds {
   const hash = idHashes(seed)
   let expiring: (string | null)[] = []
-  const remove = (org: number, hashes: (string | null)[]) => {
+  const remove = (hashes: (string | null)[]) => {
     if (hashes.length > 0)
-      db.query('DELETE FROM event_id WHERE org = ? AND h = ANY (CAST(? AS uuid[]))').run(org, listOf(hashes))
+      db.query('DELETE FROM event_id WHERE h = ANY (CAST(? AS uuid[]))').run(listOf(hashes))
   }
   return {
     mark: eraseMarks(seed.erased, fingerprints(seed.ids)),
-    removed: (org, ids) =>
-      remove(
-        org,
-        ids.map((id) => hashOfStored(hash, org, id)),
-      ),
+    removed(org, ids) {
+      remove(ids.map((id) => hashOfStored(hash, org, id)))
+      noteDeletedEnd(db, org)
+    },
     expires(org, place) {
       const [zone] = zonesFrom(db, org, place, 1)
       if (zone?.place === place) expiring.push(...storedHashes(db, zone, hash, org))
     },
     expired(org) {
-      remove(org, expiring)
+      remove(expiring)
       expiring = []
+      noteDeletedEnd(db, org)
     },
-    emptied: (org) => void db.query('DELETE FROM event_id WHERE org = ?').run(org),
+    emptied(org) {
+      db.query(`DELETE FROM event_id WHERE ${ofOrg('?1')}`).run(org)
+      noteDeletedEnd(db, org)
+    },
     forget() {},
     committed() {},
     undone() {

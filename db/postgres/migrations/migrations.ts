@@ -13,6 +13,7 @@ import ingestScope from './0011_ingest_scope.sql' with { type: 'text' }
 import shareLinks from './0012_share_links.sql' with { type: 'text' }
 import alertRules from './0013_alert_rules.sql' with { type: 'text' }
 import eventPath from './0014_event_path.sql' with { type: 'text' }
+import eventId from './0015_event_id.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -41,6 +42,8 @@ export const migrations: readonly ServerMigration[] = [
   { version: 13, name: '0013_alert_rules', sql: alertRules, olderNodes: 'end' },
   // Older nodes would delete events and leave their values in the path columns.
   { version: 14, name: '0014_event_path', sql: eventPath, olderNodes: 'end' },
+  // Older nodes look for ids in a column that is gone.
+  { version: 15, name: '0015_event_id', sql: eventId, olderNodes: 'end' },
 ]
 
 /** Of the tables, unless the URL names another. */

@@ -14,8 +14,16 @@ import { migrate, migrations } from './migrations.ts'
 const onlySqlite = ['event_id_chunk', 'event_id_filter', 'event_id_run', 'sqlite_sequence']
 /** Locks are for many nodes. */
 const onlyPostgres = ['event_id', 'event_upkeep', 'store_lock']
-/** SQLite has a row number without a column, and one writer, which knows the last arrival and all terms. */
-const onlyPostgresColumns = ['audit_entry.rowid', 'event_org.last_received_ms', 'event_org.term_drops']
+/**
+ * SQLite has a row number without a column, and one writer, which knows the last arrival and all terms. Its last number
+ * is that of the newest block, unless that was deleted.
+ */
+const onlyPostgresColumns = [
+  'audit_entry.rowid',
+  'event_org.last_received_ms',
+  'event_org.term_drops',
+  'event_org.deleted_seq',
+]
 const onlyPostgresIndexes = ['event_term_code']
 
 interface Column {

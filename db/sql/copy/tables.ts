@@ -23,7 +23,7 @@ const keys: { [table: string]: string[] } = {
 }
 
 /** Only one engine has them; `prepare` derives them. */
-const derivedColumns = ['event_org.last_received_ms', 'event_org.term_drops']
+const derivedColumns = ['event_org.last_received_ms', 'event_org.term_drops', 'event_org.deleted_seq']
 
 /** Triggers allow the deletion of trimmed entries only after their trim is there. */
 const first = ['audit_trim']

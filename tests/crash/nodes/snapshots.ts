@@ -1,5 +1,6 @@
 /** Reads counts, blocks and ids of an organization in one snapshot each while nodes write, and prints what differed. */
 import { openConnection } from '../../../db/postgres/connection/connection.ts'
+import { ofOrg } from '../../../db/postgres/events/id-hash.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { readMetrics, readOverview } from '../../../db/sql/events/read/metrics.ts'
 import { inSnapshot, type Database } from '../../../db/sql/database.ts'
@@ -24,7 +25,7 @@ function completed<T>(sliced: Sliced<T>): T {
 
 const tables = `SELECT
   (SELECT coalesce(sum(events), 0) FROM event_block WHERE place >> 36 = ?1) AS "inBlocks",
-  (SELECT count(*) FROM event_id WHERE org = ?1) AS ids,
+  (SELECT count(*) FROM event_id WHERE ${ofOrg('?1')}) AS ids,
   (SELECT last_seq FROM event_org WHERE num = ?1) AS last`
 
 const everything = { sinceMs: 0, untilMs: null, rowsMax: 1 }

