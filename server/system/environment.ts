@@ -24,23 +24,52 @@ const longVerbs = ['import', 'watch']
 const longVerbGrowth = '1.6'
 
 /**
+ * A node of a shared database has three threads more that parse and pack events, and a database server beside it is
+ * what its machine is bought for. With these options three nodes take 13 µs of processor time per event instead of 16,
+ * and about 280 MiB each instead of 210. The last two return unused pages every second, not every 100 ms.
+ */
+const nodeOptions = {
+  BUN_JSC_forceRAMSize: String(2 * memoryBytes),
+  BUN_JSC_smallHeapGrowthFactor: '3',
+  MIMALLOC_PURGE_HOLES_MIN_INTERVAL: '1000',
+  MIMALLOC_PURGE_DELAY: '1000',
+}
+const nodeMemoryMin = 1024 * 1024 * 1024
+
+const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
+
+/**
  * Bun reads these only at process start, so the server re-executes itself with them: the same process, about 10 ms
  * later, before anything is open. Values set by the operator win; machines with less memory need none.
  */
 function restartWithOptions(): void {
   const [verb = 'serve'] = process.argv.slice(2)
   const isLong = verb === 'serve' || verb.startsWith('--') || longVerbs.includes(verb)
-  const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
-  if (!Bun.isStandaloneExecutable || !isLong || machineBytes <= memoryBytes) return
-  const options = {
-    ...gcOptions,
-    ...(longVerbs.includes(verb) && { BUN_JSC_smallHeapGrowthFactor: longVerbGrowth }),
-  }
-  const missing = Object.entries(options).filter(([name]) => process.env[name] === undefined)
+  if (!isLong || machineBytes <= memoryBytes) return
+  const growth = longVerbs.includes(verb) ? { BUN_JSC_smallHeapGrowthFactor: longVerbGrowth } : {}
+  restartWith({ ...gcOptions, ...growth }, process.env, {})
+}
+
+/** The same for a node, which is known when its options are read. */
+export function restartAsNode(memoryLimitBytes: number | null): void {
+  if (Math.min(machineBytes, memoryLimitBytes ?? Infinity) < nodeMemoryMin) return
+  restartWith(nodeOptions, whole, gcOptions)
+}
+
+/** `replaced`: values that the first restart has set. */
+function restartWith(options: Environment, environment: Environment, replaced: Environment): void {
+  if (!Bun.isStandaloneExecutable) return
+  const isOurs = (name: string) => [undefined, replaced[name]].includes(environment[name])
+  const missing = Object.entries(options).filter(
+    ([name, value]) => isOurs(name) && environment[name] !== value,
+  )
   if (missing.length === 0) return
-  for (const [name, value] of missing) process.env[name] = value
+  const given = Object.entries(environment).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value]],
+  )
   try {
-    process.execve?.(process.execPath, [process.argv0, ...process.argv.slice(2)])
+    const variables = Object.fromEntries([...given, ...missing]) as { [name: string]: string }
+    process.execve?.(process.execPath, [process.argv0, ...process.argv.slice(2)], variables)
   } catch {
     return // the executable may be gone: continue without the options
   }
@@ -52,6 +81,9 @@ restartWithOptions()
 if (Bun.isStandaloneExecutable) Bun.env['NODE_ENV'] ??= 'production'
 
 export type Environment = Record<string, string | undefined>
+
+/** As the process got it. */
+let whole: Environment = {}
 
 /** The environment of a process that may be read, by default of this one, with more variables. */
 export function environmentOf(pid: number | null, more: Record<string, string>): Record<string, string> {
@@ -85,6 +117,7 @@ export function isolateEnvironment(
   environment: Environment = process.env,
 ): Environment {
   const copy = { ...environment }
+  whole = copy
   for (const name of proxyVariables) {
     delete environment[name]
     delete environment[name.toLowerCase()]

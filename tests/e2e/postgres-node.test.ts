@@ -1,6 +1,6 @@
 /** Nodes of one PostgreSQL database: the same data from each, commands without a server, and clear refusals. */
 import { expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { cli, startAppliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { database } from '../support/postgres.ts'
@@ -77,6 +77,23 @@ test('what one node stores the other reads, and a revoked key is refused by both
   const status = await cli(['migrate', 'status', '--json'], alone)
   expect(JSON.parse(status.stdout).state).toBe('current')
 }, 120_000)
+
+test('a node collects garbage less often than the server of a folder, unless it is told otherwise', async () => {
+  using dir = tempDir('options')
+  const { url } = await database()
+  const env = { SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }
+  const [size, growth] = ['BUN_JSC_forceRAMSize', 'BUN_JSC_smallHeapGrowthFactor']
+  const told = async (name: string, own: { [name: string]: string }, args: string[] = []) => {
+    await using node = await startAppliance({ dataDir: dir.join(name), env: { ...env, ...own }, args })
+    const variables = readFileSync(`/proc/${node.pid}/environ`, 'utf8').split('\0')
+    return variables.filter((each) => /^(BUN_JSC|MIMALLOC)_/.test(each)).toSorted()
+  }
+  const purge = ['MIMALLOC_PURGE_DELAY=1000', 'MIMALLOC_PURGE_HOLES_MIN_INTERVAL=1000']
+  expect(await told('one', {})).toEqual([`${size}=805306368`, `${growth}=3`, ...purge])
+  expect(await told('two', { [growth]: '2' })).toEqual([`${size}=805306368`, `${growth}=2`, ...purge])
+  const small = await told('three', {}, ['--memory-limit', '700MiB'])
+  expect(small).toEqual([`${size}=402653184`, `${growth}=1.8`])
+}, 60_000)
 
 test('a node of one role serves only that, and leaves the jobs to the others', async () => {
   using dir = tempDir('roles')
