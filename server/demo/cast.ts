@@ -118,6 +118,24 @@ export const crawlerAgents: readonly Agent[] = crawlers.map(
   }),
 )
 
+/** Operators whom nobody knows: one of them is new in the last day. */
+export const newcomers: readonly Agent[] = [
+  ['Harborlight AI', 'HarborlightBot', 'training'],
+  ['Quillmark', 'Quillmark-Search', 'search'],
+  ['Fennel Research', 'FennelCrawler', 'training'],
+  ['Tidewater Labs', 'TidewaterBot', 'search'],
+].map(([vendor, name, purpose]) => ({
+  ...agent(
+    'crawler',
+    vendor!,
+    1,
+    0,
+    [],
+    `Mozilla/5.0 (compatible; ${name}/1.0; +https://bot.example/${name})`,
+  ),
+  bot: { name: name!, purpose: purpose! },
+}))
+
 function agent(
   of: AgentClass,
   vendor: string,

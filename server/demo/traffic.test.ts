@@ -8,6 +8,7 @@ import { demoSiteId, type DemoEvent } from './event.ts'
 import { liveEvents } from './traffic.ts'
 import { demoTools } from './tools.ts'
 import { dayOfTraffic, demoDays, demoTraffic } from './traffic.ts'
+import { rarelyFaked } from './visit.ts'
 
 const nowMs = Date.UTC(2026, 10, 20, 14, 30)
 const dayMs = 86_400_000
@@ -212,6 +213,30 @@ describe('plausible', () => {
     for (const { userAgent } of crawlers)
       expect([userAgent, instances.has(userAgent)]).toEqual([userAgent, true])
   })
+})
+
+test('the last day has news, others on each day, and a second run of the day sends the same ids', () => {
+  const sinceMs = nowMs - dayMs
+  const isNew = ({ occurredAt }: DemoEvent) => Date.parse(occurredAt) >= sinceMs
+  const onlyNew = (of: (event: DemoEvent) => string | undefined) => {
+    const before = new Set(all.filter((event) => !isNew(event)).map(of))
+    return [...new Set(all.filter(isNew).map(of))].filter((value) => !before.has(value))
+  }
+  expect(onlyNew(({ agent }) => agent?.vendor)).toHaveLength(1)
+  expect(onlyNew(({ policy }) => policy?.ruleId)).toContain('crawl:training')
+  const faked = onlyNew(({ agent }) => (agent?.verdict === 'contradicted' ? agent.name : undefined))
+  expect(rarelyFaked).toEqual(expect.arrayContaining(faked.map((name) => name as never)))
+  expect(faked).toHaveLength(1)
+  const calls = all.filter(({ type, tool }) => type === 'tool.executed' && tool === 'search_code')
+  const share = (some: DemoEvent[]) => some.filter(({ outcome }) => outcome === 'error').length / some.length
+  expect(share(calls.filter(isNew))).toBeGreaterThan(3 * share(calls.filter((event) => !isNew(event))))
+  const later = [...demoTraffic({ seed: 1, events: 20_000, nowMs: nowMs + 2 * 3_600_000 })].flat()
+  const ids = new Set(all.map(({ id }) => id))
+  const added = later.filter(({ id }) => !ids.has(id))
+  expect(Math.min(...added.map(({ occurredAt }) => Date.parse(occurredAt)))).toBeGreaterThan(nowMs)
+  const tomorrow = [...demoTraffic({ seed: 1, events: 20_000, nowMs: nowMs + dayMs })].flat()
+  const vendors = (some: DemoEvent[]) => new Set(some.map(({ agent }) => agent?.vendor))
+  expect(vendors(tomorrow).difference(vendors(all)).size).toBe(1)
 })
 
 test('live events keep the order of each visit and have unique ids', () => {

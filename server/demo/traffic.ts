@@ -2,9 +2,9 @@
 import { isoTime } from '../clock.ts'
 import { demoSiteId, type DemoEvent, type Step } from './event.ts'
 import { hash, randomFrom, type Random } from './random.ts'
-import { agentOf, referral, visitSteps } from './visit.ts'
+import { agentOf, rarelyFaked, referral, visitSteps, type News } from './visit.ts'
 import { demoTools } from './tools.ts'
-import type { AgentClass } from './cast.ts'
+import { crawlerAgents, newcomers, type Agent, type AgentClass } from './cast.ts'
 
 export interface TrafficRequest {
   seed: number
@@ -23,40 +23,85 @@ const shares: readonly { class: AgentClass; share: number }[] = [
   { class: 'screenshot', share: 0.08 },
 ]
 
-// Compensates for the quieter weekends.
-const scale = 1.055
+// Compensates for the quieter weekends, and for what the last hours have in addition.
+const scale = 1.035
 
 /** The last 30 times 24 hours, one array per day, sorted by time, with no event in the future. */
 export function* demoTraffic({ seed, events, nowMs }: TrafficRequest): Generator<DemoEvent[]> {
   const since = isoTime(nowMs - demoDays * dayMs)
   const until = isoTime(nowMs)
   const today = Math.floor(nowMs / dayMs)
+  const news = newsOf({ seed, events, nowMs })
   for (let day = today - demoDays; day <= today; day++) {
-    const made = dayOfTraffic(day, seed, events).filter(
+    const date = isoTime(day * dayMs).slice(0, 10)
+    const ofDay = news.filter(({ occurredAt }) => occurredAt.startsWith(date))
+    const made = byTime([...dayOfTraffic(day, seed, events), ...ofDay]).filter(
       ({ occurredAt }) => occurredAt >= since && occurredAt <= until,
     )
     if (made.length > 0) yield made
   }
 }
 
-export function dayOfTraffic(day: number, seed: number, events: number): DemoEvent[] {
-  // Ids contain the seed and the scale, because other traffic must not share ids.
+const byTime = (events: DemoEvent[]): DemoEvent[] =>
+  events.sort((a, b) => (a.occurredAt < b.occurredAt ? -1 : a.occurredAt > b.occurredAt ? 1 : 0))
+
+/** The visits of a day. Ids contain the seed and the scale, because other traffic must not share ids. */
+function visitsOf(day: number, seed: number, events: number, kind = '') {
   const mark = hash(`${seed}/${events}`).toString(36)
   const date = isoTime(day * dayMs)
     .slice(0, 10)
     .replaceAll('-', '')
   const out: DemoEvent[] = []
   let sessions = 0
-  const add = (steps: Step[], startMs: number) => {
-    const sessionId = `demo_${date}_${mark}_s${sessions++}`
+  const add = (steps: Step[], startMs: number): void => {
+    const sessionId = `demo_${date}_${mark}_${kind}s${sessions++}`
     let atMs = startMs
     for (const { afterMs, ...rest } of steps) {
       // Times rise by at least 1 ms, so that they give the order of a session.
       atMs += Math.max(1, Math.round(afterMs))
-      const id = `demo_${date}_${mark}_${out.length}`
+      const id = `demo_${date}_${mark}_${kind}${out.length}`
       out.push({ id, siteId: demoSiteId, sessionId, occurredAt: isoTime(atMs), ...rest })
     }
   }
+  return { out, add }
+}
+
+const hourMs = 3_600_000
+/** The last hours have them, so that Overview shows them the day after too. */
+const newsHours = 20
+/** Calls of the tool that breaks. Overview compares shares of 20 calls and more, so a small demo has none. */
+const brokenCalls = 30
+const brokenFromEvents = 5_000
+
+/**
+ * What Overview reports: in the last hours an operator comes that nobody knows, an impostor, a rule that refuses, and
+ * a tool breaks. Each day has others; a second run on the same day sends the same ids.
+ */
+function newsOf({ seed, events, nowMs }: TrafficRequest): DemoEvent[] {
+  const day = Math.floor(nowMs / dayMs)
+  const random = randomFrom('news', seed, events, day)
+  const { out, add } = visitsOf(day, seed, events, 'n')
+  const lastMs = Math.floor(nowMs / hourMs) * hourMs
+  const visit = (agent: Agent, news: News): void => {
+    const startMs = lastMs - Math.floor(random.next() * newsHours * hourMs)
+    add(visitSteps(agent, random, false, news), startMs)
+  }
+  const visits = (agent: Agent, share: number, news: News): void => {
+    for (const before = out.length; out.length - before < Math.max(6, events * share);) visit(agent, news)
+  }
+  const crawler = (name: string): Agent => crawlerAgents.find(({ bot }) => bot?.name === name)!
+  visits(newcomers[day % newcomers.length]!, 0.006, {})
+  visits(crawler(rarelyFaked[day % rarelyFaked.length]!), 0.003, { isImpostor: true })
+  const refusal = { ruleId: 'crawl:training', reason: 'crawlers for training are refused' }
+  visits(crawler('Bytespider'), 0.004, { refusal })
+  const calls = () => out.filter(({ type }) => type === 'tool.executed').length
+  if (events >= brokenFromEvents)
+    while (calls() < brokenCalls) visit(agentOf('webmcp', random), { brokenTool: 'search_code' })
+  return out
+}
+
+export function dayOfTraffic(day: number, seed: number, events: number): DemoEvent[] {
+  const { out, add } = visitsOf(day, seed, events)
   const perDay = (events / demoDays) * scale
   const down = outage(day)
   add(deployment(day, Math.floor(perDay / 50)), day * dayMs + 5 * 3_600_000)
@@ -75,7 +120,7 @@ export function dayOfTraffic(day: number, seed: number, events: number): DemoEve
       if (of === 'crawler' && random.chance(0.1)) add([referral(random)], day * dayMs + moment)
     }
   }
-  return out.sort((a, b) => (a.occurredAt < b.occurredAt ? -1 : a.occurredAt > b.occurredAt ? 1 : 0))
+  return byTime(out)
 }
 
 /** What the site reports about itself on weekdays: its policies, and once a week at most `toolsMax` tools. */

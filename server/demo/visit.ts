@@ -13,6 +13,14 @@ interface Visit {
   trust: string
   toolsFail: boolean // the tools behind the site are down
   claim: Claim | null // of crawlers
+  news: News
+}
+
+/** What is special about a visit of the last day (traffic.ts). */
+export interface News {
+  isImpostor?: true // of a published crawler that has none otherwise
+  refusal?: { ruleId: string; reason: string } // of every page that the crawler asks for
+  brokenTool?: string // the only tool that is called, and half of its calls fail
 }
 
 /** The verdict on a crawler's claim to be who its user agent names. */
@@ -38,10 +46,10 @@ export function agentOf(of: AgentClass, random: Random): Agent {
   return random.weighted(cast)
 }
 
-export function visitSteps(agent: Agent, random: Random, toolsFail: boolean): Step[] {
-  const claim = agent.class === 'crawler' ? claimOf(agent, random) : null
+export function visitSteps(agent: Agent, random: Random, toolsFail: boolean, news: News = {}): Step[] {
+  const claim = agent.class === 'crawler' ? claimOf(agent, random, news) : null
   const trust = claim === null ? 'detected' : trustOf[claim.verdict]
-  const visit: Visit = { random, agent, proof: null, subject: null, trust, toolsFail, claim }
+  const visit: Visit = { random, agent, proof: null, subject: null, trust, toolsFail, claim, news }
   const steps = [detection(visit)]
   steps.push(...identification(visit))
   steps.push(...(agent.class === 'crawler' ? crawl(visit) : work(visit)))
@@ -53,12 +61,16 @@ export function visitSteps(agent: Agent, random: Random, toolsFail: boolean): St
 
 const trustOf = { verified: 'verified', unverifiable: 'declared', contradicted: 'detected' } as const
 
-/** One in nine visits from outside of the published networks is an impostor's. */
-function claimOf({ published }: Agent, random: Random): Claim {
+/** Crawlers whose impostors appear in the last day only. */
+export const rarelyFaked = ['bingbot', 'Applebot', 'CCBot'] as const
+
+/** One visit in nine claims to be a crawler and comes from outside of the networks that its operator publishes. */
+function claimOf({ published, bot }: Agent, random: Random, { isImpostor }: News): Claim {
   if (published === null) return { verdict: 'unverifiable' }
   const { list, listDate, networks, isForUsers } = published
   const evidence = { method: 'address', list, listDate } as const
-  if (!random.chance(1 / 9)) return { verdict: 'verified', evidence }
+  const isOutside = random.chance(1 / 9) && !rarelyFaked.some((name) => name === bot?.name)
+  if (!isOutside && isImpostor !== true) return { verdict: 'verified', evidence }
   if (!isForUsers) return { verdict: 'contradicted', evidence: { ...evidence, networks } }
   return { verdict: 'unverifiable', evidence: { ...evidence, networks, reason: 'user-triggered' } }
 }
@@ -122,19 +134,19 @@ function identification(visit: Visit): Step[] {
 }
 
 function crawl(visit: Visit): Step[] {
-  const { random } = visit
+  const { random, news } = visit
   const steps: Step[] = []
   const pages = random.whole(1, 5)
   for (let at = 0; at < pages; at++) {
-    const closed = random.chance(visit.trust === 'verified' ? 0.05 : 0.16)
-    const page = closed ? random.pick(['/account', '/checkout', '/admin']) : random.pick(shopPages)
+    const isPrivate = random.chance(visit.trust === 'verified' ? 0.05 : 0.16)
+    const page = isPrivate ? random.pick(['/account', '/checkout', '/admin']) : random.pick(shopPages)
+    const closed = isPrivate || news.refusal !== undefined
+    const refusal = news.refusal ?? { ruleId: `crawl:${page}`, reason: 'this path is closed to crawlers' }
     steps.push(
       step(visit, 'authz.evaluated', closed ? 'blocked' : 'success', page, {
         afterMs: random.spread(9_000, 0.9),
         durationMs: tenths(random.spread(0.8, 0.5)),
-        policy: closed
-          ? { decision: 'deny', ruleId: `crawl:${page}`, reason: 'this path is closed to crawlers' }
-          : { decision: 'allow', ruleId: 'crawl:public' },
+        policy: closed ? { decision: 'deny', ...refusal } : { decision: 'allow', ruleId: 'crawl:public' },
       }),
     )
     steps.push(request(visit, page, closed))
@@ -204,8 +216,8 @@ const failures = [
 
 /** The decision, then progress and execution, or the refusal. */
 function callTool(visit: Visit): Step[] {
-  const { random } = visit
-  const tool = random.weighted(demoTools)
+  const { random, news } = visit
+  const tool = demoTools.find(({ name }) => name === news.brokenTool) ?? random.weighted(demoTools)
   const policy = decide(visit, tool)
   const allowed = policy.decision === 'allow'
   const decision = step(visit, 'authz.evaluated', allowed ? 'success' : 'blocked', tool.page, {
@@ -247,8 +259,8 @@ function refusal(visit: Visit, tool: DemoTool, policy: NonNullable<Step['policy'
 }
 
 function execution(visit: Visit, tool: DemoTool): Step[] {
-  const { random, toolsFail } = visit
-  const fails = random.chance(toolsFail ? 0.4 : tool.errorRate)
+  const { random, toolsFail, news } = visit
+  const fails = random.chance(news.brokenTool === tool.name ? 0.5 : toolsFail ? 0.4 : tool.errorRate)
   const durationMs = tenths(
     fails && random.chance(0.4) ? 10_000 : random.spread(tool.medianMs * (toolsFail ? 3 : 1), 0.75),
   )

@@ -2,11 +2,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { binaryPath, startAppliance, type Appliance } from '../support/binary.ts'
 
+const owner = { email: 'owner@shop.example', password: 'correct-horse-battery-staple' }
+const ownerEnv = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password }
 let appliance: Appliance
 let secret: string
 
 beforeAll(async () => {
-  appliance = await startAppliance()
+  appliance = await startAppliance({ env: ownerEnv })
   secret = (await json('key', 'create', '--kind', 'secret', '--label', 'reader'))['key'] as string
 }, 90_000)
 afterAll(() => appliance.stop())
@@ -22,6 +24,23 @@ async function newest(): Promise<Record<string, unknown>[]> {
     headers: { authorization: `Bearer ${secret}` },
   })
   return ((await response.json()) as { events: Record<string, unknown>[] }).events
+}
+
+/** The kinds of change that Overview shows a visitor of a day ago. */
+async function changes(): Promise<string[]> {
+  const cookie = await signedIn()
+  const answer = await fetch(`${appliance.url}/api/changes`, { headers: { cookie } })
+  const found = ((await answer.json()) as { changes: { kind: string }[] }).changes
+  return [...new Set(found.map(({ kind }) => kind))]
+}
+
+async function signedIn(): Promise<string> {
+  const answer = await fetch(`${appliance.url}/api/sign-in`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: appliance.url },
+    body: JSON.stringify(owner),
+  })
+  return answer.headers.get('set-cookie')!.split(';')[0]!
 }
 
 test('fills about the requested number; a second run adds nothing; remove deletes everything', async () => {
@@ -43,6 +62,8 @@ test('fills about the requested number; a second run adds nothing; remove delete
   const shown = await newest()
   expect(shown).toHaveLength(200)
   for (const event of shown) expect(event).toMatchObject({ siteId: 'demo-shop', metadata: { demo: true } })
+
+  expect(await changes()).toEqual(expect.arrayContaining(['impostor', 'refusingRule', 'operator']))
 
   const again = await json('demo', '--events=2000', '--seed=7')
   expect(again['deduped']).toBeGreaterThanOrEqual(Number(first['accepted']))
