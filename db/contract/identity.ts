@@ -114,6 +114,14 @@ export interface Membership {
   role: Role
 }
 
+/** When a member last opened Overview, and which changes it reported. */
+export interface OverviewVisit {
+  sinceMs: number // when the report began
+  atMs: number
+  hidden: string[] // what the report before showed
+  shown: string[]
+}
+
 export interface AccountStore {
   /** Creates the first owner, atomically, only while no owner exists and the setup link, if passed, is valid. */
   createFirstOwner(command: {
@@ -182,6 +190,16 @@ export interface AccountStore {
     accountId: string
     audit: AuditEntry
   }): Promise<'done' | 'last_owner'>
+  overviewVisit(query: { orgId: string; accountId: string }): Promise<OverviewVisit | null>
+  /**
+   * Merges a member's visit with what their other devices noted, and returns it: the newer report counts. Reading has
+   * no audit entry.
+   */
+  noteOverviewVisit(command: {
+    orgId: string
+    accountId: string
+    visit: OverviewVisit
+  }): Promise<OverviewVisit>
   /** The appliance always has at least one operator. */
   setOperator(command: {
     accountId: string

@@ -1,7 +1,9 @@
-/** The counts behind the Detect, Auth, Authz and Analytics pages and their details. */
+/** The counts behind the pages of the dashboard and their details, and when a member last opened Overview. */
 import { Elysia } from 'elysia'
 import { AppError } from '../errors.ts'
+import { isoTime, parseTime } from '../clock.ts'
 import { json } from '../http/response.ts'
+import { readFields, wrongField } from '../http/validate.ts'
 import { invalidQuery, readQuery, type ParameterKind, type Query } from '../http/request.ts'
 import {
   activeAgents,
@@ -19,7 +21,8 @@ import { periodOf, periodParameters, readCountFilter, type CountScope } from './
 import { detectMatrix, detectTrust } from './detections.ts'
 import { detectClaims, detectResponses } from './claims.ts'
 import { identityDetail, vendorDetail, why } from './details.ts'
-import type { Store } from '../../db/contract/store.ts'
+import type { OverviewVisit, Store } from '../../db/contract/store.ts'
+import { isLongerThan } from '../text/text.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 import type { Clock } from '../clock.ts'
 
@@ -62,6 +65,26 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
       const sinceMs = readSince(readQuery(request, { since: 'one' }), nowMs)
       return json(await changesSince(store, { orgId: org.id, sinceMs, nowMs }))
     })
+    .get('/api/overview/visit', async ({ request }) => {
+      const { org, account } = await signIns.require(request)
+      readQuery(request, {})
+      const visit = await store.accounts.overviewVisit({ orgId: org.id, accountId: account.id })
+      return json({ visit: visit === null ? null : visitView(visit) })
+    })
+    .post(
+      '/api/overview/visit',
+      async ({ request }) => {
+        const { org, account } = await signIns.require(request)
+        readQuery(request, {})
+        const fields = await readFields(request, {
+          ...({ since: 'text', at: 'text', hidden: 'texts', shown: 'texts' } as const),
+        })
+        const visit = readVisit(fields, clock.now())
+        const command = { orgId: org.id, accountId: account.id, visit }
+        return json({ visit: visitView(await store.accounts.noteOverviewVisit(command)) })
+      },
+      { parse: 'none' },
+    )
     .get('/api/detect', answer(detectCounts, withRows))
     .get('/api/auth', answer(authCounts, withRows))
     .get('/api/authz', answer(authzCounts, withRows))
@@ -87,4 +110,31 @@ export function dashboardCountRoutes({ store, signIns, clock }: DashboardCountRo
       if (!params.id) throw new AppError('not_found', 'No decision has this id.')
       return json(await why(store, org.id, params.id))
     })
+}
+
+const visitView = ({ sinceMs, atMs, hidden, shown }: OverviewVisit) => ({
+  ...{ since: isoTime(sinceMs), at: isoTime(atMs), hidden, shown },
+})
+
+export type OverviewVisitView = ReturnType<typeof visitView>
+
+/** Of what a change of Overview is called: its kind and a name. */
+const changeCharsMax = 300
+const changesMax = 100
+
+/** Times in the future, by a browser whose clock is wrong, are now. */
+function readVisit(given: OverviewVisitView, now: number): OverviewVisit {
+  const time = (field: 'since' | 'at'): number => {
+    const ms = parseTime(given[field])
+    if (ms === null) throw wrongField(field, `${field} must be a time (RFC 3339)`)
+    return Math.min(ms, now)
+  }
+  const names = (field: 'hidden' | 'shown'): string[] => {
+    if (given[field].length > changesMax)
+      throw wrongField(field, `${field} has at most ${changesMax} names`, 'too_many')
+    if (given[field].some((name) => isLongerThan(name, changeCharsMax)))
+      throw wrongField(field, `a name of ${field} has at most ${changeCharsMax} characters`, 'too_long')
+    return given[field]
+  }
+  return { sinceMs: time('since'), atMs: time('at'), hidden: names('hidden'), shown: names('shown') }
 }

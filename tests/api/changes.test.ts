@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Change, Changes, WeekCounts } from '../../server/dashboard/shapes.ts'
 import { event, type TestEvent } from '../support/events.ts'
-import { makeOrg, person, type Person } from '../support/people.ts'
+import { caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 const hourMs = 3_600_000
@@ -139,6 +139,39 @@ test('the week is counted as on Analytics', async () => {
   const analytics = (await (await viewer.call('/api/analytics?range=7d')).json()) as WeekCounts
   expect([week.all, week.types]).toEqual([analytics.all, analytics.types])
   expect(week.all.count).toBeGreaterThan(0)
+})
+
+test('a visit is known to the account on every device, per organization, and never to others', async () => {
+  const { server: at, viewer: who } = { server, viewer }
+  const visit = async (by: Person) =>
+    ((await (await by.call('/api/overview/visit')).json()) as { visit: unknown }).visit
+  expect(await visit(who)).toBeNull()
+  const [since, last] = [nowMs - 2 * hourMs, nowMs - hourMs].map((ms) => new Date(ms).toISOString())
+  const first = { since, at: last, hidden: ['operator <b>'], shown: ['tool pay'] }
+  const noted = await who.post('/api/overview/visit', first)
+  expect([noted.status, await noted.json()]).toEqual([200, { visit: first }])
+  const signedIn = await at.call('/api/sign-in', { body: { email: who.email, password } })
+  const phone = { ...who, ...caller(at, cookieOf(signedIn)) }
+  expect(await visit(phone)).toEqual(first)
+  const seen = { ...first, since: last, hidden: ['tool pay'], shown: [] }
+  await phone.post('/api/overview/visit', seen)
+  // The page that is still open at the first device brings nothing back.
+  expect(await (await who.post('/api/overview/visit', first)).json()).toEqual({ visit: seen })
+  expect(await visit(await person(at, at.org, 'viewer'))).toBeNull()
+  const future = { since: '2199-01-01T00:00:00Z', at: '2199-01-01T00:00:00Z', hidden: [], shown: [] }
+  const { visit: now } = (await (await who.post('/api/overview/visit', future)).json()) as {
+    visit: typeof first
+  }
+  expect(Math.abs(Date.parse(now.since!) - at.clock.now())).toBeLessThan(60_000)
+  for (const wrong of [
+    ...[{}, { ...first, since: 'yesterday' }, { ...first, shown: 'tool' }, { ...first, more: 1 }],
+    ...[
+      { ...first, hidden: Array(101).fill('x') },
+      { ...first, shown: ['x'.repeat(301)] },
+    ],
+  ])
+    expect((await who.post('/api/overview/visit', wrong)).status).toBe(400)
+  expect((await at.call('/api/overview/visit', { body: first })).status).toBe(401)
 })
 
 test('wrong times and strangers are refused', async () => {

@@ -101,12 +101,8 @@ async function openAlert(): Promise<string> {
   const about = { id: newId('wh'), orgId: server.org.id, endpointId, url: hookUrl(), lane: endpointId }
   await server.store.webhooks.openIncident({
     incident: {
-      id,
-      orgId: server.org.id,
-      ruleId,
-      subject: id,
-      ...times,
-      data: { vendor: 'v', firstSeenAt: '' },
+      ...{ id, orgId: server.org.id, ruleId, subject: id },
+      ...{ ...times, data: { vendor: 'v', firstSeenAt: '' } },
     },
     delivery: { ...about, body: '{}', scheduledAtMs: server.clock.now() },
     once: false,
@@ -115,6 +111,7 @@ async function openAlert(): Promise<string> {
   return id
 }
 
+const visit = { since: '2026-11-01T00:00:00Z', at: '2026-11-01T00:00:00Z', hidden: [], shown: [] }
 const backtested = { measure: 'count', condition: { kind: 'above', value: 1 } }
 const endpointCalls = (base: string): { [route: string]: Prepare } => ({
   [`POST ${base}/endpoints`]: () => ({ body: { url: hookUrl() } }),
@@ -146,6 +143,7 @@ type Prepare = (path: string) => Promise<Call> | Call
 const calls: { [route: string]: Prepare } = {
   'POST /api/retention': () => ({ body: { days: 30 } }),
   'POST /api/reports': () => ({ body: {} }),
+  'POST /api/overview/visit': () => ({ body: visit, rows: 0 }), // it only says that somebody read
   'POST /api/erase': () => ({ body: { session: newName() } }),
   'POST /api/erase/count': () => ({ body: { session: newName() }, rows: 0 }), // it only reads
   'POST /api/setup': () => ({ rows: 0 }), // an owner exists; the first one is tested below

@@ -103,6 +103,23 @@ test('changes are sentences with their number, a chart and their events; a seen 
   })
 })
 
+test('what was seen here is seen on another device; without an answer of the server this browser knows', async () => {
+  await open(async (page) => {
+    await page.getByText('Nothing changed').waitFor()
+    await send(appliance.url, key, calls('manus', 4, 0, { agent: { class: 'dom', vendor: 'Manus' } }))
+    await page.getByText('Manus sent its first 4 events.').waitFor()
+    const noted = page.waitForResponse((answer) => /overview\/visit$/.test(answer.url()) && answer.ok())
+    await page.getByRole('button', { name: 'Mark all as seen' }).click()
+    await noted
+  })
+  await open(async (page) => {
+    await page.getByText('Nothing changed').waitFor()
+    await page.route('**/api/overview/visit', (route) => route.abort())
+    await page.reload()
+    await page.getByText('Nothing changed').waitFor()
+  })
+})
+
 test('the keyboard opens it, chooses the time and follows a change', async () => {
   await open(async (page) => {
     await waitForHeading(page, 'Detect')

@@ -13,7 +13,7 @@ import { orgEmptyingCases } from './org-emptying-cases.ts'
 import { filterCases, walkCases } from './page-cases.ts'
 import { robotsCases } from './robots-cases.ts'
 import { shareLinkCases } from './share-link-cases.ts'
-import { invitationCases, memberCases, proofCases } from './people-cases.ts'
+import { invitationCases, memberCases, proofCases, visitCases } from './people-cases.ts'
 import { auditCases, restCases, trimCases } from './record-cases.ts'
 import { histogramCases, newValuesCases, topCases } from './column-cases.ts'
 import { classVendorCases } from './class-vendor-cases.ts'
@@ -43,6 +43,7 @@ const groups: { [name: string]: Cases } = {
   'saved views': viewCases,
   'share links': shareLinkCases,
   members: memberCases,
+  'visits of Overview': visitCases,
   invitations: invitationCases,
   'proofs and sign-ins': proofCases,
   'keys in use': keyInUseCases,

@@ -1,6 +1,6 @@
 /** Conformance of members, invitations, second factors and identities of other providers. */
 import { expect } from 'bun:test'
-import type { Invitation, Store } from '../../db/contract/store.ts'
+import type { Invitation, OverviewVisit, Store } from '../../db/contract/store.ts'
 import { newId, newToken, sha256Hex } from '../../server/ids.ts'
 import { makeAccount, makeAudit, makeOrg, makeSignIn, noon } from './make.ts'
 import { auditOf, failure, writesNothing, writesOnce, type Cases } from './subject.ts'
@@ -83,6 +83,38 @@ export const memberCases: Cases = {
       () => store.accounts.setOperator({ ...command, operator: true }),
     ])
       expect((await writesNothing(store, orgId, () => failure(verb()))).kind).toBe('not_found')
+  },
+}
+
+export const visitCases: Cases = {
+  async 'the devices of a member meet in one visit: the newer report counts'({ store, orgId }) {
+    const { accounts } = store
+    const { id: accountId } = await member(store, orgId)
+    const other = await member(store, orgId)
+    const visit = { sinceMs: noon, atMs: noon + 5, hidden: ['tool a'], shown: ['tool b'] }
+    const note = (more: Partial<OverviewVisit> = {}) =>
+      writesNothing(store, orgId, () =>
+        accounts.noteOverviewVisit({ orgId, accountId, visit: { ...visit, ...more } }),
+      )
+    const known = () => accounts.overviewVisit({ orgId, accountId })
+    expect(await known()).toBeNull()
+    expect(await note()).toEqual(visit)
+    const both = { ...visit, atMs: noon + 9, hidden: ['tool a', 'ü "x"'], shown: ['tool b', 'tool c'] }
+    expect(await note({ atMs: noon + 9, hidden: ['ü "x"'], shown: ['tool c'] })).toEqual(both)
+    const seen = { sinceMs: noon + 20, atMs: noon + 20, hidden: ['tool b', 'tool c'], shown: [] }
+    expect(await note(seen)).toEqual(seen)
+    // A page that was open before brings nothing back.
+    expect(await note({ atMs: noon + 30 })).toEqual({ ...seen, atMs: noon + 30 })
+    expect(await known()).toEqual({ ...seen, atMs: noon + 30 })
+    expect(await accounts.overviewVisit({ orgId, accountId: other.id })).toBeNull()
+    expect(await accounts.overviewVisit({ orgId: 'org_other', accountId })).toBeNull()
+    const many = Array.from({ length: 100 }, (_, n) => `tool ${n}`)
+    const { hidden } = await note({ sinceMs: noon + 20, hidden: many })
+    expect([hidden.length, hidden.at(-1), hidden.includes('tool b')]).toEqual([100, 'tool 99', false])
+    await accounts.removeMember({ orgId, accountId, audit: makeAudit(orgId) })
+    expect(await known()).toBeNull()
+    expect(await note()).toEqual(visit)
+    expect(await known()).toBeNull() // no member any more
   },
 }
 

@@ -22,6 +22,7 @@ import type {
   WeekCounts,
   Why,
 } from '../../server/dashboard/shapes.ts'
+import type { OverviewVisitView } from '../../server/dashboard/routes.ts'
 import type { ErrorCode, Issue } from '../../server/errors.ts'
 import type { FirstSource } from '../../server/access/source-routes.ts'
 import type { KeyView } from '../../server/identity/keys/routes.ts'
@@ -301,6 +302,16 @@ export const api = {
     get<PageCounts[P]>(`/api/${page}?${params}`, signal),
   changes: (since: string, signal?: AbortSignal) =>
     get<Changes>(`/api/changes?${new URLSearchParams({ since })}`, signal),
+  overviewVisit: (signal?: AbortSignal) =>
+    get<{ visit: OverviewVisitView | null }>('/api/overview/visit', signal),
+  /** Returns what the account knows now. Arrives also when the page is closed. */
+  noteOverviewVisit: async (visit: OverviewVisitView) =>
+    json<{ visit: OverviewVisitView }>(
+      await exchange('/api/overview/visit', {
+        ...{ method: 'POST', keepalive: true, body: JSON.stringify(visit) },
+        headers: { 'content-type': 'application/json' },
+      }),
+    ),
   totals: (params: URLSearchParams) => get<Totals>(`/api/totals?${params}`),
   firstSource: (signal?: AbortSignal) => get<FirstSource>('/api/sources/first', signal),
   why: (id: string, signal: AbortSignal) => get<Why>(`/api/authz/why/${encodeURIComponent(id)}`, signal),

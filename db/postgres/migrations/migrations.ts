@@ -14,6 +14,7 @@ import shareLinks from './0012_share_links.sql' with { type: 'text' }
 import alertRules from './0013_alert_rules.sql' with { type: 'text' }
 import eventPath from './0014_event_path.sql' with { type: 'text' }
 import eventId from './0015_event_id.sql' with { type: 'text' }
+import overviewVisit from './0016_overview_visit.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -44,6 +45,7 @@ export const migrations: readonly ServerMigration[] = [
   { version: 14, name: '0014_event_path', sql: eventPath, olderNodes: 'end' },
   // Older nodes look for ids in a column that is gone.
   { version: 15, name: '0015_event_id', sql: eventId, olderNodes: 'end' },
+  { version: 16, name: '0016_overview_visit', sql: overviewVisit, olderNodes: 'write' },
 ]
 
 /** Of the tables, unless the URL names another. */

@@ -4,6 +4,7 @@ import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'
 import { endLinksOf } from '../registry/share-links.ts'
 import { account, membership, oneTimeLink, org, signIn } from './schema.ts'
+import { forgetVisit } from './overview-visits.ts'
 import { rememberNetwork } from './sign-ins.ts'
 import type { Account, AccountStore, AuditEntry, Membership, Role } from '../../contract/store.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
@@ -144,6 +145,7 @@ export function removeMember(
   if (roleOf(orm, command) === 'owner' && ownersOf(orm, command.orgId) === 1) return 'last_owner'
   orm.delete(membership).where(memberIs(command)).run()
   endSignIns(orm, command)
+  forgetVisit(db, command)
   appendAudit(db, endShareLinks(db, command))
   return 'done'
 }

@@ -84,6 +84,7 @@ import {
   switchSignInOrg,
   touchSignIn,
 } from './sign-ins.ts'
+import { noteOverviewVisit, overviewVisit } from './overview-visits.ts'
 import { beginAttempt, endAttempt, pruneAttempts } from './throttle.ts'
 
 export const identityWriteVerbs = {
@@ -108,6 +109,7 @@ export const identityWriteVerbs = {
   'accounts.setRole': setRole,
   'accounts.removeMember': removeMember,
   'accounts.setOperator': setOperator,
+  'accounts.noteOverviewVisit': noteOverviewVisit,
   'invitations.create': createInvitation,
   'invitations.revoke': revokeInvitation,
   'invitations.accept': acceptInvitation,
@@ -150,6 +152,7 @@ export const identityReadVerbs = {
   'accounts.list': listAccounts,
   'accounts.ownerExists': ownerExists,
   'accounts.findLink': findLink,
+  'accounts.overviewVisit': overviewVisit,
   'invitations.list': listInvitations,
   'invitations.find': findInvitation,
   'secondFactors.find': findSecondFactor,

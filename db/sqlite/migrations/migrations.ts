@@ -23,6 +23,7 @@ import ingestScope from './0021_ingest_scope.sql' with { type: 'text' }
 import shareLinks from './0022_share_links.sql' with { type: 'text' }
 import alertRules from './0023_alert_rules.sql' with { type: 'text' }
 import eventPath from './0024_event_path.sql' with { type: 'text' }
+import overviewVisit from './0025_overview_visit.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
@@ -54,6 +55,7 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 22, name: '0022_share_links', sql: shareLinks },
   { version: 23, name: '0023_alert_rules', sql: alertRules },
   { version: 24, name: '0024_event_path', sql: eventPath },
+  { version: 25, name: '0025_overview_visit', sql: overviewVisit },
 ]
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */

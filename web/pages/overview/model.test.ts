@@ -1,6 +1,6 @@
 /** The moment from which Overview reports, and what it says and links. */
 import { expect, test } from 'bun:test'
-import { hrefOf, lookAgain, moreText, seeAll, sentenceOf } from './model.ts'
+import { hrefOf, lookAgain, moreText, newerLook, parseLook, seeAll, sentenceOf } from './model.ts'
 import type { Change } from '../../api/api.ts'
 
 const at = (day: number, hour: number, minute = 0): number => Date.UTC(2026, 10, day, hour, minute)
@@ -9,9 +9,9 @@ const iso = (ms: number): string => new Date(ms).toISOString()
 test('the first report covers 24 hours; a visit keeps its report; the next one begins where it ended', () => {
   const first = lookAgain(null, at(10, 9))
   expect(first).toEqual({ since: iso(at(9, 9)), at: iso(at(10, 9)), hidden: [], shown: [] })
-  const reloaded = lookAgain(JSON.stringify({ ...first, shown: ['tool pay'] }), at(10, 9, 20))
+  const reloaded = lookAgain({ ...first, shown: ['tool pay'] }, at(10, 9, 20))
   expect(reloaded).toEqual({ ...first, at: iso(at(10, 9, 20)), shown: ['tool pay'] })
-  const nextDay = lookAgain(JSON.stringify(reloaded), at(11, 8))
+  const nextDay = lookAgain(reloaded, at(11, 8))
   expect(nextDay).toEqual({
     ...{ since: iso(at(10, 9, 20)), at: iso(at(11, 8)), shown: [] },
     hidden: ['tool pay'], // the report begins at 9:00, and showed it
@@ -24,14 +24,30 @@ test('the first report covers 24 hours; a visit keeps its report; the next one b
 })
 
 test('a report covers at most 30 days; what another program stored, or a future time, does no harm', () => {
+  const read = (stored: object) => parseLook(JSON.stringify(stored))
   const old = { since: iso(at(1, 0)), at: iso(at(1, 0)) }
   const later = Date.UTC(2027, 3, 1)
-  expect(lookAgain(JSON.stringify(old), later).since).toBe(iso(later - 30 * 86_400_000))
+  expect(lookAgain(read(old), later).since).toBe(iso(later - 30 * 86_400_000))
   for (const text of ['', 'x y', '[]', 'null', '{"since":1,"at":[]}', '{"since":"2026-11-01"}'])
-    expect(lookAgain(text, at(10, 9)).since).toBe(iso(at(9, 9)))
+    expect(lookAgain(parseLook(text), at(10, 9)).since).toBe(iso(at(9, 9)))
   const ahead = { since: iso(later), at: iso(later) }
-  expect(lookAgain(JSON.stringify(ahead), at(10, 9)).since).toBe(iso(at(10, 9)))
-  expect(lookAgain(JSON.stringify({ ...old, hidden: 3, shown: [null] }), at(1, 0)).hidden).toEqual([])
+  expect(lookAgain(read(ahead), at(10, 9)).since).toBe(iso(at(10, 9)))
+  expect(lookAgain(read({ ...old, hidden: 3, shown: [null] }), at(1, 0)).hidden).toEqual([])
+})
+
+test('of the account and this browser the report that began later counts', () => {
+  const look = (since: number, last: number) => ({
+    ...{ since: iso(at(since, 9)), at: iso(at(last, 9)), hidden: [], shown: [] },
+  })
+  const [account, seen, later] = [look(10, 12), look(11, 11), look(10, 13)]
+  expect(newerLook(account, seen)).toBe(seen)
+  expect(newerLook(account, later)).toBe(later)
+  expect(newerLook(account, { ...account })).toBe(account)
+  expect([newerLook(null, seen), newerLook(account, null), newerLook(null, null)]).toEqual([
+    seen,
+    account,
+    null,
+  ])
 })
 
 const change = (of: Partial<Change>): Change => ({

@@ -141,8 +141,7 @@ export interface Look {
  * Half an hour after the last look a new report begins where the last one ended. The first one covers 24 hours, and
  * none more than 30 days.
  */
-export function lookAgain(stored: string | null, nowMs: number): Look {
-  const last = parseLook(stored)
+export function lookAgain(last: Look | null, nowMs: number): Look {
   if (last === null) return { ...nextLook(null, nowMs), since: isoTime(nowMs - reports['24h']) }
   const next = nowMs - Date.parse(last.at) < visitMs ? { ...last, at: isoTime(nowMs) } : nextLook(last, nowMs)
   const sinceMs = Math.min(nowMs, Math.max(Date.parse(next.since), nowMs - reports['30d']))
@@ -160,7 +159,15 @@ export function seeAll(last: Look, nowMs: number): Look {
   return { ...nextLook(last, nowMs), since: isoTime(nowMs), hidden: [...last.hidden, ...last.shown] }
 }
 
-function parseLook(stored: string | null): Look | null {
+/** The report that began later; of one report, what was noted last. */
+export function newerLook(one: Look | null, other: Look | null): Look | null {
+  if (one === null || other === null) return one ?? other
+  const by = (field: 'since' | 'at') => Date.parse(one[field]) - Date.parse(other[field])
+  return (by('since') || by('at')) >= 0 ? one : other
+}
+
+/** What this browser has stored. */
+export function parseLook(stored: string | null): Look | null {
   try {
     const { since, at, hidden, shown } = JSON.parse(stored ?? '') as Partial<Look>
     if (Number.isNaN(Date.parse(since ?? '')) || Number.isNaN(Date.parse(at ?? ''))) return null

@@ -1,12 +1,11 @@
 /** Overview, the first page: what needs attention, what changed since the last visit, and the last 7 days. */
 import './page.css'
-import { useSignal, type Signal } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
+import type { Signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
 import { api, type Change, type Changes } from '../../api/api.ts'
 import { operateApi } from '../../api/operate-api.ts'
 import { isoTime, now, zone } from '../../app/clock.ts'
 import { notices, refreshNotices } from '../../app/notices.ts'
-import { readPreference, writePreference } from '../../app/preferences.ts'
 import { query } from '../../app/router.ts'
 import { overview } from '../../app/session.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
@@ -22,31 +21,18 @@ import { choiceOf, rangeParams } from '../../range/range.ts'
 import { ShareButton } from '../../range/share.tsx'
 import { count, counted, shortTime } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
-import {
-  chartText,
-  hrefOf,
-  keyOf,
-  kinds,
-  lookAgain,
-  moreText,
-  reports,
-  seeAll,
-  sentenceOf,
-  type Look,
-} from './model.ts'
+import { chartText, hrefOf, keyOf, kinds, moreText, reports, seeAll, sentenceOf, type Look } from './model.ts'
+import { prefetchVisit, useLook } from './visit.ts'
 
-const lookName = 'overview'
 const restMs = 15_000
 
 const week = () => rangeParams(choiceOf(new URLSearchParams()))
 
-export const prefetch = () => prefetchQuery(countsQuery('week', week()))
+export const prefetch = () => Promise.all([prefetchVisit(), prefetchQuery(countsQuery('week', week()))])
 
 export default function OverviewPage() {
-  const look = useSignal<Look>(useMemo(() => lookAgain(readPreference(lookName), now()), []))
-  useEffect(() => void writePreference(lookName, JSON.stringify(look.value)), [look.value])
+  const look = useLook()
   const chosen = reportOf(query.value)
-  const sinceMs = chosen === null ? Date.parse(look.value.since) : now() - reports[chosen]
   const isEmpty = overview.value !== null && overview.value.total === 0
   return (
     <>
@@ -71,7 +57,7 @@ export default function OverviewPage() {
           />
         ) : (
           <>
-            <ChangesPanel sinceMs={sinceMs} look={chosen === null ? look : null} />
+            <ChangesSince chosen={chosen} look={look} />
             <Week />
           </>
         )}
@@ -138,6 +124,12 @@ function Attention() {
       </ul>
     </section>
   )
+}
+
+function ChangesSince({ chosen, look }: { chosen: Report | null; look: Signal<Look | null> }) {
+  if (chosen !== null) return <ChangesPanel sinceMs={now() - reports[chosen]} look={null} />
+  if (look.value === null) return <section class="panel overview-list" aria-busy="true" />
+  return <ChangesPanel sinceMs={Date.parse(look.value.since)} look={look as Signal<Look>} />
 }
 
 interface ChangesPanelProps {

@@ -1,0 +1,63 @@
+/** When each member last opened Overview, and what it reported: one small row, in which all their devices meet. */
+import type { AccountStore, OverviewVisit } from '../../contract/identity.ts'
+import type { Database } from '../database.ts'
+import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+
+interface Who {
+  orgId: string
+  accountId: string
+}
+
+export function overviewVisit({ db }: ReadContext, who: Who): OverviewVisit | null {
+  return readVisit(db, who)
+}
+
+function readVisit(db: Database, { orgId, accountId }: Who): OverviewVisit | null {
+  const row = db
+    .query<{ sinceMs: number; atMs: number; hidden: string; shown: string }, [string, string]>(
+      `SELECT since_ms AS sinceMs, at_ms AS atMs, hidden, shown FROM overview_visit
+       WHERE org_id = ? AND account_id = ?`,
+    )
+    .get(orgId, accountId)
+  if (row === null) return null
+  const names = (text: string) => JSON.parse(text) as string[]
+  return { ...row, hidden: names(row.hidden), shown: names(row.shown) }
+}
+
+/** Not a change that the audit log records: like the last use of a sign-in, it only says that somebody read. */
+export function noteOverviewVisit(
+  { db }: WriteContext,
+  { visit, ...who }: Parameters<AccountStore['noteOverviewVisit']>[0],
+): OverviewVisit {
+  const known = readVisit(db, who)
+  const merged = known === null ? visit : mergedVisit(known, visit)
+  const { sinceMs, atMs, hidden, shown } = merged
+  db.query(
+    `INSERT INTO overview_visit (org_id, account_id, since_ms, at_ms, hidden, shown)
+     SELECT org_id, account_id, ?3, ?4, ?5, ?6 FROM membership WHERE org_id = ?1 AND account_id = ?2
+     ON CONFLICT (org_id, account_id) DO UPDATE SET since_ms = excluded.since_ms, at_ms = excluded.at_ms,
+       hidden = excluded.hidden, shown = excluded.shown`,
+  ).run(who.orgId, who.accountId, sinceMs, atMs, JSON.stringify(hidden), JSON.stringify(shown))
+  return merged
+}
+
+/** Those that were reported first are forgotten first. */
+const namesMax = 100
+
+/**
+ * The newer report counts. A page that is still open on another device must not bring back what was marked as seen.
+ */
+function mergedVisit(known: OverviewVisit, given: OverviewVisit): OverviewVisit {
+  const atMs = Math.max(known.atMs, given.atMs)
+  if (given.sinceMs < known.sinceMs) return { ...known, atMs }
+  if (given.sinceMs > known.sinceMs) return { ...given, atMs }
+  const union = (a: string[], b: string[]) => [...new Set([...a, ...b])].slice(-namesMax)
+  return {
+    ...{ sinceMs: known.sinceMs, atMs },
+    ...{ hidden: union(known.hidden, given.hidden), shown: union(known.shown, given.shown) },
+  }
+}
+
+export function forgetVisit(db: Database, { orgId, accountId }: Who): void {
+  db.query('DELETE FROM overview_visit WHERE org_id = ? AND account_id = ?').run(orgId, accountId)
+}
