@@ -15,7 +15,7 @@ import {
   type SampleKind,
 } from './copy.tsx'
 import { followLive } from '../live/live.ts'
-import { mayManage, refreshOverview, session } from '../app/session.ts'
+import { mayManage, overview, refreshOverview, session } from '../app/session.ts'
 import { Brand } from './marks.tsx'
 
 /** The overlay over the page: the phone's menu, the palette, or the list of shortcuts. */
@@ -169,18 +169,34 @@ function FirstLog() {
   )
 }
 
-/** Follows the live stream until the first event, then refreshes the counts, which replaces the empty state. */
-function watchForEvents(): () => void {
+/**
+ * Follows the live stream and refreshes the total when events arrive, at most once per `restMs`. The first event of all
+ * replaces the empty state.
+ */
+export function watchForEvents(restMs = 0): () => void {
   const stop = new AbortController()
+  let refreshedMs = -Infinity
+  let timer: ReturnType<typeof setTimeout> | null = null
+  const refresh = (): void => {
+    timer ??= setTimeout(
+      () => {
+        timer = null
+        refreshedMs = performance.now()
+        void refreshOverview()
+      },
+      Math.max(0, refreshedMs + restMs - performance.now()),
+    )
+  }
+  stop.signal.addEventListener('abort', () => timer !== null && clearTimeout(timer))
   const filter = { types: [], outcomes: [] }
   const watch = async (): Promise<void> => {
     const { events, live } = await api.events(filter, { limit: 1 }, stop.signal)
     // It may have arrived before the stream begins.
-    if (events.length > 0) void refreshOverview()
+    if (events.length > 0 && overview.peek()?.total === 0) refresh()
     await followLive({
       after: live,
       open: (after, signal) => api.live(filter, after, signal),
-      onEvents: () => void refreshOverview(),
+      onEvents: refresh,
       onState: () => {},
       onForgotten: () => {},
       signal: stop.signal,

@@ -11,7 +11,7 @@ import { overview } from '../../app/session.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { Headlines, countLine } from '../../charts/headlines.tsx'
 import { pillarCounts, pillarSeries } from '../../charts/pillars.ts'
-import { FirstEvent, PageBar } from '../../components/page-frame.tsx'
+import { FirstEvent, PageBar, watchForEvents } from '../../components/page-frame.tsx'
 import { Problem, useTask } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
 import { countsQuery, useQuery } from '../../query/use-query.ts'
@@ -34,6 +34,8 @@ export default function OverviewPage() {
   const look = useLook()
   const chosen = reportOf(query.value)
   const isEmpty = overview.value !== null && overview.value.total === 0
+  // An empty page watches for its first event by itself.
+  useEffect(() => (isEmpty ? undefined : watchForEvents(restMs)), [isEmpty])
   return (
     <>
       <PageBar title="Overview">
