@@ -1,5 +1,6 @@
 /** What programs about releases share: making releases of changed sources, and the life of a package. */
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { root as repository } from '../../scripts/build.ts'
 import type { TargetName } from '../../scripts/release-targets.ts'
@@ -17,7 +18,7 @@ export function expectEqual(what: string, given: unknown, expected: unknown): vo
 /** Its standard output. Throws with all of its output when it fails. */
 export async function succeed(
   args: string[],
-  { cwd = '/', env = {} }: { cwd?: string; env?: Record<string, string> } = {},
+  { cwd = tmpdir(), env = {} }: { cwd?: string; env?: Record<string, string> } = {},
 ): Promise<string> {
   const child = Bun.spawn(args, { cwd, env: { ...process.env, ...env }, stdout: 'pipe', stderr: 'pipe' })
   const [code, stdout, stderr] = await Promise.all([

@@ -249,7 +249,8 @@ func main() {
 `
 
 async function chart(newer: string): Promise<void> {
-  await succeed(['tar', '-xzf', join(newer, `sightglass-${version}-helm.tgz`)])
+  const cwd = dir.path
+  await succeed(['tar', '-xzf', join(newer, `sightglass-${version}-helm.tgz`)], { cwd })
   writeFileSync(dir.join('render.go'), goRenderer)
   const files = chartFiles(version)
   const values = Bun.YAML.parse(files.get('values.yaml')!) as { [name: string]: object }
@@ -267,7 +268,7 @@ async function chart(newer: string): Promise<void> {
     }
     writeFileSync(dir.join('values.json'), JSON.stringify(given))
     const env = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: dir.join('go') }
-    const text = await succeed(['sh', '-c', 'go run render.go sightglass < values.json'], { env })
+    const text = await succeed(['sh', '-c', 'go run render.go sightglass < values.json'], { cwd, env })
     const theirs = Object.entries(JSON.parse(text) as { [path: string]: string })
       .filter(([path, each]) => !path.endsWith('.tpl') && each.trim() !== '')
       .sort()
