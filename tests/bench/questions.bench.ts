@@ -285,6 +285,19 @@ async function drain({ url, secret, pid }: Asker, accept: string): Promise<Expor
   return { what: accept, ms, bytes, grewMiB: mostMiB - beforeMiB }
 }
 
+const idleShare = 0.1
+const idleSecondsMax = 600
+
+/** Waits until the server has made its indexes of what was filled faster than anybody asks. */
+async function idle({ pid }: Appliance): Promise<void> {
+  for (let second = 0, before = processorSeconds(pid); second < idleSecondsMax; second++) {
+    await Bun.sleep(1_000)
+    const now = processorSeconds(pid)
+    if (now - before < idleShare) return
+    before = now
+  }
+}
+
 export interface QuestionsBench {
   events: number
   fillMs: number
@@ -306,6 +319,7 @@ export async function questionsBench(
     const endMs = Date.now() - 60_000
     const span = { startMs: endMs - days * dayMs, endMs, events }
     const fillMs = await fill(server, asker.ingest, span)
+    await idle(server)
     await check(asker, span)
     const asked: Asked[] = []
     for (const question of questions(Date.now())) asked.push(await times(asker, question, rounds))
