@@ -51,8 +51,13 @@ export function readSigningKey(folder: string): SigningKey | null {
   }
 }
 
-/** Whether the holder of the key signed `text`; false for malformed input. */
+/**
+ * Whether the holder of the key signed `text`; false for malformed input. Of all texts that decode to the same key or
+ * signature only the one that `signingKey` writes is accepted, because otherwise a proof could be altered unnoticed.
+ */
 export function isSignedBy(publicKey: string, text: string, signature: string): boolean {
+  const isExact = (part: string) => Buffer.from(part, 'base64url').toString('base64url') === part
+  if (!isExact(publicKey) || !isExact(signature)) return false
   try {
     const key = createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x: publicKey } })
     return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64url'))

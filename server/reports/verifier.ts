@@ -23,6 +23,9 @@ const format = 'sightglass-report-1'
 const start = '<script type="application/json" id="sightglass-proof">'
 const end = '</' + 'script>\\n</body>\\n</html>\\n'
 const fields = ['format', 'orgId', 'org', 'since', 'until', 'at', 'events', 'digest', 'key', 'signature']
+// Of all texts that decode to the same bytes only the one that a report has.
+const isExact = ({ key, signature }) =>
+  /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/.test(key) && /^[A-Za-z0-9_-]{85}[AQgw]$/.test(signature)
 const bytesOf = (text) => new TextEncoder().encode(text)
 const fromBase64 = (text) =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0))
@@ -58,6 +61,7 @@ async function verify(bytes, trusted) {
   if (digest !== proof.digest) return { fault: 'It was changed after it was signed' }
   const { orgId, org, since, until, at, events } = proof
   try {
+    if (!isExact(proof)) return { fault: 'Its signature does not match' }
     const jwk = { kty: 'OKP', crv: 'Ed25519', x: proof.key }
     const key = await crypto.subtle.importKey('jwk', jwk, { name: 'Ed25519' }, false, ['verify'])
     const signed = bytesOf(JSON.stringify([format, orgId, org, since, until, at, events, digest]))

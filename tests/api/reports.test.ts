@@ -104,6 +104,23 @@ test('a proof of another report, key or form is refused, and each refusal says w
   expect(verifyReport(new Uint8Array([0xff, 0xfe]), null).fault).toBe('It is not UTF-8 text')
 })
 
+test('a key or signature in another spelling of the same bytes is refused', () => {
+  const spelled = (field: 'key' | 'signature', change: (text: string) => string) =>
+    html.replace(
+      RegExp(`("${field}":")([^"]+)"`),
+      (_, before: string, text: string) => `${before}${change(text)}"`,
+    )
+  /** The last character has bits that no byte uses. */
+  const lastOf = (text: string) =>
+    text.slice(0, -1) + String.fromCharCode(text.charCodeAt(text.length - 1) + 1)
+  for (const field of ['key', 'signature'] as const)
+    for (const change of [lastOf, (text: string) => ` ${text}`, (text: string) => `${text}=`]) {
+      const changed = spelled(field, change)
+      expect(changed).not.toBe(html)
+      expect(verifyReport(bytes(changed), null).fault).toBe('Its signature does not match')
+    }
+})
+
 test('each report is in the audit log; other organizations, strangers and wrong ranges are refused', async () => {
   const org = await makeOrg(server, 'Empty')
   const other = await person(server, org, 'viewer')

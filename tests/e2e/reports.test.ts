@@ -149,6 +149,9 @@ test('the verifier works from a file: it accepts the report, and refuses one wit
       await page.getByText('Do not trust this report. Its proof is malformed.').waitFor()
       expect((await cli(['verify', withProof(report, proof)])).stdout).toContain('Its proof is malformed.')
     }
+    const respelled = proofForm.exec(readFileSync(report, 'utf8'))![0].replace('"signature":"', '$& ')
+    await page.getByLabel('Report').setInputFiles(withProof(report, respelled))
+    await page.getByText('Do not trust this report. Its signature does not match.').waitFor()
     expect(problems).toEqual([])
   } finally {
     await context.close()
