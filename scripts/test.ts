@@ -38,10 +38,11 @@ suites: ${suites.map(({ name }) => name).join(', ')}
 --changed  only the test files nearest to what differs from main, for about a minute
 --engine sqlite    without the tests that need PostgreSQL
 --engine postgres  only those, with all of their files
+--full     all cases of random tests, of which other runs try a third, and longer benches
 --timings  print the slowest files and tests at the end
 --record   run fewer files at a time and write tests/timings.json, which orders the next run`
 
-const options = ['--changed', '--engine', '--timings', '--record']
+const options = ['--changed', '--engine', '--full', '--timings', '--record']
 
 /** More failed files than this are not flaky, so they get no second attempt. */
 const secondAttemptsMax = 12
@@ -122,6 +123,7 @@ async function runGroup(
       SIGHTGLASS_TEST_BINARY: 'built',
       SIGHTGLASS_TEST_FILES: `${files.length}`,
       SIGHTGLASS_TEST_ENGINE: suite.engine,
+      ...(process.argv.includes('--full') ? { SIGHTGLASS_TEST_FULL: '1' } : {}),
       ...env(),
     },
   })

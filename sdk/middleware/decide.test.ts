@@ -5,6 +5,7 @@ import type { CompleteEvent } from '../client/event.ts'
 import { init } from '../node.ts'
 import { publishableKey } from '../../tests/support/fake-appliance.ts'
 import { type AgentPolicy, decide, type PolicyRule, sightglass } from './middleware.ts'
+import { runs } from '../../tests/support/runs.ts'
 
 const gpt = 'Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)'
 
@@ -131,7 +132,7 @@ test('law: a pattern with * matches as the regular expression does, in linear ti
         expected ? 'deny' : 'allow',
       )
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   )
   const slow = { rules: [rule('a', { tool: `${'a*'.repeat(5_000)}b` })] }
   expect(decide({}, slow, { tool: 'a'.repeat(100_000) }).decision).toBe('allow')

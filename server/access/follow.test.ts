@@ -24,6 +24,7 @@ import {
 import { memoryLogStore } from '../../tests/support/log-store.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
 import { receiverSink } from './watches.ts'
+import { runs } from '../../tests/support/runs.ts'
 
 setDefaultTimeout(60_000)
 
@@ -73,7 +74,7 @@ test('every line is stored once through any sequence of writes, rotations, kills
       await followed.stop()
       expectLines(store, written)
     }),
-    { numRuns: 25 },
+    { numRuns: runs(25) },
   )
 })
 

@@ -16,6 +16,7 @@ import {
 import { tempDir } from '../../tests/support/temp-dir.ts'
 import type { AccessLines } from '../../db/contract/store.ts'
 import { importRun, planLogs, type LogStore } from './import-logs.ts'
+import { runs } from '../../tests/support/runs.ts'
 
 setDefaultTimeout(30_000)
 
@@ -112,7 +113,7 @@ test('two imports of one log with other batches and delays store each line once'
         for (const { sums } of runs) expect(sums.stored + sums.deduped).toBe(3_000)
       },
     ),
-    { numRuns: 20 },
+    { numRuns: runs(20) },
   )
 })
 

@@ -5,6 +5,7 @@ import { compareLines } from '../../tests/fuzz/access-lines.ts'
 import { formatNamed, logFormats, type ParsedLine } from './formats.ts'
 import { lineBytesMax } from './input.ts'
 import { timeMsOf, type LogRequest } from './log-request.ts'
+import { runs } from '../../tests/support/runs.ts'
 
 setDefaultTimeout(60_000) // 100,000 lines three times, on a machine that may be busy
 
@@ -90,7 +91,7 @@ describe('hostile lines', () => {
         const text = bytesOf(parts.join('').replaceAll('\n', ''))
         for (const parser of parsers) parser(text, 0, text.length)
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 

@@ -5,6 +5,7 @@ import { browser, gptBot, plainOptions } from '../../tests/support/access-logs.t
 import { agentEvents, lineReader, type LineReader } from './agent-events.ts'
 import { formatNamed, type FileParser } from './formats.ts'
 import type { LogRequest } from './log-request.ts'
+import { runs } from '../../tests/support/runs.ts'
 
 const of = <T>(...values: T[]) => fc.constantFrom(...values)
 const bytes = (text: string): string => Buffer.from(text).toString('latin1')
@@ -215,7 +216,7 @@ for (const format of formats)
         read++
         expect(plain.request()).toEqual(parse(text, start, end) as LogRequest)
       }),
-      { numRuns: 20_000 },
+      { numRuns: runs(20_000) },
     )
     expect(read).toBeGreaterThan(2_000)
   })
@@ -244,7 +245,7 @@ test('any bytes read in place are what the expression reads, also at the end of 
         if (parse.plain!.read(text, 0, text.length))
           expect(parse.plain!.request()).toEqual(parse(text, 0, text.length) as LogRequest)
     }),
-    { numRuns: 10_000 },
+    { numRuns: runs(10_000) },
   )
 })
 
@@ -262,7 +263,7 @@ test('kinds and events of lines are those that the whole requests have', () => {
       kinds.add(other!.events.length > 0 ? `${other!.kind} with events` : other!.kind)
       expect(one).toEqual(other!)
     }),
-    { numRuns: 10_000 },
+    { numRuns: runs(10_000) },
   )
   const all = ['agent with events', 'asset', 'bad', 'bot', 'person', 'person with events']
   expect([...kinds].toSorted()).toEqual(all)

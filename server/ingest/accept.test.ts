@@ -7,6 +7,7 @@ import { quickestMs } from '../../tests/support/quickest.ts'
 import { canonical, jsonText } from '../../tests/fuzz/json-text.ts'
 import { AppError } from '../errors.ts'
 import { acceptEvents, acceptLines, eventsMediaType, linesText, type Accepted } from './accept.ts'
+import { runs } from '../../tests/support/runs.ts'
 
 const accept = (text: string, siteIds: string[] = []): Accepted =>
   acceptEvents(text, 'application/json', siteIds)
@@ -43,7 +44,7 @@ describe('events are stored exactly as sent', () => {
           expect(records.map((record) => canonical(record.json))).toEqual([sent])
         }
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
   })
 

@@ -7,6 +7,7 @@ import { exampleEvent } from '../../tests/support/events.ts'
 import type { Issue } from '../errors.ts'
 import { checkEvent } from './check-event.ts'
 import { eventModel, eventsBodyModel } from './model.ts'
+import { runs } from '../../tests/support/runs.ts'
 
 const schema = getSchemaValidator(eventModel, { normalize: false })
 
@@ -25,7 +26,7 @@ test('both accept every valid event', () => {
       expect(isTaken(event)).toBe(true)
       expect(schema.Check(event)).toBe(true)
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
   expect(schema.Check(exampleEvent)).toBe(true)
 })
@@ -39,7 +40,7 @@ test('both reject the same mutated events', () => {
       if (!taken) refused++
       expect(schema.Check(event) && !failsOnlyByCalendar(event)).toBe(taken)
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   )
   expect(refused).toBeGreaterThan(400) // else the property above says little
 })

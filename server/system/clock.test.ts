@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { parseTime } from '../clock.ts'
+import { runs } from '../../tests/support/runs.ts'
 
 const pad = (value: number, width = 2): string => String(value).padStart(width, '0')
 
@@ -18,7 +19,7 @@ test('every instant in every zone parses to its UTC millisecond', () => {
       expect(parseTime(local + pad(nanos, 6) + zone)).toBe(instant)
       expect(parseTime(new Date(instant).toISOString())).toBe(instant)
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   )
 })
 
@@ -107,6 +108,6 @@ test('a changed character is accepted only if the platform accepts the time', ()
       const ours = parseTime(text)
       if (ours !== null) expect(Date.parse(text.toUpperCase())).toBe(ours)
     }),
-    { numRuns: 3_000 },
+    { numRuns: runs(3_000) },
   )
 })

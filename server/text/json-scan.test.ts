@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { hasMoreOpeners, type Scan, skipString, skipValue } from './json-scan.ts'
+import { runs } from '../../tests/support/runs.ts'
 
 const scanOf = (text: string): Scan & { end: number } => {
   const scan: Scan = { depth: 0, isExact: true }
@@ -29,7 +30,7 @@ test('finds the end and the depth of a value, with or without whitespace', () =>
         expect(depth).toBe(depthOf(value))
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 
@@ -42,7 +43,7 @@ test('no text makes it loop or return a position outside the text', () => {
       const { end } = scanOf(text)
       return end >= -1 && end <= text.length
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   )
 })
 
@@ -55,7 +56,7 @@ test('numbers that a double changes are never reported as exact', () => {
       const read = Number.isFinite(Number(number)) ? decimal(String(Number(number))) : 'Infinity'
       if (!isSame || sent !== read) expect(scanOf(`[${number}]`).isExact).toBe(false)
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs(5_000) },
   )
   for (const number of ['0', '1', '-1', '3.25', '0.1', '999999999999999', '-12.5', '1760000000000']) {
     expect(scanOf(`{"n":${number}}`).isExact).toBe(true)

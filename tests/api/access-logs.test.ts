@@ -10,6 +10,7 @@ import type { SourcesView } from '../../server/access/source-routes.ts'
 import { makeOrg, person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { runs } from '../support/runs.ts'
 
 setDefaultTimeout(60_000)
 
@@ -216,7 +217,7 @@ test('bodies of any bytes are stored, counted as bad or refused; the sums always
       const { lines, stored, deduped, people, excluded, bad } = answer as unknown as { [sum: string]: number }
       expect(stored! + deduped! + people! + excluded! + bad!).toBe(lines!)
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 

@@ -6,6 +6,7 @@ import type { Store } from '../../db/contract/store.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { openTestFolder } from '../support/engine.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { runs } from '../support/runs.ts'
 
 let server: TestServer
 let secret: string
@@ -126,7 +127,7 @@ test('equals counting the events of /v1/traces, by any field, filter and range',
         expect(steps.reduce<number>((sum, one) => sum + (one ?? 0), 0)).toBe(total!)
     },
   )
-  await fc.assert(property, { numRuns: 30 })
+  await fc.assert(property, { numRuns: runs(30) })
 })
 
 test('measures sessions, subjects, sums and quantiles, and filters by members of the metadata', async () => {

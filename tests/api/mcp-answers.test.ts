@@ -6,10 +6,10 @@ import { checkSchema, type Schema } from '../../server/http/validate.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { ask, callTool, explored, send, type Answered } from '../support/mcp.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { runs } from '../support/runs.ts'
 
 let server: TestServer
-let key: string
-let ingest: string
+let [key, ingest] = ['', '']
 const hourMs = 3_600_000
 const sites = ['site-0', 'site-1', 'site-2']
 const types = ['agent.detected', 'tool.executed', 'authz.evaluated', 'authz.policies_set']
@@ -119,7 +119,7 @@ test('200 generated questions: count, timeline and Explore give the number of GE
     }
     matches += expected.count
   })
-  await fc.assert(property, { numRuns: 200 })
+  await fc.assert(property, { numRuns: runs(200) })
   expect(matches).toBeGreaterThan(1_000)
 }, 120_000)
 
@@ -175,7 +175,7 @@ test('60 questions under other filters give the number of events of GET /v1/trac
     const rows = counted['rows'] as { untrusted: string; count: number }[]
     expect(Object.fromEntries(rows.map((row) => [row.untrusted, row.count]))).toEqual(groups)
   })
-  await fc.assert(property, { numRuns: 60 })
+  await fc.assert(property, { numRuns: runs(60) })
 }, 120_000)
 
 /** One question for each tool and for each of its shapes. */

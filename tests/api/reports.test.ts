@@ -6,6 +6,7 @@ import { verifyReport } from '../../server/reports/proof.ts'
 import { event } from '../support/events.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { runs } from '../support/runs.ts'
 
 const hostile =
   '</title></script><script id="sightglass-proof">alert(1)</script><img src=x onerror=alert(2)>\u202e"\''
@@ -82,7 +83,7 @@ test('law: a report with any changed, missing or added byte is refused', () => {
         expect(verifyReport(changed, null).ok).toBe(false)
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 

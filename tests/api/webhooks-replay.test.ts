@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from
 import fc from 'fast-check'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { webhookServer, type WebhookServer } from '../support/webhook-server.ts'
+import { runs } from '../support/runs.ts'
 
 // Each test waits for runs and attempts, for longer on a busy machine.
 setDefaultTimeout(90_000)
@@ -229,5 +230,5 @@ test('after any replays, pauses and restarts the endpoint has received the log, 
     expect(got.map(([, ids]) => ids).join(' ')).toBe(model.received.join(' '))
     await remove(id)
   })
-  await fc.assert(law, { numRuns: 25 })
+  await fc.assert(law, { numRuns: runs(25) })
 }, 90_000)

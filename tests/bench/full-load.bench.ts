@@ -42,8 +42,12 @@ interface Overload {
   secondHalf: Memory
 }
 
-/** `seconds` for each measurement after the fill. An overload lasts at least 1 s, to open its connections. */
-export async function fullLoadBench(events: number, seconds: number): Promise<FullLoad> {
+/** `seconds` for each measurement after the fill. An overload takes a second to open all of its connections. */
+export async function fullLoadBench(
+  events: number,
+  seconds: number,
+  overloadSeconds = Math.max(1, seconds),
+): Promise<FullLoad> {
   const args = ['--rate-limit-ingest', 'off', '--rate-limit-gateway', 'off']
   const server = await startAppliance({ args })
   try {
@@ -61,7 +65,7 @@ export async function fullLoadBench(events: number, seconds: number): Promise<Fu
     const reads = await phase(() => readsMeanwhile(server, secret, run, seconds))
     const resends = await phase(() => resent(run, events, seconds))
     const overload = await phase(() =>
-      overloaded(server, ingest, run, resends.freshPerSecond, Math.max(1, seconds)),
+      overloaded(server, ingest, run, resends.freshPerSecond, overloadSeconds),
     )
     const acknowledged = run.acknowledged() + overload.probed.events
     const counts = { acknowledged, stored: await storedEvents(server, secret) }

@@ -1,9 +1,11 @@
 /** Nodes on PostgreSQL keep a share of the SQLite engine's rate, catch up after a load, and count every event. */
 import { expect, test } from 'bun:test'
+import { isFull } from '../support/runs.ts'
 import { postgresBench, postgresTables } from './postgres.bench.ts'
 
 test('two nodes beside the SQLite engine: rate, due work, bytes, reads and counts', async () => {
-  const options = { seconds: 0.3, warmUpSeconds: 0.2, historyEvents: 4_000, rounds: 1 }
+  const short = { seconds: 0.2, warmUpSeconds: 0.1, historyEvents: 2_000, rounds: 1 }
+  const options = isFull ? { ...short, seconds: 0.3, warmUpSeconds: 0.2, historyEvents: 4_000 } : short
   const found = await postgresBench(options, 2)
   const text = postgresTables(found)
   console.log(text)

@@ -5,6 +5,7 @@ import type { EventFilter, EventRecord } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
 import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
 import { cramped, engine, event, firstArrivalMs, type Engine } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 const orgIds = ['org_a', 'org_b'] as const
 const aheadMs = firstArrivalMs - noon + 300_000 // of an arrival in the first step; later steps are not ahead
@@ -190,7 +191,7 @@ describe('any history', () => {
           isSound(subject)
           subject.close()
         }),
-        { numRuns: 60 },
+        { numRuns: runs(60) },
       )
     }, 90_000)
   }

@@ -5,6 +5,7 @@ import type { EventRecord } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
 import { trustModel } from '../support/trust-model.ts'
 import { cramped, engine, event } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 const orgId = 'org_a'
 const hourMs = 3_600_000
@@ -56,7 +57,7 @@ test('any events, in any batches, with an erasure in between: the counts equal t
         subject.close()
       },
     ),
-    { numRuns: 25 },
+    { numRuns: runs(25) },
   )
 }, 60_000)
 

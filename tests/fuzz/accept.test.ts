@@ -9,6 +9,7 @@ import { limits } from '../../server/limits.ts'
 import { changedEvent, validEvent } from './any-event.ts'
 import { exampleEvent } from '../support/events.ts'
 import { canonical, jsonText } from './json-text.ts'
+import { runs } from '../support/runs.ts'
 
 /** Ten times the longest body alone (0.3 s), so that a busy machine does not fail it. */
 const budgetMs = 3_000
@@ -104,7 +105,7 @@ describe('any body', () => {
       fc.asyncProperty(fc.uint8Array({ maxLength: 400 }), anyHeaders, async (bytes, headers) => {
         checkAccount(await outcome(bytes, headers))
       }),
-      { numRuns: 800 },
+      { numRuns: runs(800) },
     )
   })
 
@@ -136,7 +137,7 @@ describe('any body', () => {
         checkAccount(await outcome(pieces.join(''), headers))
         checkAccount(await outcome(`{"events":[${pieces.join('')}]}`, headers))
       }),
-      { numRuns: 800 },
+      { numRuns: runs(800) },
     )
   })
 
@@ -164,7 +165,7 @@ describe('any body', () => {
         checkAccount(await outcome(bytes, json))
         checkAccount(await outcome(bytes, ndjson))
       }),
-      { numRuns: 800 },
+      { numRuns: runs(800) },
     )
   })
 
@@ -181,7 +182,7 @@ describe('any body', () => {
         for (const [at, bits] of changes) packed[at % packed.length]! ^= bits
         checkAccount(await outcome(packed, { ...json, 'content-encoding': name }))
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     )
   })
 })
@@ -209,7 +210,7 @@ describe('partly invalid events', () => {
           positions.map((index) => canonical(texts[index] ?? '')),
         )
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     )
   })
 

@@ -11,6 +11,7 @@ import type {
 } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, makeEvent, noon } from './make.ts'
 import { failure, type Cases, type NodeCases } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -204,7 +205,7 @@ export const accessLogCases: Cases = {
           expect(own.bytes).toBe(counted.reduce((sum, { bytes }) => sum + bytes, 0))
         },
       ),
-      { numRuns: 20 },
+      { numRuns: runs(20) },
     )
     const sources = await store.accessLogs.sources(orgId)
     const { bySite } = await store.accessLogs.counts({ orgId, ...allTime, siteIds: ['random'] })

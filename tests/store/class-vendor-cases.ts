@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { Store } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 const hourMs = 3_600_000
 
@@ -61,7 +62,7 @@ async function expectCounted(store: Store, made: { hour: number }[], { from, unt
 export const classVendorCases: Cases = {
   async 'any events, of the hours, sites and types that were asked for'({ store }) {
     const law = (made: { hour: number }[], of: Asked) => expectCounted(store, made, of)
-    await fc.assert(fc.asyncProperty(fc.array(event, { maxLength: 60 }), asked, law), { numRuns: 40 })
+    await fc.assert(fc.asyncProperty(fc.array(event, { maxLength: 60 }), asked, law), { numRuns: runs(40) })
   },
   async 'what is removed or erased counts no longer, what retention takes does'({ store, orgId }) {
     const events = Array.from({ length: 60 }, (_, n) =>

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { EventRecord, TopField } from '../../db/contract/store.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 const minuteMs = 60_000
 const budgetMs = 60_000
@@ -91,7 +92,7 @@ export const histogramCases: Cases = {
         )
       },
     )
-    await fc.assert(property, { numRuns: 60 })
+    await fc.assert(property, { numRuns: runs(60) })
   },
 
   async 'without a budget nothing is counted, and the whole range is named as not exact'({ store, orgId }) {
@@ -179,7 +180,7 @@ export const topCases: Cases = {
         }
       },
     )
-    await fc.assert(property, { numRuns: 60 })
+    await fc.assert(property, { numRuns: runs(60) })
   },
 
   async 'returns at most the groups asked for, the most frequent first'({ store, orgId }) {
@@ -245,7 +246,7 @@ export const newValuesCases: Cases = {
         expect(values.map(({ value, seq }) => ({ value, seq }))).toEqual(expected)
       },
     )
-    await fc.assert(property, { numRuns: 40 })
+    await fc.assert(property, { numRuns: runs(40) })
   },
 
   async 'stops at the number asked for, and forgets values whose events retention deleted'({ store, orgId }) {

@@ -5,6 +5,7 @@ import type { EventRecord } from '../../db/contract/store.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { failure, writesOnce, type Cases } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 const everything = { filter: {}, limit: 200, before: null, ceilingSeq: null }
 
@@ -97,7 +98,7 @@ export const appendCases: Cases = {
           expect(tail.events.map(({ json }) => json)).toEqual(sent)
         },
       ),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     )
   },
   async 'pressure tells what waits and is nothing at rest'({ store, orgId }) {

@@ -11,6 +11,7 @@ import type { EventFieldName } from '../../db/contract/event-fields.ts'
 import type { EventRecord } from '../../db/contract/store.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { failure, type Cases } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 const minuteMs = 60_000
 const budgetMs = 60_000
@@ -258,7 +259,7 @@ export const exploreCases: Cases = {
         }
       },
     )
-    await fc.assert(property, { numRuns: 40 })
+    await fc.assert(property, { numRuns: runs(40) })
   },
 
   async 'without time there are no numbers, and an organization without events has none'({ store, orgId }) {

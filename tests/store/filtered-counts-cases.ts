@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { EventRecord } from '../../db/contract/store.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 const hourMs = 3_600_000
 
@@ -91,7 +92,7 @@ export const filteredCountsCases: Cases = {
         counts(pair.map((row) => [key(row.value, row.and, row.outcome, row.startMs), row.count])),
       ).toEqual(truth.pair)
     })
-    await fc.assert(property, { numRuns: 60 })
+    await fc.assert(property, { numRuns: runs(60) })
   },
   async 'without time nothing is told, and what retention took is said'({ store, orgId }) {
     const events = [0, 1, 2, 3].map((n) =>

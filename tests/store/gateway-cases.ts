@@ -5,6 +5,7 @@ import type { EventPosition, EventRecord, Store } from '../../db/contract/store.
 import type { ScopeCount } from '../../db/contract/ingest-counts.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import { countAll, type Cases } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 async function searchAll(store: Store, orgId: string, text: string, limit: number): Promise<string[]> {
   const found: string[] = []
@@ -60,7 +61,7 @@ export const countCases: Cases = {
           expect(await searchAll(store, orgId, wanted.toUpperCase(), limit)).toEqual(expected)
         },
       ),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   },
 }

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { EventFilter, EventPosition, EventRecord, Store } from '../../db/contract/store.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 /** Walks to the end in pages of `limit` and returns the texts; `between` runs after each page. */
 async function walk(
@@ -133,7 +134,7 @@ export const filterCases: Cases = {
         const expected = model(events, (event) => modelMatches(filter, event))
         expect(await walk(store, { orgId, filter, limit })).toEqual(expected)
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
   },
   async 'pages that end by the length of their texts lose no event and hold at least one'({ store, orgId }) {
@@ -186,7 +187,7 @@ export const walkCases: Cases = {
           expect(walked).toEqual(model(events, () => true))
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   },
   async 'next is null exactly when nothing is left'({ store, orgId }) {

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { EventRecord, SeriesGroup, SeriesQuery } from '../../db/contract/store.ts'
 import { makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 const hourMs = 3_600_000
 const budgetMs = 10_000
@@ -110,7 +111,7 @@ export const seriesCases: Cases = {
         wanted.by === null ? found.groups.filter(({ events }) => events.some((n) => n > 0)) : found.groups
       expect(byName(named)).toEqual(byName(expected))
     })
-    await fc.assert(property, { numRuns: 80 })
+    await fc.assert(property, { numRuns: runs(80) })
   },
 
   async 'durations of tools are the same from rollups and from columns'({ store }) {

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { EventRecord } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 import type { Cases } from './subject.ts'
+import { runs } from '../support/runs.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -41,7 +42,7 @@ export const durationCases: Cases = {
           expect(Math.abs(found - truth)).toBeLessThanOrEqual(Math.max(0.01, truth * 0.020001))
         }
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     )
   },
   async 'by hour, by day and as a whole, of the sites and types that were asked for'({ store, orgId }) {
@@ -140,7 +141,7 @@ export const distinctCases: Cases = {
           }
         }
       }),
-      { numRuns: 20 },
+      { numRuns: runs(20) },
     )
   },
   async 'of many, the promise of the sketch holds'({ store, orgId }) {

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { addressGuard, resolveWith, systemResolver } from './addresses.ts'
 import { laneOf, parseDestination } from './destination.ts'
 import { RefusedUrl } from './sink.ts'
+import { runs } from '../../../tests/support/runs.ts'
 
 const sinks = '/var/sinks'
 const resolve = resolveWith(systemResolver, addressGuard([]))
@@ -119,7 +120,7 @@ describe('files', () => {
           path: expect.stringMatching(/^[\w-][\w.-]*(\/[\w-][\w.-]*)*$/),
         })
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 })

@@ -15,6 +15,7 @@ import {
   packNames,
   splitText,
 } from './texts.ts'
+import { runs } from '../../../../tests/support/runs.ts'
 
 test('any names come back, and each id is in the frame of its row alone', () => {
   const texts = fc.uniqueArray(fc.string({ unit: 'grapheme' }), { minLength: 1, maxLength: 256, size: 'max' })
@@ -40,7 +41,7 @@ test('any names come back, and each id is in the frame of its row alone', () => 
         expect(hasId(frame, '"never sent, and long enough"')).toBe(false)
       }
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 
@@ -69,7 +70,7 @@ test('any texts come back, whichever is read first', () => {
       expect(openBodies(packed, all.length).spilled()).toEqual(list)
       expectAll(packed, all, list)
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })
 
@@ -83,7 +84,7 @@ test('a block of schema 10, one piece, is read', () => {
       const json = list.length === 0 ? '' : JSON.stringify(list)
       expectAll(Bun.zstdCompressSync(`${all.join('\0')}\0${json}\0`, { level: 1 }), all, list)
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
 })
 
@@ -119,6 +120,6 @@ test('any object comes back, with any fields of the same names', () => {
       comesBack(JSON.stringify(all, null, spaced ? 1 : 0), id, session)
       comesBack(JSON.stringify(Object.fromEntries(members)), id, session)
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })

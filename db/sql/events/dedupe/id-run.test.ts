@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { chunkOf, chunksPerRun, findInChunk, idFilter, newRunBits, packEntry } from './id-run.ts'
 import { idTable } from './dedupe.ts'
+import { runs } from '../../../../tests/support/runs.ts'
 
 const print = fc.integer({ min: 0, max: 2 ** 53 - 1 })
 
@@ -65,7 +66,7 @@ test('the table finds every entry, through growth and after it was emptied, and 
         for (const [key] of round) expect(table.find(key, () => true)).toBe(false)
       }
     }),
-    { numRuns: 50 },
+    { numRuns: runs(50) },
   )
 })
 

@@ -14,6 +14,7 @@ import {
   packSet,
   setBit,
 } from './posting.ts'
+import { runs } from '../../../../tests/support/runs.ts'
 
 test('every code of the filter passes', () => {
   const code = fc.integer({ min: 2 ** 31, max: 2 ** 32 - 1 })
@@ -22,7 +23,7 @@ test('every code of the filter passes', () => {
       const bits = filterOf(codes, codes.length)
       expect(codes.every((one) => mayHold(bits, one))).toBe(true)
     }),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   )
 })
 
@@ -56,7 +57,7 @@ test('lists and sets come back', () => {
       addList(fromList, packList(positions))
       expect(fromList).toEqual(fromSet)
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
 })
 
@@ -76,7 +77,7 @@ test('anyBit reads exactly its range', () => {
       expect(anyBit(bitmap, first, within)).toBe(bit >= first && bit < first + within)
     }),
     {
-      numRuns: 2_000,
+      numRuns: runs(2_000),
       examples: [
         [31, 31, 1],
         [32, 0, 32],
