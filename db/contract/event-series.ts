@@ -38,7 +38,8 @@ export interface SeriesGroup {
   part: number[] // empty without `part`
   /**
    * Empty without `value`. Sessions and subjects are distinct per step. The p95 of durations in milliseconds is within
-   * 2 % and 0 without durations. Tokens are the sum of `metadata.tokens`.
+   * 2 % and 0 without durations. Tokens are the sum of `metadata.tokens`, a whole
+   * number or an object with `input` and `output`.
    */
   values: number[]
 }

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Explored, ExploreQuery } from '../../db/contract/explore.ts'
-import type { EventRecord } from '../../db/contract/store.ts'
+import type { EventRecord, Series, SeriesQuery } from '../../db/contract/store.ts'
 import { memberText } from '../../db/sql/events/read/explore/metadata.ts'
 import { exploredEvent, memberText as valueOf, paths, recordOf } from '../store/explore-cases.ts'
 import { makeEvent, noon } from '../store/make.ts'
@@ -109,12 +109,22 @@ queries.push(
   asked({ by: 'vendor', filter: { text: 'e4242' } }),
 )
 
-const answers = (subject: Engine): Explored[] =>
-  subject.freshly((reader) => queries.map((query) => reader.explore(query)))
+/** What alert rules of tokens read. */
+const tokenSeries = [null, 'vendor', 'name'].map((by): SeriesQuery => ({
+  ...{ orgId, filter: {}, value: 'tokens', by: by as SeriesQuery['by'], groupsMax: 9, budgetMs: Infinity },
+  edges: [1.5, 2, 3, 3.25].map((hours) => noon + hours * hourMs),
+}))
 
-function expectSame(subject: Engine, expected: Explored[]): void {
+const answers = (subject: Engine): (Explored | Series)[] =>
+  subject.freshly((reader) => [
+    ...queries.map((query) => reader.explore(query)),
+    ...tokenSeries.map((query) => reader.series(query)),
+  ])
+
+function expectSame(subject: Engine, expected: (Explored | Series)[]): void {
+  const asked = [...queries, ...tokenSeries]
   for (const [index, found] of answers(subject).entries())
-    expect([queries[index], found]).toEqual([queries[index], expected[index]])
+    expect([asked[index], found]).toEqual([asked[index], expected[index]])
   expect(subject.reader.verify().faults).toEqual([])
 }
 
@@ -122,7 +132,8 @@ test('columns answer what the texts answer, also while they are made, after a re
   const subject = engine()
   fill(subject, 0, sealed + 4_000)
   const first = answers(subject)
-  expect(first[0]!.rows.length).toBeGreaterThan(10)
+  expect((first[0] as Explored).rows.length).toBeGreaterThan(10)
+  expect((first.at(-1) as Series).groups[0]!.values[0]).toBeGreaterThan(10)
   for (let step = 0; step < 5; step++) expect(subject.spare()).toBe(true)
   expectSame(subject, first)
   subject.reopen()
@@ -133,6 +144,8 @@ test('columns answer what the texts answer, also while they are made, after a re
   expectSame(subject, first)
   const opened = (path: string) => subject.blocksOpened((reader) => reader.explore(asked(of(path))), 'texts')
   expect([opened('cart.items'), opened('tokens'), opened('cart')]).toEqual([0, 0, 0])
+  const bySeries = (reader: Engine['reader']) => reader.series(tokenSeries[0]!)
+  expect(subject.blocksOpened(bySeries, 'texts')).toBe(0)
   for (const path of ['plan', 'twice.b', 'unique', 'nothing'])
     expect([path, opened(path) > 0]).toEqual([path, true])
   subject.close()

@@ -108,6 +108,16 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
   }
 }
 
+export const tokenPaths = ['tokens', 'tokens.input', 'tokens.output']
+
+/** The members of `tokenPaths` begin at `slot`: a number, or an object of two. */
+export function tokensOf(members: Members, slot: number): number | null {
+  const whole = members.number(slot)
+  if (whole !== null) return whole
+  const [input, output] = [members.number(slot + 1), members.number(slot + 2)]
+  return input === null && output === null ? null : (input ?? 0) + (output ?? 0)
+}
+
 function codeIn(dictionary: Dictionary, value: Buffer | null): number {
   return value === null ? 0 : dictionary.codeOf(value, 0, value.length)
 }

@@ -13,7 +13,7 @@ import { stepAt } from '../filtered-counts.ts'
 import { textFinder } from '../page.ts'
 import type { Part } from '../walk.ts'
 import { type Groups, missingGroup, type Tally } from './groups.ts'
-import { readMembers, type Members } from './members.ts'
+import { readMembers, tokenPaths, tokensOf, type Members } from './members.ts'
 
 /** Rows between two checks of the slice where texts are read: 256 large events take 35 ms. */
 const rowsPerCheck = 64
@@ -117,9 +117,7 @@ function fillSteps(stepOf: Int32Array, edges: readonly number[], baseHour: numbe
 
 /** The members that are read: first that of the groups, then those of the measure, then those of the filters. */
 function pathsOf({ by, measure, metadata = [] }: ExploreQuery): string[] {
-  const ofMeasure = { bytes: ['bytes'], tokens: ['tokens', 'tokens.input', 'tokens.output'] }[
-    measure as string
-  ]
+  const ofMeasure = { bytes: ['bytes'], tokens: tokenPaths }[measure as string]
   return [
     ...(by !== null && typeof by === 'object' ? [by.metadata] : []),
     ...(ofMeasure ?? []),
@@ -186,12 +184,4 @@ function amounts(
     const durations = block!.codes(extra.duration)
     return (row) => (durations[row]! < 0 ? null : bucketOf(durations[row]!))
   }
-}
-
-/** A number, or an object of two. */
-function tokensOf(members: Members, slot: number): number | null {
-  const whole = members.number(slot)
-  if (whole !== null) return whole
-  const [input, output] = [members.number(slot + 1), members.number(slot + 2)]
-  return input === null && output === null ? null : (input ?? 0) + (output ?? 0)
 }

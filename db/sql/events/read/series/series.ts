@@ -8,6 +8,7 @@ import { isHash, member, otherCode, termTexts } from '../../blocks/fields.ts'
 import { fieldClause, filterClauses } from '../../index/filter-codes.ts'
 import { hourMs } from '../../rollups/counts.ts'
 import { bucketOf } from '../../rollups/sketches.ts'
+import { readMembers, tokenPaths, tokensOf, type Members } from '../explore/members.ts'
 import { stepAt } from '../filtered-counts.ts'
 import { boundsOf, newestFirst, newestZones, overlaps } from '../page.ts'
 import { partsOf } from '../walk.ts'
@@ -83,6 +84,7 @@ function* addColumns(reading: Reading, spans: readonly Span[]): Sliced<number> {
   const edges = [...spans.map(({ sinceMs }) => sinceMs), last.untilMs]
   const isIn = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
     spans.length > 64 || spans.some(({ sinceMs, untilMs }) => maxAt >= sinceMs && minAt < untilMs)
+  const members = reading.value === 'tokens' ? readMembers(db, org, tokenPaths) : null
   const parts = partsOf(db, org, indexed, 0).filter((part) => overlaps(part, bounds) && isIn(part))
   for (const [index, part] of parts.sort(newestFirst).entries()) {
     if (isSliceOver()) yield
@@ -92,18 +94,22 @@ function* addColumns(reading: Reading, spans: readonly Span[]): Sliced<number> {
       if (performance.now() > reading.endMs || !makeRoom(reading, newestLeft + 1))
         return Math.min(newestLeft + 1, last.untilMs)
       const block = readBlock(db, zone, clauses)
-      if (block !== null) addBlock(reading, block, (row) => part.mayMatch(zone, row), { spans, edges })
+      if (block === null) continue
+      members?.open(block, zone)
+      addBlock(reading, block, { spans, edges, members, mayMatch: (row) => part.mayMatch(zone, row) })
     }
   }
   return -Infinity
 }
 
-function addBlock(
-  reading: Reading,
-  block: OpenBlock,
-  mayMatch: (row: number) => boolean,
-  { spans, edges }: { spans: readonly Span[]; edges: readonly number[] },
-): void {
+interface Adding {
+  spans: readonly Span[]
+  edges: readonly number[]
+  members: Members | null // of tokens
+  mayMatch(row: number): boolean
+}
+
+function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, mayMatch }: Adding): void {
   const { clauses, part, groupMember, value } = reading
   const times = block.codes(extra.at)
   const codes = groupMember === null ? null : block.codes(groupMember)
@@ -129,25 +135,13 @@ function addBlock(
     cells.events[span.step]!++
     if (part !== null && block.matches(row, part)) cells.part[span.step]!++
     if (hashes !== null) addDistinct(reading, cells, span.step, hashes[row]!)
-    else if (value !== null) cells.values[span.step]! += tokensOf(block.event(row).json)
+    if (members === null) continue
+    members.read(row)
+    cells.values[span.step]! += tokensOf(members, 0) ?? 0
   }
 }
 
 const distinct = { sessions: member.sessionId, subjects: member.subject }
-
-/** `metadata.tokens` is a number, or an object of input and output tokens. */
-function tokensOf(json: string): number {
-  if (!json.includes('"tokens"')) return 0
-  const { metadata } = JSON.parse(json) as { metadata?: { tokens?: unknown } | null }
-  const tokens = metadata?.tokens
-  if (typeof tokens !== 'object' || tokens === null) return positive(tokens)
-  const { input, output } = tokens as { input?: unknown; output?: unknown }
-  return positive(input) + positive(output)
-}
-
-function positive(value: unknown): number {
-  return typeof value === 'number' && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : 0
-}
 
 // ---------------------------------------------------------------- result
 
