@@ -14,7 +14,7 @@ import { newId } from '../../server/ids.ts'
 import { openConnection } from '../../db/postgres/connection/connection.ts'
 import { schema } from '../../db/postgres/migrations/migrations.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
-import { database, type TestDatabase } from './postgres.ts'
+import { database, startPooler, type Pooler, type TestDatabase } from './postgres.ts'
 
 export const isOnPostgres = process.env['SIGHTGLASS_TEST_ENGINE'] === 'postgres'
 
@@ -26,9 +26,21 @@ export const folderTest = test.if(!isOnPostgres)
 
 const databases = new Map<string, Promise<TestDatabase>>()
 
+/** A pgbouncer before the cluster, with so many connections to each database, when this variable asks for it. */
+const isPooled = process.env['SIGHTGLASS_TEST_POOLER'] === '1'
+const pooledConnections = 8
+let pooler: Promise<Pooler> | null = null
+
+async function madeDatabase(contents: 'empty' | 'migrated'): Promise<TestDatabase> {
+  const made = await database(contents)
+  if (!isPooled) return made
+  const { url } = await (pooler ??= startPooler(made.cluster, pooledConnections))
+  return { ...made, url: url(made.name) }
+}
+
 /** Made with the first use. */
 async function databaseOf(folder: string, contents: 'empty' | 'migrated'): Promise<TestDatabase> {
-  const made = databases.get(folder) ?? database(contents)
+  const made = databases.get(folder) ?? madeDatabase(contents)
   databases.set(folder, made)
   return made
 }

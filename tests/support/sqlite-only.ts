@@ -5,6 +5,7 @@
 
 const folder = 'about files of the data folder'
 const nodes = 'starts nodes of its own'
+const network = 'runs in a network of its own, from which no node reaches its database'
 const backups = 'nodes back up with the tools of PostgreSQL'
 
 export const sqliteOnlyFiles: { [path: string]: string } = {
@@ -22,7 +23,8 @@ export const sqliteOnlyFiles: { [path: string]: string } = {
   'tests/e2e/full-disk.test.ts': 'fills the disk of a data folder',
   'tests/e2e/identity-canary.test.ts': folder,
   'tests/e2e/operate-backup.test.ts': backups,
-  'tests/e2e/operate-closed.test.ts': 'runs without a network, where no node reaches its database',
+  'tests/e2e/operate-closed.test.ts': network,
+  'tests/e2e/evidence-dns.test.ts': network,
   'tests/e2e/operate-drill.test.ts': backups,
   'tests/e2e/operate-memory.test.ts': folder,
   'tests/e2e/operate-open-files.test.ts': folder,
