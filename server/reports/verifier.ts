@@ -114,6 +114,11 @@ async function show() {
   out.replaceChildren(verdict, about, list)
 }
 file.addEventListener('change', show)
+// A file that is chosen again is no change, although it may have changed.
+file.addEventListener('click', () => {
+  file.value = ''
+  show()
+})
 key.addEventListener('input', show)
 `
 

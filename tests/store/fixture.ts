@@ -191,7 +191,7 @@ const sentAt = /"occurredAt":"([^"]+)"|"number":(\d+)/
 
 /** The occurredAt with which a fixture's event was sent, which may be far ahead of its arrival. */
 function sentAtMs(json: string): number {
-  const [, occurredAt, number] = sentAt.exec(json)!
+  const [, occurredAt, number] = sentAt.exec(json) ?? [] // some events have neither
   return occurredAt === undefined ? filledAtMs(Number(number)) : Date.parse(occurredAt)
 }
 
