@@ -14,6 +14,8 @@ export interface Members {
   /** Whether the block can only be read with its texts. */
   needsTexts(zone: Zone): boolean
   open(block: OpenBlock, zone: Zone): void
+  /** Whether the columns of the open block say that no event has any of the members. */
+  isMissing(): boolean
   /** Rows of a block in ascending order. */
   read(row: number): void
   /** The code of the value, which is the same for equal JSON texts; 0: missing; -1: no code. */
@@ -45,6 +47,7 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
   let opened: OpenSegment | null = null
   let block: OpenBlock | null = null
   let slots: OpenSegment['slots'] = []
+  let areMissing = false
   let start = 0
 
   function segmentAt(segment: number): OpenSegment {
@@ -84,8 +87,10 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
     open(next, zone) {
       block = next
       slots = slotsOf(zone)
+      areMissing = slots.every((slot) => slot?.column.inText === -1 && slot.column.values.length === 1)
       start = seqOf(zone.place) % segmentEvents
     },
+    isMissing: () => areMissing,
     read(row) {
       let isRead = false
       for (let slot = 0; slot < codes.length; slot++) {
