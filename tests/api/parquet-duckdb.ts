@@ -1,11 +1,11 @@
 /**
  * `bun tests/api/parquet-duckdb.ts --full`: DuckDB reads every kind of exported Parquet file. Its counts by type,
- * outcome and hour are those of /v1/metrics, and its events those of NDJSON. It is native and large, so it is
+ * outcome and hour are those of /v1/metrics, its events those of NDJSON, and files that it wrote anew import. It is native and large, so it is
  * installed into a temporary folder, and this is no test.
  */
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { startAppliance } from '../support/binary.ts'
+import { startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -25,21 +25,19 @@ interface DuckDb {
 /** Also the registry that npm uses. */
 const inherited = process.env as Record<string, string>
 
-async function installed(folder: string): Promise<Connection> {
+/** Installs packages of npm into the folder and returns what the first one exports. */
+export async function installed<Package>(
+  folder: string,
+  [name, ...others]: [string, ...string[]],
+  version: string,
+): Promise<Package> {
   await Bun.write(join(folder, 'package.json'), '{"private":true}')
-  const command = [
-    'npm',
-    'install',
-    '--no-audit',
-    '--no-fund',
-    '--ignore-scripts',
-    `@duckdb/node-api@${version}`,
-  ]
+  const options = ['--no-audit', '--no-fund', '--ignore-scripts']
+  const packages = [name, ...others].map((each) => `${each}@${version}`)
+  const command = ['npm', 'install', ...options, ...packages]
   const child = run(command, { cwd: folder, env: inherited })
   if ((await child.exited) !== 0) throw new Error(child.stderr())
-  const entry = Bun.resolveSync('@duckdb/node-api', folder)
-  const { DuckDBInstance } = (await import(pathToFileURL(entry).href)) as DuckDb
-  return (await DuckDBInstance.create(':memory:')).connect()
+  return (await import(pathToFileURL(Bun.resolveSync(name, folder)).href)) as Package
 }
 
 /** Also for the everyday test. */
@@ -60,22 +58,32 @@ interface Metrics {
   byHour: { hour: string; count: number }[]
 }
 
-function same(what: string, found: unknown, expected: unknown): void {
+/** Throws unless they are equal. */
+export function same(what: string, found: unknown, expected: unknown): void {
   if (!Bun.deepEquals(found, expected)) throw new Error(`${what} differ`)
   console.info(`${what}: equal`)
 }
 
-async function main(): Promise<void> {
-  using folder = tempDir('duckdb')
-  const duckdb = await installed(folder.path)
-  await using appliance = await startAppliance()
+export interface ExportedFiles {
+  metrics: Metrics
+  hours: { [epochMs: string]: number }
+  ndjson: string[] // sorted
+  /** Imports a file or folder, and throws unless all of its events are known. */
+  importAgain(path: string): Promise<void>
+}
+
+/** The kinds of export below the folder. */
+export const exportedFiles = ['all.parquet', 'whole/*.parquet', 'days/*/*.parquet']
+
+/** Demo data and hostile texts, exported in every way. */
+export async function exportInto(folder: string, appliance: Appliance): Promise<ExportedFiles> {
   const done = async (...args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await appliance.cli(...args)
     if (code !== 0) throw new Error(stderr)
     return stdout
   }
   console.info((await done('demo')).split('\n')[0])
-  const path = join(folder.path, 'hostile.ndjson')
+  const path = join(folder, 'hostile.ndjson')
   const lines = hostileTexts.map((text, n) =>
     JSON.stringify(
       event(`hostile-${n}`, { tool: text.slice(0, 200), error: text.slice(0, 2_000), metadata: { text } }),
@@ -89,14 +97,35 @@ async function main(): Promise<void> {
   const get = (at: string, accept = 'application/json') =>
     fetch(appliance.url + at, { headers: { authorization: `Bearer ${key}`, accept } })
   const metrics = (await (await get('/v1/metrics?since=2000-01-01')).json()) as Metrics
-  const ndjson = (await (await get('/v1/traces', 'application/x-ndjson')).text())
-    .trimEnd()
-    .split('\n')
-    .slice(0, -1)
-  await Bun.write(join(folder.path, 'all.parquet'), await get('/v1/traces', 'application/vnd.apache.parquet'))
-  await done('export', 'traces', '--format', 'parquet', join(folder.path, 'whole'))
-  await done('export', 'traces', '--format', 'parquet', '--partition', 'day', join(folder.path, 'days'))
-  for (const files of ['all.parquet', 'whole/*.parquet', 'days/*/*.parquet']) {
+  const text = await (await get('/v1/traces', 'application/x-ndjson')).text()
+  await Bun.write(join(folder, 'all.parquet'), await get('/v1/traces', 'application/vnd.apache.parquet'))
+  await done('export', 'traces', '--format', 'parquet', join(folder, 'whole'))
+  await done('export', 'traces', '--format', 'parquet', '--partition', 'day', join(folder, 'days'))
+  return {
+    metrics,
+    hours: Object.fromEntries(metrics.byHour.map(({ hour, count }) => [String(Date.parse(hour)), count])),
+    ndjson: text.trimEnd().split('\n').slice(0, -1).toSorted(),
+    async importAgain(file) {
+      const { accepted, deduped } = JSON.parse(await done('import', file, '--json')) as {
+        [name in 'accepted' | 'deduped']: number
+      }
+      same(`${file.slice(folder.length + 1)} imported`, [accepted, deduped], [0, metrics.total])
+    },
+  }
+}
+
+const rewritten = ['uncompressed', 'snappy', 'gzip', 'zstd'].flatMap((codec) => [
+  { codec, version: 'V1' },
+  { codec, version: 'V2' },
+])
+
+async function main(): Promise<void> {
+  using folder = tempDir('duckdb')
+  const { DuckDBInstance } = await installed<DuckDb>(folder.path, ['@duckdb/node-api'], version)
+  const duckdb = await (await DuckDBInstance.create(':memory:')).connect()
+  await using appliance = await startAppliance()
+  const { metrics, hours, ndjson, importAgain } = await exportInto(folder.path, appliance)
+  for (const files of exportedFiles) {
     const from = `read_parquet('${join(folder.path, files)}')`
     const rows = async (sql: string): Promise<unknown[][]> => (await duckdb.runAndReadAll(sql)).getRows()
     const counts = async (column: string) =>
@@ -108,15 +137,10 @@ async function main(): Promise<void> {
       )
     same(`${files}: types`, await counts('type'), metrics.byType)
     same(`${files}: outcomes`, await counts('outcome'), metrics.byOutcome)
-    const hours = metrics.byHour.map(({ hour, count }) => [String(Date.parse(hour)), count])
-    same(
-      `${files}: hours`,
-      await counts(`epoch_ms(date_trunc('hour', occurred_at))`),
-      Object.fromEntries(hours),
-    )
+    same(`${files}: hours`, await counts(`epoch_ms(date_trunc('hour', occurred_at))`), hours)
     const events = await rows(`SELECT event FROM ${from} ORDER BY event`)
     const texts = events.map(([text]) => text as string).sort()
-    same(`${files}: ${events.length} events`, texts, ndjson.toSorted())
+    same(`${files}: ${events.length} events`, texts, ndjson)
     const [[wrong]] = (await rows(
       `SELECT count(*) FROM ${from} WHERE id != event->>'$.id' OR type != event->>'$.type'
        OR session != event->>'$.sessionId'`,
@@ -129,6 +153,13 @@ async function main(): Promise<void> {
       (text) => (JSON.parse(text) as { agent?: { vendor?: string } }).agent?.vendor === 'ChatGPT',
     )
     same(`${files}: a filter on statistics`, Number(pruned[0]![0]), plain.length)
+  }
+  for (const { codec, version: pages } of rewritten) {
+    const path = join(folder.path, `${codec}-${pages}.parquet`)
+    const options = `FORMAT parquet, CODEC '${codec}', PARQUET_VERSION ${pages}, ROW_GROUP_SIZE 4096`
+    const source = `SELECT * FROM read_parquet('${join(folder.path, 'all.parquet')}')`
+    await duckdb.runAndReadAll(`COPY (${source}) TO '${path}' (${options})`)
+    await importAgain(path)
   }
 }
 
