@@ -47,7 +47,6 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
   let opened: OpenSegment | null = null
   let block: OpenBlock | null = null
   let slots: OpenSegment['slots'] = []
-  let areMissing = false
   let start = 0
 
   function segmentAt(segment: number): OpenSegment {
@@ -87,10 +86,9 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
     open(next, zone) {
       block = next
       slots = slotsOf(zone)
-      areMissing = slots.every((slot) => slot?.column.inText === -1 && slot.column.values.length === 1)
       start = seqOf(zone.place) % segmentEvents
     },
-    isMissing: () => areMissing,
+    isMissing: () => slots.every((slot) => slot?.column.inText === -1 && slot.column.values.length === 1),
     read(row) {
       let isRead = false
       for (let slot = 0; slot < codes.length; slot++) {
@@ -102,10 +100,7 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
       }
     },
     code: (slot) => codes[slot]!,
-    text(slot) {
-      const code = codes[slot]!
-      return code < 0 ? memberText(jsonOf(slot)) : dictionaries[slot]!.texts[code]!
-    },
+    text: (slot) => (codes[slot]! < 0 ? memberText(jsonOf(slot)) : dictionaries[slot]!.texts[codes[slot]!]!),
     number(slot) {
       const code = codes[slot]!
       return code < 0 ? memberNumber(jsonOf(slot)) : dictionaries[slot]!.numbers[code]!

@@ -118,6 +118,7 @@ function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, m
   const [firstMs, lastMs] = [edges[0]!, edges.at(-1)!]
   const isOne = codes === null ? cellsOf(reading, 0) : null
   const types = clauses.length === 0 ? block.codes(member.type) : null // 0: a deleted event
+  const tokens = members === null || members.isMissing() ? null : members
   let near = 0
   let span = spans[near]!
   for (let row = 0; row < block.rows; row++) {
@@ -139,9 +140,9 @@ function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, m
     cells.events[span.step]!++
     if (part !== null && block.matches(row, part)) cells.part[span.step]!++
     if (hashes !== null) addDistinct(reading, cells, span.step, hashes[row]!)
-    if (members === null || members.isMissing()) continue
-    members.read(row)
-    cells.values[span.step]! += tokensOf(members, 0) ?? 0
+    if (tokens === null) continue
+    tokens.read(row)
+    cells.values[span.step]! += tokensOf(tokens, 0) ?? 0
   }
 }
 

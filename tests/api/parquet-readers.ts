@@ -1,7 +1,7 @@
 /**
- * `bun tests/api/parquet-duckdb.ts --full`: DuckDB reads every kind of exported Parquet file. Its counts by type,
- * outcome and hour are those of /v1/metrics, its events those of NDJSON, and files that it wrote anew import. It is native and large, so it is
- * installed into a temporary folder, and this is no test.
+ * `bun tests/api/parquet-readers.ts --full`: DuckDB and Polars read every kind of exported Parquet file. Their counts
+ * by type, outcome and hour are those of /v1/metrics, their events those of NDJSON, and files that they wrote anew
+ * import. They are native and large, so they are installed into a temporary folder, and this is no test.
  */
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -10,7 +10,9 @@ import { event } from '../support/events.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-const version = '1.5.6-r.1' // of @duckdb/node-api
+const duckDbVersion = '1.5.6-r.1' // of @duckdb/node-api
+const polarsVersion = '0.26.1' // of nodejs-polars
+const hourMs = 3_600_000
 
 interface Reader {
   getRows(): unknown[][]
@@ -26,7 +28,7 @@ interface DuckDb {
 const inherited = process.env as Record<string, string>
 
 /** Installs packages of npm into the folder and returns what the first one exports. */
-export async function installed<Package>(
+async function installed<Package>(
   folder: string,
   [name, ...others]: [string, ...string[]],
   version: string,
@@ -59,12 +61,12 @@ interface Metrics {
 }
 
 /** Throws unless they are equal. */
-export function same(what: string, found: unknown, expected: unknown): void {
+function same(what: string, found: unknown, expected: unknown): void {
   if (!Bun.deepEquals(found, expected)) throw new Error(`${what} differ`)
   console.info(`${what}: equal`)
 }
 
-export interface ExportedFiles {
+interface ExportedFiles {
   metrics: Metrics
   hours: { [epochMs: string]: number }
   ndjson: string[] // sorted
@@ -73,10 +75,10 @@ export interface ExportedFiles {
 }
 
 /** The kinds of export below the folder. */
-export const exportedFiles = ['all.parquet', 'whole/*.parquet', 'days/*/*.parquet']
+const exportedFiles = ['all.parquet', 'whole/*.parquet', 'days/*/*.parquet']
 
 /** Demo data and hostile texts, exported in every way. */
-export async function exportInto(folder: string, appliance: Appliance): Promise<ExportedFiles> {
+async function exportInto(folder: string, appliance: Appliance): Promise<ExportedFiles> {
   const done = async (...args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await appliance.cli(...args)
     if (code !== 0) throw new Error(stderr)
@@ -119,14 +121,18 @@ const rewritten = ['uncompressed', 'snappy', 'gzip', 'zstd'].flatMap((codec) => 
   { codec, version: 'V2' },
 ])
 
-async function main(): Promise<void> {
-  using folder = tempDir('duckdb')
-  const { DuckDBInstance } = await installed<DuckDb>(folder.path, ['@duckdb/node-api'], version)
+async function withDuckDb(
+  folder: string,
+  { metrics, hours, ndjson, importAgain }: ExportedFiles,
+): Promise<void> {
+  const { DuckDBInstance } = await installed<DuckDb>(
+    join(folder, 'duckdb'),
+    ['@duckdb/node-api'],
+    duckDbVersion,
+  )
   const duckdb = await (await DuckDBInstance.create(':memory:')).connect()
-  await using appliance = await startAppliance()
-  const { metrics, hours, ndjson, importAgain } = await exportInto(folder.path, appliance)
   for (const files of exportedFiles) {
-    const from = `read_parquet('${join(folder.path, files)}')`
+    const from = `read_parquet('${join(folder, files)}')`
     const rows = async (sql: string): Promise<unknown[][]> => (await duckdb.runAndReadAll(sql)).getRows()
     const counts = async (column: string) =>
       Object.fromEntries(
@@ -155,16 +161,70 @@ async function main(): Promise<void> {
     same(`${files}: a filter on statistics`, Number(pruned[0]![0]), plain.length)
   }
   for (const { codec, version: pages } of rewritten) {
-    const path = join(folder.path, `${codec}-${pages}.parquet`)
+    const path = join(folder, `${codec}-${pages}.parquet`)
     const options = `FORMAT parquet, CODEC '${codec}', PARQUET_VERSION ${pages}, ROW_GROUP_SIZE 4096`
-    const source = `SELECT * FROM read_parquet('${join(folder.path, 'all.parquet')}')`
+    const source = `SELECT * FROM read_parquet('${join(folder, 'all.parquet')}')`
     await duckdb.runAndReadAll(`COPY (${source}) TO '${path}' (${options})`)
     await importAgain(path)
   }
 }
 
+interface Frame {
+  getColumn(name: string): { toArray(): unknown[] }
+  writeParquet(path: string, options: { compression: string }): void
+}
+interface Polars {
+  default: { readParquet(path: string): Frame; concat(frames: Frame[]): Frame }
+}
+
+function countsOf(values: unknown[]): { [value: string]: number } {
+  const counts: { [value: string]: number } = {}
+  for (const value of values) counts[String(value)] = (counts[String(value)] ?? 0) + 1
+  return counts
+}
+
+async function withPolars(
+  folder: string,
+  { metrics, hours, ndjson, importAgain }: ExportedFiles,
+): Promise<void> {
+  // npm leaves out the native part where Node.js is older than the package likes.
+  const native = `nodejs-polars-${process.platform}-${process.arch}-gnu`
+  const { default: polars } = await installed<Polars>(
+    join(folder, 'polars'),
+    ['nodejs-polars', native],
+    polarsVersion,
+  )
+  for (const files of exportedFiles) {
+    const paths = [...new Bun.Glob(files).scanSync(folder)].map((path) => join(folder, path))
+    const frame = polars.concat(paths.map((path) => polars.readParquet(path)))
+    const column = (name: string) => frame.getColumn(name).toArray()
+    same(`${files}: types`, countsOf(column('type')), metrics.byType)
+    same(`${files}: outcomes`, countsOf(column('outcome')), metrics.byOutcome)
+    const hourOf = (at: unknown) => Math.floor(Number(at) / hourMs) * hourMs
+    same(`${files}: hours`, countsOf(column('occurred_at').map(hourOf)), hours)
+    same(`${files}: ${metrics.total} events`, column('event').toSorted(), ndjson)
+    const ids = ndjson.map((text) => (JSON.parse(text) as { id: string }).id)
+    same(`${files}: ids`, column('id').toSorted(), ids.toSorted())
+  }
+  const whole = polars.readParquet(join(folder, 'all.parquet'))
+  for (const compression of ['uncompressed', 'snappy', 'gzip', 'zstd']) {
+    const path = join(folder, `polars-${compression}.parquet`)
+    whole.writeParquet(path, { compression })
+    await importAgain(path)
+  }
+}
+
+async function main(): Promise<void> {
+  using folder = tempDir('parquet-readers')
+  await using appliance = await startAppliance()
+  const files = await exportInto(folder.path, appliance)
+  await withDuckDb(folder.path, files)
+  await withPolars(folder.path, files)
+}
+
 if (import.meta.main) {
-  if (!process.argv.includes('--full')) throw new Error('installs DuckDB from the registry: add --full')
+  if (!process.argv.includes('--full'))
+    throw new Error('installs DuckDB and Polars from the registry: add --full')
   await main()
   process.exit(0)
 }
