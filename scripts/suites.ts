@@ -24,12 +24,8 @@ export type Engine = 'sqlite' | 'postgres'
 const sharing = ['unit', 'store', 'engine', 'api', 'fuzz', 'regressions']
 const smallFiles = { fileSecondsMax: 2, groupSecondsMax: 5, groupFilesMax: 10 }
 
-/**
- * Loading Playwright and starting Chromium cost 1 s of processor time, so files that use a browser share one. The files
- * of single pages are long: fewer of them share.
- */
-const browserFiles = { fileSecondsMax: 10, groupSecondsMax: 40, groupFilesMax: 5 }
-const pageFiles = { fileSecondsMax: 20, groupSecondsMax: 30, groupFilesMax: 3 }
+/** Loading Playwright and starting Chromium cost 1 s of processor time, so files that use a browser share one. */
+const browserFiles = { fileSecondsMax: 40, groupSecondsMax: 60, groupFilesMax: 12 }
 
 /** The name of the suite on SQLite. */
 export function kindOf({ name }: Suite): string {
@@ -41,9 +37,7 @@ export function sharingOf(suite: Suite, path: string): Sharing | null {
   const { name, engine } = suite
   const kind = kindOf(suite)
   if (kind === 'e2e' && readFileSync(join(root, path), 'utf8').includes('closeBrowser'))
-    return path.startsWith('tests/e2e/pages')
-      ? { key: `pages ${engine}`, ...pageFiles }
-      : { key: `browser ${engine}`, ...browserFiles }
+    return { key: `browser ${engine}`, ...browserFiles }
   return sharing.includes(kind) ? { key: name, ...smallFiles } : null
 }
 

@@ -16,6 +16,18 @@ test('small files with the same key share a group until it is 5 s long', () => {
   expect(names(groupFiles(files, ({ path }) => within(path < 'c' ? 'x' : 'y')))).toEqual(['a b', 'c d e'])
 })
 
+test('a file joins the first group with room for it', () => {
+  const files = [
+    file('a', 1.5),
+    file('b', 1.9),
+    file('c', 1.5),
+    file('d', 1.9),
+    file('e', 0.1),
+    file('f', 1.9),
+  ]
+  expect(names(groupFiles(files, () => within('unit')))).toEqual(['a b c e', 'd f'])
+})
+
 test('a group has at most ten files', () => {
   const files = Array.from({ length: 21 }, (_, n) => file(`f${n}`, 0.1))
   expect(groupFiles(files, () => within('unit')).map((group) => group.files.length)).toEqual([10, 10, 1])

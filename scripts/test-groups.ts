@@ -19,17 +19,16 @@ export interface Group<T extends Job> extends Job {
 /** Each file is in one group. A file without a sharing has a group of its own. */
 export function groupFiles<T extends Job>(files: T[], sharing: (file: T) => Sharing | null): Group<T>[] {
   const groups: Group<T>[] = []
-  const open = new Map<string, Group<T>>()
+  const open = new Map<string, Group<T>[]>()
   for (const file of files) {
     const found = file.alone ? null : sharing(file)
     const shared = found !== null && file.seconds < found.fileSecondsMax ? found : null
-    const group = shared === null ? undefined : open.get(shared.key)
-    if (
-      shared !== null &&
-      group !== undefined &&
-      group.files.length < shared.groupFilesMax &&
-      group.seconds + file.seconds <= shared.groupSecondsMax
-    ) {
+    const begun = shared === null ? [] : (open.get(shared.key) ?? [])
+    const group = begun.find(
+      ({ files: { length }, seconds }) =>
+        length < shared!.groupFilesMax && seconds + file.seconds <= shared!.groupSecondsMax,
+    )
+    if (group !== undefined) {
       const busy = group.seconds * group.load + file.seconds * file.load
       group.seconds += file.seconds
       group.load = busy / group.seconds
@@ -38,7 +37,7 @@ export function groupFiles<T extends Job>(files: T[], sharing: (file: T) => Shar
       const { path, seconds, load, alone, needs = [] } = file
       const started = { path, seconds, load, alone, needs, files: [file] }
       groups.push(started)
-      if (shared !== null) open.set(shared.key, started)
+      if (shared !== null) open.set(shared.key, [...begun, started])
     }
   }
   return groups
