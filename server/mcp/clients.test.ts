@@ -25,9 +25,7 @@ describe('the text of a new file', () => {
     expect(JSON.parse(configText('vscode', local))).toEqual({
       servers: { sightglass: { type: 'stdio', ...local } },
     })
-    expect(JSON.parse(configText('cursor', local))).toEqual({
-      mcpServers: { sightglass: { type: 'stdio', ...local } },
-    })
+    expect(JSON.parse(configText('cursor', local))).toEqual({ mcpServers: { sightglass: local } })
   })
 
   test('Codex reads TOML', () => {

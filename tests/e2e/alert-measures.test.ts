@@ -1,9 +1,8 @@
 /** The dialog of a rule that compares a measure, in a browser: its back-test, noise, silence, and hostile names. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import {
   expectAccessibleInBothThemes,
   expectNoSidewaysScroll,
@@ -11,16 +10,13 @@ import {
   waitForHeading,
 } from './pages-actions.ts'
 
-let appliance: Appliance
+let org: Organization
 let key: string
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv, args: ['--webhook-allow', '127.0.0.0/8'] })
-  key = await ingestKey(appliance)
+  org = await newOrganization()
+  key = org.key
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const hourMs = 3_600_000
 const dialog = (page: Page) => page.getByRole('dialog')
@@ -55,12 +51,12 @@ async function history(): Promise<void> {
       return recent(`h${hour}-${n}`, { occurredAt, agent: { vendor: n % 2 === 0 ? 'OpenAI' : hostile } })
     }),
   ).flat()
-  for (let n = 0; n < events.length; n += 1_000) await send(appliance.url, key, events.slice(n, n + 1_000))
+  for (let n = 0; n < events.length; n += 1_000) await send(org.url, key, events.slice(n, n + 1_000))
 }
 
 test('a rule is tested on the past while it is edited, saved, silenced and edited again', async () => {
   await withOwner(
-    `${appliance.url}/settings/webhooks`,
+    `${org.url}/settings/webhooks`,
     async (page) => {
       await addEndpoint(page)
       await openDialog(page)
@@ -120,7 +116,7 @@ test('a rule is tested on the past while it is edited, saved, silenced and edite
 
 test('on a phone the dialog fits, and nothing of a name runs', async () => {
   await withOwner(
-    `${appliance.url}/settings/webhooks`,
+    `${org.url}/settings/webhooks`,
     async (page) => {
       await openDialog(page)
       await dialog(page).getByLabel('For each').selectOption('vendor')

@@ -1,14 +1,46 @@
 /** Helpers of the browser tests: signing in, sending events, running a shown command. */
 import type { Page } from 'playwright'
-import type { Appliance } from '../support/binary.ts'
-import { type PageOptions, withPage } from '../support/browser.ts'
+import { type Appliance, startAppliance } from '../support/binary.ts'
+import { atEnd, type PageOptions, postAs, withPage } from '../support/browser.ts'
 
 export const owner = { email: 'ada@example.com', password: 'correct horse battery' }
 
 /** Environment with which a server makes that owner by itself. */
 export const ownerEnv = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password }
 
-/** Opens `url` as the signed-in owner. */
+/** An organization that a test file has for itself. */
+export interface Organization {
+  /** Of the appliance. */
+  url: string
+  slug: string
+  /** Its ingest key. */
+  key: string
+  makeKey(kind: 'ingest' | 'secret', label: string): Promise<string>
+  appliance: Appliance
+}
+
+let shared: Promise<Appliance> | null = null
+let organizations = 0
+
+/**
+ * Creates an organization, which the owner sees from now on. The files of a process share its appliance: starting one
+ * and compiling its dashboard costs as much processor time as four visits. Call `closeBrowser` in `afterAll`.
+ */
+export async function newOrganization(): Promise<Organization> {
+  shared ??= startAppliance({ env: ownerEnv, args: ['--webhook-allow', '127.0.0.0/8'] })
+  const appliance = await shared
+  if (organizations === 0) atEnd(appliance.stop)
+  const { url } = appliance
+  const slug = `organization-${++organizations}`
+  const post = <T>(path: string, body: object) => postAs<T>(url, owner, path, body)
+  const { org } = await post<{ org: { id: string } }>('/api/orgs', { name: slug, slug })
+  await post('/api/session/org', { orgId: org.id })
+  const makeKey: Organization['makeKey'] = async (kind, label) =>
+    (await post<{ secret: string }>('/api/keys', { kind, label })).secret
+  return { url, slug, key: await makeKey('ingest', 'test'), makeKey, appliance }
+}
+
+/** Opens `url` as the signed-in owner, in the document of the owner's last visit unless `continues` is false. */
 export function withOwner<T>(
   url: string,
   visit: (page: Page) => Promise<T>,
@@ -18,7 +50,7 @@ export function withOwner<T>(
     await page.locator('.shell').waitFor()
     return visit(page)
   }
-  return withPage(url, shown, { ...options, as: owner })
+  return withPage(url, shown, { continues: true, ...options, as: owner })
 }
 
 /** Signs in through the form, for tests about signing in. */

@@ -146,45 +146,40 @@ test('the drawer shows the reason, facts and exact digits, copies them, and obey
     body: `{"events":[${exact}]}`,
   })
   expect(sent.status).toBe(202)
-  const permissions = ['clipboard-read', 'clipboard-write']
-  await onLogs(
-    '?type=drawer.test',
-    async (page) => {
-      await page.locator('.event-row').nth(1).waitFor()
-      await row(page, 'blocked').click()
-      const drawer = page.getByRole('complementary', { name: 'Event' })
-      expect(await drawer.locator('.why').innerText()).toMatch(
-        /Why\s+Rule tool:checkout\.pay denied this event: trust below verified.*detected/s,
-      )
-      expect(await drawer.locator('.facts').innerText()).toMatch(
-        /Operator.*dom.*detected.*web-bot-auth.*sess_1/s,
-      )
-      expect(new URL(page.url()).searchParams.get('event')).toBe('d1')
+  await onLogs('?type=drawer.test', async (page) => {
+    await page.locator('.event-row').nth(1).waitFor()
+    await row(page, 'blocked').click()
+    const drawer = page.getByRole('complementary', { name: 'Event' })
+    expect(await drawer.locator('.why').innerText()).toMatch(
+      /Why\s+Rule tool:checkout\.pay denied this event: trust below verified.*detected/s,
+    )
+    expect(await drawer.locator('.facts').innerText()).toMatch(
+      /Operator.*dom.*detected.*web-bot-auth.*sess_1/s,
+    )
+    expect(new URL(page.url()).searchParams.get('event')).toBe('d1')
 
-      await page.keyboard.press('k')
-      await drawer.getByText('12345678901234567890.12345678901234567890').waitFor()
-      expect(new URL(page.url()).searchParams.get('event')).toBe('d2')
-      await drawer.getByRole('button', { name: 'Copy JSON' }).click()
-      await drawer.getByRole('button', { name: 'Copied' }).waitFor()
-      const copied = await page.evaluate(() => navigator.clipboard.readText())
-      expect(copied).toContain('12345678901234567890.12345678901234567890')
-      expect(JSON.parse(copied)).toEqual(JSON.parse(exact))
-      await drawer.getByRole('button', { name: 'Copy as curl' }).click()
-      await drawer.getByRole('button', { name: 'Copied' }).nth(1).waitFor()
-      const command = await page.evaluate(() => navigator.clipboard.readText())
-      const again = await runCurl(command.replace('YOUR_INGEST_KEY', key))
-      expect(await again.json()).toEqual({ ok: true, accepted: 0, deduped: 1 })
+    await page.keyboard.press('k')
+    await drawer.getByText('12345678901234567890.12345678901234567890').waitFor()
+    expect(new URL(page.url()).searchParams.get('event')).toBe('d2')
+    await drawer.getByRole('button', { name: 'Copy JSON' }).click()
+    await drawer.getByRole('button', { name: 'Copied' }).waitFor()
+    const copied = await page.evaluate(() => navigator.clipboard.readText())
+    expect(copied).toContain('12345678901234567890.12345678901234567890')
+    expect(JSON.parse(copied)).toEqual(JSON.parse(exact))
+    await drawer.getByRole('button', { name: 'Copy as curl' }).click()
+    await drawer.getByRole('button', { name: 'Copied' }).nth(1).waitFor()
+    const command = await page.evaluate(() => navigator.clipboard.readText())
+    const again = await runCurl(command.replace('YOUR_INGEST_KEY', key))
+    expect(await again.json()).toEqual({ ok: true, accepted: 0, deduped: 1 })
 
-      await page.keyboard.press('Escape')
-      await drawer.waitFor({ state: 'detached' })
-      await page.keyboard.press('ArrowDown')
-      await page.keyboard.press('Enter')
-      await drawer.locator('.why').waitFor()
-      await page.goBack()
-      await drawer.waitFor({ state: 'detached' })
-    },
-    { context: { permissions } },
-  )
+    await page.keyboard.press('Escape')
+    await drawer.waitFor({ state: 'detached' })
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await drawer.locator('.why').waitFor()
+    await page.goBack()
+    await drawer.waitFor({ state: 'detached' })
+  })
 }, 90_000)
 
 test('hostile text creates no markup, link or hidden direction and does not stretch the page', async () => {

@@ -1,32 +1,28 @@
 /** Small things that a reader would stumble over: a wrong filter, a key closed by accident, heights, a phone. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import { expectAccessibleInBothThemes } from './pages-actions.ts'
 
-let appliance: Appliance
+let org: Organization
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  const key = await ingestKey(appliance)
+  org = await newOrganization()
+  const key = org.key
   const events = Array.from({ length: 160 }, (_, n) =>
     event(`l${n}`, {
       ...{ sessionId: `session-${n >> 2}`, type: ['agent.detected', 'tool.executed'][n % 2] },
       occurredAt: new Date(Date.now() - n * 30_000).toISOString(),
     }),
   )
-  await send(appliance.url, key, [...events, event('memory', { type: 'memory.accessed' })])
+  await send(org.url, key, [...events, event('memory', { type: 'memory.accessed' })])
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const visit = (path: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
   withOwner(
-    appliance.url + path,
+    org.url + path,
     async (page) => {
       await page.getByRole('heading', { level: 1 }).waitFor()
       await look(page)

@@ -36,7 +36,7 @@ export async function readGuide({ url }: Appliance, name: string): Promise<Guide
         commands: [...guide.matchAll(/\brun <code>([^<&]+)<\/code>/g)].map(([, line]) => line!),
       }
     },
-    { as: owner, context: { permissions: ['clipboard-read', 'clipboard-write'] } },
+    { as: owner },
   )
 }
 

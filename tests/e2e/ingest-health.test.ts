@@ -1,24 +1,15 @@
 /** Settings → Ingest health in a real browser: empty at first, then equal to a mixed storm; bodies shown as text. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ownerEnv, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, withOwner } from './dashboard-actions.ts'
 
-let appliance: Appliance
+let org: Organization
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  org = await newOrganization()
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
-
-async function keyNamed(label: string): Promise<string> {
-  const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', label, '--json')
-  return (JSON.parse(made.stdout) as { key: string }).key
-}
+afterAll(closeBrowser)
 
 type Sums = [requests: number, refused: number, accepted: number, deduped: number, rejected: number]
 const plus = (a: Sums, b: Sums): Sums => a.map((n, i) => n + b[i]!) as Sums
@@ -43,7 +34,7 @@ const kinds: ((n: string) => [body: unknown, sums: Sums, type?: string])[] = [
 ]
 
 async function post(key: string, body: unknown, more: Record<string, string> = {}): Promise<void> {
-  const answer = await fetch(`${appliance.url}/v1/sdk/events`, {
+  const answer = await fetch(`${org.url}/v1/sdk/events`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more },
     body: typeof body === 'string' ? body : JSON.stringify(body),
@@ -67,8 +58,8 @@ async function facts(page: Page): Promise<number[]> {
 }
 
 test('empty at first, then equal to the requests sent, with rejected requests and senders that need attention', async () => {
-  const [one, two] = await Promise.all([keyNamed('one'), keyNamed('two')])
-  await withOwner(`${appliance.url}/settings/ingest-health`, async (page) => {
+  const [one, two] = await Promise.all([org.makeKey('ingest', 'one'), org.makeKey('ingest', 'two')])
+  await withOwner(`${org.url}/settings/ingest-health`, async (page) => {
     await page.getByText('No requests in this time range.').waitFor()
     expect(await page.getByText('No rejected requests or events.').isVisible()).toBe(true)
     expect(await page.getByLabel('Needs attention').innerText()).toContain('one: never used.')
@@ -82,8 +73,8 @@ test('empty at first, then equal to the requests sent, with rejected requests an
         await post(label === 'two' ? two : one, body, type === undefined ? {} : { 'content-type': type })
       }),
     )
-    await keyNamed('idle')
-    const late = await keyNamed('late')
+    await org.makeKey('ingest', 'idle')
+    const late = await org.makeKey('ingest', 'late')
     const old = event('old', { occurredAt: new Date(Date.now() - 3 * 3_600_000).toISOString() })
     await post(late, { events: [old] })
     await post(two, { events: [good('from a page')] }, { origin: 'https://shop.example' }) // refused before it counts

@@ -2,11 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { settingsSections } from '../../web/pages/settings/sections.tsx'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { isOnPostgres } from '../support/engine.ts'
 import { event, type TestEvent } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import {
   countedTypes,
   expectAccessible,
@@ -19,7 +18,7 @@ import {
 } from './pages-actions.ts'
 import { pageTraffic } from './pages-traffic.ts'
 
-let appliance: Appliance
+let org: Organization
 
 /** Names that strangers choose: markup, hidden characters, endless words, members that every object has. */
 const hostile = [
@@ -51,24 +50,21 @@ function hostileEvents(): TestEvent[] {
 }
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  const key = await ingestKey(appliance)
-  await send(appliance.url, key, fewEvents())
+  org = await newOrganization()
+  const key = org.key
+  await send(org.url, key, fewEvents())
   const oneOfEach = countedTypes.map((type, at) => recent(`x${at}`, { type }))
-  await send(appliance.url, key, [...hostileEvents(), ...oneOfEach])
-  await push(appliance.url, key, 'tools', {
+  await send(org.url, key, [...hostileEvents(), ...oneOfEach])
+  await push(org.url, key, 'tools', {
     siteId: 'shop-acme',
     tools: [{ name: 'checkout.pay', page: '/checkout' }],
   })
-  await push(appliance.url, key, 'memory', {
+  await push(org.url, key, 'memory', {
     siteId: 'shop-acme',
     snapshot: { siteMap: { pages: [{ path: '/' }] } },
   })
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const desk = { width: 1440, height: 900 }
 const phone = { width: 390, height: 844 }
@@ -93,7 +89,7 @@ async function expectFitAndAccessible(page: Page, isFirst: boolean): Promise<voi
 }
 
 test('the sign-in page has no violation at both widths, in light and dark', async () => {
-  await withPage(`${appliance.url}/logs`, async (page) => {
+  await withPage(`${org.url}/logs`, async (page) => {
     await page.getByLabel('Email').waitFor()
     for (const viewport of [phone, desk]) {
       await page.setViewportSize(viewport)
@@ -141,7 +137,7 @@ test('no page or dialog has a violation, and no page is stretched at both widths
       await dialog.waitFor({ state: 'detached' })
     }
   }
-  await withOwner(`${appliance.url}/settings`, atPages, { viewport: desk })
+  await withOwner(`${org.url}/settings`, atPages, { viewport: desk })
 }, 180_000)
 
 /** A text that each section of Settings shows once its data is loaded. */
@@ -178,5 +174,5 @@ test('no section of Settings has a violation or is stretched at both widths, in 
       await expectFitAndAccessible(page, slug === 'ingest-keys')
     }
   }
-  await withOwner(`${appliance.url}/settings`, atSections, { viewport: desk })
+  await withOwner(`${org.url}/settings`, atSections, { viewport: desk })
 }, 180_000)

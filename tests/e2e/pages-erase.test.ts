@@ -1,31 +1,28 @@
 /** Settings → Data → Erase: shows the count, confirms twice, shows progress; for owners only. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, cli, startAppliance } from '../support/binary.ts'
+import { cli } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import { expectAccessibleInBothThemes, recent } from './pages-actions.ts'
 
 setDefaultTimeout(60_000)
 
 const hostile = '<b>ann</b>@"example".com'
-let appliance: Appliance
+let org: Organization
 let key: string
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  key = await ingestKey(appliance)
+  org = await newOrganization()
+  key = org.key
   const of = (prefix: string, subject: string, count: number) =>
     Array.from({ length: count }, (_, n) =>
       recent(`${prefix}${n}`, { sessionId: `ses_${prefix}`, metadata: { subject } }),
     )
-  await send(appliance.url, key, [...of('a', hostile, 30), ...of('b', 'bob@example.com', 12)])
+  await send(org.url, key, [...of('a', hostile, 30), ...of('b', 'bob@example.com', 12)])
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 async function ask(page: Page, kind: 'Identity' | 'Session', value: string): Promise<void> {
   await page.getByRole('button', { name: 'Erase a session or an identity' }).click()
@@ -37,7 +34,7 @@ async function ask(page: Page, kind: 'Identity' | 'Session', value: string): Pro
 
 const onData = (visit: (page: Page) => Promise<void>, more = {}) =>
   withOwner(
-    `${appliance.url}/settings/data`,
+    `${org.url}/settings/data`,
     async (page) => {
       await page.getByText('Stored events', { exact: true }).waitFor()
       await visit(page)
@@ -87,11 +84,21 @@ test('erases a session on a phone', async () => {
 
 test('only owners see the erase button', async () => {
   const admin = { email: 'bo@example.com', password: 'another horse battery' }
-  const args = ['account', 'create', '--email', admin.email, '--role', 'admin', '--password-stdin']
-  expect((await cli(args, { dataDir: appliance.dataDir, stdin: admin.password })).code).toBe(0)
+  const args = [
+    'account',
+    'create',
+    '--email',
+    admin.email,
+    '--role',
+    'admin',
+    '--org',
+    org.slug,
+    '--password-stdin',
+  ]
+  expect((await cli(args, { dataDir: org.appliance.dataDir, stdin: admin.password })).code).toBe(0)
   const seesNoButton = async (page: Page): Promise<void> => {
     await page.getByText('Only owners can change limits').waitFor()
     expect(await page.getByRole('button', { name: 'Erase a session or an identity' }).count()).toBe(0)
   }
-  await withPage(`${appliance.url}/settings/data`, seesNoButton, { as: admin })
+  await withPage(`${org.url}/settings/data`, seesNoButton, { as: admin })
 })

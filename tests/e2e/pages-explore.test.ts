@@ -2,11 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import type { TestEvent } from '../support/events.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import {
   expectAccessible,
   expectAccessibleInBothThemes,
@@ -17,7 +16,7 @@ import {
 } from './pages-actions.ts'
 import { pageTraffic } from './pages-traffic.ts'
 
-let appliance: Appliance
+let org: Organization
 const hostile = [
   '<img src=x onerror=alert(1)>',
   '\u202eevil\u202c',
@@ -33,22 +32,19 @@ const sent: TestEvent[] = pageTraffic(Date.now()).map((one, n) => ({
 }))
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  org = await newOrganization()
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const explore = (search: string, look: (page: Page) => Promise<void>, width = 1440) =>
   withOwner(
-    `${appliance.url}/analytics/explore${search}`,
+    `${org.url}/analytics/explore${search}`,
     async (page) => {
       page.setDefaultTimeout(12_000)
       await waitForHeading(page, 'Analytics')
       await look(page)
     },
-    { viewport: { width, height: 900 }, context: { timezoneId: 'Europe/Berlin', acceptDownloads: true } },
+    { viewport: { width, height: 900 }, zone: 'Europe/Berlin' },
   )
 
 const table = (page: Page, name: string | RegExp) => page.getByRole('table', { name })
@@ -89,7 +85,7 @@ test('without events it says what to do', async () => {
     await expectAccessibleInBothThemes(page)
     await picture(page, 'explore-empty')
   })
-  await send(appliance.url, await ingestKey(appliance), sent)
+  await send(org.url, org.key, sent)
 }, 90_000)
 
 test('the controls change the URL, and each shows exactly the posted events', async () => {
@@ -224,7 +220,7 @@ async function legend(page: Page): Promise<string[]> {
 test('a query shows its progress and can be cancelled; a wrong link is explained', async () => {
   await explore('?range=30d', async (page) => {
     await page.locator('.stack-chart').waitFor()
-    process.kill(appliance.pid, 'SIGSTOP')
+    process.kill(org.appliance.pid, 'SIGSTOP')
     try {
       await page.getByLabel('Measure').selectOption('Tokens')
       await page.getByRole('progressbar', { name: 'Query progress' }).waitFor()
@@ -232,14 +228,14 @@ test('a query shows its progress and can be cancelled; a wrong link is explained
       await page.getByRole('button', { name: 'Cancel' }).click()
       await page.getByText('Query cancelled.').waitFor()
     } finally {
-      process.kill(appliance.pid, 'SIGCONT')
+      process.kill(org.appliance.pid, 'SIGCONT')
     }
     await page.getByRole('button', { name: 'Run again' }).click()
     await page.getByRole('heading', { name: 'No tokens in the last 30 days' }).waitFor()
     await expectAccessible(page)
   })
   await withOwner(
-    `${appliance.url}/analytics/explore?filter=nothing`,
+    `${org.url}/analytics/explore?filter=nothing`,
     async (page) => {
       await page.getByText('filter must be NAME:VALUE').waitFor()
       await page.getByRole('link', { name: 'Reset' }).click()

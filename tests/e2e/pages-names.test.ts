@@ -1,10 +1,9 @@
 /** Detect and Logs name the bots that came, and say whose clock was ahead. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import { expectFit, goInside } from './pages-actions.ts'
 
 const hourMs = 3_600_000
@@ -21,10 +20,10 @@ const bots: [vendor: string | null, name: string | null, purpose: string | null,
   ['=SUM(A1)', hostile, 'a purpose of its own', 3],
   [null, 'Nobody-Bot', null, 1],
 ]
-let appliance: Appliance
+let org: Organization
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  org = await newOrganization()
   const events = bots.flatMap(([vendor, name, purpose, count], row) =>
     Array.from({ length: count }, (_, n) =>
       event(`b${row}_${n}`, {
@@ -39,15 +38,12 @@ beforeAll(async () => {
     agent: { class: 'dom', trust: 'detected', vendor: 'Operator' },
     occurredAt: new Date(nowMs + 3 * hourMs).toISOString(),
   })
-  await send(appliance.url, await ingestKey(appliance), [...events, ahead])
+  await send(org.url, org.key, [...events, ahead])
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const open = (path: string, visit: (page: Page) => Promise<void>) =>
-  withOwner(`${appliance.url}${path}`, visit, { viewport: { width: 1440, height: 900 } })
+  withOwner(`${org.url}${path}`, visit, { viewport: { width: 1440, height: 900 } })
 
 test('Detect lists the bots of each vendor and links to their events; an event from a clock ahead says so', async () => {
   await open('/detect?range=7d', async (page) => {

@@ -96,7 +96,7 @@ test('of three nodes one is missing, one has problems and a name of markup, and 
       `${appliance.url}/settings/system`,
       async (page) => {
         const region = page.getByRole('region', { name: 'Nodes' })
-        await region.waitFor()
+        await region.getByText('missing').waitFor()
         await page.getByRole('region', { name: 'Health checks' }).waitFor()
         const text = await region.innerText()
         for (const part of ['web-1', 'missing', '7.4 s behind', '<img src=x', '0.0.9', '3.2 MB, 2.1 s'])

@@ -3,13 +3,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright'
 import { pageMeasures } from '../../web/text/measures.ts'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { event, type TestEvent } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import { expectNoSidewaysScroll, numberIn, goInside, waitForHeading } from './pages-actions.ts'
 
-let appliance: Appliance
+let org: Organization
 let secret: string
 const vendors = 640 // more than a page has rows for
 
@@ -44,17 +43,13 @@ function traffic(nowMs: number): TestEvent[] {
 }
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  const key = await ingestKey(appliance)
+  org = await newOrganization()
+  const key = org.key
   const sent = traffic(Date.now())
-  for (let at = 0; at < sent.length; at += 1_000) await send(appliance.url, key, sent.slice(at, at + 1_000))
-  const made = await appliance.cli('key', 'create', '--kind', 'secret', '--label', 'law', '--json')
-  secret = (JSON.parse(made.stdout) as { key: string }).key
+  for (let at = 0; at < sent.length; at += 1_000) await send(org.url, key, sent.slice(at, at + 1_000))
+  secret = await org.makeKey('secret', 'law')
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 interface Metrics {
   total: number
@@ -70,7 +65,7 @@ async function metricsOf(page: Page, search: string): Promise<Metrics> {
   )
   const params = new URLSearchParams({ since: period.since, until: period.until })
   for (const siteId of period.siteIds) params.append('siteId', siteId)
-  const answer = await fetch(`${appliance.url}/v1/metrics?${params}`, {
+  const answer = await fetch(`${org.url}/v1/metrics?${params}`, {
     headers: { authorization: `Bearer ${secret}` },
   })
   return (await answer.json()) as Metrics
@@ -191,11 +186,11 @@ test('the navigation, the head of each page, Analytics, CSV files and the gatewa
       await expectOneCount(page, search)
     }
   }
-  await withOwner(`${appliance.url}/settings`, inRanges)
+  await withOwner(`${org.url}/settings`, inRanges)
 }, 120_000)
 
 test('a CSV file has more rows than the page; decisions, outcomes and trust each add up; the range stays', async () => {
-  await withOwner(`${appliance.url}/detect?range=30d`, async (page) => {
+  await withOwner(`${org.url}/detect?range=30d`, async (page) => {
     await waitForPage(page, '/detect')
     const agents = await csvOf(page, 'Agents')
     const named = new Set(agents.rows.map(({ Vendor }) => Vendor))
@@ -271,5 +266,5 @@ test('on a phone every number is whole, in one or two columns', async () => {
       }
     }
   }
-  await withOwner(`${appliance.url}/settings`, onPhone, { viewport: { width: 390, height: 844 } })
+  await withOwner(`${org.url}/settings`, onPhone, { viewport: { width: 390, height: 844 } })
 }, 60_000)

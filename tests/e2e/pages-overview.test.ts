@@ -1,27 +1,24 @@
 /** Overview, the first page: empty, what changed since the last visit, hostile names, by keyboard and on a phone. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import { expectAccessible, expectFit, goInside, waitForHeading } from './pages-actions.ts'
 
 const hourMs = 3_600_000
-let appliance: Appliance
+let org: Organization
 let key: string
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  key = await ingestKey(appliance)
+  org = await newOrganization()
+  key = org.key
 }, 60_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
+/** In an empty profile, as on another device. */
 const open = (visit: (page: Page) => Promise<void>, path = '/', allow: RegExp[] = []) =>
-  withOwner(`${appliance.url}${path}`, visit, { allow, viewport: { width: 1440, height: 900 } })
+  withOwner(`${org.url}${path}`, visit, { allow, continues: false, viewport: { width: 1440, height: 900 } })
 
 function calls(name: string, count: number, hoursAgo: number, more: Record<string, unknown>): unknown[] {
   return Array.from({ length: count }, (_, index) =>
@@ -54,7 +51,7 @@ test('without events the first page says how to send one, and the first event fi
     await waitForHeading(page, 'Settings')
     await goInside(page, '/overview')
     await asked
-    await send(appliance.url, key, calls('first', 1, 0, {}))
+    await send(org.url, key, calls('first', 1, 0, {}))
     stored.resolve()
     await page.getByRole('heading', { name: 'Last 7 days' }).waitFor()
     await page.getByText('No events in the 30 days before, so nothing can be compared yet.').waitFor()
@@ -62,7 +59,7 @@ test('without events the first page says how to send one, and the first event fi
 })
 
 test('changes are sentences with their number, a chart and their events; a seen report is empty', async () => {
-  await send(appliance.url, key, [
+  await send(org.url, key, [
     ...calls('old', 60, 100, {}),
     ...calls('cart', 60, 110, { tool: 'cart' }),
     ...calls('broken', 30, 1, { tool: 'cart', outcome: 'error' }),
@@ -106,7 +103,7 @@ test('changes are sentences with their number, a chart and their events; a seen 
 test('what was seen here is seen on another device; without an answer of the server this browser knows', async () => {
   await open(async (page) => {
     await page.getByText('Nothing changed').waitFor()
-    await send(appliance.url, key, calls('manus', 4, 0, { agent: { class: 'dom', vendor: 'Manus' } }))
+    await send(org.url, key, calls('manus', 4, 0, { agent: { class: 'dom', vendor: 'Manus' } }))
     // The open page follows the stream, and counts again every 15 s.
     await page.getByText('Manus sent its first 4 events.').waitFor()
     const noted = page.waitForResponse((answer) => /overview\/visit$/.test(answer.url()) && answer.ok())

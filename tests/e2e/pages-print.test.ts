@@ -1,11 +1,10 @@
 /** Every page on paper: each table whole, nothing cut off, the frame left out, dark ink on white. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import { push, goInside } from './pages-actions.ts'
 
 const vendors = 70 // more than a table shows on the screen
@@ -17,10 +16,10 @@ const types = [
   'memory.accessed',
 ]
 
-let appliance: Appliance
+let org: Organization
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  const key = await ingestKey(appliance)
+  org = await newOrganization()
+  const key = org.key
   const events = Array.from({ length: vendors * types.length }, (_, n) =>
     event(`p${n}`, {
       type: types[n % types.length],
@@ -30,14 +29,11 @@ beforeAll(async () => {
       tool: `tool-${Math.floor(n / types.length)}`,
     }),
   )
-  await send(appliance.url, key, events)
+  await send(org.url, key, events)
   const snapshot = { siteMap: { pages: [{ path: '/', name: 'Home' }] }, policies: { returns: 'No.' } }
-  for (const siteId of ['one', 'two']) await push(appliance.url, key, 'memory', { siteId, snapshot })
+  for (const siteId of ['one', 'two']) await push(org.url, key, 'memory', { siteId, snapshot })
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 /** Elements that cut off their content: nobody can scroll on paper. */
 const cutOff = (page: Page) =>
@@ -75,7 +71,7 @@ test('every page but Logs is whole on paper, without the frame, in dark ink', as
       await page.emulateMedia({ media: 'screen' })
     }
   }
-  await withOwner(`${appliance.url}/settings`, printAll, { colorScheme: 'dark' })
+  await withOwner(`${org.url}/settings`, printAll, { colorScheme: 'dark' })
 }, 120_000)
 
 async function expectWholeOnPaper(page: Page, path: string, tables: [string, number][]): Promise<void> {
@@ -105,7 +101,7 @@ async function expectWholeOnPaper(page: Page, path: string, tables: [string, num
 }
 
 test('Logs prints every loaded event on as many sheets as needed', async () => {
-  await withOwner(`${appliance.url}/logs`, async (page) => {
+  await withOwner(`${org.url}/logs`, async (page) => {
     await page.locator('.event-row').nth(10).waitFor()
     const shown = await page.locator('.event-row').count()
     await page.emulateMedia({ media: 'print' })

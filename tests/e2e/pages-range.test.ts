@@ -1,10 +1,9 @@
 /** Ranges by preset and by date, and filters in place: every number equals a count of the posted events. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import type { TestEvent } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import {
   waitForHeading,
   expectAccessibleInBothThemes,
@@ -14,13 +13,13 @@ import {
 } from './pages-actions.ts'
 import { pageTraffic } from './pages-traffic.ts'
 
-let appliance: Appliance
+let org: Organization
 let sent: TestEvent[]
 const dayMs = 24 * 3_600_000
 const hostile = '<img src=x onerror=alert(1)>\u202e'.repeat(5).slice(0, 180)
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  org = await newOrganization()
   const nowMs = Date.now()
   // The same traffic again 60, 200 and 390 days earlier, where only longer ranges reach.
   sent = [0, 60, 200, 390].flatMap((days) =>
@@ -33,25 +32,22 @@ beforeAll(async () => {
     agent: { ...sent[3]!.agent, vendor: hostile },
     metadata: { ...sent[3]!.metadata, page: '/cart' },
   }
-  const key = await ingestKey(appliance)
-  await send(appliance.url, key, sent.slice(0, 900))
-  await send(appliance.url, key, sent.slice(900))
+  const key = org.key
+  await send(org.url, key, sent.slice(0, 900))
+  await send(org.url, key, sent.slice(900))
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const visit = (path: string, name: string, look: (page: Page) => Promise<void>, width = 1280) =>
   withOwner(
-    `${appliance.url}${path}`,
+    `${org.url}${path}`,
     async (page) => {
       page.setDefaultTimeout(12_000)
       await waitForHeading(page, name)
       await page.locator('.headlines strong').first().waitFor()
       await look(page)
     },
-    { viewport: { width, height: 900 }, context: { timezoneId: 'Europe/Berlin' } },
+    { viewport: { width, height: 900 }, zone: 'Europe/Berlin' },
   )
 
 /** Waits until the first headline equals the number of posted events within the page's own period. */

@@ -1,10 +1,9 @@
 /** Logs with every filter, search, bars and export, and Sessions as list and timeline, against the posted events. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import {
   waitForHeading,
   expectAccessibleInBothThemes,
@@ -13,7 +12,7 @@ import {
   goInside,
 } from './pages-actions.ts'
 
-let appliance: Appliance
+let org: Organization
 let key: string
 const minuteMs = 60_000
 
@@ -66,18 +65,15 @@ const others = Array.from({ length: 20 }, (_, at) =>
 )
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  key = await ingestKey(appliance)
-  await send(appliance.url, key, [...story, ...others])
+  org = await newOrganization()
+  key = org.key
+  await send(org.url, key, [...story, ...others])
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const visit = (path: string, name: string, look: (page: Page) => Promise<void>, options: PageOptions = {}) =>
   withOwner(
-    `${appliance.url}${path}`,
+    `${org.url}${path}`,
     async (page) => {
       await waitForHeading(page, name)
       await look(page)
@@ -232,7 +228,7 @@ test('each session is listed once with its counts, and its timeline runs from de
     expect(told[3]).toBe('+3.0 s checkout.pay refused by tool:checkout.pay blocked trust below verified')
     expect(told[4]).toStartWith('+4.0 s cart.add failed')
     await expectAccessibleInBothThemes(page.locator('.session-story'))
-    await send(appliance.url, key, [
+    await send(org.url, key, [
       recent('s6', { type: 'tool.executed', outcome: 'success', tool: 'late.call', sessionId: 'sess_story' }),
     ])
     await steps.nth(5).waitFor({ timeout: 10_000 })
@@ -244,13 +240,13 @@ test('each session is listed once with its counts, and its timeline runs from de
 
 test('the bars of one filter are never drawn above the rows of another, whichever timer is pending', async () => {
   const timed = (id: string, siteId: string) => recent(id, { tool: 'timed', sessionId: 'sess_timed', siteId })
-  await send(appliance.url, key, [timed('t1', 'left'), timed('t2', 'left'), timed('t3', 'stays')])
+  await send(org.url, key, [timed('t1', 'left'), timed('t2', 'left'), timed('t3', 'stays')])
   await visit('/logs?since=2020-01-01&tool=timed', 'Logs', async (page) => {
     await shown(page, 3)
     const bars = page.getByRole('region', { name: 'Events over time' })
     await bars.getByText(/^3 events/).waitFor()
     // One arrival sets the timer that counts again; the filter changes before it is due.
-    await send(appliance.url, key, [timed('t4', 'stays')])
+    await send(org.url, key, [timed('t4', 'stays')])
     const countedAgainMs = Date.now() + 5_000
     await shown(page, 4)
     await page.evaluate(() => {
@@ -279,7 +275,7 @@ test('the bars of one filter are never drawn above the rows of another, whicheve
 
 test('hostile sessions and filters do not stretch a phone', async () => {
   const evil = `<i>${'s'.repeat(190)}`
-  await send(appliance.url, key, [
+  await send(org.url, key, [
     recent('evil', {
       sessionId: evil,
       siteId: `\u202e${'e'.repeat(180)}`,

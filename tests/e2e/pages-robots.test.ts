@@ -1,10 +1,9 @@
 /** robots.txt on Knaph in a real browser: setting versions, what they changed, a test, and the verdict in Logs. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import {
   expectAccessibleInBothThemes,
   expectNoSidewaysScroll,
@@ -13,17 +12,14 @@ import {
   waitForHeading,
 } from './pages-actions.ts'
 
-let appliance: Appliance
+let org: Organization
 let key: string
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  key = await ingestKey(appliance)
-  await push(appliance.url, key, 'memory', { siteId: 'shop', snapshot: { policies: { a: 'b' } } })
+  org = await newOrganization()
+  key = org.key
+  await push(org.url, key, 'memory', { siteId: 'shop', snapshot: { policies: { a: 'b' } } })
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const requested = (id: string, page: string, agent: object = {}) =>
   recent(id, {
@@ -41,12 +37,8 @@ async function set(page: Page, text: string): Promise<void> {
 }
 
 test('versions are set and compared, and a new text is tested before it is set', async () => {
-  await send(appliance.url, key, [
-    requested('r1', '/a/1'),
-    requested('r2', '/b/<b>'),
-    requested('r3', '/b/<b>'),
-  ])
-  await withOwner(`${appliance.url}/knaph`, async (page) => {
+  await send(org.url, key, [requested('r1', '/a/1'), requested('r2', '/b/<b>'), requested('r3', '/b/<b>')])
+  await withOwner(`${org.url}/knaph`, async (page) => {
     await waitForHeading(page, 'Knaph')
     const panel = page.getByRole('region', { name: 'robots.txt' })
     await panel.getByText('No robots.txt yet.').waitFor()
@@ -88,11 +80,11 @@ test('versions are set and compared, and a new text is tested before it is set',
 
 test('Logs filters by the verdict, and the event names the line', async () => {
   const rule = { version: 2, from: '2026-11-20T12:00:00.000Z', line: 14 }
-  await send(appliance.url, key, [
+  await send(org.url, key, [
     requested('judged', '/c', { robots: 'disallowed', robotsRule: rule }),
     requested('odd', '/c', { robots: 'disallowed', robotsRule: [1] }),
   ])
-  await withOwner(`${appliance.url}/logs?robots=disallowed&event=judged`, async (page) => {
+  await withOwner(`${org.url}/logs?robots=disallowed&event=judged`, async (page) => {
     const drawer = page.getByRole('complementary', { name: 'Event' })
     await drawer.getByText('disallowed by line 14 of the robots.txt of 2026-11-20 12:00 UTC').waitFor()
   })

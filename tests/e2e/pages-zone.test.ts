@@ -1,10 +1,9 @@
 /** Every time on a page is in one zone, the browser's or the chosen one, and named: rows, charts, chips, files. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
-import { closeBrowser, withPage } from '../support/browser.ts'
+import { closeBrowser, setZone, withPage } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, owner, ownerEnv, send } from './dashboard-actions.ts'
+import { newOrganization, type Organization, owner, send } from './dashboard-actions.ts'
 import {
   waitForHeading,
   expectAccessibleInBothThemes,
@@ -12,25 +11,22 @@ import {
   goInside,
 } from './pages-actions.ts'
 
-let appliance: Appliance
+let org: Organization
 const hourMs = 3_600_000
 /** At 22:30 UTC of three days ago: another date east of there. */
 const lateMs = Math.floor(Date.now() / (24 * hourMs)) * 24 * hourMs - 3 * 24 * hourMs + 22.5 * hourMs
 const occurredAt = new Date(lateMs).toISOString()
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  org = await newOrganization()
   const types = ['agent.detected', 'authz.evaluated']
   await send(
-    appliance.url,
-    await ingestKey(appliance),
+    org.url,
+    org.key,
     types.map((type) => event(type, { type, outcome: 'blocked', sessionId: 'sess_late', occurredAt })),
   )
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 /** A page whose zone a test sets: a context of its own for each zone costs as much as two loads. */
 async function inZones(
@@ -38,14 +34,13 @@ async function inZones(
 ): Promise<void> {
   const visit = async (page: Page): Promise<void> => {
     page.setDefaultTimeout(10_000)
-    const devtools = await page.context().newCDPSession(page)
-    await look(page, (timezoneId) => devtools.send('Emulation.setTimezoneOverride', { timezoneId }))
+    await look(page, (zone) => setZone(page, zone))
   }
-  await withPage(`${appliance.url}/healthz`, visit, { as: owner })
+  await withPage(`${org.url}/healthz`, visit, { as: owner })
 }
 
 async function load(page: Page, path: string, name: string): Promise<void> {
-  await page.goto(appliance.url + path)
+  await page.goto(org.url + path)
   await waitForHeading(page, name)
 }
 

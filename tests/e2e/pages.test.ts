@@ -1,29 +1,25 @@
 /** Detect, Auth, Authz and Analytics in a real browser: every number equals a count of the posted events, live too. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { event, type TestEvent } from '../support/events.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import { goInside } from './pages-actions.ts'
 import { earlier, matching, pageTraffic, runningRange, type Wanted } from './pages-traffic.ts'
 
-let appliance: Appliance
+let org: Organization
 let key: string
 let sent: TestEvent[]
 const nowMs = Date.now()
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  key = await ingestKey(appliance)
+  org = await newOrganization()
+  key = org.key
   sent = pageTraffic(nowMs)
-  await send(appliance.url, key, sent)
+  await send(org.url, key, sent)
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const week = () => runningRange(7, 3, Date.now())
 const count = (wanted: Wanted, range = week()) => matching(sent, wanted, range.since, range.until).length
@@ -59,7 +55,7 @@ async function open(
   options: PageOptions = {},
 ): Promise<void> {
   await withOwner(
-    `${appliance.url}${path}`,
+    `${org.url}${path}`,
     async (page) => {
       await page.locator('.counts').waitFor()
       await visit(page)
@@ -219,7 +215,7 @@ async function expectReasons(page: Page): Promise<void> {
 }
 
 test('the counts of Auth and Analytics and the reasons of a denial equal the posted events', async () => {
-  await open('/auth', async (page) => {
+  await open('/auth?range=7d', async (page) => {
     const type = 'auth.identity_presented'
     await expectHeadline(page, 'Identities', count({ type }))
     await expectHeadline(page, 'Accepted', count({ type, outcome: 'success' }))
@@ -293,7 +289,7 @@ test('a vendor shows its operator and activity from its link; new events are cou
           occurredAt: new Date().toISOString(),
         }),
       )
-      await send(appliance.url, key, more)
+      await send(org.url, key, more)
       sent = [...sent, ...more]
       await expectHeadline(page, 'Detections', count({ type }))
       const first = await page

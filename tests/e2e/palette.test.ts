@@ -3,10 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
 import { settingsSections } from '../../web/pages/settings/sections.tsx'
 import { routes } from '../../web/routes.ts'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import {
   waitForHeading,
   expectAccessibleInBothThemes,
@@ -15,28 +14,25 @@ import {
   recent,
 } from './pages-actions.ts'
 
-let appliance: Appliance
+let org: Organization
 const hour = 3_600_000
 const hostile = 'Zebra <img src=x onerror=alert(1)> \u202eevil'
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  const key = await ingestKey(appliance)
+  org = await newOrganization()
+  const key = org.key
   const zebra = { agent: { class: 'dom', vendor: hostile, name: 'ZebraBot', purpose: 'search' } }
   const others = Array.from({ length: 150 }, (_, n) =>
     recent(`o${n}`, { sessionId: `sess-${n}`, tool: null, agent: { vendor: `Vendor ${n}` } }, n * 1_000),
   )
-  await send(appliance.url, key, [
+  await send(org.url, key, [
     ...others,
     recent('z1', { ...zebra, sessionId: 'sess-zebra', type: 'tool.executed', tool: 'zebra.pay' }),
     recent('z2', { ...zebra, sessionId: 'long ago', tool: 'zebra.old' }, 300 * 24 * hour),
   ])
-  await push(appliance.url, key, 'tools', { siteId: 'shop', tools: [{ name: 'zebra.registered' }] })
+  await push(org.url, key, 'tools', { siteId: 'shop', tools: [{ name: 'zebra.registered' }] })
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const options = (page: Page) => page.getByRole('listbox').getByRole('option')
 
@@ -59,7 +55,7 @@ async function choose(page: Page, text: string, option: string | RegExp): Promis
 }
 
 test('every page and every section of Settings is found by its name', async () => {
-  await withOwner(`${appliance.url}/logs`, async (page) => {
+  await withOwner(`${org.url}/logs`, async (page) => {
     await waitForHeading(page, 'Logs')
     for (const { name, path } of routes) {
       await type(page, name)
@@ -75,7 +71,7 @@ test('every page and every section of Settings is found by its name', async () =
 }, 90_000)
 
 test('a vendor, agent, tool, session or view found by name opens; hostile names stay text', async () => {
-  await withOwner(`${appliance.url}/logs`, async (page) => {
+  await withOwner(`${org.url}/logs`, async (page) => {
     await waitForHeading(page, 'Logs')
     await page.evaluate(async () => {
       const view = { name: 'Zebra view', search: '?vendor=Zebra' }
@@ -113,7 +109,7 @@ test('a vendor, agent, tool, session or view found by name opens; hostile names 
 test('the palette does not stretch a phone', async () => {
   const options390 = { viewport: { width: 390, height: 844 }, colorScheme: 'dark' as const }
   await withOwner(
-    `${appliance.url}/logs`,
+    `${org.url}/logs`,
     async (page) => {
       await waitForHeading(page, 'Logs')
       await type(page, 'zebra')

@@ -81,15 +81,11 @@ test('made by the command line, with and without a server, and verified by it', 
 
 test('saved from Overview, it opens from a file without any request, in print too', async () => {
   const path = files.join('dashboard.html')
-  await withOwner(
-    `${appliance.url}/overview`,
-    async (page) => {
-      const download = page.waitForEvent('download')
-      await page.getByRole('button', { name: 'Download signed report' }).click()
-      await (await download).saveAs(path)
-    },
-    { context: { acceptDownloads: true } },
-  )
+  await withOwner(`${appliance.url}/overview`, async (page) => {
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download signed report' }).click()
+    await (await download).saveAs(path)
+  })
   expect((await cli(['verify', path])).code).toBe(0)
   const context = await (await browser()).newContext({ viewport: { width: 1440, height: 900 } })
   try {

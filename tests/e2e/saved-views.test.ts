@@ -1,10 +1,10 @@
 /** Saved views in a real browser: saved by one member, used by another, renamed, deleted and brought back. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, cli, startAppliance } from '../support/binary.ts'
+import { cli } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
 import {
   waitForHeading,
   expectAccessibleInBothThemes,
@@ -12,23 +12,30 @@ import {
   recent,
 } from './pages-actions.ts'
 
-let appliance: Appliance
+let org: Organization
 const viewer = { email: 'viewer@example.com', password: 'a window in a vessel' }
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  org = await newOrganization()
   const events = Array.from({ length: 8 }, (_, n) =>
     recent(`v${n}`, { outcome: n < 3 ? 'blocked' : 'success' }),
   )
-  await send(appliance.url, await ingestKey(appliance), events)
-  const args = ['account', 'create', '--email', viewer.email, '--role', 'viewer', '--password-stdin']
-  const made = await cli(args, { dataDir: appliance.dataDir, stdin: viewer.password })
+  await send(org.url, org.key, events)
+  const args = [
+    'account',
+    'create',
+    '--email',
+    viewer.email,
+    '--role',
+    'viewer',
+    '--org',
+    org.slug,
+    '--password-stdin',
+  ]
+  const made = await cli(args, { dataDir: org.appliance.dataDir, stdin: viewer.password })
   expect([made.code, made.stderr]).toEqual([0, ''])
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 const openViews = (page: Page) => page.getByRole('button', { name: 'Saved views' }).click()
 const rows = (page: Page) => page.locator('.event-row')
@@ -42,7 +49,7 @@ const hostile = 'Blocked <b>‮evil</b>'
 const link = (page: Page, name: string | RegExp) => page.locator('.view-list').getByRole('link', { name })
 
 test('a viewer can open a view that the owner saved, but not change it', async () => {
-  await withOwner(`${appliance.url}/logs?outcome=blocked`, async (page) => {
+  await withOwner(`${org.url}/logs?outcome=blocked`, async (page) => {
     await waitForHeading(page, 'Logs')
     await openViews(page)
     await page.getByText('No saved views yet. Save these filters under a name to share them.').waitFor()
@@ -62,12 +69,12 @@ test('a viewer can open a view that the owner saved, but not change it', async (
     expect(await page.getByRole('button', { name: /Delete view|Rename view|Save view/ }).count()).toBe(0)
     await expectAccessibleInBothThemes(page.locator(':has(> .view-list)'))
   }
-  await withPage(`${appliance.url}/logs`, asViewer, { as: viewer })
+  await withPage(`${org.url}/logs`, asViewer, { as: viewer })
 }, 90_000)
 
 test('a view is renamed, replaced, deleted and restored, without stretching a phone', async () => {
   await withOwner(
-    `${appliance.url}/logs?type=authz.*`,
+    `${org.url}/logs?type=authz.*`,
     async (page) => {
       await waitForHeading(page, 'Logs')
       await openViews(page)
@@ -91,7 +98,7 @@ test('a view is renamed, replaced, deleted and restored, without stretching a ph
 }, 90_000)
 
 test('views that an earlier version stored in the browser are imported once', async () => {
-  await withOwner(`${appliance.url}/logs`, async (page) => {
+  await withOwner(`${org.url}/logs`, async (page) => {
     await waitForHeading(page, 'Logs')
     await page.evaluate(async () => {
       const { org } = (await (await fetch('/api/session')).json()) as { org: { id: string } }

@@ -1,27 +1,23 @@
 /** The spans of a session in a browser: their tree, bars, hostile names and a circle of parents. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import genAi from '../../server/otlp/fixtures/composed/gen-ai.json'
-import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { tracesRequest } from '../support/otlp.ts'
 import { picture } from '../support/picture.ts'
-import { ingestKey, ownerEnv, withOwner } from './dashboard-actions.ts'
+import { newOrganization, type Organization, withOwner } from './dashboard-actions.ts'
 import { expectAccessible } from './pages-actions.ts'
 
-let appliance: Appliance
+let org: Organization
 let key: string
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
-  key = await ingestKey(appliance)
+  org = await newOrganization()
+  key = org.key
 }, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await appliance.stop()
-})
+afterAll(closeBrowser)
 
 async function send(request: object): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const answer = await fetch(`${appliance.url}/v1/traces`, {
+  const answer = await fetch(`${org.url}/v1/traces`, {
     method: 'POST',
     headers,
     body: JSON.stringify(request),
@@ -34,7 +30,7 @@ const markup = '<img src=x onerror=alert(1)>\u202e'
 
 test('the tree of a session, with times, in a table that a screen reader reads', async () => {
   await send(genAi)
-  await withOwner(`${appliance.url}/sessions?session=conv_5j66`, async (page) => {
+  await withOwner(`${org.url}/sessions?session=conv_5j66`, async (page) => {
     const lines = page.getByRole('table', { name: 'Spans' }).locator('tbody tr')
     await lines.nth(7).waitFor()
     const cells = await lines.evaluateAll((all) =>
@@ -64,7 +60,7 @@ test('hostile names are text, and a circle of parents has a row for each span', 
     attributes: tool,
   }))
   await send(tracesRequest(spans, 'odd'))
-  await withOwner(`${appliance.url}/sessions?session=odd`, async (page) => {
+  await withOwner(`${org.url}/sessions?session=odd`, async (page) => {
     const names = page.getByRole('table', { name: 'Spans' }).locator('.span-name')
     await names.nth(2).waitFor()
     expect(await names.count()).toBe(3)

@@ -17,6 +17,19 @@ const pages: Record<string, string> = {
   </script>`,
 }
 
+/** A dashboard of two pages: it draws the page of its address, and focuses its title after a navigation. */
+const dashboard = `${icon}<div class="shell"></div><main></main><script>
+  let count = 0
+  function draw() {
+    const name = { '/first': 'First', '/second': 'Second' }[location.pathname] ?? 'Page not found'
+    document.querySelector('main').innerHTML = '<h1 tabindex="-1">' + name + '</h1>'
+    if (count++ > 0) document.querySelector('h1').focus()
+  }
+  addEventListener('popstate', draw)
+  draw()
+</script>`
+
+let signIns = 0
 let server: ReturnType<typeof serve>
 function serve() {
   return Bun.serve({
@@ -26,8 +39,11 @@ function serve() {
       const path = new URL(request.url).pathname
       if (path === '/worker.js')
         return new Response(worker, { headers: { 'content-type': 'text/javascript' } })
+      if (path === '/api/session') return new Response()
+      if (path === '/api/sign-in')
+        return new Response('', { headers: { 'set-cookie': `signed=${++signIns}; Path=/` } })
       const policy = "script-src * 'unsafe-inline'; style-src 'self'"
-      return new Response(pages[path] ?? '', {
+      return new Response(pages[path] ?? (path.endsWith('.js') ? '' : dashboard), {
         headers: { 'content-type': 'text/html', 'content-security-policy': policy },
       })
     },
@@ -159,4 +175,52 @@ test('a page is discarded after a visit with any lasting alteration', async () =
     })
   }
   await withPage(url, expectAnother)
+}, 30_000)
+
+test('a visit that continues shows another page of the same document; every other one begins with nothing', async () => {
+  const origin = `http://127.0.0.1:${server.port}`
+  const as = { email: 'ada@example.com', password: 'x' }
+  const look = async (page: Page) => ({
+    title: await page.locator('h1').innerText(),
+    planted: await page.evaluate(() => Reflect.get(window, 'planted') ?? null),
+    stored: await page.evaluate(() => localStorage.getItem('planted')),
+    history: await page.evaluate(() => history.length),
+    zone: await page.evaluate(() => Intl.DateTimeFormat().resolvedOptions().timeZone),
+  })
+  const zone = 'Asia/Tokyo'
+  const plant = async (page: Page) => {
+    const seen = await look(page)
+    await page.evaluate(() => {
+      Reflect.set(window, 'planted', 1)
+      localStorage.setItem('planted', '1')
+    })
+    return seen
+  }
+  const nothing = { planted: null, stored: null, history: 1, zone: 'UTC' }
+  const first = await withPage(`${origin}/first`, plant, { as, continues: true, zone })
+  expect(first).toEqual({ ...nothing, title: 'First', zone })
+  const kept = { planted: 1, stored: '1', history: 1, zone }
+  for (const [path, title] of [
+    ['/second', 'Second'],
+    ['/second', 'Second'], // drawn again
+    ['/first', 'First'],
+  ] as const)
+    expect(await withPage(origin + path, look, { as, continues: true, zone })).toEqual({ ...kept, title })
+  const asking = withPage(`${origin}/first`, async () => Promise.reject(new Error('as in a failed test')), {
+    ...{ as, continues: true, zone },
+  })
+  expect(await asking.catch(String)).toContain('as in a failed test')
+  expect(await withPage(`${origin}/first`, plant, { as, continues: true })).toEqual({
+    ...nothing,
+    title: 'First',
+  })
+  const other = { email: 'bob@example.com', password: 'x' }
+  expect(await withPage(`${origin}/second`, plant, { as: other, continues: true })).toEqual({
+    ...{ ...nothing, title: 'Second' },
+  })
+  expect(await withPage(`${origin}/second`, look, { as: other })).toEqual({ ...nothing, title: 'Second' })
+  const late = async (page: Page) => page.evaluate(() => console.error('late'))
+  expect(String(await withPage(`${origin}/first`, late, { as, continues: true }).catch(String))).toContain(
+    'late',
+  )
 }, 30_000)

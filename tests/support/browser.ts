@@ -12,6 +12,8 @@ import { chromiumPath } from '../../scripts/chromium.ts'
 export interface PageOptions {
   colorScheme?: 'light' | 'dark'
   viewport?: { width: number; height: number }
+  /** Of the machine, by default UTC. */
+  zone?: string
   /** The account that is signed in when the page opens. */
   as?: { email: string; password: string }
   /**
@@ -19,9 +21,16 @@ export interface PageOptions {
    * costs as much processor time as the visit itself.
    */
   prefetches?: boolean
+  /**
+   * True opens the address in the document of the visit before, as a link does, if that was by the same sign-in.
+   * Loading the dashboard anew costs twice as much. What the visit before left in memory remains, such as a theme.
+   */
+  continues?: boolean
+  /** Receives the path of every request. */
+  requests?: string[]
   /** Problems that this test provokes on purpose, such as the console line of a 401. */
   allow?: RegExp[]
-  /** More of Playwright's context options, such as `storageState` or `permissions`. */
+  /** More of Playwright's context options. */
   context?: BrowserContextOptions
 }
 
@@ -42,16 +51,27 @@ export function browser(): Promise<Browser> {
   return launched
 }
 
+/** What else ends with the last file. */
+const endings: (() => Promise<unknown>)[] = []
+
+/** Calls `end` when no file of this process will open a page any more. */
+export function atEnd(end: () => Promise<unknown>): void {
+  endings.push(end)
+}
+
 /** Files of this process that have yet to close the browser; the runner names their number. */
 let users = Number(process.env.SIGHTGLASS_TEST_FILES ?? 1)
 
 /** Call once, in `afterAll`, in every file that used a page. The last one closes the browser. */
 export async function closeBrowser(): Promise<void> {
+  // The file stops its appliance next, and a page that shows it would try to reach it.
+  await Promise.all([...idle.values()].flat().map((profile) => profile.shows !== null && leave(profile)))
   if (--users > 0) return
   const closing = launched
   launched = null
   idle.clear()
   await (await closing)?.close()
+  for (const end of endings.splice(0)) await end()
 }
 
 /**
@@ -65,13 +85,18 @@ export async function withPage<T>(
 ): Promise<T> {
   const { origin } = new URL(url)
   const cookie = options.as === undefined ? null : await sessionCookie(origin, options.as)
-  const profile = await takeProfile(options)
+  const continued = options.continues === true && cookie !== null ? `${origin} ${cookie.value}` : null
+  const profile = await takeProfile(options, continued)
   const { context, page } = profile
   const problems: string[] = []
   try {
-    await watch(profile, origin, problems)
-    if (cookie !== null) await context.addCookies([cookie])
-    await page.goto(url)
+    watch(profile, origin, problems, options.requests)
+    const isInside = continued !== null && profile.shows === continued
+    if (!isInside || !(await page.evaluate(openInside, url))) {
+      if (cookie !== null) await context.addCookies([cookie])
+      await page.goto(url)
+    }
+    profile.shows = continued
     await profile.devtools.send('Page.resetNavigationHistory')
     const result = await visit(page)
     const left = problems.filter((problem) => !options.allow?.some((pattern) => pattern.test(problem)))
@@ -91,6 +116,8 @@ interface Profile {
   devtools: CDPSession
   /** Origins whose data it may have. */
   origins: Set<string>
+  /** The sign-in whose dashboard it still shows for a visit that continues; null when it left the site. */
+  shows: string | null
   /** Where the page reports violations of its content security policy during this visit. */
   report: (problem: string) => void
   /** True after a visit changed what a later visit cannot reset, such as a route or an init script. */
@@ -101,23 +128,25 @@ interface Profile {
  * Idle profiles with their page, by their options. Creating both costs as much processor time as two loads of a
  * dashboard page, so the next visit resets one of these instead. A failed visit discards its profile.
  */
-const idle = new Map<string, Profile>()
+const idle = new Map<string, Profile[]>()
 
-async function takeProfile(options: PageOptions): Promise<Profile> {
-  const look = {
-    viewport: options.viewport ?? { width: 1280, height: 800 },
-    colorScheme: options.colorScheme ?? 'light',
-  }
+async function takeProfile(options: PageOptions, continued: string | null): Promise<Profile> {
   const prefetches = options.prefetches ?? false
   const key = JSON.stringify([prefetches, options.context])
-  const found = idle.get(key)
-  if (found === undefined) return createProfile(key, { ...look, ...options.context }, prefetches)
-  idle.delete(key)
+  const all = idle.get(key) ?? []
+  const found = all.find(({ shows }) => shows === continued) ?? all[0]
+  const profile = found ?? (await createProfile(key, options.context ?? {}, prefetches))
+  idle.set(
+    key,
+    all.filter((each) => each !== found),
+  )
   try {
-    await reset(found, look)
-    return found
+    if (profile.shows !== null && profile.shows !== continued) await leave(profile)
+    if (profile.shows === null) await forget(profile)
+    await setLook(profile, options)
+    return profile
   } catch (error) {
-    await found.context.close()
+    await profile.context.close()
     throw error
   }
 }
@@ -127,12 +156,13 @@ async function createProfile(
   options: BrowserContextOptions,
   prefetches: boolean,
 ): Promise<Profile> {
-  const context = await (await browser()).newContext(options)
+  const permissions = ['clipboard-read', 'clipboard-write']
+  const context = await (await browser()).newContext({ permissions, viewport: desk, ...options })
   const page = await context.newPage()
   const devtools = await context.newCDPSession(page)
   const profile: Profile = {
     ...{ key, context, page, devtools, origins: new Set() },
-    ...{ report: () => {}, isAltered: false },
+    ...{ shows: null, report: () => {}, isAltered: false },
   }
   // A violation by a report-only policy or a blocked inline style is not always a console error.
   await page.exposeFunction('reportViolation', (text: string) => {
@@ -145,6 +175,7 @@ async function createProfile(
       if (typeof report === 'function') report(`${event.violatedDirective} blocked ${event.blockedURI}`)
     })
   }, prefetches)
+  devtoolsOf.set(page, devtools)
   noticeAlterations(profile)
   return profile
 }
@@ -174,51 +205,88 @@ function noticeAlterations(profile: Profile): void {
   }
 }
 
-/** Deletes cookies, storage, databases and service workers of earlier visits, and undoes their emulation. */
-async function reset({ page, devtools, origins }: Profile, look: Required<Look>): Promise<void> {
+/** Deletes cookies, storage, databases and service workers of earlier visits. */
+async function forget({ devtools, origins }: Profile): Promise<void> {
   await devtools.send('Network.clearBrowserCookies')
   for (const origin of origins)
     await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' })
   origins.clear()
-  const { viewport, colorScheme } = look
-  await page.emulateMedia({
-    media: null,
-    colorScheme,
-    reducedMotion: null,
-    forcedColors: null,
-    contrast: null,
-  })
+}
+
+const desk = { width: 1280, height: 800 }
+
+/** Undoes the emulation of an earlier visit. */
+async function setLook({ page, devtools }: Profile, options: PageOptions): Promise<void> {
+  const { viewport = options.context?.viewport ?? desk, colorScheme = 'light', zone = '' } = options
+  const nothingElse = { media: null, reducedMotion: null, forcedColors: null, contrast: null }
+  await page.emulateMedia({ colorScheme, ...nothingElse })
   await page.setViewportSize(viewport)
+  await devtools.send('Emulation.setTimezoneOverride', { timezoneId: zone })
   page.setDefaultTimeout(30_000)
   page.setDefaultNavigationTimeout(30_000)
 }
 
-type Look = Pick<PageOptions, 'viewport' | 'colorScheme'>
+/** Moves the machine of the visit to a time zone. A page that is open may not notice. */
+export async function setZone(page: Page, timezoneId: string): Promise<void> {
+  await devtoolsOf.get(page)?.send('Emulation.setTimezoneOverride', { timezoneId })
+}
+
+const devtoolsOf = new WeakMap<Page, CDPSession>()
 
 /** Keeps the profile for the next visit if it may. */
 async function giveBack(profile: Profile): Promise<void> {
-  const isLeft = !profile.isAltered && (await leave(profile.page).catch(() => false))
-  // A second visit at the same time, as by another person, had its own profile.
-  if (isLeft && !profile.isAltered && launched !== null && !idle.has(profile.key))
-    idle.set(profile.key, profile)
-  else await profile.context.close()
+  for (const event of ['console', 'pageerror', 'request']) profile.page.removeAllListeners(event)
+  const end = profile.shows === null ? leave : unhover
+  const isReady =
+    !profile.isAltered &&
+    (await end(profile).then(
+      () => true,
+      () => false,
+    ))
+  if (!isReady || profile.isAltered || launched === null) return profile.context.close()
+  // Visits at the same time, as by two people, each have their own.
+  idle.set(profile.key, [...(idle.get(profile.key) ?? []), profile])
 }
 
 /** Leaves the site, so that its streams and workers end. Rejects for a document that may have no storage. */
-async function leave(page: Page): Promise<boolean> {
+async function leave(profile: Profile): Promise<void> {
+  const { page } = profile
   // Session storage belongs to the tab. What a page stores while it is left would outlast it.
   await page.evaluate(() => {
     sessionStorage.clear()
     Object.defineProperty(Storage.prototype, 'setItem', { value: () => {} })
     window.name = ''
   })
-  await page.mouse.move(-1, -1) // or the next page would be hovered
+  await unhover(profile)
   await page.goto('about:blank')
-  for (const event of ['console', 'pageerror', 'request']) page.removeAllListeners(event)
+  // The process that draws the page draws others, and takes a zone of one only.
+  await profile.devtools.send('Emulation.setTimezoneOverride', { timezoneId: '' })
+  profile.shows = null
+}
+
+/** Moves the mouse away, or the next page would be hovered. */
+async function unhover({ page }: Profile): Promise<void> {
+  await page.mouse.move(-1, -1)
+}
+
+/** Runs in the page: opens an address of the dashboard without loading the document. False if it cannot. */
+async function openInside(url: string): Promise<boolean> {
+  if (document.querySelector('.shell') === null || document.querySelector('dialog[open]') !== null)
+    return false
+  const open = async (target: string, isOpen: () => boolean): Promise<void> => {
+    history.pushState(null, '', target)
+    dispatchEvent(new PopStateEvent('popstate'))
+    while (!isOpen()) await new Promise((resolve) => setTimeout(resolve))
+  }
+  // A page that is open already would not be drawn again.
+  await open('/no-such-page', () => document.activeElement?.textContent === 'Page not found')
+  // A page focuses its title, or its dialog, after it is drawn, and a click before that would lose the focus.
+  const left = document.activeElement
+  await open(url, () => ![left, document.body, null].includes(document.activeElement))
   return true
 }
 
-async function watch(profile: Profile, origin: string, problems: string[]): Promise<void> {
+function watch(profile: Profile, origin: string, problems: string[], requests: string[] = []): void {
   const { page } = profile
   profile.origins.add(origin)
   profile.report = (problem) => problems.push(problem)
@@ -228,6 +296,7 @@ async function watch(profile: Profile, origin: string, problems: string[]): Prom
   page.addListener('pageerror', (error) => problems.push(`uncaught: ${error.stack ?? error.message}`))
   page.addListener('request', (request) => {
     const target = new URL(request.url())
+    requests.push(target.pathname)
     if (target.protocol === 'data:' || target.protocol === 'blob:') return
     if (target.origin === origin) return
     problems.push(`request to another host: ${request.method()} ${target.href}`)
@@ -237,6 +306,22 @@ async function watch(profile: Profile, origin: string, problems: string[]): Prom
 
 /** Cookies of accounts that signed in before, by origin and email address. */
 const sessions = new Map<string, string>()
+
+/** Calls the API as the account, whose visits use the cookie of the answer, such as that of another organization. */
+export async function postAs<T>(
+  url: string,
+  account: { email: string; password: string },
+  path: string,
+  body: unknown,
+): Promise<T> {
+  const { name, value } = await sessionCookie(url, account)
+  const headers = { 'content-type': 'application/json', cookie: `${name}=${value}` }
+  const answer = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
+  const cookie = answer.headers.get('set-cookie')?.split(';')[0]
+  if (cookie !== undefined) sessions.set(`${url} ${account.email}`, cookie)
+  return (await answer.json()) as T
+}
 
 /** Signs in over the API once per appliance and account: loading and filling in the form costs a second. */
 async function sessionCookie(
