@@ -181,6 +181,7 @@ test('while the database is killed both answer 503; afterwards every acknowledge
       if (response.status === 202) {
         for (const id of pending) acknowledged.add(id)
         pending = []
+        await Bun.sleep(10)
       } else {
         expect(await response.json()).toMatchObject({ error: 'unavailable' })
         expect(response.headers.get('retry-after')).toBe('1')

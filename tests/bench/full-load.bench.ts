@@ -42,11 +42,11 @@ interface Overload {
   secondHalf: Memory
 }
 
-/** `seconds` for each measurement after the fill. An overload takes a second to open all of its connections. */
+/** `seconds` for each measurement after the fill. An overload takes a second to open 2,000 connections. */
 export async function fullLoadBench(
   events: number,
   seconds: number,
-  overloadSeconds = Math.max(1, seconds),
+  overload = { seconds: Math.max(1, seconds), connections: 2_000 },
 ): Promise<FullLoad> {
   const args = ['--rate-limit-ingest', 'off', '--rate-limit-gateway', 'off']
   const server = await startAppliance({ args })
@@ -64,13 +64,12 @@ export async function fullLoadBench(
     const fill = await phase(() => filled(server, run, events))
     const reads = await phase(() => readsMeanwhile(server, secret, run, seconds))
     const resends = await phase(() => resent(run, events, seconds))
-    const overload = await phase(() =>
-      overloaded(server, ingest, run, resends.freshPerSecond, overloadSeconds),
-    )
-    const acknowledged = run.acknowledged() + overload.probed.events
+    const overloading = { ...overload, takenPerSecond: resends.freshPerSecond }
+    const refused = await phase(() => overloaded(server, ingest, run, overloading))
+    const acknowledged = run.acknowledged() + refused.probed.events
     const counts = { acknowledged, stored: await storedEvents(server, secret) }
     const hostile = await hostileValues(server, ingest, secret, Math.min(events, 300_000))
-    return { events, fill, reads, resends, overload, hostile, stolenPercents, ...counts }
+    return { events, fill, reads, resends, overload: refused, hostile, stolenPercents, ...counts }
   } finally {
     await server.stop()
   }
@@ -161,10 +160,10 @@ async function overloaded(
   server: Appliance,
   key: string,
   run: Runner,
-  takenPerSecond: number,
-  seconds: number,
+  { takenPerSecond, ...most }: { takenPerSecond: number; seconds: number; connections: number },
 ): Promise<Overload> {
-  const options = { seconds, connections: 2_000, requestsPerSecond: (takenPerSecond / batchEvents) * 5 }
+  const { seconds } = most
+  const options = { ...most, requestsPerSecond: (takenPerSecond / batchEvents) * 5 }
   const halves: { memory: Memory; result: LoadResult }[] = []
   const probed: Overload['probed'] = { events: 0, refusedP99Ms: 0 }
   for (let half = 0; half < 2; half++) {

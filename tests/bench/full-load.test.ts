@@ -6,7 +6,9 @@ import { fullLoadBench, fullLoadTables } from './full-load.bench.ts'
 const events = isFull ? 40_000 : 10_000
 
 test(`full load, resends, overload and odd values over ${events} events`, async () => {
-  const found = await fullLoadBench(events, isFull ? 0.3 : 0.2, isFull ? 1 : 0.5)
+  const found = await (isFull
+    ? fullLoadBench(events, 0.3)
+    : fullLoadBench(events, 0.2, { seconds: 0.5, connections: 500 }))
   const text = fullLoadTables(found)
   console.log(text)
   expect([found.stored, text]).toEqual([found.acknowledged, text])

@@ -4,7 +4,7 @@ import { isFull } from '../support/runs.ts'
 import { neighboursBench, neighboursTable } from './neighbours.bench.ts'
 
 test('seconds beside a hostile organization of thousands of events', async () => {
-  const found = await (isFull ? neighboursBench(30_000, 3, 0.3) : neighboursBench(9_000, 2, 0.3))
+  const found = await (isFull ? neighboursBench(30_000, 3, 0.3) : neighboursBench(9_000, 3, 0.3))
   const text = neighboursTable(found)
   console.log(text)
   const { pages, ingest, deliveries, memory, hostile } = found

@@ -1,6 +1,7 @@
 /** Verify names the place of every kind of damage, SQL or a flipped byte (bodies: verify-verb.test.ts). */
 import { expect, test } from 'bun:test'
 import type { PageOfTable } from './damage.ts'
+import { isFull } from '../support/runs.ts'
 import { engine, event, type Engine } from './subject.ts'
 
 const leaf = (table: string, at: 'first' | 'last' = 'first', behind = 0): PageOfTable => ({
@@ -57,6 +58,10 @@ const damagesOfSegment: Damage[] = [
   [overflow('event_posting_filter'), ofSegment, /by its (sessionId|subject)/],
 ]
 
+/** Verifying a sealed segment takes 0.3 s. An everyday run makes half of this damage, the other half another time. */
+const half = Math.floor(Math.random() * 2)
+const someOfSegment = damagesOfSegment.filter((_, index) => isFull || index % 2 === half)
+
 const plans = ['pro', 'free', 'team']
 
 function filled(total: number, idsPerRun: number): Engine {
@@ -90,7 +95,7 @@ function expectLocated(subject: Engine, list: Damage[]): void {
 
 test.each([
   ['blocks, ids and rollups', 12_000, 8_000, damages],
-  ['the index of a sealed segment', 66_000, 30_000, damagesOfSegment],
+  ['the index of a sealed segment', 66_000, 30_000, someOfSegment],
 ] as const)(
   'the first fault locates each damage to %s; undamaged data has none',
   (_, total, idsPerRun, list) => {

@@ -112,6 +112,7 @@ function appending(store: Awaited<ReturnType<typeof openStore>>, orgId: string) 
       try {
         await store.events.append(makeBatch(orgId, [makeEvent(id, { sessionId: `s${number % 9}` })]))
         acknowledged.push(id)
+        await Bun.sleep(3)
         if (number % 50 === 7)
           await store.orgs.rename({ orgId: 'org_single', name: id, audit: makeAudit('org_single') })
       } catch (error) {

@@ -132,7 +132,8 @@ test('a node makes path columns of sealed segments, from which Explore answers, 
   for (let from = 0; from < count; from += 3_000) {
     const events = Array.from({ length: 3_000 }, (_, at) => {
       const [id, plan] = [`e${from + at}`, from + at === 5 ? 'only theirs' : plans[(from + at) % 3]]
-      return makeEvent(id, { sessionId: `of ${id}`, json: JSON.stringify({ id, metadata: { plan } }) })
+      const sessionId = from + at === 5 ? 'of e5' : `s${(from + at) >> 10}`
+      return makeEvent(id, { sessionId, json: JSON.stringify({ id, metadata: { plan } }) })
     })
     await store.events.append(makeBatch(orgId, events))
   }
