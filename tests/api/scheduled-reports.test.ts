@@ -34,17 +34,17 @@ beforeAll(async () => {
   const login = { user: smtpLogin.user, pass: smtpLogin.password }
   const to = { host: '127.0.0.1', port: smtp.port, secure: false, login, from: 'reports@appliance.example' }
   smtp.refusal = 'Mailbox busy'
-  server = await testServer({
-    ...{ metricsToken, reports: { rules: reportRules(JSON.stringify(rules)), mailServer: to } },
-  })
-  // Noon, so that no period ends while the test runs.
-  server.clock.move(dayMs + dayMs / 2 - (server.clock.now() % dayMs))
+  const reports = { rules: reportRules(JSON.stringify(rules)), mailServer: to }
+  // Noon of tomorrow, so that no period ends while the test runs, and none before the events are stored.
+  const aheadMs = dayMs + dayMs / 2 - (Date.now() % dayMs)
+  server = await testServer({ metricsToken, reports }, 'quick', { aheadMs })
   const ingest = await server.key('ingest')
   const noon = (back: number) => new Date(server.clock.now() - back * dayMs).toISOString()
   const events = Array.from({ length: 60 }, (_, n) =>
     event(`evt_${n}`, { occurredAt: noon(n % 3), type: 'tool.executed', siteId: 'shop', tool: 'search' }),
   )
   expect((await server.call('/v1/sdk/events', { key: ingest, body: { events } })).status).toBe(202)
+  server.clock.move(60_000) // the first reports are due
 })
 afterAll(async () => {
   await server[Symbol.asyncDispose]()

@@ -145,7 +145,9 @@ async function follow(fleet: Fleet, state: State, end: AbortSignal, ready: () =>
             state.followed.push(one.id)
           }
         }
-      } else if (answer.status !== 503) state.faults.push(`live: ${answer.status} ${await answer.text()}`)
+      } else if (answer.status !== 503 && answer.status !== 502)
+        // A proxy answers 502 when the node ends in the middle of its response.
+        state.faults.push(`live: ${answer.status} ${await answer.text()}`)
     } catch {
       // The node, the proxy or the connection ended.
     }
