@@ -1,7 +1,6 @@
 /** `doctor` checks the options of the running server, and `ready` is the health check of a container. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { writeFileSync } from 'node:fs'
 import { binaryPath, cli, startAppliance, type Appliance } from '../support/binary.ts'
 import { folderTest } from '../support/engine.ts'
 import { selfSigned } from '../support/certificate.ts'
@@ -104,9 +103,4 @@ test('ready works over TLS, below a base path and over a socket', async () => {
   expect((await cli(['ready'], { dataDir })).stdout).toBe('ready\n')
   behind.signal('SIGTERM')
   expect(await behind.exited).toBe(0)
-})
-
-test('the container uses ready as its health check', () => {
-  const path = join(import.meta.dir, '../../server/operations/service/container.dockerfile')
-  expect(readFileSync(path, 'utf8')).toContain('CMD ["sightglass", "ready"]')
 })
