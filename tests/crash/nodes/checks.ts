@@ -106,11 +106,12 @@ function owners(attempts: Attempt[], startsMs: number[]): { twoOwners: number; r
     inOrder.forEach((one, index) => {
       const before = inOrder.slice(0, index)
       const success = before.find(({ status }) => status === 200)
-      if (before.some(({ endMs }) => endMs > one.startMs)) twoOwners += 1
+      // A node that starts ends the leases that it had before, whose outcomes it may not have recorded. The receiver
+      // may still be busy with the attempt of the process that was killed.
+      const isRestarted = (past: Attempt) => startsMs.some((ms) => ms > past.startMs && ms < one.startMs)
+      if (before.some((past) => past.endMs > one.startMs && !isRestarted(past))) twoOwners += 1
       else if (success === undefined) return
-      else if (one.startMs - success.endMs >= soonMs) repeats += 1
-      // A node that starts ends the leases that it had before, whose outcomes it may not have recorded.
-      else if (startsMs.some((ms) => ms > success.startMs && ms < one.startMs)) repeats += 1
+      else if (one.startMs - success.endMs >= soonMs || isRestarted(success)) repeats += 1
       else twoOwners += 1
     })
   }
