@@ -25,7 +25,9 @@ describe('the text of a new file', () => {
     expect(JSON.parse(configText('vscode', local))).toEqual({
       servers: { sightglass: { type: 'stdio', ...local } },
     })
-    expect(JSON.parse(configText('cursor', local))).toEqual({ mcpServers: { sightglass: local } })
+    expect(JSON.parse(configText('cursor', local))).toEqual({
+      mcpServers: { sightglass: { type: 'stdio', ...local } },
+    })
   })
 
   test('Codex reads TOML', () => {

@@ -18,7 +18,7 @@ export const configFiles: { readonly [client in McpClient]: string } = {
   vscode: '.vscode/mcp.json',
 }
 
-/** How the JSON files refer to a variable of the environment, and where they list servers. */
+/** How the JSON files refer to a variable of the environment, where they list servers, and their word for HTTP. */
 const jsonClients = {
   claude: { list: 'mcpServers', variable: `\${${keyVariable}}`, type: 'http' },
   cursor: { list: 'mcpServers', variable: `\${env:${keyVariable}}`, type: null },
@@ -31,7 +31,7 @@ interface Fields {
 
 function jsonEntry(client: keyof typeof jsonClients, connection: Connection): Fields {
   const { variable, type } = jsonClients[client]
-  if ('command' in connection) return { ...(type === null ? {} : { type: 'stdio' }), ...connection }
+  if ('command' in connection) return { type: 'stdio', ...connection }
   const headers = { Authorization: `Bearer ${variable}` }
   return { ...(type === null ? {} : { type }), url: connection.url, headers }
 }

@@ -2,10 +2,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { cli, startAppliance, type Appliance } from '../support/binary.ts'
+import { mcpClients } from '../../server/mcp/clients.ts'
+import { binaryPath, cli, startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { modernMeta, type RpcAnswer } from '../support/mcp.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { targetOf } from './mcp-clients.ts'
 
 let appliance: Appliance
 let key: string
@@ -108,6 +110,23 @@ test('without an appliance every question says so', async () => {
   })
   expect(code).toBe(0)
   expect(answersIn(stdout).get(1)?.error?.message).toContain('No appliance runs')
+})
+
+test('mcp config prints what each assistant documents, with and without a key', async () => {
+  const variables = { SIGHTGLASS_MCP_KEY: 'agtx_sk_x' }
+  const printed = async (...words: string[]) => (await cli(['mcp', 'config', ...words])).stdout
+  for (const client of mcpClients) {
+    const remote = await printed('--client', client, '--to', 'https://traces.example.com')
+    expect([client, targetOf(client, remote, variables)]).toEqual([
+      client,
+      { url: 'https://traces.example.com/mcp', headers: { Authorization: 'Bearer agtx_sk_x' } },
+    ])
+    const local = await printed('--client', client, '--data-dir', '/srv/data')
+    expect([client, targetOf(client, local, {})]).toEqual([
+      client,
+      { command: binaryPath, args: ['mcp', '--data-dir', '/srv/data'] },
+    ])
+  }
 })
 
 test('mcp config prints an entry, merges it and replaces only when asked', async () => {

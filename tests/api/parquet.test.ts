@@ -7,7 +7,7 @@ import { makeOpenFiles, type OpenFiles } from '../../server/parquet/open-files.t
 import type { Manifest } from '../../server/parquet/parquet.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
-import { hostileTexts } from './parquet-duckdb.ts'
+import { hostileTexts } from './parquet-readers.ts'
 
 const parquetType = 'application/vnd.apache.parquet'
 const hourMs = 3_600_000

@@ -14,6 +14,8 @@ export interface Members {
   /** Whether the block can only be read with its texts. */
   needsTexts(zone: Zone): boolean
   open(block: OpenBlock, zone: Zone): void
+  /** Whether the columns of the open block say that no event has any of the members. */
+  isMissing(): boolean
   /** Rows of a block in ascending order. */
   read(row: number): void
   /** The code of the value, which is the same for equal JSON texts; 0: missing; -1: no code. */
@@ -86,6 +88,7 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
       slots = slotsOf(zone)
       start = seqOf(zone.place) % segmentEvents
     },
+    isMissing: () => slots.every((slot) => slot?.column.inText === -1 && slot.column.values.length === 1),
     read(row) {
       let isRead = false
       for (let slot = 0; slot < codes.length; slot++) {
@@ -97,10 +100,7 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
       }
     },
     code: (slot) => codes[slot]!,
-    text(slot) {
-      const code = codes[slot]!
-      return code < 0 ? memberText(jsonOf(slot)) : dictionaries[slot]!.texts[code]!
-    },
+    text: (slot) => (codes[slot]! < 0 ? memberText(jsonOf(slot)) : dictionaries[slot]!.texts[codes[slot]!]!),
     number(slot) {
       const code = codes[slot]!
       return code < 0 ? memberNumber(jsonOf(slot)) : dictionaries[slot]!.numbers[code]!

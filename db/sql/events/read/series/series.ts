@@ -118,12 +118,17 @@ function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, m
   const [firstMs, lastMs] = [edges[0]!, edges.at(-1)!]
   const isOne = codes === null ? cellsOf(reading, 0) : null
   const types = clauses.length === 0 ? block.codes(member.type) : null // 0: a deleted event
+  const tokens = members === null || members.isMissing() ? null : members
   let near = 0
+  let span = spans[near]!
   for (let row = 0; row < block.rows; row++) {
     const at = times[row]!
     if (at < firstMs || at >= lastMs || !mayMatch(row)) continue
-    near = stepAt(edges, at, near)
-    const span = spans[near]!
+    // Most events are in the span of the one before.
+    if (at < span.sinceMs || at >= span.untilMs) {
+      near = stepAt(edges, at, near)
+      span = spans[near]!
+    }
     if (at >= span.untilMs || !(types === null ? block.matches(row, clauses) : types[row] !== 0)) continue
     const code = codes === null ? 0 : isHash(codes[row]!) ? otherCode : codes[row]!
     if (codes !== null && code === 0) continue
@@ -135,9 +140,9 @@ function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, m
     cells.events[span.step]!++
     if (part !== null && block.matches(row, part)) cells.part[span.step]!++
     if (hashes !== null) addDistinct(reading, cells, span.step, hashes[row]!)
-    if (members === null) continue
-    members.read(row)
-    cells.values[span.step]! += tokensOf(members, 0) ?? 0
+    if (tokens === null) continue
+    tokens.read(row)
+    cells.values[span.step]! += tokensOf(tokens, 0) ?? 0
   }
 }
 
