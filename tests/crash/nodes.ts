@@ -3,7 +3,7 @@ import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { bunProgram, run } from '../support/process.ts'
 import { check, type Checked } from './nodes/checks.ts'
-import { drawFault, fleetFaults, pairFaults, type Faults, type Stage } from './nodes/faults.ts'
+import { drawFault, fleetFaults, pairFaults, possible, type Faults, type Stage } from './nodes/faults.ts'
 import { startFleet, type Fleet, type Servers as Ports } from './nodes/fleet.ts'
 import { startLoad, type Load } from './nodes/load.ts'
 import { startPair } from './nodes/pair.ts'
@@ -79,7 +79,9 @@ async function main(args: string[]): Promise<number> {
   const seed = Number(option('--seed') ?? anySeed())
   const servers = args.includes('--patroni') ? await patroniServers() : await pairServers()
   const isWanted = ([name]: [string, unknown]) => name.includes(option('--only') ?? '')
-  const faults = Object.fromEntries(Object.entries({ ...fleetFaults, ...servers.faults }).filter(isWanted))
+  const wanted = Object.fromEntries(Object.entries({ ...fleetFaults, ...servers.faults }).filter(isWanted))
+  const faults = possible(wanted, console.log)
+  if (Object.keys(faults).length === 0) throw new Error('no fault is left')
   console.log(`${count} faults, seed ${seed}, ${cpus().length} cores, Bun ${Bun.version}`)
   const fleet = await startFleet(servers.ports, servers.sql)
   const load = await startLoad(fleet, seed)

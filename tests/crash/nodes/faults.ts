@@ -1,5 +1,6 @@
 /** The faults of a fleet: of its nodes, what connects them, and the database. After each, all of it runs again. */
 import { existsSync } from 'node:fs'
+import { pgbouncerPath } from '../../../scripts/postgres.ts'
 import type { Seeded } from '../seeded.ts'
 import { fakeTime, type Fleet, type FleetNode } from './fleet.ts'
 import type { Pair } from './pair.ts'
@@ -36,7 +37,22 @@ async function duringCommits({ fleet }: Stage, forMs: number): Promise<void> {
 
 /** By name, with how often each is drawn. */
 export interface Faults {
-  [name: string]: { weight: number; run(stage: Stage): Promise<void> }
+  [name: string]: {
+    weight: number
+    /** A file, and Debian's package that has it. */
+    needs?: { file: string; install: string }
+    run(stage: Stage): Promise<void>
+  }
+}
+
+/** Those that this machine can make. `say` gets a line for each of the others. */
+export function possible(faults: Faults, say: (line: string) => void): Faults {
+  const isPossible = ([name, { needs }]: [string, Faults[string]]) => {
+    if (needs === undefined || existsSync(needs.file)) return true
+    say(`without "${name}": apt-get install ${needs.install}`)
+    return false
+  }
+  return Object.fromEntries(Object.entries(faults).filter(isPossible))
 }
 
 /** Faults of the nodes, the load balancer and the pooler, for every set-up of the database. */
@@ -84,10 +100,11 @@ export const fleetFaults: Faults = {
   },
   'clock off by an hour': {
     weight: 1,
+    needs: { file: fakeTime, install: 'libfaketime' },
     async run(stage) {
       const node = anyNode(stage)
       await endNode(stage, node, 'kill')
-      await node.start(existsSync(fakeTime) ? (stage.random.below(2) === 0 ? hourMs : -hourMs) : 0)
+      await node.start(stage.random.below(2) === 0 ? hourMs : -hourMs)
     },
   },
   'back ends terminated': {
@@ -116,7 +133,11 @@ export const fleetFaults: Faults = {
         .catch(() => '')
     },
   },
-  'pooler restarted': { weight: 1, run: async ({ fleet }) => fleet.pooler?.restart() },
+  'pooler restarted': {
+    weight: 1,
+    needs: { file: pgbouncerPath() ?? 'pgbouncer', install: 'pgbouncer' },
+    run: async ({ fleet }) => fleet.pooler?.restart(),
+  },
   'proxy restarted': { weight: 1, run: ({ fleet }) => fleet.proxy.restart() },
 }
 
