@@ -97,6 +97,30 @@ test('a view is renamed, replaced, deleted and restored, without stretching a ph
   )
 }, 90_000)
 
+test('a view is saved while the list still loads, and the late list does not hide it', async () => {
+  await withOwner(`${org.url}/logs?outcome=success`, async (page) => {
+    await waitForHeading(page, 'Logs')
+    const late = Promise.withResolvers<void>()
+    let lists = 0
+    await page.route('**/api/views', async (route) => {
+      if (route.request().method() !== 'GET' || ++lists > 1) return route.continue()
+      const before = await route.fetch()
+      await late.promise
+      await route.fulfill({ response: before })
+    })
+    await openViews(page)
+    await page.getByLabel('Save these filters as').fill('Saved early')
+    await page.getByRole('button', { name: 'Save view' }).click()
+    await link(page, 'Saved early').waitFor()
+    const arrived = page.waitForResponse('**/api/views')
+    late.resolve()
+    await (await arrived).finished()
+    await page.waitForFunction(() => document.querySelector('.view-list')!.ariaBusy === 'false')
+    expect(await link(page, 'Saved early').count()).toBe(1)
+    await page.unroute('**/api/views')
+  })
+}, 90_000)
+
 test('views that an earlier version stored in the browser are imported once', async () => {
   await withOwner(`${org.url}/logs`, async (page) => {
     await waitForHeading(page, 'Logs')

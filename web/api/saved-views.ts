@@ -38,10 +38,14 @@ export function maySaveViews(who: Session | null): boolean {
   return who !== null && who.role !== 'viewer'
 }
 
+let loads = 0
+
+/** Of several at once the one that began last counts: an earlier one may lack what was saved since. */
 export async function loadViews(): Promise<void> {
   const requested = orgId()
+  const load = ++loads
   const { views } = await get<{ views: SavedView[] }>('/api/views')
-  if (requested === orgId()) held.value = { orgId: requested, views }
+  if (requested === orgId() && load === loads) held.value = { orgId: requested, views }
 }
 
 /** Creates a view, or replaces the filters of an existing one. */

@@ -44,14 +44,17 @@ export function SavedViews(props: SavedViewsProps) {
 const deleted = signal<SavedView | null>(null)
 
 function ViewPanel({ what, path, searchOf, hasLocal }: SavedViewsProps) {
+  // Of its own: a view that is saved while the list loads is not dropped.
+  const loading = useTask()
   const { busy, problem, run } = useTask()
   const all = savedViews()
+  const error = problem.value ?? loading.problem.value
   const views = all?.filter((view) => viewPath(view) === path)
   const may = maySaveViews(session.value)
-  useEffect(() => void run(loadViews), [])
+  useEffect(() => void loading.run(loadViews), [])
   return (
     <>
-      {problem.value && <Problem error={problem.value} />}
+      {error && <Problem error={error} />}
       {views?.length === 0 && (
         <p class="muted">
           {may
@@ -59,7 +62,7 @@ function ViewPanel({ what, path, searchOf, hasLocal }: SavedViewsProps) {
             : 'No saved views yet. An analyst or admin can save one.'}
         </p>
       )}
-      <ul class="view-list" aria-busy={busy.value}>
+      <ul class="view-list" aria-busy={busy.value || loading.busy.value}>
         {views?.map((view) => (
           <ViewRow key={view.id} {...{ view, may, run, path, searchOf }} />
         ))}
