@@ -134,7 +134,7 @@ function pageV2(header: PageHeader, packed: Uint8Array, chunk: ColumnMetaData): 
   return { count: requireCount(about.num_values), encoding: about.encoding, levels, bytes }
 }
 
-/** A run of values that are there, longer than any page. */
+/** Definition levels of a page without missing values: one run, longer than any page. */
 const allThere = Uint8Array.of(0xfe, 0xff, 0xff, 0xff, 0x0f, 1)
 
 /** Cuts the levels off the bytes of a page of the first version, and refuses missing values. */

@@ -8,7 +8,7 @@ import { processorSeconds, watchStolen } from './report.ts'
 const dayMs = 86_400_000
 const batchOf = 100
 const connections = 16
-/** So many events wait at each node that no core waits for a commit. */
+/** Enough connections that a node always has events to work on while it waits for a commit. */
 const fullConnections = 64
 const singleConnections = 32
 /** The numbers of single events, beyond those of all batches. */

@@ -78,7 +78,7 @@ test('what one node stores the other reads, and a revoked key is refused by both
   expect(JSON.parse(status.stdout).state).toBe('current')
 }, 120_000)
 
-test('a node collects garbage less often than the server of a folder, unless it is told otherwise', async () => {
+test('a node lets its heap grow larger than a server with a data folder does, unless told otherwise', async () => {
   using dir = tempDir('options')
   const { url } = await database()
   const env = { SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }

@@ -1,6 +1,7 @@
-/** Speed of the real executable: four thousand due deliveries drained, and one hanging receiver among fifty. */
+/** Load on the real executable: four thousand due deliveries in one run, and one hanging receiver among fifty. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
+import { limits } from '../../server/limits.ts'
 import { cli, startAppliance } from '../support/binary.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -28,30 +29,55 @@ async function folderWithDue(dataDir: string, count: number, urls: string[]): Pr
   db.close()
 }
 
-test('4,000 due deliveries to one receiver are drained in less than 8 s, each once', async () => {
+test('the run of a start drains 4,000 due deliveries to one receiver, each once, without waiting between them', async () => {
   using folder = tempDir('webhook-load')
   const seen = new Map<string, number>()
+  let firstMs = 0
   const receiver = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
       await request.arrayBuffer()
+      firstMs ||= performance.now()
       const id = request.headers.get('webhook-id')!
       seen.set(id, (seen.get(id) ?? 0) + 1)
       return new Response()
     },
   })
+  const url = `http://127.0.0.1:${receiver.port}/`
   const dataDir = folder.join('data')
-  await folderWithDue(dataDir, 4_000, [`http://127.0.0.1:${receiver.port}/`])
-  await using appliance = await startAppliance({ args, dataDir })
+  await folderWithDue(dataDir, 4_000, [url])
+  // The start is the only run until New Year.
+  const once = ['--dispatch-cron', '0 0 1 1 *', '--webhook-allow', '127.0.0.0/8']
+  await using appliance = await startAppliance({ args: once, dataDir })
   const startedMs = performance.now()
-  while (seen.size < 4_000 && performance.now() - startedMs < 40_000) await Bun.sleep(20)
-  const tookMs = performance.now() - startedMs
+  while (seen.size < 4_000 && performance.now() - startedMs < 55_000) await Bun.sleep(20)
+  const tookMs = performance.now() - firstMs
   await appliance.stop()
-  await receiver.stop(true)
   expect([seen.size, Math.max(...seen.values())]).toEqual([4_000, 1])
-  expect(tookMs).toBeLessThan(8_000)
-}, 90_000)
+  const floorMs = await postAll(url, 4_000)
+  await receiver.stop(true)
+  // Each delivery is claimed, signed, sent on a connection of its own and recorded on disk.
+  expect(tookMs / floorMs).toBeLessThan(10)
+}, 150_000)
+
+/** How long this process takes to post as often with as many requests at once, in ms. */
+async function postAll(url: string, count: number): Promise<number> {
+  const startedMs = performance.now()
+  let sent = 0
+  const lane = async (): Promise<void> => {
+    while (sent++ < count) {
+      await fetch(url, {
+        method: 'POST',
+        headers: { 'webhook-id': 'floor' },
+        body: `{"n":${sent}}`,
+        keepalive: false,
+      })
+    }
+  }
+  await Promise.all(Array.from({ length: limits.webhooksPerLaneMax }, lane))
+  return performance.now() - startedMs
+}
 
 test('one hanging receiver among fifty delays no other by more than one run', async () => {
   using folder = tempDir('webhook-load')

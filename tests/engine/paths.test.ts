@@ -23,7 +23,7 @@ const shapes: ((n: number) => unknown)[] = [
     tokens: { input: n % 3, output: 1 },
     plan: n % 97 === 0 ? longText : 'short',
   }),
-  // The member "a.b" and the member "b" of "a": the first one counts.
+  // A member named "twice.b" and a member "b" of "twice": the first one counts.
   (n) => (n % 1_003 === 0 ? { 'twice.b': 'whole', twice: { b: 'below' } } : { twice: { b: n % 3 } }),
   (n) => ({
     unique: `${n} of so many values that no column of a segment has room for them all`,

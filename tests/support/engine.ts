@@ -26,7 +26,7 @@ export const folderTest = test.if(!isOnPostgres)
 
 const databases = new Map<string, Promise<TestDatabase>>()
 
-/** A pgbouncer before the cluster, with so many connections to each database, when this variable asks for it. */
+/** Whether tests reach the cluster through pgbouncer, and with how many connections to each database. */
 const isPooled = process.env['SIGHTGLASS_TEST_POOLER'] === '1'
 const pooledConnections = 8
 let pooler: Promise<Pooler> | null = null

@@ -79,7 +79,7 @@ export interface EventWriter {
   rolledBack(): void
   /** The writer was idle for a second: a chance for maintenance, outside any transaction. */
   idle(): void
-  /** Some milliseconds of work that nobody waits for, outside any transaction; false when there is none. */
+  /** Does some milliseconds of work that nobody waits for, outside any transaction. False: nothing is left to do. */
   spare(): boolean
   /** The last call, outside any transaction. */
   close(): void

@@ -75,7 +75,7 @@ export function addDistinct({ found, steps }: Reading, cells: Cells, step: numbe
 
 /**
  * Makes room for the pairs of one more block, in steps that begin before `leftMs`: what later steps have counted is
- * final. False when there is none.
+ * final. False: there is no room even then.
  */
 export function makeRoom(reading: Reading, leftMs: number): boolean {
   const { found, value, edges, steps } = reading
