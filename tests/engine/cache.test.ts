@@ -1,7 +1,9 @@
 /** A reader with warm caches gives the same answers as a new one, whatever happens in between. */
 import { expect, test } from 'bun:test'
-import type { EventFilter, EventRecord } from '../../db/contract/store.ts'
+import fc from 'fast-check'
+import type { BreakdownQuery, EventFilter, EventRecord } from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
+import { runs } from '../support/runs.ts'
 import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
 import { countAll, engine, event } from './subject.ts'
 
@@ -138,9 +140,101 @@ test('hours are read again after late events, erasure, expiry or a repair', asyn
   subject.close()
 }, 90_000)
 
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
+/** What dashboards ask about the values of a field: whole periods, steps of hours and days, some types and values. */
+function breakdownsOf(firstDay: number, hour: number): BreakdownQuery[] {
+  const sinceMs = noon + firstDay * dayMs + hour * hourMs
+  const all = { orgId: 'org_a', sinceMs, untilMs: null, stepMs: null }
+  const edges = Array.from({ length: 30 }, (_, n) => sinceMs + n * 5 * hourMs)
+  return [
+    { ...all, by: 'vendor' },
+    { ...all, by: 'vendor', edges: [sinceMs, sinceMs + 2 * dayMs] },
+    { ...all, by: 'tool', types: ['tool.*'], untilMs: sinceMs + 3 * dayMs },
+    { ...all, by: 'tool', siteIds: ['shop'], edges, values: ['tool 2', 'tool 4'] },
+    { ...all, by: 'page', stepMs: dayMs },
+    { ...all, by: 'name' },
+  ]
+}
+
+test('law: sums of days and hours are right through arrivals, late events, erasure, expiry and repair', () => {
+  const change = fc.oneof(
+    fc.record({ kind: fc.constant('append' as const), events: fc.integer({ min: 1, max: 900 }) }),
+    fc.record({ kind: fc.constant('late' as const), day: fc.integer({ min: 0, max: 6 }) }),
+    fc.record({ kind: fc.constantFrom('fold' as const, 'undo' as const, 'repair' as const) }),
+    fc.record({ kind: fc.constant('erase' as const), subject: fc.integer({ min: 0, max: 40 }) }),
+    fc.record({ kind: fc.constant('expire' as const), share: fc.integer({ min: 1, max: 60 }) }),
+    fc.record({ kind: fc.constant('look' as const), day: fc.integer({ min: -1, max: 5 }), hour: fc.nat(23) }),
+  )
+  fc.assert(
+    fc.property(fc.array(change, { minLength: 6, maxLength: 14 }), (changes) => {
+      const subject = engine()
+      let next = 0
+      const batch = (count: number, timeOf: (n: number) => number) => {
+        const events = Array.from({ length: count }, (_, n) => ({
+          ...event(next + n, timeOf(next + n)),
+          subject: `who_${(next + n) % 40}`,
+        }))
+        subject.append('org_a', events, next)
+        next += count
+      }
+      const add = (count: number, timeOf = (n: number) => n * 90_000) =>
+        subject.group(() => batch(count, timeOf))
+      const look = (day: number, hour: number) => {
+        for (const query of breakdownsOf(day, hour)) {
+          const found = subject.reader.breakdown(query)
+          expect([query, found]).toEqual([query, subject.freshly((one) => one.breakdown(query))])
+        }
+      }
+      add(2_500)
+      subject.idle() // folds
+      look(0, 5)
+      for (const made of changes) {
+        if (made.kind === 'append') add(made.events)
+        if (made.kind === 'late') add(20, (n) => made.day * dayMs + n * 60_000)
+        if (made.kind === 'fold') subject.idle()
+        if (made.kind === 'undo') subject.undone(() => batch(300, (n) => n * 90_000))
+        if (made.kind === 'erase') subject.erase('org_a', [], [`who_${made.subject}`])
+        if (made.kind === 'expire') subject.expire('org_a', (next * made.share) / 100)
+        if (made.kind === 'repair') subject.sql('UPDATE event_org SET rewrites = rewrites + 1')
+        look(made.kind === 'look' ? made.day : 0, made.kind === 'look' ? made.hour : 5)
+      }
+      subject.close()
+    }),
+    { numRuns: runs(30) },
+  )
+}, 90_000)
+
+test('after a new event a month of values is read from sums: only its hour is read again', () => {
+  const subject = engine()
+  const count = 9_000
+  const events = Array.from({ length: count }, (_, n) => event(n, n * 300_000)) // 31 days
+  for (let from = 0; from < count; from += 3_000)
+    subject.group(() => subject.append('org_a', events.slice(from, from + 3_000), from))
+  subject.idle()
+  const query = (hours: number): BreakdownQuery => {
+    const sinceMs = noon + dayMs + hours * hourMs
+    const edges = [sinceMs, sinceMs + 29 * dayMs]
+    return { orgId: 'org_a', by: 'vendor', sinceMs, untilMs: sinceMs + 30 * dayMs, stepMs: null, edges }
+  }
+  const rowsOf = (hours: number) => subject.rollupRows(() => subject.reader.breakdown(query(hours)))
+  const whole = rowsOf(5)
+  expect(whole).toBeGreaterThan(5_000)
+  subject.group(() => subject.append('org_a', [event(count, (count - 100) * 300_000)], count))
+  subject.idle()
+  const again = rowsOf(5)
+  expect(again).toBeGreaterThan(0)
+  expect(again).toBeLessThan(whole / 200)
+  expect(rowsOf(5)).toBe(0)
+  // An hour later most is known: of each end and of the edge one hour is new.
+  expect(rowsOf(6)).toBeLessThan(whole / 200)
+  expect(subject.reader.breakdown(query(6))).toEqual(subject.freshly((one) => one.breakdown(query(6))))
+  subject.close()
+}, 90_000)
+
 test('sketches of days are read again after late events, erasure or expiry', () => {
   const subject = engine()
-  const dayMs = 86_400_000
   let next = 0
   const late = { ofDay: 0 }
   const add = (count: number) => {

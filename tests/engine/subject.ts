@@ -164,6 +164,29 @@ function opened(db: SqliteDatabase, work: () => void, what: 'columns' | 'texts')
   return count
 }
 
+/** How many rows of counted values `work` reads on this connection. */
+function rollupRows(db: SqliteDatabase, work: () => void): number {
+  let rows = 0
+  const query = db.query.bind(db)
+  db.query = ((sql: string) => {
+    const statement = query(sql)
+    if (!/^SELECT hour, .* FROM rollup_value/.test(sql)) return statement
+    return {
+      values(...params: never[]) {
+        const found = statement.values(...params)
+        rows += found.length
+        return found
+      },
+    }
+  }) as typeof db.query
+  try {
+    work()
+  } finally {
+    db.query = query
+  }
+  return rows
+}
+
 /** Counts the organization's events in as many steps as it takes: each step ends after 100 ms. */
 export function countAll(reader: ReaderAtOnce, orgId: string): number {
   const ceilingSeq = 10 ** 9
@@ -223,6 +246,7 @@ export function engine(options: EventWriterOptions = {}) {
     /** How many blocks, or their texts, a reader with empty caches opens. */
     blocksOpened: (ask: (reader: ReaderAtOnce) => void, of: 'columns' | 'texts' = 'columns') =>
       asked(path, (one) => opened(one, () => ask(readerOn(one)), of)),
+    rollupRows: (work: () => void) => rollupRows(readerDb, work),
     sql: (statement: string) => void db.run(statement),
     /** The path columns of the first segment, which need not be full. */
     shredded: () => shreddedOf(db),
@@ -232,8 +256,7 @@ export function engine(options: EventWriterOptions = {}) {
     verifyInSlices: (sizes: SliceSizes, between: () => void) =>
       verifySlices(verifyInSlices(readerDb, idsInRuns(readerDb, options.fingerprintBits), sizes), between),
     repair: (orgId: string, repairs: RollupRepair[]) => alone(() => writer.repair({ orgId, repairs })),
-    idle: () => writer.idle(),
-    spare: () => writer.spare(),
+    ...{ idle: () => writer.idle(), spare: () => writer.spare() },
     /** Runs `look` on a copy of the database after `sql`. */
     damaged: (sql: string, look: (reader: ReaderAtOnce) => void) =>
       readDamaged(db, dir, sql, (copy) => look(readerOn(copy))),

@@ -1,96 +1,103 @@
-/** Caches the sums of whole days of a field's folded counts, so that a month is read from thirty sums. */
+/** Caches sums of a field's folded counts: of whole days, so that a month is read from thirty, and of single hours. */
 import type { Database } from '../../database.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import { childOf, dayHours, outcomesSpan, typesSpan } from './counts.ts'
+import { dayHours, outcomesSpan } from './counts.ts'
 import { changedHours, foldState, type FoldState } from './hours.ts'
 import { foldedRows, type FoldedRows, type HourRange } from './range.ts'
 
-/** The events of one value and outcome, of one hour or summed over a day. */
-export type VisitSum = (sum: {
+/** The events of one value and outcome, of one hour or summed over a day. The object is reused for the next sum. */
+export type VisitSum = (sum: Sum) => void
+
+interface Sum {
   firstHour: number // with such an event
   lastHour: number
   code: number
   outcome: number
   live: number
   expired: number
-}) => void
-
-/** Rows of five numbers: place (site, type and outcome), code, live, expired, and the first and last hour. */
-type DaySums = Float64Array
-const rowNumbers = 5
-
-interface CachedDays extends FoldState {
-  days: Map<string, DaySums> // by field and first hour
-  rows: number
 }
 
-/** Of all organizations together: 4 MiB. */
+/** The sums of a day or an hour: rows of the numbers of `Sum`. */
+type Sums = Float64Array
+const rowNumbers = 6
+
+interface Piece extends HourRange {
+  org: number
+  sums: Sums
+  usedBy: number // the query that used it last
+}
+
+/** Of one thread. Least recently used first; the key says what was counted in which hours. */
+interface Cache {
+  pieces: Map<string, Piece>
+  states: Map<number, FoldState> // by organization: its pieces count the arrivals up to here
+  rows: number
+  queries: number
+}
+
+/** 5 MiB. */
 const rowsMax = 100_000
+/** What a piece takes beside its rows, in rows. */
+const pieceRows = 4
+/** Of a query. One with more would fill the cache by itself. */
+const piecesMax = 2_000
+/** Of a query: eleven years. An event of 1970 must not make a piece for each day since. */
+const hoursMax = 100_000
+/** Of a query's conditions. */
+const codesMax = 64
 /** Most arrivals whose blocks are read for their hours, 10 ms per million. Beyond it, reading again is as quick. */
 const arrivalsMax = 2_000_000
 
-const caches = new WeakMap<Database, Map<number, CachedDays>>()
+const caches = new WeakMap<Database, Cache>()
 
 /** Enables the cache on a reader's connection. Connections of one thread share it, whatever their snapshots. */
 export function cacheDays(db: Database, sharedWith: Database): void {
-  caches.set(db, caches.get(sharedWith) ?? new Map<number, CachedDays>())
+  const none = { pieces: new Map(), states: new Map(), rows: 0, queries: 0 }
+  caches.set(db, caches.get(sharedWith) ?? none)
 }
 
 /**
- * Visits the folded counts of a range. Days that are whole in one step (`startOf`) are visited as sums, which are
- * computed by the first query that needs them.
+ * Visits the folded counts of a range, in order of time. Days that are whole in one step (`startOf`) are visited as
+ * sums; the first query with the same conditions computes them.
  */
 export function* foldedSums(
   db: Database,
   counted: FoldedRows,
-  { from, until }: HourRange,
+  range: HourRange,
   startOf: (hour: number) => number,
   visit: VisitSum,
 ): Sliced<void> {
-  const { org, index, codes = null } = counted
-  let hour = from
-  function* hoursUntil(end: number): Sliced<void> {
-    const columns = 'hour, code, outcome, live, expired'
-    if (hour >= end) return
-    yield* foldedRows(
-      db,
-      columns,
-      counted,
-      { from: hour, until: end },
-      ([at, code, outcome, live, expired]) =>
-        visit({
-          firstHour: at!,
-          lastHour: at!,
-          code: code!,
-          outcome: outcome!,
-          live: live!,
-          expired: expired!,
-        }),
-    )
-  }
-  const cache = cachedDays(db, org)
-  const [first, last] = cache === null ? [0, -1] : hoursOf(db, org, index)
-  const end = Math.min(until, last + 1)
-  for (let day = dayUp(Math.max(from, first)); day + dayHours <= end; day += dayHours) {
-    if (startOf(day) !== startOf(day + dayHours - 1)) continue
-    const key = `${index} ${day}`
-    let sums = cache!.get(key)
+  const hours = hoursOf(db, counted, range)
+  if (hours.until - hours.from > hoursMax) return yield* readHours(db, counted, hours, visit)
+  const pieces = piecesOf(hours, startOf)
+  const cache = pieces.length > piecesMax ? null : cachedPieces(db, counted)
+  let missing: HourRange[] = []
+  for (const piece of pieces) {
+    const sums = cache?.get(piece)
     if (sums === undefined) {
-      if (codes !== null || !cache!.hasRoom()) continue
-      cache!.set(key, (sums = yield* sumDay(db, org, index, day)))
+      missing.push(piece)
+      continue
     }
-    yield* hoursUntil(day)
-    hour = day + dayHours
-    visitDay(sums, day, counted, visit)
+    yield* readSums(db, counted, missing, cache, visit)
+    missing = []
+    visitSums(sums, visit)
     if (isSliceOver()) yield
   }
-  yield* hoursUntil(until)
+  yield* readSums(db, counted, missing, cache, visit)
 }
 
-const dayUp = (hour: number): number => Math.ceil(hour / dayHours) * dayHours
+const columns = 'hour, code, outcome, live, expired'
 
-/** The first and last hour with counts of a field. */
-function hoursOf(db: Database, org: number, index: number): [first: number, last: number] {
+/** Visits the counts of each hour as they are stored. */
+function* readHours(db: Database, counted: FoldedRows, range: HourRange, visit: VisitSum): Sliced<void> {
+  yield* foldedRows(db, columns, counted, range, (found) => {
+    const [hour, code, outcome, live, expired] = found as [number, number, number, number, number]
+    visit({ firstHour: hour, lastHour: hour, code, outcome, live, expired })
+  })
+}
+
+/** The part of a range from the first hour with counts of a field to the last one. */
+function hoursOf(db: Database, { org, index }: FoldedRows, { from, until }: HourRange): HourRange {
   const hourAt = (which: 'min' | 'max') =>
     db
       .query<{ hour: number | null }, [number, number]>(
@@ -98,112 +105,155 @@ function hoursOf(db: Database, org: number, index: number): [first: number, last
       )
       .get(org, index)?.hour ?? null
   const first = hourAt('min')
-  return first === null ? [0, -1] : [first, hourAt('max')!]
+  if (first === null) return { from, until: from }
+  return { from: Math.max(from, first), until: Math.min(until, hourAt('max')! + 1) }
 }
 
-function visitDay(
-  sums: DaySums,
-  day: number,
-  { sites, types, codes = null }: FoldedRows,
-  visit: VisitSum,
-): void {
+/** Days where they are whole in the range and in one step, else hours. */
+function piecesOf({ from, until }: HourRange, startOf: (hour: number) => number): HourRange[] {
+  const pieces: HourRange[] = []
+  for (let hour = from; hour < until;) {
+    const day = hour + dayHours
+    const isDay = hour % dayHours === 0 && day <= until && startOf(hour) === startOf(day - 1)
+    const end = isDay ? day : hour + 1
+    pieces.push({ from: hour, until: end })
+    hour = end
+  }
+  return pieces
+}
+
+function visitSums(sums: Sums, visit: VisitSum): void {
+  const sum: Sum = { firstHour: 0, lastHour: 0, code: 0, outcome: 0, live: 0, expired: 0 }
   for (let at = 0; at < sums.length; at += rowNumbers) {
-    const [place, code, hours] = [sums[at]!, sums[at + 1]!, sums[at + 4]!]
-    const ofSiteAndType = Math.floor(place / outcomesSpan)
-    if (types?.has(ofSiteAndType % typesSpan) === false || codes?.has(code) === false) continue
-    if (sites?.has(Math.floor(ofSiteAndType / typesSpan)) === false) continue
-    visit({
-      ...{ firstHour: day + Math.floor(hours / dayHours), lastHour: day + (hours % dayHours) },
-      ...{ code, outcome: place % outcomesSpan, live: sums[at + 2]!, expired: sums[at + 3]! },
-    })
+    sum.firstHour = sums[at]!
+    sum.lastHour = sums[at + 1]!
+    sum.code = sums[at + 2]!
+    sum.outcome = sums[at + 3]!
+    sum.live = sums[at + 4]!
+    sum.expired = sums[at + 5]!
+    visit(sum)
   }
 }
 
-function* sumDay(db: Database, org: number, index: number, day: number): Sliced<DaySums> {
-  const rows: number[][] = []
-  const byPlace = new Map<number, Map<number, number[]>>() // place -> code -> its row
-  const columns = 'hour, site, type, outcome, code, live, expired'
-  const all = { org, index, sites: null, types: null }
-  yield* foldedRows(db, columns, all, { from: day, until: day + dayHours }, (found) => {
-    const [hour, site, type, outcome, code, live, expired] = found as [
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-    ]
-    const place = (site * typesSpan + type) * outcomesSpan + outcome
-    const codes = childOf(byPlace, place)
-    const row = codes.get(code)
-    const at = hour - day
-    if (row === undefined) {
-      const made = [place, code, live, expired, at * dayHours + at]
-      codes.set(code, made)
-      rows.push(made)
+/** Computes the sums of adjacent pieces in one pass, and caches and visits them. */
+function* readSums(
+  db: Database,
+  counted: FoldedRows,
+  pieces: readonly HourRange[],
+  cache: PieceCache | null,
+  visit: VisitSum,
+): Sliced<void> {
+  if (pieces.length === 0) return
+  let [next, row] = [0, [] as number[]]
+  const rowOf = new Map<number, number>() // by code and outcome
+  const endBefore = (hour: number): void => {
+    for (; next < pieces.length && pieces[next]!.until <= hour; next++) {
+      const sums = Float64Array.from(row)
+      cache?.set(pieces[next]!, sums)
+      visitSums(sums, visit)
+      row = []
+      rowOf.clear()
+    }
+  }
+  const range = { from: pieces[0]!.from, until: pieces.at(-1)!.until }
+  yield* foldedRows(db, columns, counted, range, (found) => {
+    const [hour, code, outcome, live, expired] = found as [number, number, number, number, number]
+    endBefore(hour)
+    const key = code * outcomesSpan + outcome
+    const at = rowOf.get(key)
+    if (at === undefined) {
+      rowOf.set(key, row.length)
+      row.push(hour, hour, code, outcome, live, expired)
     } else {
-      row[2]! += live
-      row[3]! += expired
-      row[4] = Math.floor(row[4]! / dayHours) * dayHours + at // hours are read in order
+      row[at + 1] = hour // hours are read in order
+      row[at + 4]! += live
+      row[at + 5]! += expired
     }
   })
-  return new Float64Array(rows.flat())
+  endBefore(range.until)
 }
 
-interface DayCache {
-  get(key: string): DaySums | undefined
-  set(key: string, sums: DaySums): void
-  hasRoom(): boolean
+interface PieceCache {
+  get(piece: HourRange): Sums | undefined
+  set(piece: HourRange, sums: Sums): void
 }
 
-/** The days that are valid in this snapshot; null for a connection without a cache, or one that reads older counts. */
-function cachedDays(db: Database, org: number): DayCache | null {
-  const all = caches.get(db)
+/**
+ * The sums that are valid in this snapshot; null for a connection without a cache, one that reads older counts, or too
+ * many conditions.
+ */
+function cachedPieces(db: Database, counted: FoldedRows): PieceCache | null {
+  const { org } = counted
+  const cache = caches.get(db)
+  const name = nameOf(counted)
   const state = foldState(db, org)
-  if (all === undefined || state === null) return null
-  const known = all.get(org)
+  if (cache === undefined || state === null || name === null) return null
+  const known = cache.states.get(org)
   if (known && (known.rewrites > state.rewrites || known.foldedSeq > state.foldedSeq)) return null
-  const isUseful = known?.rewrites === state.rewrites && state.foldedSeq - known.foldedSeq <= arrivalsMax
-  const cache = isUseful && known ? known : { ...state, days: new Map<string, DaySums>(), rows: 0 }
-  if (cache.foldedSeq < state.foldedSeq) dropChanged(db, org, cache, state)
-  all.delete(org) // moves the organization to the end
-  all.set(org, cache)
-  // Another query of the thread may advance it meanwhile.
-  const holds = (): boolean =>
-    all.get(org) === cache && cache.rewrites === state.rewrites && cache.foldedSeq === state.foldedSeq
+  if (known !== undefined) dropChanged(db, cache, org, known, state)
+  cache.states.set(org, state)
+  const query = ++cache.queries
+  /** Another query of the thread may advance it meanwhile. */
+  const holds = (): boolean => {
+    const now = cache.states.get(org)
+    return now?.rewrites === state.rewrites && now.foldedSeq === state.foldedSeq
+  }
+  const keyOf = ({ from, until }: HourRange): string => `${name} ${from} ${until}`
   return {
-    get: (key) => (holds() ? cache.days.get(key) : undefined),
-    set(key, sums) {
-      if (!holds() || cache.days.has(key)) return
-      cache.days.set(key, sums)
-      cache.rows += sums.length / rowNumbers
+    get(range) {
+      const key = keyOf(range)
+      const piece = cache.pieces.get(key)
+      if (piece === undefined || !holds()) return undefined
+      cache.pieces.delete(key) // moves it to the end
+      cache.pieces.set(key, piece)
+      piece.usedBy = query
+      return piece.sums
     },
-    hasRoom: () => holds() && makeRoom(all, org),
+    set({ from, until }, sums) {
+      const key = keyOf({ from, until })
+      if (!holds() || cache.pieces.has(key) || !makeRoom(cache, rowsOf(sums), query)) return
+      cache.pieces.set(key, { from, until, org, sums, usedBy: query })
+      cache.rows += rowsOf(sums)
+    },
   }
 }
 
-function dropChanged(db: Database, org: number, cache: CachedDays, { foldedSeq }: FoldState): void {
-  const changed = new Set<number>()
-  if (cache.days.size > 0)
-    for (const hour of changedHours(db, org, cache.foldedSeq, foldedSeq))
-      changed.add(hour - (hour % dayHours))
-  for (const [key, sums] of cache.days) {
-    if (!changed.has(Number(key.split(' ')[1]))) continue
-    cache.days.delete(key)
-    cache.rows -= sums.length / rowNumbers
-  }
-  cache.foldedSeq = foldedSeq
+/** What is counted, as text; null for more conditions than a key should have. */
+function nameOf({ org, index, sites, types, codes = null }: FoldedRows): string | null {
+  const all = [sites, types, codes]
+  if (all.reduce((sum, some) => sum + (some?.size ?? 0), 0) > codesMax) return null
+  const texts = all.map((some) => (some === null ? '*' : `=${[...some].sort((a, b) => a - b).join()}`))
+  return `${org} ${index} ${texts.join(' ')}`
 }
 
-/** Evicts the organizations queried longest ago. */
-function makeRoom(all: Map<number, CachedDays>, org: number): boolean {
-  let rows = 0
-  for (const cache of all.values()) rows += cache.rows
-  for (const [oldest, cache] of all) {
-    if (rows < rowsMax || oldest === org) break
-    rows -= cache.rows
-    all.delete(oldest)
+const rowsOf = (sums: Sums): number => pieceRows + sums.length / rowNumbers
+
+/** Drops the pieces of an organization whose hours have changed since `known`. */
+function dropChanged(db: Database, cache: Cache, org: number, known: FoldState, state: FoldState): void {
+  const arrivals = state.foldedSeq - known.foldedSeq
+  const isRewritten = known.rewrites !== state.rewrites || arrivals > arrivalsMax
+  if (!isRewritten && arrivals === 0) return
+  const own = [...cache.pieces].filter(([, piece]) => piece.org === org)
+  if (own.length === 0) return
+  const hours = isRewritten
+    ? new Set<number>()
+    : new Set(changedHours(db, org, known.foldedSeq, state.foldedSeq))
+  const days = new Set(Array.from(hours, (hour) => hour - (hour % dayHours)))
+  for (const [key, { from, until, sums }] of own) {
+    const hasChanged = until - from === 1 ? hours.has(from) : days.has(from)
+    if (!isRewritten && !hasChanged) continue
+    cache.pieces.delete(key)
+    cache.rows -= rowsOf(sums)
   }
-  return rows < rowsMax
+}
+
+/** Evicts what was used longest ago. What a query needs itself stays, so that half of it is there the next time. */
+function makeRoom(cache: Cache, rows: number, query: number): boolean {
+  for (const [key, { sums, usedBy }] of cache.pieces) {
+    if (cache.rows + rows <= rowsMax) break
+    if (usedBy === query) return false
+    cache.pieces.delete(key)
+    cache.rows -= rowsOf(sums)
+  }
+  return cache.rows + rows <= rowsMax
 }
