@@ -5,6 +5,7 @@ import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { owner, ownerEnv, withOwner } from './dashboard-actions.ts'
+import { waitForHeading } from './pages-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
@@ -118,6 +119,33 @@ test('the skip link, the palette and the list of shortcuts work with the keyboar
   // Tab starts at the top of the document only where nothing had the focus.
   await withOwner(`${appliance.url}/logs`, byKeyboard, { continues: false })
 }, 90_000)
+
+test('a new page takes the focus, but not from what was focused since the navigation', async () => {
+  await withOwner(`${appliance.url}/logs`, async (page) => {
+    await waitForHeading(page, 'Logs')
+    const follow = (path: string, focused: string | null) =>
+      page.evaluate(
+        async ([href, selector]) => {
+          document.querySelector<HTMLAnchorElement>(`.navigation.wide a[href="${href}"]`)!.click()
+          if (selector) document.querySelector<HTMLElement>(selector)!.focus()
+          const { title } = document
+          // The title of the document changes together with the focus.
+          while (document.title === title) await new Promise(requestAnimationFrame)
+          return document.activeElement?.textContent
+        },
+        [path, focused],
+      )
+    expect(await follow('/sessions', null)).toBe('Sessions')
+    expect(await follow('/webhooks', '.nav-who button')).toBe('Sign out')
+    expect(await follow('/settings', null)).toBe('Settings')
+    // The palette returns the focus when it closes, which is not the user's doing.
+    await page.getByRole('link', { name: 'Sessions', exact: true }).focus()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: 'Page or action' }).fill('webhooks')
+    await page.keyboard.press('Enter')
+    await waitForPage(page, 'Webhooks')
+  })
+}, 60_000)
 
 const pages = [
   'Overview',

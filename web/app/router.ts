@@ -56,8 +56,29 @@ export function navigate(to: string, how: { replace?: boolean } = {}): void {
   if (how.replace) window.history.replaceState(null, '', basePath + to)
   else window.history.pushState(null, '', basePath + to)
   const before = place.peek().path
-  place.value = currentPlace()
+  enter()
   if (before !== place.peek().path) window.scrollTo(0, 0)
+}
+
+/** What had the focus when the path changed. */
+let left: Element | null = null
+
+/** Called at a navigation, and when a closed dialog has returned the focus, which no user did. */
+export function leaveFocus(): void {
+  left = document.activeElement
+}
+
+/** False while an element has the focus that got it after the navigation: a new page must not take it. */
+export function isFocusFree(): boolean {
+  const active = document.activeElement
+  return active === null || active === document.body || active === left
+}
+
+/** Publishes the place of the browser's address. */
+function enter(): void {
+  const to = currentPlace()
+  if (to.path !== place.peek().path) leaveFocus()
+  place.value = to
 }
 
 /** Sets fields of the query. An empty list removes a field; other fields stay. */
@@ -88,8 +109,8 @@ export function safeReturn(to: string | null): string {
 
 /** Turns clicks on links of this dashboard into navigation without a page load. */
 export function followLinks(): void {
-  window.addEventListener('popstate', () => (place.value = currentPlace()))
-  window.addEventListener('hashchange', () => (place.value = currentPlace()))
+  window.addEventListener('popstate', enter)
+  window.addEventListener('hashchange', enter)
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button !== 0) return
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return

@@ -2,6 +2,7 @@
 import './dialog.css'
 import { useSignal } from '@preact/signals'
 import { useId, useLayoutEffect, useRef } from 'preact/hooks'
+import { leaveFocus } from '../app/router.ts'
 import { CopyButton } from './copy.tsx'
 import { Problem, useTask } from './problem.tsx'
 import type { ComponentChildren } from 'preact'
@@ -27,7 +28,10 @@ export function Dialog(props: DialogProps) {
     element.showModal()
     // Not the autofocus attribute: browsers log a warning if the page already has focus.
     element.querySelector<HTMLElement>('[data-first-focus]')?.focus()
-    return () => element.close()
+    return () => {
+      element.close()
+      leaveFocus()
+    }
   }, [])
   return (
     <dialog

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, api, type FirstSource } from '../api/api.ts'
-import { ownAddress } from '../app/router.ts'
+import { isFocusFree, ownAddress } from '../app/router.ts'
 import { now } from '../app/clock.ts'
 import {
   CodeBlock,
@@ -31,7 +31,8 @@ export function PageBar(props: { title: string; children?: ComponentChildren }) 
   useEffect(() => {
     document.title = `${props.title} · Sightglass`
     // After navigation focus moves to the new title, for screen readers. The first load leaves focus to the browser.
-    if (titlesShown > 0) heading.current?.focus({ preventScroll: true })
+    // This runs after the paint, when the user may have focused something on the page already.
+    if (titlesShown > 0 && isFocusFree()) heading.current?.focus({ preventScroll: true })
     titlesShown += 1
   }, [props.title])
   return (
