@@ -106,9 +106,22 @@ test('what was seen here is seen on another device; without an answer of the ser
     await send(org.url, key, calls('manus', 4, 0, { agent: { class: 'dom', vendor: 'Manus' } }))
     // The open page follows the stream, and counts again every 15 s.
     await page.getByText('Manus sent its first 4 events.').waitFor()
-    const noted = page.waitForResponse((answer) => /overview\/visit$/.test(answer.url()) && answer.ok())
+    const stored = Promise.withResolvers<void>()
+    await page.route(/overview\/visit$/, async (route) => {
+      await stored.promise
+      await route.continue()
+    })
     await page.getByRole('button', { name: 'Mark all as seen' }).click()
-    await noted
+    const marking = page.getByRole('button', { name: 'Marking as seen…' })
+    await marking.waitFor()
+    expect(await marking.getAttribute('aria-disabled')).toBe('true')
+    expect(await page.getByText('Nothing changed').count()).toBe(0)
+    stored.resolve()
+    await page.getByText('Nothing changed').waitFor()
+    // The account knows now, so a page without this browser's copy has nothing either.
+    await page.evaluate(() => localStorage.clear())
+    await page.reload()
+    await page.getByText('Nothing changed').waitFor()
   })
   const withoutAnswer = async (page: Page) => {
     await page.getByText('Nothing changed').waitFor()

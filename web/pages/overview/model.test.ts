@@ -23,6 +23,21 @@ test('the first report covers 24 hours; a visit keeps its report; the next one b
   })
 })
 
+test('what is marked as seen is hidden also when another clock is ahead, and no more than the server stores', () => {
+  const ahead = {
+    since: iso(at(10, 9, 30)),
+    at: iso(at(10, 9, 30)),
+    hidden: ['tool a'],
+    shown: ['tool a', 'tool b'],
+  }
+  expect(seeAll(ahead, at(10, 9))).toMatchObject({ since: ahead.since, hidden: ['tool a', 'tool b'] })
+  const many = Array.from({ length: 100 }, (_, n) => `tool ${n}`)
+  expect(seeAll({ ...ahead, hidden: many, shown: ['tool new'] }, at(10, 10)).hidden).toEqual([
+    ...many.slice(1),
+    'tool new',
+  ])
+})
+
 test('a report covers at most 30 days; what another program stored, or a future time, does no harm', () => {
   const read = (stored: object) => parseLook(JSON.stringify(stored))
   const old = { since: iso(at(1, 0)), at: iso(at(1, 0)) }

@@ -154,9 +154,14 @@ function nextLook(last: Look | null, nowMs: number): Look {
   return { since: last?.at ?? at, at, hidden: last?.shown ?? [], shown: [] }
 }
 
-/** The report after everything in `last` was seen. */
+/** As many as the server stores; those that were reported first are forgotten first. */
+const hiddenMax = 100
+
+/** The report after everything in `last` was seen. The clock of another device may be ahead of this one. */
 export function seeAll(last: Look, nowMs: number): Look {
-  return { ...nextLook(last, nowMs), since: isoTime(nowMs), hidden: [...last.hidden, ...last.shown] }
+  const sinceMs = Math.max(nowMs, Date.parse(last.since))
+  const hidden = [...new Set([...last.hidden, ...last.shown])].slice(-hiddenMax)
+  return { ...nextLook(last, nowMs), since: isoTime(sinceMs), hidden }
 }
 
 /** The report that began later; of one report, what was noted last. */

@@ -21,8 +21,8 @@ import { choiceOf, rangeParams } from '../../range/range.ts'
 import { ShareButton } from '../../range/share.tsx'
 import { count, counted, shortTime } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
-import { chartText, hrefOf, keyOf, kinds, moreText, reports, seeAll, sentenceOf, type Look } from './model.ts'
-import { prefetchVisit, useLook } from './visit.ts'
+import { chartText, hrefOf, keyOf, kinds, moreText, reports, sentenceOf, type Look } from './model.ts'
+import { markSeen, prefetchVisit, useLook } from './visit.ts'
 
 const restMs = 15_000
 
@@ -163,15 +163,7 @@ function ChangesPanel({ sinceMs, look }: ChangesPanelProps) {
         <h2>
           Changed since <time dateTime={data.since}>{shortTime(Date.parse(data.since))}</time>
         </h2>
-        {look !== null && changes.length > 0 && (
-          <button
-            type="button"
-            class="button quiet"
-            onClick={() => (look.value = seeAll(look.peek(), now()))}
-          >
-            Mark all as seen
-          </button>
-        )}
+        {look !== null && changes.length > 0 && <SeenButton look={look} />}
       </header>
       {changes.length === 0 ? (
         <Unchanged data={data} />
@@ -190,6 +182,23 @@ function ChangesPanel({ sinceMs, look }: ChangesPanelProps) {
         )}
       </footer>
     </section>
+  )
+}
+
+function SeenButton({ look }: { look: Signal<Look> }) {
+  const { busy, problem, run } = useTask()
+  return (
+    <>
+      {problem.value && <Problem error={problem.value} />}
+      <button
+        type="button"
+        class="button quiet"
+        aria-disabled={busy.value}
+        onClick={() => void run(() => markSeen(look))}
+      >
+        {busy.value ? 'Marking as seen…' : 'Mark all as seen'}
+      </button>
+    </>
   )
 }
 

@@ -6,7 +6,7 @@ import { now } from '../../app/clock.ts'
 import { readPreference, writePreference } from '../../app/preferences.ts'
 import { session } from '../../app/session.ts'
 import { prefetchQuery, readCache, writeCache } from '../../query/query.ts'
-import { lookAgain, newerLook, parseLook, type Look } from './model.ts'
+import { lookAgain, newerLook, parseLook, seeAll, type Look } from './model.ts'
 
 const visitQuery = { key: 'overview-visit', fetch: (stop: AbortSignal) => api.overviewVisit(stop) }
 
@@ -53,12 +53,27 @@ async function note(look: Signal<Look | null>, given: Look, stop: AbortSignal): 
   const known = readCache<{ visit: Look | null }>(visitQuery.key)
   if (JSON.stringify(known?.visit) === JSON.stringify(given)) return
   writeCache(visitQuery.key, { visit: given })
+  const visit = await store(given)
+  if (stop.aborted || look.peek() !== given) return
+  writeCache(visitQuery.key, { visit })
+  look.value = visit
+}
+
+/** What the account knows then. Without the server, this browser has it. */
+async function store(given: Look): Promise<Look> {
   try {
-    const answer = await api.noteOverviewVisit(given)
-    if (stop.aborted || look.peek() !== given) return
-    writeCache(visitQuery.key, answer)
-    look.value = answer.visit
+    return (await api.noteOverviewVisit(given)).visit
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error // without the server, this browser has it
+    if (!(error instanceof ApiError)) throw error
+    return given
   }
+}
+
+/** Changes what is shown when the account knows, so that a page that is loaded then does not bring it back. */
+export async function markSeen(look: Signal<Look>): Promise<void> {
+  const seen = seeAll(look.peek(), now())
+  writePreference(localName(), JSON.stringify(seen))
+  const visit = await store(seen)
+  writeCache(visitQuery.key, { visit })
+  look.value = visit
 }
