@@ -1,9 +1,13 @@
 /** Events on PostgreSQL while nodes delete, lose the server and append at once. */
 import { afterAll, expect, test } from 'bun:test'
 import { openConnection } from '../../db/postgres/connection/connection.ts'
+import { idsInTable } from '../../db/postgres/events/ids.ts'
 import { openPostgresStore } from '../../db/postgres/store.ts'
+import { compactEventReader } from '../../db/sql/events/reader.ts'
 import type { SqlStore } from '../../db/sql/store.ts'
 import { database, startPostgres } from '../support/postgres.ts'
+import { readAtOnce } from '../support/read-at-once.ts'
+import { spreadBlocks } from '../support/spread-blocks.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 
 const opened: SqlStore[] = []
@@ -121,6 +125,35 @@ test('what was acknowledged is there after the server was killed, and resends co
   await store.close()
   await cluster.stop()
 }, 60_000)
+
+test('a page reads its rows from the indexes of many segments at once', async () => {
+  const { url } = await database()
+  const store = await openNode(url, 'one')
+  const { id: orgId } = makeOrg()
+  for (let block = 0; block < 12; block++) {
+    const events = Array.from({ length: 256 }, (_, at) => {
+      const id = `${block} ${at}`
+      const outcome = at < 2 ? 'rare' : at === 3 && block === 5 ? 'once' : 'success'
+      return makeEvent(id, { outcome, json: JSON.stringify({ id, outcome }) })
+    })
+    await store.events.append(makeBatch(orgId, events))
+  }
+  await store.close()
+  const db = openConnection({ url, node: 'reader', statementTimeoutMs: 10_000 })
+  const { num } = db.query<{ num: number }>('SELECT num FROM event_org').get()!
+  const ceilingSeq = spreadBlocks(db, num)
+  const reader = readAtOnce(compactEventReader(db, idsInTable(db)))
+  const page = (outcomes: string[], limit: number) => {
+    const { events } = reader.page({ orgId, filter: { outcomes }, limit, before: null, ceilingSeq })
+    return events.map(({ json }) => (JSON.parse(json) as { id: string }).id)
+  }
+  const rare = Array.from({ length: 24 }, (_, n) => `${11 - (n >> 1)} ${1 - (n % 2)}`)
+  for (let times = 0; times < 2; times++) expect(page(['rare'], 30)).toEqual(rare)
+  expect(page(['rare'], 7)).toEqual(rare.slice(0, 7))
+  expect([page(['once'], 5), page(['never'], 5)]).toEqual([['5 3'], []])
+  expect(page(['once', 'rare'], 30)).toEqual(rare.toSpliced(12, 0, '5 3'))
+  db.close()
+})
 
 test('a node makes path columns of sealed segments, from which Explore answers, and an erasure empties them', async () => {
   const { url } = await database()

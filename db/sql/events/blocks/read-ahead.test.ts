@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { makeBatch, makeEvent, noon } from '../../../../tests/store/make.ts'
 import { readAtOnce } from '../../../../tests/support/read-at-once.ts'
+import { spreadBlocks } from '../../../../tests/support/spread-blocks.ts'
 import { openDatabase } from '../../../sqlite/file/connection.ts'
 import { migrate, migrations } from '../../../sqlite/migrations/migrations.ts'
 import { inTransaction, type Database, type Statement } from '../../database.ts'
@@ -28,12 +29,18 @@ function filled(): Database {
   return db
 }
 
-/** The same connection, as of an engine with round trips. Counts the statements about blocks. */
-function counting(db: Database, blocksAhead: number): { db: Database; statements(): number } {
+const aboutBlocks = /FROM event_(block|body) WHERE place( =| IN)/
+
+/** The same connection, as of an engine with round trips. Counts some statements. */
+function counting(
+  db: Database,
+  blocksAhead: number,
+  some = aboutBlocks,
+): { db: Database; statements(): number } {
   let statements = 0
   function query(sql: string): Statement {
     const one = db.query(sql)
-    const isCounted = /FROM event_(block|body) WHERE place( =| IN)/.test(sql)
+    const isCounted = some.test(sql)
     const counted = () => {
       if (isCounted) statements++
       return one
@@ -74,4 +81,32 @@ test('a page whose rows are in as many blocks as it has rows takes few statement
   expect(many.page).toEqual(one.page)
   expect(one.statements).toBeGreaterThan(80)
   expect(many.statements).toBeLessThan(10)
+})
+
+test('a page of a value that each segment has once takes few statements, also the first time', () => {
+  const db = filled()
+  const ceilingSeq = spreadBlocks(db, org)
+  const answer = (blocksAhead: number, outcomes: string[]) => {
+    const counted = counting(db, blocksAhead, /./)
+    const reader = readAtOnce(compactEventReader(counted.db, idsInRuns(counted.db)))
+    const read = () => {
+      const before = counted.statements()
+      const page = reader.page({
+        ...{ orgId: 'org_a', filter: { outcomes }, limit: 35 },
+        ...{ before: null, ceilingSeq },
+      })
+      return { page, statements: counted.statements() - before }
+    }
+    return [read(), read()] as const // the second time it has cached which rows match
+  }
+  const [one, oneAgain] = answer(1, ['rare'])
+  const [many, manyAgain] = answer(64, ['rare'])
+  expect(one.page.events.length).toBe(35)
+  for (const { page } of [oneAgain, many, manyAgain]) expect(page).toEqual(one.page)
+  expect(Math.min(one.statements, oneAgain.statements)).toBeGreaterThan(100)
+  expect(Math.max(many.statements, manyAgain.statements)).toBeLessThan(30)
+  // The newest segment has the page, so nothing else is read.
+  const [common] = answer(64, ['success'])
+  expect(common.page.events.length).toBe(35)
+  expect(common.statements).toBeLessThan(15)
 })

@@ -108,6 +108,13 @@ function codesOfRest(entries: Uint8Array): number[] {
 export interface PostingReader {
   /** Adds the positions of a value in a segment to a bitmap. Returns whether there were any. */
   add(bitmap: Bitmap, org: number, segment: number, member: number, code: number): boolean
+  /** Reads the lists of values in some segments before `add` asks for them, if the field has no filters. */
+  ahead(org: number, segments: readonly number[], values: readonly [member: number, code: number][]): void
+}
+
+interface Lists {
+  own: Uint8Array | null
+  shared: Uint8Array | null
 }
 
 /** For one snapshot: it caches the filters that it read. */
@@ -122,7 +129,17 @@ export function postingReader(db: Database): PostingReader {
   const filter = db.query<{ bits: Uint8Array }, [number, number, number]>(
     'SELECT bits FROM event_posting_filter WHERE org = ? AND member = ? AND segment = ?',
   )
+  const some = db.query<Lists & { segment: number }, [number, number, number, string]>(
+    `SELECT w.value AS segment,
+       (SELECT positions FROM event_posting
+        WHERE org = ?1 AND member = ?2 AND code = ?3 AND segment = w.value) AS own,
+       (SELECT entries FROM event_posting_rest WHERE org = ?1 AND segment = w.value AND member = ?2
+        AND first_code <= ?3 ORDER BY first_code DESC LIMIT 1) AS shared
+     FROM ${db.dialect.numbersOf('?4')} AS w`,
+  )
   let last: { member: number; segment: number; bits: Uint8Array | null } | null = null
+  const known = new Map<string, Lists>()
+  const nameOf = (segment: number, member: number, code: number) => `${segment} ${member} ${code}`
 
   function passes(org: number, segment: number, member: number, code: number): boolean {
     if (last?.member !== member || last.segment !== segment)
@@ -133,15 +150,24 @@ export function postingReader(db: Database): PostingReader {
   return {
     add(bitmap, org, segment, member, code) {
       if (filteredFields.includes(member) && !passes(org, segment, member, code)) return false
-      const row = own.get(org, member, code, segment)
-      if (row !== null) {
-        addSet(bitmap, row.positions)
+      const lists = known.get(nameOf(segment, member, code))
+      const set = lists === undefined ? (own.get(org, member, code, segment)?.positions ?? null) : lists.own
+      if (set !== null) {
+        addSet(bitmap, set)
         return true
       }
-      const shared = rest.get(org, segment, member, code)
-      const list = shared === null ? null : findInRest(shared.entries, code)
+      const shared = lists === undefined ? rest.get(org, segment, member, code)?.entries : lists.shared
+      const list = shared ? findInRest(shared, code) : null
       if (list !== null) addList(bitmap, list)
       return list !== null
+    },
+    ahead(org, segments, values) {
+      known.clear()
+      for (const [member, code] of values) {
+        if (segments.length < 2 || filteredFields.includes(member)) continue
+        for (const { segment, ...lists } of some.all(org, member, code, JSON.stringify(segments)))
+          known.set(nameOf(segment, member, code), lists)
+      }
     },
   }
 }

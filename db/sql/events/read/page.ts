@@ -3,7 +3,7 @@ import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block
 import { textsAhead } from '../blocks/read-ahead.ts'
 import { idsPerFrame } from '../blocks/texts.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
-import { partsOf, type Part } from './walk.ts'
+import { partGroups, partsOf, readZonesAhead, type Part } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Database } from '../../database.ts'
 import type {
@@ -60,13 +60,15 @@ export function* newestRows(
   const bounds = boundsOf(query, ceilingSeq)
   const best = newestOf(query.limit + 1)
   const parts = partsOf(db, org, indexed, 0).filter((part) => overlaps(part, bounds))
-  for (const part of parts.sort(newestFirst)) {
-    if (best.isFull() && endsBefore(part, best.oldest())) break
+  for (const group of partGroups(db, parts.sort(newestFirst))) {
+    if (best.isFull() && endsBefore(group[0]!, best.oldest())) break
     if (isSliceOver()) yield
-    for (const zone of readAhead(db, newestZones(part, bounds))) {
+    readZonesAhead(group)
+    const zones = group.flatMap((part) => newestZones(part, bounds).map((zone) => ({ ...zone, part })))
+    for (const zone of readAhead(db, zones.sort(newestFirst))) {
       if (best.isFull() && endsBefore(zone, best.oldest())) break
       if (isSliceOver()) yield
-      scanBlock(db, part, zone, clauses, bounds, best.add)
+      scanBlock(db, zone.part, zone, clauses, bounds, best.add)
     }
   }
   const found = best.sorted()
@@ -196,8 +198,9 @@ function newestOf(size: number) {
 /** Limits of one step: events and time. `next` continues after them. */
 const stepEventsMax = 50_000
 const stepMs = 250
-const pageEvents = 1_000
-const pageBytesMax = 1024 * 1024
+/** The first page of a search, and each further one: a page takes ten statements, whatever its size. */
+const [firstEvents, furtherEvents] = [1_000, 4_000]
+const pageBytesMax = 4 * 1024 * 1024
 
 /** Like `page`, but the page may be short, or empty with a `next` that continues the search. */
 export function* searchPage(
@@ -215,7 +218,7 @@ export function* searchPage(
   for (;;) {
     const page = yield* events.page({
       ...query,
-      limit: pageEvents,
+      limit: looked === 0 ? firstEvents : furtherEvents,
       bytesMax: pageBytesMax,
       before,
       ceilingSeq,

@@ -26,11 +26,7 @@ function isComputed(
   org = 1,
 ): boolean {
   let computed = false
-  const got = cachedMatches(
-    db,
-    org,
-    clauses,
-  )(segment, () => {
+  const got = cachedMatches(db, org, clauses).of(segment, () => {
     computed = true
     return matches
   })

@@ -27,6 +27,26 @@ export interface Part {
   zones(): Zone[]
   /** Whether a row matches in the index; without an index, every row. */
   mayMatch(zone: Zone, row: number): boolean
+  /** Reads what `zones` of these segments needs with a few statements. Null for arrivals that are not sealed. */
+  ahead: ((segments: number[]) => void) | null
+}
+
+/** A read that finds little reads more and more parts at once. */
+const groupMax = 16
+
+/** The same parts in the same order, in groups for `readZonesAhead`. */
+export function partGroups(db: Database, parts: readonly Part[]): (readonly Part[])[] {
+  const most = db.dialect.blocksAhead > 1 ? groupMax : 1
+  const groups: (readonly Part[])[] = []
+  for (let from = 0, size = 1; from < parts.length; from += size, size = Math.min(most, size * 4))
+    groups.push(parts.slice(from, from + size))
+  return groups
+}
+
+/** For engines in which each statement is a round trip. */
+export function readZonesAhead(group: readonly Part[]): void {
+  const segments = group.flatMap(({ segment }) => segment ?? [])
+  if (segments.length > 1) group.find(({ ahead }) => ahead !== null)?.ahead?.(segments)
 }
 
 /** Parts that reach past `afterSeq`, in arrival order. */
@@ -37,12 +57,7 @@ export function partsOf(db: Database, org: number, clauses: readonly Clause[], a
        WHERE org = ? AND segment >= ? ORDER BY segment`,
     )
     .all(org, Math.floor((afterSeq + 1) / segmentEvents))
-  const postings = postingReader(db)
-  const matchesOf = cachedMatches(db, org, clauses)
-  return [
-    ...sealed.map((segment) => sealedPart(db, org, clauses, { postings, matchesOf }, segment)),
-    ...openPart(db, org, afterSeq),
-  ]
+  return [...sealedParts({ db, org, clauses }, sealed), ...openPart(db, org, afterSeq)]
 }
 
 interface Sealed {
@@ -52,17 +67,74 @@ interface Sealed {
   version: number
 }
 
+interface Search {
+  db: Database
+  org: number
+  clauses: readonly Clause[]
+}
+
+/** With more values, such as a prefix of types, few segments are read. */
+const valuesAheadMax = 8
+
+function sealedParts({ db, org, clauses }: Search, sealed: readonly Sealed[]): Part[] {
+  const postings = postingReader(db)
+  const matches = cachedMatches(db, org, clauses)
+  const values = clauses.flatMap(({ member, codes }) =>
+    [...codes].map((code): [number, number] => [member, code]),
+  )
+  const known = new Map<number, Uint8Array>()
+  const parts = new Map<number, SealedPart>()
+  const ahead = (segments: number[]) => {
+    known.clear()
+    if (values.length <= valuesAheadMax)
+      postings.ahead(
+        org,
+        segments.filter((segment) => !matches.knows(segment)),
+        values,
+      )
+    const matching = segments.filter((segment) => parts.get(segment)!.mayHoldMatch())
+    const rows = db
+      .query<{ segment: number; zones: Uint8Array }, [number, string]>(
+        `SELECT segment, zones FROM event_segment WHERE org = ? AND segment IN ${db.dialect.numbersOf('?')}`,
+      )
+      .all(org, JSON.stringify(matching))
+    for (const { segment, zones } of rows) known.set(segment, zones)
+  }
+  const single = db.query<{ zones: Uint8Array }, [number, number]>(
+    'SELECT zones FROM event_segment WHERE org = ? AND segment = ?',
+  )
+  const zonesOf = (segment: number) => known.get(segment) ?? single.get(org, segment)?.zones
+  for (const one of sealed) {
+    const { segment, version } = one
+    const indexed = clauses.filter((clause) => fieldAt(clause.member)!.indexVersion <= version)
+    const matchesOf = () => matches.of(segment, () => matchesIn(postings, org, segment, indexed))
+    const source = { matchesOf: indexed.length > 0 ? matchesOf : null, zonesOf, ahead }
+    parts.set(segment, sealedPart(one, source))
+  }
+  return [...parts.values()]
+}
+
+interface SealedPart extends Part {
+  mayHoldMatch(): boolean
+}
+
+interface Source {
+  /** Null: the index of the segment covers none of the clauses. */
+  matchesOf: (() => Bitmap | null) | null
+  zonesOf(segment: number): Uint8Array | undefined
+  ahead(segments: number[]): void
+}
+
 /** A segment's index covers the fields of its version. Other fields are read from the rows. */
-function sealedPart(
-  db: Database,
-  org: number,
-  clauses: readonly Clause[],
-  { postings, matchesOf }: { postings: PostingReader; matchesOf: MatchesOf },
-  { segment, minAt, maxAt, version }: Sealed,
-): Part {
-  const indexed = clauses.filter((clause) => fieldAt(clause.member)!.indexVersion <= version)
+function sealedPart({ segment, minAt, maxAt }: Sealed, { matchesOf, zonesOf, ahead }: Source): SealedPart {
   const firstSeq = segment * segmentEvents
   let found: Bitmap | null = null
+  let isMatched = matchesOf === null
+  const mayHoldMatch = () => {
+    if (!isMatched) found = matchesOf!()
+    isMatched = true
+    return matchesOf === null || found !== null
+  }
   return {
     minAt,
     maxAt,
@@ -70,20 +142,17 @@ function sealedPart(
     lastSeq: firstSeq + segmentEvents - 1,
     segment,
     zones() {
-      if (indexed.length > 0) found = matchesOf(segment, () => matchesIn(postings, org, segment, indexed))
-      if (indexed.length > 0 && found === null) return []
-      const row = db
-        .query<{ zones: Uint8Array }, [number, number]>(
-          'SELECT zones FROM event_segment WHERE org = ? AND segment = ?',
-        )
-        .get(org, segment)
-      const zones = row === null ? [] : readZones(row.zones)
+      if (!mayHoldMatch()) return []
+      const packed = zonesOf(segment)
+      const zones = packed === undefined ? [] : readZones(packed)
       const bitmap = found
       return bitmap === null
         ? zones
         : zones.filter(({ place, events }) => anyBit(bitmap, seqOf(place) - firstSeq, events))
     },
     mayMatch: ({ place }, row) => found === null || hasBit(found, seqOf(place) - firstSeq + row),
+    mayHoldMatch,
+    ahead,
   }
 }
 
@@ -130,6 +199,7 @@ function openPart(db: Database, org: number, afterSeq: number): Part[] {
       segment: null,
       zones: () => zones,
       mayMatch: () => true,
+      ahead: null,
     },
   ]
 }
@@ -151,8 +221,12 @@ interface Entry {
   bySegment: Map<number, Uint16Array | null>
 }
 
-/** Positions of a segment that match all clauses, null for none. `work` computes them. */
-type MatchesOf = (segment: number, work: () => Bitmap | null) => Bitmap | null
+interface Matches {
+  /** Positions of a segment that match all clauses, null for none. `work` computes them. */
+  of(segment: number, work: () => Bitmap | null): Bitmap | null
+  /** Whether `of` will not call `work`. */
+  knows(segment: number): boolean
+}
 
 interface Cache {
   bytes: number
@@ -166,19 +240,23 @@ export function cacheMatches(db: Database, sharedWith = db): void {
   caches.set(db, caches.get(sharedWith) ?? { bytes: 0, entries: new Map() })
 }
 
-export function cachedMatches(db: Database, org: number, clauses: readonly Clause[]): MatchesOf {
+export function cachedMatches(db: Database, org: number, clauses: readonly Clause[]): Matches {
   const cache = caches.get(db)
   const codes = clauses.reduce((sum, clause) => sum + clause.codes.size, 0)
-  if (cache === undefined || codes === 0 || codes > codesMax) return (_, work) => work()
+  if (cache === undefined || codes === 0 || codes > codesMax)
+    return { of: (_, work) => work(), knows: () => false }
   const entry = entryOf(cache, filterKey(org, clauses))
-  return (segment, work) => {
-    const known = entry.bySegment.get(segment)
-    if (known !== undefined) return known === null ? null : bitmapOf(known)
-    const found = work()
-    const positions = found === null ? null : positionsOf(found)
-    if (positions !== undefined && reserve(cache, entry, entryBytes + (positions?.byteLength ?? 0)))
-      entry.bySegment.set(segment, positions)
-    return found
+  return {
+    knows: (segment) => entry.bySegment.has(segment),
+    of(segment, work) {
+      const known = entry.bySegment.get(segment)
+      if (known !== undefined) return known === null ? null : bitmapOf(known)
+      const found = work()
+      const positions = found === null ? null : positionsOf(found)
+      if (positions !== undefined && reserve(cache, entry, entryBytes + (positions?.byteLength ?? 0)))
+        entry.bySegment.set(segment, positions)
+      return found
+    },
   }
 }
 
