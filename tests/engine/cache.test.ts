@@ -1,11 +1,19 @@
 /** A reader with warm caches gives the same answers as a new one, whatever happens in between. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { BreakdownQuery, EventFilter, EventRecord } from '../../db/contract/store.ts'
+import type {
+  BreakdownQuery,
+  EventFilter,
+  EventRecord,
+  FilteredCountsQuery,
+} from '../../db/contract/store.ts'
 import { noon } from '../store/make.ts'
 import { runs } from '../support/runs.ts'
 import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
-import { countAll, engine, event } from './subject.ts'
+import { countAll, engine, event, type Engine } from './subject.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
 
 test('merged, emptied and deleted blocks are read again', () => {
   const subject = engine()
@@ -37,6 +45,30 @@ test('merged, emptied and deleted blocks are read again', () => {
   subject.close()
 }, 90_000)
 
+const filteredQuery = (filter: EventFilter, hour: number): FilteredCountsQuery => ({
+  ...{ orgId: 'org_a', filter, breakdowns: [{ by: 'agent' }, { by: 'page' }], budgetMs: 60_000 },
+  edges: [0, 2, 7, 20].map((more) => noon + (hour + more) * hourMs),
+})
+
+/** Counts of the events that match a filter, in steps of some hours. */
+function agreesInFiltered(subject: Engine, filter: EventFilter, events: EventRecord[]): void {
+  for (const hour of [-1, 3]) {
+    const query = filteredQuery(filter, hour)
+    const { rows, breakdowns } = subject.reader.filteredCounts(query)
+    const [sinceMs = 0, untilMs = 0] = [query.edges[0], query.edges.at(-1)]
+    const own = events.filter(({ occurredAtMs: at }) => at >= sinceMs && at < untilMs)
+    expect(rows.reduce((sum, { count }) => sum + count, 0)).toBe(own.length)
+    const pages = (breakdowns[1] ?? []).map(({ value, outcome, startMs, count }) =>
+      JSON.stringify([value, outcome, startMs, count]),
+    )
+    const start = ({ occurredAtMs: at }: EventRecord) => query.edges.findLast((edge) => edge <= at)!
+    const groups = Map.groupBy(own, (one) => JSON.stringify([one.page, one.outcome, start(one)]))
+    const recount = Array.from(groups, ([key, some]) => `${key.slice(0, -1)},${some.length}]`)
+    expect(pages.toSorted()).toEqual(recount.toSorted())
+    expect(breakdowns[0]).toEqual(subject.freshly((one) => one.filteredCounts(query)).breakdowns[0]!)
+  }
+}
+
 test('cached matches of sealed segments stay right through arrivals, erasure, expiry and a new start', () => {
   const subject = engine()
   const count = 132_000
@@ -61,8 +93,10 @@ test('cached matches of sealed segments stay right through arrivals, erasure, ex
   ]
   let held: typeof all = []
   const look = () => {
-    for (const [filter, isTaken] of filters)
+    for (const [filter, isTaken] of filters) {
       expect(walk(subject, 'org_a', filter, 500)).toEqual(newestFirst(held.filter(isTaken)))
+      agreesInFiltered(subject, filter, held.filter(isTaken))
+    }
   }
   for (const upTo of [66_000, 100_000, count]) {
     while (held.length < upTo) {
@@ -76,6 +110,10 @@ test('cached matches of sealed segments stay right through arrivals, erasure, ex
     look()
   }
   expect(subject.tables('event_segment')).toBe(2)
+  const rare = { vendors: ['rare'] }
+  const blocksOf = (hour: number) =>
+    subject.reads(() => subject.reader.filteredCounts(filteredQuery(rare, hour))).blocks
+  expect([blocksOf(-1), blocksOf(2)]).toEqual([0, 0])
   subject.erase('org_a', ['ses_3000'], [])
   held = held.filter(({ sessionId }) => sessionId !== 'ses_3000')
   look()
@@ -139,9 +177,6 @@ test('hours are read again after late events, erasure, expiry or a repair', asyn
   agreesInCounts(subject, 'org_a', [])
   subject.close()
 }, 90_000)
-
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 
 /** What dashboards ask about the values of a field: whole periods, steps of hours and days, some types and values. */
 function breakdownsOf(firstDay: number, hour: number): BreakdownQuery[] {
@@ -218,7 +253,7 @@ test('after a new event a month of values is read from sums: only its hour is re
     const edges = [sinceMs, sinceMs + 29 * dayMs]
     return { orgId: 'org_a', by: 'vendor', sinceMs, untilMs: sinceMs + 30 * dayMs, stepMs: null, edges }
   }
-  const rowsOf = (hours: number) => subject.rollupRows(() => subject.reader.breakdown(query(hours)))
+  const rowsOf = (hours: number) => subject.reads(() => subject.reader.breakdown(query(hours))).rows
   const whole = rowsOf(5)
   expect(whole).toBeGreaterThan(5_000)
   subject.group(() => subject.append('org_a', [event(count, (count - 100) * 300_000)], count))

@@ -164,12 +164,13 @@ function opened(db: SqliteDatabase, work: () => void, what: 'columns' | 'texts')
   return count
 }
 
-/** How many rows of counted values `work` reads on this connection. */
-function rollupRows(db: SqliteDatabase, work: () => void): number {
-  let rows = 0
+/** How many rows of counted values, and how many blocks' columns, `work` reads on this connection. */
+function reads(db: SqliteDatabase, work: () => void): { rows: number; blocks: number } {
+  let [rows, blocks] = [0, 0]
   const query = db.query.bind(db)
   db.query = ((sql: string) => {
     const statement = query(sql)
+    if (/^SELECT columns FROM event_block/.test(sql)) blocks++
     if (!/^SELECT hour, .* FROM rollup_value/.test(sql)) return statement
     return {
       values(...params: never[]) {
@@ -184,7 +185,7 @@ function rollupRows(db: SqliteDatabase, work: () => void): number {
   } finally {
     db.query = query
   }
-  return rows
+  return { rows, blocks }
 }
 
 /** Counts the organization's events in as many steps as it takes: each step ends after 100 ms. */
@@ -246,7 +247,7 @@ export function engine(options: EventWriterOptions = {}) {
     /** How many blocks, or their texts, a reader with empty caches opens. */
     blocksOpened: (ask: (reader: ReaderAtOnce) => void, of: 'columns' | 'texts' = 'columns') =>
       asked(path, (one) => opened(one, () => ask(readerOn(one)), of)),
-    rollupRows: (work: () => void) => rollupRows(readerDb, work),
+    reads: (work: () => void) => reads(readerDb, work),
     sql: (statement: string) => void db.run(statement),
     /** The path columns of the first segment, which need not be full. */
     shredded: () => shreddedOf(db),

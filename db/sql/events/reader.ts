@@ -12,7 +12,7 @@ import { readSeed } from './dedupe/fingerprints.ts'
 import { cacheColumns, storedLastSeq } from './blocks/block-table.ts'
 import { cacheDays } from './rollups/days.ts'
 import { cacheHours } from './rollups/hours.ts'
-import { cacheMatches } from './read/walk.ts'
+import { cacheMatches, cacheRows } from './read/walk.ts'
 import { nothingExplored } from '../../contract/explore.ts'
 import { readExplore } from './read/explore/explore.ts'
 import { readHistogram } from './read/histogram.ts'
@@ -35,7 +35,7 @@ const noSums = { total: 0, byType: {}, byOutcome: {}, byHour: [], truncated: fal
 export function compactEventReader(db: Database, ids: EventIds, sharedWith = db): EventReader {
   const seed = readSeed(db)
   // Blocks and sealed indexes are the same in every snapshot; counts differ, and sums of days check theirs.
-  for (const keep of [cacheColumns, cacheMatches, cacheDays]) keep(db, sharedWith)
+  for (const keep of [cacheColumns, cacheMatches, cacheRows, cacheDays]) keep(db, sharedWith)
   if (sharedWith === db) for (const keep of [cacheHours, cacheSketches]) keep(db)
   const { inSlices, read } = snapshots(db)
   const except = (org: number, { exceptKeys = [] }: { exceptKeys?: string[] }) =>

@@ -270,6 +270,12 @@ export function setBit(bitmap: Bitmap, position: number): void {
   bitmap[position >>> 5]! |= 1 << (position & 31)
 }
 
+export function bitsIn(bitmap: Bitmap): number {
+  let bits = 0
+  for (let word of bitmap) for (; word !== 0; word &= word - 1) bits++
+  return bits
+}
+
 export function hasBit(bitmap: Bitmap, position: number): boolean {
   return (bitmap[position >>> 5]! & (1 << (position & 31))) !== 0
 }

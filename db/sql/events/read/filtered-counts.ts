@@ -7,7 +7,8 @@ import { filterClauses, fieldClause, type Clause } from '../index/filter-codes.t
 import { agentField, agentNames, fieldAt, isHash, member, otherCode, termTexts } from '../blocks/fields.ts'
 import { extra, seqOf } from '../blocks/block.ts'
 import { hourMs, outcomesSpan } from '../rollups/counts.ts'
-import { partsOf, type Part } from './walk.ts'
+import { foldState } from '../rollups/hours.ts'
+import { cachedRows, matchesMax, partsOf, type Part, type Rows } from './walk.ts'
 
 /** The limit of a breakdown by rollups: further values count as one. */
 const valuesMax = 1_000
@@ -32,37 +33,16 @@ export function* readFilteredCounts(
   db: Database,
   org: number,
   hashSeed: number,
-  {
-    filter,
-    also = [],
-    edges,
-    by = 'occurred',
-    arrivals = everyArrival,
-    breakdowns,
-    budgetMs,
-  }: FilteredCountsQuery,
+  query: FilteredCountsQuery,
   exceptKeys: ReadonlySet<number>,
 ): Sliced<FilteredCounts> {
+  const { edges, by = 'occurred', breakdowns, budgetMs } = query
   const endMs = performance.now() + budgetMs
-  const indexed = filterClauses(db, org, hashSeed, filter)
-  const clauses = [
-    ...indexed,
-    ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
-  ]
-  const counting: Counting = {
-    edges,
-    time: by === 'occurred' ? extra.at : extra.received,
-    arrivals,
-    exceptKeys,
-    clauses,
-    types: new Map(),
-    breakdowns: breakdowns.map(({ by, and, types }) => ({
-      counts: new Map(),
-      first: by === 'agent' ? agentField : member[by],
-      second: and === undefined ? null : member[and],
-      types: types === undefined ? null : fieldClause(db, org, hashSeed, member.type, types).codes,
-    })),
-  }
+  const indexed = filterClauses(db, org, hashSeed, query.filter)
+  const counting = countingOf(db, org, { hashSeed, indexed, exceptKeys }, query)
+  const { arrivals, clauses } = counting
+  const rewrites = isPlain(counting) ? foldState(db, org)?.rewrites : undefined
+  const known = rewrites === undefined ? null : cachedRows(db, { org, rewrites }, clauses, fieldsOf(counting))
   const [since = 0, until = 0] = [edges[0], edges.at(-1)]
   const overlaps = ({ minAt, maxAt }: { minAt: number; maxAt: number }) =>
     by === 'received' || (maxAt >= since && minAt < until)
@@ -70,13 +50,22 @@ export function* readFilteredCounts(
     if (part.firstSeq > arrivals.untilSeq) break
     if (!overlaps(part)) continue
     if (isSliceOver()) yield
-    const zones = part.zones().filter((zone) => overlaps(zone) && holdsArrival(zone, arrivals))
-    for (const zone of readAhead(db, zones)) {
-      if (isSliceOver()) yield
-      if (performance.now() > endMs) return { rows: [], breakdowns: [], expired: 0, complete: false }
-      const block = readBlock(db, zone, clauses)
-      if (block !== null) countBlock(counting, block, part, zone)
+    let rows = known?.get(part.segment)
+    if (rows === undefined) {
+      const kept = known !== null && isFew(part) ? fieldsOf(counting).map((): number[] => []) : null
+      const zones = part.zones()
+      const asked = kept ? zones : zones.filter((zone) => overlaps(zone) && holdsArrival(zone, arrivals))
+      for (const zone of readAhead(db, asked)) {
+        if (isSliceOver()) yield
+        if (performance.now() > endMs) return { rows: [], breakdowns: [], expired: 0, complete: false }
+        const block = readBlock(db, zone, clauses)
+        if (block === null) continue
+        if (kept === null) countBlock(counting, block, part, zone)
+        else keepRows(kept, counting, block, part, zone)
+      }
+      if (kept !== null) rows = known?.set(part.segment, kept)
     }
+    if (rows !== undefined) countRows(counting, rows, 0, rows.rows, null)
   }
   return {
     rows: typeRows(db, org, counting),
@@ -85,6 +74,31 @@ export function* readFilteredCounts(
     ),
     expired: expiredOf(db, org, clauses, since, until),
     complete: true,
+  }
+}
+
+interface Asked {
+  hashSeed: number
+  indexed: readonly Clause[]
+  exceptKeys: ReadonlySet<number>
+}
+
+function countingOf(
+  db: Database,
+  org: number,
+  { hashSeed, indexed, exceptKeys }: Asked,
+  { also = [], edges, by = 'occurred', arrivals = everyArrival, breakdowns }: FilteredCountsQuery,
+): Counting {
+  const more = also.map(({ by: field, values }) => fieldClause(db, org, hashSeed, member[field], values))
+  return {
+    ...{ edges, arrivals, exceptKeys, clauses: [...indexed, ...more], types: new Map() },
+    time: by === 'occurred' ? extra.at : extra.received,
+    breakdowns: breakdowns.map(({ by: field, and, types }) => ({
+      counts: new Map(),
+      first: field === 'agent' ? agentField : member[field],
+      second: and === undefined ? null : member[and],
+      types: types === undefined ? null : fieldClause(db, org, hashSeed, member.type, types).codes,
+    })),
   }
 }
 
@@ -98,27 +112,59 @@ function holdsArrival(
   return firstSeq <= untilSeq && firstSeq + events - 1 > afterSeq
 }
 
-function countBlock(
-  { edges, time, arrivals, exceptKeys, clauses, types, breakdowns }: Counting,
-  block: OpenBlock,
-  part: Part,
-  zone: Zone,
-): void {
-  const steps = edges.length
-  const [typeCodes, outcomes] = [block.codes(member.type), block.codes(member.outcome)]
-  const columns = breakdowns.map(({ first, second }) => ({
-    first: block.codes(first),
-    second: second === null ? null : block.codes(second),
-  }))
-  const times = block.codes(time)
+/** The sealed rows of such a query are the same for all its times. */
+const isPlain = ({ time, arrivals, exceptKeys }: Counting): boolean =>
+  time === extra.at && arrivals === everyArrival && exceptKeys.size === 0
+
+/** All that is counted of a row. */
+function fieldsOf({ breakdowns }: Counting): number[] {
+  const values = breakdowns.flatMap(({ first, second }) => (second === null ? [first] : [first, second]))
+  return [...new Set([extra.at, member.type, member.outcome, ...values])]
+}
+
+function isFew(part: Part): boolean {
+  const candidates = part.candidates()
+  return candidates !== null && candidates <= matchesMax
+}
+
+/** Appends the matching rows of a block to the columns. */
+function keepRows(columns: number[][], counting: Counting, block: OpenBlock, part: Part, zone: Zone): void {
+  const codes = fieldsOf(counting).map((field) => block.codes(field))
+  for (let row = 0; row < block.rows; row++) {
+    if (!part.mayMatch(zone, row) || !block.matches(row, counting.clauses)) continue
+    for (const [at, column] of columns.entries()) column.push(codes[at]![row]!)
+  }
+}
+
+function countBlock(counting: Counting, block: OpenBlock, part: Part, zone: Zone): void {
+  const { arrivals, exceptKeys, clauses } = counting
   const first = Math.max(0, arrivals.afterSeq + 1 - block.firstSeq)
   const end = Math.min(block.rows, arrivals.untilSeq + 1 - block.firstSeq)
+  countRows(counting, block, first, end, (row) => {
+    if (!part.mayMatch(zone, row) || !block.matches(row, clauses)) return false
+    return exceptKeys.size === 0 || !exceptKeys.has(block.key(row))
+  })
+}
+
+/** Counts rows that match, all of them without `matches`. */
+function countRows(
+  { edges, time, types, breakdowns }: Counting,
+  rows: Rows,
+  first: number,
+  end: number,
+  matches: ((row: number) => boolean) | null,
+): void {
+  const steps = edges.length
+  const [typeCodes, outcomes] = [rows.codes(member.type), rows.codes(member.outcome)]
+  const columns = breakdowns.map(({ first, second }) => ({
+    first: rows.codes(first),
+    second: second === null ? null : rows.codes(second),
+  }))
+  const times = rows.codes(time)
   let step = 0
   for (let row = first; row < end; row++) {
-    if (!part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
-    if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
     const at = times[row]!
-    if (at < edges[0]! || at >= edges[steps - 1]!) continue
+    if (at < edges[0]! || at >= edges[steps - 1]! || matches?.(row) === false) continue
     step = stepAt(edges, at, step)
     const place = outcomes[row]! * steps + step
     add(types, typeCodes[row]! * outcomesSpan * steps + place)

@@ -6,6 +6,7 @@ import {
   type Bitmap,
   type PostingReader,
   anyBit,
+  bitsIn,
   hasBit,
   newBitmap,
   postingReader,
@@ -23,6 +24,8 @@ export interface Part {
   lastSeq: number
   /** Null for arrivals that are not sealed. */
   segment: number | null
+  /** How many rows may match; null without an index that says it. */
+  candidates(): number | null
   /** The blocks that may hold a match, in arrival order. */
   zones(): Zone[]
   /** Whether a row matches in the index; without an index, every row. */
@@ -141,6 +144,7 @@ function sealedPart({ segment, minAt, maxAt }: Sealed, { matchesOf, zonesOf, ahe
     firstSeq,
     lastSeq: firstSeq + segmentEvents - 1,
     segment,
+    candidates: () => (!mayHoldMatch() ? 0 : found === null ? null : bitsIn(found)),
     zones() {
       if (!mayHoldMatch()) return []
       const packed = zonesOf(segment)
@@ -197,6 +201,7 @@ function openPart(db: Database, org: number, afterSeq: number): Part[] {
       firstSeq,
       lastSeq: seqOf(last.place) + last.events - 1,
       segment: null,
+      candidates: () => null,
       zones: () => zones,
       mayMatch: () => true,
       ahead: null,
@@ -306,4 +311,79 @@ function positionsOf(bitmap: Bitmap): Uint16Array | undefined {
     }
   }
   return Uint16Array.from(positions)
+}
+
+/*
+ * Where a filter's matches in a sealed segment are few, readers also cache what was counted of these rows, so that
+ * counting them again opens no block.
+ */
+
+/** Rows as an open block has them: the codes of a field, one per row. */
+export interface Rows {
+  rows: number
+  codes(field: number): Float64Array
+}
+
+/** A segment with more matches is read each time: then its blocks are opened for many rows each. */
+export const matchesMax = 4_096
+/** Of all filters together: 3 MiB per thread. */
+const numbersMax = 400_000
+/** What a segment takes beside its numbers, in numbers. */
+const segmentNumbers = 32
+
+interface CachedRows {
+  /** By filter and fields, least recently used first. */
+  entries: Map<string, { rewrites: number; bySegment: Map<number, Rows>; numbers: number }>
+  numbers: number
+}
+
+const rowCaches = new WeakMap<Database, CachedRows>()
+
+/** Enables the cache on a reader's connection. Connections of one thread share it, whatever their snapshots. */
+export function cacheRows(db: Database, sharedWith: Database): void {
+  rowCaches.set(db, rowCaches.get(sharedWith) ?? { entries: new Map(), numbers: 0 })
+}
+
+/**
+ * The rows of a filter with the values of these fields, by segment; null for arrivals that are not sealed. A sealed
+ * segment only changes when events are deleted, which raises `event_org.rewrites`. Null: nothing is cached.
+ */
+export function cachedRows(
+  db: Database,
+  { org, rewrites }: { org: number; rewrites: number },
+  clauses: readonly Clause[],
+  fields: readonly number[],
+) {
+  const cache = rowCaches.get(db)
+  const codes = clauses.reduce((sum, clause) => sum + clause.codes.size, 0)
+  if (cache === undefined || codes === 0 || codes > codesMax) return null
+  // Texts whose codes are equal hashes would share a name.
+  if (clauses.some(({ hashed }) => hashed.size > 0)) return null
+  const name = `${filterKey(org, clauses)} ${fields.join()}`
+  const known = cache.entries.get(name)
+  if (known !== undefined && known.rewrites > rewrites) return null // an older snapshot
+  const own =
+    known?.rewrites === rewrites ? known : { rewrites, bySegment: new Map<number, Rows>(), numbers: 0 }
+  cache.entries.delete(name) // moves it to the end
+  cache.entries.set(name, own)
+  cache.numbers += own.numbers - (known?.numbers ?? 0)
+  return {
+    get: (segment: number | null) => (segment === null ? undefined : own.bySegment.get(segment)),
+    set(segment: number | null, values: readonly (readonly number[])[]): Rows {
+      const columns = new Map(fields.map((field, at) => [field, Float64Array.from(values[at]!)]))
+      const rows = { rows: values[0]?.length ?? 0, codes: (field: number) => columns.get(field)! }
+      const numbers = segmentNumbers + rows.rows * fields.length
+      for (const [oldest, entry] of cache.entries) {
+        if (entry === own || cache.numbers + numbers <= numbersMax) break
+        cache.entries.delete(oldest)
+        cache.numbers -= entry.numbers
+      }
+      const hasRoom = cache.entries.get(name) === own && cache.numbers + numbers <= numbersMax
+      if (segment === null || !hasRoom || own.bySegment.has(segment)) return rows
+      own.bySegment.set(segment, rows)
+      own.numbers += numbers
+      cache.numbers += numbers
+      return rows
+    },
+  }
 }
