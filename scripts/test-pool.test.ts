@@ -1,13 +1,13 @@
 /** The order in which test files run, and which run side by side. */
 import { expect, test } from 'bun:test'
-import { type Job, runPool } from './test-pool.ts'
+import { type Capacity, type Job, runPool } from './test-pool.ts'
 
 const job = (path: string, seconds: number, load: number, alone = false): Job => ({
   ...{ path, seconds, load, alone },
 })
 
 /** Runs jobs by hand: `running` lists the active ones, `end` finishes one. */
-function stage(jobs: Job[], capacity: { load: number; jobs: number }) {
+function stage(jobs: Job[], capacity: Capacity) {
   const ends = new Map<string, () => void>()
   const whole = runPool(jobs, capacity, ({ path }) => {
     const ended = Promise.withResolvers<void>()
@@ -34,6 +34,46 @@ test('the longest jobs start first, as many as the cores can run', async () => {
   await end('middle')
   expect(running()).toEqual(['long', 'waits', 'short'])
   for (const path of running()) await end(path)
+  await whole
+})
+
+test('while cores are idle one more job starts at each look, up to the number of jobs', async () => {
+  const looks: PromiseWithResolvers<number>[] = []
+  const idleCores = () => {
+    looks.push(Promise.withResolvers<number>())
+    return looks.at(-1)!.promise
+  }
+  const { running, end, whole } = stage(
+    ['a', 'b', 'c', 'd'].map((path) => job(path, 1, 1)),
+    { load: 1, jobs: 3, idleCores },
+  )
+  const look = async (cores: number) => {
+    looks.at(-1)!.resolve(cores)
+    await Bun.sleep(0)
+    return running()
+  }
+  expect(running()).toEqual(['a'])
+  expect(await look(0.1)).toEqual(['a'])
+  expect(await look(1.6)).toEqual(['a', 'b'])
+  expect(await look(0.9)).toEqual(['a', 'b', 'c'])
+  expect(await look(2)).toEqual(['a', 'b', 'c'])
+  expect(looks.length).toBe(5)
+  await end('a')
+  expect(running()).toEqual(['b', 'c'])
+  expect(await look(0.7)).toEqual(['b', 'c', 'd'])
+  for (const path of running()) await end(path)
+  await whole
+})
+
+test('a job that runs alone waits until no other runs, however idle the cores are', async () => {
+  const { running, end, whole } = stage([job('waits', 9, 0.1), job('bench', 5, 1, true)], {
+    ...{ load: 2, jobs: 9, idleCores: () => Bun.sleep(1).then(() => 2) },
+  })
+  await Bun.sleep(20)
+  expect(running()).toEqual(['waits'])
+  await end('waits')
+  expect(running()).toEqual(['bench'])
+  await end('bench')
   await whole
 })
 

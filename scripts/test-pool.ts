@@ -1,4 +1,5 @@
 /** Runs jobs side by side for `npm test`: the longest first, as many as the cores can run. */
+import { cpus } from 'node:os'
 
 export interface Job {
   path: string
@@ -13,10 +14,15 @@ export interface Job {
 }
 
 export interface Capacity {
-  /** Maximum sum of the loads of jobs that run at the same time. */
+  /** Maximum sum of the loads of jobs that run at the same time, while no core is idle. */
   load: number
   jobs: number
+  /** Resolves after a moment with the number of cores that were idle during it. */
+  idleCores?: () => Promise<number>
 }
+
+/** Loads are averages: jobs that all wait at the same time leave the cores idle, and then one more job starts. */
+const idleCoresMin = 0.5
 
 /** Resolves when all jobs have run. A job whose load exceeds the capacity runs alone. */
 export async function runPool<T extends Job>(
@@ -33,18 +39,39 @@ export async function runPool<T extends Job>(
       need.finally(() => needed.delete(need)),
     )
   const isReady = ({ needs = [] }: T): boolean => !needs.some((need) => needed.has(need))
-  while (queue.length > 0 || running.size > 0) {
-    for (let next = nextJob(queue, isReady, running, capacity); next !== null;) {
-      const job = next
-      queue.splice(queue.indexOf(job), 1)
-      running.set(
-        job,
-        run(job).finally(() => running.delete(job)),
-      )
-      next = nextJob(queue, isReady, running, capacity)
-    }
-    await Promise.race([...running.values(), ...needed.values()])
+  const startNext = (within: Capacity): boolean => {
+    const job = nextJob(queue, isReady, running, within)
+    if (job === null) return false
+    queue.splice(queue.indexOf(job), 1)
+    running.set(
+      job,
+      run(job).finally(() => running.delete(job)),
+    )
+    return true
   }
+  let look: Promise<void> | null = null
+  while (queue.length > 0 || running.size > 0) {
+    while (startNext(capacity));
+    if (queue.length > 0)
+      look ??=
+        capacity.idleCores?.().then((idle) => {
+          look = null
+          if (idle >= idleCoresMin) startNext({ ...capacity, load: Infinity })
+        }) ?? null
+    await Promise.race([...running.values(), ...needed.values(), ...(look === null ? [] : [look])])
+  }
+}
+
+/** Cores of this machine that were idle during the next second. A core that waits for a disk is not. */
+export async function idleCores(): Promise<number> {
+  const before = idleMs()
+  const startMs = performance.now()
+  await new Promise((resolve) => setTimeout(resolve, 1_000).unref())
+  return (idleMs() - before) / (performance.now() - startMs)
+}
+
+function idleMs(): number {
+  return cpus().reduce((sum, { times }) => sum + times.idle, 0)
 }
 
 function nextJob<T extends Job>(

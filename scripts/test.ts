@@ -28,7 +28,7 @@ import {
   suites,
 } from './suites.ts'
 import { type Group, groupFiles, resultsOf } from './test-groups.ts'
-import { type Capacity, type Job, runPool } from './test-pool.ts'
+import { type Capacity, idleCores, type Job, runPool } from './test-pool.ts'
 import { type Need, type Prepared, prepare, readNeeds } from './test-needs.ts'
 import { bundleThreads } from './test-threads.ts'
 import { nearestWithin, readTimings, timingOf, writeTimings } from './test-timings.ts'
@@ -51,7 +51,7 @@ const changedSecondsMax = 50
 
 const cores = availableParallelism()
 /** Room for two files with a browser, 1.3 cores each. Files wait now and then; many more would slow each other down. */
-const capacity: Capacity = { load: cores * 1.5, jobs: cores * 3 }
+const capacity: Capacity = { load: cores * 1.5, jobs: cores * 4, idleCores }
 
 /** Files that wait for each other's cores would record too long a time and too small a load. */
 const uncrowded: Capacity = { load: cores, jobs: cores }
