@@ -87,7 +87,7 @@ function descendants(processes: ProcessTime[], belongs: (pid: number) => boolean
   return living
 }
 
-const sampleMs = 500 // reading 150 processes costs 3 ms
+const sampleMs = 1_000 // reading 150 processes costs 3 ms, and twice that on a busy machine
 const trees = new Set<ProcessTree>()
 let timer: ReturnType<typeof setInterval> | undefined
 
