@@ -49,6 +49,13 @@ export function runsAlone(path: string): boolean {
   return alone.includes(path)
 }
 
+/** Suites about what a disk has after a crash, or how fast it is. The folders of all others may be in memory. */
+const ofDisks = ['crash', 'bench']
+
+export function needsDisk(suite: Suite): boolean {
+  return ofDisks.includes(kindOf(suite))
+}
+
 const minuteMs = 60_000
 
 /** The whole run ends within 40 minutes, whatever hangs. */

@@ -1,11 +1,13 @@
 /** What test files need beside the sources: finds it by their imports, and builds, installs or starts it. */
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { join } from 'node:path'
 import { startRunCluster } from '../tests/support/postgres.ts'
 import { buildIfStale } from './build.ts'
 import { distances, readGraph } from './changed.ts'
 import { ensureChromium } from './chromium.ts'
 import { ensurePostgres } from './postgres.ts'
 import { ensurePrograms } from './programs.ts'
-import type { Suite } from './suites.ts'
+import { needsDisk, type Suite } from './suites.ts'
 
 /** The built executable and dashboard, a browser, a database server, Debian's web servers and PHP. */
 export type Need = 'build' | 'browser' | 'postgres' | 'programs'
@@ -38,17 +40,61 @@ export function readNeeds(graph = readGraph()): (suite: Suite, file: string) => 
 export interface Prepared {
   /** Each resolves when it is there, or to the reason why it is not. */
   ready: Record<Need, Promise<string | null>>
-  /** For the environment of a test process: where the servers of this run are. */
-  env(): { [name: string]: string }
+  /** For the environment of a test process: where the servers of this run are, and its folders. */
+  env(suite: Suite): { [name: string]: string }
   end(): Promise<void>
 }
 
-/** Begins to prepare what is needed. Tests that need none of it run meanwhile. */
-export function prepare(needs: ReadonlySet<Need>, say: (text: string) => void): Prepared {
+/** More than all tests of a run store at a time; a machine with less memory left uses its disk. */
+const memoryMinBytes = 6 * 1024 ** 3
+
+/** A folder in memory for the folders of tests; null without room for it. Removes those of runs that were killed. */
+export function memoryFolder(below = '/dev/shm', minBytes = memoryMinBytes): string | null {
+  if (!existsSync(below)) return null
+  for (const name of readdirSync(below)) {
+    const pid = /^sightglass-tests-(\d+)$/.exec(name)?.[1]
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) remove(join(below, name))
+  }
+  const { bavail, bsize } = statfsSync(below)
+  const available = /^MemAvailable: +(\d+)/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1]
+  if (bavail * bsize < minBytes || Number(available) * 1_024 < minBytes) return null
+  const folder = join(below, `sightglass-tests-${process.pid}`)
+  mkdirSync(folder, { recursive: true })
+  chmodSync(folder, 0o711) // PostgreSQL opens folders in it by another account
+  process.once('exit', () => remove(folder))
+  return folder
+}
+
+/** What a killed test has mounted in it remains. */
+function remove(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true })
+  } catch {
+    // Another run tries again.
+  }
+}
+
+/** Of the test processes of a suite. */
+export function environmentOf(
+  suite: Suite,
+  { cluster, folder }: { cluster: string | null; folder: string | null },
+): { [name: string]: string } {
+  return {
+    ...(cluster === null ? {} : { SIGHTGLASS_TEST_CLUSTER: cluster }),
+    ...(folder === null || needsDisk(suite) ? {} : { SIGHTGLASS_TEST_FOLDER: folder }),
+  }
+}
+
+/** Begins to prepare what is needed. Tests that need none of it run meanwhile. Their folders are made in `folder`. */
+export function prepare(
+  needs: ReadonlySet<Need>,
+  say: (text: string) => void,
+  folder: string | null,
+): Prepared {
   let cluster: Awaited<ReturnType<typeof startRunCluster>> | null = null
   async function startPostgres(): Promise<string | null> {
     const lacking = await ensurePostgres()
-    if (lacking === null) cluster = await startRunCluster()
+    if (lacking === null) cluster = await startRunCluster(folder ?? undefined)
     return lacking
   }
   async function ifNeeded(need: Need, make: () => Promise<string | null>): Promise<string | null> {
@@ -62,7 +108,7 @@ export function prepare(needs: ReadonlySet<Need>, say: (text: string) => void): 
   const programs = postgres.then(() => ifNeeded('programs', () => ensurePrograms().then(() => null)))
   return {
     ready: { build: build(say), browser, postgres, programs },
-    env: () => (cluster === null ? {} : { SIGHTGLASS_TEST_CLUSTER: cluster.address }),
+    env: (suite) => environmentOf(suite, { cluster: cluster?.address ?? null, folder }),
     async end() {
       await programs
       await cluster?.stop()

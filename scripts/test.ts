@@ -29,7 +29,7 @@ import {
 } from './suites.ts'
 import { type Group, groupFiles, resultsOf } from './test-groups.ts'
 import { type Capacity, idleCores, type Job, runPool } from './test-pool.ts'
-import { type Need, type Prepared, prepare, readNeeds } from './test-needs.ts'
+import { memoryFolder, type Need, type Prepared, prepare, readNeeds } from './test-needs.ts'
 import { bundleThreads } from './test-threads.ts'
 import { nearestWithin, readTimings, timingOf, writeTimings } from './test-timings.ts'
 
@@ -38,7 +38,7 @@ suites: ${suites.map(({ name }) => name).join(', ')}
 --changed  only the test files nearest to what differs from main, for about a minute
 --engine sqlite    without the tests that need PostgreSQL
 --engine postgres  only those, with all of their files
---full     all cases of random tests, of which other runs try a third, and longer benches
+--full     all cases of random tests, of which other runs try a third, longer benches, all on the disk
 --timings  print the slowest files and tests at the end
 --record   run fewer files at a time and write tests/timings.json, which orders the next run`
 
@@ -124,7 +124,7 @@ async function runGroup(
       SIGHTGLASS_TEST_FILES: `${files.length}`,
       SIGHTGLASS_TEST_ENGINE: suite.engine,
       ...(process.argv.includes('--full') ? { SIGHTGLASS_TEST_FULL: '1' } : {}),
-      ...env(),
+      ...env(suite),
     },
   })
   const results = resultsOf({
@@ -200,7 +200,8 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
   const runnerArgs = await bundleThreads()
   // The checks, the build and what is installed end beside the first tests.
   const checking = checked()
-  const prepared = prepare(new Set(jobs.flatMap(({ needed }) => needed)), say)
+  const folder = args.includes('--full') ? null : memoryFolder()
+  const prepared = prepare(new Set(jobs.flatMap(({ needed }) => needed)), say, folder)
   const ready = jobs.map((job) => ({ ...job, needs: job.needed.map((need) => prepared.ready[need]) }))
   const groups = groupFiles(ready, ({ suite, file, needed }) => {
     const sharing = sharingOf(suite, file)
@@ -228,6 +229,8 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
   return { total, notes: notes.filter((note) => note !== null) }
 }
 
+// An interrupted run removes its folder in memory as it exits.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
 const { total, notes } = await main(process.argv.slice(2))
 say(`\n${[...notes, closingLine(total)].join('\n')}`)
 process.exitCode = total.failed === 0 ? 0 : 1

@@ -1,6 +1,5 @@
 /** Clusters of PostgreSQL for tests: each in a temporary folder on a free port, ended with the process. */
 import { chmodSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { pgbouncerPath, postgresFolder } from '../../scripts/postgres.ts'
@@ -9,6 +8,7 @@ import { migrate, migrations } from '../../db/postgres/migrations/migrations.ts'
 import { schema } from '../../db/postgres/migrations/migrations.ts'
 import { freePort } from './free-port.ts'
 import { run, type Running } from './process.ts'
+import { tempRoot } from './temp-dir.ts'
 import { until } from './until.ts'
 
 export interface Cluster {
@@ -89,8 +89,8 @@ umount -q "$0" 2>/dev/null
 rm -rf "$0"`
 
 /** A folder that only the account of the cluster can read. It ends with this process, and what runs in it too. */
-export async function clusterFolder(): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'sightglass-postgres-'))
+export async function clusterFolder(below = tempRoot()): Promise<string> {
+  const folder = mkdtempSync(join(below, 'sightglass-postgres-'))
   const watch = Bun.spawn(['sh', '-c', cleanUp, folder], {
     ...{ cwd: '/', stdin: 'pipe', stdout: 'ignore', stderr: 'ignore' },
   })
@@ -104,7 +104,7 @@ async function copyTemplate(data: string, walFileMiB: number): Promise<void> {
   const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
   const version = program('').split('/').at(-3)
   const template = join(
-    tmpdir(),
+    tempRoot(),
     `sightglass-postgres-template-${version}-${walFileMiB}-${process.getuid?.()}-${boot}`,
   )
   if (!existsSync(template)) {
@@ -225,8 +225,10 @@ export type SharedCluster = Pick<Cluster, 'url' | 'socketFolder' | 'sql'>
 const ofRun = process.env['SIGHTGLASS_TEST_CLUSTER']
 
 /** For every process of a run. Returns the value of the variable. */
-export async function startRunCluster(): Promise<{ address: string; stop(): Promise<void> }> {
-  const cluster = await startPostgres({ settings: { max_connections: '600', shared_buffers: '128MB' } })
+export async function startRunCluster(below?: string): Promise<{ address: string; stop(): Promise<void> }> {
+  const folder = await clusterFolder(below)
+  const settings = { max_connections: '600', shared_buffers: '128MB' }
+  const cluster = await startPostgres({ settings, folder })
   await makeTemplate(cluster)
   return { address: JSON.stringify([cluster.url, cluster.socketFolder]), stop: cluster.stop }
 }

@@ -1,16 +1,15 @@
 /** Tests of temporary folders. */
 import { expect, test } from 'bun:test'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { tempDir } from './temp-dir.ts'
+import { tempDir, tempRoot } from './temp-dir.ts'
 
-test('a folder is private, below the system temp folder, and gone after its block', () => {
+test('a folder is private, below the folder of the run, and gone after its block', () => {
   let path = ''
   {
     using dir = tempDir()
     path = dir.path
     writeFileSync(dir.join('file'), 'x')
-    expect(path.startsWith(tmpdir())).toBe(true)
+    expect(path.startsWith(tempRoot())).toBe(true)
     expect(statSync(path).mode & 0o777).toBe(0o700)
   }
   expect(existsSync(path)).toBe(false)

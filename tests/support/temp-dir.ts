@@ -1,4 +1,4 @@
-/** Temporary folders for tests: below the system's own, mode 0700, removed by `using` or when the process ends. */
+/** Temporary folders for tests, mode 0700, removed by `using` or when the process ends. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,9 +15,20 @@ process.once('exit', () => {
   for (const path of alive) rmSync(path, { recursive: true, force: true })
 })
 
-/** `using dir = tempDir()` inside one test; call `remove()` in `afterAll` where a whole file shares it. */
-export function tempDir(label = 'test'): TempDir {
-  const path = mkdtempSync(join(tmpdir(), `sightglass-${label}-`))
+/**
+ * Where tests make their folders: where the system has them, or in memory, in a folder that `npm test` names. While
+ * each commit waits for a disk, threads sleep and wake up again, a third of a store's processor time.
+ */
+export function tempRoot(): string {
+  return process.env['SIGHTGLASS_TEST_FOLDER'] ?? tmpdir()
+}
+
+/**
+ * `using dir = tempDir()` inside one test; call `remove()` in `afterAll` where a whole file shares it. A test about the
+ * disk passes `below`, because `tempRoot()` may be in memory.
+ */
+export function tempDir(label = 'test', below = tempRoot()): TempDir {
+  const path = mkdtempSync(join(below, `sightglass-${label}-`))
   alive.add(path)
   const remove = (): void => {
     alive.delete(path)
