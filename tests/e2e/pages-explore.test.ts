@@ -99,6 +99,8 @@ test('the controls change the URL, and each shows exactly the posted events', as
     const vendors = countBy(events, (one) => one.agent.vendor)
     const rows = await shownRows(page, 'Events by vendor')
     expect(new Map(rows.map(([name = '', number = '']) => [name, numberIn(number)]))).toEqual(vendors)
+    const heads = await table(page, 'Events by vendor').getByRole('columnheader').allInnerTexts()
+    expect(heads.map((head) => head.trim())).toEqual(['Vendor', 'Events ↓', 'Share'])
     await page.getByLabel('Measure').selectOption('Errors')
     await page.getByText('events with outcome error').waitFor()
     const errors = countBy(
@@ -122,6 +124,11 @@ test('the controls change the URL, and each shows exactly the posted events', as
     expect(await page.getByLabel('Bars', { exact: true }).count()).toBe(0)
     await picture(page, 'explore-lines')
     await expectAccessible(page)
+
+    // The step of a single event is as wide as any other, though no step beside it has a value.
+    await goInside(page, '/analytics/explore?range=30d&measure=p95&filter=metadata.bytes:500')
+    await page.waitForFunction(() => document.querySelectorAll('.legend li').length === 1)
+    expect(await lineWidth(page)).toBeGreaterThan(4)
   })
 }, 90_000)
 
@@ -212,6 +219,20 @@ test('a chart is saved as shown, and a view opens where it was saved', async () 
     await page.getByText('No saved views yet.').waitFor()
   })
 }, 90_000)
+
+/** Of what is drawn in colour: the line, because the axes are grey. */
+function lineWidth(page: Page): Promise<number> {
+  return page.locator('.stack-chart canvas').evaluate((canvas: HTMLCanvasElement) => {
+    const { data, width } = canvas.getContext('2d')!.getImageData(0, 0, canvas.width, canvas.height)
+    const columns = new Set<number>()
+    for (let at = 0; at < data.length; at += 4) {
+      const colours = [...data.subarray(at, at + 3)]
+      const isColoured = Math.max(...colours) - Math.min(...colours) > 60
+      if (isColoured && data[at + 3]! > 100) columns.add((at / 4) % width)
+    }
+    return columns.size
+  })
+}
 
 async function legend(page: Page): Promise<string[]> {
   return page.locator('.legend li').allTextContents()

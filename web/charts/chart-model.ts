@@ -1,7 +1,7 @@
 /** The model of a chart: series from the server's responses, stacked, with their colours, axes and drawing options. */
 import type uPlot from 'uplot'
 import { momentOf, wallOf } from '../../server/text/time-zone.ts'
-import { clockTime, compactCount, dayName } from '../text/format.ts'
+import { bytesText, clockTime, compactCount, dayName, duration } from '../text/format.ts'
 import type { BreakdownRow, EventCounts } from '../api/api.ts'
 import type { Options } from 'uplot'
 
@@ -203,13 +203,31 @@ export function countSplits(highest: number, parts = 4): number[] {
   return splits
 }
 
+type ShowValue = (value: number) => string
+
+/** The units in which values are shown, smallest first. Numbers on an axis are round in the unit of its highest one. */
+const units = new Map<ShowValue | undefined, number[]>([
+  [duration, [1, 1_000, 60_000, 3_600_000, 86_400_000]],
+  [bytesText, [1, 1_024, 1_024 ** 2, 1_024 ** 3, 1_024 ** 4]],
+])
+
+export function valueSplits(highest: number, parts: number, showValue?: ShowValue): number[] {
+  const unit = units.get(showValue)?.findLast((one) => one <= highest) ?? 1
+  return countSplits(highest / unit, parts).map((split) => split * unit)
+}
+
+/** "0", "500 ms", "1 s" */
+export function valueLabels(splits: readonly number[], showValue: ShowValue = compactCount): string[] {
+  return splits.map((split) => (split === 0 ? '0' : showValue(split).replace(/\.0(?= )/, '')))
+}
+
 export function chartOptions(
   series: readonly Series[],
   size: ChartSize,
   ink: ChartInk,
   stepped: Options['series'][number]['paths'],
   timeZone: string,
-  showValue?: (value: number) => string, // draws lines instead of a stack, and formats their values
+  showValue?: ShowValue, // draws lines instead of a stack, and formats their values
 ): Options {
   const axis = { stroke: ink.text, font: ink.font, ticks: { show: false } }
   const grid = { stroke: ink.line, width: 1 }
@@ -225,7 +243,7 @@ export function chartOptions(
     },
     scales: {
       x: { time: true },
-      y: { range: (chart, _, max) => [0, countSplits(max, partsOf(chart)).at(-1) ?? 1] },
+      y: { range: (chart, _, max) => [0, valueSplits(max, partsOf(chart), showValue).at(-1) ?? 1] },
     },
     axes: [
       {
@@ -241,8 +259,8 @@ export function chartOptions(
         grid,
         size: showValue ? 58 : 46,
         gap: 8,
-        splits: (chart, _, __, max) => countSplits(max, partsOf(chart)),
-        values: (_, splits) => splits.map(showValue ?? compactCount),
+        splits: (chart, _, __, max) => valueSplits(max, partsOf(chart), showValue),
+        values: (_, splits) => valueLabels(splits, showValue),
       },
     ],
     series: [

@@ -100,7 +100,7 @@ function makeChart(element: HTMLElement, drawn: Drawn, theme: string): uPlot {
     theme,
     series.map((one) => one.colour),
   )
-  const paths = uPlot.paths.stepped?.({ align: 1 })
+  const paths = showValue ? stepLines : uPlot.paths.stepped?.({ align: 1 })
   const options = chartOptions(series, sizeOf(element), ink, paths, zone, showValue)
   options.hooks = {
     setCursor: [(chart) => (drawn.pointed.value = pointedStep(chart, drawn))],
@@ -108,6 +108,27 @@ function makeChart(element: HTMLElement, drawn: Drawn, theme: string): uPlot {
     ready: [(chart) => chart.over.addEventListener('click', () => pick(chart, drawn))],
   }
   return new uPlot(options, dataOf(drawn.props.current), element)
+}
+
+/** A line over each step that has a value. uPlot's own leaves out the step before a gap, so a lone one is invisible. */
+const stepLines: uPlot.Series.PathBuilder = (chart, index, first, last) => {
+  const stroke = new Path2D()
+  const [times, values] = [chart.data[0], chart.data[index]!]
+  let isDown = false
+  for (let step = first; step <= last && step + 1 < times.length; step++) {
+    const value = values[step]
+    if (value === null || value === undefined) {
+      isDown = false
+      continue
+    }
+    const y = chart.valToPos(value, 'y', true)
+    const x = chart.valToPos(times[step]!, 'x', true)
+    if (isDown) stroke.lineTo(x, y)
+    else stroke.moveTo(x, y)
+    stroke.lineTo(chart.valToPos(times[step + 1]!, 'x', true), y)
+    isDown = true
+  }
+  return { stroke, fill: null, clip: null, flags: 1 }
 }
 
 function dataOf({ series, edges, showValue }: StackChartProps): uPlot.AlignedData {

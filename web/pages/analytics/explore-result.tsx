@@ -156,7 +156,7 @@ function ResultTable({ answer, about }: { answer: ExploreAnswer; about: string }
   const isEstimate = (row: Row): boolean => row.numbers.error > 0 && unit !== 'ms'
   const columns: Column<Row>[] = [
     {
-      name: by === null ? 'All' : byWord(nameOf(by)),
+      name: by === null ? 'All' : columnName(nameOf(by)),
       value: (row) => row.name,
       show: (row) => <RowName by={by} row={row} />,
     },
@@ -195,6 +195,12 @@ function ResultTable({ answer, about }: { answer: ExploreAnswer; about: string }
       columns={columns}
     />
   )
+}
+
+/** As in the other tables: "Vendor". The name of a member of metadata is not ours. */
+function columnName(name: string): string {
+  const word = byWord(name)
+  return word === name && name.includes('.') ? name : word.charAt(0).toUpperCase() + word.slice(1)
 }
 
 function RowName({ by, row }: { by: string | null; row: Row }) {
