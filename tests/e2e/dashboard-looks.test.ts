@@ -4,7 +4,7 @@ import type { Page } from 'playwright'
 import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
-import { expectAccessibleInBothThemes } from './pages-actions.ts'
+import { expectAccessibleInBothThemes, goInside } from './pages-actions.ts'
 
 let org: Organization
 beforeAll(async () => {
@@ -88,6 +88,14 @@ test('the list of sessions fills the height of the window', async () => {
     await list.getByRole('row').nth(35).waitFor()
     const box = await list.boundingBox()
     expect(box!.y + box!.height).toBeGreaterThan(1_100 - 90)
+    // Only the list scrolls, and its last column ends below the link above it.
+    const main = await page.locator('main').evaluate((one) => one.scrollHeight - one.clientHeight)
+    const csv = await page.getByRole('button', { name: 'Save as CSV' }).boundingBox()
+    const padding = await list
+      .getByRole('columnheader')
+      .last()
+      .evaluate((head) => parseFloat(getComputedStyle(head.querySelector('button') ?? head).paddingRight))
+    expect([main, box!.x + box!.width - padding]).toEqual([0, csv!.x + csv!.width])
   }
   await visit('/sessions', look, { viewport: { width: 1_280, height: 1_100 } })
 }, 40_000)
@@ -101,6 +109,14 @@ test('on a phone the controls take two lines and the live dot is beside the titl
       const dot = await page.locator('.page-bar .live-dot').boundingBox()
       expect(dot!.y).toBeWithin(title!.y - 20, title!.y + title!.height)
       expect(await top('.compare-choice')).toBe(await top('.range-choice'))
+      await goInside(page, '/logs')
+      const find = page.locator('.find-bar')
+      await find.getByText('Export').waitFor()
+      const tops = await find
+        .getByRole('button')
+        .evaluateAll((all) => all.map((one) => [one.textContent, one.getBoundingClientRect().top]))
+      expect(tops.map(([name]) => name)).toEqual(['Saved views', 'Share', 'Export'])
+      expect(new Set(tops.map(([, at]) => at)).size).toBe(1)
     },
     phone,
   )

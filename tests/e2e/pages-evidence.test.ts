@@ -54,6 +54,10 @@ test('Settings shows each list, and the pack that replaced the bundled one', asy
     expect((await row.innerText()).replaceAll(/\s+/g, ' ')).toMatch(
       /^gptbot GPTBot OpenAI 17 networks 2025-10-30 2026-08-20 openai\.com\/gptbot\.json$/,
     )
+    for (const entries of ['1 host name', '2 host names', '1 key'])
+      await body.getByRole('cell', { name: entries, exact: true }).first().waitFor()
+    const table = body.locator('.table-panel')
+    expect(await table.evaluate((panel) => panel.scrollWidth - panel.clientWidth)).toBe(0)
     await picture(page, 'settings-evidence')
     const { code, stderr } = await appliance.cli('evidence', 'update', hostilePack(), '--trust')
     expect([code, stderr]).toEqual([0, ''])

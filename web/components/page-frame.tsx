@@ -160,7 +160,7 @@ function FirstLog() {
         copyLabel="Copy command"
       />
       <p class="muted">
-        <code>watch</code> in place of <code>import access</code> follows the log. The{' '}
+        Use <code>watch</code> instead of <code>import access</code> to follow the log. The{' '}
         <a href="/docs/access-logs" data-native>
           guide
         </a>{' '}

@@ -58,7 +58,7 @@ export function DecisionTable({ title, head, field, of: name, data }: DecisionTa
           show: (row) => {
             if (row.kind !== 'value') return <span class="muted">{valueName(row, noun)}</span>
             const value = row.value ?? ''
-            const text = <Text value={value} max={25} />
+            const text = <Text value={value} max={40} />
             const logs = field === undefined ? undefined : logsHref({ ...of, [field]: value })
             return (
               <ValueLink filter={{ name: noun, value }} logs={logs}>

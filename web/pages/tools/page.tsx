@@ -60,7 +60,7 @@ export default function ToolsPage() {
   )
 }
 
-const sample = `{"siteId":"my-site","tools":[{"name":"cart.add","description":"Puts a product into the cart.",
+const sample = `{"siteId":"my-site","tools":[{"name":"cart.add","description":"Adds a product to the cart.",
        "page":"/cart","inputSchema":{"type":"object","required":["product"],
        "properties":{"product":{"type":"string","description":"Product number"}}}}]}`
 

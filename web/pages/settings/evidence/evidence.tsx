@@ -13,7 +13,7 @@ type List = Evidence['lists'][number]
 export function EvidenceSection() {
   const { data, error, refetch } = useRecords<Evidence>({ key: 'evidence', fetch: operateApi.evidence })
   if (error.value) return <Problem error={error.value} onRetry={refetch} />
-  if (!data.value) return <p class="muted">Loading …</p>
+  if (!data.value) return <p class="muted">Loading…</p>
   const view = data.value
   const lists = view.lists.filter(({ kind }) => kind !== 'robots.txt names')
   const old = lists.filter((list) => list.old && list.kind === 'networks').length
@@ -51,25 +51,24 @@ export function EvidenceSection() {
         columns={[
           { name: 'List', cell: (list) => <Name list={list} /> },
           { name: 'Operator', cell: ({ operator }) => <Text value={operator} max={24} /> },
-          { name: 'Entries', cell: (list) => `${count(list.count)} ${list.kind}` },
+          { name: 'Entries', cell: (list) => counted(list.count, list.kind.slice(0, -1)) },
           { name: 'Published', cell: ({ published }) => published ?? '–' },
           {
             name: 'Last seen',
             cell: ({ seen, old: isOld }) => (isOld ? <span class="chip block">{seen}</span> : seen),
           },
-          { name: 'Source', cell: ({ source }) => <Text value={source.replace('https://', '')} max={40} /> },
+          {
+            name: 'Source',
+            cell: ({ source }) => <Text value={source.replace(/^https?:\/\/(www\.)?/, '')} max={60} />,
+          },
         ]}
       />
       <h3>Update</h3>
       <p>
-        Bring the file of a newer pack to this machine and run this command. It holds on all nodes at once.
-        Stored events keep their verdicts.
+        Copy a newer pack to this machine and run this command. All nodes use it at once. The verdicts of
+        stored events do not change.
       </p>
-      <CodeBlock
-        label="Command"
-        copyLabel="Copy the command"
-        text="sightglass evidence update evidence.json"
-      />
+      <CodeBlock label="Command" copyLabel="Copy command" text="sightglass evidence update evidence.json" />
     </section>
   )
 }
@@ -105,7 +104,7 @@ function PackFacts({ view }: { view: Evidence }) {
 function Name({ list: { list, products } }: { list: List }) {
   return (
     <>
-      <Text value={list} max={32} />
+      <Text value={list} max={27} />
       {products.length > 0 && (
         <small class="sub-line muted">
           <Text value={products.join(', ')} max={40} />

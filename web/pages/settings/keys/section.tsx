@@ -137,7 +137,12 @@ interface KeyTableProps {
 }
 
 function KeyTable({ keys, showKind, onAct }: KeyTableProps) {
-  if (keys.length === 0) return <p class="muted">No keys yet. Create one to connect your backend.</p>
+  if (keys.length === 0)
+    return (
+      <p class="muted">
+        No keys yet. Create one to {showKind ? 'read your events' : 'connect your backend'}.
+      </p>
+    )
   const nowMs = now()
   const isUsable = (key: Key) => ['active', 'exposed'].includes(keyState(key, nowMs))
   const columns: RecordColumn<Key>[] = [

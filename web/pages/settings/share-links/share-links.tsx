@@ -30,7 +30,7 @@ function List() {
   if (error.value) return <Problem error={error.value} onRetry={refetch} />
   if (!links.value) return null
   if (links.value.length === 0)
-    return <p class="muted">No share links yet. Create one with Share on Overview or Logs.</p>
+    return <p class="muted">No share links yet. Open one of these pages and select Share.</p>
   return (
     <>
       <RecordTable

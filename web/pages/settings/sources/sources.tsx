@@ -27,7 +27,7 @@ export function Sources() {
         <a href="/docs/access-logs" data-native>
           guide
         </a>{' '}
-        explains each way.
+        explains each command.
       </p>
       {allowed ? <List /> : <RoleNote text="Only owners, admins and analysts can see sources." />}
     </section>

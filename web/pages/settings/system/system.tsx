@@ -72,6 +72,7 @@ function Doctor() {
       <Nodes />
       <h3>Health checks</h3>
       {problem.value && <Problem error={problem.value} onRetry={refetch} />}
+      {!diagnosis.value && !problem.value && <p class="muted">Checking…</p>}
       {diagnosis.value && (
         <p>
           {summary(diagnosis.value)} Checked <Moment iso={diagnosis.value.at} />.{' '}
