@@ -2,12 +2,19 @@
 import { createHash } from 'node:crypto'
 
 const style = `
-:root { color-scheme: light dark; font: 15px/1.5 ui-sans-serif, system-ui, 'Segoe UI', Roboto, sans-serif; }
-main { max-width: 640px; margin: 0 auto; padding: 32px 24px; }
-h1 { font-size: 22px; }
+:root { color-scheme: light dark; font: 14px/1.5 ui-sans-serif, system-ui, 'Segoe UI', Roboto, sans-serif; }
+body { margin: 0; background: light-dark(#f6f6f4, #121315); color: light-dark(#1b1c1e, #ececea); }
+main { max-width: 600px; margin: 32px auto; padding: 8px 24px 16px; border: 1px solid light-dark(#e2e0db, #2b2f34); }
+main { border-radius: 8px; background: light-dark(#ffffff, #191b1e); }
+h1 { font-size: 17px; }
 input { font: inherit; max-width: 100%; }
-input[type='text'] { width: 100%; box-sizing: border-box; padding: 6px 8px; }
+input[type='text'] { width: 100%; box-sizing: border-box; padding: 6px 10px; border-radius: 7px; }
+input[type='text'] { border: 1px solid light-dark(#8b8880, #6b727b); background: none; color: inherit; }
+input::file-selector-button { margin-right: 10px; padding: 4px 10px; border-radius: 7px; font: inherit; }
+input::file-selector-button { border: 1px solid light-dark(#cfccc4, #3c4148); background: none; color: inherit; }
+:focus-visible { outline: 2px solid light-dark(#0b6e69, #4fd1c5); outline-offset: 1px; }
 label { display: block; margin: 16px 0 4px; font-weight: 600; }
+#about-key { margin: 4px 0; color: light-dark(#64676c, #9297a0); }
 output { display: block; margin-top: 24px; padding: 16px; border: 1px solid; border-radius: 8px; }
 output { overflow-wrap: anywhere; }
 output:empty { display: none; }

@@ -152,12 +152,14 @@ function seriesOf(
   return { series: [...series, { name: othersName(values), className: 'is-other', counts }], isCut: false }
 }
 
+const capitalized = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1)
+
 function valueTable(title: string, { measure, by }: ShownExploration['asked'], explored: Explored): string {
   const { name, isSum } = shownMeasures[measure]
   const sum = explored.all.total ?? 0
   const withEvents = !isEventCount(measure)
   const columns = [
-    textHtml(nameOf(by) ?? ''),
+    typeof by === 'object' ? textHtml(nameOf(by) ?? '') : capitalized(nameOf(by) ?? ''),
     name,
     ...(isSum ? ['Share'] : []),
     ...(withEvents ? ['Events'] : []),

@@ -1,6 +1,5 @@
 /** The page of a share link: HTML with charts as SVG, without scripts, cookies or links into the dashboard. */
 import { createHash } from 'node:crypto'
-import { isoTime } from '../clock.ts'
 import type { BreakdownView, EventCounts, PeriodCount } from '../dashboard/shapes.ts'
 import { limits } from '../limits.ts'
 import { countText, plainHtml, textHtml } from '../text/html.ts'
@@ -30,7 +29,7 @@ interface SharedPage {
 
 export function sharedPage({ name, content, shown, expiresAtMs, now, links }: SharedPage): string {
   const { lead, sections } = bodyOf(shown, content)
-  const updated = `Updated ${minuteOf(now)} UTC. This link ends on ${isoTime(expiresAtMs).slice(0, 10)}.`
+  const updated = `Updated ${minuteOf(now)} UTC. This link ends on ${dayText(expiresAtMs)}.`
   return documentOf(
     links,
     name,
@@ -45,6 +44,9 @@ function bodyOf(shown: Shown, content: ShareContent): Body {
   if (shown.page === 'overview') return overviewBody(shown, content.panels as OverviewPanel[])
   return shown.page === 'analytics' ? analytics(shown, content.panels as Panel[]) : view(shown, content)
 }
+
+const dayText = (ms: number): string =>
+  new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', dateStyle: 'medium' }).format(ms)
 
 /** For links that never existed, have expired or were revoked: the page does not say which. */
 export function endedPage(links: string[]): string {
@@ -253,6 +255,7 @@ ${toneStyle}.shared-lines path { fill: none; stroke: currentColor; stroke-width:
 .shared tbody th { width: 100%; font-weight: 400; }
 .shared .table { overflow-x: auto; }
 .shared .table td { min-width: 9ch; }
+.shared .table td:nth-child(-n + 3) { white-space: nowrap; }
 `
 
 const styleHash = createHash('sha256').update(style).digest('base64')

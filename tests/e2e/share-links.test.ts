@@ -145,6 +145,8 @@ test('a query of Explore is shared as a chart and a table, subjects only where t
       })
       await asAnybody(url, async (shared, requests) => {
         await shared.getByRole('heading', { name: 'Events by vendor', exact: true }).waitFor()
+        expect(await shared.locator('thead th').allInnerTexts()).toEqual(['Vendor', 'Events', 'Share'])
+        await shared.getByText(/Updated \d+ \w+ \d{4}, .* This link ends on \d+ \w+ \d{4}\./).waitFor()
         expect(await shared.locator('tbody tr').allInnerTexts()).toEqual(
           expect.arrayContaining([expect.stringMatching(/^<b>bold<\/b>\\u\{202e\}\s+60\s+66\.7 %$/)]),
         )
