@@ -5,7 +5,7 @@ import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { owner, ownerEnv, withOwner } from './dashboard-actions.ts'
-import { waitForHeading } from './pages-actions.ts'
+import { tabTo, waitForHeading } from './pages-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
@@ -15,26 +15,6 @@ afterAll(async () => {
   await closeBrowser()
   await appliance.stop()
 })
-
-/** Presses Tab until the focused element has this name; fails when it never comes or the focus cannot be seen. */
-async function tabTo(page: Page, name: string): Promise<void> {
-  const passed: string[] = []
-  for (let i = 0; i < 40; i++) {
-    await page.keyboard.press('Tab')
-    const focused = await page.evaluate(() => {
-      const element = document.activeElement as HTMLElement
-      const label =
-        element instanceof HTMLInputElement ? element.labels?.[0]?.textContent : element.textContent
-      const shown =
-        element instanceof HTMLInputElement && element.type === 'radio' ? element.nextElementSibling : element
-      return { name: (label ?? '').trim(), outline: getComputedStyle(shown ?? element).outlineStyle }
-    })
-    passed.push(focused.name)
-    if (focused.outline === 'none') throw new Error(`the focus on "${focused.name}" cannot be seen`)
-    if (focused.name === name) return
-  }
-  throw new Error(`Tab never came to "${name}", only to ${JSON.stringify(passed)}`)
-}
 
 /** A new page focuses its title after it is drawn, and a Tab before that would start elsewhere. */
 async function waitForPage(page: Page, title: string): Promise<void> {

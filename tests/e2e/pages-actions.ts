@@ -43,6 +43,27 @@ export async function goInside(page: Page, path: string): Promise<void> {
   }, path)
 }
 
+/** Presses Tab until the focused element has this name; fails when it never comes or the focus cannot be seen. */
+export async function tabTo(page: Page, name: string): Promise<void> {
+  const passed: string[] = []
+  for (let i = 0; i < 60; i++) {
+    await page.keyboard.press('Tab')
+    const focused = await page.evaluate(() => {
+      const element = document.activeElement as HTMLElement
+      const label =
+        element.ariaLabel ??
+        (element instanceof HTMLInputElement ? element.labels?.[0]?.textContent : element.textContent)
+      const shown =
+        element instanceof HTMLInputElement && element.type === 'radio' ? element.nextElementSibling : element
+      return { name: (label ?? '').trim(), outline: getComputedStyle(shown ?? element).outlineStyle }
+    })
+    passed.push(focused.name)
+    if (focused.outline === 'none') throw new Error(`the focus on "${focused.name}" cannot be seen`)
+    if (focused.name === name) return
+  }
+  throw new Error(`Tab never came to "${name}", only to ${JSON.stringify(passed)}`)
+}
+
 /** Takes a picture in every theme at both widths, at which nothing may stretch the page. */
 export async function expectFit(page: Page, name: string): Promise<void> {
   for (const width of [390, 1440]) {

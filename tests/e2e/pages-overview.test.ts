@@ -4,7 +4,7 @@ import type { Page } from 'playwright'
 import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { newOrganization, type Organization, send, withOwner } from './dashboard-actions.ts'
-import { expectAccessible, expectFit, goInside, waitForHeading } from './pages-actions.ts'
+import { expectAccessible, expectFit, goInside, tabTo, waitForHeading } from './pages-actions.ts'
 
 const hourMs = 3_600_000
 let org: Organization
@@ -79,6 +79,11 @@ test('changes are sentences with their number, a chart and their events; a seen 
     )
     await expectFit(page, 'overview')
     await expectAccessible(page)
+    await page.setViewportSize({ width: 390, height: 844 })
+    const top = async (name: string) =>
+      (await page.getByRole('button', { name, exact: true }).boundingBox())!.y
+    expect(await top('Share')).toBe(await top('Menu'))
+    await page.setViewportSize({ width: 1440, height: 900 })
 
     await page.getByRole('link', { name: 'Events of: New tool checkout.pay' }).click()
     await waitForHeading(page, 'Logs')
@@ -138,10 +143,21 @@ test('the keyboard opens it, chooses the time and follows a change', async () =>
     await page.keyboard.press('g')
     await page.keyboard.press('o')
     await waitForHeading(page, 'Overview')
-    const choice = page.getByRole('link', { name: '30 days', exact: true })
+    const choice = page.getByRole('link', { name: '24 hours', exact: true })
     await choice.focus()
     await page.keyboard.press('Enter')
-    await page.waitForURL('**/overview?since=30d')
+    await page.waitForURL('**/overview?since=24h')
     expect(await choice.getAttribute('aria-current')).toBe('true')
+    await page.getByText('checkout.pay was called for the first time: 12 calls.').waitFor()
+    await tabTo(page, 'Events of: New tool checkout.pay')
+    await page.keyboard.press('Enter')
+    await waitForHeading(page, 'Logs')
+    await page.getByText('12 events').first().waitFor()
+    await page.goBack()
+    await page.getByText('checkout.pay was called for the first time: 12 calls.').waitFor()
+    await tabTo(page, 'Download signed report')
+    const report = page.waitForEvent('download')
+    await page.keyboard.press('Enter')
+    expect((await report).suggestedFilename()).toMatch(/^sightglass-report-.*\.html$/)
   }, '/detect')
 })
