@@ -153,11 +153,12 @@ function unpack(raw: Uint8Array, view: DataView, start: number, rows: number): F
   const values = new Float64Array(rows)
   let at = start + headBytes
   if (width === 0) return values.fill(base)
-  for (let row = 0; row < rows; row++, at += width) {
-    if (width === 1) values[row] = base + raw[at]!
-    else if (width === 2) values[row] = base + (raw[at]! | (raw[at + 1]! << 8))
-    else if (width === 4) values[row] = base + view.getUint32(at, true)
-    else values[row] = view.getFloat64(at, true)
-  }
+  // A loop for each width: one that asks for it in every row takes twice as long.
+  if (width === 1) for (let row = 0; row < rows; row++) values[row] = base + raw[at + row]!
+  else if (width === 2)
+    for (let row = 0; row < rows; row++, at += 2) values[row] = base + (raw[at]! | (raw[at + 1]! << 8))
+  else if (width === 4)
+    for (let row = 0; row < rows; row++, at += 4) values[row] = base + view.getUint32(at, true)
+  else for (let row = 0; row < rows; row++, at += 8) values[row] = view.getFloat64(at, true)
   return values
 }

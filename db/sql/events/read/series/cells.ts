@@ -34,7 +34,7 @@ export interface Reading {
   unfolded: Map<number | null, RollupCounts> // by field
 }
 
-export const noPairs = (): Pairs => pairs(placesMax)
+export const noPairs = (value: SeriesValue | null): Pairs => pairs(placesMax, value === 'p95')
 
 /** Hostile values cannot take more memory than this many numbers: further groups count as one. */
 const numbersMax = 2_000_000
@@ -70,7 +70,8 @@ export function addDuration(
 
 /** Adds a value that may have been there before. */
 export function addDistinct({ found, steps }: Reading, cells: Cells, step: number, hash: number): void {
-  if (hash !== 0 && found.add(cells.index * steps + step, hash % codesSpan)) cells.values[step]!++
+  if (hash !== 0 && found.add(cells.index * steps + step, hash >= codesSpan ? hash - codesSpan : hash))
+    cells.values[step]!++
 }
 
 /**

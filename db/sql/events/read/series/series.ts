@@ -28,7 +28,7 @@ export function* readSeries(db: Database, org: number, hashSeed: number, query: 
     clauses: clausesOf(query),
     part: part === undefined ? null : clausesOf(part),
     groupMember: by === null ? null : member[by],
-    ...{ groups: new Map(), found: noPairs(), unfolded: new Map() },
+    ...{ groups: new Map(), found: noPairs(query.value ?? null), unfolded: new Map() },
     endMs: performance.now() + query.budgetMs,
   }
   const plan = planOf(reading)
@@ -96,7 +96,8 @@ function* addColumns(reading: Reading, spans: readonly Span[]): Sliced<number> {
       const block = readBlock(db, zone, clauses)
       if (block === null) continue
       members?.open(block, zone)
-      addBlock(reading, block, { spans, edges, members, mayMatch: (row) => part.mayMatch(zone, row) })
+      const mayMatch = clauses.length === 0 ? null : (row: number) => part.mayMatch(zone, row)
+      addBlock(reading, block, { spans, edges, members, mayMatch })
     }
   }
   return -Infinity
@@ -106,7 +107,7 @@ interface Adding {
   spans: readonly Span[]
   edges: readonly number[]
   members: Members | null // of tokens
-  mayMatch(row: number): boolean
+  mayMatch: ((row: number) => boolean) | null // null: every row
 }
 
 function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, mayMatch }: Adding): void {
@@ -117,13 +118,15 @@ function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, m
   const durations = value === 'p95' ? block.codes(extra.duration) : null
   const [firstMs, lastMs] = [edges[0]!, edges.at(-1)!]
   const isOne = codes === null ? cellsOf(reading, 0) : null
+  let cells = isOne!
+  let last = -1 // the group of the event before, which is often the same
   const types = clauses.length === 0 ? block.codes(member.type) : null // 0: a deleted event
   const tokens = members === null || members.isMissing() ? null : members
   let near = 0
   let span = spans[near]!
   for (let row = 0; row < block.rows; row++) {
     const at = times[row]!
-    if (at < firstMs || at >= lastMs || !mayMatch(row)) continue
+    if (at < firstMs || at >= lastMs || mayMatch?.(row) === false) continue
     // Most events are in the span of the one before.
     if (at < span.sinceMs || at >= span.untilMs) {
       near = stepAt(edges, at, near)
@@ -132,7 +135,7 @@ function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, m
     if (at >= span.untilMs || !(types === null ? block.matches(row, clauses) : types[row] !== 0)) continue
     const code = codes === null ? 0 : isHash(codes[row]!) ? otherCode : codes[row]!
     if (codes !== null && code === 0) continue
-    const cells = isOne ?? cellsOf(reading, code)
+    if (isOne === null && code !== last) [cells, last] = [cellsOf(reading, code), code]
     if (durations !== null) {
       if (durations[row]! >= 0) addDuration(reading, cells, span.step, bucketOf(durations[row]!), 1)
       continue
