@@ -47,7 +47,8 @@ export async function check(fleet: Fleet, load: Load): Promise<Checked> {
     async () => attemptsOf(fleet),
     (all) => deliveredIds(all).length >= stored.length,
   )
-  faults.push(...differences('deliveries', deliveredIds(attempts), stored))
+  const undelivered = differences('deliveries', deliveredIds(attempts), stored)
+  if (undelivered.length > 0) faults.push(...undelivered, await deliveryState(fleet))
   faults.push(...(await countFaults(fleet, stored.length)))
   const verdict = await fleet.cli('verify')
   if (verdict.code !== 0) faults.push(`verify: ${verdict.stdout}${verdict.stderr}`)
@@ -97,6 +98,31 @@ function deliveredIds(attempts: Attempt[]): string[] {
     const { type, data } = JSON.parse(body) as { type: string; data: { events: { id: string }[] } }
     return type === 'trace.batch' ? data.events.map(({ id }) => id) : []
   })
+}
+
+/** What tells why deliveries stopped: the endpoint, its deliveries, the receiver and the last failures of the nodes. */
+async function deliveryState({ sql, receiver, nodes }: Fleet): Promise<string> {
+  const now = 'extract(epoch FROM clock_timestamp()) * 1000'
+  const read = (text: string) => sql(text).catch((error: unknown) => String(error))
+  const endpoint = `SELECT status, paused_reason, position, sequence, missed, failing_since_ms
+    FROM sightglass.webhook_endpoint`
+  const deliveries = `SELECT status, count(*), count(lease_id), max(attempts), max(interruptions),
+    round(min(next_attempt_at_ms) - ${now}), round(max(leased_until_ms) - ${now}), max(last_error)
+    FROM sightglass.webhook_delivery GROUP BY status`
+  const warnings = nodes.map(({ name, appliance }) => {
+    const lines = appliance.stderr().split('\n')
+    return `${name}: ${lines
+      .filter((line) => line.includes('"webhook_'))
+      .slice(-3)
+      .join(' ')}`
+  })
+  const answer = await fetch(receiver.url).catch((error: unknown) => String(error))
+  return [
+    `endpoint: ${await read(endpoint)}`,
+    `deliveries, leased, attempts, interruptions, due in ms, leased for ms: ${await read(deliveries)}`,
+    `receiver: ${typeof answer === 'string' ? answer : answer.status} ${receiver.child.stderr()}`,
+    ...warnings,
+  ].join('\n')
 }
 
 function owners(attempts: Attempt[], startsMs: number[]): { twoOwners: number; repeats: number } {

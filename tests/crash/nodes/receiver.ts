@@ -22,6 +22,7 @@ function serve(reports: string): void {
     hostname: '127.0.0.1',
     idleTimeout: 60,
     async fetch(request) {
+      if (request.method === 'GET') return new Response('') // somebody asks whether it runs
       const startMs = epochMs()
       const id = request.headers.get('webhook-id') ?? ''
       const body = await request.text()
