@@ -31,6 +31,7 @@ export const sqliteOnlyFiles: { [path: string]: string } = {
   'tests/e2e/operate-read-only.test.ts': folder,
   'tests/e2e/operate-run.test.ts': folder,
   'tests/e2e/operate-upgrade.test.ts': backups,
+  'tests/e2e/operate-upgrade-nodes.test.ts': nodes,
   'tests/e2e/packages.test.ts': 'starts servers in another root folder and network',
   'tests/e2e/postgres-node.test.ts': nodes,
   'tests/e2e/postgres-upgrade.test.ts': nodes,

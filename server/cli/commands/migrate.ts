@@ -25,9 +25,8 @@ export const migrate: Noun = {
       examples: ['sightglass migrate status --json'],
       options: {},
       async run({ values }) {
-        const { version, newest, isNewer, applied, pending } = await openDatabaseAdmin(
-          locationOf(values),
-        ).schema()
+        const admin = openDatabaseAdmin(locationOf(values))
+        const { version, newest, isNewer, applied, pending } = await admin.schema()
         const state = isNewer ? 'newer' : pending.length > 0 ? 'pending' : 'current'
         const migrations = [
           ...applied.map((each) => ({
@@ -37,7 +36,8 @@ export const migrate: Noun = {
           })),
           ...pending.map((each) => ({ version: each.version, name: each.name, appliedAt: null })),
         ]
-        printAnswer(values, { state, schema: version, newest, migrations }, () => {
+        const answer = { state, schema: version, newest, backups: admin.backups.by, migrations }
+        printAnswer(values, answer, () => {
           const rows = migrations.map((each) => [
             String(each.version),
             each.name,

@@ -77,7 +77,6 @@ async function run(invocation: UpgradeInvocation): Promise<number> {
     ...{ executable, release, dataDir },
     flags: flagsOf(settings),
     environment: environmentOf(pid, secretsOf(settings)),
-    backsUp: values.database === null,
     control: controlOf(values, isUnit),
     isRunning: async () => (await runningServer(dataDir)) !== null || isAlive(pid),
     waitMs: values.wait * 1_000,

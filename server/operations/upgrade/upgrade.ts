@@ -34,8 +34,6 @@ export interface UpgradeOptions {
   /** Options for every command, such as --config. */
   flags: string[]
   environment: Record<string, string> // of commands
-  /** False for a database that its operators back up. */
-  backsUp: boolean
   control: ServerControl | null // null: the operator restarts it
   isRunning(): Promise<boolean>
   /** Without the time of a migration. */
@@ -59,8 +57,9 @@ export async function upgrade(options: UpgradeOptions): Promise<Upgraded> {
   const previous = (await versionOf(executable)).version
   const { version } = await stage(draft, release.executable).catch(cleaning(draft))
   say(`Verified ${release.name}: version ${version}, ${release.signed ? 'signed' : 'not signed, trusted'}.`)
-  const schema = await requireReadable(options, draft, version).catch(cleaning(draft))
-  const backup = schema === null || !options.backsUp ? null : await backUp(options).catch(cleaning(draft))
+  const data = await requireReadable(options, draft, version).catch(cleaning(draft))
+  const schema = data?.state ?? null
+  const backup = data?.backsUp === true ? await backUp(options).catch(cleaning(draft)) : null
   if (backup !== null) say(`Backup: ${backup.path}`)
   const wasRunning = await options.isRunning()
   const answer = {
@@ -141,25 +140,30 @@ function swap(executable: string, draft: string): void {
   syncFolder(dirname(executable))
 }
 
-type SchemaState = 'current' | 'pending' | 'newer'
+interface DataState {
+  state: 'current' | 'pending' | 'newer'
+  /** False for a database that other tools back up. The commands know it by the settings of the server. */
+  backsUp: boolean
+}
 
 /** Null without data. Throws when the release cannot read it. */
 async function requireReadable(
   options: UpgradeOptions,
   executable: string,
   version: string,
-): Promise<SchemaState | null> {
-  const state = await schemaOf(options, executable)
-  if (state !== 'newer') return state
+): Promise<DataState | null> {
+  const data = await stateOf(options, executable)
+  if (data?.state !== 'newer') return data
   throw new AppError('conflict', `Release ${version} cannot read the data, which a newer release wrote.`, {
     hint: 'use a newer release, or restore a backup',
   })
 }
 
-async function schemaOf(options: UpgradeOptions, executable: string): Promise<SchemaState | null> {
+async function stateOf(options: UpgradeOptions, executable: string): Promise<DataState | null> {
   const ran = await inData(options, executable, 'migrate', 'status')
-  const state = parsed(ran.stdout)?.['state']
-  if (state === 'current' || state === 'pending' || state === 'newer') return state
+  const { state, backups } = parsed(ran.stdout) ?? {}
+  if (state === 'current' || state === 'pending' || state === 'newer')
+    return { state, backsUp: backups !== 'tools' }
   if (parsed(ran.stderr)?.['error'] === 'not_found') return null
   throw new AppError('conflict', `The data cannot be read: ${reasonOf(ran)}`)
 }
@@ -239,7 +243,16 @@ async function rollBack(
 
 /** The new server makes a backup before it migrates, with everything that was acknowledged until then. */
 async function restoreOlderSchema(options: UpgradeOptions, backupDir: string | null): Promise<string> {
-  if ((await schemaOf(options, options.executable)) !== 'newer') return ''
+  const data = await stateOf(options, options.executable)
+  if (data?.state !== 'newer') return ''
+  if (!data.backsUp)
+    throw new AppError(
+      'conflict',
+      'The new release migrated the database, and the previous one, which is installed again, cannot read it.',
+      {
+        hint: 'restore the backup of the database that you made, or install the new release and see its log',
+      },
+    )
   const made = backupDir === null ? [] : await listBackups(backupDir)
   const backup = made.find(
     ({ manifest }) => manifest?.reason === 'upgrade' && Date.parse(manifest.createdAt) >= options.nowMs,
