@@ -1,7 +1,7 @@
 /** The model of a chart: series from the server's responses, stacked, with their colours, axes and drawing options. */
 import type uPlot from 'uplot'
 import { momentOf, wallOf } from '../../server/text/time-zone.ts'
-import { bytesText, clockTime, compactCount, dayName, duration } from '../text/format.ts'
+import { bytesText, clockTime, compactCount, dayName, exactDuration } from '../text/format.ts'
 import type { BreakdownRow, EventCounts } from '../api/api.ts'
 import type { Options } from 'uplot'
 
@@ -207,7 +207,7 @@ type ShowValue = (value: number) => string
 
 /** The units in which values are shown, smallest first. Numbers on an axis are round in the unit of its highest one. */
 const units = new Map<ShowValue | undefined, number[]>([
-  [duration, [1, 1_000, 60_000, 3_600_000, 86_400_000]],
+  [exactDuration, [1, 1_000, 60_000, 3_600_000, 86_400_000]],
   [bytesText, [1, 1_024, 1_024 ** 2, 1_024 ** 3, 1_024 ** 4]],
 ])
 

@@ -9,6 +9,7 @@ import {
   dayName,
   duration,
   eventTime,
+  exactDuration,
   fullTime,
   hourTime,
   isoWithOffset,
@@ -85,6 +86,11 @@ test('durations have a readable unit and never round up to 1,000 of the smaller 
     [150 * 86_400_000, '150 d'],
   ]
   for (const [ms, text] of cases) expect(duration(ms)).toBe(text)
+})
+
+test('measured durations keep two digits', () => {
+  const texts = [84, 59_949, 78_000, 3_596_000, 3_598_000, 5_400_000, 150 * 86_400_000].map(exactDuration)
+  expect(texts).toEqual(['84 ms', '59.9 s', '1.3 min', '59.9 min', '1.0 h', '1.5 h', '150 d'])
 })
 
 test('sizes have a readable unit', () => {

@@ -165,6 +165,12 @@ export function duration(ms: number): string {
   return `${count(Math.round(ms / dayMs))} d`
 }
 
+/** A measured duration with at least two digits: "1.3 min" where `duration` has "1 min". */
+export function exactDuration(ms: number): string {
+  if (ms < 59_950 || ms >= 2 * dayMs) return duration(ms)
+  return ms < 59.95 * minuteMs ? `${(ms / minuteMs).toFixed(1)} min` : `${(ms / hourMs).toFixed(1)} h`
+}
+
 const byteUnits = ['bytes', 'KB', 'MB', 'GB', 'TB'] as const
 
 /** 1536 → "1.5 KB". 1 KB is 1,024 bytes. */

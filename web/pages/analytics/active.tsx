@@ -4,7 +4,7 @@ import { isoTime } from '../../app/clock.ts'
 import { ChartPanel } from '../../charts/chart-panel.tsx'
 import { DataTable, type Column } from '../../charts/data-table.tsx'
 import { Problem } from '../../components/problem.tsx'
-import { count, counted, duration } from '../../text/format.ts'
+import { count, counted, exactDuration } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { query } from '../../app/router.ts'
 import { choiceOf, rangeParams } from '../../range/range.ts'
@@ -139,7 +139,7 @@ export function Durations({ calls }: { calls: number }) {
   const { period, whole, steps } = found
   const series = quantiles.map(({ name, of, colour }): Series => {
     const counts = steps.map((step) => step?.[of] ?? Number.NaN)
-    return { name: `${name}, ${duration(whole[of])} overall`, value: null, colour, counts }
+    return { name: `${name}, ${exactDuration(whole[of])} overall`, value: null, colour, counts }
   })
   return (
     <ChartPanel
@@ -147,7 +147,7 @@ export function Durations({ calls }: { calls: number }) {
       period={period}
       divisions={[{ name: 'quantile', series, filterOf: () => ({}) }]}
       filter={{ type: 'tool.executed' }}
-      showValue={duration}
+      showValue={exactDuration}
       note={`${counted(whole.count, 'call')}, accurate to 2 %`}
     />
   )

@@ -1,7 +1,7 @@
 /** Explore in the URL: its measure, field, filters and view; its numbers as series, rows and cells of a file. */
 import { eventFields } from '../../../db/contract/event-fields.ts'
 import { choiceOf, rangeParams, rangePart } from '../../range/range.ts'
-import { bytesText, count, duration } from '../../text/format.ts'
+import { bytesText, count, exactDuration } from '../../text/format.ts'
 import { colourOf, type Series } from '../../charts/chart-model.ts'
 import type { ExploreAnswer } from '../../api/api.ts'
 
@@ -24,9 +24,9 @@ export const measureWords: { readonly [measure in Measure]: MeasureWords } = {
   errors: { name: 'Errors', about: 'events with outcome error', show: wholeCount, isSum: true },
   sessions: { name: 'Sessions', about: 'distinct sessions', show: wholeCount },
   subjects: { name: 'Subjects', about: 'distinct verified subjects', show: wholeCount },
-  p50: { name: 'p50 duration', about: '50 % of the durations are shorter', show: duration, unit: 'ms' },
-  p95: { name: 'p95 duration', about: '95 % of the durations are shorter', show: duration, unit: 'ms' },
-  p99: { name: 'p99 duration', about: '99 % of the durations are shorter', show: duration, unit: 'ms' },
+  p50: { name: 'p50 duration', about: '50 % of the durations are shorter', show: exactDuration, unit: 'ms' },
+  p95: { name: 'p95 duration', about: '95 % of the durations are shorter', show: exactDuration, unit: 'ms' },
+  p99: { name: 'p99 duration', about: '99 % of the durations are shorter', show: exactDuration, unit: 'ms' },
   bytes: { name: 'Bytes', about: 'sum of metadata.bytes', show: bytesText, isSum: true, unit: 'bytes' },
   tokens: { name: 'Tokens', about: 'tokens, the sum of metadata.tokens', show: wholeCount, isSum: true },
 }

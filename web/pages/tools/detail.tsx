@@ -5,7 +5,7 @@ import { ApiError, api, type PeriodView, type Quantiles } from '../../api/api.ts
 import { Differences, JsonView, fieldText, pathLabel } from '../../components/json.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { count, counted, duration, fullTime, utcTime } from '../../text/format.ts'
+import { count, counted, exactDuration, fullTime, utcTime } from '../../text/format.ts'
 import { logsHref } from '../../range/filters.tsx'
 import { rangeWords } from '../../range/range.ts'
 import { registryApi, type ToolHistory, type ToolVersion } from '../../api/registry-api.ts'
@@ -201,7 +201,7 @@ function Took({ took }: { took: Quantiles }) {
       {parts.map(([name, ms], index) => (
         <>
           {index > 0 && ', '}
-          {name} <b>{duration(ms)}</b>
+          {name} <b>{exactDuration(ms)}</b>
         </>
       ))}
       . <span class="muted">From {counted(took.count, 'call')} with a duration, accurate to 2 %.</span>

@@ -4,7 +4,7 @@ import { type Column, type CsvFile, DataTable, changeCell, sketchedCell } from '
 import { shareColumn } from '../../charts/breakdown.tsx'
 import { now } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
-import { ago, count, duration, fullTime, utcTime } from '../../text/format.ts'
+import { ago, count, exactDuration, fullTime, utcTime } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { navigate, place, withQuery } from '../../app/router.ts'
 import { findingNames } from './lint.ts'
@@ -109,7 +109,7 @@ function took(name: string, says: string, of: (row: ToolRow) => number | null | 
     csv: (row) => sketchedCell(of(row)),
     show: (row) => {
       const ms = of(row)
-      return ms == null ? '' : duration(ms)
+      return ms == null ? '' : exactDuration(ms)
     },
     number: true,
   }
