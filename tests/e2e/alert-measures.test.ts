@@ -67,7 +67,8 @@ test('a rule is tested on the past while it is edited, saved, silenced and edite
       await dialog(page).getByLabel('Name').fill('Busy hours')
       await dialog(page).getByLabel('Threshold').fill('20')
       await backtest(page).getByText('Would have fired 3 times').waitFor()
-      expect(await backtest(page).getByRole('listitem').count()).toBe(3)
+      const incidents = backtest(page).getByRole('listitem')
+      expect(await incidents.allInnerTexts()).toEqual(Array(3).fill(expect.stringMatching(/\n1 hour\n60$/)))
       expect(await backtest(page).getByRole('img').getAttribute('aria-label')).toMatch(/highest 60, 3 alerts/)
       await dialog(page).getByLabel('Threshold').fill('4')
       await backtest(page)
@@ -106,7 +107,7 @@ test('a rule is tested on the past while it is edited, saved, silenced and edite
         [`vendor:${hostile}`, 'vendor:OpenAI'].join('\n'),
       )
       await dialog(page).getByLabel('Alert when it').selectOption('change')
-      await backtest(page).getByText('There are less than two weeks of events to compare with.').waitFor()
+      await backtest(page).getByText('There is less than two weeks of events to compare with.').waitFor()
       await dialog(page).getByRole('button', { name: 'Save' }).click()
       await row(page, /share of events changes beyond 4 deviations of past weeks in 1 hour/).waitFor()
     },

@@ -109,6 +109,12 @@ test('on a phone the controls take two lines and the live dot is beside the titl
       const dot = await page.locator('.page-bar .live-dot').boundingBox()
       expect(dot!.y).toBeWithin(title!.y - 20, title!.y + title!.height)
       expect(await top('.compare-choice')).toBe(await top('.range-choice'))
+      // Lines of the sticky column meet those of the columns beside it only at whole pixels.
+      const rows = page.getByRole('table').first().getByRole('row')
+      await rows.nth(1).waitFor()
+      const heights = await rows.evaluateAll((all) => all.map((row) => row.getBoundingClientRect().height))
+      expect(heights.length).toBeGreaterThan(1)
+      expect(heights.filter((height) => !Number.isInteger(height))).toEqual([])
       await goInside(page, '/logs')
       const find = page.locator('.find-bar')
       await find.getByText('Export').waitFor()

@@ -63,7 +63,7 @@ function Result({ view, measure }: { view: BacktestView; measure: MeasureName })
   if (view.points.every(({ expected }) => expected === null))
     return (
       <p class="muted">
-        There are less than two weeks of events to compare with. The rule fires from then on.
+        There is less than two weeks of events to compare with. The rule fires from then on.
       </p>
     )
   return (
@@ -102,7 +102,8 @@ function Result({ view, measure }: { view: BacktestView; measure: MeasureName })
 
 function lasted(from: string, to: string): string {
   const minutes = Math.round((Date.parse(to) - Date.parse(from)) / 60_000)
-  return minutes < 120 ? counted(minutes, 'minute') : `${Math.round(minutes / 60)} hours`
+  const isInHours = minutes === 60 || minutes >= 120
+  return isInHours ? counted(Math.round(minutes / 60), 'hour') : counted(minutes, 'minute')
 }
 
 const [width, height] = [720, 120]
