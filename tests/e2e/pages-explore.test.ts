@@ -12,6 +12,7 @@ import {
   expectNoSidewaysScroll,
   goInside,
   numberIn,
+  tabTo,
   waitForHeading,
 } from './pages-actions.ts'
 import { pageTraffic } from './pages-traffic.ts'
@@ -131,6 +132,25 @@ test('the controls change the URL, and each shows exactly the posted events', as
     expect(await lineWidth(page)).toBeGreaterThan(4)
   })
 }, 90_000)
+
+test('Tab reaches the measure, the view and the chart, whose steps open Logs', async () => {
+  await explore('?range=30d', async (page) => {
+    await page.getByRole('heading', { name: 'Events per 6 hours, by vendor' }).waitFor()
+    await tabTo(page, 'Measure')
+    await page.keyboard.press('ArrowDown')
+    await page.getByRole('heading', { name: 'Errors per 6 hours, by vendor' }).waitFor()
+    await tabTo(page, 'Bars')
+    await page.keyboard.press('ArrowRight')
+    await page.waitForURL(/view=lines/)
+    const keys =
+      'Arrow keys move between steps. Shift and arrow keys select a range. Enter applies it or opens Logs.'
+    await tabTo(page, `Errors per 6 hours, by vendor. ${keys}`)
+    await page.keyboard.press('End')
+    await page.keyboard.press('Enter')
+    await waitForHeading(page, 'Logs')
+    expect(new URL(page.url()).searchParams.get('since')).not.toBeNull()
+  })
+}, 60_000)
 
 test('any member of the metadata, by keyboard alone, with hostile values, filters and files', async () => {
   await explore('?range=30d&view=table&rows=20', async (page) => {
