@@ -13,7 +13,7 @@ import {
   type BlockContent,
 } from './block.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import { columnsAhead, columnsRead, textsRead } from './read-ahead.ts'
+import { columnsAhead, columnsRead, textsAhead, textsRead } from './read-ahead.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { StoreError } from '../../../contract/errors.ts'
 import {
@@ -221,6 +221,24 @@ export function readAhead<Z extends Zone>(db: Database, zones: readonly Z[]): It
   return columnsAhead(db, zones, ({ place, checksum }) => {
     return checksum !== undefined && cache?.get(place)?.checksum === checksum
   })
+}
+
+/** The columns of the blocks, and where they are needed their texts, before they are opened. */
+export function* bothAhead<Z extends Zone>(
+  db: Database,
+  zones: readonly Z[],
+  needsTexts: (zone: Z) => boolean,
+): Generator<Z> {
+  const withTexts = new Set(zones.filter(needsTexts))
+  const texts = textsAhead(db, [...withTexts], ({ place }) => place)[Symbol.iterator]()
+  try {
+    for (const zone of readAhead(db, zones)) {
+      if (withTexts.has(zone)) texts.next()
+      yield zone
+    }
+  } finally {
+    texts.return?.()
+  }
 }
 
 /** Null when the block is deleted. */

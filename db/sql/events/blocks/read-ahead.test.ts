@@ -5,6 +5,7 @@ import { readAtOnce } from '../../../../tests/support/read-at-once.ts'
 import { spreadBlocks } from '../../../../tests/support/spread-blocks.ts'
 import { openDatabase } from '../../../sqlite/file/connection.ts'
 import { migrate, migrations } from '../../../sqlite/migrations/migrations.ts'
+import type { EventFilter } from '../../../contract/event-fields.ts'
 import { inTransaction, type Database, type Statement } from '../../database.ts'
 import { idsInRuns } from '../dedupe/ids-in-runs.ts'
 import { compactEventReader } from '../reader.ts'
@@ -86,27 +87,33 @@ test('a page whose rows are in as many blocks as it has rows takes few statement
 test('a page of a value that each segment has once takes few statements, also the first time', () => {
   const db = filled()
   const ceilingSeq = spreadBlocks(db, org)
-  const answer = (blocksAhead: number, outcomes: string[]) => {
+  const answer = (blocksAhead: number, filter: EventFilter, limit = 35) => {
     const counted = counting(db, blocksAhead, /./)
     const reader = readAtOnce(compactEventReader(counted.db, idsInRuns(counted.db)))
     const read = () => {
       const before = counted.statements()
       const page = reader.page({
-        ...{ orgId: 'org_a', filter: { outcomes }, limit: 35 },
+        ...{ orgId: 'org_a', filter, limit },
         ...{ before: null, ceilingSeq },
       })
       return { page, statements: counted.statements() - before }
     }
     return [read(), read()] as const // the second time it has cached which rows match
   }
-  const [one, oneAgain] = answer(1, ['rare'])
-  const [many, manyAgain] = answer(64, ['rare'])
+  const [one, oneAgain] = answer(1, { outcomes: ['rare'] })
+  const [many, manyAgain] = answer(64, { outcomes: ['rare'] })
   expect(one.page.events.length).toBe(35)
   for (const { page } of [oneAgain, many, manyAgain]) expect(page).toEqual(one.page)
   expect(Math.min(one.statements, oneAgain.statements)).toBeGreaterThan(100)
   expect(Math.max(many.statements, manyAgain.statements)).toBeLessThan(30)
   // The newest segment has the page, so nothing else is read.
-  const [common] = answer(64, ['success'])
+  const [common] = answer(64, { outcomes: ['success'] })
   expect(common.page.events.length).toBe(35)
   expect(common.statements).toBeLessThan(15)
+  // The index has hashes of sessions, so each row is compared with its text.
+  const ofSession = { sessionIds: ['s98'] }
+  const [[, alone], [, ahead]] = [answer(1, ofSession, 90), answer(64, ofSession, 90)]
+  expect([ahead.page, ahead.page.events.length]).toEqual([alone.page, 90])
+  expect(alone.statements).toBeGreaterThan(100)
+  expect(ahead.statements).toBeLessThan(30)
 })

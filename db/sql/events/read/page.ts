@@ -1,5 +1,5 @@
 /** Pages of events in order of time, and searches of their texts in bounded steps, for traces and Logs. */
-import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
+import { type OpenBlock, type Zone, bothAhead, readBlock } from '../blocks/block-table.ts'
 import { textsAhead } from '../blocks/read-ahead.ts'
 import { idsPerFrame } from '../blocks/texts.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
@@ -60,12 +60,15 @@ export function* newestRows(
   const bounds = boundsOf(query, ceilingSeq)
   const best = newestOf(query.limit + 1)
   const parts = partsOf(db, org, indexed, 0).filter((part) => overlaps(part, bounds))
+  // A hash that an index names is compared with the text of almost every row that has it.
+  const isHashed = indexed.some(({ hashed }) => hashed.size > 0)
   for (const group of partGroups(db, parts.sort(newestFirst))) {
     if (best.isFull() && endsBefore(group[0]!, best.oldest())) break
     if (isSliceOver()) yield
     readZonesAhead(group)
     const zones = group.flatMap((part) => newestZones(part, bounds).map((zone) => ({ ...zone, part })))
-    for (const zone of readAhead(db, zones.sort(newestFirst))) {
+    const needsTexts = ({ part }: { part: Part }) => isHashed && part.segment !== null
+    for (const zone of bothAhead(db, zones.sort(newestFirst), needsTexts)) {
       if (best.isFull() && endsBefore(zone, best.oldest())) break
       if (isSliceOver()) yield
       scanBlock(db, zone.part, zone, clauses, bounds, best.add)

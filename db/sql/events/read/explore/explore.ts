@@ -3,10 +3,9 @@ import { nothingExplored } from '../../../../contract/explore.ts'
 import type { Explored, ExploredNumbers, ExploreQuery } from '../../../../contract/explore.ts'
 import type { Database } from '../../../database.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
-import { type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
+import { type Zone, bothAhead, readBlock } from '../../blocks/block-table.ts'
 import { seqOf } from '../../blocks/block.ts'
 import { member } from '../../blocks/fields.ts'
-import { textsAhead } from '../../blocks/read-ahead.ts'
 import { fieldClause, filterClauses } from '../../index/filter-codes.ts'
 import { hourMs } from '../../rollups/counts.ts'
 import { expiredOf } from '../filtered-counts.ts'
@@ -92,20 +91,6 @@ function tallyOf(measure: ExploreQuery['measure'], steps: number): Tally {
   const share = { p50: 0.5, p95: 0.95, p99: 0.99 }[measure as string]
   if (share !== undefined) return quantileTally(steps, share)
   return measure === 'sessions' || measure === 'subjects' ? distinctTally(steps) : sumTally(steps)
-}
-
-/** The columns of the blocks, and where they are needed their texts, before they are opened. */
-function* bothAhead(db: Database, zones: Zone[], needsTexts: (zone: Zone) => boolean): Generator<Zone> {
-  const withTexts = new Set(zones.filter(needsTexts))
-  const texts = textsAhead(db, [...withTexts], ({ place }) => place)[Symbol.iterator]()
-  try {
-    for (const zone of readAhead(db, zones)) {
-      if (withTexts.has(zone)) texts.next()
-      yield zone
-    }
-  } finally {
-    texts.return?.()
-  }
 }
 
 /** The largest groups by themselves, all others together. */
