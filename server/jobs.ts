@@ -4,6 +4,7 @@ import type { JobLease, NodeReport, NodeRole } from '../db/contract/nodes.ts'
 import { StoreError } from '../db/contract/errors.ts'
 import { trimAll, writeCheckpoints, type TrailServices } from './audit/checkpoints.ts'
 import type { Backups } from './operations/backup/backups.ts'
+import { makeOverviewWarmer } from './dashboard/changes.ts'
 import type { DiskWatch, FsyncProbe } from './operations/health/disk.ts'
 import type { MemoryWatch } from './operations/health/memory.ts'
 import type { ClockGuard } from './system/clock-guard.ts'
@@ -86,6 +87,10 @@ export function runsJobs(role: NodeRole = 'all'): boolean {
   return role === 'all' || role === 'jobs'
 }
 
+function showsDashboard(role: NodeRole = 'all'): boolean {
+  return role === 'all' || role === 'web'
+}
+
 const retryMs = 1_000
 
 /**
@@ -146,6 +151,9 @@ function nodeJobs(services: JobServices): TableJob[] {
     { id: 'ingest-counts', schedule: '*/2 * * * * *', run: () => services.ingestCounts.flush() },
     { id: 'share-opens', schedule: '45 * * * * *', run: () => services.shareOpens.flush() },
     { id: 'key-last-use', schedule: '30 * * * * *', run: () => services.lastUses.flush() },
+    ...(showsDashboard(services.role)
+      ? [{ id: 'overview-warm', schedule: '*/5 * * * * *', run: makeOverviewWarmer(services).run }]
+      : []),
     ...(runsJobs(services.role) ? [dispatch, reports] : []),
     ...(node === null ? [] : sharedNodeJobs(services, node)),
   ]

@@ -122,6 +122,8 @@ export interface OverviewVisit {
   shown: string[]
 }
 
+export type OverviewLook = Pick<OverviewVisit, 'sinceMs' | 'atMs'> & { orgId: string }
+
 export interface AccountStore {
   /** Creates the first owner, atomically, only while no owner exists and the setup link, if passed, is valid. */
   createFirstOwner(command: {
@@ -191,10 +193,8 @@ export interface AccountStore {
     audit: AuditEntry
   }): Promise<'done' | 'last_owner'>
   overviewVisit(query: { orgId: string; accountId: string }): Promise<OverviewVisit | null>
-  /**
-   * Merges a member's visit with what their other devices noted, and returns it: the newer report counts. Reading has
-   * no audit entry.
-   */
+  recentVisits(query: { afterMs: number; limit: number }): Promise<OverviewLook[]>
+  /** Merges a visit with what other devices of the member noted: the newer report counts. Not audited. */
   noteOverviewVisit(command: {
     orgId: string
     accountId: string

@@ -1,8 +1,11 @@
 /** What counts as a change: rates that rose beyond chance, and steps around the moment. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { changeEdges, hasRisen, readSince } from './changes.ts'
+import { changeEdges, changesSince, hasRisen, makeOverviewWarmer, readSince } from './changes.ts'
+import { StoreError } from '../../db/contract/errors.ts'
+import type { Store } from '../../db/contract/store.ts'
 import { readQuery } from '../http/request.ts'
+import { silent } from '../../tests/support/silent-log.ts'
 
 const hourMs = 3_600_000
 
@@ -45,4 +48,54 @@ test('since is a time of the last 30 days, by default 24 hours ago', () => {
   expect(new Date(since('?since=2026-11-20T03:59:00Z')).toISOString()).toBe('2026-11-20T03:00:00.000Z')
   for (const wrong of ['2026-10-01', '2026-11-24T00:00:00Z', 'yesterday'])
     expect(() => since(`?since=${wrong}`)).toThrow()
+})
+
+/** A store without events that notes what it is asked. */
+function notingStore() {
+  const asked: string[] = []
+  const none = { total: 0, rows: [], breakdowns: [[]], complete: true }
+  const events = new Proxy({} as Store['events'], {
+    get: (_, verb) => async (query: unknown) => {
+      asked.push(`${String(verb)} ${JSON.stringify(query)}`)
+      return none
+    },
+  })
+  const take = (): string[] => asked.splice(0).sort()
+  return { events, take }
+}
+
+test('what the next visit of Overview will ask is asked in spare time, every ten minutes', async () => {
+  const { events, take } = notingStore()
+  const minuteMs = 60_000
+  const nowMs = 500_000 * hourMs + 25 * minuteMs
+  const visits = [
+    { orgId: 'org_open', sinceMs: nowMs - 50 * hourMs, atMs: nowMs - 5 * minuteMs },
+    { orgId: 'org_closed', sinceMs: nowMs - 90 * hourMs, atMs: nowMs - 9 * hourMs },
+  ]
+  let recentVisits: Store['accounts']['recentVisits'] = async () => visits
+  const accounts = { recentVisits: (query: { afterMs: number; limit: number }) => recentVisits(query) }
+  const warmer = makeOverviewWarmer({ store: { events, accounts }, log: silent })
+  const { signal } = new AbortController()
+  await warmer.run(nowMs, signal)
+  const found = take()
+  const sinceOf = (ms: number): number =>
+    readSince(
+      readQuery(new Request(`http://x/?since=${new Date(ms).toISOString()}`), { since: 'one' }),
+      nowMs,
+    )
+  await changesSince({ events }, { orgId: 'org_open', sinceMs: sinceOf(visits[0]!.sinceMs), nowMs })
+  await changesSince({ events }, { orgId: 'org_closed', sinceMs: sinceOf(visits[1]!.atMs), nowMs })
+  expect(found).toEqual(take())
+  expect(found.length).toBeGreaterThan(10)
+  await warmer.run(nowMs + 9 * minuteMs, signal)
+  expect(take()).toEqual([])
+  recentVisits = async () => {
+    throw new StoreError('deadline', 'too slow')
+  }
+  await warmer.run(nowMs + 10 * minuteMs, signal) // no failed job, which /readyz would report
+  recentVisits = async () => visits
+  const ended = await warmer
+    .run(nowMs + 20 * minuteMs, AbortSignal.abort())
+    .catch((error: Error) => error.name)
+  expect([ended, take()]).toEqual(['AbortError', []])
 })

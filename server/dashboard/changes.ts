@@ -1,5 +1,7 @@
 /** What changed since a moment, for Overview: new agents, impostors, tools and refusals, and error rates that rose. */
 import { isoTime } from '../clock.ts'
+import type { Log } from '../log.ts'
+import { StoreError } from '../../db/contract/errors.ts'
 import { invalidQuery, parseQueryTime, type Query } from '../http/request.ts'
 import { limits } from '../limits.ts'
 import { stepAt } from './period.ts'
@@ -80,11 +82,16 @@ export async function changesSince(
     const steps = { sinceMs: comparedMs, edges: [comparedMs, sinceMs] }
     return whole((await events.breakdown({ ...of, ...sources[source], ...steps })).rows)
   }
-  const [isCompared, operators, requests, tools, rules, impostors] = await Promise.all([
-    hasEvents(events, orgId, { comparedMs, sinceMs }),
-    ...[counted('operators'), counted('requests'), counted('tools'), counted('rules')],
+  // One after another, so that one reader answers them, with the sums that it has cached.
+  const sums = async () => ({
+    isCompared: await hasEvents(events, orgId, { comparedMs, sinceMs }),
+    ...{ operators: await counted('operators'), requests: await counted('requests') },
+    ...{ tools: await counted('tools'), rules: await counted('rules') },
+  })
+  const [impostors, { isCompared, operators, requests, tools, rules }] = await Promise.all([
     impostorsSince(events, { orgId, sinceMs, comparedMs, edges }),
-  ] as const)
+    sums(),
+  ])
   const found: Record<ChangeKind, Change[]> = {
     impostor: impostors.found,
     refusedOperator: begun('refusedOperator', requests, 'blocked'),
@@ -104,6 +111,50 @@ export async function changesSince(
     changes: await withSteps(events, { orgId, sinceMs, edges }, shown),
     more: isCompared ? Object.fromEntries(more) : {},
     ...{ compared: isCompared, complete: impostors.complete },
+  }
+}
+
+interface OverviewWarmer {
+  run(nowMs: number, ending: AbortSignal): Promise<void>
+}
+
+const warmedOrgsMax = 3
+const warmedDays = 7
+/** Retention, which empties the caches, runs as often. */
+const warmedEveryMs = 10 * 60_000
+/** A visit ends when Overview was not open for this long (web/pages/overview/model.ts). */
+const visitMs = 30 * 60_000
+
+/**
+ * Asks in spare time what the next visits of Overview will ask, so that they find the sums of a month in the readers'
+ * caches: soon after the start, and again after retention.
+ */
+export function makeOverviewWarmer({
+  store,
+  log,
+}: {
+  store: { events: Store['events']; accounts: Pick<Store['accounts'], 'recentVisits'> }
+  log: Log
+}): OverviewWarmer {
+  let lastMs = -Infinity
+  return {
+    async run(nowMs, ending) {
+      if (nowMs >= lastMs && nowMs < lastMs + warmedEveryMs) return
+      lastMs = nowMs
+      try {
+        const query = { afterMs: nowMs - warmedDays * dayMs, limit: warmedOrgsMax }
+        for (const { orgId, sinceMs, atMs } of await store.accounts.recentVisits(query)) {
+          ending.throwIfAborted()
+          const reportMs = Math.min(nowMs, nowMs - atMs < visitMs ? sinceMs : atMs)
+          const oldestMs = nowMs - sinceDaysMax * dayMs
+          const hourStartMs = Math.floor(Math.max(reportMs, oldestMs) / hourMs) * hourMs
+          await changesSince(store, { orgId, sinceMs: hourStartMs, nowMs })
+        }
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error
+        log.warn('overview_not_warmed', { message: error.message }) // the next visit takes longer
+      }
+    },
   }
 }
 

@@ -38,6 +38,7 @@ const timesADay: { [job: string]: number } = {
   reports: 86_400,
   'webhook-prune': 24,
   'robots-files': 17_280,
+  'overview-warm': 17_280,
 }
 
 /** The schedules of the real table. Its services are never called, because every run is replaced. */
@@ -62,8 +63,8 @@ test('nodes that ingest or serve look after themselves only', () => {
     'key-last-use',
   ]
   const idsOf = (role: NodeRole) => realJobs(role).map(({ id }) => id)
-  expect([idsOf('ingest'), idsOf('web')]).toEqual([own, own])
-  expect(idsOf('jobs')).toEqual(idsOf('all'))
+  expect([idsOf('ingest'), idsOf('web')]).toEqual([own, [...own, 'overview-warm']])
+  expect(idsOf('jobs')).toEqual(idsOf('all').filter((id) => id !== 'overview-warm'))
 })
 
 test('due times are in UTC in every time zone of the machine', async () => {

@@ -1,5 +1,5 @@
 /** When each member last opened Overview, and what it reported: one small row, in which all their devices meet. */
-import type { AccountStore, OverviewVisit } from '../../contract/identity.ts'
+import type { AccountStore, OverviewLook, OverviewVisit } from '../../contract/identity.ts'
 import type { Database } from '../database.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
@@ -22,6 +22,19 @@ function readVisit(db: Database, { orgId, accountId }: Who): OverviewVisit | nul
   if (row === null) return null
   const names = (text: string) => JSON.parse(text) as string[]
   return { ...row, hidden: names(row.hidden), shown: names(row.shown) }
+}
+
+/** When members last opened Overview, the newest of each organization since `afterMs`, newest first. */
+export function recentVisits(
+  { db }: ReadContext,
+  { afterMs, limit }: Parameters<AccountStore['recentVisits']>[0],
+): OverviewLook[] {
+  return db
+    .query<OverviewLook, [number, number]>(
+      `SELECT org_id AS orgId, MAX(since_ms) AS sinceMs, MAX(at_ms) AS atMs FROM overview_visit
+       WHERE at_ms > ? GROUP BY org_id ORDER BY MAX(at_ms) DESC, org_id LIMIT ?`,
+    )
+    .all(afterMs, limit)
 }
 
 /** Not a change that the audit log records: like the last use of a sign-in, it only says that somebody read. */

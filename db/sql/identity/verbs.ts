@@ -84,7 +84,7 @@ import {
   switchSignInOrg,
   touchSignIn,
 } from './sign-ins.ts'
-import { noteOverviewVisit, overviewVisit } from './overview-visits.ts'
+import { noteOverviewVisit, overviewVisit, recentVisits } from './overview-visits.ts'
 import { beginAttempt, endAttempt, pruneAttempts } from './throttle.ts'
 
 export const identityWriteVerbs = {
@@ -153,6 +153,7 @@ export const identityReadVerbs = {
   'accounts.ownerExists': ownerExists,
   'accounts.findLink': findLink,
   'accounts.overviewVisit': overviewVisit,
+  'accounts.recentVisits': recentVisits,
   'invitations.list': listInvitations,
   'invitations.find': findInvitation,
   'secondFactors.find': findSecondFactor,
