@@ -89,7 +89,7 @@ function onPostgres(of: Suite): Suite {
 const ofSqlite: Suite[] = [
   suite('tidy', ['tests/tidy.test.ts', 'tests/tidy'], 30, 1, 'nothing'),
   suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 60, 6, 'nothing'),
-  suite('support', ['tests/support'], 30, 1, 'browser'),
+  suite('support', ['tests/support', 'tests/soak'], 30, 1, 'browser'),
   suite('store', ['tests/store'], 60, 8, 'nothing'),
   suite('engine', ['tests/engine'], 120, 8, 'nothing'),
   suite('api', ['tests/api'], 60, 8, 'binary'),

@@ -31,6 +31,7 @@ const entries = [
   'scripts/measure-house.ts',
   'scripts/user-strings.ts',
   'scripts/evidence-pack.ts',
+  'tests/soak/soak.ts',
   ...verbs,
 ]
 
