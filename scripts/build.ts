@@ -1,6 +1,16 @@
 /** `npm run build`: bundles the dashboard, compresses it, and compiles everything into `dist/sightglass`. */
-import { existsSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
 import { bundleWeb } from './bundle-web.ts'
 import { writeClientPackage } from './client-package.ts'
 import { components, licensesText } from './components.ts'
@@ -53,7 +63,7 @@ async function build(): Promise<void> {
   mkdirSync(work, { recursive: true })
   try {
     const assets = await prepareAssets(work)
-    await compile(join(work, 'sightglass'), Object.values(assets))
+    await compile(join(work, 'sightglass'), assets.embedded)
     // Sources saved during the build must count as newer than the build.
     utimesSync(join(work, 'sightglass'), startedAt, startedAt)
     swap(assets.web, join(root, 'dist', 'web'), work)
@@ -68,6 +78,8 @@ interface Assets {
   web: string
   licenses: string
   clientPackage: string
+  /** What `compile` embeds of them. */
+  embedded: string[]
 }
 
 /** The folders embedded in every executable, for any target. */
@@ -78,7 +90,26 @@ export async function prepareAssets(work: string): Promise<Assets> {
   await precompress(web, dashboardPaths)
   const licenses = join(work, 'licenses')
   await Promise.all([writeLicenses(licenses), writeClientPackage(clientPackage)])
-  return { web, licenses, clientPackage }
+  return { web, licenses, clientPackage, embedded: inOrder([web, licenses, clientPackage], work) }
+}
+
+/**
+ * Folders of one file each, which Bun embeds one after the other. It takes the files of a folder in the order of the
+ * file system, which differs between machines: the same sources would build another executable.
+ */
+function inOrder(folders: string[], work: string): string[] {
+  return folders.flatMap((folder) => {
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
+      entry.isFile(),
+    )
+    const paths = files.map((entry) => relative(folder, join(entry.parentPath, entry.name))).sort()
+    return paths.map((path, index) => {
+      const alone = join(work, 'embedded', String(index), basename(folder))
+      mkdirSync(join(alone, dirname(path)), { recursive: true })
+      linkSync(join(folder, path), join(alone, path))
+      return alone
+    })
+  })
 }
 
 function requireInputs(): void {

@@ -53,7 +53,7 @@ export async function release(options: ReleaseWanted): Promise<TargetName[]> {
     const packages = packageMaker({ out, version, kinds, licenses: assets.licenses, libraryFolder, url })
     for (const name of wanted) {
       try {
-        await packages.add(await buildFor(name, work, Object.values(assets), out))
+        await packages.add(await buildFor(name, work, assets.embedded, out))
         say(`built ${name}`)
       } catch (error) {
         missing.push(name)
