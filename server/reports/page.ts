@@ -239,7 +239,7 @@ h2 { margin: 28px 0 8px; font-size: 16px; }
 p { margin: 4px 0; overflow-wrap: anywhere; }
 header p, small, footer { color: #55585d; }
 .headlines { display: grid; grid-template-columns: repeat(auto-fit, minmax(120px, 1fr)); gap: 12px; margin: 24px 0 0; }
-.headlines dt { color: #55585d; }
+.headlines dt { color: #55585d; font-size: 13px; white-space: nowrap; }
 .headlines dd { margin: 0; }
 .headlines b { display: block; font-size: 22px; font-variant-numeric: tabular-nums; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -255,6 +255,8 @@ svg path { stroke: #e2e0db; }
 ${pillars.map(({ id, colour }) => `.${id} { fill: ${colour}; background: ${colour}; }`).join('\n')}
 footer { margin-top: 32px; border-top: 1px solid #e2e0db; }
 code { overflow-wrap: anywhere; }
+/* The chart shrinks with the screen, and its labels with it. */
+@media (max-width: 600px) { svg { margin-bottom: 12px; overflow: visible; } svg text { font-size: 25px; } }
 @media print {
   main { max-width: none; padding: 0; }
   section, .headlines { break-inside: avoid; }

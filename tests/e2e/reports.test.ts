@@ -102,6 +102,10 @@ test('saved from Overview, it opens from a file without any request, in print to
     for (const width of [390, 1440]) {
       await page.setViewportSize({ width, height: 900 })
       expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)).toBe(true)
+      const heightsOf = (selector: string) =>
+        page.locator(selector).evaluateAll((all) => all.map((one) => one.getBoundingClientRect().height))
+      expect(Math.min(...(await heightsOf('svg text')))).toBeGreaterThan(8)
+      expect(new Set(await heightsOf('.headlines dt')).size).toBe(1)
       await picture(page, `report-${width}`)
     }
     expect((await page.pdf({ format: 'A4' })).length).toBeGreaterThan(10_000)
