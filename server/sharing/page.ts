@@ -254,8 +254,9 @@ ${toneStyle}.shared-lines path { fill: none; stroke: currentColor; stroke-width:
 .shared .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .shared tbody th { width: 100%; font-weight: 400; }
 .shared .table { overflow-x: auto; }
-.shared .table td { min-width: 9ch; }
+.shared .table td { min-width: 16ch; }
 .shared .table td:nth-child(-n + 3) { white-space: nowrap; }
+.shared .table td:nth-child(n + 5) { min-width: 22ch; }
 `
 
 const styleHash = createHash('sha256').update(style).digest('base64')

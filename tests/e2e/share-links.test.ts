@@ -115,6 +115,11 @@ test('a view of Logs is shared with its events where they were chosen', async ()
     const url = await createdLink(page)
     await asAnybody(url, async (shared) => {
       await shared.getByRole('heading', { name: 'Newest events' }).waitFor()
+      // Beyond the edge of a phone no name is broken into lines.
+      await shared.setViewportSize({ width: 390, height: 800 })
+      const rows = shared.locator('tbody tr')
+      const heights = await rows.evaluateAll((all) => all.map((row) => row.getBoundingClientRect().height))
+      expect(Math.max(...heights)).toBeLessThan(40)
       expect(await shared.locator('tbody tr').count()).toBe(30)
       expect(await shared.content()).not.toContain('hidden-')
       await expectAccessibleInBothThemes(shared)
