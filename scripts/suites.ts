@@ -21,8 +21,12 @@ export interface Suite {
 export type Engine = 'sqlite' | 'postgres'
 
 /** Suites whose small files share a process. */
-const sharing = ['unit', 'store', 'engine', 'api', 'fuzz', 'regressions']
+const sharing = ['unit', 'store', 'engine', 'fuzz']
 const smallFiles = { fileSecondsMax: 2, groupSecondsMax: 5, groupFilesMax: 10 }
+
+/** Each process of these compiles the server anew, which takes 0.3 s of processor time, so more files share one. */
+const sharingServer = ['api', 'regressions']
+const serverFiles = { fileSecondsMax: 4, groupSecondsMax: 12, groupFilesMax: 25 }
 
 /** Loading Playwright and starting Chromium cost 1 s of processor time, so files that use a browser share one. */
 const browserFiles = { fileSecondsMax: 40, groupSecondsMax: 60, groupFilesMax: 12 }
@@ -38,6 +42,7 @@ export function sharingOf(suite: Suite, path: string): Sharing | null {
   const kind = kindOf(suite)
   if (kind === 'e2e' && readFileSync(join(root, path), 'utf8').includes('closeBrowser'))
     return { key: `browser ${engine}`, ...browserFiles }
+  if (sharingServer.includes(kind)) return { key: name, ...serverFiles }
   return sharing.includes(kind) ? { key: name, ...smallFiles } : null
 }
 
