@@ -120,8 +120,9 @@ interface OverviewWarmer {
 
 const warmedOrgsMax = 3
 const warmedDays = 7
-/** Retention, which empties the caches, runs as often. */
+/** Half a minute after retention (server/jobs.ts), which empties the caches. */
 const warmedEveryMs = 10 * 60_000
+const afterRetentionMs = 30_000
 /** A visit ends when Overview was not open for this long (web/pages/overview/model.ts). */
 const visitMs = 30 * 60_000
 
@@ -136,11 +137,12 @@ export function makeOverviewWarmer({
   store: { events: Store['events']; accounts: Pick<Store['accounts'], 'recentVisits'> }
   log: Log
 }): OverviewWarmer {
-  let lastMs = -Infinity
+  let last: number | null = null
   return {
     async run(nowMs, ending) {
-      if (nowMs >= lastMs && nowMs < lastMs + warmedEveryMs) return
-      lastMs = nowMs
+      const turn = Math.floor((nowMs - afterRetentionMs) / warmedEveryMs)
+      if (turn === last) return
+      last = turn
       try {
         const query = { afterMs: nowMs - warmedDays * dayMs, limit: warmedOrgsMax }
         for (const { orgId, sinceMs, atMs } of await store.accounts.recentVisits(query)) {
