@@ -1,7 +1,8 @@
 /** Bench of a filled appliance over HTTP: Overview, Explore, assistants, back-tests, reports and exports. */
 import { owner, ownerEnv } from '../e2e/dashboard-actions.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
-import { isOnPostgres } from '../support/engine.ts'
+import { dropDatabaseOf, isOnPostgres } from '../support/engine.ts'
+import { tempDir } from '../support/temp-dir.ts'
 import { keyOf } from './loads.ts'
 import { machine, perSecond, processorSeconds, replaceTable, residentMiB, table } from './report.ts'
 
@@ -298,6 +299,19 @@ async function idle({ pid }: Appliance): Promise<void> {
   }
 }
 
+/** Since when somebody asks, who looked just now. */
+const lookOf = (nowMs: number) => ({ since: iso(nowMs - dayMs), at: iso(nowMs), hidden: [], shown: [] })
+
+/** Waits until the server has prepared the next visit of Overview. */
+async function warmed({ url, secret }: Asker): Promise<void> {
+  const headers = { authorization: `Bearer ${secret}` }
+  for (;;) {
+    const text = await (await fetch(`${url}/metrics`, { headers })).text()
+    if (/^sightglass_job_runs_total\{.*"overview-warm".*\} [1-9]/m.test(text)) return
+    await Bun.sleep(250)
+  }
+}
+
 export interface QuestionsBench {
   events: number
   fillMs: number
@@ -313,13 +327,22 @@ export async function questionsBench(
   check: (asker: Asker, span: Span) => Promise<void> = async () => {},
 ): Promise<QuestionsBench> {
   const off = ['--rate-limit-ingest', 'off', '--rate-limit-gateway', 'off']
-  const server = await startAppliance({ env: ownerEnv, args: off })
+  using dir = tempDir('questions')
+  const start = (...args: string[]) =>
+    startAppliance({ env: ownerEnv, args: [...off, ...args], dataDir: dir.join('data') })
+  let server = await start()
   try {
-    const asker = await askerOf(server)
+    let asker = await askerOf(server)
     const endMs = Date.now() - 60_000
     const span = { startMs: endMs - days * dayMs, endMs, events }
     const fillMs = await fill(server, asker.ingest, span)
     await idle(server)
+    // Somebody looks, and the next day the server has been started anew.
+    await ask(asker, '/api/overview/visit', lookOf(Date.now()))
+    await server.stop()
+    server = await start('--metrics-token', asker.secret)
+    asker = { ...asker, url: server.url, pid: server.pid }
+    await warmed(asker)
     await check(asker, span)
     const asked: Asked[] = []
     for (const question of questions(Date.now())) asked.push(await times(asker, question, rounds))
@@ -331,6 +354,7 @@ export async function questionsBench(
     return { events, fillMs, asked, tokens, exports }
   } finally {
     await server.stop()
+    await dropDatabaseOf(server.dataDir)
   }
 }
 
