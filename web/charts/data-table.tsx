@@ -33,6 +33,8 @@ interface DataTableProps<Row> {
   rows: Row[]
   /** Child rows, which follow their row in every sort order and are sorted among each other. */
   childrenOf?: (row: Row) => Row[]
+  /** Rows of several values, such as "(12 others)", which come last in every sort order. */
+  isRest?: (row: Row) => boolean
   keyOf: (row: Row) => string
   sortBy?: string // initial sort column; default: the first number
   ascending?: boolean
@@ -78,7 +80,11 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const by = useSignal({ name: first, up: props.ascending ?? false })
   const whole = useSignal(false)
   const order = columns.find((column) => column.name === by.value.name)
-  const nest = (all: readonly Row[]) => nested(all, props.childrenOf, order, by.value.up)
+  const { isRest = () => false } = props
+  const nest = (all: readonly Row[]) =>
+    nested(all, props.childrenOf, order, by.value.up).toSorted(
+      (a, b) => Number(isRest(a)) - Number(isRest(b)),
+    )
   const isLeaf = (row: Row): boolean => (props.childrenOf?.(row) ?? []).length === 0
   const rows = nest(props.rows)
   const shown = whole.value || printing.value ? rows : rows.slice(0, rowsMax)

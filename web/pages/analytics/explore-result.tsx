@@ -186,10 +186,12 @@ function ResultTable({ answer, about }: { answer: ExploreAnswer; about: string }
     columns.push({ name: 'Events', number: true, value: (row) => row.numbers.events })
   return (
     <DataTable
+      key={measure} // sorted by the measure
       title={by === null ? name : `${name} by ${visibleText(byWord(nameOf(by))).slice(0, 60)}`}
       about={about}
       csv={{ page: 'explore', table: fileWord(answer), ...(period && { period }) }}
       rows={rowsOf(answer)}
+      isRest={(row) => row.key === 'other'}
       keyOf={(row) => row.key}
       sortBy={name}
       columns={columns}
