@@ -37,15 +37,15 @@ export function latencies(): Latencies {
   }
 }
 
-/** Of a server process and its data folder: resident memory, open files, threads, and what lies on disk. */
-export function processValues(pid: number, dataDir: string): { [series: string]: number } {
+/** Of a server process and its data folder: resident memory, open files, threads, and bytes on disk of each event. */
+export function processValues(pid: number, dataDir: string, events: number): { [series: string]: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0)
   return {
     'memory MiB': field('VmRSS') / 1_024,
     'open files': readdirSync(`/proc/${pid}/fd`).length,
     threads: field('Threads'),
-    'disk MiB': bytesBelow(dataDir) / 1_048_576,
+    ...(events === 0 ? {} : { 'disk bytes an event': bytesBelow(dataDir) / events }),
   }
 }
 

@@ -148,7 +148,12 @@ const serveOptions = [
 /** Starts the server and its traffic; `start` starts the server again after it ended. */
 async function begin(dataDir: string, clock: Clock, seed: number, taken: Latencies): Promise<Soak> {
   const env = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password, ...clock.env }
-  const args = [...serveOptions, ...(isFast ? ['--retention-days', '1', '--open-files'] : [])]
+  const args = [
+    ...serveOptions,
+    '--backup-dir',
+    join(dataDir, '../backups'),
+    ...(isFast ? ['--retention-days', '1', '--open-files'] : []),
+  ]
   const beganMs = performance.now()
   const launch = () => startAppliance({ dataDir, env, args })
   const server = await launch()
@@ -233,9 +238,9 @@ async function main(): Promise<number> {
   return isClean ? 0 : 1
 }
 
-function sampleOf({ server, beganMs, startedMs }: Soak, taken: Latencies): Sample {
+function sampleOf({ server, traffic, beganMs, startedMs }: Soak, taken: Latencies): Sample {
   const now = performance.now()
-  const values = { ...processValues(server.pid, server.dataDir), ...taken.take() }
+  const values = { ...processValues(server.pid, server.dataDir, traffic.stored), ...taken.take() }
   return { atS: (now - beganMs) / 1_000, processS: (now - startedMs) / 1_000, values }
 }
 
@@ -307,7 +312,7 @@ function say(text: string): void {
 }
 
 function shown({ values }: Sample): string {
-  return ['memory MiB', 'open files', 'disk MiB', 'batch of 100 p99 ms', 'overview p50 ms']
+  return ['memory MiB', 'open files', 'disk bytes an event', 'batch of 100 p99 ms', 'overview p50 ms']
     .map((series) => `${series} ${Math.round(values[series] ?? 0)}`)
     .join(', ')
 }

@@ -20,6 +20,8 @@ export interface Traffic {
   statuses: { [status: string]: number }
   /** What must never happen, in words. */
   faults: string[]
+  /** As the server counted them last. */
+  stored: number
   /** The receiver answers 503 while this is set. */
   isReceiverAway: boolean
   receiverUrl: string
@@ -71,6 +73,7 @@ export function startTraffic(
     ...{
       statuses: {},
       faults: [],
+      stored: 0,
       isReceiverAway: false,
       receiverUrl: `http://127.0.0.1:${receiver.port}/in`,
     },
@@ -170,7 +173,7 @@ async function write(context: Context, writer: number, size: number, batchesPerS
 }
 
 async function read(context: Context): Promise<void> {
-  const { target, isOver, nowMs } = context
+  const { target, isOver, nowMs, traffic } = context
   while (!isOver.reading) {
     for (const { name, path, asPerson, sinceDay } of reads) {
       const headers: Record<string, string> = asPerson
@@ -178,6 +181,8 @@ async function read(context: Context): Promise<void> {
         : { authorization: `Bearer ${target.keys.secret}` }
       const since = sinceDay ? `&since=${new Date(nowMs() - dayMs).toISOString()}` : ''
       const answer = await call(context, name, `${target.url}${path}${since}`, { headers })
+      if (name === 'metrics' && answer?.ok)
+        traffic.stored = ((await answer.json()) as { total: number }).total
       if (answer?.status === 401) target.cookie = await signIn(target.url).catch(() => target.cookie)
       await Bun.sleep(150)
     }
