@@ -38,6 +38,10 @@ test('a folder in memory replaces those of runs that were killed, and needs room
   ).toEqual([foreign, running, folder].toSorted())
   expect(statSync(folder).mode & 0o777).toBe(0o711)
   expect(memoryFolder(dir.path, Infinity)).toBeNull()
+  const mounts = (options: string) => () =>
+    `proc /proc proc rw,noexec 0 0\ntmpfs ${dir.path} tmpfs ${options} 0 0\n`
+  expect(memoryFolder(dir.path, 1, mounts('rw,nosuid,nodev,noexec,relatime'))).toBeNull()
+  expect(memoryFolder(dir.path, 1, mounts('rw,nosuid,nodev'))).toBe(folder)
   expect(memoryFolder(dir.join('missing'), 1)).toBeNull()
 })
 
