@@ -1,13 +1,15 @@
 /** Settings → Sources: a log that the server watches, a drain and syslog; before that, the commands to copy. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { appendFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { type Appliance, startAppliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { ingestKey, ownerEnv, withOwner } from './dashboard-actions.ts'
 import { waitForHeading } from './pages-actions.ts'
 
-const files = tempDir('sources')
+// A row is found by the path of its log, which the page cuts when it is long.
+const files = tempDir('sources', tmpdir())
 const log = files.join('access.log')
 let appliance: Appliance
 
