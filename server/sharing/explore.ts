@@ -38,8 +38,8 @@ function durationText(ms: number): string {
   if (ms < 10 && !Number.isInteger(ms)) return `${ms.toFixed(1)} ms`
   if (ms < 999.5) return `${Math.round(ms)} ms`
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
-  if (ms < hourMs) return `${Math.round(ms / minuteMs)} min`
-  if (ms < 2 * dayMs) return `${Math.round(ms / hourMs)} h`
+  if (ms < 59.95 * minuteMs) return `${(ms / minuteMs).toFixed(1)} min`
+  if (ms < 2 * dayMs) return `${(ms / hourMs).toFixed(1)} h`
   return `${whole(ms / dayMs)} d`
 }
 
