@@ -52,7 +52,10 @@ beforeAll(async () => {
   )
   writeFileSync(dir.join('stop'), `kill "$(cat ${dir.join('pid')})" || true\n`)
   await Bun.spawn(['sh', dir.join('start')]).exited
-  await until(async () => (await cli(['ready'], { dataDir: dataDir() })).code === 0)
+  const isReady = async () => (await cli(['ready'], { dataDir: dataDir() })).code === 0
+  await until(isReady).catch((error: Error) => {
+    throw new Error(`${error.message}: ${readFileSync(dir.join('log'), 'utf8')}`)
+  })
 })
 afterAll(async () => {
   await Bun.spawn(['sh', '-c', `kill -9 ${pid()} 2>/dev/null; true`]).exited

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHash, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { binaryPath, cli, type Exit } from '../support/binary.ts'
 import { event } from '../support/events.ts'
@@ -54,10 +54,17 @@ beforeAll(async () => {
   writeFileSync(dir.join('events'), ['one', 'two'].map((id) => `${JSON.stringify(event(id))}\n`).join(''))
   expect((await cli(['import', dir.join('events')], { dataDir: data() })).code).toBe(0)
   await Bun.spawn(['sh', dir.join('start')]).exited
-  await until(async () => (await cli(['ready'], { dataDir: data() })).code === 0)
+  const isReady = async () => (await cli(['ready'], { dataDir: data() })).code === 0
+  await until(isReady).catch((error: Error) => {
+    throw new Error(`${error.message}: ${readFileSync(dir.join('log'), 'utf8')}`)
+  })
 })
 afterAll(() => {
-  if (existsSync(dir.join('pid'))) process.kill(Number(pid()), 'SIGKILL')
+  try {
+    process.kill(Number(pid()), 'SIGKILL')
+  } catch {
+    // It did not start, or has ended.
+  }
   dir.remove()
 })
 
