@@ -25,7 +25,7 @@ import type { CopyIds, CopySource, CopyTarget, Numbers } from '../sql/copy/sides
 const engine = {
   keyColumns: `SELECT t.name AS "table", c.name AS "column" FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
     WHERE t.type = 'table' AND c.pk > 0 ORDER BY t.name, c.pk`,
-  isOwn: (table: string) => /^(event_id_(chunk|filter|run)|sqlite_\w+)$/.test(table),
+  isOwn: (table: string) => /^(event_id_(chunk|filter|group|run)|sqlite_\w+)$/.test(table),
   failureOf: (error: unknown) => storeError(error, 'copy'),
 }
 

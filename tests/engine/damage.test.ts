@@ -58,16 +58,22 @@ const damagesOfSegment: Damage[] = [
   [overflow('event_posting_filter'), ofSegment, /by its (sessionId|subject)/],
 ]
 
+const damagesOfGroup: Damage[] = [
+  ['UPDATE event_id_group SET chunks = 0, parts = 0', /^arrivals/, /not in id run/],
+  ['UPDATE event_id_chunk SET chunk = -chunk - 1 WHERE chunk < 1024', /^arrivals/, /not in id run/],
+  ['UPDATE event_id_filter SET bits = zeroblob(524288) WHERE run = 3', /^arrivals/, /not in id run/],
+]
+
 /** Verifying a sealed segment takes 0.3 s. An everyday run makes half of this damage, the other half another time. */
 const half = Math.floor(Math.random() * 2)
 const someOfSegment = damagesOfSegment.filter((_, index) => isFull || index % 2 === half)
 
 const plans = ['pro', 'free', 'team']
 
-function filled(total: number, idsPerRun: number): Engine {
+function filled(total: number, idsPerRun: number, perCommit: number): Engine {
   const subject = engine({ idsPerRun })
-  for (let from = 0; from < total; from += 6_000) {
-    const events = Array.from({ length: 6_000 }, (_, n) => ({
+  for (let from = 0; from < total; from += perCommit) {
+    const events = Array.from({ length: perCommit }, (_, n) => ({
       ...event(from + n, (from + n) * 100),
       sessionId: `s${(from + n) >> 5}`,
       json: JSON.stringify({ metadata: { plan: plans[(from + n) % 3], n: (from + n) % 40_000 } }),
@@ -94,12 +100,13 @@ function expectLocated(subject: Engine, list: Damage[]): void {
 }
 
 test.each([
-  ['blocks, ids and rollups', 12_000, 8_000, damages],
-  ['the index of a sealed segment', 66_000, 30_000, someOfSegment],
+  ['blocks, ids and rollups', 12_000, 8_000, 6_000, damages],
+  ['a merged group of id runs', 12_000, 100, 120, damagesOfGroup],
+  ['the index of a sealed segment', 66_000, 30_000, 6_000, someOfSegment],
 ] as const)(
   'the first fault locates each damage to %s; undamaged data has none',
-  (_, total, idsPerRun, list) => {
-    const subject = filled(total, idsPerRun)
+  (_, total, idsPerRun, perCommit, list) => {
+    const subject = filled(total, idsPerRun, perCommit)
     expect(subject.reader.verify()).toEqual({ orgs: [{ orgId: 'org_a', events: total }], faults: [] })
     expectLocated(subject, [...list])
     expect(subject.reader.verify().faults).toEqual([])

@@ -36,6 +36,30 @@ test('retention deletes segments and id runs, and an older id is new again', () 
   subject.close()
 }, 90_000)
 
+test('retention deletes a merged group of id runs with the last of its events', () => {
+  const subject = engine({ idsPerRun: 100, deleteStep: { blocksMax: 1, rollupRowsMax: 1_000 } })
+  const events = Array.from({ length: 16_800 }, (_, n) => event(n, n * 10))
+  for (let from = 0; from < events.length; from += 120)
+    subject.group(() => subject.append('org_a', events.slice(from, from + 120), from))
+  const ofGroup = ['event_id_group WHERE first_run = 0', 'event_id_chunk WHERE chunk < 32768']
+  const rows = () => [...ofGroup, 'event_id_filter WHERE run < 32'].map((table) => subject.tables(table))
+  expect(rows()).toEqual([1, 32_768, 32])
+  let went = subject.expire('org_a', 2_000)
+  expect(rows()).toEqual([1, 32_768, 32])
+  agrees(subject, 'org_a', events.slice(went), events.slice(0, went))
+  subject.reopen()
+  went += subject.expire('org_a', 14_000)
+  expect(rows()).toEqual([0, 0, 0])
+  subject.group(() => {
+    expect(subject.append('org_a', events.slice(10, 20), 17_000).accepted).toBe(10)
+    expect(subject.append('org_a', events.slice(went, went + 10), 17_000).deduped).toBe(10)
+  })
+  agrees(subject, 'org_a', [...events.slice(went), ...events.slice(10, 20)], events.slice(0, went))
+  subject.reopen()
+  isSound(subject)
+  subject.close()
+}, 90_000)
+
 test('a step takes few events when each of them has rollup rows of its own', () => {
   const subject = engine()
   const hourMs = 3_600_000

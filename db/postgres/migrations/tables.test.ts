@@ -11,7 +11,7 @@ import { openConnection } from '../connection/connection.ts'
 import { migrate, migrations } from './migrations.ts'
 
 /** Dedupe differs by engine. */
-const onlySqlite = ['event_id_chunk', 'event_id_filter', 'event_id_run', 'sqlite_sequence']
+const onlySqlite = ['event_id_chunk', 'event_id_filter', 'event_id_group', 'event_id_run', 'sqlite_sequence']
 /** Locks are for many nodes. */
 const onlyPostgres = ['event_id', 'event_upkeep', 'store_lock']
 /**

@@ -1,4 +1,4 @@
-/** Exact dedupe as a log-structured tree: memory table, Bloom filter, sorted runs, then the stored id. */
+/** Exact dedupe as a log-structured tree: memory table, filters, runs and groups of runs, then the stored id. */
 import {
   type IdFilter,
   type RunSpan,
@@ -9,7 +9,9 @@ import {
   packEntry,
   runIds,
   runLookup,
+  runsPerGroup,
 } from './id-run.ts'
+import { firstOfGroup, idGroups, readBits } from './id-group.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
 import type { KnownIds } from '../write/append.ts'
@@ -19,7 +21,7 @@ export interface Dedupe {
   /** Whether the organization has an event of this fingerprint whose seq `confirm` accepts. */
   isKnown(org: number, fingerprint: number, confirm: (seq: number) => boolean): boolean
   add(org: number, seq: number, fingerprint: number): void
-  /** Inside the transaction that stores `events` new ones: writes its share of a run. */
+  /** Inside the transaction that stores `events` new ones: writes its share of a run, and merges runs. */
   step(events: number): void
   /** Inside a transaction: writes all ids in memory as runs, because the next ones are too far from them for one. */
   settle(): void
@@ -31,12 +33,14 @@ export interface Dedupe {
 
 /** A run is written while this share of the next one arrives. */
 const freezePart = 0.25
+/** The runs of a group are merged four times as fast as a run is written: two chunks of 1,024 per 1,000 events. */
+const mergeFaster = 4
+/** Neighbouring chunks share pages, so a commit merges several or none. */
+const mergedAtOnce = 6
+const mergedAtOnceMax = 32
 
 export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Dedupe {
-  const lookup = runLookup(db)
-  const filter = idFilter()
-  const filtered = new Set<number>() // runs that are in the filter
-  let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
+  const written = writtenIds(db)
   let nextRun = 0
   let table = idTable(idsPerRun)
   let spare: IdTable | null = null // replaces the table while that is written
@@ -51,9 +55,8 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   }
 
   function write(frozen: Freezing, chunks: number): void {
-    if (!writeChunks(db, frozen, filter, chunks)) return
-    filtered.add(frozen.run)
-    for (const span of frozen.table.spans().values()) addSpan(firstSeqs, frozen.run, span)
+    if (!writeChunks(db, frozen, written.filter, chunks)) return
+    written.finished(frozen.run, frozen.table.spans().values())
     frozen.table.clear()
     spare = frozen.table
     freezing = null
@@ -65,40 +68,94 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       const here = (place: number) => place - seqOf(place) === base && confirm(seqOf(place))
       if (table.find(fingerprint, here)) return true
       if (freezing !== null && freezing.table.find(fingerprint, here)) return true
-      const runs = firstSeqs.get(org)
-      if (runs === undefined) return false
-      return filter.some(fingerprint, (run) => {
-        const firstSeq = runs.get(run)
-        return firstSeq !== undefined && lookup(run, firstSeq, fingerprint, confirm)
-      })
+      return written.isKnown(org, fingerprint, confirm)
     },
     add,
     step(events) {
       if (freezing === null && table.size() >= idsPerRun) freezing = begin()
       if (freezing !== null) write(freezing, Math.ceil((events * chunksPerRun) / (idsPerRun * part)))
+      const chunks = (events * chunksPerRun * mergeFaster) / (idsPerRun * runsPerGroup * part)
+      written.merge(chunks, freezing?.run ?? nextRun)
     },
     settle() {
       if (freezing !== null) write(freezing, chunksPerRun)
       if (table.size() > 0) write(begin(), chunksPerRun)
     },
-    drop(runs) {
-      for (const run of runs) {
-        filter.drop(run)
-        filtered.delete(run)
-      }
-      firstSeqs = readRuns(db).firstSeqs
-    },
+    drop: written.drop,
     load(unflushed) {
       freezing = null
       table.clear()
+      const { lastRun, flushed } = written.load()
+      nextRun = lastRun + 1
+      unflushed(flushed, add)
+    },
+  }
+}
+
+/** The ids on disk: in runs, and in the groups into which runs are merged. */
+function writtenIds(db: Database) {
+  const lookup = runLookup(db)
+  const filter = idFilter()
+  const groups = idGroups(db)
+  const filtered = new Set<number>() // runs that are in the filter: those of no merged group
+  let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
+  let mergeDue = 0 // chunks
+
+  function forget(run: number): void {
+    filter.drop(run)
+    filtered.delete(run)
+  }
+
+  return {
+    filter,
+    isKnown(org: number, fingerprint: number, confirm: (seq: number) => boolean): boolean {
+      const runs = firstSeqs.get(org)
+      if (runs === undefined) return false
+      const inRun = (run: number, offset: number) => {
+        const firstSeq = runs.get(run)
+        return firstSeq !== undefined && confirm(firstSeq + offset)
+      }
+      if (groups.some(fingerprint, inRun)) return true
+      return filter.some(fingerprint, (run) => {
+        const firstSeq = runs.get(run)
+        if (firstSeq === undefined || groups.isMerged(run, chunkOf(fingerprint))) return false
+        return lookup(run, firstSeq, fingerprint, confirm)
+      })
+    },
+    finished(run: number, spans: Iterable<RunSpan>): void {
+      filtered.add(run)
+      for (const span of spans) addSpan(firstSeqs, run, span)
+    },
+    /** Inside a transaction: merges a share of the oldest group, if all of its runs are before `endRun`. */
+    merge(chunks: number, endRun: number): void {
+      if (groups.writePart() || filtered.size === 0) return
+      const firstRun = firstOfGroup(Math.min(...filtered))
+      if (firstRun + runsPerGroup > endRun) return
+      mergeDue += chunks
+      if (mergeDue < mergedAtOnce) return
+      const now = Math.min(mergedAtOnceMax, Math.floor(mergeDue))
+      mergeDue = 0
+      if (!groups.merge(firstRun, now)) return
+      for (let run = firstRun; run < firstRun + runsPerGroup; run++) forget(run)
+    },
+    drop(runs: readonly number[]): void {
+      for (const run of runs) {
+        forget(run)
+        groups.drop(run)
+      }
+      firstSeqs = readRuns(db).firstSeqs
+    },
+    /** `lastRun`: -1 when there is none. */
+    load(): { lastRun: number; flushed: ReadonlyMap<number, number> } {
       const runs = readRuns(db)
       firstSeqs = runs.firstSeqs
-      nextRun = Math.max(-1, ...runs.all) + 1
+      groups.load(runs.all)
       for (const run of runs.all) {
+        if (groups.isMerged(run, chunksPerRun - 1)) continue
         if (!filtered.has(run)) filter.load(run, readBits(db, run))
         filtered.add(run)
       }
-      unflushed(runs.flushed, add)
+      return { lastRun: Math.max(groups.lastRun(), ...runs.all), flushed: runs.flushed }
     },
   }
 }
@@ -212,14 +269,6 @@ function finishRun(db: Database, { run, table, bits }: Freezing): void {
     run,
     new Uint8Array(bits.buffer),
   )
-}
-
-export function readBits(db: Database, run: number): Uint32Array {
-  const row = db
-    .query<{ bits: Uint8Array }, [number]>('SELECT bits FROM event_id_filter WHERE run = ?')
-    .get(run)
-  if (row === null) throw new Error(`the filter of id run ${run} is missing`)
-  return new Uint32Array(row.bits.buffer, row.bits.byteOffset, row.bits.byteLength / 4)
 }
 
 /** The memory table of dedupe: the position of every event that is not in an id run yet, by fingerprint. */

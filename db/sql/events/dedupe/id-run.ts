@@ -51,21 +51,6 @@ export function findInChunk(
   return false
 }
 
-/** Every entry of a chunk. */
-export function* entriesOf(
-  entries: Uint8Array,
-  chunk: number,
-): Generator<{ fingerprint: number; offset: number }> {
-  const words = new Uint32Array(entries.buffer, entries.byteOffset, entries.byteLength / 4)
-  for (let at = 0; at < words.length; at += 2) {
-    const middle = Math.floor(words[at + 1]! / seqSpanMax)
-    yield {
-      fingerprint: chunk * chunkShift + middle * 2 ** 32 + words[at]!,
-      offset: words[at + 1]! % seqSpanMax,
-    }
-  }
-}
-
 /** Looks a fingerprint up in one run: the seqs of events that may have it. */
 export function runLookup(
   db: Database,
@@ -106,7 +91,7 @@ export function spansOf(db: Database, org: number): Span[] {
 const filterBits = 2 ** 22
 const bitShift = 32 - Math.log2(filterBits)
 const bitsPerId = 6
-const runsPerGroup = 32
+export const runsPerGroup = 32
 
 export interface IdFilter {
   /** Adds to the run in memory, and to `bits`, its own filter, which is then written. */
@@ -233,12 +218,9 @@ export function idFilter(): IdFilter {
     drop(run) {
       const index = Math.floor(run / runsPerGroup)
       const group = groups.get(index)
-      if (group === undefined || (group.runs & (1 << (run % runsPerGroup))) === 0) return
-      group.runs &= ~(1 << (run % runsPerGroup))
+      if (group === undefined) return
+      group.runs &= ~(1 << (run % runsPerGroup)) // lookups begin with these, so its bits may stay
       if (group.runs === 0) groups.delete(index)
-      else
-        for (let bit = 0; bit < filterBits; bit++)
-          group.words[bit >>> group.split]! &= ~(1 << ((run % runsPerGroup) + shiftOf(group, bit)))
     },
   }
 }

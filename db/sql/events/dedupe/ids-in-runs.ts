@@ -1,7 +1,7 @@
 /** Ids in id runs: how readers find them, and how runs expire with the events. */
 import { cacheIds, findById } from '../read/by-id.ts'
 import { verifyIds } from '../verify/indexes.ts'
-import { chunksPerRun } from './id-run.ts'
+import { chunksPerRun, runsPerGroup } from './id-run.ts'
 import { fingerprints, readSeed, type EraseMark, type StoredIds } from './fingerprints.ts'
 import type { Database } from '../../database.ts'
 import type { DeletedIds, EventIds } from '../engine.ts'
@@ -55,13 +55,40 @@ function dropUnusedRuns(db: Database): number[] {
   const gone = db
     .query<{ run: number }, []>(
       `SELECT run FROM event_id_filter WHERE run NOT IN (SELECT run FROM event_id_run)
-       AND run < (SELECT max(run) FROM event_id_filter)`,
+       AND run < (SELECT max(run) FROM event_id_filter)
+       AND run - run % ${runsPerGroup} NOT IN (SELECT first_run FROM event_id_group)`,
     )
     .all()
-  for (const { run } of gone) {
-    const first = run * chunksPerRun
-    db.query('DELETE FROM event_id_chunk WHERE chunk >= ? AND chunk < ?').run(first, first + chunksPerRun)
-    db.query('DELETE FROM event_id_filter WHERE run = ?').run(run)
+    .map(({ run }) => run)
+  for (const run of gone) dropRun(db, run)
+  return [...gone, ...dropUnusedGroup(db)]
+}
+
+function dropRun(db: Database, run: number): void {
+  const first = run * chunksPerRun
+  db.query('DELETE FROM event_id_chunk WHERE chunk >= ? AND chunk < ?').run(first, first + chunksPerRun)
+  db.query('DELETE FROM event_id_filter WHERE run = ?').run(run)
+}
+
+/** Rows of a merged group belong to all its runs. They are deleted by the number of a run, because all are 90 MB. */
+function dropUnusedGroup(db: Database): number[] {
+  const group = db
+    .query<{ firstRun: number }, []>(
+      `SELECT first_run AS firstRun FROM event_id_group WHERE NOT EXISTS
+       (SELECT 1 FROM event_id_run WHERE run >= first_run AND run < first_run + ${runsPerGroup}) LIMIT 1`,
+    )
+    .get()
+  if (group === null) return []
+  const { firstRun } = group
+  const runs = Array.from({ length: runsPerGroup }, (_, index) => firstRun + index)
+  const hasRows = db.query<unknown, [number, number]>(
+    'SELECT 1 FROM event_id_chunk WHERE chunk >= ? AND chunk < ? LIMIT 1',
+  )
+  const next = runs.find((run) => hasRows.get(run * chunksPerRun, (run + 1) * chunksPerRun) !== null)
+  if (next !== undefined) dropRun(db, next)
+  else {
+    db.query('DELETE FROM event_id_filter WHERE run >= ? AND run < ?').run(firstRun, firstRun + runsPerGroup)
+    db.query('DELETE FROM event_id_group WHERE first_run = ?').run(firstRun)
   }
-  return gone.map(({ run }) => run)
+  return runs
 }

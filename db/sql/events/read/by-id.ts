@@ -1,6 +1,7 @@
 /** Finds one event by its id: in the id runs, then in the blocks after the last run. */
 import { type Zone, readBlock, zonesBetween } from '../blocks/block-table.ts'
-import { runLookup, spansOf } from '../dedupe/id-run.ts'
+import { chunkOf, runLookup, spansOf } from '../dedupe/id-run.ts'
+import { firstOfGroup, groupLookup, groupRows } from '../dedupe/id-group.ts'
 import { holdsId, idsPerFrame, openIdFrame, openIds } from '../blocks/texts.ts'
 import { seqMax, seqOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
@@ -14,16 +15,22 @@ export function findById(
 ): StoredEvent | null {
   const text = JSON.stringify(id)
   const print = fingerprint(org, text)
-  const lookup = runLookup(db)
   const spans = spansOf(db, org)
+  const firstSeqs = new Map(spans.map(({ run, firstSeq }) => [run, firstSeq]))
+  const merged = groupRows(db).filter(({ chunks }) => chunkOf(print) < chunks)
+  const isMerged = new Set(merged.map(({ firstRun }) => firstRun))
   let found: StoredEvent | null = null
-  for (const { run, firstSeq } of spans) {
-    lookup(run, firstSeq, print, (seq) => {
-      found = eventWith(db, zonesBetween(db, org, seq, seq + 1), text)
-      return found !== null
-    })
-    if (found !== null) return found
+  const isAt = (run: number, offset: number) => {
+    const firstSeq = firstSeqs.get(run)
+    if (firstSeq === undefined) return false
+    found = eventWith(db, zonesBetween(db, org, firstSeq + offset, firstSeq + offset + 1), text)
+    return found !== null
   }
+  const inRun = runLookup(db)
+  for (const { run } of spans)
+    if (!isMerged.has(firstOfGroup(run)) && inRun(run, 0, print, (offset) => isAt(run, offset))) return found
+  const inGroup = groupLookup(db)
+  for (const { firstRun } of merged.toReversed()) if (inGroup(firstRun, print, isAt)) return found
   const flushedSeq = spans.reduce((high, { lastSeq }) => Math.max(high, lastSeq), 0)
   return eventWith(db, zonesBetween(db, org, flushedSeq + 1, seqMax).reverse(), text)
 }

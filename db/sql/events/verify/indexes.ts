@@ -6,8 +6,8 @@ import { hasBit, newBitmap, postingReader } from '../index/posting.ts'
 import { noOffset, segmentPaths, type PathColumn } from '../paths/columns.ts'
 import { inText, noHour, shredder, type ShreddedPath } from '../paths/shred.ts'
 import { fingerprintOf } from '../dedupe/fingerprints.ts'
-import { type Span, chunkOf, chunksPerRun, entriesOf, idFilter, spansOf } from '../dedupe/id-run.ts'
-import { readBits } from '../dedupe/dedupe.ts'
+import { type Span, spansOf } from '../dedupe/id-run.ts'
+import { runChecks } from '../dedupe/id-group.ts'
 import { openIds } from '../blocks/texts.ts'
 import { blockName, type Check, type Report, type VerifiedOrg } from './blocks.ts'
 import type { Database } from '../../database.ts'
@@ -17,48 +17,35 @@ type Print = (org: number, id: string) => number
 
 /** The runs that exist when it begins, newest first. Retention may delete old ones meanwhile. */
 export function* verifyIds(db: Database, org: number, print: Print, report: Report): Check {
+  const checkOf = runChecks(db)
   for (let before = Infinity; ;) {
     const span = spansOf(db, org).find(({ run }) => run < before)
     if (span === undefined) return
-    verifyRun(db, org, span, print, report)
+    verifyRun(db, { org, span, isKnown: checkOf(span.run) }, print, report)
     before = span.run
     yield
   }
 }
 
-function verifyRun(db: Database, org: number, span: Span, print: Print, report: Report): void {
+interface VerifiedRun {
+  org: number
+  span: Span
+  isKnown(fingerprint: number, offset: number): boolean
+}
+
+function verifyRun(db: Database, { org, span, isKnown }: VerifiedRun, print: Print, report: Report): void {
   const { run, firstSeq, lastSeq } = span
   const read = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
-  const filter = idFilter()
-  filter.load(run, readBits(db, run))
-  const entries = runEntries(db, run)
   for (const zone of zonesBetween(db, org, firstSeq, lastSeq + 1)) {
     const ids = openIds(read.get(zone.place)!.ids, zone.events)
     ids.forEach((id, row) => {
       const seq = seqOf(zone.place) + row
       const fingerprint = fingerprintOf(id, (text) => print(org, text))
       if (fingerprint === null || seq < firstSeq || seq > lastSeq) return
-      const known = entries.get(fingerprint)?.includes(seq - firstSeq) && filter.some(fingerprint, () => true)
-      if (!known) report(blockName(zone), `the id of arrival ${seq} is not in id run ${run}`)
+      if (!isKnown(fingerprint, seq - firstSeq))
+        report(blockName(zone), `the id of arrival ${seq} is not in id run ${run}`)
     })
   }
-}
-
-/** fingerprint -> offsets of the entries of a run. */
-function runEntries(db: Database, run: number): Map<number, number[]> {
-  const all = new Map<number, number[]>()
-  const rows = db.query<{ chunk: number; entries: Uint8Array }, [number, number]>(
-    'SELECT chunk, entries FROM event_id_chunk WHERE chunk >= ? AND chunk < ?',
-  )
-  for (const { chunk, entries } of rows.iterate(run * chunksPerRun, (run + 1) * chunksPerRun)) {
-    for (const { fingerprint, offset } of entriesOf(entries, chunk % chunksPerRun)) {
-      if (chunkOf(fingerprint) !== chunk % chunksPerRun) continue
-      const offsets = all.get(fingerprint)
-      if (offsets === undefined) all.set(fingerprint, [offset])
-      else offsets.push(offset)
-    }
-  }
-  return all
 }
 
 /** The segments that are sealed when it begins. */

@@ -1,0 +1,166 @@
+/** Merged groups of id runs: every id stays known at each step, and costs as little as the file says. */
+import { afterEach, expect, test } from 'bun:test'
+import { inTransaction } from '../../database.ts'
+import { openDatabase, type SqliteDatabase } from '../../../sqlite/file/connection.ts'
+import { migrate, migrations } from '../../../sqlite/migrations/migrations.ts'
+import { dedupe, type Dedupe } from './dedupe.ts'
+import { firstOfGroup, groupRows, idGroups } from './id-group.ts'
+import { chunkOf, chunksPerRun, packEntry, runsPerGroup } from './id-run.ts'
+
+const org = 3
+const opened: SqliteDatabase[] = []
+
+afterEach(() => {
+  for (const db of opened.splice(0)) db.close()
+})
+
+function database(): SqliteDatabase {
+  const db = openDatabase(':memory:', { strict: true })
+  opened.push(db)
+  migrate(db, migrations, 0)
+  return db
+}
+
+/** Spread like those of ids. */
+const printOf = (n: number) => Number((Bun.hash.wyhash(`id ${n}`) as bigint) >> 11n)
+
+/** Counts the rows that are read from a table. */
+function counting(db: SqliteDatabase, table: string): { db: SqliteDatabase; rows(): number } {
+  let rows = 0
+  const query = (sql: string) => {
+    const statement = db.query(sql)
+    if (!sql.includes(`FROM ${table}`)) return statement
+    return new Proxy(statement, {
+      get(of, name) {
+        const member = Reflect.get(of, name) as unknown
+        if (typeof member !== 'function') return member
+        return (...values: unknown[]) => {
+          rows++
+          return (member as (...all: unknown[]) => unknown).apply(of, values)
+        }
+      },
+    })
+  }
+  const counted = new Proxy(db, {
+    get: (of, name) => (name === 'query' ? query : (Reflect.get(of, name) as unknown)),
+  })
+  return { db: counted, rows: () => rows }
+}
+
+const idsPerRun = 40
+
+/** Adds arrivals `from` to before `until`, ten per transaction. */
+function add(db: SqliteDatabase, known: Dedupe, from: number, until: number): void {
+  for (let seq = from; seq < until; seq += 10)
+    inTransaction(db, () => {
+      for (let next = seq; next < Math.min(until, seq + 10); next++) known.add(org, next, printOf(next))
+      known.step(10)
+    })
+}
+
+function loaded(db: SqliteDatabase, until: number): Dedupe {
+  const known = dedupe(db, idsPerRun, 0.5)
+  reload(known, until)
+  return known
+}
+
+function reload(known: Dedupe, until: number): void {
+  known.load((flushed, put) => {
+    for (let seq = (flushed.get(org) ?? 0) + 1; seq < until; seq++) put(org, seq, printOf(seq))
+  })
+}
+
+function expectKnown(known: Dedupe, until: number, from = 1): void {
+  for (let seq = from; seq < until; seq += 7)
+    expect([seq, known.isKnown(org, printOf(seq), (at) => at === seq)]).toEqual([seq, true])
+  for (let seq = until; seq < until + 200; seq++)
+    expect(known.isKnown(org, printOf(seq), () => true)).toBe(false)
+}
+
+test('every id is known while runs are merged, after a rollback and after a start at any step', () => {
+  const db = database()
+  const known = loaded(db, 1)
+  const states = new Set<string>()
+  let merging = 0
+  let until = 1
+  for (; until < 2_800; until += 100) {
+    const before = JSON.stringify(groupRows(db))
+    // What a rollback undoes is done again.
+    expect(() =>
+      inTransaction(db, () => {
+        for (let seq = until; seq < until + 100; seq++) known.add(org, seq, printOf(seq))
+        known.step(100)
+        throw new Error('undone')
+      }),
+    ).toThrow('undone')
+    reload(known, until)
+    expect(JSON.stringify(groupRows(db))).toBe(before)
+    add(db, known, until, until + 100)
+    for (const { chunks, parts } of groupRows(db)) {
+      if (chunks < chunksPerRun || parts < runsPerGroup) merging++
+      states.add(chunks < chunksPerRun ? 'chunks' : parts < runsPerGroup ? 'parts' : 'merged')
+    }
+    expectKnown(known, until + 100)
+    if (until % 400 === 1 || JSON.stringify(groupRows(db)) !== before)
+      expectKnown(loaded(db, until + 100), until + 100)
+  }
+  expect([...states].sort()).toEqual(['chunks', 'merged', 'parts'])
+  expect(merging).toBeGreaterThan(3)
+  expect(groupRows(db).length).toBe(2)
+}, 60_000)
+
+/** 32 runs whose ids are all in the first chunk, as many as it has of full runs. */
+function fullChunk(): { db: SqliteDatabase; prints: number[] } {
+  const db = database()
+  const prints = Array.from({ length: runsPerGroup * 256 }, (_, n) => printOf(n) % 2 ** 43)
+  for (let run = 0; run < runsPerGroup; run++) {
+    const words = new Uint32Array(512)
+    for (let n = 0; n < 256; n++) packEntry(words, n, prints[run * 256 + n]!, n)
+    db.query('INSERT INTO event_id_chunk VALUES (?, ?)').run(run * chunksPerRun, new Uint8Array(words.buffer))
+  }
+  return { db, prints }
+}
+
+test('a known id reads one row of a group, and one in three hundred new ids at most', () => {
+  const { db, prints } = fullChunk()
+  const { db: counted, rows } = counting(db, 'event_id_chunk')
+  const groups = idGroups(counted)
+  groups.merge(0, 1)
+  const merging = rows()
+  prints.forEach((print, n) => {
+    const isIt = (run: number, offset: number) => run === n >> 8 && offset === n % 256
+    expect(groups.some(print, isIt)).toBe(true)
+  })
+  expect(rows() - merging).toBe(prints.length)
+  const others = 30_000
+  for (let n = 0; n < others; n++) {
+    const print = printOf(-1 - n) % 2 ** 43
+    expect(chunkOf(print)).toBe(0)
+    groups.some(print, () => true)
+  }
+  expect(rows() - merging - prints.length).toBeLessThan(others / 300)
+})
+
+test('a start reads the filter of a merged group and none of its chunks', () => {
+  const { db, prints } = fullChunk()
+  const groups = idGroups(db)
+  while (!groups.merge(0, chunksPerRun));
+  while (groups.writePart());
+  expect(groupRows(db)).toEqual([{ firstRun: 0, chunks: chunksPerRun, parts: runsPerGroup }])
+  const chunks = counting(db, 'event_id_chunk')
+  const filters = counting(chunks.db, 'event_id_filter')
+  const started = idGroups(filters.db)
+  started.load(new Set([5]))
+  expect([chunks.rows(), filters.rows()]).toEqual([0, runsPerGroup])
+  expect(prints.every((print, n) => started.some(print, (run) => run === n >> 8))).toBe(true)
+})
+
+test('a start leaves out groups that no organization needs, but not their numbers', () => {
+  const { db } = fullChunk()
+  idGroups(db).merge(0, 1)
+  const started = idGroups(db)
+  started.load(new Set())
+  expect(started.isMerged(0, 0)).toBe(false)
+  expect(started.lastRun()).toBe(runsPerGroup - 1)
+  expect(firstOfGroup(runsPerGroup + 7)).toBe(runsPerGroup)
+})
