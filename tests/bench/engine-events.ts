@@ -32,15 +32,18 @@ const bots = [
 
 const botOf = (n: number) => ({ trust: 'detected', ...(bots[(n >> 3) % bots.length] ?? bots[0]) })
 
-/** `total` events, 13,900 per hour, 20 per session, about 40 sessions at a time, with random ids. */
-export function eventSource(total: number): EventSource {
+type IdOf = (n: number) => string
+const randomId: IdOf = () => crypto.randomUUID()
+
+/** `total` events from a time on, 13,900 per hour, 20 per session, about 40 sessions at a time, with random ids. */
+export function eventSource(total: number, fromMs = startMs, idOf: IdOf = randomId): EventSource {
   const stepMs = monthMs / 10_000_000 // the full run fills a month, the short one a few hours at the same rate
   const thousandth = Math.max(1, Math.floor(total / 1_000))
 
   function event(n: number): EventRecord {
-    const id = `trc_${crypto.randomUUID()}`
+    const id = `trc_${idOf(n)}`
     const sessionId = `ses_${Bun.hash.xxHash32(`${Math.floor(n / 800)} ${n % 40}`).toString(36)}`
-    const occurredAtMs = Math.floor(startMs + n * stepMs) - (n % 50 === 0 ? 90_000 : 0)
+    const occurredAtMs = Math.floor(fromMs + n * stepMs) - (n % 50 === 0 ? 90_000 : 0)
     const type = types[n % 6] ?? types[0]
     const agent = { class: classes[(n >> 2) & 3] ?? 'dom', ...botOf(n), vendor: vendorOf(n) }
     const tool = type === 'tool.executed' ? `cart.${(n >> 3) % 30}` : null

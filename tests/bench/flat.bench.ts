@@ -1,0 +1,269 @@
+/** Bench of size: fills a data folder in pieces and shows what the last tenth costs beside the first; see --help. */
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { join } from 'node:path'
+import type { EventRecord } from '../../db/contract/store.ts'
+import { inTransaction } from '../../db/sql/database.ts'
+import { openWriterConnection, type SqliteDatabase } from '../../db/sqlite/file/connection.ts'
+import { databasePath } from '../../db/sqlite/file/files.ts'
+import type { EventWriter } from '../../db/sql/events/engine.ts'
+import { compactEventWriter } from '../../db/sql/events/writer.ts'
+import { owner, ownerEnv } from '../e2e/dashboard-actions.ts'
+import { startAppliance, type Appliance } from '../support/binary.ts'
+import { eventSource, type EventSource } from './engine-events.ts'
+import { processorSeconds, residentMiB, table } from './report.ts'
+
+const help = `Fills FOLDER/data, which the executable serves, in batches of 1,000 in process, each committed to
+disk, and measures processor time and bytes per event. A piece that ended is continued by the next call.
+
+  bun tests/bench/flat.bench.ts FOLDER [--events N] [--minutes N] [--resend]
+
+  --events N   in all; 100,000,000 unless given: about 10 GB of disk
+  --minutes N  of this piece, 9 unless given
+  --resend     alternates batches of scattered old ids with fresh ones instead, 60 of each
+  --pages      starts the executable instead, and asks once what each page of the dashboard asks`
+
+const batchEvents = 1_000
+const sliceEvents = 1_000_000
+const monthsOf10Million = 30 * 86_400_000
+
+interface Slice {
+  until: number // events then
+  events: number
+  seconds: number // of the commits, like all others
+  cpuSeconds: number
+  readMB: number // system calls
+  writtenMB: number
+  rssMB: number
+}
+
+/** A number between 0 and 2^128 as hexadecimal digits, so that a resend has the id of the first time. */
+function idOf(n: number): string {
+  const half = (seed: bigint) => Bun.hash.wyhash(`${n}`, seed).toString(16).padStart(16, '0')
+  return half(1n) + half(2n)
+}
+
+async function dataFolder(folder: string): Promise<string> {
+  const dataDir = join(folder, 'data')
+  if (existsSync(databasePath(dataDir))) return dataDir
+  mkdirSync(folder, { recursive: true })
+  const server = await startAppliance({ env: ownerEnv, dataDir })
+  await server.stop()
+  return dataDir
+}
+
+interface Filled {
+  db: SqliteDatabase
+  writer: EventWriter
+  orgId: string
+  stored(): number
+}
+
+function open(dataDir: string): Filled {
+  const db = openWriterConnection(databasePath(dataDir), () => {})
+  const orgId = db.query<{ id: string }, []>('SELECT id FROM org').get()!.id
+  const startedMs = performance.now()
+  const writer = compactEventWriter(db)
+  console.log(`writer ready in ${Math.round(performance.now() - startedMs)} ms`)
+  const last = db.query<{ place: number; events: number }, []>(
+    'SELECT place, events FROM event_block ORDER BY place DESC LIMIT 1',
+  )
+  const stored = () => {
+    const row = last.get()
+    return row === null ? 0 : (row.place % 2 ** 36) + row.events - 1
+  }
+  return { db, writer, orgId, stored }
+}
+
+function close({ db, writer }: Filled, dataDir: string): void {
+  writer.idle()
+  writer.close()
+  db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  db.close()
+  for (const end of ['-wal', '-shm']) rmSync(`${databasePath(dataDir)}${end}`, { force: true })
+}
+
+interface Cost {
+  ms: number
+  cpuMs: number
+  deduped: number
+}
+
+function commit({ db, writer, orgId }: Filled, events: EventRecord[]): Cost {
+  const startedMs = performance.now()
+  const before = process.cpuUsage()
+  const { deduped } = inTransaction(db, () => {
+    const receivedAtMs = events.reduce((latest, one) => Math.max(latest, one.occurredAtMs), 0)
+    const taken = writer.append({ orgId, keyId: 'key_bench', receivedAtMs, events })
+    writer.flush()
+    return taken
+  })
+  writer.committed()
+  const { user, system } = process.cpuUsage(before)
+  return { ms: performance.now() - startedMs, cpuMs: (user + system) / 1_000, deduped }
+}
+
+const batchAt = (source: EventSource, from: number): EventRecord[] =>
+  Array.from({ length: batchEvents }, (_, n) => source.event(from + n))
+
+function bytesMoved(): { readMB: number; writtenMB: number } {
+  const io = readFileSync('/proc/self/io', 'utf8')
+  const of = (name: string) => Number(new RegExp(`^${name}: (\\d+)`, 'm').exec(io)![1]) / 1e6
+  return { readMB: of('rchar'), writtenMB: of('wchar') }
+}
+
+function fill(filled: Filled, source: EventSource, { total, endMs }: { total: number; endMs: number }) {
+  const slices: Slice[] = []
+  let [ms, cpuMs, events] = [0, 0, 0]
+  let moved = bytesMoved()
+  for (let at = filled.stored(); at < total && performance.now() < endMs; at += batchEvents) {
+    const cost = commit(filled, batchAt(source, at))
+    if (cost.deduped > 0) throw new Error(`${cost.deduped} events of a new batch are known`)
+    ms += cost.ms
+    cpuMs += cost.cpuMs
+    events += batchEvents
+    if ((at + batchEvents) % sliceEvents !== 0 && performance.now() < endMs) continue
+    const now = bytesMoved()
+    slices.push({
+      ...{ until: at + batchEvents, events },
+      ...{ seconds: ms / 1_000, cpuSeconds: cpuMs / 1_000 },
+      ...{ readMB: now.readMB - moved.readMB, writtenMB: now.writtenMB - moved.writtenMB },
+      rssMB: process.memoryUsage.rss() / 1e6,
+    })
+    ;[ms, cpuMs, events, moved] = [0, 0, 0, now]
+  }
+  return slices
+}
+
+const resentBatches = 60
+
+/** Fresh ones differ from stored ones by their ids alone. */
+function resend(filled: Filled, source: EventSource, fresh: EventSource): string {
+  const stored = filled.stored()
+  const sum = { old: { ms: 0, cpuMs: 0 }, fresh: { ms: 0, cpuMs: 0 } }
+  const moved = bytesMoved()
+  for (let turn = -3; turn < resentBatches; turn++) {
+    const scattered = Array.from({ length: batchEvents }, () =>
+      source.event(Math.floor(Math.random() * stored)),
+    )
+    const old = commit(filled, scattered)
+    if (old.deduped !== batchEvents) throw new Error(`${old.deduped} of ${batchEvents} deduped`)
+    const others = commit(filled, batchAt(fresh, stored - batchEvents))
+    if (turn < 0) continue // code that is not compiled yet
+    for (const [kind, { ms, cpuMs }] of Object.entries({ old, fresh: others }) as ['old' | 'fresh', Cost][]) {
+      sum[kind].ms += ms
+      sum[kind].cpuMs += cpuMs
+    }
+  }
+  const us = (all: number) => ((all * 1_000) / resentBatches / batchEvents).toFixed(1)
+  const readMB = bytesMoved().readMB - moved.readMB
+  const show = (kind: 'old' | 'fresh') =>
+    `${us(sum[kind].ms)} µs each, ${us(sum[kind].cpuMs)} of processor time`
+  return `${stored} stored; old ${show('old')}; fresh ${show('fresh')}; ${readMB.toFixed(0)} MB read`
+}
+
+function tenths(slices: Slice[], total: number): string {
+  const part = total / 10
+  const rows = Array.from({ length: 10 }, (_, n) => {
+    const these = slices.filter(({ until }) => until > n * part && until <= (n + 1) * part)
+    const sum = (of: keyof Slice) => these.reduce((all, one) => all + one[of], 0)
+    const events = sum('events')
+    const us = (seconds: number) => ((seconds * 1e6) / events).toFixed(2)
+    const bytes = (mb: number) => ((mb * 1e6) / events).toFixed(0)
+    return [
+      ...[`${n + 1}`, Math.round(events / sum('seconds')), us(sum('cpuSeconds'))],
+      ...[bytes(sum('readMB')), bytes(sum('writtenMB')), Math.round(these.at(-1)?.rssMB ?? 0)],
+    ]
+  })
+  return table(['tenth', 'events/s', 'processor µs', 'bytes read', 'bytes written', 'resident MB'], rows)
+}
+
+const month = 'range=30d'
+const pages: [page: string, paths: string[]][] = [
+  ['Overview', ['overview', 'overview/visit', 'week?range=7d', 'totals?range=7d', `changes?since=`]],
+  [
+    'Detect',
+    ['', '/trust', '/matrix', '/requests', '/claims', '/responses'].map((end) => `detect${end}?${month}`),
+  ],
+  ['Auth', [`auth?${month}`, `auth/identities?${month}`]],
+  ['Authz', [`authz?${month}`]],
+  ['Tools', ['tools?limit=50', `tools/calls?${month}`]],
+  ['Analytics', [`analytics?${month}`, `analytics/active?${month}`, `analytics/durations?${month}`]],
+  ['Sessions', ['sessions?limit=50']],
+  ['Logs', ['events?limit=50', 'histogram?zone=UTC', 'events?limit=50&vendor=Rare-Agent']],
+]
+
+async function signIn(server: Appliance): Promise<string> {
+  const headers = { 'content-type': 'application/json', origin: server.url }
+  const answer = await fetch(`${server.url}/api/sign-in`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(owner),
+  })
+  return answer.headers.get('set-cookie')?.split(';')[0] ?? ''
+}
+
+/** The first answers of a server that has just been started, in this order. */
+async function askPages(dataDir: string): Promise<string> {
+  const startedMs = performance.now()
+  const server = await startAppliance({ dataDir })
+  const readyMs = performance.now() - startedMs
+  try {
+    const cookie = await signIn(server)
+    const rows: (string | number)[][] = []
+    for (const [page, paths] of pages) {
+      for (const path of paths) {
+        const since = path.endsWith('since=') ? new Date(Date.now() - 86_400_000).toISOString() : ''
+        const ask = async () => {
+          const beforeMs = performance.now()
+          const answer = await fetch(`${server.url}/api/${path}${since}`, { headers: { cookie } })
+          const text = await answer.text()
+          if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${text.slice(0, 200)}`)
+          return Math.round((performance.now() - beforeMs) * 10) / 10
+        }
+        const before = processorSeconds(server.pid)
+        const first = await ask()
+        const cpuMs = Math.round((processorSeconds(server.pid) - before) * 1_000)
+        rows.push([page, path, first, cpuMs, await ask()])
+      }
+    }
+    const shown = table(['page', 'path', 'first ms', 'its processor ms', 'again ms'], rows)
+    return `ready after ${Math.round(readyMs)} ms, ${Math.round(residentMiB(server.pid))} MiB resident\n\n${shown}`
+  } finally {
+    await server.stop()
+  }
+}
+
+async function main(args: string[]): Promise<void> {
+  const [folder] = args
+  if (folder === undefined || args.includes('--help')) return console.log(help)
+  const value = (name: string, initial: number) => {
+    const at = args.indexOf(name)
+    return at < 0 ? initial : Number(args[at + 1])
+  }
+  const total = value('--events', 100_000_000)
+  const endMs = performance.now() + value('--minutes', 9) * 60_000
+  const dataDir = await dataFolder(folder)
+  if (args.includes('--pages')) return console.log(await askPages(dataDir))
+  const begun = join(folder, 'begun')
+  if (!existsSync(begun)) appendFileSync(begun, `${Date.now() - (total / 1e7) * monthsOf10Million}`)
+  const fromMs = Number(readFileSync(begun, 'utf8'))
+  const source = eventSource(total, fromMs, idOf)
+  const filled = open(dataDir)
+  try {
+    if (args.includes('--resend')) return console.log(resend(filled, source, eventSource(total, fromMs)))
+    const file = join(folder, 'slices.jsonl')
+    for (const slice of fill(filled, source, { total, endMs }))
+      appendFileSync(file, `${JSON.stringify(slice)}\n`)
+    const slices = readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Slice)
+    console.log(`${filled.stored()} events, batches of ${batchEvents}, ${cpus().length} cores\n`)
+    console.log(tenths(slices, total))
+  } finally {
+    close(filled, dataDir)
+  }
+}
+
+await main(Bun.argv.slice(2))
