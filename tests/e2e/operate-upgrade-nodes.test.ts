@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { binaryPath, cli, type Exit } from '../support/binary.ts'
+import { binaryPath, cleanEnv, cli, type Exit } from '../support/binary.ts'
 import { database, type TestDatabase } from '../support/postgres.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
@@ -51,7 +51,8 @@ beforeAll(async () => {
     `${serve} >> ${dir.join('log')} 2>&1 < /dev/null & echo $! > ${dir.join('pid')}\n`,
   )
   writeFileSync(dir.join('stop'), `kill "$(cat ${dir.join('pid')})" || true\n`)
-  await Bun.spawn(['sh', dir.join('start')]).exited
+  // A variable of the test run would end the server with the shell that starts it.
+  await Bun.spawn(['sh', dir.join('start')], { env: cleanEnv() }).exited
   const isReady = async () => (await cli(['ready'], { dataDir: dataDir() })).code === 0
   await until(isReady).catch((error: Error) => {
     throw new Error(`${error.message}: ${readFileSync(dir.join('log'), 'utf8')}`)

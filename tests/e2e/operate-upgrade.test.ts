@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHash, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { binaryPath, cli, type Exit } from '../support/binary.ts'
+import { binaryPath, cleanEnv, cli, type Exit } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
@@ -53,7 +53,8 @@ beforeAll(async () => {
   writeFileSync(dir.join('stop'), `kill "$(cat ${dir.join('pid')})" || true\n`)
   writeFileSync(dir.join('events'), ['one', 'two'].map((id) => `${JSON.stringify(event(id))}\n`).join(''))
   expect((await cli(['import', dir.join('events')], { dataDir: data() })).code).toBe(0)
-  await Bun.spawn(['sh', dir.join('start')]).exited
+  // A variable of the test run would end the server with the shell that starts it.
+  await Bun.spawn(['sh', dir.join('start')], { env: cleanEnv() }).exited
   const isReady = async () => (await cli(['ready'], { dataDir: data() })).code === 0
   await until(isReady).catch((error: Error) => {
     throw new Error(`${error.message}: ${readFileSync(dir.join('log'), 'utf8')}`)
