@@ -205,6 +205,12 @@ export function countSplits(highest: number, parts = 4): number[] {
 
 type ShowValue = (value: number) => string
 
+/** How the values of a chart are drawn: a stack of counts unless it says otherwise. */
+export interface ChartShape {
+  lines?: boolean // instead of a stack, for values that do not add up
+  showValue?: ShowValue // formats the values
+}
+
 /** The units in which values are shown, smallest first. Numbers on an axis are round in the unit of its highest one. */
 const units = new Map<ShowValue | undefined, number[]>([
   [exactDuration, [1, 1_000, 60_000, 3_600_000, 86_400_000]],
@@ -227,7 +233,7 @@ export function chartOptions(
   ink: ChartInk,
   stepped: Options['series'][number]['paths'],
   timeZone: string,
-  showValue?: ShowValue, // draws lines instead of a stack, and formats their values
+  { lines = false, showValue }: ChartShape = {},
 ): Options {
   const axis = { stroke: ink.text, font: ink.font, ticks: { show: false } }
   const grid = { stroke: ink.line, width: 1 }
@@ -269,7 +275,7 @@ export function chartOptions(
       ...series
         .map((one, index) => ({
           label: one.name,
-          ...(showValue
+          ...(lines
             ? { stroke: ink.colours[index] ?? ink.text, width: 2 }
             : { fill: ink.colours[index] ?? ink.text, width: 0 }),
           points: { show: false },

@@ -10,7 +10,7 @@ import { count } from '../text/format.ts'
 import { navigate } from '../app/router.ts'
 import { stepName } from '../range/range.ts'
 import { type ChosenFilter, type LogsFilter, ValueLink, filterOfPart, logsHref } from '../range/filters.tsx'
-import type { Series } from './chart-model.ts'
+import type { ChartShape, Series } from './chart-model.ts'
 import { StackChart } from './stack-chart.tsx'
 
 export interface Division {
@@ -22,13 +22,11 @@ export interface Division {
   ownFilterOf?: (value: string) => ChosenFilter
 }
 
-interface ChartPanelProps {
+interface ChartPanelProps extends ChartShape {
   what: string // "Detections"
   period: PeriodView
   divisions: Division[] // the first is the default
   filter: LogsFilter // the events of the whole chart, for Logs
-  /** Draws lines instead of a stack, and formats their values. */
-  showValue?: (value: number) => string
   note?: string // beside the title, such as the accuracy
 }
 
@@ -42,12 +40,11 @@ const stepWords: { [hours: number]: string } = {
   8760: 'per year',
 }
 
-export function ChartPanel({ what, period, divisions, filter, showValue, note }: ChartPanelProps) {
+export function ChartPanel({ what, period, divisions, filter, note, ...more }: ChartPanelProps) {
   const chosen = useSignal(divisions[0]?.name ?? '')
   const division = divisions.find((one) => one.name === chosen.value) ?? divisions[0]
   if (!division) return null
   const startMs = Date.parse(period.since)
-  const shape = showValue === undefined ? {} : { showValue }
   const endMs = Math.min(Date.parse(period.until), Math.max(startMs, Date.parse(period.now)))
   const { edges, zone } = period
   const title = `${what} ${stepWords[period.stepHours] ?? ''}, by ${division.name}`
@@ -99,14 +96,14 @@ export function ChartPanel({ what, period, divisions, filter, showValue, note }:
             edges={edges}
             endMs={endMs}
             zone={zone}
-            {...shape}
+            {...more}
             onPick={(step, series) => {
               const [since = startMs, until = endMs] = edges.slice(step, step + 2)
               const times = { since: isoTime(since), until: isoTime(until) }
               navigate(linkOf(series?.value ?? null, times))
             }}
           />
-          <AsTable series={division.series} {...{ edges, zone, title, ...shape }} />
+          <AsTable series={division.series} {...{ edges, zone, title, ...more }} />
         </>
       )}
     </section>
@@ -165,17 +162,16 @@ function SeriesName({ series }: { series: Series }) {
   )
 }
 
-interface AsTableProps {
+interface AsTableProps extends ChartShape {
   title: string
   series: Series[]
   edges: number[]
   zone: string
-  showValue?: (value: number) => string
 }
 
 /** Renders the cells only when the table is opened, or for print. */
-function AsTable({ title, series, edges, zone, showValue }: AsTableProps) {
-  const shown = (value: number): string => (Number.isNaN(value) ? '' : (showValue ?? count)(value))
+function AsTable({ title, series, edges, zone, lines, showValue = count }: AsTableProps) {
+  const shown = (value: number): string => (Number.isNaN(value) ? '' : showValue(value))
   const open = useSignal(false)
   return (
     <details onToggle={(event) => (open.value = event.currentTarget.open)}>
@@ -191,7 +187,7 @@ function AsTable({ title, series, edges, zone, showValue }: AsTableProps) {
                     <Text value={one.name} max={24} />
                   </th>
                 ))}
-                {!showValue && (
+                {!lines && (
                   <th scope="col" class="number">
                     All
                   </th>
@@ -207,9 +203,9 @@ function AsTable({ title, series, edges, zone, showValue }: AsTableProps) {
                       {shown(one.counts[step] ?? 0)}
                     </td>
                   ))}
-                  {!showValue && (
+                  {!lines && (
                     <td class="number">
-                      {count(series.reduce((sum, one) => sum + (one.counts[step] ?? 0), 0))}
+                      {showValue(series.reduce((sum, one) => sum + (one.counts[step] ?? 0), 0))}
                     </td>
                   )}
                 </tr>

@@ -5,6 +5,7 @@ import type { BreakdownRow, EventCounts } from '../api/api.ts'
 import { changeOf, percent, pointsOf } from './headlines.tsx'
 import {
   breakdownSeries,
+  chartOptions,
   countSplits,
   outcomeSeries,
   partsIn,
@@ -136,6 +137,23 @@ describe('axes', () => {
         expect(new Set(valueLabels(splits, show)).size).toBe(splits.length)
       }),
     )
+  })
+
+  test('a stack may be of bytes: filled, with their axis', () => {
+    const shape = { showValue: bytesText }
+    const ink = { line: '', text: '', font: '', select: '', colours: ['red'] }
+    const series = [{ name: 'a', value: 'a', colour: 'series-1', counts: [2_000_000] }]
+    const optionsOf = (lines: boolean) =>
+      chartOptions(series, { width: 400, height: 200 }, ink, undefined, 'UTC', { ...shape, lines })
+    type LabelsOf = (chart: null, splits: number[]) => string[]
+    const labels = optionsOf(false).axes?.[1]?.values as unknown as LabelsOf
+    expect(labels(null, [0, 1_048_576])).toEqual(['0', '1 MB'])
+    expect(
+      [optionsOf(false), optionsOf(true)].map(({ series: [, one] }) => [one?.fill, one?.stroke]),
+    ).toEqual([
+      ['red', undefined],
+      [undefined, 'red'],
+    ])
   })
 
   test('times: round in the zone, inside the range, at most as many as fit', () => {

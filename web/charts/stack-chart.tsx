@@ -5,19 +5,26 @@ import { chooseTimes, stepName } from '../range/range.ts'
 import { useSignal, type Signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { themeOnScreen } from '../app/theme.ts'
-import { type ChartInk, type Series, apart, chartOptions, seriesAt, stacked, stepAt } from './chart-model.ts'
+import {
+  type ChartInk,
+  type ChartShape,
+  type Series,
+  apart,
+  chartOptions,
+  seriesAt,
+  stacked,
+  stepAt,
+} from './chart-model.ts'
 import { Text } from '../components/text.tsx'
 import { count } from '../text/format.ts'
 import type { RefObject } from 'preact'
 
-export interface StackChartProps {
+export interface StackChartProps extends ChartShape {
   label: string
   series: Series[] // lowest first
   edges: number[] // start of each step, and the end of the last one
   endMs: number // the end of counting, inside the last step while that one runs
   zone: string // time zone of the axis
-  /** Draws lines instead of a stack, and formats their values. */
-  showValue?: (value: number) => string
   /** A step was clicked, on a series or (null) outside all of them. */
   onPick: (step: number, series: Series | null) => void
 }
@@ -94,14 +101,14 @@ function useChart(host: RefObject<HTMLDivElement | null>, drawn: Drawn, look: st
 const sizeOf = (element: HTMLElement) => ({ width: element.clientWidth, height: element.clientHeight })
 
 function makeChart(element: HTMLElement, drawn: Drawn, theme: string): uPlot {
-  const { series, showValue, zone } = drawn.props.current
+  const { series, lines = false, zone } = drawn.props.current
   const ink = readInk(
     element,
     theme,
     series.map((one) => one.colour),
   )
-  const paths = showValue ? stepLines : uPlot.paths.stepped?.({ align: 1 })
-  const options = chartOptions(series, sizeOf(element), ink, paths, zone, showValue)
+  const paths = lines ? stepLines : uPlot.paths.stepped?.({ align: 1 })
+  const options = chartOptions(series, sizeOf(element), ink, paths, zone, drawn.props.current)
   options.hooks = {
     setCursor: [(chart) => (drawn.pointed.value = pointedStep(chart, drawn))],
     setSelect: [(chart) => takeSelection(chart, drawn)],
@@ -131,8 +138,8 @@ const stepLines: uPlot.Series.PathBuilder = (chart, index, first, last) => {
   return { stroke, fill: null, clip: null, flags: 1 }
 }
 
-function dataOf({ series, edges, showValue }: StackChartProps): uPlot.AlignedData {
-  return (showValue ? apart : stacked)(series, edges) as uPlot.AlignedData
+function dataOf({ series, edges, lines }: StackChartProps): uPlot.AlignedData {
+  return (lines ? apart : stacked)(series, edges) as uPlot.AlignedData
 }
 
 /** The step under the cursor; null outside. */
@@ -161,9 +168,9 @@ function chooseSteps(edges: readonly number[], first: number | null, until: numb
 
 function pick(chart: uPlot, drawn: Drawn): void {
   const step = pointedStep(chart, drawn)
-  const { series, onPick, showValue } = drawn.props.current
+  const { series, onPick, lines } = drawn.props.current
   if (step === null) return
-  if (showValue) return onPick(step, null)
+  if (lines) return onPick(step, null)
   const value = chart.posToVal(chart.cursor.top ?? 0, 'y')
   onPick(step, seriesAt(series, step, value))
 }
@@ -248,32 +255,31 @@ function resolved(host: HTMLElement, token: string): string {
 }
 
 /** The values of a step beside the pointer, and the same text for screen readers when the keyboard moves the cursor. */
-interface StepTipProps {
+interface StepTipProps extends ChartShape {
   series: Series[]
   edges: number[]
   endMs: number
   zone: string
   step: number | null
   anchor: number | null
-  showValue?: (value: number) => string
   chart: RefObject<uPlot | null>
 }
 
 const rowsMax = 10
 
 function StepTip(props: StepTipProps) {
-  const { series, step, edges, zone, anchor, showValue } = props
+  const { series, step, edges, zone, anchor, lines = false, showValue = count } = props
   const chart = props.chart.current
   if (step === null || !chart) return null
   // Counts of several steps are added. Measures are not.
   const [from, to] =
-    anchor === null || showValue ? [step, step] : [Math.min(anchor, step), Math.max(anchor, step)]
+    anchor === null || lines ? [step, step] : [Math.min(anchor, step), Math.max(anchor, step)]
   const sumOf = (one: Series): number =>
     one.counts.slice(from, to + 1).reduce((sum, events) => sum + events, 0)
   // In the order of the stack, top first.
   const rows = series
     .map((one) => ({ ...one, sum: sumOf(one) }))
-    .filter((one) => one.sum > 0 || (showValue !== undefined && one.sum === 0))
+    .filter((one) => one.sum > 0 || (lines && one.sum === 0))
     .reverse()
   const total = rows.reduce((sum, one) => sum + one.sum, 0)
   const at = (edge: number): number => edges[edge] ?? 0
@@ -290,18 +296,18 @@ function StepTip(props: StepTipProps) {
         {stepName(at(from), at(to + 1), zone)}
         {running && ', so far'} <span class="zone-name">{zone}</span>
       </p>
-      {showValue === undefined && (
+      {!lines && (
         <p>
-          <b>{count(total)}</b> total
+          <b>{showValue(total)}</b> total
         </p>
       )}
-      {showValue !== undefined && rows.length === 0 && <p>No data</p>}
+      {lines && rows.length === 0 && <p>No data</p>}
       <ul>
         {rows.slice(0, rowsMax).map((one) => (
           <li key={one.name}>
             <i class="series-mark" style={{ background: `var(--${one.colour})` }} />
             <Text value={one.name} max={28} />
-            <b>{(showValue ?? count)(one.sum)}</b>
+            <b>{showValue(one.sum)}</b>
           </li>
         ))}
       </ul>

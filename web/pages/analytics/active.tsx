@@ -74,6 +74,7 @@ function Days({ active: { days, now }, period }: { active: ActiveAgents; period:
       period={shown}
       divisions={[{ name: 'kind', series, filterOf: () => ({}) }]}
       filter={{}}
+      lines
       showValue={count}
       note="last 30 UTC days, estimates with a standard error of 1.6 %"
     />
@@ -147,6 +148,7 @@ export function Durations({ calls }: { calls: number }) {
       period={period}
       divisions={[{ name: 'quantile', series, filterOf: () => ({}) }]}
       filter={{ type: 'tool.executed' }}
+      lines
       showValue={exactDuration}
       note={`${counted(whole.count, 'call')}, accurate to 2 %`}
     />

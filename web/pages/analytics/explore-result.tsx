@@ -21,13 +21,12 @@ import {
 
 export function Result({ answer }: { answer: ExploreAnswer }) {
   const { period, all, measure, by } = answer
+  const { show, unit } = measureWords[measure]
   const shown = shownView({ ...explorationOf(query.value), measure })
   if (!period) return null
   const about = [
-    all.error > 0 &&
-      measureWords[measure].unit !== 'ms' &&
-      `estimates, standard error ${percentText(all.error)}`,
-    measureWords[measure].unit === 'ms' && 'accurate to 2 %',
+    all.error > 0 && unit !== 'ms' && `estimates, standard error ${percentText(all.error)}`,
+    unit === 'ms' && 'accurate to 2 %',
   ].filter((note) => note !== false)
   const notes = [...about, leftOut(answer)].filter((note) => note !== null)
   return (
@@ -54,7 +53,9 @@ export function Result({ answer }: { answer: ExploreAnswer }) {
               },
             ]}
             filter={{}}
-            {...(shown === 'lines' && { showValue: measureWords[measure].show })}
+            lines={shown === 'lines'}
+            // Counts have shorter words on an axis.
+            {...((shown === 'lines' || unit !== undefined) && { showValue: show })}
             {...(notes.length > 0 && { note: notes.join(' · ') })}
           />
           <p class="explore-file">
