@@ -56,8 +56,8 @@ export function Data() {
         <p class="muted">{counted(types.length - shownMax, 'more type')} not shown.</p>
       )}
       <p>
-        To export all events, run <code>sightglass export traces --org SLUG</code> on the server. To export
-        some of them, filter <a href="/logs">Logs</a> and export the result.
+        To export all events, run <code class="one-line">sightglass export traces --org SLUG</code> on the
+        server. To export some of them, filter <a href="/logs">Logs</a> and export the result.
       </p>
       <Erase />
     </section>
