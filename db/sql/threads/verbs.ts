@@ -25,7 +25,6 @@ import { nodeReadVerbs, nodeWriteVerbs, requireLease } from '../nodes/nodes.ts'
 import { eq } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { storeSecret } from '../identity/schema.ts'
-import { searchPage } from '../events/read/page.ts'
 import { columnsOf } from '../database.ts'
 import { storedPack } from '../facts.ts'
 import type {
@@ -82,8 +81,7 @@ export const writeVerbs = {
 export type WriteVerbs = typeof writeVerbs
 
 export const readVerbs = {
-  'events.page': ({ events }: ReadContext, query: EventPageQuery) =>
-    query.filter.text === undefined ? events.page(query) : searchPage(events, query, query.filter.text),
+  'events.page': ({ events }: ReadContext, query: EventPageQuery) => events.page(query),
   'events.count': ({ events }: ReadContext, query: EventCountQuery) => events.count(query),
   'events.byId': ({ events }: ReadContext, query: { orgId: string; id: string }) => events.byId(query),
   'events.tail': ({ events }: ReadContext, query: Parameters<EventStore['tail']>[0]) => events.tail(query),

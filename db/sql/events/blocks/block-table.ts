@@ -274,7 +274,7 @@ export interface OpenBlock {
   /** The frame of texts that holds a row's, which lacks the values of its id and session. */
   frame(row: number): TextFrame
   /** The texts of up to 64 rows with which the row's text, id and session are stored. */
-  textsNear(row: number): Generator<string>
+  textsNear(row: number): Generator<Buffer>
   /** The codes of a field, one per row. */
   codes(member: number): Float64Array
   /** The session as JSON text. */
@@ -336,7 +336,7 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
     hashedText,
     frame: (row) => openedBodies().frame(row),
     *textsNear(row) {
-      yield openedBodies().frame(row).bytes.toString('utf8')
+      yield openedBodies().frame(row).bytes
       yield* openedNames().near(row)
     },
     event(row) {

@@ -14,6 +14,8 @@ import {
   packBodies,
   packNames,
   splitText,
+  textFinder,
+  textMatcher,
 } from './texts.ts'
 import { runs } from '../../../../tests/support/runs.ts'
 
@@ -122,4 +124,84 @@ test('any object comes back, with any fields of the same names', () => {
     }),
     { numRuns: runs(500) },
   )
+})
+
+const holds = (value: unknown, part: string) => textMatcher(part)(JSON.stringify(value))
+
+test('finds a part of any text, at any depth, whatever its case', () => {
+  const event = { id: 'evt_1', agent: { vendor: 'OpenAI' }, metadata: { list: [{ a: 'Straße "x" \n\\' }] } }
+  for (const part of ['EVT_', 'openai', 'STRASSE', 'straße', '"X"', '\n', '\\', 'ße "'])
+    expect([part, holds(event, part)]).toEqual([part, true])
+  expect(holds({ a: 'ΟΔΟΣ' }, 'οδος')).toBe(true)
+  expect(holds({ a: 'ΟΔΟΣ ΑΒΓ' }, 'δος αβ')).toBe(true)
+})
+
+test('names of fields, numbers and structure are not texts', () => {
+  const event = { vendor: 'x', n: 12345, ok: true, none: null }
+  for (const part of ['vendor', '12345', 'true', 'null', '":"', '{', 'x"'])
+    expect([part, holds(event, part)]).toEqual([part, false])
+})
+
+test('every part of a text is found', () => {
+  const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
+  fc.assert(
+    fc.property(text, text, text, (before, part, after) => {
+      expect(holds({ a: [before + part + after] }, part)).toBe(true)
+    }),
+  )
+})
+
+test('rows that are stored together are searched as each alone is', () => {
+  // Letters whose other case is another letter, several, or ASCII.
+  const letters = [
+    ...'aAsSkKiI1 "\\\n',
+    'ß',
+    'ẞ',
+    'ſ',
+    'ı',
+    'İ',
+    'K',
+    'ŉ',
+    'ǰ',
+    'ﬁ',
+    'σ',
+    'ς',
+    'Σ',
+    'µ',
+    'ÿ',
+    '€',
+    '😀',
+  ]
+  const text = fc.string({ unit: fc.constantFrom(...letters), maxLength: 6 })
+  fc.assert(
+    fc.property(fc.array(text, { minLength: 1, maxLength: 3 }), text, (values, part) => {
+      const texts = values.map((value) => JSON.stringify({ value }))
+      const block = {
+        *textsNear() {
+          yield Buffer.from(`${texts.join('\0')}\0`)
+          yield Buffer.alloc(0)
+        },
+        event: (row: number) => ({ json: texts[row]! }),
+      }
+      const hasText = textFinder(part)
+      for (const [row, json] of texts.entries()) expect(hasText(block, row)).toBe(textMatcher(part)(json))
+    }),
+  )
+})
+
+test('64 rows are searched at once, and only those near the text are opened', () => {
+  const read = { near: 0, events: 0 }
+  const block = {
+    *textsNear(row: number) {
+      read.near++
+      yield Buffer.from(row < 64 ? 'a needle' : 'hay')
+    },
+    event(row: number) {
+      read.events++
+      return { json: JSON.stringify({ value: row === 7 ? 'Needle' : 'hay' }) }
+    },
+  }
+  const hasText = textFinder('needle')
+  const found = Array.from({ length: 256 }, (_, row) => row).filter((row) => hasText(block, row))
+  expect([found, read]).toEqual([[7], { near: 4, events: 64 }])
 })

@@ -1,4 +1,5 @@
 /** The texts of a block: its ids and sessions, and its events' texts, in frames that are each inflated alone. */
+import { isAscii } from 'node:buffer'
 
 /*
  * event_body.ids: frames with u16 lengths. All but the last hold up to 64 ids each, as NUL id NUL id … NUL; the last
@@ -39,7 +40,7 @@ export interface Names {
   id(row: number): string
   session(row: number): string
   /** The ids with which that of a row is stored, and all sessions. */
-  near(row: number): [ids: string, sessions: string]
+  near(row: number): [ids: Buffer, sessions: Buffer]
 }
 
 export function openNames(names: Uint8Array, events: number): Names {
@@ -49,12 +50,14 @@ export function openNames(names: Uint8Array, events: number): Names {
     return texts(index + 1) // a frame begins with a NUL
   }
   const lastFrame = Math.ceil(events / idsPerFrame)
-  const textOf = (frame: number): string => openFrame(names, frame).toString('utf8')
-  let sessions: string | null = null
+  let sessions: Buffer | null = null
   return {
     id: (row) => nameIn(Math.floor(row / idsPerFrame), row % idsPerFrame),
     session: (row) => nameIn(lastFrame, row),
-    near: (row) => [textOf(Math.floor(row / idsPerFrame)), (sessions ??= textOf(lastFrame))],
+    near: (row) => [
+      openFrame(names, Math.floor(row / idsPerFrame)),
+      (sessions ??= openFrame(names, lastFrame)),
+    ],
   }
 }
 
@@ -258,4 +261,59 @@ function nulTexts(bytes: Buffer): (index: number) => string {
     const end = bytes.indexOf(0, start)
     return end < 0 ? '' : bytes.toString('utf8', start, end)
   }
+}
+
+/** What a search reads of an open block. */
+interface SearchedBlock {
+  /** The texts of up to 64 rows with which the row's text, id and session are stored. */
+  textsNear(row: number): IteratorObject<Buffer>
+  event(row: number): { json: string }
+}
+
+/**
+ * Whether a row of a block has a text in a string value. Rows are stored together, and mostly none of them has it. Both
+ * sides are compared in upper case: unlike lower case it does not depend on a letter's neighbours (the Greek final
+ * sigma), so a part of a text stays a part of it.
+ */
+export function textFinder(part: string): (block: SearchedBlock, row: number) => boolean {
+  const matches = textMatcher(part)
+  const mayHold = bytesFinder(escapedUpper(part))
+  const nearOf = new WeakMap<SearchedBlock, boolean[]>() // pages visit blocks by turns
+  return (block, row) => {
+    const near = nearOf.get(block) ?? []
+    if (near.length === 0) nearOf.set(block, near)
+    const frame = Math.floor(row / idsPerFrame)
+    near[frame] ??= block.textsNear(row).some(mayHold)
+    return near[frame] && matches(block.event(row).json)
+  }
+}
+
+/** Finds a text in upper case in UTF-8 of any case. */
+function bytesFinder(upper: string): (bytes: Buffer) => boolean {
+  // Within ASCII it finds what a comparison in upper case finds, in a third of the time.
+  const anyCase = new RegExp(RegExp.escape(upper), 'i')
+  return (bytes) => {
+    const text = bytes.toString('utf8')
+    return isAscii(bytes) ? anyCase.test(text) : text.toUpperCase().includes(upper)
+  }
+}
+
+/** The same of the JSON of an event. */
+export function textMatcher(part: string): (json: string) => boolean {
+  const upper = part.toUpperCase()
+  const escaped = escapedUpper(part)
+  return (json) => {
+    // A cheap check without false negatives. Its hit may be in names of fields or in numbers.
+    if (!json.toUpperCase().includes(escaped)) return false
+    return holds(JSON.parse(json), upper)
+  }
+}
+
+const escapedUpper = (part: string): string => JSON.stringify(part).slice(1, -1).toUpperCase()
+
+function holds(value: unknown, upper: string): boolean {
+  if (typeof value === 'string') return value.toUpperCase().includes(upper)
+  if (typeof value !== 'object' || value === null) return false
+  for (const inner of Object.values(value)) if (holds(inner, upper)) return true
+  return false
 }

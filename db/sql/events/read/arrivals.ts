@@ -1,6 +1,6 @@
 /** Reads events in arrival order: the tail that live streams and webhooks follow, and counts of a range. */
 import { lastSeqOf, readAhead, readBlock, storedLastSeq, type Zone } from '../blocks/block-table.ts'
-import { textMatcher } from './page.ts'
+import { textFinder } from '../blocks/texts.ts'
 import { seqOf } from '../blocks/block.ts'
 import { partsOf } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
@@ -56,7 +56,7 @@ export function* countEvents(
 ): Sliced<{ count: number; lastSeq: number }> {
   const since = filter.sinceMs ?? -Infinity
   const until = filter.untilMs ?? Infinity
-  const holdsText = filter.text === undefined ? null : textMatcher(filter.text)
+  const hasText = filter.text === undefined ? null : textFinder(filter.text)
   const endMs = performance.now() + budgetMs
   let count = 0
   for (const part of partsOf(db, org, clauses, afterSeq)) {
@@ -76,10 +76,10 @@ export function* countEvents(
       if (block !== null) {
         for (let row = Math.max(0, afterSeq + 1 - firstSeq); row < block.rows; row++) {
           const at = block.at(row)
-          if (holdsText !== null && isSliceOver()) yield // 256 large events take 35 ms
+          if (hasText !== null && isSliceOver()) yield // 256 large events take 35 ms
           if (at < since || at >= until || firstSeq + row > ceilingSeq || !part.mayMatch(zone, row)) continue
           if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
-          if (block.matches(row, clauses) && (holdsText === null || holdsText(block.event(row).json))) count++
+          if (block.matches(row, clauses) && (hasText === null || hasText(block, row))) count++
         }
       }
       if (performance.now() > endMs) return { count, lastSeq: Math.min(lastSeq, ceilingSeq) }

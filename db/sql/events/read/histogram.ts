@@ -2,10 +2,11 @@
 import type { Database } from '../../database.ts'
 import type { EventHistogram, HistogramQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import { type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
+import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
 import { member, termTexts } from '../blocks/fields.ts'
 import { filterClauses, type Clause } from '../index/filter-codes.ts'
-import { boundsOf, newestFirst, newestZones, overlaps, textMatcher } from './page.ts'
+import { boundsOf, newestFirst, newestZones, overlaps } from './page.ts'
+import { textFinder } from '../blocks/texts.ts'
 import { stepAt } from './filtered-counts.ts'
 import { partsOf, type Part } from './walk.ts'
 
@@ -14,14 +15,14 @@ interface Counting {
   edges: readonly number[]
   sinceMs: number // inclusive
   untilMs: number // exclusive
-  matchesText: ((json: string) => boolean) | null
+  hasText: ((block: OpenBlock, row: number) => boolean) | null
   endMs: number
   counts: Map<number, number> // by outcome and step
 }
 
 /**
  * Blocks are read newest first, so only the oldest part is missing when the budget ends. Without a text only columns
- * are read. With one, each event that matches the other filters is parsed, on the reader thread.
+ * are read. With one, the texts near the events that match the other filters are searched, on the reader thread.
  */
 export function* readHistogram(
   db: Database,
@@ -35,7 +36,7 @@ export function* readHistogram(
     ...{ clauses, edges, counts: new Map() },
     sinceMs: Math.max(firstEdge, filter.sinceMs ?? firstEdge),
     untilMs: Math.min(lastEdge, filter.untilMs ?? lastEdge),
-    matchesText: filter.text === undefined ? null : textMatcher(filter.text),
+    hasText: filter.text === undefined ? null : textFinder(filter.text),
     endMs: performance.now() + budgetMs,
   }
   const within = { sinceMs: counting.sinceMs, untilMs: counting.untilMs }
@@ -63,7 +64,7 @@ export function* readHistogram(
 
 /** False when the budget ended before the last row. */
 function* countZone(db: Database, part: Part, zone: Zone, counting: Counting): Sliced<boolean> {
-  const { clauses, edges, sinceMs, untilMs, matchesText, endMs, counts } = counting
+  const { clauses, edges, sinceMs, untilMs, hasText, endMs, counts } = counting
   if (performance.now() > endMs) return false
   const block = readBlock(db, zone, clauses)
   if (block === null) return true
@@ -72,10 +73,10 @@ function* countZone(db: Database, part: Part, zone: Zone, counting: Counting): S
   for (let row = 0; row < block.rows; row++) {
     const at = block.at(row)
     if (at < sinceMs || at >= untilMs || !part.mayMatch(zone, row) || !block.matches(row, clauses)) continue
-    if (matchesText !== null) {
+    if (hasText !== null) {
       if (isSliceOver()) yield // 256 large events take 35 ms
       if (performance.now() > endMs) return false
-      if (!matchesText(block.event(row).json)) continue
+      if (!hasText(block, row)) continue
     }
     step = stepAt(edges, at, step)
     const key = outcomes[row]! * edges.length + step

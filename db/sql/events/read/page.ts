@@ -1,8 +1,8 @@
 /** Pages of events in order of time, and searches of their texts in bounded steps, for traces and Logs. */
 import { type OpenBlock, type Zone, bothAhead, readBlock } from '../blocks/block-table.ts'
 import { textsAhead } from '../blocks/read-ahead.ts'
-import { idsPerFrame } from '../blocks/texts.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
+import { textFinder } from '../blocks/texts.ts'
 import { partGroups, partsOf, readZonesAhead, type Part } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Database } from '../../database.ts'
@@ -14,7 +14,6 @@ import type {
   StoredEvent,
 } from '../../../contract/store.ts'
 import type { Clause } from '../index/filter-codes.ts'
-import type { EventReader } from '../engine.ts'
 
 interface Found {
   at: number
@@ -36,6 +35,7 @@ export function* readPage(
   query: EventPageQuery,
   ceilingSeq: number,
 ): Sliced<EventPage> {
+  if (query.filter.text !== undefined) return yield* searchPage(db, org, clauses, query, ceilingSeq)
   const { rows, next } = yield* newestRows(db, org, { indexed: clauses, clauses }, query, ceilingSeq)
   return yield* opened(db, org, rows, { next, ceilingSeq }, query.bytesMax ?? Infinity)
 }
@@ -199,86 +199,42 @@ function newestOf(size: number) {
 }
 
 /** Limits of one step: events and time. `next` continues after them. */
-const stepEventsMax = 50_000
+const stepEventsMax = 250_000
 const stepMs = 250
-/** The first page of a search, and each further one: a page takes ten statements, whatever its size. */
-const [firstEvents, furtherEvents] = [1_000, 4_000]
-const pageBytesMax = 4 * 1024 * 1024
+/** The first rows of a search, and each further ones: finding rows takes some statements, however many they are. */
+const [firstRows, furtherRows] = [1_000, 4_000]
 
-/** Like `page`, but the page may be short, or empty with a `next` that continues the search. */
-export function* searchPage(
-  events: Pick<EventReader, 'page'>,
+/** The page may be short, or empty with a `next` that continues the search. */
+function* searchPage(
+  db: Database,
+  org: number,
+  clauses: readonly Clause[],
   query: EventPageQuery,
-  text: string,
-  budget = { events: stepEventsMax, ms: stepMs },
+  ceilingSeq: number,
 ): Sliced<EventPage> {
-  const matches = textMatcher(text)
-  const endMs = performance.now() + budget.ms
-  const found: StoredEvent[] = []
-  let { before, ceilingSeq } = query
-  let looked = 0
-  let bytes = 0
+  const hasText = textFinder(query.filter.text ?? '')
+  const endMs = performance.now() + stepMs
+  const bytesMax = query.bytesMax ?? Infinity
+  const events: StoredEvent[] = []
+  let { before } = query
+  let [looked, bytes] = [0, 0]
   for (;;) {
-    const page = yield* events.page({
-      ...query,
-      limit: looked === 0 ? firstEvents : furtherEvents,
-      bytesMax: pageBytesMax,
-      before,
-      ceilingSeq,
-    })
-    ceilingSeq = page.ceilingSeq
-    for (const event of page.events) {
+    const asked = { ...query, before, limit: looked === 0 ? firstRows : furtherRows }
+    const { rows, next } = yield* newestRows(db, org, { indexed: clauses, clauses }, asked, ceilingSeq)
+    for (const found of textsAhead(db, rows, ({ block }) => placeOf(org, block.firstSeq))) {
       if (isSliceOver()) yield
-      if (!matches(event.json)) continue
-      found.push(event)
-      bytes += Buffer.byteLength(event.json)
-      if (found.length < query.limit && bytes <= (query.bytesMax ?? Infinity)) continue
-      const isLast = page.next === null && event === page.events.at(-1)
-      return { events: found, next: isLast ? null : positionOf(event), ceilingSeq }
+      looked++
+      if (hasText(found.block, found.row)) {
+        const event = found.block.event(found.row)
+        events.push(event)
+        bytes += Buffer.byteLength(event.json)
+      }
+      const isFull = events.length === query.limit || bytes > bytesMax
+      if (!isFull && looked < stepEventsMax && performance.now() <= endMs) continue
+      const isLast = next === null && found === rows.at(-1)
+      return { events, next: isLast ? null : { occurredAtMs: found.at, seq: found.seq }, ceilingSeq }
     }
-    looked += page.events.length
-    before = page.next
-    if (before === null || looked >= budget.events || performance.now() > endMs)
-      return { events: found, next: before, ceilingSeq }
+    before = next
+    if (before === null) return { events, next: null, ceilingSeq }
   }
-}
-
-function positionOf({ occurredAtMs, seq }: StoredEvent): { occurredAtMs: number; seq: number } {
-  return { occurredAtMs, seq }
-}
-
-/**
- * Compares in upper case: unlike lower case it does not depend on a letter's neighbours (the Greek final sigma), so a
- * part of a text stays a part of it.
- */
-export function textMatcher(part: string): (json: string) => boolean {
-  const upper = part.toUpperCase()
-  const escaped = JSON.stringify(part).slice(1, -1).toUpperCase()
-  return (json) => {
-    // A cheap check without false negatives. Its hit may be in names of fields or in numbers.
-    if (!json.toUpperCase().includes(escaped)) return false
-    return holds(JSON.parse(json), upper)
-  }
-}
-
-/** The same of rows of blocks. Rows are stored together, and mostly none of them has the text. */
-export function textFinder(part: string): (block: OpenBlock, row: number) => boolean {
-  const matches = textMatcher(part)
-  const escaped = JSON.stringify(part).slice(1, -1).toUpperCase()
-  let last: OpenBlock | null = null
-  let near: boolean[] = []
-  return (block, row) => {
-    if (block !== last) near = []
-    last = block
-    const frame = Math.floor(row / idsPerFrame)
-    near[frame] ??= block.textsNear(row).some((texts) => texts.toUpperCase().includes(escaped))
-    return near[frame] && matches(block.event(row).json)
-  }
-}
-
-function holds(value: unknown, upper: string): boolean {
-  if (typeof value === 'string') return value.toUpperCase().includes(upper)
-  if (typeof value !== 'object' || value === null) return false
-  for (const inner of Object.values(value)) if (holds(inner, upper)) return true
-  return false
 }
