@@ -119,7 +119,9 @@ function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, m
   const [firstMs, lastMs] = [edges[0]!, edges.at(-1)!]
   const isOne = codes === null ? cellsOf(reading, 0) : null
   let cells = isOne!
-  let last = -1 // the group of the event before, which is often the same
+  // The group, and the distinct value, of the event before, which are often the same.
+  let last = -1
+  let lastHash = 0
   const types = clauses.length === 0 ? block.codes(member.type) : null // 0: a deleted event
   const tokens = members === null || members.isMissing() ? null : members
   let near = 0
@@ -131,18 +133,26 @@ function addBlock(reading: Reading, block: OpenBlock, { spans, edges, members, m
     if (at < span.sinceMs || at >= span.untilMs) {
       near = stepAt(edges, at, near)
       span = spans[near]!
+      lastHash = 0
     }
     if (at >= span.untilMs || !(types === null ? block.matches(row, clauses) : types[row] !== 0)) continue
     const code = codes === null ? 0 : isHash(codes[row]!) ? otherCode : codes[row]!
     if (codes !== null && code === 0) continue
-    if (isOne === null && code !== last) [cells, last] = [cellsOf(reading, code), code]
+    if (isOne === null && code !== last) {
+      cells = cellsOf(reading, code)
+      last = code
+      lastHash = 0
+    }
     if (durations !== null) {
       if (durations[row]! >= 0) addDuration(reading, cells, span.step, bucketOf(durations[row]!), 1)
       continue
     }
     cells.events[span.step]!++
     if (part !== null && block.matches(row, part)) cells.part[span.step]!++
-    if (hashes !== null) addDistinct(reading, cells, span.step, hashes[row]!)
+    if (hashes !== null && hashes[row] !== lastHash) {
+      lastHash = hashes[row]!
+      addDistinct(reading, cells, span.step, lastHash)
+    }
     if (tokens === null) continue
     tokens.read(row)
     cells.values[span.step]! += tokensOf(tokens, 0) ?? 0
