@@ -120,6 +120,8 @@ interface OverviewWarmer {
 
 const warmedOrgsMax = 3
 const warmedDays = 7
+/** The reports that Overview offers beside the one since the last visit (web/pages/overview/model.ts). */
+const chosenDays = [1, 7, 30]
 /** Half a minute after retention (server/jobs.ts), which empties the caches. */
 const warmedEveryMs = 10 * 60_000
 const afterRetentionMs = 30_000
@@ -127,8 +129,8 @@ const afterRetentionMs = 30_000
 const visitMs = 30 * 60_000
 
 /**
- * Asks in spare time what the next visits of Overview will ask, so that they find the sums of a month in the readers'
- * caches: soon after the start, and again after retention.
+ * Asks in spare time what the next visits of Overview will or may ask, so that they find the sums of a month in the
+ * readers' caches: soon after the start, and again after retention.
  */
 export function makeOverviewWarmer({
   store,
@@ -149,8 +151,12 @@ export function makeOverviewWarmer({
           ending.throwIfAborted()
           const reportMs = Math.min(nowMs, nowMs - atMs < visitMs ? sinceMs : atMs)
           const oldestMs = nowMs - sinceDaysMax * dayMs
-          const hourStartMs = Math.floor(Math.max(reportMs, oldestMs) / hourMs) * hourMs
-          await changesSince(store, { orgId, sinceMs: hourStartMs, nowMs })
+          const moments = [Math.max(reportMs, oldestMs), ...chosenDays.map((days) => nowMs - days * dayMs)]
+          const hours = new Set(moments.map((ms) => Math.floor(ms / hourMs) * hourMs))
+          for (const hourStartMs of hours) {
+            ending.throwIfAborted()
+            await changesSince(store, { orgId, sinceMs: hourStartMs, nowMs })
+          }
         }
       } catch (error) {
         if (!(error instanceof StoreError)) throw error
