@@ -305,6 +305,6 @@ test('a row group of 1.5 GiB in 150 KiB, and a million copies of one event, are 
   writeFileSync(copies, fileOf({ pages, codec: uncompressed, rows: 1e6 }))
   const { said, peakMiB } = await readAll([large, copies])
   expect(said).toEqual(['24 events', '1000000 events'])
-  // Pages of the past are collected after a while.
-  expect(peakMiB).toBeLessThan(1_000)
+  // A page of 64 MiB, and what decompressing it needs. Pages that wait for a collection take 620 MiB or more.
+  expect(peakMiB).toBeLessThan(600)
 })

@@ -11,6 +11,8 @@ import { limits } from '../limits.ts'
 /** Ours have at most 1 MiB and one event. DuckDB writes up to 100 MB. */
 const pageBytesMax = 128 * 1024 * 1024
 const pageValuesMax = 4 * 1024 * 1024
+/** Smaller ones may share the memory of others. */
+const releasedBytesMin = 1024 * 1024
 /** A header may have the smallest and the largest value of its page. */
 const headerBytes = [16 * 1024, 4 * 1024 * 1024]
 
@@ -44,8 +46,14 @@ export async function* columnTexts(
       header.type === 'DATA_PAGE_V2' ? pageV2(header, packed, chunk) : pageV1(header, packed, chunk)
     if (isOptional) requireAll(page)
     for (const bytes of valuesOf(page, dictionary)) yield textOf(bytes)
+    release(page.bytes)
     left -= page.count
   }
+}
+
+/** A large page that was read returns its memory now: many more may be read before garbage is collected. */
+function release({ buffer }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength >= releasedBytesMin) buffer.transfer(0)
 }
 
 function rangeOf(chunk: ColumnMetaData, fileBytes: number): { start: number; end: number } {
