@@ -97,7 +97,10 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
       paths.wake()
       for (let steps = 0; backfill.isDue() && steps < backfillSteps; steps++) inTransaction(db, backfill.step)
     }),
-    spare: between(readAnew, () => paths.step((write) => inTransaction(db, write))),
+    spare: between(readAnew, () => {
+      const transact = (write: () => void) => inTransaction(db, write)
+      return known.spare(transact) || paths.step(transact)
+    }),
     close() {},
   }
 }

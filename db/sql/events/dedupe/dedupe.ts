@@ -23,6 +23,8 @@ export interface Dedupe {
   add(org: number, seq: number, fingerprint: number): void
   /** Inside the transaction that stores `events` new ones: writes its share of a run, and merges runs. */
   step(events: number): void
+  /** Merges a few chunks in a transaction, when nobody waits. False: nothing is left to merge. */
+  spare(transact: (write: () => void) => void): boolean
   /** Inside a transaction: writes all ids in memory as runs, because the next ones are too far from them for one. */
   settle(): void
   /** Runs were deleted in a committed transaction. */
@@ -47,6 +49,9 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   let freezing: Freezing | null = null
 
   const add: Dedupe['add'] = (org, seq, fingerprint) => table.add(org, seq, fingerprint)
+
+  /** Runs before it are complete. */
+  const endRun = () => freezing?.run ?? nextRun
 
   function begin(): Freezing {
     const begun = freeze(nextRun++, table)
@@ -75,7 +80,12 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       if (freezing === null && table.size() >= idsPerRun) freezing = begin()
       if (freezing !== null) write(freezing, Math.ceil((events * chunksPerRun) / (idsPerRun * part)))
       const chunks = (events * chunksPerRun * mergeFaster) / (idsPerRun * runsPerGroup * part)
-      written.merge(chunks, freezing?.run ?? nextRun)
+      written.merge(chunks, endRun())
+    },
+    spare(transact) {
+      if (!written.isMergeDue(endRun())) return false
+      transact(() => written.merge(mergedAtOnce, endRun()))
+      return true
     },
     settle() {
       if (freezing !== null) write(freezing, chunksPerRun)
@@ -100,6 +110,11 @@ function writtenIds(db: Database) {
   const filtered = new Set<number>() // runs that are in the filter: those of no merged group
   let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
   let mergeDue = 0 // chunks
+
+  function dueGroup(endRun: number): number | null {
+    const firstRun = firstOfGroup(Math.min(...filtered))
+    return firstRun + runsPerGroup <= endRun ? firstRun : null // of no run it is infinite
+  }
 
   function forget(run: number): void {
     filter.drop(run)
@@ -126,11 +141,12 @@ function writtenIds(db: Database) {
       filtered.add(run)
       for (const span of spans) addSpan(firstSeqs, run, span)
     },
-    /** Inside a transaction: merges a share of the oldest group, if all of its runs are before `endRun`. */
+    isMergeDue: (endRun: number) => groups.hasPart() || dueGroup(endRun) !== null,
+    /** Inside a transaction: merges a share of the oldest group whose runs are all before `endRun`. */
     merge(chunks: number, endRun: number): void {
-      if (groups.writePart() || filtered.size === 0) return
-      const firstRun = firstOfGroup(Math.min(...filtered))
-      if (firstRun + runsPerGroup > endRun) return
+      if (groups.writePart()) return
+      const firstRun = dueGroup(endRun)
+      if (firstRun === null) return
       mergeDue += chunks
       if (mergeDue < mergedAtOnce) return
       const now = Math.min(mergedAtOnceMax, Math.floor(mergeDue))

@@ -109,6 +109,34 @@ test('every id is known while runs are merged, after a rollback and after a star
   expect(groupRows(db).length).toBe(2)
 }, 60_000)
 
+test('runs of an earlier release are merged while nobody sends, a few chunks in a transaction', () => {
+  const db = database()
+  const before = loaded(db, 1)
+  const until = 1 + 40 * idsPerRun
+  for (let seq = 1; seq < until; seq++) {
+    before.add(org, seq, printOf(seq))
+    if (seq % idsPerRun === 0) inTransaction(db, before.settle)
+  }
+  expect(groupRows(db)).toEqual([])
+  const known = loaded(db, until)
+  let steps = 0
+  let most = 0
+  const chunks = () => groupRows(db).reduce((sum, group) => sum + group.chunks + group.parts, 0)
+  const transact = (write: () => void) => {
+    const merged = chunks()
+    inTransaction(db, write)
+    most = Math.max(most, chunks() - merged)
+    steps++
+  }
+  while (known.spare(transact));
+  expect(groupRows(db)).toEqual([{ firstRun: 0, chunks: chunksPerRun, parts: runsPerGroup }])
+  expect(most).toBeLessThanOrEqual(6)
+  expect(known.spare(transact)).toBe(false)
+  expect(steps).toBe(Math.ceil(chunksPerRun / 6) + runsPerGroup)
+  expectKnown(known, until)
+  expectKnown(loaded(db, until), until)
+})
+
 /** 32 runs whose ids are all in the first chunk, as many as it has of full runs. */
 function fullChunk(): { db: SqliteDatabase; prints: number[] } {
   const db = database()

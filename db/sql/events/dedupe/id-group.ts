@@ -43,7 +43,9 @@ export interface IdGroups {
   isMerged(run: number, chunk: number): boolean
   /** Inside a transaction: merges up to `chunks` more of a group. Returns whether all are merged. */
   merge(firstRun: number, chunks: number): boolean
-  /** Inside a transaction: writes a part of a filter. False: all are written. */
+  /** Whether a part of a filter is not written yet. */
+  hasPart(): boolean
+  /** Inside a transaction: writes such a part. False: there is none. */
   writePart(): boolean
   drop(firstRun: number): void
   /** Reads the state of the tables again. Groups without any of the runs are left out. */
@@ -86,6 +88,8 @@ export function idGroups(db: Database): IdGroups {
     return group
   }
 
+  const unwritten = () => groups.find((one) => one.chunks === chunksPerRun && one.parts < partsPerGroup)
+
   return {
     some(fingerprint, visit) {
       const high = Math.floor(fingerprint / 2 ** 32)
@@ -107,8 +111,9 @@ export function idGroups(db: Database): IdGroups {
       writeRow(db, group)
       return end === chunksPerRun
     },
+    hasPart: () => unwritten() !== undefined,
     writePart() {
-      const group = groups.find((one) => one.chunks === chunksPerRun && one.parts < partsPerGroup)
+      const group = unwritten()
       if (group === undefined) return false
       const { firstRun, parts, filter } = group
       const part = filter.subarray(parts * partWords, (parts + 1) * partWords)
