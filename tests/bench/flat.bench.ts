@@ -16,14 +16,17 @@ import { processorSeconds, residentMiB, table } from './report.ts'
 const help = `Fills FOLDER/data, which the executable serves, in batches of 1,000 in process, each committed to
 disk, and measures processor time and bytes per event. A piece that ended is continued by the next call.
 
-  bun tests/bench/flat.bench.ts FOLDER [--events N] [--minutes N] [--resend]
+  bun tests/bench/flat.bench.ts FOLDER [--events N] [--until N] [--minutes N] [--quick | --resend | --pages]
 
   --events N   in all; 100,000,000 unless given: about 10 GB of disk
+  --until N    ends the fill sooner
   --minutes N  of this piece, 9 unless given
+  --quick      in batches of 5,000 without waiting for the disk, to reach a size sooner; not measured
   --resend     alternates batches of scattered old ids with fresh ones instead, 60 of each
   --pages      starts the executable instead, and asks once what each page of the dashboard asks`
 
 const batchEvents = 1_000
+const quickEvents = 5_000
 const sliceEvents = 1_000_000
 const monthsOf10Million = 30 * 86_400_000
 
@@ -62,6 +65,8 @@ interface Filled {
 function open(dataDir: string): Filled {
   const db = openWriterConnection(databasePath(dataDir), () => {})
   const orgId = db.query<{ id: string }, []>('SELECT id FROM org').get()!.id
+  // A server would delete the oldest events after 90 days.
+  db.query('INSERT OR IGNORE INTO retention (org_id, days) VALUES (?, 3650)').run(orgId)
   const startedMs = performance.now()
   const writer = compactEventWriter(db)
   console.log(`writer ready in ${Math.round(performance.now() - startedMs)} ms`)
@@ -103,8 +108,8 @@ function commit({ db, writer, orgId }: Filled, events: EventRecord[]): Cost {
   return { ms: performance.now() - startedMs, cpuMs: (user + system) / 1_000, deduped }
 }
 
-const batchAt = (source: EventSource, from: number): EventRecord[] =>
-  Array.from({ length: batchEvents }, (_, n) => source.event(from + n))
+const batchAt = (source: EventSource, from: number, events = batchEvents): EventRecord[] =>
+  Array.from({ length: events }, (_, n) => source.event(from + n))
 
 function bytesMoved(): { readMB: number; writtenMB: number } {
   const io = readFileSync('/proc/self/io', 'utf8')
@@ -112,27 +117,34 @@ function bytesMoved(): { readMB: number; writtenMB: number } {
   return { readMB: of('rchar'), writtenMB: of('wchar') }
 }
 
-function fill(filled: Filled, source: EventSource, { total, endMs }: { total: number; endMs: number }) {
-  const slices: Slice[] = []
+interface Filling {
+  until: number
+  endMs: number
+  isQuick: boolean
+  note(slice: Slice): void
+}
+
+function fill(filled: Filled, source: EventSource, { until, endMs, isQuick, note }: Filling): void {
+  if (isQuick) filled.db.run('PRAGMA synchronous = OFF')
+  const each = isQuick ? quickEvents : batchEvents
   let [ms, cpuMs, events] = [0, 0, 0]
   let moved = bytesMoved()
-  for (let at = filled.stored(); at < total && performance.now() < endMs; at += batchEvents) {
-    const cost = commit(filled, batchAt(source, at))
+  for (let at = filled.stored(); at < until && performance.now() < endMs; at += each) {
+    const cost = commit(filled, batchAt(source, at, each))
     if (cost.deduped > 0) throw new Error(`${cost.deduped} events of a new batch are known`)
     ms += cost.ms
     cpuMs += cost.cpuMs
-    events += batchEvents
-    if ((at + batchEvents) % sliceEvents !== 0 && performance.now() < endMs) continue
+    events += each
+    if ((at + each) % sliceEvents !== 0 && performance.now() < endMs) continue
     const now = bytesMoved()
-    slices.push({
-      ...{ until: at + batchEvents, events },
-      ...{ seconds: ms / 1_000, cpuSeconds: cpuMs / 1_000 },
-      ...{ readMB: now.readMB - moved.readMB, writtenMB: now.writtenMB - moved.writtenMB },
-      rssMB: process.memoryUsage.rss() / 1e6,
-    })
+    if (!isQuick)
+      note({
+        ...{ until: at + each, events, seconds: ms / 1_000, cpuSeconds: cpuMs / 1_000 },
+        ...{ readMB: now.readMB - moved.readMB, writtenMB: now.writtenMB - moved.writtenMB },
+        rssMB: process.memoryUsage.rss() / 1e6,
+      })
     ;[ms, cpuMs, events, moved] = [0, 0, 0, now]
   }
-  return slices
 }
 
 const resentBatches = 60
@@ -171,7 +183,7 @@ function tenths(slices: Slice[], total: number): string {
     const us = (seconds: number) => ((seconds * 1e6) / events).toFixed(2)
     const bytes = (mb: number) => ((mb * 1e6) / events).toFixed(0)
     return [
-      ...[`${n + 1}`, Math.round(events / sum('seconds')), us(sum('cpuSeconds'))],
+      ...[`${n + 1}`, Math.round(events / sum('seconds') || 0), us(sum('cpuSeconds'))],
       ...[bytes(sum('readMB')), bytes(sum('writtenMB')), Math.round(these.at(-1)?.rssMB ?? 0)],
     ]
   })
@@ -253,8 +265,8 @@ async function main(args: string[]): Promise<void> {
   try {
     if (args.includes('--resend')) return console.log(resend(filled, source, eventSource(total, fromMs)))
     const file = join(folder, 'slices.jsonl')
-    for (const slice of fill(filled, source, { total, endMs }))
-      appendFileSync(file, `${JSON.stringify(slice)}\n`)
+    const note = (slice: Slice) => appendFileSync(file, `${JSON.stringify(slice)}\n`)
+    fill(filled, source, { until: value('--until', total), endMs, isQuick: args.includes('--quick'), note })
     const slices = readFileSync(file, 'utf8')
       .trim()
       .split('\n')

@@ -49,6 +49,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const deleted = deletedFromRuns(db, known, ids, mark)
   const memory = { orgs, ids: deleted, seal, paths, hashSeed: seed.values }
   const deletes = deletions(db, memory, options.deleteStep)
+  const transact = (write: () => void) => inTransaction(db, write)
   loadIds(db, known, print)
 
   function readAnew(): void {
@@ -97,10 +98,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
       paths.wake()
       for (let steps = 0; backfill.isDue() && steps < backfillSteps; steps++) inTransaction(db, backfill.step)
     }),
-    spare: between(readAnew, () => {
-      const transact = (write: () => void) => inTransaction(db, write)
-      return known.spare(transact) || paths.step(transact)
-    }),
+    spare: between(readAnew, () => known.spare(transact) || paths.step(transact)),
     close() {},
   }
 }

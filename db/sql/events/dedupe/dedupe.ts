@@ -111,11 +111,6 @@ function writtenIds(db: Database) {
   let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
   let mergeDue = 0 // chunks
 
-  function dueGroup(endRun: number): number | null {
-    const firstRun = firstOfGroup(Math.min(...filtered))
-    return firstRun + runsPerGroup <= endRun ? firstRun : null // of no run it is infinite
-  }
-
   function forget(run: number): void {
     filter.drop(run)
     filtered.delete(run)
@@ -141,11 +136,11 @@ function writtenIds(db: Database) {
       filtered.add(run)
       for (const span of spans) addSpan(firstSeqs, run, span)
     },
-    isMergeDue: (endRun: number) => groups.hasPart() || dueGroup(endRun) !== null,
+    isMergeDue: (endRun: number) => groups.hasPart() || groupBefore(endRun, filtered) !== null,
     /** Inside a transaction: merges a share of the oldest group whose runs are all before `endRun`. */
     merge(chunks: number, endRun: number): void {
       if (groups.writePart()) return
-      const firstRun = dueGroup(endRun)
+      const firstRun = groupBefore(endRun, filtered)
       if (firstRun === null) return
       mergeDue += chunks
       if (mergeDue < mergedAtOnce) return
@@ -174,6 +169,12 @@ function writtenIds(db: Database) {
       return { lastRun: Math.max(groups.lastRun(), ...runs.all), flushed: runs.flushed }
     },
   }
+}
+
+/** The first run of the oldest group of these runs, if all of its runs are before another. */
+function groupBefore(endRun: number, runs: ReadonlySet<number>): number | null {
+  const firstRun = firstOfGroup(Math.min(...runs))
+  return firstRun + runsPerGroup <= endRun ? firstRun : null // without runs it is infinite
 }
 
 /** The runs in the tables: where each begins, by organization, and which arrivals of each organization have one. */
