@@ -14,7 +14,7 @@ const memoryBytes = 384 * 1024 * 1024
  * an earlier build peaked at 400 MiB after 10 million events. By default a heap doubles before garbage is collected; a
  * growth factor of 1.5 gives 276 and 181 MiB and costs 20 % more time.
  */
-const gcOptions = {
+export const gcOptions = {
   BUN_JSC_forceRAMSize: String(memoryBytes),
   BUN_JSC_smallHeapGrowthFactor: '1.8',
 }
@@ -28,7 +28,7 @@ const longVerbGrowth = '1.6'
  * what its machine is bought for. With these options three nodes take 13 µs of processor time per event instead of 16,
  * and about 280 MiB each instead of 210. The last two return unused pages every second, not every 100 ms.
  */
-const nodeOptions = {
+export const nodeOptions = {
   BUN_JSC_forceRAMSize: String(2 * memoryBytes),
   BUN_JSC_smallHeapGrowthFactor: '3',
   MIMALLOC_PURGE_HOLES_MIN_INTERVAL: '1000',

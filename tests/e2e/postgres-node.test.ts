@@ -84,7 +84,8 @@ test('a node lets its heap grow larger than a server with a data folder does, un
   const env = { SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }
   const [size, growth] = ['BUN_JSC_forceRAMSize', 'BUN_JSC_smallHeapGrowthFactor']
   const told = async (name: string, own: { [name: string]: string }, args: string[] = []) => {
-    await using node = await startAppliance({ dataDir: dir.join(name), env: { ...env, ...own }, args })
+    const options = { dataDir: dir.join(name), env: { ...env, ...own }, args, restarts: true }
+    await using node = await startAppliance(options)
     const variables = readFileSync(`/proc/${node.pid}/environ`, 'utf8').split('\0')
     return variables.filter((each) => /^(BUN_JSC|MIMALLOC)_/.test(each)).toSorted()
   }

@@ -42,12 +42,12 @@ test('the server collects garbage as on a small machine and keeps its process ID
     const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
     return variables.filter((each) => each.startsWith('BUN_JSC_')).toSorted()
   }
-  await using byItself = await startAppliance()
+  await using byItself = await startAppliance({ restarts: true })
   expect(told(byItself.pid)).toEqual([`${size}=402653184`, `${growth}=1.8`])
   const own = { [size]: '1073741824', [growth]: '3' }
-  await using inPart = await startAppliance({ env: { [size]: own[size]! } })
+  await using inPart = await startAppliance({ restarts: true, env: { [size]: own[size]! } })
   expect(told(inPart.pid)).toEqual([`${size}=1073741824`, `${growth}=1.8`])
-  await using asAsked = await startAppliance({ env: own })
+  await using asAsked = await startAppliance({ restarts: true, env: own })
   expect(told(asAsked.pid)).toEqual([`${size}=1073741824`, `${growth}=3`])
 })
 

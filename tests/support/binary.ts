@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildIfStale } from '../../scripts/build.ts'
+import { gcOptions, nodeOptions } from '../../server/system/environment.ts'
 import { dropDatabaseOf, withEngine } from './engine.ts'
 import { run } from './process.ts'
 import { tempDir } from './temp-dir.ts'
@@ -47,6 +48,8 @@ export interface ApplianceOptions {
   /** Folder the process starts in; the data folder's parent by default. */
   cwd?: string
   readyTimeoutMs?: number
+  /** Lets the process set its runtime options itself: it executes itself again, for 25 ms of processor time. */
+  restarts?: boolean
   /** Another executable, and its port. */
   binary?: string
   port?: number
@@ -58,11 +61,16 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   await ensureBinary()
   const temp = options.dataDir === undefined ? tempDir('data') : null
   const dataDir = options.dataDir ?? join(temp?.path ?? '', 'data')
-  const env = cleanEnv(await withEngine(dataDir, options.env))
-  const { binary = binaryPath, port = 0 } = options
+  const wanted = await withEngine(dataDir, options.env)
+  const env = cleanEnv(wanted)
+  const { binary = binaryPath, port = 0, restarts = false } = options
+  const runtimeOptions = wanted['SIGHTGLASS_DATABASE'] === undefined ? gcOptions : nodeOptions
   const command = [binary, 'serve', '--listen', `127.0.0.1:${port}`, '--data-dir', dataDir]
   const cwd = options.cwd ?? join(dataDir, '..')
-  const child = run([...command, ...(options.args ?? [])], { cwd, env })
+  const child = run([...command, ...(options.args ?? [])], {
+    cwd,
+    env: restarts ? env : { ...runtimeOptions, ...env },
+  })
   const exit = async (): Promise<Exit> => {
     const code = await child.exited
     return { code, stdout: child.stdout(), stderr: child.stderr() }
