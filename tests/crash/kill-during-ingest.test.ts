@@ -46,8 +46,8 @@ async function postUntilKilled(
   }
   const before = record.acknowledged.size
   const senders = Array.from({ length: 8 }, (_, connection) => sender(connection))
-  await until(() => record.acknowledged.size > before)
-  await Bun.sleep(below(250))
+  const more = below(600)
+  await until(() => record.acknowledged.size > before + more)
   await appliance.kill()
   await Promise.all(senders)
 }

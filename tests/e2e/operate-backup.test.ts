@@ -6,6 +6,7 @@ import { binaryPath, cli, startAppliance, type Exit } from '../support/binary.ts
 import { event } from '../support/events.ts'
 import { run } from '../support/process.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
 
 setDefaultTimeout(90_000)
 
@@ -77,7 +78,7 @@ test('a backup under full ingest delays no acknowledgement and restores with eve
     }
   }
   const senders = Array.from({ length: 6 }, (_, number) => sender(number))
-  await Bun.sleep(2_000)
+  await until(() => during.length >= 100) // batches of 100 events
   const aloneMs = Math.max(...during)
   during = []
   const before = sent

@@ -2,6 +2,7 @@
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
 
 export interface Terminated {
   codes: number[] // of each round
@@ -23,7 +24,8 @@ export async function terminateUnderLoad(dataDir: string, rounds: number): Promi
     const sending = Array.from({ length: senders }, (_, sender) =>
       sendUntilRefused(appliance, key, `r${round}s${sender}`, acknowledged),
     )
-    await Bun.sleep(100 + (round % 5) * 40)
+    const before = acknowledged.length
+    await until(() => acknowledged.length >= before + 50 + (round % 5) * 50)
     codes.push((await appliance.stop()).code)
     await Promise.all(sending)
   }
