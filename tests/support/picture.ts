@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { root } from '../../scripts/build.ts'
 
+export const takesPictures = process.env['SIGHTGLASS_PICTURES'] === '1'
+
 export async function picture(page: Page, name: string): Promise<void> {
-  if (process.env['SIGHTGLASS_PICTURES'] !== '1') return
+  if (!takesPictures) return
   await page.screenshot({ path: join(root, 'out', 'pictures', `${name}.png`), animations: 'disabled' })
 }
