@@ -1,12 +1,34 @@
 /** Helpers of the browser tests: signing in, sending events, running a shown command. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
-import { atEnd, type PageOptions, postAs, withPage } from '../support/browser.ts'
+import { type Appliance, type ApplianceOptions, startAppliance } from '../support/binary.ts'
+import { atEnd, type PageOptions, postAs, sessionCookie, useSession, withPage } from '../support/browser.ts'
+import { isOnPostgres } from '../support/engine.ts'
+import { madeOnce } from '../support/made-once.ts'
 
 export const owner = { email: 'ada@example.com', password: 'correct horse battery' }
 
 /** Environment with which a server makes that owner by itself. */
 export const ownerEnv = { SIGHTGLASS_ADMIN_EMAIL: owner.email, SIGHTGLASS_ADMIN_PASSWORD: owner.password }
+
+/**
+ * Starts an appliance whose owner has signed in. Its data is a copy of what the executable made once, because two
+ * hashes of a password cost more processor time than the start of the server.
+ */
+export async function startWithOwner(options: Omit<ApplianceOptions, 'dataDir'> = {}): Promise<Appliance> {
+  if (isOnPostgres) return startAppliance({ ...options, env: { ...ownerEnv, ...options.env } })
+  const made = await madeOnce('with-owner', makeOwner)
+  const appliance = await startAppliance({ ...options, copyOf: join(made, 'data') })
+  useSession(appliance.url, owner.email, readFileSync(join(made, 'cookie'), 'utf8'))
+  return appliance
+}
+
+async function makeOwner(folder: string): Promise<void> {
+  await using appliance = await startAppliance({ dataDir: join(folder, 'data'), env: ownerEnv })
+  const { name, value } = await sessionCookie(appliance.url, owner)
+  writeFileSync(join(folder, 'cookie'), `${name}=${value}`)
+}
 
 /** An organization that a test file has for itself. */
 export interface Organization {
@@ -27,7 +49,7 @@ let organizations = 0
  * and compiling its dashboard costs as much processor time as four visits. Call `closeBrowser` in `afterAll`.
  */
 export async function newOrganization(): Promise<Organization> {
-  shared ??= startAppliance({ env: ownerEnv, args: ['--webhook-allow', '127.0.0.0/8'] })
+  shared ??= startWithOwner({ args: ['--webhook-allow', '127.0.0.0/8'] })
   const appliance = await shared
   if (organizations === 0) atEnd(appliance.stop)
   const { url } = appliance

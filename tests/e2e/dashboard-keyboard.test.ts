@@ -1,15 +1,15 @@
 /** Without a mouse: from signing in to a new key, the skip link, the palette, the list of shortcuts; and on a phone. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
-import { owner, ownerEnv, withOwner } from './dashboard-actions.ts'
+import { owner, startWithOwner, withOwner } from './dashboard-actions.ts'
 import { tabTo, waitForHeading } from './pages-actions.ts'
 
 let appliance: Appliance
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  appliance = await startWithOwner()
 }, 120_000)
 afterAll(async () => {
   await closeBrowser()

@@ -1,15 +1,15 @@
 /** Every page before and after its first event, the cost of a first view, the open-network banner, a flood on Logs. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, runCurl, send, signIn, withOwner } from './dashboard-actions.ts'
+import { ingestKey, runCurl, send, signIn, startWithOwner, withOwner } from './dashboard-actions.ts'
 
 let appliance: Appliance
 let key: string
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  appliance = await startWithOwner()
   key = await ingestKey(appliance)
 }, 120_000)
 afterAll(async () => {

@@ -1,17 +1,17 @@
 /** Several tabs of one browser share one stream. No tab misses or repeats an event, whatever opens or closes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { BrowserContext, Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
-import { ingestKey, ownerEnv, rows, send, withOwner } from './dashboard-actions.ts'
+import { ingestKey, rows, send, startWithOwner, withOwner } from './dashboard-actions.ts'
 
 const token = 'a-token-for-the-metrics'
 
 let appliance: Appliance
 let key: string
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv, args: ['--metrics-token', token] })
+  appliance = await startWithOwner({ args: ['--metrics-token', token] })
   key = await ingestKey(appliance)
 }, 120_000)
 afterAll(async () => {

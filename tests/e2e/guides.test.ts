@@ -14,7 +14,7 @@ import { testWith } from '../support/installed.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
-import { ownerEnv } from './dashboard-actions.ts'
+import { ownerEnv, startWithOwner } from './dashboard-actions.ts'
 import { type Guide, output, readGuide, save, shell } from './guide-reader.ts'
 import { expectAccessibleInBothThemes } from './pages-actions.ts'
 import { makeKeys, type Keys } from './sdk-appliance.ts'
@@ -27,7 +27,7 @@ let keys: Keys
 let env: Record<string, string>
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  appliance = await startWithOwner()
   keys = await makeKeys(appliance)
   mkdirSync(files.join('bin'))
   symlinkSync(binaryPath, files.join('bin/sightglass'))

@@ -7,7 +7,7 @@ import { closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { ingestKey, ownerEnv, send, startWithOwner, withOwner } from './dashboard-actions.ts'
 import { expectAccessible } from './pages-actions.ts'
 
 setDefaultTimeout(60_000)
@@ -60,7 +60,7 @@ test('the restore drill of the README restores the events', async () => {
 })
 
 test('the operations guide opens from Settings, in both themes and on a narrow screen', async () => {
-  await using appliance = await startAppliance({ env: ownerEnv })
+  await using appliance = await startWithOwner()
   for (const colorScheme of ['light', 'dark'] as const) {
     await withOwner(
       `${appliance.url}/settings/system`,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright'
 import { programs } from '../../scripts/programs.ts'
-import { type Appliance, startAppliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { agentsLog, logged, loggedAgents } from '../support/agents-log.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { folderTest } from '../support/engine.ts'
@@ -11,14 +11,14 @@ import { event } from '../support/events.ts'
 import { testWith } from '../support/installed.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { ingestKey, send, startWithOwner, withOwner } from './dashboard-actions.ts'
 import { expectAccessible, expectFit, goInside, waitForHeading } from './pages-actions.ts'
 
 const files = tempDir('verdicts')
 let appliance: Appliance
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  appliance = await startWithOwner()
   writeFileSync(files.join('access.log'), agentsLog(Date.now()))
   await imported(files.join('access.log'), 'shop')
 }, 120_000)
@@ -163,7 +163,7 @@ test('without requests of agents none of this is shown', async () => {
 folderTest(
   'an empty appliance offers the command that imports a log, and it fills the page',
   async () => {
-    await using empty = await startAppliance({ env: ownerEnv })
+    await using empty = await startWithOwner()
     const log = files.join('access.log')
     await withOwner(`${empty.url}/detect`, async (page) => {
       await page.getByRole('heading', { name: 'Have an access log?' }).waitFor()

@@ -4,11 +4,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { EvidencePack } from '../../sdk/judge/evidence-pack.ts'
 import { packFileText } from '../../server/evidence/pack-file.ts'
-import { startAppliance, type Appliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { picture } from '../support/picture.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ownerEnv, withOwner } from './dashboard-actions.ts'
+import { startWithOwner, withOwner } from './dashboard-actions.ts'
 import { expectAccessibleInBothThemes, goInside } from './pages-actions.ts'
 
 setDefaultTimeout(90_000)
@@ -16,7 +16,7 @@ setDefaultTimeout(90_000)
 const files = tempDir('evidence-page')
 let appliance: Appliance
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  appliance = await startWithOwner()
 }, 120_000)
 afterAll(async () => {
   await closeBrowser()

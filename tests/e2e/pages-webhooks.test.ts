@@ -3,12 +3,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import type { Page } from 'playwright'
 import { Webhook } from 'standardwebhooks'
-import { type Appliance, startAppliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { folderTest } from '../support/engine.ts'
 import { closeBrowser, type PageOptions } from '../support/browser.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { ingestKey, send, startWithOwner, withOwner } from './dashboard-actions.ts'
 import {
   waitForHeading,
   expectAccessibleInBothThemes,
@@ -30,7 +30,7 @@ beforeAll(async () => {
     '--dispatch-cron',
     '* * * * * *',
   ]
-  appliance = await startAppliance({ env: ownerEnv, args })
+  appliance = await startWithOwner({ args })
   key = await ingestKey(appliance)
 }, 120_000)
 afterAll(async () => {

@@ -3,19 +3,19 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
-import { type Appliance, cli, startAppliance } from '../support/binary.ts'
+import { type Appliance, cli } from '../support/binary.ts'
 import { browser, closeBrowser } from '../support/browser.ts'
 import { event } from '../support/events.ts'
 import { picture } from '../support/picture.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { ingestKey, send, startWithOwner, withOwner } from './dashboard-actions.ts'
 import { expectAccessible } from './pages-actions.ts'
 
 const files = tempDir('reports')
 let appliance: Appliance
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  appliance = await startWithOwner()
   const recent = (index: number) => new Date(Date.now() - index * 600_000).toISOString()
   const events = Array.from({ length: 300 }, (_, index) =>
     event(`evt_${index}`, { occurredAt: recent(index) }),

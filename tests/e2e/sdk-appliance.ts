@@ -1,9 +1,10 @@
 /** Shared by the tests of the client package: an appliance with its three keys, and the package as npm delivers it. */
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildPackage } from '../../sdk/build.ts'
 import { createGateway } from '../../sdk/node.ts'
 import { type Appliance, type ApplianceOptions, startAppliance } from '../support/binary.ts'
+import { madeOnce } from '../support/made-once.ts'
 import { run } from '../support/process.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 
@@ -57,36 +58,35 @@ export interface Project extends Disposable {
   tarballBytes: number
 }
 
-let built: Promise<string> | null = null
-
-/** Folder of the built package; made once a process, and apart from `dist`, which another run may be writing. */
+/** Folder of the built package, apart from `dist`, which another run may be writing. */
 export function builtPackage(): Promise<string> {
-  built ??= (async () => {
-    const dir = tempDir('package') // lives as long as the process
-    await buildPackage(dir.path)
-    return dir.path
-  })()
-  return built
+  return madeOnce('package', buildPackage)
 }
 
 /** An empty project with the packed package installed from its tarball, without a network. */
 export async function installedProject(): Promise<Project> {
-  const packageDir = await builtPackage()
   const dir = tempDir('project')
+  cpSync(await madeOnce('project', install), dir.path, { recursive: true, verbatimSymlinks: true })
+  const tarball = readdirSync(dir.path).find((name) => name.endsWith('.tgz'))!
+  return { dir, tarballBytes: statSync(dir.join(tarball)).size, [Symbol.dispose]: () => dir.remove() }
+}
+
+async function install(folder: string): Promise<void> {
+  const packageDir = await builtPackage()
+  using cache = tempDir('npm')
   const npm = async (args: string[], cwd: string): Promise<string> => {
     const child = run(['npm', ...args], {
       cwd,
-      env: { PATH: process.env.PATH ?? '', HOME: dir.path, npm_config_cache: dir.join('.npm') },
+      env: { PATH: process.env.PATH ?? '', HOME: cache.path, npm_config_cache: cache.join('npm') },
     })
     if ((await child.exited) !== 0) throw new Error(`npm ${args.join(' ')}: ${child.stderr()}`)
     return child.stdout()
   }
-  const packed = await npm(['pack', '--json', '--pack-destination', dir.path], packageDir)
-  const [tarball] = JSON.parse(packed) as { filename: string; size: number }[]
+  const packed = await npm(['pack', '--json', '--pack-destination', folder], packageDir)
+  const [tarball] = JSON.parse(packed) as { filename: string }[]
   if (tarball === undefined) throw new Error(packed)
-  writeFileSync(dir.join('package.json'), '{"name":"host","private":true,"type":"module"}\n')
-  await npm(['install', '--offline', '--no-audit', '--no-fund', dir.join(tarball.filename)], dir.path)
-  return { dir, tarballBytes: tarball.size, [Symbol.dispose]: () => dir.remove() }
+  writeFileSync(join(folder, 'package.json'), '{"name":"host","private":true,"type":"module"}\n')
+  await npm(['install', '--offline', '--no-audit', '--no-fund', join(folder, tarball.filename)], folder)
 }
 
 /** Lets the project import a package of this checkout, as if it had installed it. */

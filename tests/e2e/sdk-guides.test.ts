@@ -1,10 +1,10 @@
 /** The guides for clients in JavaScript (pages, Node frameworks, moving from another vendor), followed literally. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createGateway } from '../../sdk/node.ts'
-import { type Appliance, startAppliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { until } from '../support/until.ts'
-import { ownerEnv } from './dashboard-actions.ts'
+import { startWithOwner } from './dashboard-actions.ts'
 import { output, readGuide, save, shell } from './guide-reader.ts'
 import { installedProject, type Keys, linkPackage, makeKeys, type Project } from './sdk-appliance.ts'
 
@@ -14,7 +14,7 @@ let appliance: Appliance
 let keys: Keys
 let project: Project
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  appliance = await startWithOwner()
   keys = await makeKeys(appliance)
   project = await installedProject()
   linkPackage(project, 'express')

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { appendFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { type Appliance, startAppliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ingestKey, ownerEnv, withOwner } from './dashboard-actions.ts'
+import { ingestKey, startWithOwner, withOwner } from './dashboard-actions.ts'
 import { waitForHeading } from './pages-actions.ts'
 
 // A row is found by the path of its log, which the page cuts when it is long.
@@ -15,7 +15,7 @@ let appliance: Appliance
 
 beforeAll(async () => {
   const args = ['--watch', `shop=${log}`, '--listen-syslog', 'edge=udp:127.0.0.1:0']
-  appliance = await startAppliance({ env: ownerEnv, args })
+  appliance = await startWithOwner({ args })
 }, 120_000)
 afterAll(async () => {
   await closeBrowser()

@@ -1,9 +1,9 @@
 /** Share links in Chromium: created on Analytics and Logs, opened without a cookie, listed and revoked in Settings. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Locator, Page } from 'playwright'
-import { startAppliance, type Appliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
-import { ingestKey, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { ingestKey, send, startWithOwner, withOwner } from './dashboard-actions.ts'
 import {
   expectAccessibleInBothThemes,
   expectNoSidewaysScroll,
@@ -17,7 +17,7 @@ let appliance: Appliance
 const hostile = '<b>bold</b>\u202e'
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv, args: ['--log-level', 'debug'] })
+  appliance = await startWithOwner({ args: ['--log-level', 'debug'] })
   const events = Array.from({ length: 120 }, (_, index) =>
     recent(
       `event-${index}`,

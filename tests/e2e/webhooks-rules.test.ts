@@ -1,10 +1,10 @@
 /** Alert rules in a real browser: created, edited and deleted in Settings; open alerts are shown on every page. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { ingestKey, owner, ownerEnv, send, withOwner } from './dashboard-actions.ts'
+import { ingestKey, owner, send, startWithOwner, withOwner } from './dashboard-actions.ts'
 import {
   waitForHeading,
   expectAccessibleInBothThemes,
@@ -19,7 +19,7 @@ let key: string
 beforeAll(async () => {
   receiver = await startReceiver()
   const args = ['--webhook-allow', '127.0.0.0/8', '--dispatch-cron', '* * * * * *']
-  appliance = await startAppliance({ env: ownerEnv, args })
+  appliance = await startWithOwner({ args })
   key = await ingestKey(appliance)
 }, 120_000)
 afterAll(async () => {

@@ -1,16 +1,16 @@
 /** A list shows only the response to its current filter, also when an older response arrives later. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { type Appliance, startAppliance } from '../support/binary.ts'
+import type { Appliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
-import { ingestKey, ownerEnv, send, withOwner } from '../e2e/dashboard-actions.ts'
+import { ingestKey, send, startWithOwner, withOwner } from '../e2e/dashboard-actions.ts'
 import { waitForHeading, recent } from '../e2e/pages-actions.ts'
 
 let appliance: Appliance
 const slowMs = 1_500
 
 beforeAll(async () => {
-  appliance = await startAppliance({ env: ownerEnv })
+  appliance = await startWithOwner()
   await send(appliance.url, await ingestKey(appliance), [recent('one', {})])
 }, 120_000)
 afterAll(async () => {

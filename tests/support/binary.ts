@@ -1,5 +1,5 @@
 /** Runs the built executable as a user would: a server in a temporary folder on a free port, or one CLI verb. */
-import { existsSync } from 'node:fs'
+import { cpSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildIfStale } from '../../scripts/build.ts'
 import { gcOptions, nodeOptions } from '../../server/system/environment.ts'
@@ -45,6 +45,8 @@ export interface ApplianceOptions {
   env?: Record<string, string>
   /** An existing folder to serve. Without it a new one is made and removed at the end. */
   dataDir?: string
+  /** A data folder of which the new one is a copy. */
+  copyOf?: string
   /** Folder the process starts in; the data folder's parent by default. */
   cwd?: string
   readyTimeoutMs?: number
@@ -61,6 +63,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   await ensureBinary()
   const temp = options.dataDir === undefined ? tempDir('data') : null
   const dataDir = options.dataDir ?? join(temp?.path ?? '', 'data')
+  if (options.copyOf !== undefined) cpSync(options.copyOf, dataDir, { recursive: true })
   const wanted = await withEngine(dataDir, options.env)
   const env = cleanEnv(wanted)
   const { binary = binaryPath, port = 0, restarts = false } = options

@@ -323,8 +323,13 @@ export async function postAs<T>(
   return (await answer.json()) as T
 }
 
+/** The cookie of a session in the data that the appliance serves, for visits of its account. */
+export function useSession(url: string, email: string, cookie: string): void {
+  sessions.set(`${url} ${email}`, cookie)
+}
+
 /** Signs in over the API once per appliance and account: loading and filling in the form costs a second. */
-async function sessionCookie(
+export async function sessionCookie(
   url: string,
   account: { email: string; password: string },
 ): Promise<{ name: string; value: string; url: string; httpOnly: boolean }> {
