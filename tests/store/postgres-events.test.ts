@@ -8,6 +8,7 @@ import type { SqlStore } from '../../db/sql/store.ts'
 import { database, startPostgres } from '../support/postgres.ts'
 import { readAtOnce } from '../support/read-at-once.ts'
 import { spreadBlocks } from '../support/spread-blocks.ts'
+import { until } from '../support/until.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 
 const opened: SqlStore[] = []
@@ -105,11 +106,14 @@ test('what was acknowledged is there after the server was killed, and resends co
     for (let batch = 0; !isKilled; batch++) {
       const ids = Array.from({ length: 20 }, (_, at) => `${name} ${batch} ${at}`)
       sent.push(...ids)
-      await send(ids).catch((error: { kind: string }) => void kinds.add(error.kind))
+      await send(ids).catch((error: { kind: string }) => {
+        kinds.add(error.kind)
+        return Bun.sleep(20) // the server may take a while to end
+      })
     }
   }
   const senders = Promise.all(['a', 'b', 'c'].map(sender))
-  await Bun.sleep(500)
+  await until(() => acknowledged.size >= 1_000)
   await cluster.kill()
   isKilled = true
   await senders
