@@ -87,8 +87,7 @@ const absent = -1
 
 /** Of an inflated blob, which must not change afterwards. */
 export function openColumns(raw: Uint8Array, count: number): PackedColumns {
-  const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
-  const rows = view.getUint16(0, true)
+  const rows = raw[0]! | (raw[1]! << 8)
   const starts = new Array<number>(count)
   let at = 2
   for (let index = 0; index < count; index++) {
@@ -96,11 +95,14 @@ export function openColumns(raw: Uint8Array, count: number): PackedColumns {
     if (at < raw.length) at += headBytes + rows * raw[at]!
   }
   const opened = new Array<Float64Array | undefined>(count)
+  // A view of inflated bytes takes longer than to unpack a column, and most blocks need none.
+  let view: DataView | null = null
+  const viewed = (): DataView => (view ??= new DataView(raw.buffer, raw.byteOffset, raw.byteLength))
   return {
     rows,
-    column: (index) => (opened[index] ??= unpack(raw, view, starts[index]!, rows)),
-    value: (index, row) => opened[index]?.[row] ?? valueAt(view, starts[index]!, row),
-    holds: (index, value) => holdsValue(raw, view, starts[index]!, rows, value),
+    column: (index) => (opened[index] ??= unpack(raw, starts[index]!, rows)),
+    value: (index, row) => opened[index]?.[row] ?? valueAt(viewed(), starts[index]!, row),
+    holds: (index, value) => holdsValue(raw, starts[index]!, rows, value),
   }
 }
 
@@ -113,16 +115,16 @@ export function raiseColumn(raw: Uint8Array, index: number, floor: number): void
   const width = raw[start]!
   const base = view.getFloat64(start + 1, true)
   if (width > 0 && width < 8 && base >= floor) return
-  const values = unpack(raw, view, start, rows).map((value) => Math.max(value, floor))
+  const values = unpack(raw, start, rows).map((value) => Math.max(value, floor))
   // The distance to a greater base is smaller, so each value fits the same width.
   if (width < 8) view.setFloat64(start + 1, Math.max(base, floor), true)
   if (width > 0) packValues(raw, start + headBytes, values, rows, width === 8 ? 0 : floor, width)
 }
 
-function holdsValue(raw: Uint8Array, view: DataView, start: number, rows: number, value: number): boolean {
+function holdsValue(raw: Uint8Array, start: number, rows: number, value: number): boolean {
   if (start === absent) return value === 0
   const width = raw[start]!
-  const base = view.getFloat64(start + 1, true)
+  const base = doubleAt(raw, start + 1)
   if (width === 0) return value === base // compared, not subtracted: the base may be infinite
   const offset = value - base
   if (width < 8 && (offset < 0 || offset >= 256 ** width)) return false
@@ -131,8 +133,7 @@ function holdsValue(raw: Uint8Array, view: DataView, start: number, rows: number
     const at = raw.indexOf(offset, first)
     return at >= 0 && at < first + rows
   }
-  for (let row = 0; row < rows; row++) if (valueAt(view, start, row) === value) return true
-  return false
+  return unpack(raw, start, rows).includes(value)
 }
 
 function valueAt(view: DataView, start: number, row: number): number {
@@ -146,10 +147,19 @@ function valueAt(view: DataView, start: number, row: number): number {
   return width === 4 ? base + view.getUint32(at, true) : view.getFloat64(at, true)
 }
 
-function unpack(raw: Uint8Array, view: DataView, start: number, rows: number): Float64Array {
+const doubleBytes = new Uint8Array(8)
+/** Little-endian, as all machines are that Bun runs on. */
+const double = new Float64Array(doubleBytes.buffer)
+
+function doubleAt(raw: Uint8Array, at: number): number {
+  for (let byte = 0; byte < 8; byte++) doubleBytes[byte] = raw[at + byte]!
+  return double[0]!
+}
+
+function unpack(raw: Uint8Array, start: number, rows: number): Float64Array {
   if (start === absent) return new Float64Array(rows)
   const width = raw[start]!
-  const base = view.getFloat64(start + 1, true)
+  const base = doubleAt(raw, start + 1)
   const values = new Float64Array(rows)
   let at = start + headBytes
   if (width === 0) return values.fill(base)
@@ -158,7 +168,10 @@ function unpack(raw: Uint8Array, view: DataView, start: number, rows: number): F
   else if (width === 2)
     for (let row = 0; row < rows; row++, at += 2) values[row] = base + (raw[at]! | (raw[at + 1]! << 8))
   else if (width === 4)
-    for (let row = 0; row < rows; row++, at += 4) values[row] = base + view.getUint32(at, true)
-  else for (let row = 0; row < rows; row++, at += 8) values[row] = view.getFloat64(at, true)
+    for (let row = 0; row < rows; row++, at += 4) {
+      const low = raw[at]! | (raw[at + 1]! << 8) | (raw[at + 2]! << 16)
+      values[row] = base + (low + raw[at + 3]! * 2 ** 24)
+    }
+  else for (let row = 0; row < rows; row++, at += 8) values[row] = doubleAt(raw, at)
   return values
 }
