@@ -11,8 +11,16 @@ export const bucketsMax = 1_024
 const growth = (1 + relativeError) / (1 - relativeError)
 const perBucket = Math.log(growth)
 
+/** Of whole milliseconds, 0 when it was not computed yet: a logarithm takes longer than to read an event. */
+const wholeMs = new Uint16Array(16_384)
+
 export function bucketOf(durationMs: number): number {
   if (durationMs < leastMs) return 0
+  if (durationMs >= wholeMs.length || !Number.isInteger(durationMs)) return computedBucket(durationMs)
+  return (wholeMs[durationMs] ||= computedBucket(durationMs))
+}
+
+function computedBucket(durationMs: number): number {
   return Math.min(bucketsMax - 1, 1 + Math.ceil(Math.log(durationMs / leastMs) / perBucket))
 }
 

@@ -206,7 +206,7 @@ export function quantileTally(steps: number, share: number, placesMax = bucketPl
 
   return {
     add(group, step, bucket) {
-      const into = merged.has(group) ? otherGroup : group
+      const into = merged.size > 0 && merged.has(group) ? otherGroup : group
       events.add(into, 0, 1)
       found.add(into * steps + step, bucket)
       while (!found.grow()) shrink()

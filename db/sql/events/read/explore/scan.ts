@@ -87,7 +87,8 @@ export function scanner(
           if (isSliceOver()) yield
           if (!hasText(block, row)) continue
         }
-        step = stepAt(edges, at, step)
+        // Most events are in the step of the one before.
+        if (at < edges[step]! || at >= edges[step + 1]!) step = stepAt(edges, at, step)
         tally.add(group(row), step, measured)
       }
     },
@@ -125,6 +126,9 @@ function pathsOf({ by, measure, metadata = [] }: ExploreQuery): string[] {
   ]
 }
 
+/** Codes below are indexes of an array, which is read in a third of the time of a map. */
+const arrayMax = 65_536
+
 /** Without a block, members of positions are read. */
 type OfRows<T> = (block: OpenBlock | null) => (row: number) => T
 
@@ -151,15 +155,19 @@ function grouper(
   if (by === 'sessionId') return (block) => (row) => groups.of(JSON.parse(block!.session(row)) as string)
   const index = member[by]
   const texts = termTexts(db, org, index)
-  const known = new Map<number, number>([[0, missingGroup]]) // code -> group
+  const known: number[] = [missingGroup] // by code
+  const others = new Map<number, number>() // by code too large for an array
   return (block) => {
     const codes = block!.codes(index)
     return (row) => {
       const code = codes[row]!
       if (isHash(code)) return ofText(block!.hashedText(index, row))
-      let group = known.get(code)
-      if (group === undefined) known.set(code, (group = ofText(texts.get(code) ?? '')))
-      return group
+      const group = code < arrayMax ? known[code] : others.get(code)
+      if (group !== undefined) return group
+      const made = ofText(texts.get(code) ?? '')
+      if (code < arrayMax) known[code] = made
+      else others.set(code, made)
+      return made
     }
   }
 }
