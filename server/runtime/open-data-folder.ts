@@ -179,7 +179,16 @@ export async function openToRead(
     return await openReadStore(dataDir, shared)
   } catch (error) {
     if (error instanceof StoreError && error.kind === 'older_schema')
-      await (shared === null ? backUpBeforeUpgrade(dataDir, clock, null) : requireCurrent(shared))
+      await requireUpgraded(dataDir, clock, shared)
     throw error
   }
+}
+
+/** Throws, with a hint, for data of an older schema. */
+export async function requireUpgraded(
+  dataDir: string,
+  clock: Clock,
+  shared: SharedDatabase | null,
+): Promise<void> {
+  await (shared === null ? backUpBeforeUpgrade(dataDir, clock, null) : requireCurrent(shared))
 }

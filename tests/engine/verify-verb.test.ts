@@ -1,7 +1,7 @@
 /** `sightglass verify` on the executable: clean beside a running server, and the place of each flipped byte. */
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
-import { closeSync, cpSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, cpSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { cli, startAppliance } from '../support/binary.ts'
 import { eventsInOrder } from '../support/events.ts'
@@ -89,3 +89,16 @@ test('a flipped byte is located, and the exit code is 1', async () => {
   expect((await cli(['verify', 'everything'], { dataDir: folder })).code).toBe(2)
   expect((await cli(['verify'], { dataDir: temp.join('nothing') })).code).toBe(1)
 }, 90_000)
+
+test('data of an earlier schema is not called changed: it has to be upgraded first', async () => {
+  using dir = tempDir('verify-older')
+  const dataDir = dir.join('data')
+  mkdirSync(dataDir, { mode: 0o700 })
+  const packed = readFileSync(join(import.meta.dir, '../store/fixtures/schema-0025.db.zst'))
+  writeFileSync(join(dataDir, 'sightglass.db'), Bun.zstdDecompressSync(packed), { mode: 0o600 })
+  const refused = await cli(['verify'], { dataDir })
+  expect([refused.code, refused.stdout]).toEqual([1, ''])
+  expect(refused.stderr).toMatch(/The data has schema 25; this release requires \d+\..*sightglass migrate up/)
+  expect((await cli(['migrate', 'up'], { dataDir })).code).toBe(0)
+  expect((await verdictOf(dataDir, 'events')).ok).toBe(true)
+})

@@ -4,13 +4,15 @@ import { resolve } from 'node:path'
 import type { EventVerdict } from '../../../db/contract/store.ts'
 import { openDatabaseAdmin } from '../../../db/open.ts'
 import { verifyProof, verifyTrail, type ProofVerdict, type TrailVerdict } from '../../audit/verify.ts'
+import { systemClock } from '../../clock.ts'
 import { UsageError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
 import { countText } from '../../text/html.ts'
 import { verifyReport, type ReportVerdict } from '../../reports/proof.ts'
+import { requireUpgraded } from '../../runtime/open-data-folder.ts'
 import { command, type Invocation, type Noun } from '../command.ts'
 import { text } from '../option.ts'
-import { keyRingOf, locationOf } from '../options.ts'
+import { keyRingOf, locationOf, sharedDatabaseOf } from '../options.ts'
 import { oneLine, print, printAnswer } from '../print.ts'
 
 const options = {
@@ -54,6 +56,8 @@ async function run({ words: [subject], values }: Invocation<typeof options>): Pr
   const location = locationOf(values)
   // The trail first: it is quick, and it rejects a folder without a database.
   const trail = subject === 'events' ? null : await verifyTrail(folder, keyRingOf(values), location)
+  // What an upgrade adds would be missing. An audit trail is the same in every schema.
+  if (subject !== 'audit') await requireUpgraded(folder, systemClock, sharedDatabaseOf(values))
   const events = subject === 'audit' ? null : await openDatabaseAdmin(location).verifyEvents()
   const ok = trail?.ok !== false && (events === null || events.faults.length === 0)
   printAnswer(values, { ...trail, events, ok }, () =>
