@@ -1,12 +1,17 @@
 /** Inflates the blobs of a database's blocks and path columns, to search them for erased data. */
 import type { SqliteDatabase } from '../../db/sqlite/file/connection.ts'
-import { frameCount, inflateFrame } from '../../db/sql/events/blocks/texts.ts'
+import { frameCount, inflateFrame, openBodies } from '../../db/sql/events/blocks/texts.ts'
+import { columnsMark } from '../../db/sql/events/blocks/text-columns.ts'
+
+interface Row {
+  events: number
+  ids: Uint8Array
+  bodies: Uint8Array<ArrayBuffer>
+}
 
 /** One text per frame, of bodies, ids and sessions of all blocks, and one per path column. */
 export function blockTexts(db: SqliteDatabase): string[] {
-  const rows = db
-    .query<{ ids: Uint8Array; bodies: Uint8Array }, []>('SELECT ids, bodies FROM event_body')
-    .all()
+  const rows = db.query<Row, []>('SELECT events, ids, bodies FROM event_block JOIN event_body USING (place)')
   const texts = (blob: Uint8Array, numbers: typeof Uint16Array | typeof Uint32Array): string[] =>
     Array.from({ length: frameCount(blob, numbers) }, (_, frame) =>
       inflateFrame(blob, frame, numbers).toString('utf8'),
@@ -15,7 +20,18 @@ export function blockTexts(db: SqliteDatabase): string[] {
     "SELECT packed FROM event_path WHERE path <> ''",
   )
   return [
-    ...rows.flatMap(({ ids, bodies }) => [...texts(bodies, Uint32Array), ...texts(ids, Uint16Array)]),
+    ...rows.all().flatMap((row) => [...bodiesOf(row, texts), ...texts(row.ids, Uint16Array)]),
     ...columns.all().map(({ packed }) => Bun.zstdDecompressSync(packed).toString('utf8')),
   ]
+}
+
+/** Of columns both the texts and all that is stored. */
+function bodiesOf(
+  { events, bodies }: Row,
+  texts: (blob: Uint8Array, numbers: typeof Uint32Array) => string[],
+): string[] {
+  if (bodies[0] !== columnsMark) return texts(bodies, Uint32Array)
+  const opened = openBodies(bodies, events)
+  const all = Array.from({ length: events }, (_, row) => opened.text(row)).join('\0')
+  return [all, Bun.zstdDecompressSync(bodies.subarray(1)).toString('utf8')]
 }

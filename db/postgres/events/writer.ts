@@ -22,7 +22,7 @@ export function postgresEventWriter(db: Database): EventWriter {
     orgs,
     ids,
     seal: { forget() {} },
-    paths: { forget() {} },
+    spare: [],
     hashSeed: seed.values,
   })
 

@@ -15,6 +15,7 @@ import alertRules from './0013_alert_rules.sql' with { type: 'text' }
 import eventPath from './0014_event_path.sql' with { type: 'text' }
 import eventId from './0015_event_id.sql' with { type: 'text' }
 import overviewVisit from './0016_overview_visit.sql' with { type: 'text' }
+import textColumns from './0017_text_columns.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -46,6 +47,8 @@ export const migrations: readonly ServerMigration[] = [
   // Older nodes look for ids in a column that is gone.
   { version: 15, name: '0015_event_id', sql: eventId, olderNodes: 'end' },
   { version: 16, name: '0016_overview_visit', sql: overviewVisit, olderNodes: 'write' },
+  // Older nodes would not read the texts of blocks that were copied from a data folder.
+  { version: 17, name: '0017_text_columns', sql: textColumns, olderNodes: 'end' },
 ]
 
 /** Of the tables, unless the URL names another. */

@@ -10,6 +10,7 @@ import { filterBackfill, sealer, type Sealer } from './index/seal.ts'
 import { fold, isFoldDue } from './rollups/fold.ts'
 import { openIds } from './blocks/texts.ts'
 import { pathWork } from './paths/columns.ts'
+import { repackWork } from './blocks/repack.ts'
 import { mergeFirst, smallBlockEvents, smallBlocksMax } from './write/merge.ts'
 import { openOrgs, type OrgState } from './write/org-state.ts'
 import { blockEventsMax, endsSegment, placeOf, seqMax, seqOf } from './blocks/block.ts'
@@ -41,13 +42,13 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const orgs = openOrgs(db, seed.values)
   const seal = sealer(db)
   const backfill = filterBackfill(db)
-  const paths = pathWork(db)
+  const spare = [pathWork(db), repackWork(db)]
   const ledger = accessLedger((key) => findSource(db, key))
   const appends = appender(knownIds(known, print, ids.has), ledger)
   let touched = new Set<OrgState>()
   let commits = 0
   const deleted = deletedFromRuns(db, known, ids, mark)
-  const memory = { orgs, ids: deleted, seal, paths, hashSeed: seed.values }
+  const memory = { orgs, ids: deleted, seal, spare, hashSeed: seed.values }
   const deletes = deletions(db, memory, options.deleteStep)
   const transact = (write: () => void) => inTransaction(db, write)
   loadIds(db, known, print)
@@ -59,7 +60,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     orgs.forget()
     seal.forget()
     backfill.forget()
-    paths.forget()
+    for (const work of spare) work.forget()
     ids.forget()
     loadIds(db, known, print)
   }
@@ -76,7 +77,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
         const events = org.staged.reduce((sum, { content }) => sum + content.events, 0)
         if (writeStaged(db, org, appends)) ids.forget()
         known.step(events)
-        if (seal.isDue(org)) paths.wake()
+        if (seal.isDue(org)) for (const work of spare) work.wake()
         seal.step(org, events)
         if (backfill.isDue() && ++commits % backfillEvery === 0) backfill.step()
         if (isFoldDue(org)) fold(db, org)
@@ -95,10 +96,10 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     idle: between(readAnew, () => {
       for (const org of [...orgs.loaded()])
         if (isUnsettled(org, seal)) inTransaction(db, () => settle(db, org, seal))
-      paths.wake()
+      for (const work of spare) work.wake()
       for (let steps = 0; backfill.isDue() && steps < backfillSteps; steps++) inTransaction(db, backfill.step)
     }),
-    spare: between(readAnew, () => known.spare(transact) || paths.step(transact)),
+    spare: between(readAnew, () => known.spare(transact) || spare.some((work) => work.step(transact))),
     close() {},
   }
 }

@@ -273,7 +273,7 @@ export interface OpenBlock {
   event(row: number): StoredEvent
   /** The frame of texts that holds a row's, which lacks the values of its id and session. */
   frame(row: number): TextFrame
-  /** The texts of up to 64 rows with which the row's text, id and session are stored. */
+  /** What holds each string of the row's text, its id and its session, and those of rows near it. */
   textsNear(row: number): Generator<Buffer>
   /** The codes of a field, one per row. */
   codes(member: number): Float64Array
@@ -336,7 +336,7 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
     hashedText,
     frame: (row) => openedBodies().frame(row),
     *textsNear(row) {
-      yield openedBodies().frame(row).bytes
+      yield openedBodies().near(row)
       yield* openedNames().near(row)
     },
     event(row) {

@@ -3,7 +3,6 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import {
   type Spilled,
-  hasId,
   holdsId,
   joinText,
   openBodies,
@@ -38,9 +37,9 @@ test('any names come back, and each id is in the frame of its row alone', () => 
       for (let row = 0; row < ids.length; row += 64) {
         const frame = openIdFrame(packed, row)!
         expect([frame.firstRow, frame.rows]).toEqual([row, Math.min(64, ids.length - row)])
-        const within = ids.map((id) => hasId(frame, id))
+        const within = ids.map((id) => frame.has(id))
         expect(within).toEqual(ids.map((_, other) => other >= row && other < row + 64))
-        expect(hasId(frame, '"never sent, and long enough"')).toBe(false)
+        expect(frame.has('"never sent, and long enough"')).toBe(false)
       }
     }),
     { numRuns: runs(60) },

@@ -1,22 +1,43 @@
 /** The texts of a block: its ids and sessions, and its events' texts, in frames that are each inflated alone. */
 import { isAscii } from 'node:buffer'
+import { idsMark, openIdDigits, packIdDigits, type FrameIds } from './id-digits.ts'
+import { columnsMark, openTextColumns, type Bodies, type Spilled } from './text-columns.ts'
+
+export type { Bodies, Spilled, TextFrame } from './text-columns.ts'
 
 /*
  * event_body.ids: frames with u16 lengths. All but the last hold up to 64 ids each, as NUL id NUL id … NUL; the last
- * holds the sessions, as NUL session NUL session … NUL. All are JSON texts.
+ * holds the sessions, as NUL session NUL session … NUL. All are JSON texts. In sealed blocks a frame of ids of one form
+ * may have the digits of id-digits.ts instead.
  */
 export const idsPerFrame = 64
 
 export function packNames(ids: string[], sessions: string[]): Uint8Array {
+  return namesOf(ids, sessions, (some) => frameOf(some), 1)
+}
+
+/** Takes longer and less room. */
+export function packSealedNames(ids: string[], sessions: string[]): Uint8Array {
+  return namesOf(ids, sessions, (some) => packIdDigits(some) ?? frameOf(some, sealedLevel), sealedLevel)
+}
+
+const sealedLevel = 9
+
+function namesOf(
+  ids: string[],
+  sessions: string[],
+  pack: (ids: string[]) => Uint8Array,
+  level: number,
+): Uint8Array {
   const frames: Uint8Array[] = []
   for (let from = 0; from < ids.length; from += idsPerFrame)
-    frames.push(frameOf(ids.slice(from, from + idsPerFrame)))
-  frames.push(frameOf(sessions))
+    frames.push(pack(ids.slice(from, from + idsPerFrame)))
+  frames.push(frameOf(sessions, level))
   return joinFrames(frames, Uint16Array)
 }
 
-function frameOf(texts: string[]): Uint8Array {
-  return deflateFrame(`\0${texts.join('\0')}\0`)
+function frameOf(texts: string[], level = 1): Uint8Array {
+  return deflateFrame(`\0${texts.join('\0')}\0`, level)
 }
 
 function openFrame(names: Uint8Array, frame: number): Buffer {
@@ -61,11 +82,9 @@ export function openNames(names: Uint8Array, events: number): Names {
   }
 }
 
-/** The frame of ids that contains a row, for `hasId`. */
-export interface IdFrame {
+/** The frame of ids that contains a row. */
+export interface IdFrame extends FrameIds {
   firstRow: number
-  rows: number
-  bytes: Buffer
 }
 
 /** Null when the block has no such row. */
@@ -73,10 +92,14 @@ export function openIdFrame(names: Uint8Array, row: number): IdFrame | null {
   const frame = Math.floor(row / idsPerFrame)
   const lastFrame = frameCount(names, Uint16Array) - 2 // the one before the sessions
   if (frame > lastFrame) return null
-  const bytes = openFrame(names, frame)
   const firstRow = frame * idsPerFrame
-  const rows = frame < lastFrame ? idsPerFrame : idsIn(bytes)
-  return row < firstRow + rows ? { firstRow, rows, bytes } : null
+  const packed = frameAt(names, frame, Uint16Array)
+  const ids = packed[0] === idsMark ? openIdDigits(packed) : openInflatedIds(openFrame(names, frame))
+  return row < firstRow + ids.rows ? { firstRow, ...ids } : null
+}
+
+function openInflatedIds(bytes: Buffer): FrameIds {
+  return { rows: idsIn(bytes), has: (id) => bytes.includes(`\0${id}\0`), bytes: () => bytes }
 }
 
 function idsIn(frame: Buffer): number {
@@ -85,29 +108,21 @@ function idsIn(frame: Buffer): number {
   return nuls - 1
 }
 
-/** Whether the frame contains an id, as JSON text, or the mark of an erased one; exact. */
-export function hasId({ bytes }: IdFrame, id: string): boolean {
-  return bytes.includes(`\0${id}\0`)
-}
-
 /** Whether any frame has the id: cheaper than opening them all, and usually enough. */
 export function holdsId(names: Uint8Array, events: number, id: string): boolean {
   for (let row = 0; row < events; row += idsPerFrame) {
     const frame = openIdFrame(names, row)
-    if (frame !== null && hasId(frame, id)) return true
+    if (frame?.has(id)) return true
   }
   return false
 }
 
 /*
  * event_body.bodies: frames with u32 lengths of up to 64 texts each, a NUL after every text, and a last frame of the
- * spilled texts: a JSON list, or nothing. Up to schema 10 it was one piece of zstd: the texts and the list, each
- * followed by a NUL.
+ * spilled texts: a JSON list, or nothing. Sealed blocks have columns instead (text-columns.ts). Up to schema 10 it was
+ * one piece of zstd: the texts and the list, each followed by a NUL.
  */
 const textsPerFrame = 64 // 256 per frame save 16 bytes per event and take four times as long to open
-
-/** The text of a field whose code is a hash. */
-export type Spilled = [row: number, member: number, text: string]
 
 export function packBodies(texts: readonly string[], spilled: readonly Spilled[]): Buffer {
   const frames: Uint8Array[] = []
@@ -117,23 +132,12 @@ export function packBodies(texts: readonly string[], spilled: readonly Spilled[]
   return joinFrames(frames, Uint32Array)
 }
 
-/** Inflated texts of events, a NUL after each. */
-export interface TextFrame {
-  firstRow: number
-  bytes: Buffer
-}
-
-export interface Bodies {
-  text(row: number): string
-  /** The frame that holds a row's text. */
-  frame(row: number): TextFrame
-  spilled(): Spilled[]
-}
-
 /** A frame is inflated when one of its texts is read. */
 export function openBodies(bodies: Uint8Array, events: number): Bodies {
+  if (bodies[0] === columnsMark) return openTextColumns(bodies)
   if (isOnePiece(bodies)) return openPiece(bodies, events)
   const frames: ((index: number) => string)[] = []
+  const inflated = (row: number): Buffer => inflateFrame(bodies, Math.floor(row / textsPerFrame), Uint32Array)
   return {
     text(row) {
       const frame = Math.floor(row / textsPerFrame)
@@ -141,9 +145,9 @@ export function openBodies(bodies: Uint8Array, events: number): Bodies {
       return texts(row % textsPerFrame)
     },
     frame(row) {
-      const frame = Math.floor(row / textsPerFrame)
-      return { firstRow: frame * textsPerFrame, bytes: inflateFrame(bodies, frame, Uint32Array) }
+      return { firstRow: row - (row % textsPerFrame), bytes: inflated(row) }
     },
+    near: inflated,
     spilled: () => spilledOf(inflateFrame(bodies, Math.ceil(events / textsPerFrame), Uint32Array).toString()),
   }
 }
@@ -157,7 +161,12 @@ function isOnePiece(bodies: Uint8Array): boolean {
 function openPiece(bodies: Uint8Array, events: number): Bodies {
   const bytes = Bun.zstdDecompressSync(bodies as Uint8Array<ArrayBuffer>)
   const text = nulTexts(bytes)
-  return { text, frame: () => ({ firstRow: 0, bytes }), spilled: () => spilledOf(text(events)) }
+  return {
+    text,
+    frame: () => ({ firstRow: 0, bytes }),
+    near: () => bytes,
+    spilled: () => spilledOf(text(events)),
+  }
 }
 
 function spilledOf(list: string): Spilled[] {
@@ -216,8 +225,8 @@ function joinFrames(frames: readonly Uint8Array[], numbers: Numbers): Buffer {
   return Buffer.concat([new Uint8Array(head.buffer), ...frames])
 }
 
-export function deflateFrame(text: string): Uint8Array {
-  return text === '' ? new Uint8Array(0) : Bun.zstdCompressSync(text, { level: 1 })
+export function deflateFrame(text: string, level = 1): Uint8Array {
+  return text === '' ? new Uint8Array(0) : Bun.zstdCompressSync(text, { level })
 }
 
 export function frameCount(blob: Uint8Array, numbers: Numbers): number {
@@ -226,15 +235,20 @@ export function frameCount(blob: Uint8Array, numbers: Numbers): number {
 
 /** Inflates frame `index`. Throws when it is missing or damaged. */
 export function inflateFrame(blob: Uint8Array, index: number, numbers: Numbers): Buffer {
+  const frame = frameAt(blob, index, numbers)
+  if (frame.length === 0) return Buffer.alloc(0)
+  if (frame[0] === idsMark) return openIdDigits(frame).bytes()
+  return Bun.zstdDecompressSync(frame as Uint8Array<ArrayBuffer>)
+}
+
+function frameAt(blob: Uint8Array, index: number, numbers: Numbers): Uint8Array {
   const number = head(blob, numbers)
   const frames = number(0)
   if (index < 0 || index >= frames)
     throw new Error(`frame ${index} is out of range: the blob has ${frames} frames`)
   let start = numbers.BYTES_PER_ELEMENT * (1 + frames)
   for (let before = 0; before < index; before++) start += number(1 + before)
-  const end = start + number(1 + index)
-  if (start === end) return Buffer.alloc(0)
-  return Bun.zstdDecompressSync(blob.subarray(start, end) as Uint8Array<ArrayBuffer>)
+  return blob.subarray(start, start + number(1 + index))
 }
 
 /** The numbers before the frames. The blob may begin at any byte of its buffer. */
@@ -265,7 +279,7 @@ function nulTexts(bytes: Buffer): (index: number) => string {
 
 /** What a search reads of an open block. */
 interface SearchedBlock {
-  /** The texts of up to 64 rows with which the row's text, id and session are stored. */
+  /** What holds each string of the row's text, its id and its session, and those of rows near it. */
   textsNear(row: number): IteratorObject<Buffer>
   event(row: number): { json: string }
 }

@@ -1,6 +1,6 @@
 /** The 53-bit fingerprint of an event id, the mark that replaces an erased id, and the stored ids that confirm both. */
 import { StoreError } from '../../../contract/errors.ts'
-import { hasId, openIdFrame, type IdFrame } from '../blocks/texts.ts'
+import { openIdFrame, type IdFrame } from '../blocks/texts.ts'
 import { placeOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
 
@@ -112,7 +112,7 @@ export function storedIds(db: Database, mark: EraseMark): StoredIds {
     has(org, seq, id) {
       const place = placeOf(org, seq)
       const entry = cached.find(({ first, last }) => first <= place && place <= last) ?? load(org, place)
-      return entry !== null && (hasId(entry.ids, id) || hasId(entry.ids, mark(org, id)))
+      return entry !== null && (entry.ids.has(id) || entry.ids.has(mark(org, id)))
     },
     forget() {
       cached = []

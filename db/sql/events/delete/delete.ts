@@ -11,7 +11,6 @@ import { placeOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
 import type { DeletedIds, EventWriter } from '../engine.ts'
 import type { OrgState, Orgs } from '../write/org-state.ts'
-import type { PathWork } from '../paths/columns.ts'
 import type { Sealer } from '../index/seal.ts'
 
 /** One step of retention takes 20 to 50 ms: a block 0.2 to 0.4 ms, a rollup row 5 to 10 µs. */
@@ -31,14 +30,14 @@ interface Memory {
   orgs: Orgs
   ids: DeletedIds
   seal: Pick<Sealer, 'forget'>
-  paths: Pick<PathWork, 'forget'>
+  spare: { forget(): void }[] // work of the spare time
   hashSeed: number
 }
 
 /** These verbs run in their own transaction, between groups, so nothing is staged. */
 export function deletions(
   db: Database,
-  { orgs, ids, seal, paths, hashSeed }: Memory,
+  { orgs, ids, seal, spare, hashSeed }: Memory,
   bounds = stepBounds,
 ): TakeAway {
   /** So that only rollup rows change, and no count in memory. */
@@ -51,7 +50,7 @@ export function deletions(
   function forget(): void {
     ids.forget()
     seal.forget()
-    paths.forget()
+    for (const work of spare) work.forget()
     orgs.forget()
   }
 
@@ -69,7 +68,7 @@ export function deletions(
       const blocksMax = Math.ceil(bounds.blocksMax / erasedBlockCosts)
       const erased = eraseEvents(db, org, { ...bounds, clauses, after, until, blocksMax }, ids.mark)
       if (erased.events > 0) ids.forget() // blocks keep their keys, so other memory stays valid
-      paths.forget()
+      for (const work of spare) work.forget()
       return erased
     },
     removeOrg(orgId) {
@@ -146,8 +145,7 @@ function removeOrgEvents(db: Database, org: OrgState): void {
   }
   for (const table of tables) db.query(`DELETE FROM ${table} WHERE org = ?`).run(org.num)
   noteRewrite(db, org.num)
-  db.query('UPDATE event_org SET last_seq = ?1, folded_seq = ?1, shredded = segments WHERE num = ?2').run(
-    org.storedSeq,
-    org.num,
-  )
+  db.query(
+    `UPDATE event_org SET last_seq = ?1, folded_seq = ?1, shredded = segments, repacked = segments WHERE num = ?2`,
+  ).run(org.storedSeq, org.num)
 }

@@ -7,6 +7,7 @@ import { type Zone, deleteBlock, readBlock, readWholeBlock, writeBlock } from '.
 import { removedId, type EraseMark } from '../dedupe/fingerprints.ts'
 import { member } from '../blocks/fields.ts'
 import { dropPaths } from '../paths/columns.ts'
+import { noteFrames } from '../blocks/repack.ts'
 import { partsOf } from '../read/walk.ts'
 import type { Database } from '../../database.ts'
 import type { EraseRange } from '../../../contract/store.ts'
@@ -90,6 +91,7 @@ export function blankRows(
   const whole = readWholeBlock(db, place)
   if (whole === null) throw new Error(`block ${place} is missing`)
   dropPaths(db, place)
+  noteFrames(db, place)
   const content = unpackBlock(whole)
   const columns = openBlock(whole.columns)
   const ids = rows.map((row) => content.ids[row]!)

@@ -106,7 +106,8 @@ function hashesOf(names: Uint8Array, events: number): Uint32Array {
   for (let row = 0; row < events; row += idsPerFrame) {
     const frame = openIdFrame(names, row)
     if (frame === null) break
-    const { rows, bytes } = frame
+    const { rows } = frame
+    const bytes = frame.bytes()
     for (let at = 1, of = row; of < row + rows; of++, at++) {
       let hash = hashStart
       for (; at < bytes.length && bytes[at] !== 0; at++) hash = hashed(hash, bytes[at]!)

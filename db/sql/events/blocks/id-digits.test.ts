@@ -1,0 +1,81 @@
+/** Ids of one form come back from their digits, and each is found in its frame alone. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { runs } from '../../../../tests/support/runs.ts'
+import { openIdDigits, packIdDigits } from './id-digits.ts'
+import { holdsId, openIdFrame, openIds, openNames, packNames, packSealedNames } from './texts.ts'
+
+const uuid = (n: number): string => {
+  const hex = Bun.SHA256.hash(String(n), 'hex')
+  return `"trc_${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(12, 15)}-a${hex.slice(15, 18)}-${hex.slice(18, 30)}"`
+}
+const forms: [name: string, id: (n: number) => string][] = [
+  ['UUID', uuid],
+  ['digits alone', (n) => uuid(n).replaceAll(/[^0-9a-f]/g, '')],
+  ['an odd number of digits', (n) => `"${uuid(n).slice(5, 8)}"`],
+  ['a counter', (n) => `"evt_${String(n).padStart(9, '0')}"`],
+]
+
+function expectSame(ids: string[], packed: Uint8Array): void {
+  expect(openIds(packed, ids.length)).toEqual(ids)
+  const names = openNames(packed, ids.length)
+  ids.forEach((id, row) => {
+    expect(names.id(row)).toBe(id)
+    const frame = openIdFrame(packed, row)!
+    expect(ids.map((other) => frame.has(other))).toEqual(
+      ids.map((other, at) => Math.floor(at / 64) === Math.floor(row / 64) || ids[row] === other),
+    )
+    expect(frame.rows).toBe(Math.min(64, ids.length - frame.firstRow))
+  })
+  expect(ids.every((id) => holdsId(packed, ids.length, id))).toBe(true)
+}
+
+test.each(forms)('ids of one form come back: %s', (_, id) => {
+  const ids = [...new Set(Array.from({ length: 150 }, (_, n) => id(n)))]
+  const packed = packSealedNames(ids, ids)
+  expectSame(ids, packed)
+  expect(packed.length).toBeLessThan(packNames(ids, ids).length)
+  expect(openIdFrame(packed, 0)!.has(id(1_000_000))).toBe(false)
+})
+
+test('an id that only differs from the form, or spans two ids, is not found', () => {
+  const frame = openIdDigits(packIdDigits(['"x_12_34"', '"x_56_78"'])!)
+  expect(frame.has('"x_12_34"')).toBe(true)
+  for (const other of ['"x_34_56"', '"y_12_34"', '"x_1234"', '"x_12-34"', '', '"x_12_3g"', '#5 abc'])
+    expect([other, frame.has(other)]).toEqual([other, false])
+})
+
+test('any ids come back, with digits or without', () => {
+  const digits = fc.stringMatching(/^"e[0-9a-f]{5}z[0-9a-f]{2}"$/)
+  const texts = fc.string({ unit: 'grapheme' }).map((text) => JSON.stringify(text))
+  const marks = fc.constantFrom('""', '#123 abc')
+  const ids = fc.oneof(
+    fc.uniqueArray(digits, { minLength: 1, maxLength: 130 }),
+    fc.array(fc.oneof(digits, texts, marks), { minLength: 1, maxLength: 130 }),
+  )
+  fc.assert(
+    fc.property(ids, (all) => {
+      const packed = packSealedNames(all, all)
+      expect(openIds(packed, all.length)).toEqual(all)
+      all.forEach((id, row) => expect(openIdFrame(packed, row)!.has(id)).toBe(true))
+    }),
+    { numRuns: runs(100) },
+  )
+})
+
+test('ids of other forms have no digits', () => {
+  for (const ids of [
+    ['"a1"', '"a22"'],
+    ['"aG"', '"aH"'],
+    ['"é1"', '"é2"'],
+    [''],
+    ['a\0', 'b\0'],
+    ['"A"', '"B"'],
+  ])
+    expect([ids, packIdDigits(ids)]).toEqual([ids, null])
+})
+
+test('a frame that ends early is rejected', () => {
+  const packed = packIdDigits(['"a1"', '"a2"', '"a3"'])!
+  expect(() => openIdDigits(packed.subarray(0, packed.length - 1))).toThrow('another length')
+})

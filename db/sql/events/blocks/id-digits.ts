@@ -1,0 +1,104 @@
+/** Ids of one form, such as UUIDs, in half a byte for each hexadecimal digit. zstd needs five bits and more. */
+
+/*
+ * A frame of ids (texts.ts) that begins with `idsMark`, which is not zstd's first byte:
+ *   u8 mark, u8 ids, u8 length of an id, the first id with 0 in each place where ids differ,
+ *   then the digits in these places, id by id, the first one in the upper half of a byte
+ */
+export const idsMark = 0xc2
+const headBytes = 3
+const countMax = 255
+
+/** A run of places where the ids differ. */
+interface Run {
+  from: number
+  until: number
+}
+
+/** Null when the ids differ in length, or in other places than lower-case digits. */
+export function packIdDigits(ids: readonly string[]): Uint8Array | null {
+  const [first = ''] = ids
+  const { length } = first
+  if (length === 0 || length > countMax || ids.length > countMax) return null
+  if (ids.some((id) => id.length !== length || !ascii.test(id))) return null
+  const form = Uint8Array.from(first, (char, place) =>
+    ids.every((id) => id[place] === char) ? char.charCodeAt(0) : 0,
+  )
+  const runs = runsOf(form)
+  const hex = ids.map((id) => digitsOf(id, runs)).join('')
+  if (!hexDigits.test(hex)) return null
+  const packed = Buffer.from(hex.length % 2 === 0 ? hex : `${hex}0`, 'hex')
+  return Buffer.concat([Uint8Array.of(idsMark, ids.length, length), form, packed])
+}
+
+const ascii = /^[\x01-\x7f]*$/
+const hexDigits = /^[0-9a-f]*$/
+
+function runsOf(form: Uint8Array): Run[] {
+  const runs: Run[] = []
+  form.forEach((byte, place) => {
+    const last = runs.at(-1)
+    if (byte !== 0) return
+    if (last?.until === place) last.until++
+    else runs.push({ from: place, until: place + 1 })
+  })
+  return runs
+}
+
+function digitsOf(id: string, runs: readonly Run[]): string {
+  let digits = ''
+  for (const { from, until } of runs) digits += id.slice(from, until)
+  return digits
+}
+
+/** The ids of a frame of any kind. */
+export interface FrameIds {
+  rows: number
+  /** Whether the frame contains an id, as JSON text, or the mark of an erased one; exact. */
+  has(id: string): boolean
+  /** A NUL, and a NUL after each id. */
+  bytes(): Buffer
+}
+
+export function openIdDigits(packed: Uint8Array): FrameIds {
+  const [, count = 0, length = 0] = packed
+  const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength)
+  const runs = runsOf(packed.subarray(headBytes, headBytes + length))
+  const each = runs.reduce((sum, { from, until }) => sum + until - from, 0)
+  if (packed.length !== headBytes + length + Math.ceil((each * count) / 2))
+    throw new Error('a frame of ids has another length than it says')
+  const form = bytes.toString('latin1', headBytes, headBytes + length)
+  const hex = bytes.toString('hex', headBytes + length).slice(0, each * count)
+  return {
+    rows: count,
+    has: (id) => holds(hex, each, form, runs, id),
+    bytes: () => joined(hex, count, form, runs),
+  }
+}
+
+/** Compares digits, because a resend asks for one id of many. */
+function holds(hex: string, each: number, form: string, runs: readonly Run[], id: string): boolean {
+  if (id.length !== form.length) return false
+  for (let place = 0; place < id.length; place++)
+    if (form[place] !== '\0' && form[place] !== id[place]) return false
+  if (each === 0) return true
+  const digits = digitsOf(id, runs)
+  let at = hex.indexOf(digits)
+  while (at >= 0 && at % each !== 0) at = hex.indexOf(digits, at + 1)
+  return at >= 0
+}
+
+function joined(hex: string, count: number, form: string, runs: readonly Run[]): Buffer {
+  // What is between the runs, the first of which a NUL precedes.
+  const between = runs.map(({ from }, index) => form.slice(index === 0 ? 0 : runs[index - 1]!.until, from))
+  const end = `${form.slice(runs.at(-1)?.until ?? 0)}\0`
+  let all = '\0'
+  for (let id = 0, at = 0; id < count; id++) {
+    for (let index = 0; index < runs.length; index++) {
+      const { from, until } = runs[index]!
+      all += between[index]! + hex.slice(at, (at += until - from))
+    }
+    all += end
+  }
+  return Buffer.from(all, 'latin1')
+}

@@ -1,0 +1,134 @@
+/** Encodes the values of one member in a block's texts, for `text-columns.ts`. Every value comes back as it was. */
+
+/** A value per row that has the member. What is text is stored with all other texts of the block. */
+export interface ValueColumn {
+  kind: number
+  bytes: Uint8Array
+  texts: string[]
+}
+
+/*
+ *   constant  text: the value
+ *   coded     u8 values - 1, then a code per row; texts: the values by code
+ *   plain     texts: the values' common beginning, then the rest of each
+ *   integer   u8 width, u8 1 if the numbers are distances to the row before, then a plane per byte of the width;
+ *             texts: the lowest number, and for distances the first value
+ *   time      as integer, of times as Date.toISOString writes them
+ */
+const constant = 0
+const coded = 1
+const plain = 2
+const integer = 3
+const time = 4
+
+/** So few values take less room as codes, even when they are numbers. */
+const codedMin = 32
+
+export function packValues(values: readonly string[]): ValueColumn {
+  const distinct = new Map<string, number>()
+  for (const value of values) if (!distinct.has(value)) distinct.set(value, distinct.size)
+  if (distinct.size === 1) return { kind: constant, bytes: new Uint8Array(0), texts: [values[0]!] }
+  const numbers = distinct.size > codedMin ? numbersOf(values) : null
+  if (numbers !== null) return numbers
+  if (distinct.size * 4 > values.length * 3) return packPlain(values)
+  const codes = values.map((value) => distinct.get(value)!)
+  return { kind: coded, bytes: Uint8Array.of(distinct.size - 1, ...codes), texts: [...distinct.keys()] }
+}
+
+function packPlain(values: readonly string[]): ValueColumn {
+  const [first = ''] = values
+  let { length } = first
+  for (const value of values) {
+    let at = 0
+    while (at < length && value.charCodeAt(at) === first.charCodeAt(at)) at++
+    length = at
+  }
+  let common = first.slice(0, length)
+  if (!common.isWellFormed()) common = common.slice(0, -1) // not between the halves of a character
+  return {
+    kind: plain,
+    bytes: new Uint8Array(0),
+    texts: [common, ...values.map((value) => value.slice(common.length))],
+  }
+}
+
+const integerText = /^(?:0|-?[1-9]\d{0,14})$/
+const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+/** Null when not all are integers or times that come back as they are, or when they span too much. */
+function numbersOf(values: readonly string[]): ValueColumn | null {
+  if (values.every((value) => integerText.test(value))) return packNumbers(integer, values.map(Number))
+  if (!values.every((value) => timeText.test(value))) return null
+  const times = values.map((value) => Date.parse(value))
+  const isExact = times.every((ms, row) => !Number.isNaN(ms) && new Date(ms).toISOString() === values[row])
+  return isExact ? packNumbers(time, times) : null
+}
+
+function packNumbers(kind: number, values: readonly number[]): ValueColumn | null {
+  const distances = values.map((value, row) => (row === 0 ? 0 : value - values[row - 1]!))
+  const isDistance = new Set(distances).size < new Set(values).size
+  const numbers = isDistance ? distances : values
+  const low = numbers.reduce((least, one) => Math.min(least, one))
+  const span = numbers.reduce((most, one) => Math.max(most, one)) - low
+  if (span >= 2 ** 32) return null
+  const width = span === 0 ? 0 : Math.floor(Math.log2(span) / 8) + 1
+  const bytes = new Uint8Array(2 + width * numbers.length)
+  bytes[0] = width
+  bytes[1] = isDistance ? 1 : 0
+  for (let plane = 0, at = 2; plane < width; plane++)
+    for (const number of numbers) bytes[at++] = Math.floor((number - low) / 256 ** plane)
+  return { kind, bytes, texts: isDistance ? [String(low), String(values[0])] : [String(low)] }
+}
+
+/** Where a block's columns are read: bytes and texts in the order in which they were written. */
+export interface ColumnSource {
+  bytes: Uint8Array
+  at: number
+  texts: string[]
+  text: number
+}
+
+/** Reads the next column, of so many rows. Returns the value of the n-th row that has the member. */
+export function openValues(source: ColumnSource, rows: number): (row: number) => string {
+  const kind = source.bytes[source.at++]!
+  const { texts, text } = source
+  if (kind === constant) {
+    source.text++
+    const value = texts[text]!
+    return () => value
+  }
+  if (kind === plain) {
+    source.text += rows + 1
+    const common = texts[text]!
+    return (row) => common + texts[text + 1 + row]!
+  }
+  if (kind === coded) {
+    const { bytes, at } = source
+    source.text += bytes[at]! + 1
+    source.at += 1 + rows
+    return (row) => texts[text + bytes[at + 1 + row]!]!
+  }
+  if (kind !== integer && kind !== time) throw new Error(`a column of texts has the kind ${kind}`)
+  return openNumbers(source, rows, kind === time)
+}
+
+function openNumbers(source: ColumnSource, rows: number, isTime: boolean): (row: number) => string {
+  const { bytes, at, texts, text } = source
+  const [width, isDistance] = [bytes[at]!, bytes[at + 1] === 1]
+  source.at += 2 + width * rows
+  source.text += isDistance ? 2 : 1
+  let numbers: Float64Array | null = null
+  const read = (): Float64Array => {
+    const read = new Float64Array(rows).fill(Number(texts[text]!))
+    for (let plane = 0, from = at + 2; plane < width; plane++)
+      for (let row = 0; row < rows; row++) read[row]! += bytes[from++]! * 256 ** plane
+    if (!isDistance) return read
+    read[0] = Number(texts[text + 1]!)
+    for (let row = 1; row < rows; row++) read[row]! += read[row - 1]!
+    return read
+  }
+  return (row) => {
+    const number = (numbers ??= read())[row]!
+    return isTime ? new Date(number).toISOString() : String(number)
+  }
+}

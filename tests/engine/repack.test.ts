@@ -1,0 +1,192 @@
+/** Sealed blocks get their texts as columns: every event stays what it was, and what is erased is gone. */
+import { expect, test } from 'bun:test'
+import type { EventRecord, StoredEvent } from '../../db/contract/store.ts'
+import type { ReaderAtOnce } from '../support/read-at-once.ts'
+import { columnsMark } from '../../db/sql/events/blocks/text-columns.ts'
+import { makeEvent, noon } from '../store/make.ts'
+import { engine, firstArrivalMs, type Engine } from './subject.ts'
+
+const orgId = 'org_a'
+const sealed = 65_536
+const tail = 1_000
+const tailBlocks = 5
+
+function made(n: number): EventRecord {
+  const id = `trc_${Bun.hash.wyhash(String(n)).toString(16).padStart(16, '0')}`
+  const [sessionId, subject] = [`s${n >> 4}`, n % 11 === 0 ? `who "${n % 1_001}" é` : null]
+  const type = n % 2 === 0 ? 'tool.executed' : 'agent.detected'
+  const page = `/products/${n % 50}`
+  const occurredAt = new Date(noon + n * 400).toISOString()
+  const metadata = { page, protocol: 'web', ...(subject === null ? {} : { subject }), n: n % 40_000 }
+  const odd = n % 5_003 === 7 ? { odd: [`漢字 \u2028 ${n}`, null, { deep: n / 7 }] } : {}
+  const json = { id, siteId: 'shop', sessionId, occurredAt, type, outcome: 'success', ...odd, metadata }
+  return makeEvent(id, {
+    ...{ sessionId, subject, type, page, siteId: 'shop', occurredAtMs: noon + n * 400 },
+    vendor: n % 3 === 0 ? 'GPTBot' : null,
+    // Text that is not as JSON.stringify writes it.
+    json: JSON.stringify(json, null, n % 997 === 0 ? 1 : 0),
+  })
+}
+
+function fill(subject: Engine, from: number, until: number, make = made): void {
+  for (let first = from; first < until; first += 4_096) {
+    const events = Array.from({ length: Math.min(4_096, until - first) }, (_, n) => make(first + n))
+    subject.group(() => subject.append(orgId, events, first))
+  }
+  subject.idle()
+}
+
+const work = (subject: Engine): void => {
+  while (subject.spare());
+}
+
+const rowsWith = (subject: Engine, first: string): number =>
+  subject.tables(`event_body WHERE hex(substr(bodies, 1, 1)) ${first}`)!
+const mark = columnsMark.toString(16).toUpperCase()
+const asColumns = (subject: Engine): number => rowsWith(subject, `= '${mark}'`)
+const asFrames = (subject: Engine): number => rowsWith(subject, `<> '${mark}'`)
+
+function allEvents(reader: ReaderAtOnce): StoredEvent[] {
+  const events: StoredEvent[] = []
+  for (let afterSeq = 0; ;) {
+    const page = reader.tail({ orgId, filter: {}, afterSeq, limit: 5_000 })
+    events.push(...page.events)
+    if (page.events.length === 0) return events
+    afterSeq = page.events.at(-1)!.seq
+  }
+}
+
+const filters = [
+  {},
+  { types: ['agent.detected'], vendors: ['GPTBot'] },
+  { subjects: ['who "77" é'] },
+  { sessionIds: ['s401'] },
+]
+const texts = ['漢字', 'WHO "99', '2026-', 'occurredAt']
+
+function answers(subject: Engine): unknown[] {
+  return subject.freshly((reader) => [
+    ...filters.map((filter) => reader.page({ orgId, filter, limit: 200, before: null, ceilingSeq: null })),
+    ...texts.map((text) =>
+      reader.explore({
+        ...{ orgId, filter: { text }, measure: 'events', by: null, edges: [noon, noon + 40_000_000] },
+        ...{ rowsMax: 100, budgetMs: Infinity },
+      }),
+    ),
+    ...[0, 255, 256, 40_000, sealed].map((n) => reader.byId({ orgId, id: made(n).id })),
+    allEvents(reader),
+  ])
+}
+
+test('repacked events are what was sent, also in the middle, after a restart and a rollback', () => {
+  const subject = engine()
+  fill(subject, 0, sealed + tail)
+  const before = answers(subject)
+  const events = before.at(-1) as StoredEvent[]
+  expect(events.map(({ json }) => json)).toEqual(
+    Array.from({ length: sealed + tail }, (_, n) => made(n).json),
+  )
+  const check = (): void => {
+    expect(answers(subject)).toEqual(before)
+    expect(subject.reader.verify().faults).toEqual([])
+  }
+  while (asColumns(subject) < 100) expect(subject.spare()).toBe(true)
+  expect(asFrames(subject)).toBeGreaterThan(100)
+  check()
+  subject.reopen()
+  for (let step = 0; step < 10; step++) expect(subject.spare()).toBe(true)
+  subject.undone(() => subject.append(orgId, [made(500_000)]))
+  work(subject)
+  expect([asColumns(subject), asFrames(subject)]).toEqual([256, tailBlocks])
+  check()
+  // A resend is known, by a frame of ids that was packed anew.
+  subject.group(() => {
+    const again = [0, 63, 64, 30_000, sealed - 2].map(made)
+    expect(subject.append(orgId, [...again, made(sealed + tail)])).toMatchObject({ accepted: 1, deduped: 5 })
+  })
+  subject.close()
+}, 180_000)
+
+/** The events of one block have 5 KiB each. */
+const isLarge = (n: number): boolean => n >> 8 === 10
+const large = (n: number): EventRecord =>
+  isLarge(n) ? makeEvent(`large ${n}`, { json: JSON.stringify({ error: `${n} `.repeat(1_024) }) }) : made(n)
+
+test('a step replaces few blocks and none of large events, and the work ends', () => {
+  const subject = engine()
+  fill(subject, 0, sealed + tail, large)
+  while (subject.tables('event_org WHERE shredded = 0') === 1) subject.spare()
+  const counts = [0]
+  while (subject.spare()) counts.push(asColumns(subject))
+  const steps = counts.slice(1).map((count, step) => count - counts[step]!)
+  expect([Math.max(...steps), counts.at(-1)]).toEqual([2, 255])
+  expect([subject.spare(), subject.tables('event_org WHERE repacked = 1')]).toEqual([false, 1])
+  subject.idle()
+  expect(subject.spare()).toBe(false)
+  subject.close()
+}, 180_000)
+
+test('an erased event of a repacked segment is gone from its block, which is then repacked', () => {
+  const subject = engine()
+  fill(subject, 0, sealed + tail)
+  work(subject)
+  const gone = (n: number) => made(n).subject === 'who "77" é'
+  const erased = Array.from({ length: sealed + tail }, (_, n) => n).filter(gone)
+  expect(erased.length).toBeGreaterThan(50)
+  expect(subject.erase(orgId, [], ['who "77" é'])).toBe(erased.length)
+  const isGone = (): void => {
+    const stored = subject.texts().join('\n')
+    for (const n of erased) expect(stored.includes(made(n).id)).toBe(false)
+    expect(stored.includes('who \\"77\\"')).toBe(false)
+  }
+  isGone()
+  const left = subject.freshly(allEvents).map(({ json }) => json)
+  expect(left.length).toBe(sealed + tail - erased.length)
+  work(subject)
+  expect(asFrames(subject)).toBe(tailBlocks)
+  isGone()
+  expect(subject.freshly(allEvents).map(({ json }) => json)).toEqual(left)
+  expect(subject.reader.verify().faults).toEqual([])
+  // A resend of an erased event is still known.
+  subject.group(() =>
+    expect(subject.append(orgId, erased.slice(0, 3).map(made))).toMatchObject({ deduped: 3 }),
+  )
+  subject.removeSite(orgId, 'shop')
+  expect(subject.texts().join('').includes('"metadata":')).toBe(false)
+  subject.close()
+}, 180_000)
+
+test('retention, and work that begins behind what it deleted', () => {
+  const subject = engine()
+  fill(subject, 0, 2 * sealed + tail)
+  expect(subject.expire(orgId, sealed + 30_000)).toBeGreaterThan(sealed)
+  work(subject)
+  expect(asFrames(subject)).toBe(tailBlocks)
+  expect(subject.tables('event_org WHERE repacked = 2')).toBe(1)
+  expect(subject.reader.verify().faults).toEqual([])
+  const [first] = subject.freshly(allEvents)
+  expect(first!.json).toBe(made(first!.seq - 1).json)
+  expect(first!.receivedAtMs).toBeGreaterThan(firstArrivalMs + sealed)
+  subject.close()
+}, 180_000)
+
+test('a damaged block stays as it is, and verify names it before and after', () => {
+  const subject = engine()
+  fill(subject, 0, sealed + tail)
+  const damage = (bytes: string): string =>
+    `UPDATE event_body SET ${bytes} =
+     CAST(substr(${bytes}, 1, 900) || x'00' || substr(${bytes}, 902) AS BLOB) WHERE place % 65536 = 257`
+  const faults = (sql: string): string[] => {
+    let found: string[] = []
+    subject.damaged(sql, (reader) => void (found = reader.verify().faults.map(({ place }) => place)))
+    return found
+  }
+  for (const bytes of ['bodies', 'ids']) expect(faults(damage(bytes))).toContain('arrivals 257 to 512')
+  subject.sql(damage('ids'))
+  work(subject)
+  expect([asColumns(subject), asFrames(subject)]).toEqual([255, tailBlocks + 1])
+  expect(subject.reader.verify().faults.map(({ place }) => place)).toContain('arrivals 257 to 512')
+  for (const bytes of ['bodies', 'ids'])
+    expect(faults(damage(bytes).replace('257', '513'))).toContain('arrivals 513 to 768')
+  subject.close()
+}, 180_000)
