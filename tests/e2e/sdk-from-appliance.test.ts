@@ -8,8 +8,8 @@ import type { Appliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
-import { ownerEnv, withOwner } from './dashboard-actions.ts'
-import { hostEnv, type Keys, startWithKeys, storedIds } from './sdk-appliance.ts'
+import { startWithOwner, withOwner } from './dashboard-actions.ts'
+import { hostEnv, type Keys, makeKeys, storedIds } from './sdk-appliance.ts'
 
 let appliance: Appliance
 let keys: Keys
@@ -20,7 +20,8 @@ let manifest: {
   webmcp: { path: string; immutablePath: string; integrity: string }
 }
 beforeAll(async () => {
-  ;({ appliance, keys } = await startWithKeys({ env: ownerEnv, args: ['--ingest-listen', '127.0.0.1:0'] }))
+  appliance = await startWithOwner({ args: ['--ingest-listen', '127.0.0.1:0'] })
+  keys = await makeKeys(appliance)
   manifest = await (await fetch(`${appliance.url}/sdk/manifest.json`)).json()
 }, 60_000)
 afterAll(async () => {

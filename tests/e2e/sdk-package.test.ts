@@ -6,14 +6,14 @@ import { createContext, runInContext } from 'node:vm'
 import type { Appliance } from '../support/binary.ts'
 import { closeBrowser } from '../support/browser.ts'
 import { run } from '../support/process.ts'
-import { ownerEnv, withOwner } from './dashboard-actions.ts'
+import { startWithOwner, withOwner } from './dashboard-actions.ts'
 import {
   builtPackage,
   hostEnv,
   installedProject,
   type Keys,
   type Project,
-  startWithKeys,
+  makeKeys,
   storedIds,
 } from './sdk-appliance.ts'
 
@@ -22,7 +22,8 @@ let keys: Keys
 let project: Project
 let packageDir: string
 beforeAll(async () => {
-  ;({ appliance, keys } = await startWithKeys({ env: ownerEnv }))
+  appliance = await startWithOwner()
+  keys = await makeKeys(appliance)
   packageDir = await builtPackage()
   project = await installedProject()
 }, 120_000)

@@ -14,8 +14,8 @@ import {
 } from '../../sdk/node.ts'
 import type { Appliance } from '../support/binary.ts'
 import { closeBrowser, withPage } from '../support/browser.ts'
-import { ownerEnv, withOwner } from './dashboard-actions.ts'
-import { type Keys, startWithKeys } from './sdk-appliance.ts'
+import { startWithOwner, withOwner } from './dashboard-actions.ts'
+import { type Keys, makeKeys } from './sdk-appliance.ts'
 
 let appliance: Appliance
 let keys: Keys
@@ -23,7 +23,8 @@ let exporter: IntelExporter
 let shop: Bun.Server<undefined>
 let isRelayDown = false
 beforeAll(async () => {
-  ;({ appliance, keys } = await startWithKeys({ env: ownerEnv }))
+  appliance = await startWithOwner()
+  keys = await makeKeys(appliance)
   const { ingestKey, publishableKey } = keys
   exporter = createIntelExporter({ url: appliance.url, ingestKey, intervalMs: 50 })
   const sync = createIntelSync({ url: appliance.url, ingestKey, siteId: 'shop' })
