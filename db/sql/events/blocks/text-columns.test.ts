@@ -85,6 +85,7 @@ test('columns of each kind come back', () => {
     (n) => Math.imul(n, 0x9e3779b1) / 7,
     (n) => new Date(1_780_000_000_000 + n * 259).toISOString(),
     (n) => new Date(-62_000_000_000_000 + n * 86_400_000).toISOString(),
+    (n) => new Date(Math.imul(n, 0x9e3779b1) - 1).toISOString(), // also before 1970
     (n) => `2026-02-${String((n % 31) + 1).padStart(2, '0')}T00:00:00.000Z`, // some of them are no dates
     (n) => (n % 3 === 0 ? undefined : n),
     (n) => [n, { deep: n % 2 === 0 }, null],

@@ -145,7 +145,7 @@ export function openTextColumns(blob: Uint8Array): Bodies {
     for (let index = 0; index < shape.columns.length; index++) {
       const column = shape.columns[index]!
       const rank = before === null ? all![column]![row]! : rankOf(block, before, column)
-      joined += columns[column]!(rank) + parts[index + 1]!
+      joined += columns[column]!.at(rank) + parts[index + 1]!
     }
     return joined
   }
@@ -153,21 +153,19 @@ export function openTextColumns(blob: Uint8Array): Bodies {
   return {
     text,
     frame: () => ({ firstRow: 0, bytes: (frame ??= Buffer.from(joined())) }),
-    near: () => (near ??= Buffer.from(valuesOf(block))),
+    near: () => (near ??= valuesOf(block)),
     spilled: () => openSpilled(block),
   }
 }
 
-/** All values, also those that are not stored as texts. Names and shapes are left out, as a search does. */
-function valuesOf({ shapeOf, shapes, columns }: RawBlock): string {
-  const values: string[] = []
+/** The texts as they are stored, and the values that are stored in another way. */
+function valuesOf({ stored, shapeOf, shapes, columns }: RawBlock): Buffer {
+  const values: string[] = ['']
   const counts = countsOf(shapesBefore({ shapeOf, shapes }, shapeOf.length), shapes, columns.length)
-  columns.forEach((valueAt, column) => {
-    const distinct = new Set<string>()
-    for (let rank = 0; rank < counts[column]!; rank++) distinct.add(valueAt(rank))
-    values.push(...distinct)
+  columns.forEach(({ at, areTexts }, column) => {
+    for (let rank = 0; !areTexts && rank < counts[column]!; rank++) values.push(at(rank))
   })
-  return values.join('\0')
+  return Buffer.concat([stored, Buffer.from(values.join('\0'))])
 }
 
 interface Shape {
@@ -182,9 +180,8 @@ function openRaw(blob: Uint8Array) {
   const raw = Bun.zstdDecompressSync(blob.subarray(1) as Uint8Array<ArrayBuffer>)
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
   const rows = view.getUint16(0, true)
-  const texts = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
-    .toString('utf8', view.getUint32(4, true))
-    .split('\0')
+  const stored = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).subarray(view.getUint32(4, true))
+  const texts = stored.toString('utf8').split('\0')
   const shapeOf = raw.subarray(headBytes, headBytes + rows)
   const source: ColumnSource = { bytes: raw, at: headBytes + rows, texts, text: raw[2]! + 1 }
   const shapes = texts.slice(0, source.text).map((text): Shape => {
@@ -194,7 +191,7 @@ function openRaw(blob: Uint8Array) {
   })
   const counts = countsOf(shapesBefore({ shapeOf, shapes }, rows), shapes, raw[3]!)
   const columns = Array.from(counts, (count) => openValues(source, count))
-  return { rows, texts, shapeOf, shapes, columns }
+  return { rows, stored, texts, shapeOf, shapes, columns }
 }
 
 /** The rows of each column. */
@@ -237,7 +234,7 @@ function openSpilled(block: RawBlock): Spilled[] {
   const pairs = list as [number, number][]
   const ranks = allRanks(block)
   const textOf = (row: number, column: number): string =>
-    JSON.parse(`"${columns[column]!(ranks[column]![row]!)}"`) as string
+    JSON.parse(`"${columns[column]!.at(ranks[column]![row]!)}"`) as string
   return Array.from(shapeOf).flatMap((shape, row) =>
     pairs
       .filter(([, column]) => shapes[shape]!.columns.includes(column))
