@@ -1,7 +1,7 @@
 /** Tests that a page with a hidden fault fails, and that visits share nothing. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright'
-import { closeBrowser, withPage } from './browser.ts'
+import { browser, closeBrowser, withPage } from './browser.ts'
 
 /** A shared worker that numbers the pages connected to it; as a service worker it does nothing. */
 const worker = 'let pages = 0; onconnect = ({ ports }) => ports[0].postMessage(++pages)'
@@ -224,3 +224,10 @@ test('a visit that continues shows another page of the same document; every othe
     'late',
   )
 }, 30_000)
+
+test('after a crash of the browser the next page opens in another one', async () => {
+  const titleOf = () => withPage(`http://127.0.0.1:${server.port}/clean`, (page) => page.title())
+  expect(await titleOf()).toBe('clean')
+  await (await browser()).close()
+  expect(await titleOf()).toBe('clean')
+})

@@ -36,9 +36,14 @@ export interface PageOptions {
 
 let launched: Promise<Browser> | null = null
 
-/** The one browser of this test process. */
+/** The one browser of this test process. Another one after a crash, which fails one test and not all that follow. */
 export function browser(): Promise<Browser> {
-  launched ??= chromium.launch({
+  launched ??= launch()
+  return launched
+}
+
+async function launch(): Promise<Browser> {
+  const made = await chromium.launch({
     executablePath: chromiumPath(),
     // A process per page costs a quarter of what opening the page costs, and one per site loses its compiled code.
     args: [
@@ -48,7 +53,11 @@ export function browser(): Promise<Browser> {
       '--js-flags=--max-lazy --no-opt',
     ],
   })
-  return launched
+  made.once('disconnected', () => {
+    launched = null
+    idle.clear()
+  })
+  return made
 }
 
 /** What else ends with the last file. */
