@@ -306,9 +306,15 @@ export function textFinder(part: string): (block: SearchedBlock, row: number) =>
 function bytesFinder(upper: string): (bytes: Buffer) => boolean {
   // Within ASCII it finds what a comparison in upper case finds, in a third of the time.
   const anyCase = new RegExp(RegExp.escape(upper), 'i')
-  return (bytes) => {
+  const holdsText = (bytes: Buffer): boolean => {
     const text = bytes.toString('utf8')
     return isAscii(bytes) ? anyCase.test(text) : text.toUpperCase().includes(upper)
+  }
+  const searched = new WeakMap<Buffer, boolean>() // the frames of a block share its sessions and columns
+  return (bytes) => {
+    const known = searched.get(bytes) ?? holdsText(bytes)
+    searched.set(bytes, known)
+    return known
   }
 }
 
