@@ -7,6 +7,7 @@ import { createGateway } from '../../sdk/node.ts'
 import { startAppliance } from '../support/binary.ts'
 import { run } from '../support/process.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
 import { hostEnv, type Keys, makeKeys } from './sdk-appliance.ts'
 
 const root = join(import.meta.dir, '../..')
@@ -52,7 +53,7 @@ test('nothing is lost or doubled, also when the site is killed meanwhile', async
 
   const before: unknown[] = []
   for (let count = 0; count < 4 * agents.length; count++) before.push(await ask(site))
-  expect(await settled(async () => (await site.stats()).queued)).toBe(0)
+  await until(async () => (await site.stats()).queued === 0)
   await appliance.kill()
   const downSinceMs = (await site.stats()).nowMs
   /** Traffic until this much time has passed on the site's clock. */
