@@ -164,7 +164,10 @@ async function begin(dataDir: string, clock: Clock, seed: number, taken: Latenci
   const keys = { ingest: await keyOf('ingest'), secret: await keyOf('secret') }
   const target: Target = { url: server.url, keys, cookie: await signIn(server.url) }
   const random = seeded(seed)
-  const traffic = startTraffic({ target, latencies: taken, random, nowMs: clock.nowMs }, Number(options.rate))
+  const traffic = await startTraffic(
+    { target, latencies: taken, random, nowMs: clock.nowMs },
+    Number(options.rate),
+  )
   await addEndpoint(target, traffic.receiverUrl)
   const soak: Soak = {
     ...{ server, target, traffic, random, beganMs, startedMs: beganMs, startsS: [] },

@@ -57,10 +57,11 @@ const reads: { name: string; path: string; asPerson?: true; sinceDay?: true }[] 
   { name: 'text of 24 h', path: '/v1/traces?limit=50&q=checkout', sinceDay: true },
 ]
 
-export function startTraffic(
+/** Begins to write when the live stream is open, because a stream without a position omits earlier events. */
+export async function startTraffic(
   of: Pick<Context, 'target' | 'latencies' | 'random' | 'nowMs'>,
   rate: number,
-): Traffic {
+): Promise<Traffic> {
   const isOver = { writing: false, reading: false }
   const ending = new AbortController()
   const receiver = Bun.serve({
@@ -89,10 +90,13 @@ export function startTraffic(
     },
   }
   const context: Context = { ...of, traffic, isOver }
+  const opened = Promise.withResolvers<void>()
+  const following = follow(context, ending.signal, opened.resolve)
+  await opened.promise
   const writing = batchSizes.map((size, writer) =>
     write(context, writer, size, rate / batchSizes.length / size),
   )
-  const reading = [read(context), follow(context, ending.signal)]
+  const reading = [read(context), following]
   return traffic
 }
 
@@ -199,7 +203,11 @@ export async function signIn(url: string): Promise<string> {
 }
 
 /** Follows the live stream and resumes it after each end: every number of a writer comes once and in order. */
-async function follow({ target, traffic, isOver }: Context, end: AbortSignal): Promise<void> {
+async function follow(
+  { target, traffic, isOver }: Context,
+  end: AbortSignal,
+  onOpen: () => void,
+): Promise<void> {
   let position = ''
   while (!isOver.reading) {
     const headers = { cookie: target.cookie, ...(position === '' ? {} : { 'last-event-id': position }) }
@@ -208,6 +216,7 @@ async function follow({ target, traffic, isOver }: Context, end: AbortSignal): P
       if (answer.status === 200)
         for await (const { id, name, data } of messagesOf(answer.body!)) {
           position = id
+          onOpen()
           if (name !== 'events') continue
           const { events } = JSON.parse(data) as { events: { event: { id: string } }[] }
           for (const { event } of events) seen(traffic, event.id)
