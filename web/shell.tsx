@@ -13,7 +13,7 @@ import { frontPage, routeOf, routes, type PageCode, type PageRoute } from './rou
 import { entry, refreshOverview, session } from './app/session.ts'
 import { shortcuts, useShortcuts, type Shortcut } from './app/shortcuts.ts'
 import { now, zone } from './app/clock.ts'
-import { counted } from './text/format.ts'
+import { counted, localSentence } from './text/format.ts'
 import { notices, refreshMs, refreshNotices, urgent } from './app/notices.ts'
 import { Text } from './components/text.tsx'
 import { whenIdle } from './components/rendering.tsx'
@@ -172,7 +172,7 @@ function NoticeBar() {
   if (first === undefined) return null
   return (
     <p class="notice-bar" role="status">
-      <Text value={first.message} max={240} />{' '}
+      <Text value={localSentence(first.message)} max={240} />{' '}
       <a href={placeOf(first)}>
         {more.length === 0 ? 'View' : `View this and ${counted(more.length, 'other')}`}
       </a>

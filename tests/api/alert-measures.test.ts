@@ -84,13 +84,13 @@ describe('conditions', () => {
     expect(opened!.data).toMatchObject({
       ...{ rule: 'measure', ruleId: id, state: 'firing', measure: 'count', value: 12, events: 12 },
       ...{ groupBy: 'vendor', group: 'OpenAI', windowMinutes: 60, condition: { kind: 'above', value: 5 } },
-      explanation: '80 % of the rise over the window before: GPTBot on /docs/*',
+      explanation: '80 % of the rise from the window before comes from GPTBot on /docs/*',
       explained: { before: 2, now: 12 },
       link: expect.stringMatching(new RegExp(`^/logs\\?siteId=${site()}&vendor=OpenAI&since=`)),
     })
     expect(opened!.text).toBe(
       `Rule ${tests} (vendor OpenAI): 12 events in 1 hour, above 5 events. ` +
-        '80 % of the rise over the window before: GPTBot on /docs/∗.',
+        '80 % of the rise from the window before comes from GPTBot on /docs/∗.',
     )
     await run(70 * minuteMs)
     expect(alerts()).toEqual(['alert.opened OpenAI', 'alert.resolved OpenAI'])

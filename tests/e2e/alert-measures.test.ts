@@ -78,7 +78,7 @@ test('a rule is tested on the past while it is edited, saved, silenced and edite
       await dialog(page).getByLabel('Threshold').fill('2')
       await dialog(page).getByLabel('Minimum events (ignored below this)').fill('0')
       await dialog(page).getByLabel('Over').selectOption('5')
-      await backtest(page).getByText('That is more than most people read.').waitFor()
+      await backtest(page).getByText('Consider a higher threshold or a longer wait.').waitFor()
       await expectAccessibleInBothThemes(dialog(page))
 
       await dialog(page).getByLabel('Measure').selectOption('share')
@@ -92,7 +92,10 @@ test('a rule is tested on the past while it is edited, saved, silenced and edite
       await dialog(page).getByLabel('Pending for (minutes)').fill('10')
       await dialog(page).getByLabel('Events', { exact: true }).fill(`vendor:${hostile}\nvendor:OpenAI`)
       await dialog(page).getByRole('button', { name: 'Add alert rule' }).click()
-      await row(page, /Busy hours share of events above 20 % in 1 hour, by vendor, for 10 minutes/).waitFor()
+      await row(
+        page,
+        /Busy hours share of events with outcome:error above 20 % in 1 hour, by vendor, for 10 minutes, only vendor/,
+      ).waitFor()
 
       await row(page, /Busy hours/)
         .getByRole('button', { name: 'Silence' })
@@ -107,9 +110,12 @@ test('a rule is tested on the past while it is edited, saved, silenced and edite
         [`vendor:${hostile}`, 'vendor:OpenAI'].join('\n'),
       )
       await dialog(page).getByLabel('Alert when it').selectOption('change')
-      await backtest(page).getByText('There is less than two weeks of events to compare with.').waitFor()
+      await backtest(page).getByText('Less than two weeks of events are stored to compare with.').waitFor()
       await dialog(page).getByRole('button', { name: 'Save' }).click()
-      await row(page, /share of events changes beyond 4 deviations of past weeks in 1 hour/).waitFor()
+      await row(
+        page,
+        /share of events with outcome:error changes beyond 4 deviations of past weeks in 1 hour/,
+      ).waitFor()
     },
     wrongFilter,
   )

@@ -100,6 +100,25 @@ test('the list of sessions fills the height of the window', async () => {
   await visit('/sessions', look, { viewport: { width: 1_280, height: 1_100 } })
 }, 40_000)
 
+test('a chart is as tall as the list beside it', async () => {
+  for (const path of ['/authz', '/detect', '/tools']) {
+    await visit(
+      path,
+      async (page) => {
+        const parts = page.locator('.beside-list > .panel')
+        await parts.nth(1).waitFor()
+        const boxes = await parts.evaluateAll((all) => all.map((part) => part.getBoundingClientRect()))
+        expect(boxes.map(({ top }) => top)).toEqual([boxes[0]!.top, boxes[0]!.top])
+        expect(boxes.map(({ height }) => height)).toEqual([boxes[0]!.height, boxes[0]!.height])
+        const plot = await page.locator('.beside-list .plot').boundingBox()
+        const canvas = await page.locator('.beside-list canvas').boundingBox()
+        expect(canvas!.height).toBeCloseTo(plot!.height, 0)
+      },
+      { viewport: { width: 1_440, height: 900 } },
+    )
+  }
+}, 60_000)
+
 test('on a phone the controls take two lines and the live dot is beside the title', async () => {
   await visit(
     '/tools',

@@ -188,7 +188,7 @@ test('a key’s label, scopes, sites and expiry are edited, and the audit log sh
     await dialog.getByLabel('Expires on').fill('2096-02-28')
     await dialog.getByRole('button', { name: 'Save' }).click()
     const row = page.getByRole('row', { name: 'the shop’s backend' })
-    expect(await row.innerText()).toContain('sites shop-a, shop-b; expires 2096-02-28 23:59 UTC')
+    expect(await row.innerText()).toContain('sites shop-a, shop-b; expires 28 Feb 2096, 23:59 UTC')
 
     await page.getByRole('button', { name: 'Edit the shop’s backend' }).click()
     expect(await dialog.getByLabel('Sites').inputValue()).toBe('shop-a, shop-b')

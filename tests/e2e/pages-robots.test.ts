@@ -86,6 +86,6 @@ test('Logs filters by the verdict, and the event names the line', async () => {
   ])
   await withOwner(`${org.url}/logs?robots=disallowed&event=judged`, async (page) => {
     const drawer = page.getByRole('complementary', { name: 'Event' })
-    await drawer.getByText('disallowed by line 14 of the robots.txt of 2026-11-20 12:00 UTC').waitFor()
+    await drawer.getByText('disallowed by line 14 of the robots.txt of 20 Nov 2026, 12:00 UTC').waitFor()
   })
 }, 60_000)

@@ -18,6 +18,12 @@ test.each<SampleKind>(['agent', 'auth', 'authz', 'tool', 'memory'])('%s: an even
   const { events } = JSON.parse(sampleBody(kind, nowMs)) as Sample
   expect(events[0]).toMatchObject({ occurredAt: '2026-11-22T12:00:00.000Z', type: sampleType(kind) })
   expect(events[0].agent.name).not.toBe(events[0].agent.vendor)
+  const widest = Math.max(
+    ...sampleBody(kind, nowMs)
+      .split('\n')
+      .map(({ length }) => length),
+  )
+  expect(widest).toBeLessThan(88) // what an empty page shows without scrolling
 })
 
 test('the command that imports a log has the paths of the server, in quotes where a shell needs them', () => {

@@ -103,31 +103,36 @@ const samples: { [prefix: string]: { type: string; fields: string } } = {
   agent: {
     type: 'agent.detected',
     fields:
-      `"agent":{"class":"crawler","trust":"detected","vendor":"OpenAI",` +
-      `\n       "name":"GPTBot","purpose":"training"}`,
+      `"agent":{"class":"crawler","trust":"detected",` +
+      `\n       "vendor":"OpenAI","name":"GPTBot","purpose":"training"}`,
   },
   auth: {
     type: 'auth.identity_presented',
     fields:
-      `"agent":{"class":"webmcp","trust":"verified","vendor":"Google","name":"Google-Agent"},` +
+      `"agent":{"class":"webmcp","trust":"verified",` +
+      `\n       "vendor":"Google","name":"Google-Agent"},` +
       `\n       "metadata":{"protocol":"web-bot-auth","subject":"agent.example"}`,
   },
   authz: {
     type: 'authz.evaluated',
     fields:
-      `"tool":"checkout.pay","agent":{"class":"dom","trust":"detected","vendor":"OpenAI","name":"Operator"},` +
-      `\n       "policy":{"decision":"deny","ruleId":"tool:checkout.pay","reason":"trust below verified"}`,
+      `"tool":"checkout.pay","agent":{"class":"dom",` +
+      `\n       "trust":"detected","vendor":"OpenAI","name":"Operator"},` +
+      `\n       "policy":{"decision":"deny","ruleId":"tool:checkout.pay",` +
+      `\n       "reason":"trust below verified"}`,
   },
   tool: {
     type: 'tool.executed',
     fields:
       `"tool":"cart.add","durationMs":84,` +
-      `\n       "agent":{"class":"webmcp","trust":"verified","vendor":"Google","name":"Google-Agent"}`,
+      `\n       "agent":{"class":"webmcp","trust":"verified",` +
+      `\n       "vendor":"Google","name":"Google-Agent"}`,
   },
   memory: {
     type: 'memory.accessed',
     fields:
-      `"agent":{"class":"webmcp","trust":"declared","vendor":"Google","name":"Google-Agent"},` +
+      `"agent":{"class":"webmcp","trust":"declared",` +
+      `\n       "vendor":"Google","name":"Google-Agent"},` +
       `\n       "metadata":{"page":"/products/17"}`,
   },
 }
@@ -141,8 +146,8 @@ export function sampleBody(kind: SampleKind, occurredAtMs: number): string {
   const outcome = kind === 'authz' ? 'blocked' : 'success'
   return (
     `{"events":[{"id":"evt_${occurredAtMs.toString(36)}","siteId":"my-site","sessionId":"s1",` +
-    `\n       "occurredAt":"${occurredAt}","type":"${sample.type}","outcome":"${outcome}",` +
-    `\n       ${sample.fields}}]}`
+    `\n       "occurredAt":"${occurredAt}","type":"${sample.type}",` +
+    `\n       "outcome":"${outcome}",${sample.fields}}]}`
   )
 }
 

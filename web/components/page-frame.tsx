@@ -151,8 +151,8 @@ function FirstLog() {
     <div class="first-log">
       <h3>Have an access log?</h3>
       <p class="muted">
-        Agents are in the log of your web server, so the site needs no change. Run this command on the machine
-        of this server, with the path of your log:
+        The access log of your web server already shows agents, so the site needs no change. Run this command
+        on the machine of this server, with the path of your log:
       </p>
       <CodeBlock
         text={importLogCommand(first)}

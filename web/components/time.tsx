@@ -1,7 +1,7 @@
 /** Times on a page, and the menu of the time zone they are shown in. */
 import './time.css'
 import { allZones, chooseZone, now, ownZone, zone } from '../app/clock.ts'
-import { ago, fullTime, utcTime } from '../text/format.ts'
+import { ago, fullTime, minuteTime, utcTime } from '../text/format.ts'
 import { useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
 import { Dialog } from './dialog.tsx'
@@ -27,12 +27,12 @@ export function Instant({ iso }: { iso: string }) {
   )
 }
 
-/** A time in the future. */
-export function Day({ iso }: { iso: string }) {
+/** The time to the minute, for limits and for what happens later. */
+export function Minute({ iso }: { iso: string }) {
   const ms = Date.parse(iso)
   return (
-    <time dateTime={iso} title={utcTime(ms)}>
-      {fullTime(ms)}
+    <time dateTime={iso} title={`${fullTime(ms)}\n${utcTime(ms)}`}>
+      {minuteTime(ms)}
     </time>
   )
 }

@@ -13,6 +13,7 @@ import {
   fullTime,
   hourTime,
   isoWithOffset,
+  localSentence,
   minuteTime,
   monthName,
   shortTime,
@@ -127,8 +128,17 @@ test('hours, days and months name the zone, and the year unless it is the curren
   const nowMs = Date.parse('2026-11-22T00:00:00Z')
   expect(hourTime(at, berlin, nowMs)).toBe('Tue 23 Jun, 14:00')
   expect(dayName(at, berlin, Date.parse('2027-01-01T12:00:00Z'))).toBe('Tue 23 Jun 2026')
-  expect(minuteTime(at, 'Asia/Kathmandu')).toBe('2026-06-23 17:45 GMT+5:45')
+  expect(minuteTime(at, 'Asia/Kathmandu')).toBe('23 Jun 2026, 17:45 GMT+5:45')
   expect([monthName(at, 'UTC'), zoneMark(at, berlin)]).toEqual(['June 2026', 'CEST'])
+})
+
+test('sentences of the server have local times, and no line ends between a number and its percent sign', () => {
+  const sentence = 'Deliveries to http://receiver/ have failed since 2026-06-23T12:00:01.482Z, 8.2 % of all.'
+  expect(localSentence(sentence, berlin)).toBe(
+    'Deliveries to http://receiver/ have failed since 23 Jun 2026, 14:00 CEST, 8.2\u00a0% of all.',
+  )
+  for (const name of ['New vendor: 2026-99-99T99:99:99Z.', 'Tool \u202e% 2026-06-23.'])
+    expect(localSentence(name, berlin)).toBe(name)
 })
 
 test('no other file of the dashboard formats times, so all are in one zone', async () => {

@@ -1,5 +1,5 @@
 /** Formats numbers and times for the whole dashboard. Times are in the chosen zone, tooltips in UTC. */
-import { offsetAt, wallOf } from '../../server/text/time-zone.ts'
+import { offsetAt } from '../../server/text/time-zone.ts'
 import { now, zone } from '../app/clock.ts'
 
 const integer = new Intl.NumberFormat('en-GB')
@@ -94,10 +94,20 @@ function day(ms: number, timeZone?: string): string {
 
 const pad = (n: number, digits = 2): string => `${n}`.padStart(digits, '0')
 
-/** "2026-06-23 14:00 CEST", for tables and limits. */
+/** "23 Jun 2026, 14:00 CEST", for tables and limits. */
 export function minuteTime(ms: number, timeZone?: string): string {
-  const text = new Date(wallOf(ms, timeZone ?? zone.value)).toISOString()
-  return `${text.slice(0, 10)} ${text.slice(11, 16)} ${parts(ms, timeZone).timeZoneName}`
+  return `${day(ms, timeZone)}, ${clockTime(ms, timeZone)} ${zoneMark(ms, timeZone)}`
+}
+
+const isoTimes = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
+
+/** A sentence of the server for a page: its times in the chosen zone, and "12 %" never broken across lines. */
+export function localSentence(sentence: string, timeZone?: string): string {
+  const local = sentence.replace(isoTimes, (iso) => {
+    const ms = Date.parse(iso)
+    return Number.isNaN(ms) ? iso : minuteTime(ms, timeZone)
+  })
+  return local.replace(/(\d) %/g, '$1\u00a0%')
 }
 
 /** "2026-06-23T14:00:00.000+02:00", for files: local time with its offset, unambiguous when clocks change. */

@@ -114,7 +114,8 @@ export async function checkEvidence(
     return failure('evidence', `${view.problem} The pack of this release is in force.`, update)
   const old = view.lists.filter((list) => list.old && list.kind === 'networks').length
   const age = `the oldest was last seen ${view.ageDays} days ago`
-  if (old === 0) return ok('evidence', `${view.networks} networks prove who agents are; ${age}.`)
+  if (old === 0)
+    return ok('evidence', `${view.networks.toLocaleString('en')} networks prove who agents are; ${age}.`)
   const detail = `${old} address lists are older than ${evidenceMaxAgeDays} days (${age}), so they contradict no claim.`
   return warning('evidence', detail, update)
 }

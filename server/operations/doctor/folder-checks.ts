@@ -106,7 +106,7 @@ export async function checkDisk(
   const days = Math.floor((free - floorBytes) / bytesPerDay)
   const pace = `at the rate of the last 7 days (${sizeText(bytesPerDay)} per day)`
   const then = days > farDays ? 'in more than 10 years' : `in ${days} days`
-  const forecast = `${space}; ${pace} the disk is full ${then}.`
+  const forecast = `${space}; ${pace} the disk fills up ${then}.`
   return days < soonDays
     ? warning('disk', forecast, 'add disk space or shorten retention')
     : ok('disk', forecast)
@@ -138,7 +138,7 @@ export function checkLimits(): Check | null {
         `The limit of open files is ${soft}.`,
         'raise LimitNOFILE in the unit, or ulimit -n, to at least 1024',
       )
-    : ok('limits', `Limit of open files: ${soft}.`)
+    : ok('limits', `Limit of open files: ${Number(soft).toLocaleString('en')}.`)
 }
 
 const dayMs = 86_400_000

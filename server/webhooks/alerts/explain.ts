@@ -1,4 +1,4 @@
-/** Names the values of fields that explain most of a change: "82 % of the rise: GPTBot on /docs/*". */
+/** Names the values of fields that explain most of a change: "82 % of the rise … comes from GPTBot on /docs/*". */
 import type { MeasureDefinition, RuleFilter } from '../../../db/contract/alerts.ts'
 import type { CountedMember, FilteredCounts, Store } from '../../../db/contract/store.ts'
 import { storeFilter } from './definition.ts'
@@ -180,7 +180,7 @@ function strongest(all: Candidate[], { before, now }: Change, whole: Change): Ca
 
 const causeOf = ({ field, value, before, now }: Candidate): Cause => ({ field, value, before, now })
 
-/** "82 % of the rise: GPTBot on /docs/*". */
+/** "82 % of the rise from the week before comes from GPTBot on /docs/*". */
 export function explanationText({ before, now, causes, comparedWith }: Explanation): string {
   const last = causes.at(-1)
   if (last === undefined) return ''
@@ -189,7 +189,7 @@ export function explanationText({ before, now, causes, comparedWith }: Explanati
     .toSorted((a, b) => Number(isAgent(b.field)) - Number(isAgent(a.field)))
     .map(({ field, value }, index) => phrase(field, value, index > 0))
   const what = now > before ? 'rise' : 'fall'
-  return `${Math.round(share * 100)} % of the ${what} over the ${comparedWith}: ${named.join(' ')}`
+  return `${Math.round(share * 100)} % of the ${what} from the ${comparedWith} comes from ${named.join(' ')}`
 }
 
 const charsMax = 60

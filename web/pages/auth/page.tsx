@@ -54,7 +54,7 @@ function Presented({ data }: { data: AuthCounts }) {
   return (
     <>
       <AuthHeadlines data={data} />
-      <div class="split">
+      <div class="split beside-list">
         <ChartPanel
           what={measures.identities.name}
           period={period}

@@ -53,7 +53,7 @@ function Decisions({ data }: { data: AuthzCounts }) {
   return (
     <>
       <AuthzHeadlines data={data} />
-      <div class="split">
+      <div class="split beside-list">
         <ChartPanel
           what={measures.decisions.name}
           period={period}

@@ -90,7 +90,7 @@ function Detections({ data }: { data: DetectCounts }) {
   return (
     <>
       <DetectHeadlines data={data} />
-      <div class="split">
+      <div class="split beside-list">
         <DetectionChart data={data} />
         <Bars
           title="By vendor"

@@ -111,7 +111,7 @@ function RequestHeadlines(props: { data: DetectCounts; found: DetectRequests | n
 function RequestChart({ data: { period, requested }, found, of }: PartProps & { of: LogsFilter }) {
   const { verdicts, purposes } = found
   return (
-    <div class="split">
+    <div class="split beside-list">
       <ChartPanel
         what={measures.requests.name}
         period={period}

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { Moment } from '../../components/time.tsx'
+import { Minute } from '../../components/time.tsx'
 import { registryApi, type RobotsDetail, type RobotsVersion } from '../../api/registry-api.ts'
 import { mayManage, session } from '../../app/session.ts'
 import { useQuery, useRecords } from '../../query/use-query.ts'
@@ -64,7 +64,7 @@ function SiteRobots({ newest }: { newest: RobotsVersion }) {
             <Text value={newest.siteId} max={48} />
           </b>
           <span>
-            Version {newest.version}, in force since <Moment iso={newest.from} />
+            Version {newest.version}, in force since <Minute iso={newest.from} />
           </span>
           <span class="muted">{bytesText(newest.bytes)}</span>
         </span>
@@ -107,11 +107,11 @@ function Version({ version }: { version: RobotsVersion }) {
           <span class="version-line">
             <b>Version {version.version}</b>
             <span>
-              <Moment iso={version.from} />
+              <Minute iso={version.from} />
               {version.until ? (
                 <>
                   {' '}
-                  to <Moment iso={version.until} />
+                  to <Minute iso={version.until} />
                 </>
               ) : (
                 ', in force'

@@ -19,7 +19,7 @@ import { prefetchQuery } from '../../query/query.ts'
 import { logsHref } from '../../range/filters.tsx'
 import { choiceOf, rangeParams } from '../../range/range.ts'
 import { ShareButton } from '../../range/share.tsx'
-import { count, counted, shortTime } from '../../text/format.ts'
+import { count, counted, localSentence, shortTime } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { chartText, hrefOf, keyOf, kinds, moreText, reports, sentenceOf, type Look } from './model.ts'
 import { markSeen, prefetchVisit, useLook } from './visit.ts'
@@ -118,7 +118,7 @@ function Attention() {
         {items.map(({ message, href }) => (
           <li key={message}>
             <p>
-              <Text value={message} max={240} />
+              <Text value={localSentence(message)} max={240} />
             </p>
             <a href={href}>View</a>
           </li>

@@ -98,14 +98,15 @@ function Head({ session }: { session: AgentSession }) {
           </>
         )}
         {session.truncated && 'over '}
-        {counted(session.events, 'event')}, the first on{' '}
+        {counted(session.events, 'event')}
+        {tookMs > 0 ? ', the first on ' : ' on '}
         <time dateTime={firstSeenAt} title={utcTime(startMs)}>
           {fullTime(startMs)}
         </time>
         {tookMs > 0 && `, the last ${duration(tookMs)} later`}.
       </p>
       <p class="muted">
-        <Text value={session.id} max={120} mono /> at{' '}
+        <Text value={session.id} max={120} mono /> on{' '}
         <Text value={session.siteIds.join(', ')} max={80} mono />
       </p>
       <p class="story-outcomes">

@@ -39,7 +39,7 @@ const sectionViews: { [slug in SettingsSlug]: () => VNode } = {
     <>
       <KeySection key="api" kinds={['secret', 'publishable']} about={apiKeys} />
       <p class="muted">
-        Assistants ask with a secret key:{' '}
+        An assistant such as Claude connects with a secret key. See{' '}
         <a href="/docs/mcp" data-native>
           Ask with an assistant
         </a>

@@ -104,7 +104,7 @@ function State({ opened }: { opened: Opened }) {
         version {tool.version}, changed <Moment iso={tool.changedAt} />
       </span>
       <span class="muted">
-        at <Text value={tool.siteId} max={60} mono />
+        on <Text value={tool.siteId} max={60} mono />
       </span>
     </p>
   )

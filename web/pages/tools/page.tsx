@@ -60,8 +60,9 @@ export default function ToolsPage() {
   )
 }
 
-const sample = `{"siteId":"my-site","tools":[{"name":"cart.add","description":"Adds a product to the cart.",
-       "page":"/cart","inputSchema":{"type":"object","required":["product"],
+const sample = `{"siteId":"my-site","tools":[{"name":"cart.add",
+       "description":"Adds a product to the cart.","page":"/cart",
+       "inputSchema":{"type":"object","required":["product"],
        "properties":{"product":{"type":"string","description":"Product number"}}}}]}`
 
 function Nothing() {
@@ -119,7 +120,7 @@ function Overview({ rows, hasMore, calls, compare }: OverviewProps) {
     <>
       <PeriodLine period={period} />
       <Headlines period={period} lines={headlines(rows, calls)} />
-      <div class="tools-top">
+      <div class="tools-top beside-list">
         <ChartPanel
           what={measures.toolCalls.name}
           period={period}

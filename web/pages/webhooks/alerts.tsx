@@ -1,8 +1,8 @@
 /** The table of alerts, worst first: state, message, severity and who acknowledged it. */
 import { type Column, DataTable } from '../../charts/data-table.tsx'
-import { now } from '../../app/clock.ts'
 import { Text } from '../../components/text.tsx'
-import { eventTime, fullTime, utcTime } from '../../text/format.ts'
+import { Moment } from '../../components/time.tsx'
+import { localSentence } from '../../text/format.ts'
 import type { Incident } from '../../api/webhook-api.ts'
 
 interface AlertsProps {
@@ -49,7 +49,7 @@ const columnsOf = (props: Omit<AlertsProps, 'incidents'>): Column<Incident>[] =>
     value: ({ message }) => message,
     show: ({ message, link }) => (
       <a class="alert-text" href={link} title="Open the related page">
-        <Text value={message} max={160} />
+        <Text value={localSentence(message)} max={160} />
       </a>
     ),
   },
@@ -58,13 +58,13 @@ const columnsOf = (props: Omit<AlertsProps, 'incidents'>): Column<Incident>[] =>
     name: 'Opened',
     time: true,
     value: ({ openedAt }) => openedAt,
-    show: ({ openedAt }) => <Time iso={openedAt} />,
+    show: ({ openedAt }) => <Moment iso={openedAt} />,
   },
   {
     name: 'Acknowledged',
     value: ({ acknowledgedAt }) => acknowledgedAt,
     time: true,
-    show: ({ acknowledgedAt }) => acknowledgedAt !== null && <Time iso={acknowledgedAt} />,
+    show: ({ acknowledgedAt }) => acknowledgedAt !== null && <Moment iso={acknowledgedAt} />,
   },
   {
     name: 'Acknowledged by',
@@ -77,7 +77,7 @@ const columnsOf = (props: Omit<AlertsProps, 'incidents'>): Column<Incident>[] =>
     name: 'Resolved',
     time: true,
     value: ({ resolvedAt }) => resolvedAt,
-    show: ({ resolvedAt }) => resolvedAt !== null && <Time iso={resolvedAt} />,
+    show: ({ resolvedAt }) => resolvedAt !== null && <Moment iso={resolvedAt} />,
   },
 ]
 
@@ -97,14 +97,5 @@ function State({ incident, may, busy, onAcknowledge }: StateProps) {
         </button>
       )}
     </span>
-  )
-}
-
-function Time({ iso }: { iso: string }) {
-  const ms = Date.parse(iso)
-  return (
-    <time dateTime={iso} title={`${fullTime(ms)}\n${utcTime(ms)}`}>
-      {eventTime(ms, now())}
-    </time>
   )
 }

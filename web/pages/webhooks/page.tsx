@@ -6,7 +6,7 @@ import { useRestart } from '../../query/use-query.ts'
 import { PageBar } from '../../components/page-frame.tsx'
 import { Problem, useTask } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { counted } from '../../text/format.ts'
+import { counted, localSentence } from '../../text/format.ts'
 import { refreshNotices, urgent } from '../../app/notices.ts'
 import { navigate, query } from '../../app/router.ts'
 import { mayManage, session } from '../../app/session.ts'
@@ -173,7 +173,7 @@ function Notices({ shown }: { shown: Shown }) {
     <ul class="panel notices" aria-label="Notices">
       {listed.map((notice) => (
         <li key={notice.message}>
-          <Text value={notice.message} max={400} />
+          <Text value={localSentence(notice.message)} max={400} />
         </li>
       ))}
     </ul>

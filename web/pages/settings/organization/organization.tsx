@@ -7,7 +7,7 @@ import { navigate } from '../../../app/router.ts'
 import { enter, mayManage, session } from '../../../app/session.ts'
 import { api, changingCookie, type Session } from '../../../api/api.ts'
 import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
-import { Day } from '../../../components/time.tsx'
+import { Minute } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { counted } from '../../../text/format.ts'
 import { useRecords } from '../../../query/use-query.ts'
@@ -35,7 +35,7 @@ export function Organization() {
         <div class="exposed" role="note">
           <p>
             <strong>
-              This organization will be deleted on <Day iso={current.deletesAt} />.
+              This organization will be deleted on <Minute iso={current.deletesAt} />.
             </strong>{' '}
             Until then it works as usual. Its audit log is not deleted.
           </p>

@@ -7,7 +7,7 @@ import { Problem, useTask } from '../../../components/problem.tsx'
 import { Text } from '../../../components/text.tsx'
 import { identityApi, type Invitation, type Member } from '../../../api/identity-api.ts'
 import { mayManage, session } from '../../../app/session.ts'
-import { Day, Moment } from '../../../components/time.tsx'
+import { Minute, Moment } from '../../../components/time.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { RoleNote } from '../sections.tsx'
 import { useRecords } from '../../../query/use-query.ts'
@@ -138,7 +138,7 @@ function InvitationTable({ invitations, onDone }: { invitations: Invitation[]; o
         columns={[
           { name: 'Email', cell: ({ email }) => <Text value={email} max={40} /> },
           { name: 'Role', cell: ({ role }) => role },
-          { name: 'Expires', cell: ({ expiresAt }) => <Day iso={expiresAt} /> },
+          { name: 'Expires', cell: ({ expiresAt }) => <Minute iso={expiresAt} /> },
         ]}
         actions={({ id, email }) => (
           <RowButton

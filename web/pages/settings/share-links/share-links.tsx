@@ -6,7 +6,7 @@ import { FormDialog } from '../../../components/dialog.tsx'
 import { Problem } from '../../../components/problem.tsx'
 import { RecordTable, RowButton } from '../../../components/record-table.tsx'
 import { Text } from '../../../components/text.tsx'
-import { Day, Moment } from '../../../components/time.tsx'
+import { Minute, Moment } from '../../../components/time.tsx'
 import { useRecords } from '../../../query/use-query.ts'
 import { count, counted } from '../../../text/format.ts'
 import { RoleNote } from '../sections.tsx'
@@ -43,7 +43,7 @@ function List() {
           { name: 'Shows', cell: (link) => <Shows link={link} /> },
           { name: 'State', cell: State },
           { name: 'Opened', number: true, cell: Opened },
-          { name: 'Ends', cell: ({ expiresAt }) => <Day iso={expiresAt} /> },
+          { name: 'Ends', cell: ({ expiresAt }) => <Minute iso={expiresAt} /> },
         ]}
         actions={(link) =>
           link.state === 'open' && (

@@ -63,14 +63,14 @@ function Result({ view, measure }: { view: BacktestView; measure: MeasureName })
   if (view.points.every(({ expected }) => expected === null))
     return (
       <p class="muted">
-        There is less than two weeks of events to compare with. The rule fires from then on.
+        Less than two weeks of events are stored to compare with. The rule can fire once there are two weeks.
       </p>
     )
   return (
     <>
       <p>
         <strong class={noisy ? 'noisy' : ''}>Would have fired {counted(fired, 'time')}</strong> {range}.
-        {noisy && ' That is more than most people read. Consider a higher threshold or a longer wait.'}
+        {noisy && ' Consider a higher threshold or a longer wait.'}
       </p>
       <Chart view={view} measure={measure} />
       {groups.length > 1 && (
@@ -91,9 +91,7 @@ function Result({ view, measure }: { view: BacktestView; measure: MeasureName })
               {incident.group !== '' && <Text value={incident.group} max={32} />}
             </li>
           ))}
-          {incidents.length > listed && (
-            <li class="muted">{counted(incidents.length - listed, 'more alert')}</li>
-          )}
+          {fired > listed && <li class="muted">{counted(fired - listed, 'more alert')}</li>}
         </ul>
       )}
     </>

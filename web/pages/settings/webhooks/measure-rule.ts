@@ -53,17 +53,18 @@ export function measureText(measure: MeasureName, value: number | null): string 
   return measure === 'p95' ? `${short} ms` : short
 }
 
-/** "share of events is above 20 % in 1 hour, by vendor". */
+/** "share of events with outcome:blocked above 20 % in 1 hour, by vendor, only type:agent.requested". */
 export function measureCondition(rule: Partial<Rule>): string {
   const { measure = 'count', condition, windowMinutes = 60, groupBy, forMinutes = 0 } = rule
-  const what = measure === 'p95' ? 'p95 duration' : measureNames[measure].toLowerCase()
+  const name = measure === 'p95' ? 'p95 duration' : measureNames[measure].toLowerCase()
+  const part = measure === 'share' ? onOneLine(rule.of) : ''
+  const what = part === '' ? name : `${name} with ${part}`
+  const events = onOneLine(rule.filter)
   const window = windowText(windowMinutes)
   const more = [
     ...(groupBy ? [`by ${groupBy}`] : []),
     ...(forMinutes > 0 ? [`for ${counted(forMinutes, 'minute')}`] : []),
-    ...(rule.filter && Object.keys(rule.filter).length > 0
-      ? [filterText(rule.filter).replaceAll('\n', ', ')]
-      : []),
+    ...(events === '' ? [] : [`only ${events}`]),
   ]
   return [`${conditionText(what, measure, condition)} in ${window}`, ...more].join(', ')
 }
@@ -81,6 +82,9 @@ export function filterText(filter: MeasureDefinition['filter'] | null | undefine
     .flatMap(([name, values]) => values.map((value) => `${name}:${value}`))
     .join('\n')
 }
+
+const onOneLine = (filter: Parameters<typeof filterText>[0]): string =>
+  filterText(filter).replaceAll('\n', ', ')
 
 function filterOf(text: string): MeasureDefinition['filter'] {
   const filter: MeasureDefinition['filter'] = {}

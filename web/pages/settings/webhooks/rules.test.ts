@@ -1,7 +1,7 @@
 /** The conditions of alert rules as text, and percentages that convert without loss. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { definitionOf } from './measure-rule.ts'
+import { definitionOf, measureCondition } from './measure-rule.ts'
 import { isRuleKind, percent, ruleNames, ruleCondition, shareOf } from './rules.tsx'
 
 const none = { threshold: null, minutes: null, eventsMin: null }
@@ -16,6 +16,19 @@ test('the condition of each kind of rule', () => {
   )
   expect(ruleCondition({ kind: 'silence', ...none, minutes: 1 })).toBe('no events for 1 minute')
   expect(ruleCondition({ kind: 'silence', ...none, minutes: 30 })).toBe('no events for 30 minutes')
+})
+
+test('the condition of a share names the part and the whole', () => {
+  const rule: Parameters<typeof measureCondition>[0] = {
+    ...{ measure: 'share', filter: { type: ['agent.requested'] }, of: { outcome: ['blocked'] } },
+    ...{ condition: { kind: 'above', value: 0.2 }, windowMinutes: 60, groupBy: 'vendor' },
+  }
+  expect(measureCondition(rule)).toBe(
+    'share of events with outcome:blocked above 20 % in 1 hour, by vendor, only type:agent.requested',
+  )
+  expect(measureCondition({ ...rule, filter: {}, groupBy: null })).toBe(
+    'share of events with outcome:blocked above 20 % in 1 hour',
+  )
 })
 
 test('a kind is one of the six, never an inherited property of Object', () => {
