@@ -186,7 +186,7 @@ function enqueue(exporter: ExporterState, event: CompleteEvent): boolean {
   }
   const bytes = platform.byteLength(text)
   if (bytes > state.limits.eventBytesMax) {
-    const message = `An event of ${bytes} bytes was not sent: ${state.limits.eventBytesMax} are alldue.`
+    const message = `An event of ${bytes} bytes was not sent: ${state.limits.eventBytesMax} are allowed.`
     state.report({ code: 'event_too_large', message, issues: [{ ...tooLarge, id: event.id }] })
     return false
   }

@@ -198,7 +198,7 @@ export interface Explored {
   missing: ExploredNumbers | null // events without the field
   other: (ExploredNumbers & { values: number }) | null // all further values together
   all: ExploredNumbers
-  truncated: boolean // more values than can be counted singly
+  truncated: boolean // more values than can be counted individually
   expired: number // upper bound of the matching events that retention deleted
 }
 

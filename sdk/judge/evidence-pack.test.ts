@@ -56,9 +56,9 @@ test('each wrong field is named', () => {
   expect(problem({ ...pack, lists: [1] })).toBe('lists[0] must be an object')
   expect(problem({ ...pack, lists: [list, list] })).toBe('two lists have the name acme')
   expect(problem({ ...pack, hosts: [{ ...hosts, list: 'acme' }] })).toBe('two lists have the name acme')
-  expect(wrongList({ operator: '' })).toStartWith('lists[0].operator must be a text of 1 to 100')
-  expect(wrongList({ operator: 'a\u202eb' })).toStartWith('lists[0].operator must be a text')
-  expect(wrongList({ operator: 'a'.repeat(101) })).toStartWith('lists[0].operator must be a text')
+  expect(wrongList({ operator: '' })).toStartWith('lists[0].operator must be a string of 1 to 100')
+  expect(wrongList({ operator: 'a\u202eb' })).toStartWith('lists[0].operator must be a string')
+  expect(wrongList({ operator: 'a'.repeat(101) })).toStartWith('lists[0].operator must be a string')
   expect(wrongList({ seen: '2026-13-01' })).toStartWith('lists[0].seen must be a day')
   expect(wrongList({ digest: 'A' })).toStartWith('lists[0].digest must be a SHA-256')
   expect(wrongList({ products: { Bot: 'robot' } })).toBe(

@@ -204,7 +204,7 @@ const unprintable = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-
 
 function text(value: unknown, at: string, charsMax = packLimits.nameCharsMax): string {
   if (typeof value !== 'string' || value === '' || value.length > charsMax || unprintable.test(value))
-    throw new PackError(`${at} must be a text of 1 to ${charsMax} printable characters`)
+    throw new PackError(`${at} must be a string of 1 to ${charsMax} printable characters`)
   return value
 }
 

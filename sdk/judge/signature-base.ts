@@ -88,7 +88,7 @@ function componentValue(message: HttpMessage, { name, parameters }: Component): 
   let source = message
   if (parameters.has('req')) {
     if (message.status === undefined || message.request === undefined)
-      throw new ComponentError('only a response to a known request has components with req')
+      throw new ComponentError('components with req need a response to a known request')
     source = message.request
   }
   return name.startsWith('@') ? derivedValue(source, name, parameters) : fieldValue(source, name, parameters)

@@ -73,7 +73,7 @@ const sentences = {
   agent_not_covered: 'The signature does not cover the Signature-Agent header of the request.',
   ambiguous_agent: 'The signature covers several addresses in Signature-Agent.',
   wrong_agent: 'Signature-Agent is not the https address where the operator publishes this key.',
-  no_time: 'The signature has no created or no expires time.',
+  no_time: 'The signature lacks a created or expires time.',
   created_in_future: 'The signature was created in the future.',
   expired: 'The signature has expired.',
   valid_too_long: 'The signature is valid for more than 24 hours.',

@@ -122,7 +122,7 @@ function readInnerList(reader: Reader): InnerList {
     if (take(reader, ')')) return { items, parameters: readParameters(reader) }
     items.push(readItem(reader))
     const next = reader.text[reader.at]
-    if (next !== ' ' && next !== ')') throw new FieldError('a list in parentheses does not end')
+    if (next !== ' ' && next !== ')') throw new FieldError('a list in parentheses is not closed')
   }
 }
 
@@ -171,7 +171,7 @@ function readNumber(reader: Reader): BareItem & { value: number } {
   }
   if (whole.length > 12) throw new FieldError('a decimal has more than 12 digits before the point')
   if (fraction.length < 1 || fraction.length > 3)
-    throw new FieldError('a decimal does not have 1 to 3 digits after the point')
+    throw new FieldError('a decimal must have 1 to 3 digits after the point')
   return { type: 'decimal', value: Number(text) }
 }
 

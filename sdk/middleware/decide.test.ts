@@ -106,11 +106,14 @@ test.each<[unknown, string]>([
   [{ rules: [{ decision: 'deny' }] }, 'every rule needs an id'],
   [{ rules: [{ id: 'a', decision: 'block' }] }, 'decision of a must be allow, deny or review'],
   [{ rules: [{ id: 'a', decision: 'deny', purposes: 'training' }] }, 'a has no condition purposes'],
-  [{ rules: [{ id: 'a', decision: 'deny', path: 5 }] }, 'path of a must be text or a list'],
+  [{ rules: [{ id: 'a', decision: 'deny', path: 5 }] }, 'path of a must be a string or a list'],
   [{ rules: [null] }, 'every rule needs an id'],
   [{ rules: [{ id: 'a'.repeat(201), decision: 'deny' }] }, 'the id of a rule has at most 200 characters'],
-  [{ rules: [{ id: 'a', decision: 'deny', reason: 5 }] }, 'reason of a must be text of at most 2000'],
-  [{ rules: [{ id: 'a', decision: 'deny', reason: 'a'.repeat(2_001) }] }, 'reason of a must be text'],
+  [{ rules: [{ id: 'a', decision: 'deny', reason: 5 }] }, 'reason of a must be a string of at most 2000'],
+  [
+    { rules: [{ id: 'a', decision: 'deny', reason: 'a'.repeat(2_001) }] },
+    'reason of a must be a string of at most',
+  ],
   [
     { rules: [{ id: 'a', decision: 'deny', purpose: 'trainig' }] },
     'purpose of a must be training, search, assis',

@@ -95,14 +95,14 @@ function requireRule(rule: PolicyRule, fault: (text: string) => never): void {
   if (id.length > idCharsMax) fault(`the id of a rule has at most ${idCharsMax} characters`)
   if (!decisions.includes(decision)) fault(`decision of ${id} must be allow, deny or review`)
   if (typeof reason !== 'string' || reason.length > reasonCharsMax)
-    fault(`reason of ${id} must be text of at most ${reasonCharsMax} characters`)
+    fault(`reason of ${id} must be a string of at most ${reasonCharsMax} characters`)
   for (const name of Object.keys(rule)) {
     // A misspelt condition would match everything.
     if (!['id', 'decision', 'reason', ...conditions].includes(name)) fault(`${id} has no condition ${name}`)
   }
   for (const name of conditions) {
     for (const value of [rule[name] ?? []].flat()) {
-      if (typeof value !== 'string') fault(`${name} of ${id} must be text or a list`)
+      if (typeof value !== 'string') fault(`${name} of ${id} must be a string or a list`)
       if (values[name]?.includes(value) === false)
         fault(`${name} of ${id} must be ${values[name].join(', ')}`)
     }

@@ -239,7 +239,7 @@ function fitOf(format: LogFormat, lines: string[]): Guess {
 
 const signatures: [start: string, kind: string][] = [
   ['\u007fELF', 'it is a program'],
-  ['\u0089PNG', 'it is a picture'],
+  ['\u0089PNG', 'it is an image'],
   ['PK\u0003\u0004', 'it is a zip archive; unpack it first'],
   ['\u00fd7zXZ\u0000', 'it is compressed with xz; use: xzcat FILE | sightglass import access -'],
   ['BZh', 'it is compressed with bzip2: install bzip2 to read it'],

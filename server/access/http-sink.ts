@@ -88,7 +88,7 @@ function refusalOf(status: number, answer: unknown): AppError {
     const code = status >= 500 || status === 429 ? 'unavailable' : 'not_found'
     return new AppError(
       code,
-      `The address answered with status ${status}, which is no answer of an appliance.`,
+      `The address answered with status ${status}, so it is not a Sightglass appliance.`,
       {
         hint: 'check the address after --to',
       },

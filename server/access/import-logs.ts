@@ -46,7 +46,12 @@ export async function planLogs(paths: string[], format: string): Promise<Plan> {
       const { guess } = found
       if (hasUserAgent(guess)) plan.logs.push({ file, log, guess, source: sourceId(head) })
       else if (file.isFound) plan.skipped.push({ path: file.path, message: withoutUserAgent(guess) })
-      else throw refusal(file.path, withoutUserAgent(guess), 'let the server log in the combined format')
+      else
+        throw refusal(
+          file.path,
+          withoutUserAgent(guess),
+          'configure the server to log in the combined format',
+        )
     } catch (error) {
       if (error instanceof AppError) throw error
       problems.push({ path: file.path, message: reasonOf(error) })
@@ -233,7 +238,10 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
       if (lacksLines) continue
       const gone = lines.dropBefore(answer.position)
       if (gone === null)
-        throw new AppError('conflict', `${log.path} is being imported in another way. Repeat this import.`)
+        throw new AppError(
+          'conflict',
+          `${log.path} is being imported by another process with other options. Repeat this import.`,
+        )
       sums.deduped += gone.filter((kind) => kind === 'agent').length
     }
   }

@@ -131,7 +131,7 @@ test('rules of --watch and --listen-syslog, and what is wrong with others', () =
   ])
   for (const wrong of ['a', 'udp:1.2.3.4:5', 'a=tcp:1.2.3.4:5', 'a=udp:1.2.3.4:99999', 'a=unix:'])
     expect(() => syslogRules(wrong)).toThrow()
-  expect(() => syslogRules('[{"site":"a"}]')).toThrow('[[listen-syslog]] needs address as a text')
+  expect(() => syslogRules('[{"site":"a"}]')).toThrow('[[listen-syslog]] needs address as a string')
   expect(() => syslogRules('[{"site":"a","address":"b","port":1}]')).toThrow('has no "port"')
 })
 

@@ -243,7 +243,7 @@ export const accessAnswerModel = t.Object({
 })
 
 export const accessPositionModel = t.Object({
-  position: integer({ minimum: 0, description: '0 when nothing of the log is stored.' }),
+  position: integer({ minimum: 0, description: '0 when no part of the log is stored.' }),
   tail: t.String({ description: 'Hash of the line that ends there.' }),
   epoch: t.String(),
   isWarm: t.Boolean(),

@@ -29,7 +29,7 @@ export function openSigningKey(folder: string): SigningKey {
 
 /** The key with which every node of a key ring signs. */
 export function ringSigningKey({ signing: [newest] }: KeyRing): SigningKey {
-  if (newest === undefined) throw new Error('the key ring holds no signing key')
+  if (newest === undefined) throw new Error('the key ring contains no signing key')
   return signingKey(newest)
 }
 
@@ -75,7 +75,7 @@ function makeSigningKey(folder: string): SigningKey {
 
 function signingKey(key: KeyObject): SigningKey {
   const { x } = createPublicKey(key).export({ format: 'jwk' })
-  if (x === undefined) throw new Error(`${signingKeyFileName} holds no Ed25519 key`)
+  if (x === undefined) throw new Error(`${signingKeyFileName} contains no Ed25519 key`)
   return {
     publicKey: x,
     sign: (text) => sign(null, Buffer.from(text), key).toString('base64url'),

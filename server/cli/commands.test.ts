@@ -9,6 +9,7 @@ import { newId, sha256Hex } from '../ids.ts'
 import { demoTraffic } from '../demo/traffic.ts'
 import { openDataFolder } from '../runtime/open-data-folder.ts'
 import type { Params } from '../runtime/work.ts'
+import { usageOf } from './command.ts'
 import { commands } from './run.ts'
 import { workTable } from './data-command.ts'
 
@@ -284,4 +285,16 @@ describe('demo', () => {
     await call('demo remove', { org: 'default' })
     expect(await pushedNow(String(orgId))).toEqual({ tools: [], memory: null, scores: [] })
   })
+})
+
+test('each line of a usage begins with its command', () => {
+  const named = commands.map(({ name }) => name).toSorted((a, b) => b.length - a.length)
+  for (const each of commands.filter(({ name }) => name.includes(' '))) {
+    const noun = each.name.split(' ')[0]
+    for (const line of usageOf(each).split(' | '))
+      expect([each.name, named.find((name) => line.startsWith(name))?.split(' ')[0]]).toEqual([
+        each.name,
+        noun,
+      ])
+  }
 })

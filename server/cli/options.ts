@@ -214,7 +214,7 @@ const storageOptions = {
     read: sizeBytes,
     value: 'SIZE',
     default: null,
-    help: 'memory limit, by default that of the machine or container. Near it the server refuses reads, then all requests, and at last restarts',
+    help: 'memory limit, by default that of the machine or container. Near it the server refuses reads, then all requests, and finally restarts',
   },
   'retention-days': {
     read: daysOrOff,
@@ -235,7 +235,7 @@ const storageOptions = {
     help: 'audit entries expire after this many days; each trim leaves a signed checkpoint',
   },
   'open-files': toggle(
-    'write the events of each past day as Parquet into the folder open of the data folder',
+    'write the events of each past day as Parquet files into the folder "open" of the data folder',
   ),
   'backup-dir': {
     read: folderPath,

@@ -133,7 +133,7 @@ const shop = [
 
 const added = [
   { path: '/blog', name: 'Blog', purpose: 'Stories about how things are made.' },
-  { path: '/docs/api', name: 'API', purpose: 'How partners order by program.' },
+  { path: '/docs/api', name: 'API', purpose: 'How partners order through the API.' },
   { path: '/account', name: 'Account', purpose: 'Orders and addresses; needs a linked identity.' },
   {
     path: '/checkout',

@@ -29,10 +29,10 @@ const source = text(
 
 /** What only readers of files send. */
 const reader: { [name: string]: Parameter } = {
-  path: text(1_024, 'Where the log was read, for people.'),
+  path: text(1_024, 'A readable description of where the log is.'),
   epoch: text(
     80,
-    'The epoch of the last position. Another one is refused with 503, and the reader asks again.',
+    'The epoch of the last position. A request with a different epoch is refused with 503, and the reader asks again.',
   ),
   reader: text(
     80,
@@ -100,8 +100,8 @@ export const accessLogOperations: Operation[] = [
     query: {
       ...site,
       source,
-      behindBytes: bytes('How far behind the reader is, for people.'),
-      problem: text(500, 'Why the log cannot be read, for people.'),
+      behindBytes: bytes('A readable description of how far behind the reader is.'),
+      problem: text(500, 'A readable description of why the log cannot be read.'),
       ...reader,
     },
     answers: {

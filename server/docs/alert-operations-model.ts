@@ -14,10 +14,10 @@ const definition = {
   name: anyField(`1 to ${limits.labelCharsMax} characters.`),
   filter: anyField(
     'measure only: values by field, as the filters of GET /v1/traces, ruleId, reason and page. A list matches any of its ' +
-      'values, an empty string events without the field.',
+      'values, and an empty string matches events without the field.',
   ),
   measure: anyField('measure only: count, errors, share, sessions, subjects, p95 or tokens.'),
-  of: anyField('measure only: the filter of the part, for the measure share.'),
+  of: anyField('measure share only: the filter of the events whose share is measured.'),
   condition: anyField(
     'measure only: { kind: above or below, value }, { kind: change, direction: up, down or both, deviations, weeks } or ' +
       '{ kind: absence }. A change is measured against the median of the same hour of the past weeks.',
@@ -49,9 +49,9 @@ const definitionExample = {
 }
 const nullableNumber = nullable(t.Number())
 const backtestModel = t.Object({
-  since: wireTime('The start of the time that was judged.'),
+  since: wireTime('The start of the tested period.'),
   until: time,
-  complete: t.Boolean({ description: 'Whether they cover everything that was asked for.' }),
+  complete: t.Boolean({ description: 'Whether they cover the whole period.' }),
   hourly: t.Boolean({ description: 'From hourly counts, which include expired events.' }),
   stepMinutes: integer({
     minimum: 1,
@@ -127,7 +127,7 @@ const incidentModel = t.Object({
   subject: t.String(),
   status: t.Union([...['open', 'acknowledged', 'pending', 'resolved']].map((one) => t.Literal(one))),
   severity: t.Union([t.Literal('critical'), t.Literal('warning'), t.Literal('info')]),
-  message: t.String({ description: 'One sentence for people.' }),
+  message: t.String({ description: 'One readable sentence.' }),
   link: t.String({ description: 'The dashboard page of the incident, with range and filter.' }),
   openedAt: time,
   acknowledgedAt: nullable(time),

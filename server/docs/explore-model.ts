@@ -28,8 +28,8 @@ export const exploreOperation: Operation = {
   summary: 'Explore a measure by any field',
   about:
     'Measures the stored events by the values of one field, exactly between since and until. Sums and events are ' +
-    'exact; distinct values are exact until there are many; quantiles are within 2 %. Whole hours without filters ' +
-    'by other fields take milliseconds; a text is searched in every event. With accept: application/x-ndjson, ' +
+    'exact. Numbers of distinct values are exact until there are many. Quantiles are within 2 %. Whole hours without filters ' +
+    'by other fields take milliseconds. A text is searched in every event. With accept: application/x-ndjson, ' +
     'lines with progress (0 to 1) come first, and the last line has result or error. Closing the connection ends ' +
     'the query. text/csv has a row per value.',
   key: 'secret',
@@ -49,7 +49,7 @@ export const exploreOperation: Operation = {
       schema: t.String({ maxLength: limits.explorePathCharsMax + 'metadata.'.length }),
       description:
         'A filter of GET /v1/traces, ruleId, reason, page, or a path such as metadata.cart.currency. A dot separates ' +
-        'members or belongs to a name. Without it, all events together.',
+        'fields or belongs to a name. Without it, all events together.',
       example: 'metadata.protocol',
     },
     filter: {
@@ -74,7 +74,7 @@ export const exploreOperation: Operation = {
     until: { ...until, description: 'Before this time.' },
     step: {
       schema: t.Union(exploreStepNames.map((name) => t.Literal(name))),
-      description: `Cuts the range into at most ${limits.exploreStepsMax} steps. Without it, one step.`,
+      description: `Splits the range into at most ${limits.exploreStepsMax} steps. Without it, one step.`,
       example: 'day',
     },
     zone: {

@@ -189,7 +189,7 @@ const errorSchema: Json = {
   required: ['error', 'message', 'requestId'],
   properties: {
     error: { enum: Object.keys(errorStatus) },
-    message: { type: 'string', description: 'What is wrong, for people. The wording may change.' },
+    message: { type: 'string', description: 'A readable description of the error. The wording may change.' },
     reason: { type: 'string', description: 'The cause, where one code has several.' },
     hint: { type: 'string', description: 'What to do next.' },
     issues: {
@@ -215,7 +215,7 @@ const rpcStatusSchema: Json = {
   required: ['code', 'message'],
   properties: {
     code: { type: 'integer', description: 'A code of google.rpc.Code.' },
-    message: { type: 'string', description: 'What is wrong and what to do next, for people.' },
+    message: { type: 'string', description: 'A readable description: what is wrong and what to do next.' },
   },
 }
 

@@ -145,7 +145,7 @@ export function clientPackageRoutes({ version }: { version: string }) {
       .get(`/sdk/:hash/${name}.js`, ({ request, params }) => {
         const { path, hash, immutablePath } = clientPackage().scripts[name]
         if (params.hash !== hash) {
-          const hint = `This release has ${immutablePath}. ${path} is always the newest.`
+          const hint = `This release serves ${immutablePath}. ${path} is always the newest.`
           throw new AppError('not_found', `No ${name}.js with this hash.`, { hint })
         }
         return send(request, `/${name}.js`, 'public, max-age=31536000, immutable')

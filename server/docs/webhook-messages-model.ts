@@ -89,7 +89,7 @@ const alert = <T extends string>(type: T, resolvedAt: ReturnType<typeof nullable
       ...envelope(type),
       text: t.String({
         description:
-          'One sentence for people, shown by Slack, Mattermost and Microsoft Teams. Names from events are escaped, so ' +
+          'One readable sentence, shown by Slack, Mattermost and Microsoft Teams. Names from events are escaped, so ' +
           'they cannot become links or mentions. The exact values are in data.',
       }),
       data: t.Object(
@@ -171,7 +171,7 @@ const vendor = {
 const report = t.Object(
   {
     ...envelope('report.ready'),
-    text: t.String({ description: 'One sentence for people, as in alerts.' }),
+    text: t.String({ description: 'One readable sentence, as in alerts.' }),
     data: t.Object(
       {
         reportId: t.String({ description: 'The same for each period of a report.' }),
@@ -185,7 +185,7 @@ const report = t.Object(
         events: integer({ minimum: 0, description: 'The exact number of events of the period.' }),
         totals: t.Array(t.Object({ name: t.String(), count, before: count }, strict), {
           description:
-            'The headline numbers of the report. "before" is the period of the same length before.',
+            'The headline numbers of the report. "before" is the previous period of the same length.',
         }),
         link: t.String({
           description: 'The dashboard page of the period. A path, or a URL when --public-url is set.',

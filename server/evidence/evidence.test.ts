@@ -109,7 +109,7 @@ test('without trust a pack must be signed with the release key and newer', async
   expect(await replace(packFileText(newer(), null))).toBe('The evidence pack is not signed.')
   for (const text of [other, swapped])
     expect(await replace(text)).toBe(
-      'The evidence pack is signed with a key that is not of a Sightglass release.',
+      'The evidence pack is signed with a key that is not a Sightglass release key.',
     )
   expect(await replace(asOurs)).toContain('does not match its contents')
   expect(await replace(edited)).toBe('This is not a valid evidence pack: the digest of gptbot is wrong.')

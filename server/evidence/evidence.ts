@@ -102,7 +102,7 @@ export interface PackReplaced {
 
 const refusals: { [signature in Exclude<PackSignature, 'valid'>]: string } = {
   missing: 'The evidence pack is not signed.',
-  unknown_key: 'The evidence pack is signed with a key that is not of a Sightglass release.',
+  unknown_key: 'The evidence pack is signed with a key that is not a Sightglass release key.',
   wrong: 'The signature of the evidence pack does not match its contents: the file was changed or damaged.',
 }
 
@@ -133,7 +133,7 @@ export async function replacePack(
       'conflict',
       `This pack is older (${pack.made}) than the one in force (${before.pack.made}).`,
       {
-        hint: 'use --trust to store it all the same',
+        hint: 'use --trust to store it anyway',
       },
     )
   }

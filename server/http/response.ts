@@ -99,7 +99,7 @@ const storeCode: Record<StoreErrorKind, [ErrorCode, string]> = {
   corrupt: ['internal_error', 'The database is corrupt. See the server log for details.'],
   incomplete: ['internal_error', 'Internal server error.'],
   older_schema: ['internal_error', 'Internal server error.'],
-  newer_schema: ['unavailable', 'A newer release of the server takes over. Try again in a second.'],
+  newer_schema: ['unavailable', 'A newer release of the server is taking over. Try again in a second.'],
   locked: ['internal_error', 'Internal server error.'],
   internal: ['internal_error', 'Internal server error.'],
 }

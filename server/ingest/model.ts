@@ -32,7 +32,7 @@ const agentModel = t.Object(
     evidence: t.Optional(
       t.Unknown({
         description:
-          'What the verdict rests on, in any form. Sightglass writes an object with method (signature, address or dns), ' +
+          'What the verdict is based on, in any form. Sightglass writes an object with method (signature, address or dns), ' +
           'list, listDate, networks, keyId and reason (user-triggered or old-list).',
       }),
     ),

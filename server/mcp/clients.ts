@@ -126,6 +126,6 @@ function parsed<T>(read: () => T, form: string): T {
 
 function notMergeable(form: string): AppError {
   return new AppError('conflict', `The file is not ${form}, so the entry cannot be merged.`, {
-    hint: 'leave out --write, and add what is printed by hand',
+    hint: 'omit --write and add the printed entry by hand',
   })
 }

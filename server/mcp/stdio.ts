@@ -121,5 +121,5 @@ function refusalText(status: number, answer: unknown): string {
   const message = fieldOf(answer, 'message')
   return typeof message === 'string' && typeof fieldOf(answer, 'error') === 'string'
     ? message
-    : `The address answered with status ${status}, which is no answer of an appliance.`
+    : `The address answered with status ${status}, so it is not a Sightglass appliance.`
 }

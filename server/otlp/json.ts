@@ -81,7 +81,7 @@ function fieldsAt({ text: json }: Source, start: number, wanted: readonly string
     at = skipSpace(json, at + 1)
     if (json[at] !== '"') throw malformed('a field has no name')
   }
-  if (json[at] !== '}') throw malformed('an object does not end')
+  if (json[at] !== '}') throw malformed('an object is not closed')
   return { fields, end: at + 1 }
 }
 
@@ -104,7 +104,7 @@ function* elements(source: Source, list: Slice | undefined): Generator<Slice> {
     yield slice
     at = skipSpace(json, slice.end)
     if (json[at] === ']') return
-    if (json[at] !== ',') throw malformed('a list does not end')
+    if (json[at] !== ',') throw malformed('a list is not closed')
     at = skipSpace(json, at + 1)
   }
 }

@@ -160,14 +160,14 @@ const files: { [what: string]: [file: File, why: string] } = {
       pages: [{ size: 10, packed: bytesOf(6, 0, 0, 0, ...endlessRun), values: 4e6 }],
       ...{ codec: uncompressed, isOptional: true },
     },
-    'values that are not texts',
+    'values that are not strings',
   ],
   'levels of the second version that are larger than the page': [
     {
       pages: [{ kind: dataPageV2, size: 10, packed: bytesOf(6, 0, 0, 0, ...endlessRun), values: 9 }],
       ...{ codec: uncompressed, isOptional: true },
     },
-    'larger than it',
+    'larger than the page',
   ],
   'a code that is not in the dictionary': [
     {

@@ -16,7 +16,7 @@ const releasedBytesMin = 1024 * 1024
 /** A header may have the smallest and the largest value of its page. */
 const headerBytes = [16 * 1024, 4 * 1024 * 1024]
 
-const notTexts = 'it has values that are not texts'
+const notTexts = 'it has values that are not strings'
 
 /** `isOptional`: the column may have missing values, which are refused like anything else that is no text. */
 export async function* columnTexts(
@@ -95,7 +95,7 @@ function requireCount(count: number | undefined): number {
 
 function unpacked(packed: Uint8Array, length: number, { codec }: ColumnMetaData): Uint8Array {
   const found = decompressed(packed, length, codec)
-  if (found.length !== length) throw new Error('a page has another length than its header says')
+  if (found.length !== length) throw new Error('the length of a page differs from its header')
   return found
 }
 
@@ -134,7 +134,7 @@ function pageV2(header: PageHeader, packed: Uint8Array, chunk: ColumnMetaData): 
   const length = about.definition_levels_byte_length
   if (about.repetition_levels_byte_length !== 0) throw new Error(notTexts)
   if (!(length >= 0 && length <= Math.min(packed.length, header.uncompressed_page_size)))
-    throw new Error('the levels of a page are larger than it')
+    throw new Error('the levels of a page are larger than the page')
   const rest = packed.subarray(length)
   const isPacked = about.is_compressed !== false
   const bytes = isPacked ? unpacked(rest, header.uncompressed_page_size - length, chunk) : rest
@@ -149,7 +149,7 @@ const allThere = Uint8Array.of(0xfe, 0xff, 0xff, 0xff, 0x0f, 1)
 function requireAll(page: Page): void {
   if (page.levels === null) {
     const length = uint32(page.bytes, 0)
-    if (4 + length > page.bytes.length) throw new Error('the levels of a page are larger than it')
+    if (4 + length > page.bytes.length) throw new Error('the levels of a page are larger than the page')
     page.levels = page.bytes.subarray(4, 4 + length)
     page.bytes = page.bytes.subarray(4 + length)
   }
@@ -175,7 +175,7 @@ function* valuesOf({ bytes, count, encoding }: Page, dictionary: Dictionary): Ge
     for (const suffix of cut(bytes, suffixes, reader)) {
       const prefix = prefixes[row++]!
       if (prefix < 0 || prefix > before.length)
-        throw new Error('a value begins with more than the one before it')
+        throw new Error('a value shares a longer prefix than the previous value has')
       before = prefix === 0 ? suffix : Buffer.concat([before.subarray(0, prefix), suffix])
       yield before
     }

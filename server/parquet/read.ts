@@ -129,7 +129,7 @@ async function* eventsIn(path: string): AsyncGenerator<string> {
   for (const { columns } of metadata.row_groups) {
     const chunk = columns.find(({ meta_data: about }) => about?.path_in_schema.join('\0') === eventColumn)
     if (chunk?.meta_data === undefined || column.repetition_type === 'REPEATED')
-      throw unreadable(path, `its column "${eventColumn}" has values that are not texts`)
+      throw unreadable(path, `its column "${eventColumn}" has values that are not strings`)
     const texts = columnTexts(file, chunk.meta_data, column.repetition_type === 'OPTIONAL')
     try {
       yield* texts

@@ -87,7 +87,7 @@ function mailText({ title, range, report: { facts, fileName, totals } }: ReportM
 
 ${lines.join('\n')}
 
-"Before" is the period of the same length before. The attached file has charts and tables. It opens in a browser
+"Before" is the previous period of the same length. The attached file has charts and tables. It opens in a browser
 and requests nothing.
 
 Verify that nobody changed it:

@@ -72,7 +72,7 @@ ${sections.filter((section) => section !== '').join('\n')}
 The signature covers every byte of this file. Check it with <code>sightglass verify FILE</code>, or in a browser with
 the page <code>/docs/verify-report</code> of the server, which also works from a file. Compare the key with one from
 another source, such as an older report or a checkpoint in a log.</p>
-<p>All numbers are exact counts by the hour of the event. “Before” is the period of the same length before.</p>
+<p>All numbers are exact counts by the hour of the event. “Before” is the previous period of the same length.</p>
 </footer>
 </main>
 `

@@ -21,6 +21,9 @@ export type Receiver = { folder: string } | { email: string } | { webhook: strin
 type Every = (typeof everies)[number]
 
 const everies = ['day', 'week', 'month'] as const
+
+export const howOften = { day: 'daily', week: 'weekly', month: 'monthly' } as const
+
 const rulesMax = 100
 const emailsMax = 20 // of one report
 const webhooksMax = 20
@@ -36,7 +39,7 @@ export function reportRules(text: string): ReportRule[] {
   )
   const twice = sent.find(({ key }, index) => sent.slice(0, index).some((other) => other.key === key))
   if (twice !== undefined)
-    throw new UsageError(`${twice.to} gets the same report of each ${twice.every} twice`)
+    throw new UsageError(`${twice.to} would receive the same ${howOften[twice.every]} report twice`)
   return rules
 }
 

@@ -12,7 +12,7 @@ import type { Log } from '../log.ts'
 import { sendMail, type MailServer, type ReportMail } from './mail.ts'
 import { signReport } from './proof.ts'
 import { draftReport, type ReportDraft } from './report.ts'
-import { duePeriods, nextCompleteMs, receiverName, reportId } from './schedule.ts'
+import { duePeriods, howOften, nextCompleteMs, receiverName, reportId } from './schedule.ts'
 import type { Receiver, ReportPeriod, ReportRule } from './schedule.ts'
 import { StoreError } from '../../db/contract/errors.ts'
 import { hashOf, reportEndpoint, scheduleReport, type SentAct } from './webhook.ts'
@@ -97,7 +97,7 @@ export function makeScheduledReports(
     problems() {
       if (outlets.length === 0) return null
       return outlets.flatMap(({ rule, to, problem }) =>
-        problem === null ? [] : [`report of each ${rule.every} to ${receiverName(to)}: ${problem}`],
+        problem === null ? [] : [`${howOften[rule.every]} report to ${receiverName(to)}: ${problem}`],
       )
     },
     metrics() {

@@ -42,7 +42,7 @@ export async function setRobots(
   requireText(text)
   const from = fromMs ?? now
   if (from > now)
-    throw wrongField('from', 'A robots.txt cannot be in force from a time in the future. Set it then.')
+    throw wrongField('from', 'A robots.txt cannot take effect in the future. Set it when it does.')
   const { rules, ignored } = parseRobots(text)
   const digest = Bun.SHA256.hash(text, 'hex')
   const metadata: { [name: string]: Json } = {

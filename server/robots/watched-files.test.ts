@@ -105,8 +105,8 @@ test('[[robots]] of the configuration file also names an organization', () => {
     { org: 'acme', siteId: 'shop', path: '/a' },
   ])
   expect(() => sources(shop, { ...shop, path: '/b' })).toThrow('the site shop has two files')
-  expect(() => sources({ site: 'shop' })).toThrow('[[robots]] needs path as a text')
-  expect(() => sources({ ...shop, org: 1 })).toThrow('[[robots]] needs org as a text')
+  expect(() => sources({ site: 'shop' })).toThrow('[[robots]] needs path as a string')
+  expect(() => sources({ ...shop, org: 1 })).toThrow('[[robots]] needs org as a string')
   expect(() => sources({ ...shop, file: '/a' })).toThrow('[[robots]] has no "file"; it has site, path, org')
 })
 

@@ -185,7 +185,7 @@ function notes({ measure }: ShownExploration['asked'], { all, rows, ...explored 
     found.push(`Numbers with ≈ are estimates, standard error ${(all.error * 100).toFixed(1)} %.`)
   if (explored.isCut)
     found.push(
-      'This field has more values than can be counted singly. The rest is in others, whatever its size.',
+      'This field has more values than can be counted individually. The rest is in others, whatever its size.',
     )
   if (explored.expired > 0)
     found.push(`Retention deleted up to ${countText(explored.expired)} events of this range that may match.`)

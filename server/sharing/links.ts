@@ -113,7 +113,7 @@ export async function revokeLink(services: CountingServices, who: Actor, id: str
     await store.shareLinks.revoke({ orgId: who.orgId, id, now, audit: auditEntry(who, act, now) })
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'conflict') throw error
-    throw new AppError('conflict', 'This link is revoked already.')
+    throw new AppError('conflict', 'This link is already revoked.')
   }
 }
 
@@ -151,18 +151,17 @@ function viewOf(link: ShareLink, now: number): ShareLinkView {
 
 function contentOf({ page, search, panels, events, identities, frameOrigins }: LinkFields): ShareContent {
   const origins = originsOf(frameOrigins ?? [])
-  if (page !== 'view' && events === true) throw wrongField('events', 'events are only for page "view"')
+  if (page !== 'view' && events === true) throw wrongField('events', 'events requires the page "view"')
   if (page === 'analytics' || page === 'overview') {
     if (identities === true)
-      throw wrongField('identities', 'identities are only for the pages "view" and "explore"')
+      throw wrongField('identities', 'identities requires the page "view" or "explore"')
     const chosen =
       page === 'analytics' ? panelsOf(panelNames, panels) : panelsOf(overviewPanelNames, panels ?? weekPanels)
     return { page, search, panels: chosen, events: false, identities: false, frameOrigins: origins }
   }
   if (page !== 'view' && page !== 'explore')
     throw wrongField('page', 'page must be "analytics", "explore", "overview" or "view"')
-  if (panels !== undefined)
-    throw wrongField('panels', 'panels are only for the pages "analytics" and "overview"')
+  if (panels !== undefined) throw wrongField('panels', 'panels requires the page "analytics" or "overview"')
   const chosen = { events: events ?? false, identities: identities ?? false }
   return { page, search, panels: [], ...chosen, frameOrigins: origins }
 }
@@ -173,7 +172,7 @@ const weekPanels = ['headlines', 'timeline']
 function panelsOf<P extends string>(names: readonly P[], panels: readonly string[] = names): P[] {
   const known = names.filter((name) => panels.includes(name))
   if (known.length === 0 || known.length !== new Set(panels).size)
-    throw wrongField('panels', `panels must be some of ${names.join(', ')}`)
+    throw wrongField('panels', `panels must be one or more of ${names.join(', ')}`)
   return known
 }
 

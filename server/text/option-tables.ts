@@ -27,12 +27,12 @@ export function optionTables(text: string, name: string, fields: readonly string
       text(field, byDefault) {
         const value = values.get(field) ?? byDefault
         if (typeof value === 'string' && value !== '') return value
-        throw new UsageError(`[[${name}]] needs ${field} as a text`)
+        throw new UsageError(`[[${name}]] needs ${field} as a string`)
       },
       texts(field) {
         const value = values.get(field) ?? []
         if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value
-        throw new UsageError(`${field} of [[${name}]] is a list of texts`)
+        throw new UsageError(`${field} of [[${name}]] must be a list of strings`)
       },
       flag: (field) => values.get(field) === true,
     }

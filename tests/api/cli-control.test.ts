@@ -113,7 +113,7 @@ test('an error of the server reaches the command line unchanged', async () => {
     expect(await refusal('default')).toMatchObject({
       name: 'AppError',
       code: 'conflict',
-      message: 'An organization with the short name "default" already exists.',
+      message: 'An organization with the slug "default" already exists.',
     })
   })
 })

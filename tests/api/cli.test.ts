@@ -100,7 +100,7 @@ async function organizations(run: Run): Promise<void> {
   expect(again).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'sightglass: An organization with the short name "acme" already exists.\n',
+    stderr: 'sightglass: An organization with the slug "acme" already exists.\n',
   })
 }
 

@@ -166,7 +166,7 @@ test('a node that ends refuses /readyz first and serves requests for a while, th
   const ready = await c.call('/readyz')
   expect([ready.status, await ready.json()]).toMatchObject([
     503,
-    { message: 'draining: the server finishes its last requests and ends' },
+    { message: 'draining: the server is finishing its last requests before it exits' },
   ])
   expect((await c.call('/v1/sdk/events', { key, body: { events: [event('last')] } })).status).toBe(202)
   await until(async () => (await names()).includes('c ending'))

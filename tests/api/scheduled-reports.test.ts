@@ -74,7 +74,7 @@ test('a failure is counted and shown by the doctor, and does not stop the others
   const { checks } = (await (await operator.call('/api/doctor')).json()) as { checks: { id: string }[] }
   expect(checks.find(({ id }) => id === 'reports')).toMatchObject({
     status: 'warning',
-    detail: expect.stringContaining('A report of each day to ops@example.com: '),
+    detail: expect.stringContaining('A daily report to ops@example.com: '),
   })
   expect(JSON.stringify(checks)).not.toContain(smtpLogin.password)
   expect(smtp.messages).toEqual([])

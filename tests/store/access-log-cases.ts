@@ -335,10 +335,7 @@ export const accessLogCases: Cases = {
     await store.events.append(makeBatch(orgId, sites))
     const people = someLog.filter(({ kind }) => kind === 'person')
     const error = await failure(store.events.append(linesBatch(orgId, people, 0, 2)))
-    expect([error.kind, error.message]).toEqual([
-      'conflict',
-      'the organization has no room for the site shop',
-    ])
+    expect([error.kind, error.message]).toEqual(['conflict', 'the organization has too many sites for shop'])
     expect(await resultOf(store, linesBatch(orgId, people, 0, 2, { siteId: 'site-7' }))).toMatchObject({
       state: 'stored',
     })

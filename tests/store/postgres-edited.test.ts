@@ -7,7 +7,7 @@ import { accessEdits, linesBatch, someLog } from './access-log-cases.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from './make.ts'
 
 const flipped = (column: string) => `${column} = set_byte(${column}, 9, get_byte(${column}, 9) # 1)`
-const bytes = 'arrivals 201 to 400: the bytes of the block are not those that were written'
+const bytes = 'arrivals 201 to 400: the bytes of the block differ from those written'
 const totals = 'the totals by type: differ from the rollups for 1 types'
 const ofNum = ofOrg('NUM')
 const rollup = 'the rollup of 2026-06-01T12:00:00.000Z'
@@ -29,7 +29,7 @@ const edits: { [what: string]: { sql: string; named: string } } = {
   },
   'the time of a block': {
     sql: 'UPDATE event_block SET min_at = min_at + 100000000 WHERE place = SECOND',
-    named: 'arrivals 201 to 400: times lie outside of what the block says',
+    named: 'arrivals 201 to 400: times are outside the range that the block declares',
   },
   'an id moved': {
     sql: `UPDATE event_id SET seq = 7 WHERE ${ofNum} AND seq = 300`,

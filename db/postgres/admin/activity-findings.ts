@@ -88,7 +88,10 @@ function vacuumFinding(db: Database, settings: Settings, schema: string): Findin
     .all(schema, deadMin)
   if (worst === undefined) return ok('vacuum', 'Autovacuum is on, and no table has many dead rows.')
   const { name, dead, live, last } = worst
-  const others = more.length === 0 ? '' : `, ${more.length} more tables are like it`
+  const others =
+    more.length === 0
+      ? ''
+      : `, and ${more.length === 1 ? '1 more table is' : `${more.length} more tables are`} similar`
   const when = last === null ? 'it was never vacuumed' : `vacuumed ${last} UTC`
   return warning(
     'vacuum',

@@ -120,7 +120,7 @@ function encodingFinding(db: Database): Finding {
   if (encoding === 'UTF8') return ok('encoding', 'The encoding is UTF8.')
   return failure(
     'encoding',
-    `The encoding is ${encoding}: texts outside of it are refused or changed.`,
+    `The encoding is ${encoding}: characters outside it are rejected or changed.`,
     "create another database with ENCODING 'UTF8' TEMPLATE template0 and move the data with pg_dump",
   )
 }

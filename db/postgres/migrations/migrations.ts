@@ -193,7 +193,7 @@ function runUnlessBusy(db: Database, sql: string): void {
     db.run(sql)
   } catch (error) {
     if (!(error instanceof StoreError) || !error.message.includes('(55P03)')) throw error
-    throw new StoreError('locked', 'somebody reads or writes a table that a migration changes', {
+    throw new StoreError('locked', 'another session uses a table that a migration changes', {
       cause: error,
     })
   }

@@ -136,7 +136,7 @@ function reorderFault({ db, begun }: Chain, row: Row, position: number): FaultOf
 function trimFault(position: number, hash: string, anchors: AuditAnchor[]): FaultOf | null {
   const other = position === 0 ? undefined : anchors.find((anchor) => anchor.hash !== hash)
   if (other === undefined) return null
-  const message = `the chain begins after another entry than the one that ${other.source} knows`
+  const message = `the chain begins after a different entry than ${other.source} recorded`
   return { position, entryId: null, kind: 'forged', message }
 }
 
@@ -144,7 +144,7 @@ function trimFault(position: number, hash: string, anchors: AuditAnchor[]): Faul
 function anchorFault(row: Row, position: number, anchors: AuditAnchor[]): FaultOf | null {
   const other = anchors.find(({ hash }) => hash !== row.hash)
   if (other === undefined) return null
-  const message = `the chain up to this entry is not the one that ${other.source} knows`
+  const message = `the chain up to this entry differs from the one that ${other.source} recorded`
   return { position, entryId: row.id, kind: 'rewritten', message }
 }
 
@@ -156,7 +156,7 @@ function endFault(
 ): FaultOf | null {
   const known = Math.max(tableHead?.count ?? 0, ...anchors.map((anchor) => anchor.count))
   if (known > count) {
-    const message = `the newest entries are gone: ${known} were written, ${count} are there`
+    const message = `the newest entries are missing: ${known} were written, ${count} are there`
     return { position: count + 1, entryId: null, kind: 'cut', message }
   }
   if (tableHead === null || tableHead.count !== count || tableHead.hash !== hash) {

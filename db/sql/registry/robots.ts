@@ -24,7 +24,7 @@ function setRobots({ db }: WriteContext, command: SetRobots): SetRobotsResult {
   const inForce = known.find((each) => each.fromMs <= fromMs)
   if (inForce?.digest === digest) return { state: 'same', version: inForce.version }
   if (inForce?.fromMs === fromMs)
-    throw new StoreError('conflict', `version ${inForce.version} is in force from the same time`)
+    throw new StoreError('conflict', `version ${inForce.version} is already in force from the same time`)
   if (known.length === 0 && countSites(db, orgId) >= command.sitesMax) return { state: 'over' }
   const version = Math.max(0, ...known.map((each) => each.version)) + 1
   db.query(

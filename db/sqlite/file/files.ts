@@ -26,7 +26,7 @@ export function makeFolder(folder: string): void {
     const made = mkdirSync(folder, { recursive: true, mode: 0o700 })
     if (made !== undefined) syncFolder(dirname(made))
   } catch (error) {
-    throw storeError(error, 'the data folder cannot be made')
+    throw storeError(error, 'the data folder cannot be created')
   }
 }
 
@@ -78,7 +78,7 @@ export function watchFolder(folder: string): FolderWatch {
     return new StoreError(
       'deleted',
       'the data folder or its database sightglass.db was deleted: nothing is stored any more, and only this process ' +
-        'can still read what was there. Fetch it before you stop it, page by page: GET /v1/traces?limit=200',
+        'can still read the events. Fetch them page by page before you stop it: GET /v1/traces?limit=200',
     )
   }
 

@@ -87,8 +87,8 @@ export function missingEntries(db: SqliteDatabase, folder: string): Missing {
     const found = heads[orgId]?.count ?? 0
     if (found >= count) continue
     const what =
-      `the database holds ${found} audit entries of ${orgId}, but the file audit-heads knows ${count}: ` +
-      'the log was removed, or an older copy of the database was put in place'
+      `the database holds ${found} audit entries of ${orgId}, but the file audit-heads records ${count}: ` +
+      'the log was removed, or the database was replaced by an older copy'
     return { what, files }
   }
   return null

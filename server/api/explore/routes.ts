@@ -196,7 +196,7 @@ export const exploreModel = t.Object({
   all: t.Object(numbers, { description: 'All matching events.' }),
   truncated: t.Boolean({
     description:
-      'There were more values than can be counted singly; other may contain larger ones than rows.',
+      'There were more values than can be counted individually; other may contain larger ones than rows.',
   }),
   expired: integer({
     minimum: 0,

@@ -59,7 +59,7 @@ export const requestsModel = t.Object({
     { agent: sums, person: sums, asset: sums, bot: sums },
     {
       description:
-        'agent: AI agents, each request an event `agent.requested`. person: pages requested by people. asset: files of such pages. bot: other programs. `bytes` are of the responses.',
+        'agent: requests by AI agents, each also an event `agent.requested`. person: pages requested by people. asset: files of these pages. bot: requests by other programs. `bytes`: size of the responses.',
     },
   ),
   byHour: t.Array(t.Object({ hour: time('The start of the hour.'), ...kinds }), {

@@ -186,7 +186,7 @@ async function undo({ words, values }: RestoreInvocation): Promise<number> {
   const { broughtBack, replaced } = await undoRestore(dataDir, systemClock)
   printAnswer(values, { dataDir, broughtBack, replaced }, () =>
     [
-      'The data from before the restore is back.',
+      'The data from before the restore is in place again.',
       ...(replaced === null ? [] : [`The restored data is in ${replaced}.`]),
     ].join('\n'),
   )

@@ -198,7 +198,7 @@ function outcomeText({ phase, verdict, behind, usedBy }: CopyStep, from: string,
   if (!verdict.equal)
     return [
       ...lines,
-      'The two sides are NOT equal, so neither was changed over. Run the same command again.',
+      'The two sides are NOT equal, so nothing was switched. Run the same command again.',
     ].join('\n')
   const start = folderOf(to) === null ? '--database URL --key-file FILE' : `--data-dir ${to}`
   return [

@@ -57,9 +57,9 @@ export const evidence: Noun = {
       name: 'evidence update',
       summary: 'replace the evidence pack',
       arguments: '[FILE|-]',
-      usage: 'FILE [--trust] | --bundled',
+      usage: 'FILE [--trust] | evidence update --bundled',
       about: [
-        'The pack holds for all nodes at once, without a restart. It must be signed with the release key and no older than the pack in force; --trust stores it all the same. Stored events keep their verdicts.',
+        'All nodes use the pack at once, without a restart. It must be signed with the release key and no older than the pack in force; --trust stores it anyway. Stored events keep their verdicts.',
       ],
       examples: ['sightglass evidence update evidence.json', 'sightglass evidence update --bundled'],
       options: {

@@ -44,9 +44,7 @@ const options = {
     help: 'refuse all agents of this operator, such as OpenAI',
     adds: true,
   },
-  unverified: toggle(
-    'refuse other agents where their operator publishes addresses and the sender has none of them',
-  ),
+  unverified: toggle('also refuse agents whose address is not among those that their operator publishes'),
   out: { read: folderPath, value: 'FILE', default: null, help: 'file to write, by default standard output' },
   yes: { ...toggle('replace an existing file'), flagOnly: true },
   ...evidenceOptions,
@@ -60,8 +58,8 @@ export const exportBlocklist: Noun = {
       name: 'export blocklist',
       summary: 'write configuration of a web server that refuses agents',
       about: [
-        'Refuses the agents that --purpose, --agent and --vendor name, wherever they come from. --unverified also refuses every other agent that claims to be of an operator whose published addresses do not have the sender. The addresses are those of "evidence status". Agents that people run on their own devices, and operators whose list is older than --evidence-max-age, are not refused by address.',
-        'Comments say why each agent is refused, and how many requests it sent in the last 30 days. The same data makes the same file on the same day. Everything may still read /robots.txt.',
+        'Refuses the agents that --purpose, --agent and --vendor name, wherever they come from. --unverified also refuses every other agent whose operator publishes addresses, unless the request comes from one of them. The addresses are those of "evidence status". Agents that people run on their own devices, and operators whose list is older than --evidence-max-age, are not refused by address.',
+        'Comments say why each agent is refused, and how many requests it sent in the last 30 days. The same data results in the same file on the same day. All agents may still read /robots.txt.',
       ],
       examples: [
         'sightglass export blocklist --format nginx --purpose training --out sightglass-blocklist.conf',

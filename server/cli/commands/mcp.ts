@@ -62,7 +62,7 @@ export const mcp: Noun = {
       name: 'mcp config',
       summary: 'print the configuration of an assistant, or merge it into its file',
       about: [
-        'Without --to the assistant starts this executable, which needs no key but must be allowed to read the data folder. With --to it asks by HTTP and reads a secret key from SIGHTGLASS_MCP_KEY.',
+        'Without --to the assistant starts this executable, which needs no key but must be allowed to read the data folder. With --to it connects over HTTP with the secret key in SIGHTGLASS_MCP_KEY.',
         'Files: .mcp.json (Claude), .cursor/mcp.json and .vscode/mcp.json in the current folder, ~/.codex/config.toml.',
       ],
       examples: [

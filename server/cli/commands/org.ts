@@ -32,7 +32,7 @@ export const org: Noun = {
       examples: ['sightglass org create --name "Acme Shop" --slug acme'],
       options: {
         name: { ...text('NAME', 'name of the organization'), needed: true },
-        slug: text('SLUG', 'short name for commands, by default made from the name'),
+        slug: text('SLUG', 'slug for commands, by default derived from the name'),
       },
       access: 'create',
       params: ({ values: { name, slug } }) => ({ name, slug }),

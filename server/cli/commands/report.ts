@@ -45,7 +45,7 @@ export const report: Noun = {
       name: 'report create',
       summary: 'write a signed report as one HTML file',
       about: [
-        'The report has the exact counts of a range with those of the range before, charts and tables. The file requests nothing, opens without a network and prints well. It is signed with the key of the audit checkpoints: "sightglass verify FILE" says whether a byte was changed since.',
+        'The report has the exact counts of a range with those of the range before, charts and tables. The file requests nothing, opens without a network and prints well. It is signed with the key of the audit checkpoints: "sightglass verify FILE" shows whether a byte has changed since.',
         'The default is the last 7 days. The audit log records each report.',
       ],
       examples: [

@@ -89,7 +89,7 @@ export const clock: Noun = {
   commands: [
     dataCommand({
       name: 'clock',
-      summary: 'show whether the clock jumped and whether retention waits for it',
+      summary: 'show whether the clock jumped and whether retention is paused because of it',
       about: [
         'Compares the clock with the time that has passed. After a jump of more than 10 minutes nothing expires by age until the clock is back, "clock confirm" accepts it, or it has run steadily for 24 hours.',
       ],

@@ -40,12 +40,12 @@ export const upgrade: Noun = {
   commands: [
     command({
       name: 'upgrade',
-      summary: 'install the executable of a release file, and go back when it does not start',
+      summary: 'install the executable of a release file, and go back if it does not start',
       arguments: 'FILE',
       about: [
         'FILE is sightglass-VERSION-PLATFORM.gz of a release, beside its SHA256SUMS and SHA256SUMS.sig. Needs no network.',
-        'Verifies checksum and signature, creates a backup, swaps the executable atomically and restarts the systemd service. When the server is not ready in time, the previous executable is installed again, with the data of before if the new one migrated it. The previous executable stays beside the new one.',
-        'Without systemd, --stop and --start say how the server is restarted. Without them nothing restarts.',
+        'Verifies the checksum and the signature, creates a backup, replaces the executable atomically and restarts the systemd service. If the server is not ready in time, it reinstalls the previous executable and, after a migration, restores the backup. The previous executable stays beside the new one.',
+        'Without systemd, --stop and --start are the commands that restart the server. Without them nothing restarts.',
       ],
       examples: [
         'sudo sightglass upgrade /media/usb/sightglass-0.2.0-linux-x64.gz',
@@ -147,7 +147,7 @@ function secretsOf(settings: Setting[]): Record<string, string> {
 
 function upgradedText(answer: Upgraded & { restartNeeded: boolean }, executable: string): string {
   const { version, previous, previousExecutable, backup, migrates, restarted, restartNeeded } = answer
-  const restore = migrates && backup !== null ? `, and restore a backup of before, such as ${backup}` : ''
+  const restore = migrates && backup !== null ? `, and restore an earlier backup, such as ${backup}` : ''
   const back = `To go back: mv ${previousExecutable} ${executable}${restore}`
   if (restarted)
     return `Upgraded from ${previous} to ${version}; the server is ready.\n${back}, then restart.`

@@ -41,7 +41,7 @@ export const watch: Noun = {
       arguments: 'PATH …',
       argumentsMax: pathsMax,
       about: [
-        'Hands each line to the appliance of the data folder, or with --to to one on another machine, until SIGTERM or Ctrl-C. Each line is stored once, also across rotation (rename, copytruncate, gzip, zstd), a kill of this program and a restart of the appliance: the position is stored with the lines. A file that does not exist yet is waited for.',
+        'Sends each line to the appliance that uses the data folder, or with --to to one on another machine, until SIGTERM or Ctrl-C. Each line is stored once, also across rotation (rename, copytruncate, gzip, zstd), a kill of this program and a restart of the appliance: the position is stored with the lines. The command waits for a file that does not exist yet.',
         'A log that was never read is read from its beginning; rotated files from before are for "import access". --key-file names a file with an ingest key for --to.',
       ],
       examples: [
@@ -193,7 +193,7 @@ function senderOf(params: Params): Sender {
 
 function receiverOf({ server }: WorkContext): AccessReceiver {
   if (server !== undefined) return server.accessReceiver
-  throw new AppError('unavailable', 'Only a running server reads logs that are watched.')
+  throw new AppError('unavailable', 'Only a running server reads watched logs.')
 }
 
 async function pollWatch(context: WorkContext, params: Params): Promise<Json> {

@@ -120,7 +120,7 @@ export const webhookEndpoint: Noun = {
       work: inOrg(async (services, who, params) => ({
         endpoint: await pauseEndpoint(services, who, textOf(params, 'id')),
       })),
-      print: (answer) => `Paused ${endpointIdOf(answer)}. Its events wait until it is resumed.`,
+      print: (answer) => `Paused ${endpointIdOf(answer)}. Its events are queued until you resume it.`,
     }),
     dataCommand({
       name: 'webhook resume',

@@ -81,7 +81,7 @@ export function checkSettings(kind: KeyKind, settings: Omit<KeySettings, 'label'
   const { scopes: given, siteIds, behindProxy, expiresAtMs } = settings
   if (given.length > 0 && kind !== 'secret') throw wrongField('scopes', 'Only secret keys have scopes.')
   const strange = given.find((scope) => !scopes.some((known) => known === scope))
-  if (strange !== undefined) throw wrongField('scopes', `scopes must be among ${scopes.join(', ')}.`)
+  if (strange !== undefined) throw wrongField('scopes', `scopes must be one or more of ${scopes.join(', ')}.`)
   if (siteIds.length > 0 && kind !== 'ingest')
     throw wrongField('siteIds', 'Only ingest keys can be limited to sites.')
   if (

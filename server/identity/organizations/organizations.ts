@@ -25,7 +25,7 @@ export async function makeOrg(
   { name, slug, ownerId }: { name: string; slug: string; ownerId?: string },
 ): Promise<Org> {
   if (await store.orgs.find(slug))
-    throw new AppError('conflict', `An organization with the short name "${slug}" already exists.`)
+    throw new AppError('conflict', `An organization with the slug "${slug}" already exists.`)
   const now = clock.now()
   const org: Org = { id: newId('org'), slug, name, createdAtMs: now }
   const act = { action: 'org.created', target: org.id, metadata: { name, slug, ownerId: ownerId ?? null } }
@@ -80,7 +80,7 @@ export async function askDeletion(
   typed: string,
 ): Promise<OrgDeletion> {
   if (typed !== org.slug) {
-    const message = `Type the short name of the organization, ${org.slug}, to confirm.`
+    const message = `Enter the slug of the organization, ${org.slug}, to confirm.`
     throw new AppError('invalid_body', message, {
       issues: [{ path: 'confirm', message, code: 'wrong_format' }],
     })

@@ -59,7 +59,7 @@ export function orgRoutes(services: OrgRoutesServices) {
         const slug = given ?? slugOf(name)
         if (!isSlug(slug)) {
           const form = `lower-case letters, digits and single dashes, at most ${slugCharsMax}`
-          throw wrongField('slug', `The short name must be ${form}.`)
+          throw wrongField('slug', `The slug must be ${form}.`)
         }
         const org = await makeOrg(services, `user:${account.id}`, { name, slug, ownerId: account.id })
         return json({ org: orgView(org) }, 201)

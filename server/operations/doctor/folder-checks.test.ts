@@ -65,18 +65,18 @@ test('keys: leaked ones fail; expiring and unused ones are warnings', () => {
 test('the disk forecast uses the rate of the last 7 days', async () => {
   using dir = tempDir('disk')
   expect((await checkDisk(dir.path, Number.MAX_SAFE_INTEGER, well)).status).toBe('failure')
-  expect((await checkDisk(dir.path, 0, well)).detail).not.toContain('full in')
+  expect((await checkDisk(dir.path, 0, well)).detail).not.toContain('fills up')
   const quiet = await checkDisk(dir.path, 0, { ...well, bytes: 1, eventsLastWeek: 7 })
-  expect(quiet.detail).toEndWith('full in more than 10 years.')
+  expect(quiet.detail).toEndWith('fills up in more than 10 years.')
   // An event takes a megabyte, and what is free is enough for two hundred such days.
   const { bavail, bsize } = statfsSync(dir.path)
   const facts = { ...well.facts, events: 20_000 }
   const eventsLastWeek = (7 * bavail * bsize) / 200e6
   const busy = await checkDisk(dir.path, 0, { ...well, bytes: 20_000 * 1e6, facts, eventsLastWeek })
-  const days = Number(/full in (\d+) days/.exec(busy.detail)?.[1])
+  const days = Number(/fills up in (\d+) days/.exec(busy.detail)?.[1])
   expect(days > 180 && days < 220, busy.detail).toBe(true)
   const rushing = await checkDisk(dir.path, 0, { ...well, eventsLastWeek: 1e12 })
-  expect(rushing).toMatchObject({ status: 'warning', detail: expect.stringContaining('full in 0 days') })
+  expect(rushing).toMatchObject({ status: 'warning', detail: expect.stringContaining('fills up in 0 days') })
 })
 
 test('the folder and its files are accessible to their owner only', () => {

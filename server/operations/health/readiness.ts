@@ -34,7 +34,7 @@ export async function readiness(services: ReadinessServices): Promise<Check[]> {
   const failed = state.storeFailed ?? (await storeFailure(store))
   // Only a server that ends has this check.
   const draining: Check[] = state.isDraining
-    ? [{ name: 'draining', ok: false, detail: 'the server finishes its last requests and ends' }]
+    ? [{ name: 'draining', ok: false, detail: 'the server is finishing its last requests before it exits' }]
     : []
   return [
     ...draining,

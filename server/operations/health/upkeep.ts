@@ -38,7 +38,7 @@ export function upkeepProblem(upkeep: Upkeep | null): string | null {
   const { failingMs, lastFailure, ageMs } = upkeep
   if (failingMs !== null && failingMs > failingMsMax && lastFailure !== null)
     return `background work has failed for ${seconds(failingMs)} (${lastFailure.kind}): ${lastFailure.message}`
-  return ageMs > silentMsMax ? `background work has not ended for ${seconds(ageMs)}` : null
+  return ageMs > silentMsMax ? `background work has been running for ${seconds(ageMs)}` : null
 }
 
 function seconds(ms: number): string {

@@ -258,7 +258,7 @@ async function restoreOlderSchema(options: UpgradeOptions, backupDir: string | n
     ({ manifest }) => manifest?.reason === 'upgrade' && Date.parse(manifest.createdAt) >= options.nowMs,
   )
   if (backup === undefined)
-    throw new AppError('conflict', 'The new release migrated the data, and no backup of before was found.', {
+    throw new AppError('conflict', 'The new release migrated the data, and no earlier backup was found.', {
       hint: 'restore a backup, then start the server',
     })
   const ran = await inData(options, options.executable, 'restore', backup.path, '--yes')

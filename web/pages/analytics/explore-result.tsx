@@ -105,7 +105,7 @@ function Limits({ answer: { truncated, expired } }: { answer: ExploreAnswer }) {
     <>
       {truncated && (
         <p class="muted">
-          This field has more values than can be counted singly. Values beyond the limit are in others,
+          This field has more values than can be counted individually. Values beyond the limit are in others,
           whatever their size. Add filters to see them.
         </p>
       )}

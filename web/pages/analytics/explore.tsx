@@ -150,7 +150,7 @@ function Running({ explorer, onRun }: { explorer: Explorer; onRun: () => void })
   if (isCancelled)
     return (
       <p class="explore-running" role="status">
-        Query cancelled. {answer && 'The numbers below are of an earlier query.'}
+        Query cancelled. {answer && 'The numbers below are from an earlier query.'}
         <button type="button" class="button" onClick={onRun}>
           Run again
         </button>

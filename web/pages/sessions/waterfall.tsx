@@ -126,7 +126,7 @@ function columnsOf(totalMs: number): Column<SpanRow>[] {
       name: 'Level',
       value: ({ level }) => level,
       number: true,
-      about: 'How many spans enclose it, and itself',
+      about: 'Nesting depth, from 1',
     },
     {
       name: 'Start',

@@ -53,7 +53,7 @@ export function adviceFor(attempt: Attempt | null): string {
   if (status === 401 || status === 403)
     return 'The receiver rejected the request. Check that it verifies with the secret of this endpoint.'
   if (status === 404) return 'The receiver has nothing at this URL. Check its path.'
-  if (status === 410) return 'The receiver reported that it is gone, so its endpoint was paused.'
+  if (status === 410) return 'The receiver reported that it is gone, so Sightglass paused the endpoint.'
   if (status >= 500) return 'The receiver failed. Check its log at the time of the attempts.'
   return 'Replay the delivery when the receiver is ready.'
 }

@@ -82,7 +82,7 @@ function readVerified(db: Database, zone: Zone, report: (problem: string) => voi
     return null
   }
   if (blockChecksum(blobs) !== row.checksum) {
-    report('the bytes of the block are not those that were written')
+    report('the bytes of the block differ from those written')
     return null
   }
   if (openBlock(blobs.columns).rows === zone.events) return unpackBlock(blobs)
@@ -101,7 +101,7 @@ function verifyRows(
   if (segmentOf(first) !== segmentOf(first + block.events - 1)) report('crosses a segment')
   const times = block.columns[extra.at]!.subarray(0, block.events)
   if (times.some((at) => at < zone.minAt || at > zone.maxAt))
-    report('times lie outside of what the block says')
+    report('times are outside the range that the block declares')
   const renamed = new Map<number, number>() // the rows of a renamed term are too many to name
   for (let row = fromRow; row < block.events; row++) {
     if (block.columns[member.type]![row] === 0) continue

@@ -59,7 +59,7 @@ export function appender(known: KnownIds, ledger: AccessLedger): Appender {
     const lines = ledger.open(batch, access, receivedAtMs)
     if ('state' in lines) return lines
     if (isHash(org.terms.code(member.siteId, access.siteId)))
-      throw new StoreError('conflict', `the organization has no room for the site ${access.siteId}`)
+      throw new StoreError('conflict', `the organization has too many sites for ${access.siteId}`)
     return lines
   }
 
