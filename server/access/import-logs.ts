@@ -238,10 +238,7 @@ function startSender({ log, from, sums, store }: SenderOptions): Sender {
       if (lacksLines) continue
       const gone = lines.dropBefore(answer.position)
       if (gone === null)
-        throw new AppError(
-          'conflict',
-          `${log.path} is being imported by another process with other options. Repeat this import.`,
-        )
+        throw new AppError('conflict', `${log.path} is being imported in another process. Repeat this.`)
       sums.deduped += gone.filter((kind) => kind === 'agent').length
     }
   }
