@@ -142,7 +142,7 @@ test('with source and offset the lines of a log follow each other; another posit
   expect(await pagesOf('offset')).toEqual(['/one', '/three', '/two'])
 })
 
-test('a body that is no access log, and wrong parameters, are refused with what is accepted', async () => {
+test('a body that is not an access log, and invalid parameters, are refused with what is accepted', async () => {
   const limited = await server.key('ingest', { siteIds: ['other'] })
   const calls: [
     query: string,

@@ -120,7 +120,7 @@ test('the last 24 hours: new, refused and failing values, each with the counts o
   expect(failing!.of).toEqual({ count: 100, before: 200 })
 })
 
-test('a longer time reports nothing that was known before it, and the same counts', async () => {
+test('a longer period reports nothing that was known before it, and has the same counts', async () => {
   const since = new Date(nowMs - 15 * dayMs).toISOString()
   const found = await changes(`?since=${since}`)
   expect(found.changes.map(({ kind, name }) => [kind, name])).not.toContainEqual(['tool', 'gone'])
@@ -174,7 +174,7 @@ test('a visit is known to the account on every device, per organization, and nev
   expect((await at.call('/api/overview/visit', { body: first })).status).toBe(401)
 })
 
-test('wrong times and strangers are refused', async () => {
+test('invalid times and strangers are refused', async () => {
   for (const since of ['2020-01-01', '2999-01-01', 'x'])
     expect((await viewer.call(`/api/changes?since=${since}`)).status).toBe(400)
   expect((await viewer.call('/api/changes?range=7d')).status).toBe(400)

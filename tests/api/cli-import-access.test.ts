@@ -260,7 +260,7 @@ test('standard input is read alike from a pipe, packed or slow, and from an open
   expect(await shell('(read -r first; import) < "$1"')).toContain(rest)
 })
 
-test('a dry run stores nothing and needs no data; wrong input is refused with what to do', async () => {
+test('a dry run stores nothing and needs no data; invalid input is refused with what to do', async () => {
   const path = files.join('dry.log')
   writeFileSync(path, `${logLines(10)}half a line`)
   const dry = done(

@@ -146,7 +146,7 @@ test('versions are listed and shown, and a watched file makes one', async () => 
   expect(audit).toContain('site.robots_set')
 })
 
-test('wrong input is refused with what to do', async () => {
+test('invalid input is refused with what to do', async () => {
   const long = file('long.txt', '#'.repeat(500 * 1024 + 1))
   expect(await refused('set', '--site', 'x', '--robots', long)).toEqual([
     1,

@@ -54,7 +54,7 @@ test('it says what it understood, refuses a second reader, and prints sums at th
   expect(audit.stdout).toContain('access_logs.watched')
 })
 
-test('with --to it waits for an appliance that is away, and loses nothing', async () => {
+test('with --to it waits for an appliance that is down, and loses nothing', async () => {
   const log = files.join('remote.log')
   const made = await appliance.cli('key', 'create', '--kind', 'ingest', '--label', 'web1', '--json')
   writeFileSync(files.join('key.txt'), `${(JSON.parse(made.stdout) as { key: string }).key}\n`)

@@ -275,7 +275,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
 }
 
-test('a wrong query names its parameter', async () => {
+test('an invalid query names its parameter', async () => {
   const wrong: [string, string][] = [
     ['measure=money', 'measure'],
     ['by=secret', 'by'],

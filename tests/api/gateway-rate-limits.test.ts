@@ -6,7 +6,7 @@ import { testServer } from '../support/server.ts'
 
 const perMinute = (count: number) => ({ count, windowMs: 60_000 })
 
-test('a key has its burst, then gets 429 with the time to wait', async () => {
+test('a key may send its burst, then gets 429 with the time to wait', async () => {
   await using server = await testServer({ rateLimits: { gateway: perMinute(5), ingest: null } })
   const key = await server.key('secret')
   const seen: [number, string | null][] = []

@@ -183,7 +183,7 @@ test('a forged trim is found: with another signature, with that of a checkpoint,
   expect([verified.code, verified.stdout]).toEqual([1, expect.stringContaining('audit position 8 is forged')])
 })
 
-test('a checkpoint of another chain up to the trim counts more than the trim', async () => {
+test('a checkpoint of another chain up to the trim overrides the trim', async () => {
   await write(10)
   const known = (await store.audit.rows({ orgId, afterSeq: 3, limit: 1 }))[0]!
   await trim(34)

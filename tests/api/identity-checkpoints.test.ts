@@ -172,7 +172,7 @@ test('a last line that a crash cut off is a note, and the next checkpoint remove
   expect((await verifyTrail(dataDir)).ok).toBe(false)
 })
 
-test('a tail cut together with both files is found, also after the next start', async () => {
+test('a tail that was truncated together with both files is found, also after the next start', async () => {
   await write(5)
   await checkpoint()
   await byHand((db) => cutTo(db, 3))

@@ -317,7 +317,7 @@ test('a second factor: set, required, each code once, each recovery code once, r
   ).not.toBeNull()
 }, 90_000)
 
-test('wrong codes are slowed down', async () => {
+test('wrong codes are throttled', async () => {
   const me = await person(server, server.org, 'viewer')
   const begun = (await (await me.post('/api/account/second-factor/begin')).json()) as {
     seed: string

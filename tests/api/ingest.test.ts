@@ -89,7 +89,7 @@ describe('accepting', () => {
     expect(body).toMatchObject({ ok: false, accepted: 2, deduped: 0, rejected: 1 })
   })
 
-  test('NDJSON: a line that is not UTF-8 rejects that line; the error of an empty body mentions lines', async () => {
+  test('NDJSON: a line that is not UTF-8 is rejected; the error of an empty body mentions lines', async () => {
     const headers = { 'content-type': 'application/x-ndjson' }
     const lines = [JSON.stringify(event('nd3')), '{"id":"\\xff"}', JSON.stringify(event('nd4'))].join('\n')
     const bytes = Buffer.from(lines, 'latin1')

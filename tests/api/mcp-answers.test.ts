@@ -228,7 +228,7 @@ test('every answer has the parts of its schema, the same as text, and in the med
     ])
 })
 
-test('a walk gives every event once while new ones arrive, with the count of its first page', async () => {
+test('paging returns every event once while new ones arrive, with the count of the first page', async () => {
   const args = { tool: 'search', last: '20d' }
   const first = await ask(server.call, key, 'find_events', { ...args, limit: 50 })
   const seen: string[] = []

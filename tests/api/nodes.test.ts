@@ -56,7 +56,7 @@ const sql = (text: string) => cluster.sql(`SET search_path = sightglass; ${text}
 const nodesOf = async (server: TestServer): Promise<NodesView> =>
   (await server.call('/api/nodes', { headers: { cookie } })).json() as Promise<NodesView>
 
-test('operators see every node with its state, and one that is gone for a day, then not', async () => {
+test('operators see every node with its state, and a missing one for a day', async () => {
   const member = await a.signIn('owner')
   expect((await a.call('/api/nodes', { headers: { cookie: member } })).status).toBe(403)
   await until(async () => (await nodesOf(a)).nodes.every(({ aheadMs }) => aheadMs !== null), 15_000)

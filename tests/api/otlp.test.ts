@@ -253,7 +253,7 @@ describe('errors are google.rpc.Status in the form of the request', () => {
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
   })
 
-  test('a space of the key’s header that the sender left encoded is one', async () => {
+  test('an encoded space in the header with the key counts as a space', async () => {
     const headers = { authorization: `Bearer%20${ingest}`, 'content-type': json }
     expect((await server.call('/v1/traces', { method: 'POST', body: '{}', headers })).status).toBe(200)
     const twice = { ...headers, authorization: `Bearer%2520${ingest}` }

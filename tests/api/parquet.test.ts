@@ -129,7 +129,7 @@ test('filters apply, an empty export is readable, pages are refused, HEAD has no
   expect(page.entries[0]).toMatchObject({ action: 'traces.exported', metadata: { format: 'parquet' } })
 })
 
-test('a key has one Parquet export at a time, and one that its receiver left gives its place back', async () => {
+test('a key can run one Parquet export at a time, and an abandoned one frees its slot', async () => {
   const both = await Promise.all([get('', parquetType), get('', parquetType)])
   expect(both.map(({ status }) => status).toSorted()).toEqual([200, 503])
   for (const { body } of both) await body!.cancel()

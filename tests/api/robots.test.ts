@@ -86,7 +86,7 @@ test('a text is tested without being stored', async () => {
   expect(await json(viewer.call('/api/robots/shop/versions/2'))).toMatchObject({ text: changed })
 })
 
-test('wrong input is refused with its field', async () => {
+test('invalid input is refused with its field', async () => {
   const wrong = async (body: unknown) => {
     const refused = (await json(admin.post('/api/robots', body), 400)) as {
       issues?: { path: string; code: string }[]

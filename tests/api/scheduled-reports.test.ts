@@ -150,7 +150,7 @@ test('an organization that is created later gets its report; a file that exists 
   expect([ids[0], ids[2], new Set(ids).size]).toEqual([ids[1], ids[3], 2])
 })
 
-test('days without a server follow one by one', async () => {
+test('reports of days without a server follow one by one', async () => {
   const before = smtp.messages.length
   server.clock.move(3 * dayMs)
   await until(() => smtp.messages.length === before + 6)
@@ -178,7 +178,7 @@ test('another node finds in the audit log that nothing is due', async () => {
   expect(dailyFiles()).toEqual(before)
 })
 
-test('a period whose audit entry may have expired is not made again', async () => {
+test('the report of a period whose audit entry may have expired is not created again', async () => {
   const now = Date.UTC(2026, 9, 20)
   const rules = [{ every: 'month', folder: temp.join('expired') }]
   await others(5, rules).run(now, never)

@@ -356,7 +356,7 @@ test.each([
   expect([status, issues?.[0]?.path]).toEqual([400, path])
 })
 
-test('a link takes no other parameter, and an organization a limited number', async () => {
+test('a link accepts no other parameter, and an organization has a limited number of links', async () => {
   expect((await make({ ...analytics, search: '?range=24h&orgId=other' })).status).toBe(400)
   expect((await make({ ...analytics, admin: true })).status).toBe(400)
   const there = ((await (await admin.call('/api/share-links')).json()) as { links: object[] }).links.length

@@ -136,7 +136,7 @@ test('a session ends when it is idle, and at its absolute end', async () => {
   expect((await server.call('/api/session', { headers: { cookie: busy } })).status).toBe(401)
 })
 
-test('wrong passwords are slowed down, for unknown names too, with the time to wait', async () => {
+test('wrong passwords are throttled, also for unknown names, with the time to wait', async () => {
   for (const name of ['nobody@example.com']) {
     const statuses: number[] = []
     for (let i = 0; i < 4; i++)

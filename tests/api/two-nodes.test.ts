@@ -74,7 +74,7 @@ test('nodes that start at once on an empty database share one organization, and 
   expect((await a.store.nodes.list({ now: Date.now() })).map(({ name }) => name)).toEqual(['a', 'b'])
 })
 
-test('a key made on one node works on the other, and is refused within a second after it was revoked', async () => {
+test('a key created on one node works on the other, and is refused within a second after it was revoked', async () => {
   await soon(async () => (await post(b, [newEventId()])).status === 202)
   const spare = await a.key('secret')
   const call = async (server: TestServer) => (await server.call('/v1/metrics', { key: spare })).status

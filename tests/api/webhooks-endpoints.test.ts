@@ -166,7 +166,7 @@ describe('pause and resume', () => {
     await remove(endpoint.id)
   })
 
-  test('a 410 pauses at once', async () => {
+  test('a 410 pauses the endpoint at once', async () => {
     path = `/status/410/${tests}`
     const { endpoint } = await make()
     await hook.ingest([{ id: 'g_1' }])

@@ -136,7 +136,7 @@ describe('each kind opens once and resolves once', () => {
     expect(alerts()).toEqual(['alert.opened Fresh', 'alert.resolved Fresh'])
   })
 
-  test('a flood of random vendors makes at most a hundred messages', async () => {
+  test('a flood of random vendors sends at most a hundred messages', async () => {
     await rule({ kind: 'new_vendor' })
     await hook.ingest(Array.from({ length: 500 }, (_, n) => ({ agent: { vendor: `random ${n}` } })))
     await runRules()

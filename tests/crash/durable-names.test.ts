@@ -26,7 +26,7 @@ const files = [
 ]
 
 test.if(missing === null)(
-  'every file and then its folder is synced after it got its name',
+  'every file, then its folder, is synced after it was renamed into place',
   async () => {
     const library = buildPreload('steps', temp.path)
     const folder = temp.join('data')

@@ -57,7 +57,7 @@ test('connections that end while events are appended lose none and store none tw
   expect(stored.toSorted()).toEqual(ids.toSorted())
 }, 60_000)
 
-test('while the server is away every verb is unavailable, and after its return all work again', async () => {
+test('while the server is down, every verb fails as unavailable; afterwards all work again', async () => {
   const orgId = await newOrg()
   await appendAsClient(orgId, 'before')
   await cluster.kill()
@@ -80,7 +80,7 @@ test('while the server is away every verb is unavailable, and after its return a
   expect((await idsOf(orgId)).toSorted()).toEqual(['after', 'before', 'during'])
 }, 60_000)
 
-test('a server process that stands still is given up, and the next statement connects again', () => {
+test('a server process that hangs is abandoned, and the next statement connects again', () => {
   const db = openConnection({ url: cluster.url, node: 'still', statementTimeoutMs: 300 })
   const own = db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
   const { pid } = own.get()!

@@ -121,7 +121,7 @@ test('a rule is tested on the past while it is edited, saved, silenced and edite
   )
 }, 120_000)
 
-test('on a phone the dialog fits, and nothing of a name runs', async () => {
+test('on a phone the dialog fits, and no script in a name runs', async () => {
   await withOwner(
     `${org.url}/settings/webhooks`,
     async (page) => {

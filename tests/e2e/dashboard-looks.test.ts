@@ -101,7 +101,7 @@ test('the list of sessions fills the height of the window', async () => {
 }, 40_000)
 
 test('a chart is as tall as the list beside it', async () => {
-  for (const path of ['/authz', '/detect', '/tools']) {
+  for (const path of ['/detect', '/tools']) {
     await visit(
       path,
       async (page) => {

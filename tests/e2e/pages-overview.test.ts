@@ -105,7 +105,7 @@ test('changes are sentences with their number, a chart and their events; a seen 
   })
 })
 
-test('what was seen here is seen on another device; without an answer of the server this browser knows', async () => {
+test('what was seen on one device is seen on another; without a response of the server, this browser remembers', async () => {
   await open(async (page) => {
     await page.getByText('Nothing changed').waitFor()
     await send(org.url, key, calls('manus', 4, 0, { agent: { class: 'dom', vendor: 'Manus' } }))

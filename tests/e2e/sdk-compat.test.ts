@@ -121,7 +121,7 @@ test('a client that checks nothing but the status sees its mistakes as 4xx', asy
   expect((await post('/v1/sdk/events', { events: [event('compat-7')] }, unknown)).status).toBe(401)
 })
 
-test('what was answered 202 is there, and nothing else', async () => {
+test('everything answered 202 is stored, and nothing else', async () => {
   const ids = await storedIds(appliance.url, keys.secretKey)
   expect(ids.toSorted()).toEqual(['compat-1', 'compat-2', 'compat-3', 'compat-4', 'compat-5', 'compat-6'])
 })

@@ -74,7 +74,7 @@ test('three times kill -9 and restart during 30,000 events: exactly 30,000 disti
   await appliance.stop()
 }, 90_000)
 
-test('an outage under load: the host does not feel it, up to the bound nothing is lost, the rest is counted', async () => {
+test('an outage under load does not slow the host; nothing is lost up to the bound, and the rest is counted', async () => {
   using dir = tempDir('outage')
   const appliance = await startAppliance({ dataDir: dir.join('data') })
   const keys = await makeKeys(appliance)
@@ -224,7 +224,7 @@ process.exit(0)`
   await server.stop(true)
 }, 90_000)
 
-test('an address where nobody listens: one report, seldom tried', async () => {
+test('an address that refuses connections: reported once, retried rarely', async () => {
   const { client, exporter, problems } = host('http://127.0.0.1:9', fakeKeys, { intervalMs: 5 })
   client.trace({ type: 'a' })
   while (problems.length === 0) await Bun.sleep(5)
@@ -233,7 +233,7 @@ test('an address where nobody listens: one report, seldom tried', async () => {
   expect(exporter.stats().requests).toBeLessThan(12)
 }, 90_000)
 
-test('events that the appliance does not want are named one by one, the others arrive', async () => {
+test('events that the appliance rejects are named one by one, and the others arrive', async () => {
   await using appliance = await startAppliance()
   const keys = await makeKeys(appliance)
   const { client, exporter, problems } = host(appliance.url, keys, { intervalMs: 60_000 })

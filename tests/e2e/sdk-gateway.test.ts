@@ -50,7 +50,7 @@ test('tools and memory are pushed and read back', async () => {
   expect(JSON.stringify(await read('/v1/memory?siteId=shop'))).toContain('within 30 days')
 })
 
-test('a push that the appliance does not want rejects with its reasons', async () => {
+test('a push that the appliance rejects fails with its reasons', async () => {
   const error = await sync()
     .pushTools([{ name: '' }])
     .catch((each: IntelError) => each)
@@ -85,7 +85,7 @@ test('the audit log in both forms', async () => {
   expect(csv).toContain(entries[0]!.id)
 })
 
-test('a wrong question rejects at once with what is wrong', async () => {
+test('an invalid query is rejected at once with what is wrong', async () => {
   const error = await gateway.metrics({ since: 'yesterday' }).catch((each: IntelError) => each)
   expect(error).toMatchObject({ name: 'IntelError', status: 400 })
 })

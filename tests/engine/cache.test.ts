@@ -69,7 +69,7 @@ function agreesInFiltered(subject: Engine, filter: EventFilter, events: EventRec
   }
 }
 
-test('cached matches of sealed segments stay right through arrivals, erasure, expiry and a new start', () => {
+test('cached matches of sealed segments stay right through arrivals, erasure, expiry and a restart', () => {
   const subject = engine()
   const count = 132_000
   const all = Array.from({ length: count }, (_, n) => ({

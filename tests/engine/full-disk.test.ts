@@ -78,7 +78,7 @@ async function onFullDisk(work: (store: Store, orgId: string) => Promise<void>):
 }
 
 test.if(mountable)(
-  'retention makes room on a full disk, and events are taken again',
+  'retention frees space on a full disk, and events are accepted again',
   () =>
     onFullDisk(async (store, orgId) => {
       await expireAll(
@@ -94,7 +94,7 @@ test.if(mountable)(
 )
 
 test.if(mountable)(
-  'an organization whose time has come is removed on a full disk, and others can be made and filled again',
+  'an organization due for deletion is removed on a full disk, and others can be created and filled',
   () =>
     onFullDisk(async (store, orgId) => {
       await deleteDueOrgs({ store }, log, noon + dayMs, unending)

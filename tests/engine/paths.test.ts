@@ -139,7 +139,7 @@ function expectSame(subject: Engine, to: Question[], expected: (Explored | Serie
   expect(subject.reader.verify().faults).toEqual([])
 }
 
-test('columns answer what the texts answer, also while they are made, after a restart and a rollback', () => {
+test('columns give the same answers as the texts, also while they are built, after a restart and a rollback', () => {
   const subject = engine()
   fill(subject, 0, sealed + 4_000)
   const first = answers(subject, questions)

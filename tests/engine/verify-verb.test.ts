@@ -90,7 +90,7 @@ test('a flipped byte is located, and the exit code is 1', async () => {
   expect((await cli(['verify'], { dataDir: temp.join('nothing') })).code).toBe(1)
 }, 90_000)
 
-test('data of an earlier schema is not called changed: it has to be upgraded first', async () => {
+test('data of an earlier schema is not reported as changed: it has to be upgraded first', async () => {
   using dir = tempDir('verify-older')
   const dataDir = dir.join('data')
   mkdirSync(dataDir, { mode: 0o700 })

@@ -192,7 +192,7 @@ test('plain SQL cannot change or delete an entry', async () => {
   expect((await openDatabaseAdmin(dir.path).verifyAudit()).faults).toEqual([])
 })
 
-test('a file that is behind, as after a crash, is no fault, and the next verb updates it', async () => {
+test('a file that lags behind, as after a crash, is not a fault, and the next verb updates it', async () => {
   using dir = tempDir()
   chain(dir.path)
   const old = dir.join('old-heads')

@@ -188,7 +188,7 @@ test('a node that was suspended cannot write to a source that was copied', async
   expect(await reopenCopied(url)).toBe(false)
 })
 
-test('an end with other data is refused, and so is a source that was copied', async () => {
+test('a target with other data is refused, and so is a source that was copied', async () => {
   const [folder, other] = [await source('first'), temp.join('other')]
   const store = await openStore({ folder: other, now: noon })
   await store.audit.append(makeAudit('org_a'))
@@ -240,7 +240,7 @@ test('a copy that was killed continues, both ways, and its target is not served'
   expect((await openDatabaseAdmin(back).verifyEvents()).faults).toEqual([])
 })
 
-test('a database that was killed ends the copy, which continues after its restart', async () => {
+test('killing the database ends the copy, which continues after a restart', async () => {
   const folder = await source('cut')
   const cluster = await startPostgres()
   const opened = await openCopy({ ...request(folder, cluster.url), stepMs: 0 })

@@ -32,7 +32,7 @@ async function filled(folder: string, url: string | null) {
   return { ...found, faults, eventFaults, events: orgs.map((one) => one.events) }
 }
 
-test('facts, checks and verification answer as those of a data folder', async () => {
+test('facts, checks and verification match those of a data folder', async () => {
   using dir = tempDir('admin')
   const { url } = await database()
   const expected = await filled(dir.join('folder'), null)

@@ -78,7 +78,7 @@ for (const [name, { sql, fault }] of Object.entries(changes)) {
   })
 }
 
-test('a cut that also sets back the head is found by a head that was recorded elsewhere', async () => {
+test('a truncation that also resets the head is found by a head that was recorded elsewhere', async () => {
   const orgId = await chain()
   const before = (await store.audit.heads())[orgId]!
   const hash = `(SELECT hash FROM audit_entry WHERE ${rowOf(orgId, entries - 1)})`

@@ -80,7 +80,7 @@ afterAll(async () => {
 const wasCut = () => cut === null
 const stored = async (id: string) => (await auditOf(store, org.id)).filter((entry) => entry.id === id).length
 
-test('a change whose acknowledgement was lost succeeds, and is there once', async () => {
+test('a change whose acknowledgement was lost succeeds, and is stored once', async () => {
   for (let n = 0; n < 5; n++) {
     const audit = makeAudit(org.id)
     cut = 'answer'
@@ -89,7 +89,7 @@ test('a change whose acknowledgement was lost succeeds, and is there once', asyn
   }
 })
 
-test('a change that never reached the server fails, is not there, and the next one succeeds', async () => {
+test('a change that never reached the server fails and is not stored, and the next one succeeds', async () => {
   for (let n = 0; n < 5; n++) {
     const audit = makeAudit(org.id)
     cut = 'request'

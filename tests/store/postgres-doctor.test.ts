@@ -164,7 +164,7 @@ test('a transaction that nobody ends', async () => {
   db.close()
 })
 
-test('standbys: none that is synchronous, one that is, one that is wanted and away, and an unused slot', async () => {
+test('standbys: none synchronous, one synchronous, one configured but disconnected, and an unused slot', async () => {
   expect(finding(sound, 'standbys').hint).toContain('Several nodes')
   const first = await startReceiveWal(sound, 'copy_one')
   await until(async () => finding(sound, 'standbys').status === 'warning')
@@ -188,7 +188,7 @@ test('standbys: none that is synchronous, one that is, one that is wanted and aw
   await sound.sql(`SELECT pg_drop_replication_slot('unused')`)
 })
 
-test.if(hasPooler)('a pooler needs prepare=false, and without one it is a waste', async () => {
+test.if(hasPooler)('a pooler needs prepare=false, which is a waste without one', async () => {
   const pooler = await startPooler(sound, 2)
   const through = { ...sound, url: pooler.url('postgres') }
   expect((await checkUp(through)).findings.find(({ id }) => id === 'database-pooler')).toMatchObject({

@@ -89,7 +89,7 @@ test('an erased id stays known to both nodes, and an expired one is new again', 
   expect(await faults(two)).toEqual([])
 })
 
-test('what was acknowledged is there after the server was killed, and resends complete the rest', async () => {
+test('acknowledged events are stored after the server was killed, and resends complete the rest', async () => {
   const cluster = await startPostgres({ fsync: true })
   const store = await openNode(cluster.url, 'one')
   const { id: orgId } = makeOrg()
@@ -159,7 +159,7 @@ test('a page reads its rows from the indexes of many segments at once', async ()
   db.close()
 })
 
-test('a node makes path columns of sealed segments, from which Explore answers, and an erasure empties them', async () => {
+test('a node builds path columns of sealed segments, from which Explore answers, and an erasure empties them', async () => {
   const { url } = await database()
   const store = await openNode(url, 'one')
   const db = openConnection({ url, node: 'watcher', statementTimeoutMs: 10_000 })

@@ -62,7 +62,7 @@ test('of nodes that open an empty database at once, one migrates', () => {
   expect(nodes).toHaveLength(4)
 })
 
-test('of claims to be the first owner one succeeds', async () => {
+test('of concurrent claims to be the first owner one succeeds', async () => {
   const orgId = await newOrg()
   const results = await atOnce('membership', (node) => {
     const account = makeAccount()
@@ -196,7 +196,7 @@ test('the audit chain of an organization stays dense and verifies', async () => 
   expect(await auditOf(nodes[2]!, orgId)).toHaveLength(before + 100)
 })
 
-test('a node that stops in a transaction holds up the others until its time is over', async () => {
+test('a node that stalls in a transaction blocks the others until its timeout', async () => {
   const orgId = await newOrg()
   const impatient = await openRecords({ url, lockTimeoutMs: 200 })
   watcher.run('BEGIN')
@@ -235,7 +235,7 @@ test('verbs that lock their own rows do not wait for the lock on records', async
   expect(await nodes[0]!.rejected.list({ orgId, limit: 10 })).toHaveLength(4)
 })
 
-test('nodes that touch keys, reject requests and try to sign in at once do not wait for each other in a circle', async () => {
+test('nodes that touch keys, reject requests and try to sign in at once do not deadlock', async () => {
   const orgIds = [await newOrg(), await newOrg()]
   const keys = orgIds.flatMap((orgId) => [makeKey(orgId), makeKey(orgId)])
   for (const key of keys) await nodes[0]!.keys.create({ key, audit: makeAudit(key.orgId) })
@@ -265,7 +265,7 @@ test('nodes that touch keys, reject requests and try to sign in at once do not w
 })
 
 /** As the append of another node, which counts one organization after the other. */
-test('ingest counts of several organizations and an append of another node do not wait for each other in a circle', async () => {
+test('ingest counts of several organizations and an append of another node do not deadlock', async () => {
   const orgIds: string[] = []
   for (let n = 0; n < 2; n++) orgIds.push(await newOrg())
   // The number decides, not the id.

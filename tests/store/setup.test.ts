@@ -76,7 +76,7 @@ test('another order of scopes is no change; a new expiry is; a past one stays', 
   expect([never?.did, await store.keys.findByHash(hash('c'))]).toEqual(['left', null])
 })
 
-test('an endpoint keeps its settings; a new secret replaces the old one, which signs for a day more', async () => {
+test('an endpoint keeps its settings; a new secret replaces the old one, which still signs for a day', async () => {
   const before = resolved
   expect(await did(org('acme', endpoint()))).toEqual(['organization unchanged', 'endpoint unchanged'])
   expect(resolved).toBe(before) // a start resolves no host names
