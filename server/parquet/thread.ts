@@ -128,7 +128,7 @@ function write({ file, facts, hash }: Draft, parts: Uint8Array[]): Uint8Array<Ar
   return []
 }
 
-/** A complete file replaces the one before it: nobody ever sees half of one. */
+/** A complete file replaces the previous one, so a reader never sees a partial file. */
 function place({ handle: file, draft: name, path }: NonNullable<Draft['file']>): void {
   fsyncSync(file)
   closeSync(file)

@@ -1,4 +1,4 @@
-/** Makes scheduled reports, each once per period and receiver: to a folder, by email or by webhook. */
+/** Creates scheduled reports, each once per period and receiver: to a folder, by email or by webhook. */
 import { access, link, mkdir, open, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { auditEntry } from '../audit/entry.ts'

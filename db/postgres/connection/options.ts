@@ -16,9 +16,9 @@ export interface ConnectionOptions {
   idleInTransactionMs?: number
   /** The schema of the tables, unless the URL has `search_path`. */
   schema?: string
-  /** Refuses a server that only follows another one. Its answers are old, and it accepts no change. */
+  /** Refuses a standby: its answers may be out of date, and it accepts no write. */
   primaryOnly?: boolean
-  /** The environment, of which libpq's variables count where the URL is silent. */
+  /** The environment, whose libpq variables apply where the URL says nothing. */
   environment?: { [variable: string]: string | undefined }
 }
 
@@ -55,7 +55,7 @@ export interface ServerOptions {
 /** A transaction of ours never waits for anything but its own thread. A node that stopped must not hold its locks. */
 const idleInTransactionMs = 5_000
 
-/** Longer: who waits for a node that stopped then gets its lock. */
+/** Longer, so that a transaction that waits for a stalled node gets its lock in the meantime. */
 const lockTimeoutMs = 10_000
 
 const connectSeconds = 5
@@ -195,7 +195,7 @@ function storedPassword(
   const path = named ?? join(environment['HOME'] ?? '/', '.pgpass')
   const stat = statSync(path, { throwIfNoEntry: false })
   if (stat === undefined) return undefined
-  // As in libpq. Without a word the operator would look for a wrong password.
+  // As in libpq. Without an error the operator would search for a wrong password.
   if ((stat.mode & 0o077) !== 0)
     throw refused('the password file must not be accessible to others (chmod 600)')
   const user = username ?? userInfo().username

@@ -61,7 +61,7 @@ function schemaOf({ db, keyColumns, isOwn }: CopySource | CopyTarget): Map<strin
   return tables
 }
 
-/** A table or column that only one side has would be lost without a word. */
+/** A table or column that only one side has would be lost silently. */
 function requireSame(names: string[], from: Map<string, Schema>, to: Map<string, Schema>): void {
   const list = (tables: Map<string, Schema>) =>
     [...tables]

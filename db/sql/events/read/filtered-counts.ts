@@ -26,7 +26,7 @@ interface Counting {
 }
 
 /**
- * Rollups count one field at a time, so a filter on two fields counts events singly. `complete` is false after the
+ * Rollups count one field at a time, so a filter on two fields counts events one by one. `complete` is false after the
  * budget, with no counts, because none would be exact.
  */
 export function* readFilteredCounts(
@@ -273,7 +273,7 @@ function withOther(cells: Cell[]): Cell[] {
 }
 
 /**
- * The most expired events of the time that may have matched. Rollups still count them, by one field at a time, so the
+ * An upper bound of the expired events of this time that may have matched. Rollups still count them, by one field at a time, so the
  * field with the fewest gives the bound. 0 means that nothing has expired.
  */
 export function expiredOf(
