@@ -25,7 +25,7 @@ export interface AccessLines {
   requests: (number | null)[]
   /** The requests of others, by hour. */
   counts: { hourMs: number; kind: OtherKind; requests: number; bytes: number }[]
-  /** lines = requests of agents + people + excluded + bad; excluded has assets, bots, comments and blank lines. */
+  /** lines = requests by agents + people + excluded + bad; excluded has assets, bots, comments and blank lines. */
   sums: { lines: number; people: number; excluded: number; bad: number }
   newestMs: number | null // time of the newest request of these lines
   /** A request of a log drain, which has no offset: its source is a hash of its body, remembered for 7 days. */
@@ -41,7 +41,7 @@ export interface AccessResult {
   state: 'stored' | 'known' | 'behind'
   position: number
   tail: string
-  /** Requests of agents among these lines: new ones, those that were stored before, and those beyond a limit (bad). */
+  /** Requests by agents among these lines: new ones, those that were stored before, and those beyond a limit (bad). */
   stored: number
   deduped: number
   rejected: number
@@ -56,7 +56,7 @@ export interface AccessSource {
   position: number
   tail: string
   lines: number
-  stored: number // requests of agents
+  stored: number // requests by agents
   deduped: number
   people: number
   assets: number

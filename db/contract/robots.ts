@@ -47,7 +47,7 @@ export interface RobotsTestCounts {
   wasDisallowed: number // by the version in force at the time of the request
 }
 
-/** Requests of agents (`agent.requested`), judged by their pages: queries are not stored. */
+/** Requests by agents (`agent.requested`), judged by their pages: queries are not stored. */
 export interface RobotsTest extends RobotsTestCounts {
   agents: (RobotsTestCounts & {
     vendor: string | null

@@ -1,4 +1,4 @@
-/** Hono on Bun: records the requests of agents and relays the events of browsers. */
+/** Hono on Bun: records the requests by agents and relays the events of browsers. */
 import { env } from 'node:process'
 import { createIntelExporter, createRelayHandler, init } from '@sightglass/sdk'
 import { sightglass } from '@sightglass/sdk/middleware'

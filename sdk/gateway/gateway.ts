@@ -36,7 +36,7 @@ export interface Gateway {
   /** All matching events, newest first: `for await (const event of gateway.traces({ since }))`. */
   traces(query?: TracesQuery): AsyncGenerator<CompleteEvent, void, undefined>
   metrics(query?: MetricsQuery): Promise<Metrics>
-  /** Requests of agents, people and other programs in access logs. */
+  /** Requests by agents, people and other programs in access logs. */
   requests(query?: MetricsQuery): Promise<RequestCounts>
   /** One measure of the stored events, by any field: `gateway.explore({ measure: 'p95', by: 'tool' })`. */
   explore(query?: ExploreQuery): Promise<Explored>

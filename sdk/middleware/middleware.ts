@@ -1,6 +1,6 @@
 /**
  * `sightglass(client)`: one middleware for Express, Fastify, Koa, Hono, Elysia, Next.js and Fetch handlers. Reports the
- * requests of agents after the response, and gives handlers `request.agent`.
+ * requests by agents after the response, and gives handlers `request.agent`.
  */
 import type { Client } from '../client/client.ts'
 import type { RequestHeaders } from '../client/visitor-session.ts'

@@ -23,7 +23,7 @@ import {
 export interface MiddlewareOptions<Raw = object> {
   /** Requests to leave alone, such as health checks. */
   skip?(request: Raw): boolean
-  /** The sender, from your own authentication. Called after the response, for requests of agents. */
+  /** The sender, from your own authentication. Called after the response, for requests by agents. */
   identify?(request: Raw): Identity | null | undefined | Promise<Identity | null | undefined>
   /** The page to record. Default: the path without its query. */
   page?(request: Raw): string | null | undefined

@@ -1,5 +1,5 @@
 /**
- * Turns requests of an access log into events: every request of an agent, the start of its sessions, and people whom
+ * Turns requests of an access log into events: every request by an agent, the start of its sessions, and people whom
  * an assistant sent.
  *
  * An event's id is a hash of the start of its file, the offset of its line and the line. The same file therefore has

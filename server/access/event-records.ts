@@ -28,7 +28,7 @@ export interface RequestParts {
 }
 
 export interface AccessRecords {
-  /** Of a request of an agent; a text says why ingest would reject it. */
+  /** Of a request by an agent; a text says why ingest would reject it. */
   request(parts: RequestParts): EventRecord | string
   /** Of any other event. None when ingest would reject it. */
   other(event: Fields): EventRecord[]

@@ -69,7 +69,7 @@ test('a batch is full before it has more events than a request may have, or than
   }
 })
 
-test('many requests of agents at once are several batches, each after the one before', () => {
+test('many requests by agents at once are several batches, each after the one before', () => {
   const text = Array.from({ length: 3_500 }, (_, second) => line({ second })).join('')
   const lines = {
     ...{ source: 'log', path: '/a.log', format: 'combined', heading: '', from: 0, to: text.length },

@@ -7,7 +7,7 @@ import { lineBatch, type LineBatch } from './line-batch.ts'
 import { lastLine } from './log-files.ts'
 import { noLines, type LineError, type LineSums, type LogLines } from './sink.ts'
 
-/** What one transaction stores. `sums` has all requests of agents as stored. */
+/** What one transaction stores. `sums` has all requests by agents as stored. */
 export interface LinesToStore {
   events: EventRecord[]
   access: AccessLines

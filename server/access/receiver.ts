@@ -241,7 +241,7 @@ async function storeRest(
   return { ...stored, errors: [...known.errors, ...later].slice(0, lineErrorsMax) }
 }
 
-/** Of the requests of agents in a batch, which all counted as stored. */
+/** Of the requests by agents in a batch, which all counted as stored. */
 function settleSums({ sums, errors }: LinesToStore, { stored, deduped, rejected }: AccessResult): void {
   sums.stored = stored
   sums.deduped = deduped

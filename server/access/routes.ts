@@ -229,8 +229,8 @@ function answerOf({ state, position, tail, sums, errors }: StoreAnswer) {
 export const accessAnswerModel = t.Object({
   ok: t.Boolean({ description: 'True when no line is bad.' }),
   lines: integer({ minimum: 0, description: 'stored + deduped + people + excluded + bad' }),
-  stored: integer({ minimum: 0, description: 'Requests of agents that were stored.' }),
-  deduped: integer({ minimum: 0, description: 'Requests of agents that were stored before.' }),
+  stored: integer({ minimum: 0, description: 'Requests by agents that were stored.' }),
+  deduped: integer({ minimum: 0, description: 'Requests by agents that were stored before.' }),
   people: integer({ minimum: 0 }),
   excluded: integer({ minimum: 0, description: 'Assets, other programs, comments and blank lines.' }),
   bad: integer({ minimum: 0, description: 'Lines that do not fit the format.' }),

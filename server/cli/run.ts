@@ -1,4 +1,4 @@
-/** Runs one command line. Exit code 0: done, 1: refused or failed, 2: wrong usage. */
+/** Runs one command line. Exit code 0: done, 1: refused or failed, 2: usage error. */
 import * as table from './nouns.ts'
 import { UsageError } from '../errors.ts'
 import { problemOf } from '../runtime/work.ts'

@@ -1,4 +1,4 @@
-/** Requests of agents by who they claim to be, with the verdicts: per agent, per page, and those of impostors. */
+/** Requests by agents by who they claim to be, with the verdicts: per agent, per page, and those of impostors. */
 import { isoTime } from '../clock.ts'
 import { limits } from '../limits.ts'
 import { cutChars } from '../text/text.ts'
@@ -45,7 +45,7 @@ export async function detectClaims(scope: CountScope): Promise<DetectClaims> {
   }
 }
 
-/** The page's filters among the requests of agents; null if they exclude each other. */
+/** The page's filters among the requests by agents; null if they exclude each other. */
 function requestFilter({ period: { filter: chosen, siteIds } }: CountScope): EventFilter | null {
   const types = sharedTypes(['agent.requested'], chosen?.filter.types) ?? []
   if (types.length === 0) return null

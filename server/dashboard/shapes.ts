@@ -63,11 +63,11 @@ export interface DetectCounts extends Totals {
   names: BreakdownView
   purposes: BreakdownView
   agents: AgentRow[] // most first
-  requested: EventCounts // requests of agents in access logs
+  requested: EventCounts // requests by agents in access logs
   referred: EventCounts // people whom an assistant sent
 }
 
-/** Requests of agents in access logs, and people whom an assistant sent. */
+/** Requests by agents in access logs, and people whom an assistant sent. */
 export interface DetectRequests {
   verdicts: BreakdownView
   purposes: BreakdownView
@@ -103,7 +103,7 @@ export interface AgentRequests extends RequestCounts {
   disallowed: number // by the robots.txt in force
 }
 
-/** Responses to the newest requests of agents, by class of status, and their bytes. */
+/** Responses to the newest requests by agents, by class of status, and their bytes. */
 export interface DetectResponses {
   agents: AgentResponses[] // most requests first
   looked: number // requests

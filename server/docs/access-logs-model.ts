@@ -52,7 +52,7 @@ export const accessLogOperations: Operation[] = [
     tag: 'Ingest',
     summary: 'Send lines of an access log',
     about:
-      'Whole lines as text/plain or application/x-ndjson, compressed or not. Requests of agents become events, other ' +
+      'Whole lines as text/plain or application/x-ndjson, compressed or not. Requests by agents become events, other ' +
       'requests are counted. Responds when both are on disk. With source and offset each line is stored once, also ' +
       'when a request is repeated; a request that does not begin where the log was read to is refused with 409, which ' +
       'has the position. Without them a repeated body is known for 7 days.',

@@ -29,7 +29,7 @@ export const exploreOperation: Operation = {
   about:
     'Measures the stored events by the values of one field, exactly between since and until. Sums and events are ' +
     'exact. Numbers of distinct values are exact until there are many. Quantiles are within 2 %. Whole hours without filters ' +
-    'by other fields take milliseconds. A text is searched in every event. With accept: application/x-ndjson, ' +
+    'by other fields take milliseconds. A text search reads every event. With accept: application/x-ndjson, ' +
     'lines with progress (0 to 1) come first, and the last line has result or error. Closing the connection ends ' +
     'the query. text/csv has a row per value.',
   key: 'secret',

@@ -224,7 +224,7 @@ export const serviceOperations: Operation[] = [
     tag: 'Metrics',
     summary: 'Get request counts of access logs',
     about:
-      'Requests of agents, people and other programs in the access logs that were imported or watched, by hour and site. Exact.',
+      'Requests by agents, people and other programs in the access logs that were imported or watched, by hour and site. Exact.',
     key: 'secret',
     scope: 'metrics:read',
     query: {

@@ -80,7 +80,7 @@ export const sentences: {
   failingTool: { label: 'Errors', of: (one) => ['Tool ', ` fails more often${rates(one, 'call')}`] },
   failingOperator: {
     label: 'Errors',
-    of: (one) => ['Requests of ', ` fail more often${rates(one, 'request')}`],
+    of: (one) => ['Requests by ', ` fail more often${rates(one, 'request')}`],
   },
   operator: {
     label: 'New operator',

@@ -123,7 +123,7 @@ test('a new file is tested against the stored requests', async () => {
     { name: 'GPTBot', requests: 4, disallowed: 4, wasDisallowed: 1 },
     { name: 'ClaudeBot', requests: 2, disallowed: 0, wasDisallowed: 1 },
   ])
-  expect(await policy('test', '--site', 'nowhere', '--robots', next)).toContain('No requests of agents')
+  expect(await policy('test', '--site', 'nowhere', '--robots', next)).toContain('No requests by agents')
 })
 
 test('versions are listed and shown, and a watched file makes one', async () => {

@@ -134,7 +134,7 @@ test('lines that a drain sends are judged by the version in force', async () => 
   ])
 })
 
-test('Detect counts the requests of each agent by what robots.txt said, also under a filter', async () => {
+test('Detect counts the requests by each agent by what robots.txt said, also under a filter', async () => {
   const range = 'since=2026-10-01T00:00:00Z&until=2026-11-02T00:00:00Z'
   expect(await json(viewer.call(`/api/detect/claims?${range}`))).toMatchObject({
     agents: [{ name: { name: 'GPTBot' }, requests: 2, disallowed: 1 }],

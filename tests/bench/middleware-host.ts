@@ -25,7 +25,7 @@ export interface MiddlewareCosts {
   before: Times
   person: Times
   signed: Times
-  /** Processor time per request of an agent, with batches and delivery to a server that answers at once. */
+  /** Processor time per request by an agent, with batches and delivery to a server that answers at once. */
   whole: number
   bareTool: Times
   recordedTool: Times

@@ -31,11 +31,11 @@ export function middlewareTable(results: MiddlewareBench[]): string {
     ]
     return [
       row('floor: id, time and event as text', floor, floor),
-      row('request of an agent', costs.agent, floor),
+      row('request by an agent', costs.agent, floor),
       row('the same, until its response', costs.before, floor),
-      row('request of an agent, signed, until its response', costs.signed, floor),
+      row('request by an agent, signed, until its response', costs.signed, floor),
       row('request of a person', costs.person, floor),
-      [`${runtime}: request of an agent, all processor time with delivery`, whole.toFixed(1), '', '', ''],
+      [`${runtime}: request by an agent, all processor time with delivery`, whole.toFixed(1), '', '', ''],
       row('floor: call of a bare tool', bareTool, bareTool),
       row('call of a recorded tool', costs.recordedTool, bareTool),
     ]

@@ -148,7 +148,7 @@ test('a click on a verdict filters the page, and the address holds it; an impost
   })
 }, 60_000)
 
-test('without requests of agents none of this is shown', async () => {
+test('without requests by agents none of this is shown', async () => {
   const agent = { class: 'crawler', trust: 'detected', vendor: 'OpenAI', name: 'GPTBot' }
   const occurredAt = new Date().toISOString()
   const plain = event('plain', { type: 'agent.detected', siteId: 'plain', occurredAt, agent })

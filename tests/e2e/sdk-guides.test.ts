@@ -71,7 +71,7 @@ test('Browser and WebMCP: both tools of its page are registered, and a call is a
   )
 })
 
-test('Node frameworks: a request of an agent and a decision are events', async () => {
+test('Node frameworks: a request by an agent and a decision are events', async () => {
   const { blocks } = await readGuide(appliance, 'frameworks')
   const [install, server = '', start = '', ask = ''] = blocks
   expectInstall(install, 'express ')

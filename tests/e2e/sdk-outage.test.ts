@@ -24,7 +24,7 @@ async function startSite(dir: TempDir, url: string, keys: Keys, siteNowMs: numbe
 type Site = Awaited<ReturnType<typeof startSite>>
 
 let sent = 0
-/** One request of an agent: everything that its sender sees, without the date. */
+/** One request by an agent: everything that its sender sees, without the date. */
 async function ask({ at }: Site): Promise<unknown> {
   const headers = { 'user-agent': agents[sent % agents.length]! }
   const answer = await fetch(`${at}/p/${sent++}`, { headers })

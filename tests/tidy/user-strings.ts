@@ -12,6 +12,7 @@ function isProse(text: string): boolean {
   const words = text.match(/[A-Za-z]*[a-z]{2,}[A-Za-z'’]*/g) ?? []
   if (words.length < 2 || !/[a-z]\s+\S/i.test(text)) return false
   if (/[;{}]|=>|&&|\(null\)|\w\(\w*\)/.test(text)) return false
+  if (/\?\d|= \?|\bAS [a-z(]|\|\|| \+ expired|^AND |\bJOIN\b/.test(text)) return false // parts of SQL
   return !/^\s*(select|insert|update|delete from|create|pragma|with|begin|drop|alter|attach)\b|^\/|^--\w/i.test(
     text,
   )

@@ -75,7 +75,7 @@ function overview(commands: readonly KnownCommand[]): string {
     'Exit codes',
     '  0  done',
     '  1  refused or failed',
-    '  2  wrong usage',
+    '  2  usage error',
   ].join('\n')
 }
 
@@ -192,7 +192,7 @@ function manPage(commands: readonly KnownCommand[]): string {
     '.SH OPTIONS OF EVERY COMMAND',
     ...roffOptions(commonOptions),
     '.SH EXIT STATUS',
-    '0: done. 1: refused or failed. 2: wrong usage.',
+    '0: done. 1: refused or failed. 2: usage error.',
     '.SH FILES',
     '.TP',
     '.B ./sightglass\\-data',

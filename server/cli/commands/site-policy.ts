@@ -42,7 +42,7 @@ export const sitePolicy: Noun = {
       arguments: 'set|show|list|test [VERSION]',
       argumentsMax: 2,
       about: [
-        'Each request of an agent in an access log is judged by the robots.txt that was in force at its time (RFC 9309). "set" stores a version; an unchanged file makes none. A version with --from in the past counts for logs that are imported afterwards. The newest 100 versions of a site are stored.',
+        'Each request by an agent in an access log is judged by the robots.txt that was in force at its time (RFC 9309). "set" stores a version; an unchanged file makes none. A version with --from in the past counts for logs that are imported afterwards. The newest 100 versions of a site are stored.',
         '"test" judges the requests of the last 30 days by a file that is not in force yet, and shows which agents it would disallow. "serve --robots SITE_ID=FILE" sets a version whenever the file changes.',
       ],
       examples: [
@@ -209,7 +209,7 @@ function detailText({ version, text, rules, ignored, notes }: RobotsDetail): str
 function testText(result: RobotsTestView): string {
   const { requests, disallowed, wasDisallowed, agents, complete, exactSinceMs, queryRules, ignored } = result
   if (requests === 0)
-    return 'No requests of agents in the last 30 days. Import an access log with "sightglass import access".'
+    return 'No requests by agents in the last 30 days. Import an access log with "sightglass import access".'
   const rows = agents.map(({ name, ...agent }) => [
     ...[name, number(agent.requests), number(agent.disallowed), number(agent.wasDisallowed)],
     agent.pages.map(({ page, line }) => `${page} (line ${line})`).join(' '),

@@ -1,4 +1,4 @@
-/** Requests of agents: verified, claimed and contradicted, over time, by agent, page and referral. */
+/** Requests by agents: verified, claimed and contradicted, over time, by agent, page and referral. */
 import { countsQuery, fetchAllRows, useQuery } from '../../query/use-query.ts'
 import {
   Bars,

@@ -103,7 +103,7 @@ export function TestRobots({ siteId, onClose }: { siteId: string; onClose: () =>
 function Result({ result }: { result: RobotsTest }) {
   const { requests, disallowed, wasDisallowed, complete, exactSinceMs, queryRules, ignored } = result
   if (requests === 0)
-    return <p role="status">No requests of agents in the last 30 days. Import an access log first.</p>
+    return <p role="status">No requests by agents in the last 30 days. Import an access log first.</p>
   return (
     <>
       <p role="status">

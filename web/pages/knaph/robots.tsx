@@ -35,7 +35,7 @@ export function Robots({ siteId }: { siteId: string | null }) {
         </span>
       </header>
       <p class="muted">
-        Each request of an agent in an access log is judged by the version in force at its time.{' '}
+        Each request by an agent in an access log is judged by the version in force at its time.{' '}
         {sites.length === 0 && (
           <>
             No robots.txt yet. Set one here, or start the server with <code>--robots SITE_ID=FILE</code>.

@@ -91,7 +91,7 @@ test('each kind is one sentence with its number', () => {
     'The site began to refuse ByteDance: 40 requests.',
     'Rule no-buy began to block: 1 decision.',
     'Tool cart.add fails more often: 14 % of 320 calls, 3 % before.',
-    'Requests of OpenAI fail more often: 50 % of 100 requests, 0 % before.',
+    'Requests by OpenAI fail more often: 50 % of 100 requests, 0 % before.',
     'Manus sent its first 1,412 events.',
     'checkout.pay was called for the first time: 1 call.',
   ])

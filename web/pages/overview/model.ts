@@ -64,7 +64,7 @@ export const kinds: { readonly [kind in ChangeKind]: KindTexts } = {
     tone: 'error',
     more: (n) => `${counted(n, 'more operator')} with errors`,
     sentence: (change) => ({
-      before: 'Requests of ',
+      before: 'Requests by ',
       after: ` fail more often${rates(change, 'request')}`,
     }),
   },

@@ -1,4 +1,4 @@
-/** Judges the stored requests of agents by a robots.txt that is not in force yet, from columns, newest first. */
+/** Judges the stored requests by agents by a robots.txt that is not in force yet, from columns, newest first. */
 import type { RobotsTest, RobotsTestQuery } from '../../../contract/robots.ts'
 import { parseRobots, robotsJudge, robotsProducts, type JudgeRobots } from '../../../rules/robots.ts'
 import type { Database } from '../../database.ts'
