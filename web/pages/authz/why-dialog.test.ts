@@ -1,7 +1,7 @@
 /** The explanation of a denial: earlier attempts, evidence and labels. */
 import { expect, test } from 'bun:test'
 import type { TraceEvent } from '../../api/api.ts'
-import { attempts, deedOf, evidenceOf, isRefusal, verdictOf } from './why-dialog.tsx'
+import { attempts, deedOf, evidenceOf, isRefusal, targetOf, verdictOf } from './why-dialog.tsx'
 
 const event = (more: Partial<TraceEvent>): TraceEvent => ({
   id: 'e',
@@ -49,4 +49,14 @@ test('evidence from signals of any form', () => {
 test('an unknown type is shown by its name', () => {
   expect(deedOf(event({ type: 'shop.opened' }))).toBe('shop.opened')
   expect(deedOf(event({ type: 'constructor' }))).toBe('constructor')
+})
+
+test('an earlier event names its tool, or the page that was requested', () => {
+  const metadata = { page: '/checkout' }
+  const sentence = (more: Partial<TraceEvent>) => `${deedOf(event(more))} ${targetOf(event(more))}`.trim()
+  expect(sentence({ type: 'authz.evaluated', tool: 'cart.add', metadata })).toBe('Asked for cart.add')
+  expect(sentence({ type: 'authz.evaluated', tool: null, metadata })).toBe('Asked for /checkout')
+  expect(sentence({ type: 'authz.evaluated', tool: null, metadata: null })).toBe('Asked for access')
+  expect(sentence({ type: 'agent.requested', tool: null, metadata })).toBe('Requested /checkout')
+  expect(sentence({ type: 'agent.detected', tool: null, metadata })).toBe('Detected')
 })

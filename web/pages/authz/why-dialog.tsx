@@ -177,7 +177,7 @@ function Earlier({ why, event, earlier, sameTool }: EarlierProps) {
           <li key={one.id}>
             <span class="muted">{duration(Math.max(0, atMs - Date.parse(one.occurredAt)))} before</span>
             <span>
-              {deedOf(one)} {one.tool != null && <Text value={one.tool} max={40} />}
+              {deedOf(one)} <Text value={targetOf(one)} max={40} />
             </span>
             <Chip value={one.policy?.decision ?? one.outcome} />
           </li>
@@ -217,21 +217,31 @@ export function attempts(event: TraceEvent, earlier: TraceEvent[]): { refusals: 
 const deeds: { [type: string]: string } = {
   'agent.detected': 'Detected',
   'agent.missed': 'Not recognized',
+  'agent.requested': 'Requested',
+  'agent.invoked': 'Invoked an agent',
   'auth.identity_presented': 'Presented an identity',
   'auth.identity_cleared': 'Cleared its identity',
   'authz.policies_set': 'Policies set',
-  'authz.evaluated': 'Requested',
+  'authz.evaluated': 'Asked for',
   'memory.accessed': 'Read site memory',
   'memory.updated': 'Changed site memory',
   'tool.registered': 'Registered',
   'tool.executed': 'Called',
   'tool.surfaced': 'Received tools',
+  'tool.unregistered': 'Unregistered',
   'tool.progressed': 'Progressed',
   'sdk.error': 'Client error',
 }
 
 export function deedOf(event: TraceEvent): string {
   return Object.hasOwn(deeds, event.type) ? (deeds[event.type] ?? event.type) : event.type
+}
+
+/** What an event was about: its tool, or the page that was requested. */
+export function targetOf({ type, tool, metadata }: TraceEvent): string {
+  if (tool != null) return tool
+  if (type !== 'agent.requested' && type !== 'authz.evaluated') return ''
+  return typeof metadata?.page === 'string' ? metadata.page : type === 'authz.evaluated' ? 'access' : 'a page'
 }
 
 /** The fields by which an agent was recognized. */
