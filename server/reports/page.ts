@@ -1,6 +1,7 @@
 /** The page of a report: one HTML file with charts as SVG, which requests nothing, runs no script and prints well. */
 import { createHash } from 'node:crypto'
 import { countText, plainHtml, textHtml } from '../text/html.ts'
+import { perStep } from '../text/time-zone.ts'
 import type { ReportFacts } from './proof.ts'
 import type {
   AnalyticsCounts,
@@ -164,7 +165,7 @@ function timeline({ edges, zone }: PeriodView, types: AnalyticsCounts['types']):
   const shown = stacks.filter(({ counts }) => counts.some((count) => count > 0))
   const legend = shown.map(({ id, name }) => `<li><i class="${id}"></i>${name}</li>`)
   return `<section>
-<h2>Events over time</h2>
+<h2>Events ${perStep(edges)}, by pillar</h2>
 <ul class="legend">${legend.join('')}</ul>
 <svg viewBox="0 0 ${box.width} ${box.height}" role="img" aria-label="at most ${countText(most)} events per bar">
 ${scale.join('')}${bars.join('')}${days.join('')}</svg>

@@ -1,5 +1,6 @@
 /** Charts, tables and times of shared pages, as HTML and SVG without scripts. */
 import { countText, plainHtml, textHtml } from '../text/html.ts'
+import { perStep } from '../text/time-zone.ts'
 import type { EventCounts } from '../dashboard/shapes.ts'
 
 export interface Body {
@@ -42,7 +43,14 @@ export function timeline(edges: number[], counts: { [outcome: string]: number[] 
   const names = Object.keys(counts).toSorted((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1))
   const series = names.map((name) => ({ name, className: outcomeClass(name), counts: counts[name]! }))
   return stackedBars({
-    ...{ title: 'Events over time, by outcome', edges, series, zone, show: countText, unit: ' events' },
+    ...{
+      title: `Events ${perStep(edges)}, by outcome`,
+      edges,
+      series,
+      zone,
+      show: countText,
+      unit: ' events',
+    },
   })
 }
 

@@ -1,6 +1,7 @@
 /** The shared page of an Explore query: one measure by one field, as a chart and a table. */
 import { eventFields } from '../../db/contract/event-fields.ts'
 import { countText, textHtml } from '../text/html.ts'
+import { perStep } from '../text/time-zone.ts'
 import { lines, numbers, outcomeClass, spanOf, stackedBars, table, type Body, type Series } from './charts.ts'
 import type { Explored, ExploredNumbers, ExploreMeasure, ExploreQuery } from '../../db/contract/explore.ts'
 import type { PeriodView } from '../dashboard/shapes.ts'
@@ -76,7 +77,13 @@ export function exploreBody({ asked, period, explored }: ShownExploration): Body
   const title = byName === null ? name : `${name} by ${textHtml(byName)}`
   const { series, isCut } = seriesOf(asked, explored)
   const { show } = shownMeasures[measure]
-  const chart = { title: `${title}, over time`, edges, series, zone: period.zone, show }
+  const chart = {
+    title: `${name} ${perStep(edges)}${byName === null ? '' : `, by ${textHtml(byName)}`}`,
+    edges,
+    series,
+    zone: period.zone,
+    show,
+  }
   const sections = [
     headline,
     isSum

@@ -8,6 +8,7 @@ import {
   momentOf,
   moved,
   offsetAt,
+  perStep,
   startOf,
   type Step,
   steps,
@@ -103,6 +104,19 @@ test('on the hour, every moment of a day step has the date of its start', () => 
     }),
     { numRuns: 60 },
   )
+})
+
+test('the step of a chart has a name, whatever its ends and the change of clocks', () => {
+  const hours = (...of: number[]) => of.reduce((edges, by) => [...edges, edges.at(-1)! + by * hourMs], [0])
+  expect(perStep(hours(1, 3, 3, 4, 3, 2))).toBe('per 3 hours')
+  expect(perStep(hours(1))).toBe('per hour')
+  expect(perStep(hours(5, 25, 24, 24))).toBe('per day')
+  expect(perStep(hours(10, 168, 167, 168))).toBe('per week')
+  expect(perStep(hours(31 * 24, 28 * 24, 31 * 24, 30 * 24))).toBe('per month')
+  expect(perStep(hours(365 * 24, 366 * 24))).toBe('per year')
+  expect(perStep([0, 300_000, 600_000])).toBe('per 5 minutes')
+  expect(perStep([0, 1_000, 2_000])).toBe('per second')
+  expect(perStep([0])).toBe('per hour')
 })
 
 test('months and years keep the day where it exists', () => {

@@ -137,3 +137,22 @@ export function exactEdgesOf(sinceMs: number, untilMs: number, step: Step, zone:
     ms = step === 'hour' ? ms + hourMs : momentOf(wall, zone)
   }
 }
+
+const units: readonly [ms: number, name: string][] = [
+  [365 * dayMs, 'year'],
+  [28 * dayMs, 'month'],
+  [7 * dayMs - hourMs, 'week'],
+  [dayMs - hourMs, 'day'],
+  [hourMs, 'hour'],
+  [60 * secondMs, 'minute'],
+  [secondMs, 'second'],
+]
+
+/** "per 3 hours": the step of a chart. Steps at its ends, and beside a change of clocks, have other lengths. */
+export function perStep(edges: readonly number[]): string {
+  const lengths = edges.slice(1).map((end, step) => end - edges[step]!)
+  const usual = lengths.toSorted((a, b) => a - b)[lengths.length >> 1] ?? hourMs
+  const [ms, name] = units.find(([least]) => usual >= least) ?? [secondMs, 'second']
+  const times = Math.max(1, Math.round(usual / ms))
+  return times === 1 ? `per ${name}` : `per ${times} ${name}s`
+}

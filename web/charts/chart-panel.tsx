@@ -8,6 +8,7 @@ import { isoTime } from '../app/clock.ts'
 import { Text } from '../components/text.tsx'
 import { count } from '../text/format.ts'
 import { navigate } from '../app/router.ts'
+import { perStep } from '../../server/text/time-zone.ts'
 import { stepName } from '../range/range.ts'
 import { type ChosenFilter, type LogsFilter, ValueLink, filterOfPart, logsHref } from '../range/filters.tsx'
 import type { ChartShape, Series } from './chart-model.ts'
@@ -30,16 +31,6 @@ interface ChartPanelProps extends ChartShape {
   note?: string // beside the title, such as the accuracy
 }
 
-const stepWords: { [hours: number]: string } = {
-  1: 'per hour',
-  3: 'per 3 hours',
-  6: 'per 6 hours',
-  24: 'per day',
-  168: 'per week',
-  730: 'per month',
-  8760: 'per year',
-}
-
 export function ChartPanel({ what, period, divisions, filter, note, ...more }: ChartPanelProps) {
   const chosen = useSignal(divisions[0]?.name ?? '')
   const division = divisions.find((one) => one.name === chosen.value) ?? divisions[0]
@@ -47,7 +38,7 @@ export function ChartPanel({ what, period, divisions, filter, note, ...more }: C
   const startMs = Date.parse(period.since)
   const endMs = Math.min(Date.parse(period.until), Math.max(startMs, Date.parse(period.now)))
   const { edges, zone } = period
-  const title = `${what} ${stepWords[period.stepHours] ?? ''}, by ${division.name}`
+  const title = `${what} ${perStep(edges)}, by ${division.name}`
   const linkOf = (value: string | null, times: LogsFilter): string =>
     logsHref({ ...(value === null ? filter : division.filterOf(value)), siteIds: period.siteIds, ...times })
   const whole = { since: period.since, until: period.until }
