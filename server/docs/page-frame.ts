@@ -17,7 +17,7 @@ const guideTitles = {
   moving: 'Move from another vendor',
   mcp: 'Ask with an assistant',
   nodes: 'Several nodes',
-  proof: 'Audit proofs',
+  proof: 'Audit proof format',
 } as const
 
 /** The pages under /docs. `contents` are the links within the open one. */

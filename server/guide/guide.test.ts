@@ -11,7 +11,7 @@ import { serveOptions } from '../cli/options.ts'
 import { toolModels } from '../mcp/model.ts'
 import { readSetupText } from '../operations/setup/file.ts'
 import { clientGuide, clientGuidePage, clientGuides, guideOf, guidePage } from './page.ts'
-import { nodesGuide, nodesPage, operationsGuide } from './page.ts'
+import { nodesGuide, nodesPage, operationsGuide, proofPage } from './page.ts'
 
 const guide = operationsGuide(commandReference(commands))
 
@@ -159,4 +159,18 @@ describe('the page', () => {
     expect(html).toContain('<th scope="col">a</th>')
     expect(html).toContain('<tr><td><code>1</code></td><td>2</td></tr>')
   })
+})
+
+test('each page under /docs marks its own place in the navigation', () => {
+  const options = { basePath: '/base', links: [] }
+  const pages = {
+    operations: guidePage(options, ''),
+    nodes: nodesPage(options),
+    proof: proofPage(options),
+    ...Object.fromEntries(clientGuides.map((name) => [name, clientGuidePage(options, name, '')])),
+  }
+  for (const [name, html] of Object.entries(pages)) {
+    const marked = [...html.matchAll(/href="([^"]*)" aria-current="page"/g)].map(([, href]) => href)
+    expect(marked).toEqual([`/base/docs/${name}`])
+  }
 })

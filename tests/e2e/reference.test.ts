@@ -94,7 +94,7 @@ test('the copied call works in a shell', async () => {
 
 test('the audit proof format is a page with a complete verifier', async () => {
   await withPage(`${server.url}/docs`, async (page) => {
-    await page.getByRole('link', { name: 'Audit proofs' }).click()
+    await page.getByRole('link', { name: 'Audit proof format' }).click()
     await page.waitForURL('**/docs/proof')
     expect(await page.locator('h1').innerText()).toBe('Audit proof format')
     expect(await page.locator('main ol > li').count()).toBe(2)
