@@ -161,7 +161,7 @@ export const restore: Noun = {
       usage: 'PATH [--dry-run] [--yes] [--key-file FILE] [--allow-plain] | restore --undo',
       argumentsMax: 1,
       about: [
-        'Verifies the backup first, and refuses while a server holds the folder. Existing data is moved aside, which needs --yes; --undo brings it back. The audit trail records both.',
+        'Verifies the backup first, and refuses while a server uses the folder. Existing data is moved aside, which needs --yes; --undo brings it back. The audit trail records both.',
         'When a backup passphrase is configured, an unencrypted backup needs --allow-plain.',
         'On the command line, --key-file is a copy of the secret.key that belongs to an unencrypted backup.',
       ],

@@ -18,7 +18,7 @@ export const erase: Noun = {
       usage: '--session ID --yes [--org SLUG|ID] | erase --subject TEXT --yes [--org SLUG|ID]',
       about: [
         'Erases the matching events, their counts, and their copies in webhook deliveries and samples of rejected requests. Sending an erased event again counts as deduped. The audit trail records the erasure with a keyed hash of the value.',
-        'Out of reach are events that arrive after the start, backups, data that webhooks, sinks or exports sent elsewhere, and counts of hours past retention.',
+        'It does not reach events that arrive after the start, backups, data that webhooks, sinks or exports sent elsewhere, and counts of hours past retention.',
       ],
       examples: [
         'sightglass erase --session sess_1 --yes',

@@ -24,7 +24,7 @@ export const imports: Noun = {
       arguments: '[FILE|DIR|-]',
       about: [
         'Events pass the same checks as at ingest. An event whose id is known is skipped, so a file may be imported again. Exit code 1 when the file is incomplete or has invalid events; its valid events are stored.',
-        'A folder is one of Parquet files. If one of them differs from manifest.json, nothing is stored.',
+        'DIR is a folder of Parquet files. If one of them differs from manifest.json, nothing is stored.',
       ],
       examples: [
         'sightglass import events.ndjson',

@@ -42,7 +42,7 @@ export const mcp: Noun = {
       name: 'mcp',
       summary: 'answer an assistant over standard input and output (MCP)',
       about: [
-        'Assistants start this command. It passes their questions to the appliance of the data folder, or with --to to one on another machine, until its input ends. The tools only read. The audit log has an entry for each session of questions.',
+        'Assistants start this command. It passes their questions to the appliance that uses the data folder, or with --to to another one, until its input ends. The tools only read. The audit log has an entry for each session of questions.',
       ],
       examples: [
         'sightglass mcp --data-dir /var/lib/sightglass',

@@ -77,7 +77,7 @@ export const org: Noun = {
       name: 'org delete',
       summary: 'delete an organization in 7 days',
       about: [
-        'Until then it works as before, and "org keep" cancels the deletion. After 7 days its events, keys, webhooks and memberships are deleted for good; its audit trail stays.',
+        'The organization works as before for 7 days, and "org keep" cancels the deletion. Then its events, keys, webhooks and memberships are deleted permanently. Its audit trail remains.',
       ],
       examples: ['sightglass org delete --org acme --confirm acme'],
       options: {

@@ -18,7 +18,7 @@ export const ready: Noun = {
       name: 'ready',
       summary: 'check whether the running server is ready',
       about: [
-        'Requests /readyz of the server that holds the data folder. Exit code 1 when it is not ready or not running.',
+        'Requests /readyz of the server that uses the data folder. Exit code 1 when it is not ready or not running.',
       ],
       examples: ['sightglass ready'],
       options: {},

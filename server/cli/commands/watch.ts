@@ -41,8 +41,8 @@ export const watch: Noun = {
       arguments: 'PATH …',
       argumentsMax: pathsMax,
       about: [
-        'Sends each line to the appliance that uses the data folder, or with --to to one on another machine, until SIGTERM or Ctrl-C. Each line is stored once, also across rotation (rename, copytruncate, gzip, zstd), a kill of this program and a restart of the appliance: the position is stored with the lines. The command waits for a file that does not exist yet.',
-        'A log that was never read is read from its beginning; rotated files from before are for "import access". --key-file names a file with an ingest key for --to.',
+        'Sends each line to the appliance that uses the data folder, or with --to to another one, until SIGTERM or Ctrl-C. Each line is stored once, also across rotation (rename, copytruncate, gzip, zstd), a kill of this program and a restart of the appliance: the position is stored with the lines. The command waits for a file that does not exist yet.',
+        'A log that was never read is read from its beginning. Import older rotated files with "import access". --key-file names a file with an ingest key for --to.',
       ],
       examples: [
         'sightglass watch /var/log/nginx/access.log --site shop',
