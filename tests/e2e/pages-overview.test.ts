@@ -25,7 +25,8 @@ function calls(name: string, count: number, hoursAgo: number, more: Record<strin
     event(`${name}-${index}`, {
       ...{ type: 'tool.executed', outcome: 'success', policy: undefined, tool: 'search' },
       agent: { class: 'dom', trust: 'detected', vendor: 'OpenAI' },
-      occurredAt: new Date(Date.now() - hoursAgo * hourMs - index * 60_000).toISOString(),
+      // Within one hour of the clock, because changes are counted by the hour.
+      occurredAt: new Date(Date.now() - hoursAgo * hourMs - index).toISOString(),
       ...more,
     }),
   )
