@@ -10,7 +10,7 @@ import { event } from '../support/events.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-const duckDbVersion = '1.5.6-r.1' // of @duckdb/node-api
+export const duckDbVersion = '1.5.6-r.1' // of @duckdb/node-api
 const polarsVersion = '0.26.1' // of nodejs-polars
 const hourMs = 3_600_000
 
@@ -28,7 +28,7 @@ interface DuckDb {
 const inherited = process.env as Record<string, string>
 
 /** Installs packages of npm into the folder and returns what the first one exports. */
-async function installed<Package>(
+export async function installed<Package>(
   folder: string,
   [name, ...others]: [string, ...string[]],
   version: string,

@@ -35,6 +35,12 @@ const botOf = (n: number) => ({ trust: 'detected', ...(bots[(n >> 3) % bots.leng
 type IdOf = (n: number) => string
 const randomId: IdOf = () => crypto.randomUUID()
 
+/** A number between 0 and 2^128 as hexadecimal digits, so that a resend has the id of the first time. */
+export function idOf(n: number): string {
+  const half = (seed: bigint) => Bun.hash.wyhash(`${n}`, seed).toString(16).padStart(16, '0')
+  return half(1n) + half(2n)
+}
+
 /** `total` events from a time on, 13,900 per hour, 20 per session, about 40 sessions at a time, with random ids. */
 export function eventSource(total: number, fromMs = startMs, idOf: IdOf = randomId): EventSource {
   const stepMs = monthMs / 10_000_000 // the full run fills a month, the short one a few hours at the same rate

@@ -10,7 +10,7 @@ import type { EventWriter } from '../../db/sql/events/engine.ts'
 import { compactEventWriter } from '../../db/sql/events/writer.ts'
 import { owner, ownerEnv } from '../e2e/dashboard-actions.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
-import { eventSource, type EventSource } from './engine-events.ts'
+import { eventSource, idOf, type EventSource } from './engine-events.ts'
 import { processorSeconds, residentMiB, table } from './report.ts'
 
 const help = `Fills FOLDER/data, which the executable serves, in batches of 1,000 in process, each committed to
@@ -38,12 +38,6 @@ interface Slice {
   readMB: number // system calls
   writtenMB: number
   rssMB: number
-}
-
-/** A number between 0 and 2^128 as hexadecimal digits, so that a resend has the id of the first time. */
-function idOf(n: number): string {
-  const half = (seed: bigint) => Bun.hash.wyhash(`${n}`, seed).toString(16).padStart(16, '0')
-  return half(1n) + half(2n)
 }
 
 async function dataFolder(folder: string): Promise<string> {
