@@ -32,6 +32,7 @@ export const sqliteOnlyFiles: { [path: string]: string } = {
   'tests/e2e/operate-run.test.ts': folder,
   'tests/e2e/operate-upgrade.test.ts': backups,
   'tests/e2e/operate-upgrade-nodes.test.ts': nodes,
+  'tests/e2e/packages-npm.test.ts': 'starts the installed command in an environment of its own',
   'tests/e2e/packages.test.ts': 'starts servers in another root folder and network',
   'tests/e2e/postgres-node.test.ts': nodes,
   'tests/e2e/postgres-upgrade.test.ts': nodes,
