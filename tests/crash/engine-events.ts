@@ -8,6 +8,7 @@ export function crashEvent(round: number, n: number): EventRecord {
   const id = `r${round}-${n}`
   const sessionId = `s${n % 97}`
   const type = n % 3 === 0 ? 'tool.executed' : 'agent.detected'
-  const json = JSON.stringify({ id, sessionId, n })
+  const metadata = { plan: `plan-${n % 7}`, page: `/checkout/${n % 500}` }
+  const json = JSON.stringify({ id, sessionId, n, metadata })
   return makeEvent(id, { sessionId, type, occurredAtMs: noon + n * 50, json })
 }

@@ -3,7 +3,7 @@ import { openStore } from '../../db/open.ts'
 import { makeBatch, noon } from '../store/make.ts'
 import { crashEvent, orgId } from './engine-events.ts'
 
-const [folder = '', round = '0', batchEvents = '1'] = Bun.argv.slice(2)
+const [folder = '', round = '0', batchEvents = '1', restMs = '0'] = Bun.argv.slice(2)
 const store = await openStore({ folder, now: noon })
 const inFlight = 4
 let sent = 0
@@ -15,6 +15,7 @@ async function sender(): Promise<void> {
     const events = Array.from({ length: sent - first }, (_, n) => crashEvent(Number(round), first + n))
     await store.events.append(makeBatch(orgId, events))
     process.stdout.write(`${first} ${events.length}\n`)
+    if (restMs !== '0') await Bun.sleep(Number(restMs))
   }
 }
 

@@ -15,9 +15,10 @@ export async function ingestRound(
   batchEvents: number,
   storedBefore: number,
 ): Promise<Found & { stored: number }> {
-  const { folder, number, killAfterMs } = round
-  const child = startProgram('engine-writer.ts', round, number, batchEvents)
+  const { folder, number, killAfterMs, restMs = 0 } = round
+  const child = startProgram('engine-writer.ts', round, number, batchEvents, restMs)
   await child.line((line) => line, 40_000)
+  await round.begun?.()
   await killAfter(child, killAfterMs)
   round.afterwards?.()
   const firsts = new Set(wholeLines(child).map((line) => Number(line.split(' ')[0])))

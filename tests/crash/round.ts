@@ -5,7 +5,9 @@ import { bunProgram, run, type Running } from '../support/process.ts'
 export interface Round {
   folder: string
   number: number
-  killAfterMs: number // after the program has started its work
+  killAfterMs: number // after the program has started its work, and after `begun`
+  begun?(): Promise<void>
+  restMs?: number // of the program between two batches
   env?: Record<string, string> // of the program
   /** Runs after the kill, before anything reads the folder. */
   afterwards?(): void

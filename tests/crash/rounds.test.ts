@@ -1,15 +1,19 @@
-/** Runs the manual command once through its four kinds of rounds. */
+/** Runs the manual command once through each kind of its rounds. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { bunProgram, run } from '../support/process.ts'
 
 const program = join(import.meta.dir, 'rounds.ts')
 
-test('four kill rounds report nothing lost, duplicated or damaged', async () => {
-  const command = [...bunProgram(program), '--rounds', '4']
+async function rounds(...args: string[]): Promise<[stdout: string, stderr: string, code: number]> {
+  const command = [...bunProgram(program), ...args]
   const child = run(command, { cwd: import.meta.dir, env: { PATH: process.env['PATH'] ?? '' } })
   const code = await child.exited
-  expect([child.stdout(), child.stderr(), code]).toEqual([
+  return [child.stdout(), child.stderr(), code]
+}
+
+test('four kill rounds report nothing lost, duplicated or damaged', async () => {
+  expect(await rounds('--rounds', '4')).toEqual([
     expect.stringMatching(
       /seed \d+[\s\S]*kills: \{"ingest":2,"taking":1,"migration":1\}\n\d+ acknowledged, 0 lost, 0 doubled, verify: 0 faults\n/,
     ),
@@ -17,3 +21,11 @@ test('four kill rounds report nothing lost, duplicated or damaged', async () => 
     0,
   ])
 }, 120_000)
+
+test('kills while a segment is sealed and repacked report nothing lost, duplicated or damaged', async () => {
+  expect(await rounds('--sealing', '--rounds', '3')).toEqual([
+    expect.stringMatching(/kills: \{".*\}\n\d+ acknowledged, 0 lost, 0 doubled, verify: 0 faults\n/),
+    '',
+    0,
+  ])
+}, 180_000)

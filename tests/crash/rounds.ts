@@ -9,6 +9,7 @@ import { buildPreload, whyNoPreload } from './preload.ts'
 import type { Found } from './round.ts'
 import { anySeed, seeded, type Seeded } from './seeded.ts'
 import { takingRound } from './deletion-round.ts'
+import { prepareSegment, sealRound } from './seal-round.ts'
 
 const help = `Kills a process that works on a data folder at a random moment, looks at what is left, goes on with it.
 Of four rounds two are during ingest (flush, fold, merge, seal), one during retention and erasure beside ingest, one
@@ -16,6 +17,8 @@ while the data of an earlier schema is opened. Where there is a gcc, every other
 what no sync has made safe is gone too. Exit code 1 when anything was lost, doubled or damaged.
 
   --rounds N  how many; 40 when not said
+  --sealing   instead kills while a full segment is sealed, gets its path columns and is repacked beside ingest; every
+              fourth round is a power cut, where there is a gcc
   --seed N    of an earlier run, to repeat its choices (the moments themselves depend on the machine)`
 
 const batchSizes = [1, 20, 250, 1_000, 1_000]
@@ -63,6 +66,21 @@ async function oneRound(
   return ['ingest', found]
 }
 
+/** Returns what the kill interrupted, and what was found. */
+async function oneSealRound(
+  number: number,
+  prepared: string,
+  { below }: Seeded,
+  library: string | null,
+): Promise<[string, Found]> {
+  using dir = tempDir('rounds')
+  using notes = tempDir('rounds')
+  const folder = dir.join('data')
+  const cut = library !== null && number % 4 === 3 ? powerCut(library, folder, notes.path, below) : {}
+  const found = await sealRound({ folder, number, ...cut }, prepared, below)
+  return [found.during, found]
+}
+
 async function main(args: string[]): Promise<number> {
   if (args.includes('--help')) {
     console.log(help)
@@ -78,10 +96,15 @@ async function main(args: string[]): Promise<number> {
   console.log(`${rounds} rounds, seed ${seed}, ${cpus().length} cores, Bun ${Bun.version}`)
   const counts: { [kind: string]: number } = {}
   const total = { acknowledged: 0, lost: 0, doubled: 0, faults: 0 }
+  const isSealing = args.includes('--sealing')
+  using prepared = tempDir('rounds')
+  if (isSealing) await prepareSegment(prepared.path)
   let folders = freshFolders()
   for (let number = 0; number < rounds; number++) {
     if (number > 0 && number % roundsPerFolder === 0) folders = freshFolders(folders)
-    const [kind, found] = await oneRound(number, folders, random, library)
+    const [kind, found] = isSealing
+      ? await oneSealRound(number, prepared.path, random, library)
+      : await oneRound(number, folders, random, library)
     counts[kind] = (counts[kind] ?? 0) + 1
     total.acknowledged += found.acknowledged
     total.lost += found.lost
