@@ -1,4 +1,15 @@
 /** Runs one command line. Exit code 0: done, 1: refused or failed, 2: usage error. */
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  fstatSync,
+  openSync,
+  readdirSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
+import { join } from 'node:path'
 import * as table from './nouns.ts'
 import { UsageError } from '../errors.ts'
 import { problemOf } from '../runtime/work.ts'
@@ -11,8 +22,10 @@ import { commonOptions } from './options.ts'
 
 export async function run(args: string[]): Promise<number> {
   const environment = isolateEnvironment(secretVariables(commands))
+  let dataDir: string | null = null
   try {
     const invocation = readInvocation(args, environment, commands)
+    dataDir = invocation.values['data-dir']
     if (!invocation.help || invocation.command.name === 'help')
       return await invocation.command.run(invocation)
     const help = commands.find(({ name }) => name === 'help')!
@@ -22,6 +35,45 @@ export async function run(args: string[]): Promise<number> {
     if (wantsJson(args, environment)) print(JSON.stringify(problem), 2)
     else printError(problem.message, problem.hint ?? null)
     return error instanceof UsageError ? 2 : 1
+  } finally {
+    if (process.getuid?.() === 0 && dataDir !== null) giveToOwner(dataDir)
+  }
+}
+
+/**
+ * A service with an account of its own cannot read what root created in its data folder: `sudo sightglass restore`
+ * leaves it the files. Failures change nothing else: `doctor` reports such files.
+ */
+function giveToOwner(dataDir: string): void {
+  try {
+    const owner = statSync(dataDir)
+    if (owner.uid !== 0) giveAll(realpathSync(dataDir), owner)
+  } catch {
+    return
+  }
+}
+
+/**
+ * By descriptors, without links and without files that have a second name: the account may replace a name at any
+ * moment, and must not obtain a file from elsewhere.
+ */
+function giveAll(path: string, owner: { uid: number; gid: number }): void {
+  const opened = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const found = fstatSync(opened)
+    const isOne = found.isDirectory() || (found.isFile() && found.nlink === 1)
+    if (isOne && found.uid === 0) fchownSync(opened, owner.uid, owner.gid)
+    if (!found.isDirectory()) return
+    const folder = process.platform === 'linux' ? `/proc/self/fd/${opened}` : path
+    for (const name of readdirSync(folder)) {
+      try {
+        giveAll(join(folder, name), owner)
+      } catch {
+        continue // a link, a socket, or gone
+      }
+    }
+  } finally {
+    closeSync(opened)
   }
 }
 

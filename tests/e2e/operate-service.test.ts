@@ -1,9 +1,23 @@
 /** Installing as a service, beside a stand-in for systemctl; completions for shells, the manual, the licences. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
 import { commands } from '../../server/cli/run.ts'
-import { binaryPath, cli, type Exit } from '../support/binary.ts'
-import { testWith } from '../support/installed.ts'
+import { binaryPath, cleanEnv, cli, type Exit } from '../support/binary.ts'
+import { event } from '../support/events.ts'
+import { testAsRoot, testWith } from '../support/installed.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(40_000)
@@ -170,6 +184,52 @@ test('bash completes verbs, their second words and their flags', async () => {
   expect(await complete('key', 'create', '--kind', 'ingest', '--la')).toEqual(['--label'])
   expect(await complete('key', 'list', '--kind', 'ingest', '--j')).toEqual(['--json'])
 })
+
+testAsRoot(
+  '/usr/bin/setpriv',
+  'commands of root leave the account of the service its files, and no file from elsewhere',
+  async () => {
+    const account = 7400
+    chmodSync(dir.path, 0o755)
+    const [dataDir, elsewhere] = [dir.join('data'), dir.join('elsewhere')]
+    mkdirSync(dataDir, { mode: 0o700 })
+    chownSync(dataDir, account, account)
+    copyFileSync(binaryPath, dir.join('sightglass'))
+    writeFileSync(dir.join('events'), `${JSON.stringify(event('one'))}\n`)
+    mkdirSync(elsewhere)
+    for (const name of ['linked', 'pointed']) writeFileSync(join(elsewhere, name), 'of root')
+    linkSync(join(elsewhere, 'linked'), join(dataDir, 'linked'))
+    symlinkSync(elsewhere, join(dataDir, 'pointing'))
+    const byAccount = async (...args: string[]): Promise<string> => {
+      const drop = ['setpriv', `--reuid=${account}`, `--regid=${account}`, '--clear-groups']
+      const command = [...drop, dir.join('sightglass'), ...args, '--data-dir', dataDir]
+      const child = Bun.spawn(command, { cwd: '/', env: cleanEnv(), stdout: 'pipe', stderr: 'pipe' })
+      const [code, stderr] = [await child.exited, await new Response(child.stderr).text()]
+      expect([args[0], code, stderr]).toEqual([args[0], 0, ''])
+      return new Response(child.stdout).text()
+    }
+    const byRoot = async (...args: string[]): Promise<string> => {
+      const { code, stdout, stderr } = await cli(args, { dataDir })
+      expect([args[0], code, stderr]).toEqual([args[0], 0, ''])
+      const entries = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+      const owners = entries
+        .filter((entry) => !entry.isSymbolicLink() && entry.name !== 'linked')
+        .map((entry) => join(entry.parentPath, entry.name))
+        .filter((path) => !path.includes('/pointing/') && statSync(path).uid !== account)
+      expect([args[0], owners]).toEqual([args[0], []])
+      return stdout
+    }
+    await byAccount('import', dir.join('events'))
+    const { path } = JSON.parse(await byRoot('backup', 'create', '--json')) as { path: string }
+    await byRoot('restore', path, '--yes')
+    expect(await byAccount('export', 'traces')).toContain('"id":"one"')
+    await byAccount('verify')
+    await byRoot('restore', '--undo')
+    expect(await byAccount('export', 'traces')).toContain('"id":"one"')
+    const names = ['linked', 'pointed', '.'].map((name) => statSync(join(elsewhere, name)).uid)
+    expect(names).toEqual([0, 0, 0])
+  },
+)
 
 test('zsh and fish get every verb; the manual has every verb', async () => {
   const fish = (await cli(['completions', 'fish'])).stdout

@@ -113,9 +113,4 @@ export const exceptions: Exception[] = [
     why: 'the counterpart of edge-platform.ts; public exports stay as they are',
   },
   { rule: 'sliver', path: 'server/cli/nouns.ts', why: 'the table of commands' },
-  {
-    rule: 'sliver',
-    path: 'server/cli/run.ts',
-    why: 'main.ts prepares the process before anything else is imported',
-  },
 ]
