@@ -75,8 +75,8 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
       writes: (verb) => written.has(verb),
       write: writer.ask,
       read: readers.ask,
-      async append(batches) {
-        const answer = (await appender.askPacked((id) => packAppend(id, batches))) as AppendAnswer
+      async append(parcels) {
+        const answer = (await appender.askPacked((id) => packAppend(id, parcels))) as AppendAnswer
         ;({ othersAppend } = answer)
         return answer.outcomes
       },

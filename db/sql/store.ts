@@ -41,13 +41,13 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
   }) as CallVerb
   const { events, keys, sites, ...nouns } = await nounsOf(threads, call)
   const queue = appendQueue(
-    (batches) => noticing(threads.append(batches)),
+    (parcels) => noticing(threads.append(parcels)),
     (orgIds) => {
       // Before the acknowledgement: an acknowledged event is in every count that is requested after it.
       for (const orgId of orgIds) answers.changed(orgId)
       listeners.forEach((listener) => listener(orgIds))
     },
-    threads.othersAppend,
+    { othersAppend: threads.othersAppend, gathers: threads.gathers },
   )
   const poll = isShared ? await startPoll(call, { keys, sites }, listeners).catch(closeAfter(threads)) : null
   /** Without a poll the caches are always current. */

@@ -4,18 +4,20 @@ import fc from 'fast-check'
 import { StoreError } from '../../contract/errors.ts'
 import type { EventBatch, EventRecord } from '../../contract/store.ts'
 import { appendQueue } from './append-queue.ts'
-import { packBatch, type AppendOutcome, type PackedBatch } from './protocol.ts'
+import type { AppendOutcome, Parcel } from './protocol.ts'
 
 interface Sent {
-  batches: PackedBatch[]
+  batches: Parcel['batches']
   answer(outcomes: AppendOutcome[]): void
   fail(error: StoreError): void
 }
 
-function fakeWriter(): { send(batches: PackedBatch[]): Promise<AppendOutcome[]>; sent: Sent[] } {
+function fakeWriter(): { send(parcels: Parcel[]): Promise<AppendOutcome[]>; sent: Sent[] } {
   const sent: Sent[] = []
-  const send = (batches: PackedBatch[]): Promise<AppendOutcome[]> =>
-    new Promise((answer, fail) => sent.push({ batches, answer, fail }))
+  const send = (parcels: Parcel[]): Promise<AppendOutcome[]> =>
+    new Promise((answer, fail) => {
+      sent.push({ batches: parcels.flatMap(({ batches }) => batches), answer, fail })
+    })
   return { send, sent }
 }
 
@@ -54,11 +56,7 @@ test('batches of one tick, and those that wait for the outstanding group, travel
 test('while other nodes append, a second group waits for the first, whatever its size', async () => {
   const { send, sent } = fakeWriter()
   let othersAppend = true
-  const queue = appendQueue(
-    send,
-    () => {},
-    () => othersAppend,
-  )
+  const queue = appendQueue(send, () => {}, { othersAppend: () => othersAppend })
   const results = [queue.append(batch('a', 1))]
   await turn()
   for (let n = 0; n < 3; n++) results.push(queue.append(batch('b', 1_000)))
@@ -152,10 +150,9 @@ test('pressure counts queued and outstanding batches, and the age of the oldest'
   const queue = appendQueue(send, () => {})
   const batches = [100, 200, 300].map((chars) => batch('a', 1, chars))
   const results = batches.map(queue.append)
-  const bytes = batches.reduce((sum, one) => sum + packBatch(one).text.length, 0)
-  expect(bytes).toBeGreaterThan(600)
-  expect(queue.pressure().queuedBytes).toBe(bytes)
+  expect(queue.pressure().queuedBytes).toBe(600)
   await Bun.sleep(20)
+  expect(queue.pressure().queuedBytes).toBe(600)
   expect(queue.pressure().oldestMs).toBeGreaterThanOrEqual(15)
   for (const group of sent) group.answer(accept(group))
   await Promise.all(results)
@@ -186,6 +183,70 @@ test('whatever arrives: two groups at most, every batch once and in order, no gr
           const events = batches.reduce((sum, one) => sum + one.events, 0)
           expect(batches.length === 1 || events <= 4_000).toBe(true)
         }
+      },
+    ),
+    { numRuns: 50 },
+  )
+})
+
+test('a writer that gathers gets the batches of each tick at once, up to the events of a group', async () => {
+  const { send, sent } = fakeWriter()
+  const queue = appendQueue(send, () => {}, { gathers: true })
+  const results = [queue.append(batch('a', 1))]
+  await turn()
+  results.push(queue.append(batch('b', 1)), queue.append(batch('c', 1)))
+  await turn()
+  expect(sent.map((group) => group.batches.map(({ orgId }) => orgId))).toEqual([['a'], ['b', 'c']])
+  results.push(queue.append(batch('d', 4_000)))
+  await turn()
+  results.push(queue.append(batch('e', 1)))
+  await turn()
+  expect(sent.length).toBe(3) // 4,003 events are outstanding
+  sent[2]?.answer(accept(sent[2]))
+  await results[3]
+  await turn()
+  expect(sent.length).toBe(4)
+  for (const group of sent) group.answer(accept(group))
+  expect((await Promise.all(results)).map(({ accepted }) => accepted)).toEqual([1, 1, 1, 4_000, 1])
+  await queue.drained()
+})
+
+test('whatever arrives at a writer that gathers: every batch once and in order, a bounded number outstanding', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.array(fc.integer({ min: 1, max: 1_000 }), { maxLength: 9 }), { maxLength: 20 }),
+      fc.array(fc.boolean(), { minLength: 20, maxLength: 20 }),
+      async (ticks, isAnswered) => {
+        const { send, sent } = fakeWriter()
+        const queue = appendQueue(send, () => {}, { gathers: true })
+        const sizes = ticks.flat()
+        const results: Promise<{ accepted: number }>[] = []
+        let answered = 0
+        const eventsOf = ({ batches }: Sent) => batches.reduce((sum, one) => sum + one.events, 0)
+        const step = async () => {
+          await turn()
+          const open = sent.slice(answered).map(eventsOf)
+          expect(open.slice(0, -1).reduce((sum, events) => sum + events, 0)).toBeLessThan(4_000)
+        }
+        const answerOne = () => {
+          const group = sent[answered++]
+          group?.answer(accept(group))
+        }
+        for (const [tick, arriving] of ticks.entries()) {
+          for (const size of arriving) results.push(queue.append(batch(`org_${results.length}`, size)))
+          await step()
+          if (isAnswered[tick] === true && answered < sent.length) answerOne()
+        }
+        while (answered < sent.length) {
+          answerOne()
+          await step()
+        }
+        expect((await Promise.all(results)).map(({ accepted }) => accepted)).toEqual(sizes)
+        const order = sent.flatMap((group) => group.batches.map(({ orgId }) => orgId))
+        expect(order).toEqual(sizes.map((_, n) => `org_${n}`))
+        for (const group of sent) expect(group.batches.length === 1 || eventsOf(group) <= 4_000).toBe(true)
+        await queue.drained()
+        expect(queue.pressure().queuedBytes).toBe(0)
       },
     ),
     { numRuns: 50 },

@@ -1,12 +1,13 @@
 /**
- * Group commit on the calling thread: appends that wait for the disk travel together in the next group. Two groups may
- * be outstanding when the second is large enough, so that the writer has it when it finishes the first. While other
- * nodes append too there is one: it would wait for theirs, and larger groups cost everybody less.
+ * Group commit on the calling thread. Batches of one tick travel together. A writer that gathers stores all that have
+ * arrived when it is free, so they are sent at once. For any other, appends that wait for the disk travel in the next
+ * group: two groups may be outstanding when the second is large enough, so that the writer has it when it finishes the
+ * first. While other nodes append too there is one: it would wait for theirs, and larger groups cost everybody less.
  */
 import { StoreError } from '../../contract/errors.ts'
 import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../../rules/histogram.ts'
 import type { AppendResult, EventBatch, Pressure } from '../../contract/store.ts'
-import { packBatch, type AppendOutcome, type PackedBatch } from './protocol.ts'
+import { packBatches, type AppendOutcome, type Parcel } from './protocol.ts'
 
 const groupsMax = 2
 const groupsBesideOthers = 1
@@ -14,14 +15,22 @@ const groupsBesideOthers = 1
 /** Fewer events wait for the outstanding group, because small groups cost the writer more than they save. */
 const secondGroupEventsMin = 256
 
-const groupEventsMax = 4_000
+export const groupEventsMax = 4_000
 const groupCharsMax = 8 * 1024 * 1024
 
 interface Waiting {
-  batch: PackedBatch
+  orgId: string
+  chars: number
   sinceMs: number
   resolve(result: AppendResult): void
   reject(error: unknown): void
+}
+
+/** Batches of one tick, packed, and who waits for each of them. */
+interface WaitingParcel {
+  parcel: Parcel
+  chars: number
+  senders: Waiting[]
 }
 
 export interface AppendQueue {
@@ -32,26 +41,33 @@ export interface AppendQueue {
   drained(): Promise<void>
 }
 
+export interface AppendQueueOptions {
+  /** Whether other nodes append to the same organizations at the moment. */
+  othersAppend?: (() => boolean) | undefined
+  /** Whether the writer gathers the groups itself. */
+  gathers?: boolean | undefined
+}
+
 type Committed = (orgIds: string[]) => void
 
-type Send = (batches: PackedBatch[]) => Promise<AppendOutcome[]>
+type Send = (parcels: Parcel[]) => Promise<AppendOutcome[]>
 
-/** `othersAppend`: whether other nodes append to the same organizations at the moment. */
-export function appendQueue(send: Send, committed: Committed, othersAppend = () => false): AppendQueue {
-  const waiting: Waiting[] = []
-  const outstanding = new Set<Waiting[]>()
+export function appendQueue(send: Send, committed: Committed, options: AppendQueueOptions = {}): AppendQueue {
+  let arrived: { batch: EventBatch; sender: Waiting }[] = []
+  const waiting: WaitingParcel[] = []
+  const outstanding = outstandingGroups(options)
   const times = makeHistogram(diskBoundsMs)
   let queuedChars = 0 // roughly bytes, without encoding
-  let waitingEvents = 0
   let scheduled = false
   const disk = watchFull(send)
   let onDrained: (() => void)[] = []
 
   function sendWaiting(): void {
     scheduled = false
-    while (waiting.length > 0 && isGroupDue(outstanding.size, othersAppend(), waitingEvents)) {
+    waiting.push(...parcelsOf(arrived))
+    arrived = []
+    while (waiting.length > 0 && outstanding.mayGrow(waiting)) {
       const group = waiting.splice(0, groupLength(waiting))
-      for (const { batch } of group) waitingEvents -= batch.events
       outstanding.add(group)
       void settle(group).then(() => finish(group))
     }
@@ -64,45 +80,121 @@ export function appendQueue(send: Send, committed: Committed, othersAppend = () 
     setImmediate(sendWaiting)
   }
 
-  async function settle(group: Waiting[]): Promise<void> {
-    const outcomes = await disk.send(group.map((one) => one.batch)).catch((error: unknown) => {
-      for (const one of group) one.reject(error)
+  async function settle(group: WaitingParcel[]): Promise<void> {
+    const senders = group.flatMap((one) => one.senders)
+    const outcomes = await disk.send(group.map(({ parcel }) => parcel)).catch((error: unknown) => {
+      for (const one of senders) one.reject(error)
     })
     if (!outcomes) return
-    for (const one of group) observe(times, ageMs(one))
-    const touched = answer(group, outcomes)
+    for (const one of senders) observe(times, ageMs(one))
+    const touched = answer(senders, outcomes)
     if (touched.length > 0) committed(touched)
   }
 
-  function finish(group: Waiting[]): void {
+  function finish(group: WaitingParcel[]): void {
     outstanding.delete(group)
-    for (const one of group) queuedChars -= one.batch.text.length
-    sendSoon()
-    if (outstanding.size > 0 || waiting.length > 0) return
-    for (const resolve of onDrained) resolve()
-    onDrained = []
+    for (const { chars } of group) queuedChars -= chars
+    if (arrived.length + waiting.length > 0) sendSoon()
+    else if (outstanding.isEmpty()) {
+      for (const resolve of onDrained) resolve()
+      onDrained = []
+    }
   }
 
   return {
     append(batch) {
-      const packed = packBatch(batch)
-      queuedChars += packed.text.length
+      const chars = batch.events.reduce((sum, { json }) => sum + json.length, 0)
+      queuedChars += chars
       return new Promise((resolve, reject) => {
-        waiting.push({ batch: packed, sinceMs: performance.now(), resolve, reject })
-        waitingEvents += packed.events
+        const { orgId } = batch
+        arrived.push({ batch, sender: { orgId, chars, sinceMs: performance.now(), resolve, reject } })
         sendSoon()
       })
     },
     pressure() {
-      const [firstGroup] = outstanding
-      return { queuedBytes: queuedChars, oldestMs: ageMs(firstGroup?.[0] ?? waiting[0]), full: disk.full() }
+      const oldest = (outstanding.oldest() ?? waiting[0])?.senders[0] ?? arrived[0]?.sender
+      return { queuedBytes: queuedChars, oldestMs: ageMs(oldest), full: disk.full() }
     },
     times: () => ({ ...times, counts: [...times.counts] }),
     drained() {
-      if (outstanding.size === 0 && waiting.length === 0) return Promise.resolve()
+      if (outstanding.isEmpty() && waiting.length + arrived.length === 0) return Promise.resolve()
       return new Promise((resolve) => onDrained.push(resolve))
     },
   }
+}
+
+function outstandingGroups({ othersAppend = () => false, gathers = false }: AppendQueueOptions) {
+  const groups = new Set<WaitingParcel[]>()
+  let events = 0
+  let chars = 0
+  const count = (group: readonly WaitingParcel[], sign: 1 | -1) => {
+    for (const one of group) {
+      events += sign * one.parcel.events
+      chars += sign * one.chars
+    }
+  }
+  return {
+    isEmpty: () => groups.size === 0,
+    oldest: (): WaitingParcel | undefined => groups.values().next().value?.[0],
+    /** Whether one of the waiting groups may be sent. */
+    mayGrow(waiting: readonly WaitingParcel[]): boolean {
+      if (gathers) return events < groupEventsMax && chars < groupCharsMax
+      if (groups.size === 0) return true
+      const most = othersAppend() ? groupsBesideOthers : groupsMax
+      const waitingEvents = waiting.reduce((sum, { parcel }) => sum + parcel.events, 0)
+      return groups.size < most && waitingEvents >= secondGroupEventsMin
+    },
+    add(group: WaitingParcel[]): void {
+      groups.add(group)
+      count(group, 1)
+    },
+    delete(group: WaitingParcel[]): void {
+      groups.delete(group)
+      count(group, -1)
+    },
+  }
+}
+
+/** Packs batches in order, each parcel within the limits of a group. */
+function parcelsOf(arrived: readonly { batch: EventBatch; sender: Waiting }[]): WaitingParcel[] {
+  const parcels: WaitingParcel[] = []
+  for (let from = 0; from < arrived.length;) {
+    const part = arrived.slice(from, from + lengthWithin(arrived, from, sizeOfArrived))
+    from += part.length
+    parcels.push({
+      parcel: packBatches(part.map(({ batch }) => batch)),
+      chars: part.reduce((sum, { sender }) => sum + sender.chars, 0),
+      senders: part.map(({ sender }) => sender),
+    })
+  }
+  return parcels
+}
+
+interface Size {
+  events: number
+  chars: number
+}
+
+const sizeOfArrived = ({ batch, sender }: { batch: EventBatch; sender: Waiting }): Size => {
+  return { events: batch.events.length, chars: sender.chars }
+}
+
+/** How many of the waiting parcels fit the limits of one group, at least one. */
+function groupLength(waiting: readonly WaitingParcel[]): number {
+  return lengthWithin(waiting, 0, ({ parcel, chars }) => ({ events: parcel.events, chars }))
+}
+
+/** How many of a list, at least one, fit the limits of one group. */
+function lengthWithin<One>(all: readonly One[], from: number, sizeOf: (one: One) => Size): number {
+  let events = 0
+  let chars = 0
+  for (let at = from; at < all.length; at++) {
+    const size = sizeOf(all[at]!)
+    events += size.events
+    chars += size.chars
+    if (at > from && (events > groupEventsMax || chars > groupCharsMax)) return at - from
+  }
+  return all.length - from
 }
 
 /** After a full disk a batch finds out this often whether there is space again. */
@@ -111,9 +203,9 @@ const fullMs = 1_000
 function watchFull(send: Send): { send: Send; full(): boolean } {
   let fullAtMs = -Infinity
   return {
-    async send(batches) {
+    async send(parcels) {
       try {
-        const outcomes = await send(batches)
+        const outcomes = await send(parcels)
         const isFull = outcomes.some((one) => 'kind' in one && one.kind === 'storage_full')
         fullAtMs = isFull ? performance.now() : -Infinity
         return outcomes
@@ -130,32 +222,15 @@ function ageMs(one: Waiting | undefined): number {
   return one === undefined ? 0 : performance.now() - one.sinceMs
 }
 
-function isGroupDue(outstandingGroups: number, othersAppend: boolean, waitingEvents: number): boolean {
-  const most = othersAppend ? groupsBesideOthers : groupsMax
-  return outstandingGroups === 0 || (outstandingGroups < most && waitingEvents >= secondGroupEventsMin)
-}
-
-/** How many of the waiting batches fit the limits of one group, at least one. */
-function groupLength(waiting: Waiting[]): number {
-  let events = 0
-  let chars = 0
-  const end = waiting.findIndex((one, index) => {
-    events += one.batch.events
-    chars += one.batch.text.length
-    return index > 0 && (events > groupEventsMax || chars > groupCharsMax)
-  })
-  return end < 0 ? waiting.length : end
-}
-
 /** Settles every batch of a group. Returns the organizations that got events. */
-function answer(group: Waiting[], outcomes: AppendOutcome[]): string[] {
+function answer(senders: readonly Waiting[], outcomes: AppendOutcome[]): string[] {
   const touched = new Set<string>()
-  group.forEach((one, index) => {
+  senders.forEach((one, index) => {
     const outcome = outcomes[index]
     if (outcome === undefined) one.reject(new StoreError('internal', 'the writer lost a batch'))
     else if ('kind' in outcome) one.reject(new StoreError(outcome.kind, outcome.message))
     else {
-      if (outcome.accepted > 0) touched.add(one.batch.orgId)
+      if (outcome.accepted > 0) touched.add(one.orgId)
       one.resolve(outcome)
     }
   })

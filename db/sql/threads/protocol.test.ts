@@ -2,7 +2,14 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { AccessLines, EventBatch, EventRecord } from '../../contract/store.ts'
-import { packAnswer, packAppend, packBatch, unpackAnswer, unpackBatches, unpackRequest } from './protocol.ts'
+import {
+  packAnswer,
+  packAppend,
+  packBatches,
+  unpackAnswer,
+  unpackBatches,
+  unpackRequest,
+} from './protocol.ts'
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 })
 const optional = fc.option(text)
@@ -85,13 +92,15 @@ const batch: fc.Arbitrary<EventBatch> = fc.record(
   { requiredKeys: ['orgId', 'keyId', 'receivedAtMs', 'events'] },
 )
 
-test('any group of batches arrives as it was sent', () => {
+const batches = fc.array(batch, { minLength: 1, maxLength: 4 })
+
+test('any batches arrive as they were sent, however they are divided into parcels', () => {
   fc.assert(
-    fc.property(fc.array(batch, { minLength: 1, maxLength: 4 }), fc.nat(), (batches, id) => {
-      const { request, parts } = unpackRequest(packAppend(id, batches.map(packBatch)))
+    fc.property(fc.array(batches, { minLength: 1, maxLength: 3 }), fc.nat(), (parcels, id) => {
+      const { request, parts } = unpackRequest(packAppend(id, parcels.map(packBatches)))
       expect(request.slice(0, 2)).toEqual([id, 'append'])
       // JSON has no negative zero, and a duration needs none.
-      const plain = JSON.parse(JSON.stringify(batches)) as EventBatch[]
+      const plain = JSON.parse(JSON.stringify(parcels.flat())) as EventBatch[]
       expect(unpackBatches(request[2], parts)).toEqual(plain)
     }),
   )
@@ -99,7 +108,7 @@ test('any group of batches arrives as it was sent', () => {
 
 test('a message that lost an event is rejected, not stored in part', () => {
   const one = fc.sample(batch, { numRuns: 1, seed: 1 })
-  const { request, parts } = unpackRequest(packAppend(1, one.map(packBatch)))
+  const { request, parts } = unpackRequest(packAppend(1, [packBatches(one)]))
   for (let lost = 0; lost < parts.length; lost++)
     expect(() => unpackBatches(request[2], parts.toSpliced(lost, 1))).toThrow('an append is incomplete')
 })

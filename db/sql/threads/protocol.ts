@@ -2,9 +2,9 @@
  * The messages between the calling thread and the workers: one string each, because a string crosses threads several
  * times cheaper than the same data as an object.
  *
- * A request is a JSON list [id, verb, command]. The command of an append is the number of its batches, which follow,
- * each after a record separator: a JSON list of everything but the events' texts, then these unchanged, so that they
- * are not escaped again; JSON text cannot contain that character.
+ * A request is a JSON list [id, verb, command]. The command of an append is the number of parts that follow, each after
+ * a record separator. They are parcels: a JSON list of everything but the events' texts, then these unchanged, so that
+ * they are not escaped again; JSON text cannot contain that character.
  * A response is the JSON list [id, result] or [id, null, failure], after any number of [id, share, "progress"].
  * Events return in the same format: a separator, [id,
  * the result without them, their numbers], and their texts; rows of metrics without numbers, as one text.
@@ -14,7 +14,7 @@ import type { AccessLines } from '../../contract/access-logs.ts'
 import type { BatchCount, ScopeCount } from '../../contract/ingest-counts.ts'
 import type { StoredEvent } from '../../contract/event-fields.ts'
 import { areColumnsOf, columnsOf, recordAt, type RecordColumns } from '../../rules/event-record.ts'
-import type { AppendResult, EventBatch, MetricsText } from '../../contract/store.ts'
+import type { AppendResult, EventBatch, EventRecord, MetricsText } from '../../contract/store.ts'
 
 const separator = '\u001e'
 
@@ -73,10 +73,11 @@ type BatchHead = [
   keyId: string,
   receivedAtMs: number,
   events: number,
-  columns: RecordColumns,
   count: CountNumbers | null,
   access: AccessLines | null,
 ]
+
+type ParcelHead = [columns: RecordColumns, ...batches: BatchHead[]]
 
 type CountNumbers = [
   rejected: number,
@@ -95,26 +96,34 @@ function countOf([rejected, aheadMaxMs, behindMinMs, keptSinceMs, ...scopes]: Co
   return scopes.length === 0 ? count : { ...count, scopes }
 }
 
-/** A waiting batch. One text costs the garbage collector nothing; records cost a visit each. */
-export interface PackedBatch {
-  orgId: string
+/** Batches that travel together. One text costs the garbage collector nothing; records cost a visit each. */
+export interface Parcel {
+  batches: { orgId: string; events: number }[]
   events: number
   text: string
 }
 
-export function packBatch(batch: EventBatch): PackedBatch {
-  const { orgId, keyId, receivedAtMs, events, count, access } = batch
-  const numbers = count === undefined ? null : numbersOf(count)
-  const columns = columnsOf(events)
-  const head: BatchHead = [orgId, keyId, receivedAtMs, events.length, columns, numbers, access ?? null]
+/** The events of all batches share their columns, so a batch of one event costs little more than an event of many. */
+export function packBatches(batches: readonly EventBatch[]): Parcel {
+  const [only] = batches
+  const events = batches.length === 1 ? only!.events : batches.flatMap((batch) => batch.events)
+  const head: ParcelHead = [columnsOf(events), ...batches.map(headOf)]
   const parts = [JSON.stringify(head)]
   for (const event of events) parts.push(event.json)
-  return { orgId, events: events.length, text: parts.join(separator) }
+  return {
+    batches: batches.map((batch) => ({ orgId: batch.orgId, events: batch.events.length })),
+    events: events.length,
+    text: parts.join(separator),
+  }
 }
 
-export function packAppend(id: number, batches: readonly PackedBatch[]): string {
-  const parts = batches.reduce((sum, { events }) => sum + 1 + events, 0)
-  return [JSON.stringify([id, 'append', parts]), ...batches.map(({ text }) => text)].join(separator)
+function headOf({ orgId, keyId, receivedAtMs, events, count, access }: EventBatch): BatchHead {
+  return [orgId, keyId, receivedAtMs, events.length, count ? numbersOf(count) : null, access ?? null]
+}
+
+export function packAppend(id: number, parcels: readonly Parcel[]): string {
+  const parts = parcels.reduce((sum, { events }) => sum + 1 + events, 0)
+  return [JSON.stringify([id, 'append', parts]), ...parcels.map(({ text }) => text)].join(separator)
 }
 
 /** The request of a message. For an append, `parts` are the batches after it. */
@@ -130,17 +139,22 @@ export function unpackBatches(count: unknown, parts: string[]): EventBatch[] {
   if (parts.length !== count) throw new StoreError('internal', 'an append is incomplete')
   const batches: EventBatch[] = []
   for (let next = 0; next < parts.length;) {
-    const head = JSON.parse(parts[next++]!) as BatchHead
-    const [orgId, keyId, receivedAtMs, events, columns, counted, access] = head
-    const texts = parts.slice(next, next + events)
+    const [columns, ...heads] = JSON.parse(parts[next++]!) as ParcelHead
+    const events = heads.reduce((sum, [, , , ofBatch]) => sum + ofBatch, 0)
+    const first = next
     next += events
-    if (texts.length !== events || !areColumnsOf(columns, events))
+    if (next > parts.length || !areColumnsOf(columns, events))
       throw new StoreError('internal', 'an append is incomplete')
-    batches.push({
-      ...{ orgId, keyId, receivedAtMs, events: texts.map((json, at) => recordAt(columns, at, json)) },
-      ...(counted === null ? {} : { count: countOf(counted) }),
-      ...(access === null ? {} : { access }),
-    })
+    let at = 0
+    for (const [orgId, keyId, receivedAtMs, ofBatch, counted, access] of heads) {
+      const records: EventRecord[] = []
+      for (const end = at + ofBatch; at < end; at++) records.push(recordAt(columns, at, parts[first + at]!))
+      batches.push({
+        ...{ orgId, keyId, receivedAtMs, events: records },
+        ...(counted === null ? {} : { count: countOf(counted) }),
+        ...(access === null ? {} : { access }),
+      })
+    }
   }
   return batches
 }

@@ -3,7 +3,7 @@ import type { Histogram } from '../../rules/histogram.ts'
 import type { Following } from '../../contract/explore.ts'
 import type { Upkeep } from '../../contract/nodes.ts'
 import type { MaintenanceReason } from '../../contract/operations.ts'
-import type { AppendOutcome, PackedBatch } from './protocol.ts'
+import type { AppendOutcome, Parcel } from './protocol.ts'
 import type { Sliced } from './slices.ts'
 import type { ReadVerbs, WriteVerbs } from './verbs.ts'
 
@@ -14,7 +14,9 @@ export interface Threads {
   writes(verb: string): boolean
   write(verb: string, command: unknown): Promise<unknown>
   read(verb: string, query: unknown, following?: Following): Promise<unknown>
-  append(batches: PackedBatch[]): Promise<AppendOutcome[]>
+  append(parcels: Parcel[]): Promise<AppendOutcome[]>
+  /** The writer stores all appends that have arrived as one group, so they need not wait here. */
+  gathers?: boolean
   /** Whether other nodes append to the same organizations at the moment. Missing: there are none. */
   othersAppend?(): boolean
   commitTimes(): Promise<Histogram>

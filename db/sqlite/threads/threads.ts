@@ -1,7 +1,7 @@
 /** Opens the store of a data folder on its threads: one writer and several readers. */
 import { StoreError } from '../../contract/errors.ts'
 import { openPort, type Port } from '../../sql/threads/port.ts'
-import { packAppend, type AppendOutcome, type PackedBatch } from '../../sql/threads/protocol.ts'
+import { packAppend, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import { storeOver, type SqlStore } from '../../sql/store.ts'
 import { readQueue, type ReadQueue } from '../../sql/threads/read-queue.ts'
 import type { Histogram } from '../../rules/histogram.ts'
@@ -65,7 +65,8 @@ function openedThreads(
     writes: (verb) => written.has(verb),
     write: writer.ask,
     read: readers.ask,
-    append: (batches) => writer.askPacked((id) => packAppend(id, batches)) as Promise<AppendOutcome[]>,
+    gathers: true,
+    append: (parcels) => writer.askPacked((id) => packAppend(id, parcels)) as Promise<AppendOutcome[]>,
     maintain: (reason) => writer.ask('maintain', reason) as Promise<boolean>,
     requirePresent: () => writer.ask('present', null) as Promise<void>,
     commitTimes: () => writer.ask('times', null) as Promise<Histogram>,

@@ -11,6 +11,7 @@ import { lockFolder, type FolderLock } from '../file/lock.ts'
 import { migrate, migrations, requireKnownSchema } from '../migrations/migrations.ts'
 import { missingEntries, missingFiles, refuseMissing, setAside, type Missing } from '../file/missing-data.ts'
 import { compactEventWriter } from '../../sql/events/writer.ts'
+import { groupEventsMax } from '../../sql/threads/append-queue.ts'
 import { failureOf, unpackBatches, type AppendOutcome } from '../../sql/threads/protocol.ts'
 import {
   dropReserve,
@@ -38,7 +39,9 @@ export interface WriterOpening {
 
 interface Writer {
   write(verb: string, command: unknown): unknown
-  append(batches: EventBatch[]): unknown
+  /** Stores them with all other appends that have arrived. */
+  append(batches: EventBatch[]): Promise<AppendOutcome[]>
+  commitGathered(): void
   maintain(reason: MaintenanceReason): boolean
   requirePresent(): void
   close(): void
@@ -52,6 +55,7 @@ serve(storeError, (verb, command, parts) => {
     writer = openWriter(command as WriterOpening)
     return Object.keys(writeVerbs)
   }
+  if (verb !== 'append') writer?.commitGathered() // messages are handled in order
   if (verb === 'close') {
     endThread() // whoever closed the store waits for it
     const closing = writer
@@ -185,6 +189,17 @@ function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer 
 
   const requirePresent = (check: () => void) => orSaveLog(wal, check)
 
+  const group = gather((batches) => {
+    wal.busy()
+    return guard.run('append', () => {
+      const outcomes = commitGroup(db, guard.engine(), batches)
+      for (const { events } of batches) spare.noteEvents(events.length)
+      requirePresent(watch.requireDatabase)
+      wal.copyGrown()
+      return outcomes
+    })
+  })
+
   return {
     write(verb, command) {
       const run = workOf(verb)
@@ -200,16 +215,8 @@ function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer 
         }),
       )
     },
-    append(batches) {
-      wal.busy()
-      return guard.run('append', () => {
-        const outcomes = commitGroup(db, guard.engine(), batches)
-        for (const { events } of batches) spare.noteEvents(events.length)
-        requirePresent(watch.requireDatabase)
-        wal.copyGrown()
-        return outcomes
-      })
-    },
+    append: group.add,
+    commitGathered: group.commit,
     maintain(reason) {
       const emptied = wal.truncate()
       if (reason === 'full') space.release()
@@ -268,6 +275,47 @@ function useSpareTime(guard: FailureLatch, wal: WalLimit): { noteEvents(events: 
   return {
     noteEvents: (more) => void (events += more),
     end: () => void (timer !== null && clearTimeout(timer)),
+  }
+}
+
+interface Gathered {
+  batches: EventBatch[]
+  resolve(outcomes: AppendOutcome[]): void
+  reject(error: unknown): void
+}
+
+/**
+ * Gathers the appends whose messages have arrived into one group. Those that arrive while a group is committed wait for
+ * nothing but the disk, and no thread but this one has to notice that it is free again.
+ */
+function gather(commit: (batches: EventBatch[]) => AppendOutcome[]) {
+  let gathered: Gathered[] = []
+  let events = 0
+
+  function commitAll(): void {
+    const group = gathered
+    gathered = []
+    events = 0
+    if (group.length === 0) return
+    try {
+      const outcomes = commit(group.flatMap(({ batches }) => batches))
+      let next = 0
+      for (const { batches, resolve } of group) resolve(outcomes.slice(next, (next += batches.length)))
+    } catch (error) {
+      for (const { reject } of group) reject(error)
+    }
+  }
+
+  return {
+    commit: commitAll,
+    add(batches: EventBatch[]): Promise<AppendOutcome[]> {
+      return new Promise((resolve, reject) => {
+        if (gathered.length === 0) setImmediate(commitAll) // after the messages that have arrived
+        gathered.push({ batches, resolve, reject })
+        for (const batch of batches) events += batch.events.length
+        if (events >= groupEventsMax) commitAll()
+      })
+    },
   }
 }
 
