@@ -12,6 +12,8 @@ export interface Log {
   info(event: string, fields?: LogFields): void
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields): void
+  /** Whether `debug` writes: composing a line for every request costs more than most of its checks. */
+  isDebug(): boolean
   /** Sets the level and returns the previous one. */
   setLevel(level: LogLevel): LogLevel
   /** Waits until everything is written, at most about `timeoutMs`. The last call before the process ends. */
@@ -50,6 +52,7 @@ export function startLog({ level: begun, clock, sink: given }: LogOptions): Serv
     info: write('info'),
     warn: write('warn'),
     error: write('error'),
+    isDebug: () => level === 'debug',
     setLevel(next) {
       const before = level
       level = next

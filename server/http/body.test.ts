@@ -386,7 +386,7 @@ const threeParts = () => [1, 2, 3].map(() => new Uint8Array(50_000).fill(32))
 
 test('the parts of a refused body are freed when they are discarded, not when garbage is collected', async () => {
   const parts = threeParts()
-  const refusal = await requireBodyCapacity(requestOf(parts, 1_000), 150_000).catch(
+  const refusal = await requireBodyCapacity(requestOf(parts, 1_000), 150_000)?.catch(
     (error: AppError) => error,
   )
   expect(refusal).toMatchObject({ code: 'overloaded' })

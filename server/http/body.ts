@@ -3,6 +3,7 @@ import zlib from 'node:zlib'
 import { AppError, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { contextIfAny, ownerOf, type RequestContext } from './request.ts'
+import { startDeadline } from './deadline.ts'
 import { isDeeperThan } from '../text/json-scan.ts'
 import type { Json } from '../../db/contract/store.ts'
 import type { Share, Shares } from './shares.ts'
@@ -44,16 +45,20 @@ export async function readBytes(request: Request, bodyLimits: BodyLimits): Promi
 }
 
 /**
- * Throws 503 when a body of this length does not fit among those in flight. Discards what arrives for 2 s first,
- * because a client whose connection is closed while it sends does not see the response.
+ * Undefined (at once) when a body of this length fits among those in flight; otherwise rejects with 503. Discards what
+ * arrives for 2 s first, because a client whose connection is closed while it sends does not see the response.
  */
-export async function requireBodyCapacity(
+export function requireBodyCapacity(
   request: Request,
   bytes: number,
   bytesMax: number = limits.bodyBytesMax,
-): Promise<void> {
+): Promise<void> | undefined {
   const context = contextIfAny(request)
-  if (context === null || sharesFor(context, bytesMax).fits(ownerOf(context), bytes)) return
+  if (context === null || sharesFor(context, bytesMax).fits(ownerOf(context), bytes)) return undefined
+  return refuseBody(request)
+}
+
+async function refuseBody(request: Request): Promise<never> {
   const isWhole = await discard(request, limits.refusedBodyMs)
   throw tooManyBodies(isWhole ? {} : { connection: 'close' })
 }
@@ -67,7 +72,8 @@ function sharesFor({ inFlight }: RequestContext, bytesMax: number): Shares {
 async function acquireShare(request: Request, bytes: number, bytesMax: number): Promise<Share | null> {
   const context = contextIfAny(request)
   if (context === null) return null
-  await requireBodyCapacity(request, bytes, bytesMax)
+  const refusal = requireBodyCapacity(request, bytes, bytesMax)
+  if (refusal !== undefined) await refusal
   const share = sharesFor(context, bytesMax).acquire(ownerOf(context), bytes)
   if (share === null) throw tooManyBodies({ connection: 'close' })
   context.body = share
@@ -155,14 +161,14 @@ export function parseJson(text: string): Json {
 
 function inTime(reading: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(tooSlow(deadlineMs)), deadlineMs)
+    const deadline = startDeadline(deadlineMs, () => reject(tooSlow(deadlineMs)))
     reading.then(
       (bytes) => {
-        clearTimeout(timer)
+        deadline.end()
         resolve(bytes)
       },
       () => {
-        clearTimeout(timer)
+        deadline.end()
         reject(endedEarly())
       },
     )

@@ -5,7 +5,6 @@ import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
 import {
   hostAllowed,
-  isLoopbackHost,
   listenText,
   originAllowed,
   reachableHost,
@@ -13,6 +12,7 @@ import {
   type ListenAddress,
   type Sender,
 } from './address.ts'
+import { startDeadline } from './deadline.ts'
 import { otlpError } from './otlp-answer.ts'
 import { addCommonHeaders, errorResponse, limitInFlight } from './response.ts'
 import { isOtlp, pathOf, setContext, withContext, withAbsoluteUrl, type RequestContext } from './request.ts'
@@ -185,7 +185,6 @@ async function answer(
     startedMs: performance.now(),
     address,
     secure: secure || options.tls !== null,
-    local: isLoopbackHost(request.headers.get('host')),
     listener: options.kind,
     inFlight: options.inFlight,
     writeError: otlpError,
@@ -202,14 +201,13 @@ async function answer(
   if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
   const durationMs = Math.round((performance.now() - context.startedMs) * 10) / 10
   options.observe(context.route, request.method, response.status, durationMs)
-  const line = {
-    requestId: context.id,
-    method: request.method,
-    path: loggedPath(request),
-    status: response.status,
+  const isFailure = response.status >= 500
+  if (isFailure || options.log.isDebug()) {
+    const [method, path] = [request.method, loggedPath(request)]
+    const line = { requestId: context.id, method, path, status: response.status, durationMs, address }
+    if (isFailure) options.log.warn('request', line)
+    else options.log.debug('request', line)
   }
-  if (response.status >= 500) options.log.warn('request', { ...line, durationMs, address })
-  else options.log.debug('request', { ...line, durationMs, address })
   return response
 }
 
@@ -274,14 +272,14 @@ function isDashboard(path: string): boolean {
 /** Bun's idle timeout does not cover a handler that has read its body, so every handler gets a deadline. */
 function withDeadline(work: Promise<Response>, requestId: string, request: Request): Promise<Response> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => {
+    const deadline = startDeadline(limits.requestDeadlineMs, () => {
       // The body may still be arriving.
       const headers = { ...retryAfter(), connection: 'close' }
       const error = new AppError('overloaded', 'The request timed out.', { headers })
       resolve(errorResponse(error, requestId, request))
-    }, limits.requestDeadlineMs)
+    })
     void work.then((response) => {
-      clearTimeout(timer)
+      deadline.end()
       resolve(response)
     })
   })

@@ -46,6 +46,7 @@ export function makeRateLimits({ gateway, ingest }: RateLimitConfig, clock: Cloc
   return {
     published: { gateway: rateText(gateway), ingest: rateText(ingest) },
     address(request) {
+      if (gateway === null && ingest === null) return
       const kind = kindOf(request.method, pathOf(request))
       if (kind !== null && buckets[kind] !== null)
         count(request, kind, 'address', senderName(contextOf(request).address))

@@ -24,7 +24,6 @@ export interface RequestContext {
   startedMs: number // performance.now()
   address: string // of the client, behind trusted proxies
   secure: boolean // received over https, by us or by the trusted proxy
-  local: boolean // the Host header is a loopback name
   listener: 'main' | 'ingest' | 'metrics' | 'jobs'
   route?: string // the pattern that matched
   key?: ApiKey

@@ -21,23 +21,36 @@ export interface Shares {
   used(): number
 }
 
+/** What the holders of an organization have. */
+interface Used {
+  all: number
+  byHolder: Map<string, number>
+}
+
 export function makeShares(total: number): Shares {
-  const byOrg = new Map<string, number>()
-  const byHolder = new Map<string, number>()
+  const byOrg = new Map<string, Used>()
   let all = 0
 
-  const keyOf = ({ orgId, holderId }: Owner) => `${orgId}\n${holderId}`
-
-  function fits(owner: Owner, amount: number): boolean {
-    const ofOrg = byOrg.get(owner.orgId) ?? 0
-    const ofHolder = byHolder.get(keyOf(owner)) ?? 0
-    return ofOrg + amount <= total - all && ofHolder + amount <= total / 2 - ofOrg
+  function fits({ orgId, holderId }: Owner, amount: number): boolean {
+    const ofOrg = byOrg.get(orgId)
+    const used = ofOrg?.all ?? 0
+    const ofHolder = ofOrg?.byHolder.get(holderId) ?? 0
+    return used + amount <= total - all && ofHolder + amount <= total / 2 - used
   }
 
-  function add(owner: Owner, amount: number): void {
+  function add({ orgId, holderId }: Owner, amount: number): void {
+    if (amount === 0) return
     all += amount
-    addTo(byOrg, owner.orgId, amount)
-    addTo(byHolder, keyOf(owner), amount)
+    const ofOrg = byOrg.get(orgId) ?? { all: 0, byHolder: new Map<string, number>() }
+    ofOrg.all += amount
+    if (ofOrg.all === 0) {
+      byOrg.delete(orgId)
+      return
+    }
+    byOrg.set(orgId, ofOrg)
+    const ofHolder = (ofOrg.byHolder.get(holderId) ?? 0) + amount
+    if (ofHolder === 0) ofOrg.byHolder.delete(holderId)
+    else ofOrg.byHolder.set(holderId, ofHolder)
   }
 
   return {
@@ -61,10 +74,4 @@ export function makeShares(total: number): Shares {
       }
     },
   }
-}
-
-function addTo(sums: Map<string, number>, key: string, amount: number): void {
-  const sum = (sums.get(key) ?? 0) + amount
-  if (sum === 0) sums.delete(key)
-  else sums.set(key, sum)
 }

@@ -127,10 +127,12 @@ function acceptCanonical(text: string, events: unknown[], siteIds: readonly stri
       accepted.rejected.push(rejected(i, events[i], issues, json))
       issues = []
     } else {
+      accepted.sample ??= events[i]
       accepted.records.push(record)
       accepted.positions.push(i)
     }
   }
+  accepted.sample ??= events[0]
   return at === end + 1 ? accepted : null
 }
 
@@ -158,9 +160,11 @@ function acceptOutlined(
       continue
     }
     if (!slice.isExact) record.json = exactJson(sent())
+    accepted.sample ??= events[i]
     accepted.records.push(record)
     accepted.positions.push(i)
   }
+  accepted.sample ??= events[0]
   return accepted
 }
 
@@ -202,6 +206,7 @@ export function acceptLines(text: string, siteIds: readonly string[]): Accepted 
   const checkCharacters = mayContainUnstorable(text)
   const isUtf8 = text.isWellFormed() // `linesText` marks lines that were not
   const accepted: Accepted = { sent: lines.length, records: [], positions: [], rejected: [] }
+  let first: unknown = null
   for (let i = 0; i < lines.length; i++) {
     const line = lines[i] ?? ''
     const issues: Issue[] = []
@@ -212,13 +217,16 @@ export function acceptLines(text: string, siteIds: readonly string[]): Accepted 
     const event = parseLine(line, issues)
     const record = issues.length === 0 ? validateEvent(event, siteIds, checkCharacters, issues) : null
     if (record === null) {
+      if (i === 0) first = event
       accepted.rejected.push(rejected(i, event, issues, line))
       continue
     }
     restoreNumbers(record, line)
+    accepted.sample ??= event
     accepted.records.push(record)
     accepted.positions.push(i)
   }
+  accepted.sample ??= first
   return accepted
 }
 

@@ -13,12 +13,15 @@ export interface AdmissionServices {
   fail(reason: string, holdsOnlyCopy?: boolean): void
 }
 
-/** Throws before the body is read: 507 while the disk is full, 503 when too many bytes are queued or in flight. */
-export async function requireAdmission(
+/**
+ * Before the body is read: throws 507 while the disk is full, and 503 when too many bytes are queued; undefined (at
+ * once) when the body fits among those in flight, otherwise rejects with 503.
+ */
+export function requireAdmission(
   { disk, store, parseQueue }: Pick<AdmissionServices, 'disk' | 'store' | 'parseQueue'>,
   request: Request,
   bytesMax: number = limits.bodyBytesMax,
-): Promise<void> {
+): Promise<void> | undefined {
   const { queuedBytes, oldestMs, full } = store.events.pressure()
   if (full || disk.full()) throw diskFull()
   if (queuedBytes + parseQueue.waitingBytes() > limits.queueBytesMax || oldestMs > limits.queueAgeMsMax) {
@@ -26,7 +29,7 @@ export async function requireAdmission(
     throw new AppError('overloaded', message, { headers: retryAfter() })
   }
   const declared = Number(request.headers.get('content-length') ?? 0)
-  await requireBodyCapacity(request, Math.min(declared || 0, bytesMax), bytesMax)
+  return requireBodyCapacity(request, Math.min(declared || 0, bytesMax), bytesMax)
 }
 
 /** Waits for an ingest write. A full disk refuses later requests at once; an I/O error ends the process. */

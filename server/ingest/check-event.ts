@@ -322,17 +322,18 @@ function checkNames(fields: Fields, inside: string, event: Fields, found: NearMi
   }
 }
 
-/** A cache: names recur and a lookup takes microseconds; hostile names only evict others. */
-const meantCache = new Map<string, string | null>()
-const meantCacheMax = 2_000
+/** Caches by object: names recur and a lookup takes microseconds; hostile names only evict others. */
+const meantCaches = new Map<string, Map<string, string | null>>()
+const meantCacheMax = 500
 
 function meantBy(name: string, inside: string): string | null {
-  const path = `${inside}.${name}`
-  const cached = meantCache.get(path)
+  let cache = meantCaches.get(inside)
+  if (cache === undefined) meantCaches.set(inside, (cache = new Map()))
+  const cached = cache.get(name)
   if (cached !== undefined) return cached
-  if (meantCache.size >= meantCacheMax) meantCache.clear()
+  if (cache.size >= meantCacheMax) cache.clear()
   const meant = findMeant(name, inside)
-  meantCache.set(path, meant)
+  cache.set(name, meant)
   return meant
 }
 

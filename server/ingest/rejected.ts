@@ -18,6 +18,8 @@ export interface Accepted {
   records: EventRecord[]
   positions: number[] // index of each record in the request
   rejected: Rejected[] // in the order sent
+  /** The first valid event, or the first of all when none is valid, if it was parsed. */
+  sample?: unknown
 }
 
 /** An event that is not stored. Paths in its issues are relative to the event; '' is the event itself. */

@@ -40,28 +40,32 @@ export interface IngestRoutesServices {
   fail(reason: string, holdsOnlyCopy?: boolean): void
 }
 
-export function ingestRoutes(services: IngestRoutesServices) {
+export const eventsPath = '/v1/sdk/events'
+
+/** `post` answers the requests to `eventsPath`. */
+export function ingestRoutes(services: IngestRoutesServices, post = postEvents(services)) {
   return new Elysia()
     .get('/v1/limits', ({ request }) => {
       readQuery(request, {})
       return json({ ...publishedLimits, rateLimits: services.rateLimits.published })
     })
-    .post(
-      '/v1/sdk/events',
-      async ({ request }) => {
-        const key = await services.guard.ingest(request)
-        return services.ingestCounts.request(key, async (count) => {
-          await requireAdmission(services, request)
-          const read = await readEvents(services, request, key)
-          const { records, ...rest } = await rejectRestricted(services.store, key, read)
-          count.newestMs = newestOf(records)
-          // From here on only the store holds the events, packed; the records are garbage.
-          const result = await append(services, { request, key }, records, rest.rejected.length, count)
-          return answer(services, key, rest, result, count)
-        })
-      },
-      { parse: 'none' },
-    )
+    .post(eventsPath, ({ request }) => post(request), { parse: 'none' })
+}
+
+export function postEvents(services: IngestRoutesServices): (request: Request) => Promise<Response> {
+  return async (request) => {
+    const key = await services.guard.ingest(request)
+    return services.ingestCounts.request(key, async (count) => {
+      const refusal = requireAdmission(services, request)
+      if (refusal !== undefined) await refusal
+      const read = await readEvents(services, request, key)
+      const { records, ...rest } = await rejectRestricted(services.store, key, read)
+      count.newestMs = newestOf(records)
+      // From here on only the store holds the events, packed; the records are garbage.
+      const result = await append(services, { request, key }, records, rest.rejected.length, count)
+      return answer(services, key, rest, result, count)
+    })
+  }
 }
 
 /** Reads and validates the body; a request rejected as a whole is recorded for the ingest health page. */
@@ -72,31 +76,18 @@ async function readEvents(services: IngestRoutesServices, request: Request, key:
     const mediaType = eventsMediaType(request.headers.get('content-type'))
     const bodyLimits = { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax }
     const bytes = await readBytes(request, bodyLimits)
-    await services.parseQueue.wait(bytes.length)
+    const queued = services.parseQueue.wait(bytes.length)
+    if (queued !== undefined) await queued
     text = mediaType === 'application/x-ndjson' ? linesText(bytes) : decodeBody(bytes)
-    const accepted = acceptEvents(text, mediaType, key.siteIds)
-    noteNearMisses(services, key, accepted)
+    const { sample, ...accepted } = acceptEvents(text, mediaType, key.siteIds)
+    // One event per request, because a sender misspells a field in all events alike.
+    const found = nearMisses(sample)
+    if (found.length > 0) services.ingestCounts.nearMisses(key, found)
     return accepted
   } catch (thrown) {
     if (thrown instanceof AppError)
       services.rejections.add([requestSample(key, services.clock.now(), thrown, text)])
     throw thrown
-  }
-}
-
-/** Checks one event per request, because a sender misspells a field in all events alike. */
-function noteNearMisses(
-  { ingestCounts }: IngestRoutesServices,
-  key: ApiKey,
-  { records, rejected }: Accepted,
-): void {
-  const json = records[0]?.json ?? rejected[0]?.excerpt
-  if (json === undefined) return
-  try {
-    const found = nearMisses(JSON.parse(json))
-    if (found.length > 0) ingestCounts.nearMisses(key, found)
-  } catch {
-    // A rejected line may not be JSON, and long excerpts are truncated.
   }
 }
 

@@ -3,6 +3,7 @@ import type { Log } from '../../server/log.ts'
 
 export const silent: Log = {
   debug: () => {},
+  isDebug: () => false,
   info: () => {},
   warn: () => {},
   error: () => {},

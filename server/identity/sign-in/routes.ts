@@ -8,7 +8,7 @@ import { readFields } from '../../http/validate.ts'
 import { newId, sha256Hex } from '../../ids.ts'
 import { checkPasswordRules, hashPassword } from './password.ts'
 import { requireSameOrigin, type Begun, type SignIns } from './sign-ins.ts'
-import { addressOf, senderName } from '../../http/address.ts'
+import { addressOf, isLoopbackHost, senderName } from '../../http/address.ts'
 import { acceptInvitation, invitationOver, openInvitation, type OpenInvitation } from '../people/members.ts'
 import { proofOf, seedPurpose, type HalfSignIns, type Who } from './second-factor.ts'
 import { checkPassword, signInWithPassword, throttledNames } from './sign-in.ts'
@@ -301,7 +301,7 @@ function sessionView(
   request: Request,
   { account, org, role, lacksSecondFactor }: SignInView,
 ) {
-  const { secure, local } = contextOf(request)
+  const { secure } = contextOf(request)
   return {
     account: { id: account.id, email: account.email, operator: account.operator },
     org: { id: org.id, slug: org.slug, name: org.name },
@@ -309,7 +309,7 @@ function sessionView(
     lacksSecondFactor, // until it has one, only routes of the account itself respond
     version,
     ingestUrl: addressOf(request, where),
-    insecure: !secure && !local,
+    insecure: !secure && !isLoopbackHost(request.headers.get('host')),
   }
 }
 
