@@ -11,11 +11,21 @@ let dir: TempDir
 beforeAll(() => void (dir = tempDir('memory')))
 afterAll(() => dir.remove())
 
-/** The smallest limit that it accepts, as it says itself. */
+/** The smallest limit that it accepts, as it says itself. An idle server uses some MiB more or less at each start. */
 let least = ''
 
+const leastOf = (refusal: string): string | undefined => /needs at least (\d+MiB)/.exec(refusal)?.[1]
+
 async function limited(name: string): Promise<Appliance> {
-  return startAppliance({ args: ['--memory-limit', least], dataDir: dir.join(name) })
+  // With the runtime options of `npm test` it would never return memory.
+  const start = () =>
+    startAppliance({ args: ['--memory-limit', least], dataDir: dir.join(name), restarts: true })
+  return start().catch((refusal: Error) => {
+    const more = leastOf(refusal.message)
+    if (more === undefined) throw refusal
+    least = more
+    return start()
+  })
 }
 
 async function keysOf(appliance: Appliance, org = 'default'): Promise<string[]> {
@@ -62,12 +72,12 @@ test('below the limit nothing is refused, and readiness reports the memory in us
 
 test('a memory limit that is too small is refused at start with the smallest valid one', async () => {
   const serve = ['serve', '--listen', '127.0.0.1:0', '--memory-limit', '90MiB']
-  const refused = await cli(serve, { dataDir: dir.join('small') })
+  const refused = await cli(serve, { dataDir: dir.join('small'), asUsers: true })
   expect([refused.code, refused.stdout]).toEqual([1, ''])
   expect(refused.stderr.trim().split('\n').at(-1)).toMatch(
     /--memory-limit 90\.0 MiB is too small: the idle server uses [\d.]+ MiB and needs at least \d+MiB$/,
   )
-  least = /at least (\d+MiB)/.exec(refused.stderr)?.[1] ?? ''
+  least = leastOf(refused.stderr) ?? ''
   await using appliance = await limited('small')
   for (let looks = 0; looks < 3; looks++, await Bun.sleep(1_000))
     expect(await status(`${appliance.url}/v1/traces`)).toBe(401)

@@ -50,7 +50,7 @@ export interface ApplianceOptions {
   /** Folder the process starts in; the data folder's parent by default. */
   cwd?: string
   readyTimeoutMs?: number
-  /** Lets the process set its runtime options itself: it executes itself again, for 25 ms of processor time. */
+  /** Starts it as a user does: it sets its runtime options by executing itself again, for 25 ms of processor time. */
   restarts?: boolean
   /** Another executable, and its port. */
   binary?: string
@@ -73,6 +73,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   const child = run([...command, ...(options.args ?? [])], {
     cwd,
     env: restarts ? env : { ...runtimeOptions, ...env },
+    asUsers: restarts,
   })
   const exit = async (): Promise<Exit> => {
     const code = await child.exited
@@ -126,6 +127,7 @@ export interface CliOptions {
   cwd?: string
   stdin?: string
   timeoutMs?: number
+  asUsers?: boolean
 }
 
 /** Runs one verb of the executable to its end. Code 137 means that it hung and was killed. */
@@ -137,6 +139,7 @@ export async function cli(args: string[], options: CliOptions = {}): Promise<Exi
     cwd: options.cwd ?? empty.path,
     env: cleanEnv(await withEngine(options.dataDir, options.env)),
     ...(options.stdin === undefined ? {} : { stdin: options.stdin }),
+    asUsers: options.asUsers === true,
   })
   const timer = setTimeout(() => child.signal('SIGKILL'), options.timeoutMs ?? 30_000)
   const code = await child.exited

@@ -15,7 +15,17 @@ export interface RunOptions {
   cwd: string
   env: Record<string, string>
   stdin?: string
+  /** Runs the program with the runtime options that a user's would have. */
+  asUsers?: boolean
 }
+
+/** Runtime options that make a process cheaper which ends within seconds. `npm test` sets them. */
+export const shortProcess = {
+  BUN_JSC_thresholdForJITAfterWarmUp: '10000',
+  BUN_JSC_thresholdForJITSoon: '10000',
+  MIMALLOC_PURGE_DELAY: '-1',
+}
+const given = Object.entries(shortProcess).filter(([name, value]) => process.env[name] === value)
 
 /** The command that runs a TypeScript program. Its stores start the threads of the test: bundled or from source. */
 export function bunProgram(path: string): string[] {
@@ -28,11 +38,14 @@ process.once('exit', () => {
   for (const child of living) child.kill('SIGKILL')
 })
 
-/** Starts `command` with exactly the given environment, so that the developer's own settings never leak into a test. */
+/**
+ * Starts `command` with the given environment, and with the options for short processes that this one has. The
+ * developer's own settings never leak into a test.
+ */
 export function run(command: string[], options: RunOptions): Running {
   const child = Bun.spawn(command, {
     cwd: options.cwd,
-    env: options.env,
+    env: options.asUsers === true ? options.env : { ...Object.fromEntries(given), ...options.env },
     stdin: options.stdin === undefined ? 'ignore' : new Blob([options.stdin]),
     stdout: 'pipe',
     stderr: 'pipe',
