@@ -96,7 +96,7 @@ export function makeReserveWhenRoom(folder: string): boolean {
   }
 }
 
-/** People's verbs, each a few kilobytes: on a full disk people must be able to inspect and repair. Ingest is rejected. */
+/** People's verbs, each a few kilobytes: on a full disk people can inspect and repair, while ingest is rejected. */
 const byPeople = [
   /^(accounts|secondFactors|sites)\./,
   /^signIns\.(create|end|endById|endOthers|switchOrg)$/,

@@ -273,8 +273,8 @@ function withOther(cells: Cell[]): Cell[] {
 }
 
 /**
- * An upper bound of the expired events of this time that may have matched. Rollups still count them, by one field at a time, so the
- * field with the fewest gives the bound. 0 means that nothing has expired.
+ * An upper bound of the expired events of this time that may have matched. Rollups still count them, by one field at a
+ * time, so the field with the fewest gives the bound. 0 means that nothing has expired.
  */
 export function expiredOf(
   db: Database,
