@@ -8,6 +8,7 @@ import type { AppendOutcome, Parcel } from './protocol.ts'
 
 interface Sent {
   batches: Parcel['batches']
+  chars: number
   answer(outcomes: AppendOutcome[]): void
   fail(error: StoreError): void
 }
@@ -16,7 +17,8 @@ function fakeWriter(): { send(parcels: Parcel[]): Promise<AppendOutcome[]>; sent
   const sent: Sent[] = []
   const send = (parcels: Parcel[]): Promise<AppendOutcome[]> =>
     new Promise((answer, fail) => {
-      sent.push({ batches: parcels.flatMap(({ batches }) => batches), answer, fail })
+      const chars = parcels.reduce((sum, { text }) => sum + text.length, 0)
+      sent.push({ batches: parcels.flatMap(({ batches }) => batches), chars, answer, fail })
     })
   return { send, sent }
 }
@@ -152,7 +154,9 @@ test('pressure counts queued and outstanding batches, and the age of the oldest'
   const results = batches.map(queue.append)
   expect(queue.pressure().queuedBytes).toBe(600)
   await Bun.sleep(20)
-  expect(queue.pressure().queuedBytes).toBe(600)
+  const chars = sent.reduce((sum, one) => sum + one.chars, 0)
+  expect(chars).toBeGreaterThan(600)
+  expect(queue.pressure().queuedBytes).toBe(chars)
   expect(queue.pressure().oldestMs).toBeGreaterThanOrEqual(15)
   for (const group of sent) group.answer(accept(group))
   await Promise.all(results)

@@ -20,7 +20,7 @@ const groupCharsMax = 8 * 1024 * 1024
 
 interface Waiting {
   orgId: string
-  chars: number
+  chars: number // of the events, before they are packed
   sinceMs: number
   resolve(result: AppendResult): void
   reject(error: unknown): void
@@ -29,7 +29,6 @@ interface Waiting {
 /** Batches of one tick, packed, and who waits for each of them. */
 interface WaitingParcel {
   parcel: Parcel
-  chars: number
   senders: Waiting[]
 }
 
@@ -64,7 +63,11 @@ export function appendQueue(send: Send, committed: Committed, options: AppendQue
 
   function sendWaiting(): void {
     scheduled = false
-    waiting.push(...parcelsOf(arrived))
+    for (const one of parcelsOf(arrived)) {
+      queuedChars += one.parcel.text.length
+      waiting.push(one)
+    }
+    for (const { sender } of arrived) queuedChars -= sender.chars
     arrived = []
     while (waiting.length > 0 && outstanding.mayGrow(waiting)) {
       const group = waiting.splice(0, groupLength(waiting))
@@ -93,7 +96,7 @@ export function appendQueue(send: Send, committed: Committed, options: AppendQue
 
   function finish(group: WaitingParcel[]): void {
     outstanding.delete(group)
-    for (const { chars } of group) queuedChars -= chars
+    for (const { parcel } of group) queuedChars -= parcel.text.length
     if (arrived.length + waiting.length > 0) sendSoon()
     else if (outstanding.isEmpty()) {
       for (const resolve of onDrained) resolve()
@@ -130,7 +133,7 @@ function outstandingGroups({ othersAppend = () => false, gathers = false }: Appe
   const count = (group: readonly WaitingParcel[], sign: 1 | -1) => {
     for (const one of group) {
       events += sign * one.parcel.events
-      chars += sign * one.chars
+      chars += sign * one.parcel.text.length
     }
   }
   return {
@@ -163,7 +166,6 @@ function parcelsOf(arrived: readonly { batch: EventBatch; sender: Waiting }[]): 
     from += part.length
     parcels.push({
       parcel: packBatches(part.map(({ batch }) => batch)),
-      chars: part.reduce((sum, { sender }) => sum + sender.chars, 0),
       senders: part.map(({ sender }) => sender),
     })
   }
@@ -181,7 +183,7 @@ const sizeOfArrived = ({ batch, sender }: { batch: EventBatch; sender: Waiting }
 
 /** How many of the waiting parcels fit the limits of one group, at least one. */
 function groupLength(waiting: readonly WaitingParcel[]): number {
-  return lengthWithin(waiting, 0, ({ parcel, chars }) => ({ events: parcel.events, chars }))
+  return lengthWithin(waiting, 0, ({ parcel }) => ({ events: parcel.events, chars: parcel.text.length }))
 }
 
 /** How many of a list, at least one, fit the limits of one group. */
