@@ -40,13 +40,16 @@ function deadlineLine(ms: number): (late: () => void) => Deadline {
 
   function expire(): void {
     const nowMs = performance.now()
-    while (ring.after !== ring && ring.after.dueMs <= nowMs) {
-      const first = ring.after
-      first.end()
-      first.late()
+    try {
+      while (ring.after !== ring && ring.after.dueMs <= nowMs) {
+        const first = ring.after
+        first.end()
+        first.late()
+      }
+    } finally {
+      isTimed = false
+      if (ring.after !== ring) wake(Math.max(0, ring.after.dueMs - nowMs))
     }
-    isTimed = false
-    if (ring.after !== ring) wake(ring.after.dueMs - nowMs)
   }
 
   function wake(inMs: number): void {
