@@ -1,9 +1,9 @@
 /** Reads request bodies within limits: type, bytes, time, decompression, UTF-8, JSON. Errors never echo bodies. */
 import zlib from 'node:zlib'
 import { AppError, retryAfter } from '../errors.ts'
+import { startDeadline } from '../clock.ts'
 import { limits } from '../limits.ts'
 import { contextIfAny, ownerOf, type RequestContext } from './request.ts'
-import { startDeadline } from './deadline.ts'
 import { isDeeperThan } from '../text/json-scan.ts'
 import type { Json } from '../../db/contract/store.ts'
 import type { Share, Shares } from './shares.ts'

@@ -2,6 +2,7 @@
 import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import { AppError, retryAfter } from '../errors.ts'
 import { newId } from '../ids.ts'
+import { startDeadline } from '../clock.ts'
 import { limits } from '../limits.ts'
 import {
   hostAllowed,
@@ -12,7 +13,6 @@ import {
   type ListenAddress,
   type Sender,
 } from './address.ts'
-import { startDeadline } from './deadline.ts'
 import { otlpError } from './otlp-answer.ts'
 import { addCommonHeaders, errorResponse, limitInFlight } from './response.ts'
 import { isOtlp, pathOf, setContext, withContext, withAbsoluteUrl, type RequestContext } from './request.ts'

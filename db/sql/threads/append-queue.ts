@@ -72,7 +72,9 @@ export function appendQueue(send: Send, committed: Committed, options: AppendQue
     while (waiting.length > 0 && outstanding.mayGrow(waiting)) {
       const group = waiting.splice(0, groupLength(waiting))
       outstanding.add(group)
-      void settle(group).then(() => finish(group))
+      const senders = group.flatMap((one) => one.senders)
+      const sent = disk.send(group.map(({ parcel }) => parcel))
+      void settle(senders, sent, { times, committed }).then(() => finish(group))
     }
   }
 
@@ -81,17 +83,6 @@ export function appendQueue(send: Send, committed: Committed, options: AppendQue
     if (scheduled) return
     scheduled = true
     setImmediate(sendWaiting)
-  }
-
-  async function settle(group: WaitingParcel[]): Promise<void> {
-    const senders = group.flatMap((one) => one.senders)
-    const outcomes = await disk.send(group.map(({ parcel }) => parcel)).catch((error: unknown) => {
-      for (const one of senders) one.reject(error)
-    })
-    if (!outcomes) return
-    for (const one of senders) observe(times, ageMs(one))
-    const touched = answer(senders, outcomes)
-    if (touched.length > 0) committed(touched)
   }
 
   function finish(group: WaitingParcel[]): void {
@@ -222,6 +213,20 @@ function watchFull(send: Send): { send: Send; full(): boolean } {
 
 function ageMs(one: Waiting | undefined): number {
   return one === undefined ? 0 : performance.now() - one.sinceMs
+}
+
+async function settle(
+  senders: readonly Waiting[],
+  sent: Promise<AppendOutcome[]>,
+  { times, committed }: { times: Histogram; committed: Committed },
+): Promise<void> {
+  const outcomes = await sent.catch((error: unknown) => {
+    for (const one of senders) one.reject(error)
+  })
+  if (!outcomes) return
+  for (const one of senders) observe(times, ageMs(one))
+  const touched = answer(senders, outcomes)
+  if (touched.length > 0) committed(touched)
 }
 
 /** Settles every batch of a group. Returns the organizations that got events. */
