@@ -1,62 +1,19 @@
 /** Nodes go from one release to the next: the executable, and one of the same sources and a migration more. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { root, workerEntries } from '../../scripts/build.ts'
-import { type Appliance, binaryPath, startAppliance } from '../support/binary.ts'
+import { type Appliance, startAppliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { freePort } from '../support/free-port.ts'
 import { database, type TestDatabase } from '../support/postgres.ts'
+import { buildNextRelease, nextVersion } from '../support/releases.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
 
 setDefaultTimeout(120_000)
 
-const nextVersion = '99.0.0'
 const dir = tempDir('upgrade')
 const nextBinary = dir.join('sightglass-next')
 
-/** A release with one more migration. NEXT_OLDER_NODES says what nodes without it may do. */
-async function buildNextRelease(): Promise<void> {
-  const sql = 'ALTER TABLE org ADD COLUMN next bigint'
-  const olderNodes = "process.env['NEXT_OLDER_NODES'] as 'write'"
-  const added = (version: number): string =>
-    `\n{ version: ${version}, name: 'next', sql: '${sql}', olderNodes: ${olderNodes} },\n]\n`
-  const { success, logs } = await Bun.build({
-    entrypoints: ['server/main.ts', ...workerEntries].map((path) => join(root, path)),
-    ...{ root, target: 'bun', format: 'esm', throw: false },
-    define: { 'process.env.NODE_ENV': '"production"' },
-    compile: {
-      outfile: nextBinary,
-      assets: [join(root, 'dist/web'), join(root, 'dist/client-package')],
-      ...{ autoloadDotenv: false, autoloadBunfig: false },
-    },
-    plugins: [
-      {
-        name: 'next release',
-        setup(build) {
-          build.onLoad({ filter: /db\/postgres\/migrations\/migrations\.ts$/ }, ({ path }) => {
-            const text = readFileSync(path, 'utf8')
-            const count = text.match(/\{ version: \d+, name/g)!.length
-            return { contents: text.replace(/\n\]\n/, added(count + 1)), loader: 'ts' }
-          })
-          build.onLoad({ filter: /package\.json$/ }, ({ path }) => {
-            const contents = readFileSync(path, 'utf8')
-            return path === join(root, 'package.json')
-              ? {
-                  contents: contents.replace(/"version": "[^"]*"/, `"version": "${nextVersion}"`),
-                  loader: 'json',
-                }
-              : { contents, loader: 'json' }
-          })
-        },
-      },
-    ],
-  })
-  if (!success) throw new Error(logs.map(String).join('\n'))
-}
-
-beforeAll(buildNextRelease)
+beforeAll(() => buildNextRelease(nextBinary))
 afterAll(() => dir.remove())
 
 interface Fleet {

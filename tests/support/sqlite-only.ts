@@ -35,6 +35,7 @@ export const sqliteOnlyFiles: { [path: string]: string } = {
   'tests/e2e/packages-npm.test.ts': 'starts the installed command in an environment of its own',
   'tests/e2e/packages.test.ts': 'starts servers in another root folder and network',
   'tests/e2e/postgres-node.test.ts': nodes,
+  'tests/e2e/postgres-upgrade-command.test.ts': nodes,
   'tests/e2e/postgres-upgrade.test.ts': nodes,
   'tests/e2e/start.test.ts': folder,
   'tests/e2e/operate-api.test.ts': backups,

@@ -1,5 +1,5 @@
 /** `sightglass upgrade`: replaces this executable by that of a release file, on a machine without a network. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemClock } from '../../clock.ts'
 import { AppError, UsageError } from '../../errors.ts'
@@ -78,6 +78,7 @@ async function run(invocation: UpgradeInvocation): Promise<number> {
     flags: flagsOf(settings),
     environment: environmentOf(pid, secretsOf(settings)),
     control: controlOf(values, isUnit),
+    isServing: () => isServing(executable),
     isRunning: async () => (await runningServer(dataDir)) !== null || isAlive(pid),
     waitMs: values.wait * 1_000,
     nowMs: systemClock.now(),
@@ -96,6 +97,25 @@ function isAlive(pid: number | null): boolean {
     return pid !== null && process.kill(pid, 0)
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}
+
+/** By the arguments of the processes, or by the file of those that were started by its name alone. */
+function isServing(executable: string): boolean {
+  try {
+    return readdirSync('/proc').some((name) => /^\d+$/.test(name) && serves(`/proc/${name}`, executable))
+  } catch {
+    return false // another system than Linux
+  }
+}
+
+function serves(process: string, executable: string): boolean {
+  try {
+    const args = readFileSync(`${process}/cmdline`, 'utf8').split('\0')
+    if (!args.includes('serve')) return false
+    return args.includes(executable) || readlinkSync(`${process}/exe`) === realpathSync(executable)
+  } catch {
+    return false // it has ended, or is another account's
   }
 }
 

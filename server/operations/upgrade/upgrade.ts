@@ -36,6 +36,8 @@ export interface UpgradeOptions {
   environment: Record<string, string> // of commands
   control: ServerControl | null // null: the operator restarts it
   isRunning(): Promise<boolean>
+  /** Whether a process of the executable is a server. */
+  isServing(): boolean
   /** Without the time of a migration. */
   waitMs: number
   nowMs: number
@@ -61,6 +63,10 @@ export async function upgrade(options: UpgradeOptions): Promise<Upgraded> {
   const schema = data?.state ?? null
   const backup = data?.backsUp === true ? await backUp(options).catch(cleaning(draft)) : null
   if (backup !== null) say(`Backup: ${backup.path}`)
+  if (data?.backsUp === false)
+    say(
+      'No backup was made: the database is backed up with its own tools. A migration cannot be undone without one.',
+    )
   const wasRunning = await options.isRunning()
   const answer = {
     ...{ version, previous, previousExecutable: `${executable}.previous` },
@@ -72,6 +78,7 @@ export async function upgrade(options: UpgradeOptions): Promise<Upgraded> {
   }
   const endProtection = ignoreSignals()
   try {
+    options = { ...options, isServing: observable(options) }
     await stop(options, control).catch(cleaning(draft))
     swap(executable, draft)
     say(`Stopped the server and installed ${version}.`)
@@ -190,6 +197,17 @@ async function stop({ isRunning }: UpgradeOptions, control: ServerControl): Prom
   }
 }
 
+/**
+ * On systems without /proc, or where it hides the processes of others, nothing is seen while the old server runs: then
+ * only `waitMs` ends the wait for the new one.
+ */
+function observable({ isServing }: UpgradeOptions): () => boolean {
+  return isServing() ? isServing : () => true
+}
+
+/** A shell may start the server a moment after it returned; systemd starts a failed one again after 2 s. */
+const endedMs = 1_500
+
 /** Null when the server is ready, otherwise what is wrong. */
 async function startAndWait(
   options: UpgradeOptions,
@@ -202,12 +220,14 @@ async function startAndWait(
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
-  for (;;) {
+  for (let seenMs = performance.now(); ; await Bun.sleep(pollMs)) {
+    const isServing = options.isServing()
     const ran = await inData(options, options.executable, 'ready')
     if (ran.code === 0) return null
+    if (isServing || options.isServing()) seenMs = performance.now()
+    else if (performance.now() - seenMs > endedMs) return 'its process ended.'
     if (performance.now() > endMs)
       return `it was not ready within ${Math.round(allowedMs / 1_000)} s: ${reasonOf(ran)}`
-    await Bun.sleep(pollMs)
   }
 }
 
@@ -248,9 +268,9 @@ async function restoreOlderSchema(options: UpgradeOptions, backupDir: string | n
   if (!data.backsUp)
     throw new AppError(
       'conflict',
-      'The new release migrated the database, and the previous one, which is installed again, cannot read it.',
+      'The new release migrated the database, and the previous one, which is installed again, cannot read it. No server runs.',
       {
-        hint: 'restore the backup of the database that you made, or install the new release and see its log',
+        hint: 'restore the backup of the database that you made, then start the server; or install the new release again and see its log',
       },
     )
   const made = backupDir === null ? [] : await listBackups(backupDir)
