@@ -227,7 +227,7 @@ test('a truncated chain makes the start fail', async () => {
   const refusal = await openStore({ folder: dir.path, now: noon }).catch((error: unknown) => error)
   expect(refusal).toMatchObject({
     kind: 'incomplete',
-    message: expect.stringContaining('audit-heads knows 5'),
+    message: expect.stringContaining('audit-heads records 5'),
   })
 })
 
