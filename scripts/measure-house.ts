@@ -67,17 +67,16 @@ const walks: { name: string; goal: number; starts: string[]; reached: number; re
   {
     name: 'GET /v1/traces',
     goal: 22,
-    reached: 28,
+    reached: 29,
     reason:
-      'ten are shared basics (errors, limits, clock, request, text, fields), ten the engine reading a page, four the texts of sealed blocks',
+      'ten are shared basics (errors, limits, clock, request, text, fields), ten the engine reading a page, five sealed blocks',
     starts: ['server/api/traces/routes.ts', 'db/sql/events/read/page.ts'],
   },
   {
     name: 'live stream',
     goal: 16,
     reached: 25,
-    reason:
-      'eight of them are shared basics, eleven the engine reading arrivals, four the texts of sealed blocks',
+    reason: 'eight of them are shared basics, eleven the engine reading arrivals, five sealed blocks',
     starts: ['server/api/live/routes.ts', 'db/sql/events/read/arrivals.ts'],
   },
   {
@@ -111,9 +110,9 @@ const measures: Measure[] = [
     name: 'source files outside db/postgres/',
     value: product.filter(({ path }) => !path.startsWith('db/postgres/')).length,
     goal: 450,
-    reached: 674,
+    reached: 675,
     reason:
-      'after the goal came access logs, verdicts, OpenTelemetry, robots.txt, signatures, nodes, Overview, Explore, assistants, Parquet, links, reports, alert measures, path columns, groups of ids, packages, upgrades and texts in columns',
+      'after the goal came access logs, verdicts, OpenTelemetry, robots.txt, signatures, nodes, Overview, Explore, assistants, Parquet, links, reports, alert measures, path columns, groups of ids, packages, upgrades, texts in columns and rows of several blocks',
   },
   { name: 'files under 60 lines with one importer', value: small.length - explained.length, goal: 0 },
   { name: 'longest file, lines', value: Math.max(...product.map(linesOf)), goal: 400 },

@@ -45,6 +45,8 @@ export interface Dialect {
   skipLocked: string
   /** How many blocks one statement reads ahead; 1 when a statement is no round trip. */
   blocksAhead: number
+  /** The bytes of pages that a row takes where all rows have so many bytes. */
+  roomOf(bytes: number): number
   /** Checks foreign keys at the end of the transaction, not after each statement. */
   deferKeys: string
   /** The store's time in milliseconds: that of the database's machine, or `now` when every caller is on it. */

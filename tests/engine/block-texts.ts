@@ -1,17 +1,21 @@
 /** Inflates the blobs of a database's blocks and path columns, to search them for erased data. */
 import type { SqliteDatabase } from '../../db/sqlite/file/connection.ts'
+import { bodiesBetween } from '../../db/sql/events/blocks/body-table.ts'
 import { frameCount, inflateFrame, openBodies } from '../../db/sql/events/blocks/texts.ts'
 import { columnsMark } from '../../db/sql/events/blocks/text-columns.ts'
 
 interface Row {
   events: number
   ids: Uint8Array
-  bodies: Uint8Array<ArrayBuffer>
+  bodies: Uint8Array
 }
 
 /** One text per frame, of bodies, ids and sessions of all blocks, and one per path column. */
 export function blockTexts(db: SqliteDatabase): string[] {
-  const rows = db.query<Row, []>('SELECT events, ids, bodies FROM event_block JOIN event_body USING (place)')
+  const events = db.query<{ events: number }, [number]>('SELECT events FROM event_block WHERE place = ?')
+  const rows = bodiesBetween(db, 0, Number.MAX_SAFE_INTEGER).map(({ place, ids, bodies }): Row => {
+    return { events: events.get(place)?.events ?? 0, ids, bodies }
+  })
   const texts = (blob: Uint8Array, numbers: typeof Uint16Array | typeof Uint32Array): string[] =>
     Array.from({ length: frameCount(blob, numbers) }, (_, frame) =>
       inflateFrame(blob, frame, numbers).toString('utf8'),
@@ -20,7 +24,7 @@ export function blockTexts(db: SqliteDatabase): string[] {
     "SELECT packed FROM event_path WHERE path <> ''",
   )
   return [
-    ...rows.all().flatMap((row) => [...bodiesOf(row, texts), ...texts(row.ids, Uint16Array)]),
+    ...rows.flatMap((row) => [...bodiesOf(row, texts), ...texts(row.ids, Uint16Array)]),
     ...columns.all().map(({ packed }) => Bun.zstdDecompressSync(packed).toString('utf8')),
   ]
 }
@@ -33,5 +37,5 @@ function bodiesOf(
   if (bodies[0] !== columnsMark) return texts(bodies, Uint32Array)
   const opened = openBodies(bodies, events)
   const all = Array.from({ length: events }, (_, row) => opened.text(row)).join('\0')
-  return [all, Bun.zstdDecompressSync(bodies.subarray(1)).toString('utf8')]
+  return [all, Bun.zstdDecompressSync(bodies.subarray(1) as Uint8Array<ArrayBuffer>).toString('utf8')]
 }

@@ -22,6 +22,7 @@ import { verifyInSlices, type SliceSizes } from '../../db/sql/events/verify/veri
 import { compactEventWriter, type EventWriterOptions } from '../../db/sql/events/writer.ts'
 import { migrate, migrations } from '../../db/sqlite/migrations/migrations.ts'
 import { makeBatch, makeEvent, noon } from '../store/make.ts'
+import { bodiesBetween } from '../../db/sql/events/blocks/body-table.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { blockTexts } from './block-texts.ts'
 import { readDamaged, readFlipped, type PageOfTable } from './damage.ts'
@@ -58,9 +59,16 @@ function create(path: string): SqliteDatabase {
   return db
 }
 
+/** Everything the tables hold, inflated. */
 function inflatedTexts(db: SqliteDatabase): string[] {
   const terms = db.query<{ text: string }, []>('SELECT text FROM event_term').all()
   return [...terms.map(({ text }) => text), ...blockTexts(db)]
+}
+
+/** Where the rows of ids and texts begin: some have several blocks. */
+function bodyPlaces(db: SqliteDatabase): number[] {
+  const rows = db.query<{ place: number }, []>('SELECT place FROM event_body ORDER BY place').all()
+  return rows.map(({ place }) => place)
 }
 
 function rowsIn(db: SqliteDatabase, table: string): number | undefined {
@@ -152,8 +160,7 @@ function shreddedOf(db: SqliteDatabase): Shredded {
 
 /** How often columns of a block, or its texts, were read. */
 function opened(db: SqliteDatabase, work: () => void, what: 'columns' | 'texts'): number {
-  const of =
-    what === 'texts' ? /^SELECT (ids|bodies) AS blob FROM event_body/ : /^SELECT columns FROM event_block/
+  const of = what === 'texts' ? /^SELECT (ids|bodies) AS blob/ : /^SELECT columns FROM event_block/
   let count = 0
   const query = db.query.bind(db)
   db.query = ((sql: string) => {
@@ -236,9 +243,9 @@ export function engine(options: EventWriterOptions = {}) {
       sum(expireSteps(db, writer, { orgId, receivedBeforeMs: firstArrivalMs + receivedBeforeMs })),
     expireSteps: (orgId: string) => expireSteps(db, writer, { orgId, receivedBeforeMs: Infinity }),
     dropRollupSteps: (orgId: string, beforeMs: number) => dropSteps(db, writer, { orgId, beforeMs }),
-    /** Everything the tables hold, inflated. */
     texts: () => inflatedTexts(db),
-    tables: (name: string) => rowsIn(db, name),
+    ...{ tables: (name: string) => rowsIn(db, name), bodyPlaces: () => bodyPlaces(db) },
+    bodies: () => bodiesBetween(db, 0, Number.MAX_SAFE_INTEGER),
     erase: (orgId: string, sessionIds: string[], subjects: string[]) =>
       sum(eraseSteps(db, writer, { orgId, sessionIds, subjects })),
     eraseSteps: (command: EraseCommand, between?: () => void) => eraseSteps(db, writer, command, between),

@@ -16,6 +16,7 @@ const modules: Record<string, string[]> = {
   'db/sql/events/blocks': [
     'block-table.ts',
     'block.ts',
+    'body-table.ts',
     'fields.ts',
     'number-columns.ts',
     'read-ahead.ts',

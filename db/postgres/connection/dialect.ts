@@ -11,6 +11,7 @@ export const dialect: Dialect = {
   matches: (column, parameter) => `${column} COLLATE "C" ILIKE ${parameter} ESCAPE '\\'`,
   skipLocked: 'FOR UPDATE SKIP LOCKED',
   blocksAhead: 64,
+  roomOf: (bytes) => bytes,
   deferKeys: 'SET CONSTRAINTS ALL DEFERRED',
   storeMs: (db) => db.query<{ ms: number }>(clock).get()?.ms ?? 0,
   columns: `SELECT table_name AS "table", column_name AS "column" FROM information_schema.columns

@@ -9,6 +9,7 @@ import {
   zonesFrom,
   type Zone,
 } from '../../sql/events/blocks/block-table.ts'
+import { readBlob } from '../../sql/events/blocks/body-table.ts'
 import { seqOf } from '../../sql/events/blocks/block.ts'
 import { member } from '../../sql/events/blocks/fields.ts'
 import { openIds } from '../../sql/events/blocks/texts.ts'
@@ -128,8 +129,8 @@ export function deletedFromTable(db: Database, seed: Seed): DeletedIds {
 
 /** By row; null for a deleted event that may be sent again. */
 function storedHashes(db: Database, { place, events }: Zone, hash: IdHash, org: number): (string | null)[] {
-  const row = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?').get(place)
-  return row === null ? [] : openIds(row.ids, events).map((id) => hashOfStored(hash, org, id))
+  const ids = readBlob(db, place, 'ids')
+  return ids === null ? [] : openIds(ids, events).map((id) => hashOfStored(hash, org, id))
 }
 
 function listOf(hashes: readonly (string | null)[]): string {

@@ -16,6 +16,7 @@ import eventPath from './0014_event_path.sql' with { type: 'text' }
 import eventId from './0015_event_id.sql' with { type: 'text' }
 import overviewVisit from './0016_overview_visit.sql' with { type: 'text' }
 import textColumns from './0017_text_columns.sql' with { type: 'text' }
+import denseColumns from './0018_dense_columns.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -49,6 +50,8 @@ export const migrations: readonly ServerMigration[] = [
   { version: 16, name: '0016_overview_visit', sql: overviewVisit, olderNodes: 'write' },
   // Older nodes would not read the texts of blocks that were copied from a data folder.
   { version: 17, name: '0017_text_columns', sql: textColumns, olderNodes: 'end' },
+  // Older nodes would not read the numbers of such blocks.
+  { version: 18, name: '0018_dense_columns', sql: denseColumns, olderNodes: 'end' },
 ]
 
 /** Of the tables, unless the URL names another. */

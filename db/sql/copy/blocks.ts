@@ -9,6 +9,7 @@ import {
   type Zone,
 } from '../events/blocks/block-table.ts'
 import { placeOf, seqMax, seqOf } from '../events/blocks/block.ts'
+import { bodiesBetween, readBlob } from '../events/blocks/body-table.ts'
 import { openIds } from '../events/blocks/texts.ts'
 import { removedId } from '../events/dedupe/fingerprints.ts'
 import type { Counted } from '../../contract/copy.ts'
@@ -112,15 +113,20 @@ const endOf = ({ place, events }: Zone): number => seqOf(place) + events - 1
 
 /** Reads neighbours together. */
 function readBlocks(db: Database, zones: readonly Zone[]): Block[] {
-  const read = db.query<Block, [number, number]>(
-    `SELECT place, events, min_at AS minAt, max_at AS maxAt, checksum, columns, ids, bodies
-     FROM event_block JOIN event_body USING (place) WHERE place >= ? AND place <= ? ORDER BY place`,
+  const read = db.query<Omit<Block, 'ids' | 'bodies'>, [number, number]>(
+    `SELECT place, events, min_at AS minAt, max_at AS maxAt, checksum, columns
+     FROM event_block WHERE place >= ? AND place <= ? ORDER BY place`,
   )
   const blocks: Block[] = []
   for (let at = 0; at < zones.length;) {
     let end = at
     while (end + 1 < zones.length && zones[end + 1]!.place === zones[end]!.place + zones[end]!.events) end++
-    blocks.push(...read.all(zones[at]!.place, zones[end]!.place))
+    const [first, last] = [zones[at]!.place, zones[end]!.place]
+    const bodies = new Map(bodiesBetween(db, first, last).map((body) => [body.place, body]))
+    for (const block of read.all(first, last)) {
+      const body = bodies.get(block.place)
+      if (body !== undefined) blocks.push({ ...block, ...body })
+    }
     at = end + 1
   }
   return blocks
@@ -132,7 +138,7 @@ function change(target: CopyTarget, num: number, stale: readonly Zone[], blocks:
   const { db, ids } = target
   try {
     inTransaction(db, () => {
-      const gone = stale.flatMap((zone) => idsAt(zone, bodyIds(db, zone)))
+      const gone = stale.flatMap((zone) => idsAt(zone, readBlob(db, zone.place, 'ids')))
       for (const { place } of stale) deleteBlock(db, place)
       const columns = blocks.map(({ place, events, minAt, maxAt, checksum, columns: packed }) => {
         return [place, events, minAt, maxAt, checksum, packed]
@@ -150,11 +156,6 @@ function change(target: CopyTarget, num: number, stale: readonly Zone[], blocks:
     ids.undone()
     throw error
   }
-}
-
-function bodyIds(db: Database, { place }: Zone): Uint8Array | null {
-  const sql = 'SELECT ids FROM event_body WHERE place = ?'
-  return db.query<{ ids: Uint8Array }, [number]>(sql).get(place)?.ids ?? null
 }
 
 /** Without those of deleted events, which may be sent again. */

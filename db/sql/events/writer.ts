@@ -8,6 +8,7 @@ import { deletedFromRuns } from './dedupe/ids-in-runs.ts'
 import { eraseMarks, fingerprintOf, fingerprints, readSeed, storedIds } from './dedupe/fingerprints.ts'
 import { filterBackfill, sealer, type Sealer } from './index/seal.ts'
 import { fold, isFoldDue } from './rollups/fold.ts'
+import { readBlob } from './blocks/body-table.ts'
 import { openIds } from './blocks/texts.ts'
 import { pathWork } from './paths/columns.ts'
 import { repackWork } from './blocks/repack.ts'
@@ -146,11 +147,9 @@ export function loadIds(db: Database, known: Dedupe, print: (org: number, id: st
     for (const { num } of db.query<{ num: number }, []>('SELECT num FROM event_org').all()) {
       const afterSeq = flushedSeq.get(num) ?? 0
       for (const { place, events } of zonesBetween(db, num, afterSeq + 1, seqMax)) {
-        const row = db
-          .query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
-          .get(place)
-        if (row === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
-        openIds(row.ids, events).forEach((id, index) => {
+        const ids = readBlob(db, place, 'ids')
+        if (ids === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
+        openIds(ids, events).forEach((id, index) => {
           const fingerprint = fingerprintOf(id, (text) => print(num, text))
           const seq = seqOf(place) + index
           if (seq > afterSeq && fingerprint !== null) add(num, seq, fingerprint)

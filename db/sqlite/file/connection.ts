@@ -17,6 +17,7 @@ const dialect: Dialect = {
   storeMs: (_db, now) => now,
   skipLocked: '', // one writer
   blocksAhead: 1,
+  roomOf,
   deferKeys: 'PRAGMA defer_foreign_keys = ON',
   columns: `SELECT t.name AS "table", c.name AS "column" FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
     WHERE t.type = 'table' ORDER BY t.name`,
@@ -27,6 +28,20 @@ const dialect: Dialect = {
       .all()
       .map(({ quick_check }) => quick_check)
       .filter((fault) => fault !== 'ok'),
+}
+
+/** A row that does not fit on a page leaves a part there, and the rest fills pages of its own. */
+function roomOf(bytes: number): number {
+  const [rowHead, cellHead, overflowHead, pageHead] = [16, 15, 4, 8]
+  const payload = bytes + rowHead
+  const [whole, most] = [pageBytes - overflowHead, pageBytes - 35]
+  const least = Math.floor(((pageBytes - 12) * 32) / 255) - 23
+  if (payload <= most) return pageBytes / Math.floor((pageBytes - pageHead) / (payload + cellHead))
+  const rest = least + ((payload - least) % whole)
+  const local = rest <= most ? rest : least
+  const pages = Math.ceil((payload - local) / whole)
+  const perPage = Math.floor((pageBytes - pageHead) / (local + overflowHead + cellHead))
+  return pages * pageBytes + pageBytes / perPage
 }
 
 export function openDatabase(...options: ConstructorParameters<typeof Database>): SqliteDatabase {

@@ -12,6 +12,7 @@ import {
   seqOf,
   type BlockContent,
 } from './block.ts'
+import { bodiesBetween, deleteBodies, readBlob } from './body-table.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { columnsAhead, columnsRead, textsAhead, textsRead } from './read-ahead.ts'
 import type { PackedColumns } from './number-columns.ts'
@@ -40,6 +41,7 @@ export interface Zone {
   checksum?: number
 }
 
+/** The block has a row of its own (`splitAt`). */
 export function writeBlock(db: Database, place: number, content: BlockContent): Zone {
   const packed = packBlock(content)
   db.query(
@@ -73,31 +75,34 @@ export interface WholeBlock {
 }
 
 export function readWholeBlock(db: Database, place: number): WholeBlock | null {
-  return db
-    .query<WholeBlock, [number]>(
-      'SELECT columns, ids, bodies FROM event_block JOIN event_body USING (place) WHERE place = ?',
-    )
-    .get(place)
+  return readWholeBlocks(db, place, place)[0] ?? null
 }
 
 /** Every block between two keys, both included, in arrival order. */
-export function readWholeBlocks(db: Database, first: number, last: number): WholeBlock[] {
+export function readWholeBlocks(
+  db: Database,
+  first: number,
+  last: number,
+): (WholeBlock & { place: number })[] {
+  const bodies = new Map(bodiesBetween(db, first, last).map((body) => [body.place, body]))
   return db
-    .query<WholeBlock, [number, number]>(
-      `SELECT columns, ids, bodies FROM event_block JOIN event_body USING (place)
-       WHERE place >= ? AND place <= ? ORDER BY place`,
+    .query<{ place: number; columns: Uint8Array }, [number, number]>(
+      'SELECT place, columns FROM event_block WHERE place >= ? AND place <= ? ORDER BY place',
     )
     .all(first, last)
+    .flatMap((block) => {
+      const body = bodies.get(block.place)
+      return body === undefined ? [] : [{ ...body, ...block }]
+    })
 }
 
 export function deleteBlocks(db: Database, first: number, last: number): void {
-  for (const table of ['event_block', 'event_body'])
-    db.query(`DELETE FROM ${table} WHERE place >= ? AND place <= ?`).run(first, last)
+  db.query('DELETE FROM event_block WHERE place >= ? AND place <= ?').run(first, last)
+  deleteBodies(db, first, last)
 }
 
 export function deleteBlock(db: Database, place: number): void {
-  db.query('DELETE FROM event_block WHERE place = ?').run(place)
-  db.query('DELETE FROM event_body WHERE place = ?').run(place)
+  deleteBlocks(db, place, place)
 }
 
 /**
@@ -296,11 +301,11 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
   let spilled: Spilled[] | null = null
 
   function openedBodies(): Bodies {
-    return (bodies ??= openBodies(blob(db, place, 'bodies'), columns!.rows))
+    return (bodies ??= openBodies(textsBlob(db, place, 'bodies'), columns!.rows))
   }
 
   function openedNames(): Names {
-    return (names ??= openNames(blob(db, place, 'ids'), columns!.rows))
+    return (names ??= openNames(textsBlob(db, place, 'ids'), columns!.rows))
   }
 
   function confirmed(row: number, clause: Clause, code: number): boolean {
@@ -361,11 +366,10 @@ function mayMatch(columns: PackedColumns, { member: index, codes }: Clause): boo
   return false
 }
 
-function blob(db: Database, place: number, name: 'ids' | 'bodies'): Uint8Array {
+function textsBlob(db: Database, place: number, name: 'ids' | 'bodies'): Uint8Array {
   const known = textsRead(db, place)
   if (known !== undefined) return known[name]
-  const sql = name === 'ids' ? 'SELECT ids AS blob FROM event_body' : 'SELECT bodies AS blob FROM event_body'
-  const row = db.query<{ blob: Uint8Array }, [number]>(`${sql} WHERE place = ?`).get(place)
-  if (row === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
-  return row.blob
+  const blob = readBlob(db, place, name)
+  if (blob === null) throw new StoreError('corrupt', `the bodies of block ${place} are missing`)
+  return blob
 }

@@ -5,6 +5,7 @@ import {
   inflateColumns,
   openColumns,
   packColumns,
+  packSealed,
   raiseColumn,
   type PackedColumns,
 } from './number-columns.ts'
@@ -106,6 +107,20 @@ export interface PackedBlock {
 export function packBlockColumns(block: BlockContent): Pick<PackedBlock, 'minAt' | 'maxAt' | 'columns'> {
   const { low, high } = rangeOf(block, extra.at)
   return { minAt: low, maxAt: high, columns: packColumns(block.columns, block.events) }
+}
+
+/** The columns of a sealed block in less room; null when they would not come back as they are. */
+export function packSealedColumns(columns: Uint8Array): Uint8Array | null {
+  const opened = openBlock(columns)
+  const { rows } = opened
+  const values = Array.from({ length: columnCount }, (_, index) => opened.column(index))
+  const packed = packSealed(values, rows)
+  const again = openBlock(packed)
+  const isSame = (column: Float64Array, index: number): boolean => {
+    const other = again.column(index)
+    return column.every((value, row) => Object.is(value, other[row]))
+  }
+  return values.every(isSame) ? packed : null
 }
 
 /** A loop, because `reduce` over a typed array takes ten times as long. */

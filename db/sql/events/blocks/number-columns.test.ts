@@ -1,7 +1,8 @@
 /** Columns of numbers are unpacked as they were packed, at every width. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { inflateColumns, openColumns, packColumns, raiseColumn } from './number-columns.ts'
+import { runs } from '../../../../tests/support/runs.ts'
+import { inflateColumns, openColumns, packColumns, packSealed, raiseColumn } from './number-columns.ts'
 
 const near = fc.tuple(
   fc.maxSafeInteger(),
@@ -10,6 +11,13 @@ const near = fc.tuple(
 const columnOf = (rows: number) =>
   fc.oneof(
     fc.array(fc.double({ noNaN: true }), { minLength: rows, maxLength: rows }),
+    // Few values, and some that rise.
+    fc.array(fc.constantFrom(7, 2 ** 40, 2 ** 32 + 5, 0.5), { minLength: rows, maxLength: rows }),
+    fc
+      .array(fc.integer({ min: -3, max: 900 }), { minLength: rows, maxLength: rows })
+      .map((steps) =>
+        steps.map((_, row) => steps.slice(0, row + 1).reduce((sum, one) => sum + one, 10 ** 12)),
+      ),
     near.chain(([base, span]) => {
       const low = Math.min(base, Number.MAX_SAFE_INTEGER - span)
       return fc
@@ -20,14 +28,14 @@ const columnOf = (rows: number) =>
     }),
   )
 
-test('any columns of any length come back, in any order', () => {
+test.each([packColumns, packSealed])('any columns of any length come back, in any order: %p', (pack) => {
   const block = fc
     .integer({ min: 1, max: 256 })
     .chain((rows) => fc.array(columnOf(rows), { minLength: 1, maxLength: 5 }))
   fc.assert(
     fc.property(block, (columns) => {
       const rows = columns[0]!.length
-      const blob = packColumns(
+      const blob = pack(
         columns.map((column) => Float64Array.from(column)),
         rows,
       )
@@ -42,7 +50,7 @@ test('any columns of any length come back, in any order', () => {
         expect(Array.from(packed.column(index)).map((value) => value + 0)).toEqual(expected)
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(200) },
   )
 })
 
@@ -76,4 +84,18 @@ test('a raised column has the greater of each value and the floor, and no other 
     }),
     { numRuns: 300 },
   )
+})
+
+test('sealed columns of times, durations and sessions take less room', () => {
+  const rows = 256
+  const times = Float64Array.from(
+    { length: rows },
+    (_, row) => 1.78e12 + row * 259 + (row % 50 === 0 ? -90_000 : 0),
+  )
+  const sessions = Float64Array.from(
+    { length: rows },
+    (_, row) => 2 ** 40 + Bun.hash.xxHash32(String(Bun.hash.xxHash32(String(row)) % 40)),
+  )
+  for (const column of [times, sessions])
+    expect(packSealed([column], rows).length * 1.4).toBeLessThan(packColumns([column], rows).length)
 })

@@ -5,7 +5,12 @@
  *   u16 rows
  *   for each column: u8 width, f64 base, then rows * width bytes
  * width 0: every value is the base. 1, 2, 4: unsigned little-endian integers, added to the base. 8: the doubles
- * themselves. Typed arrays are little-endian on every machine that Bun supports.
+ * themselves. Typed arrays are little-endian on every machine that Bun supports. In sealed blocks a column may have
+ * another form, and its kind in place of the width. The lower four bits of a kind are a width. Numbers are in planes:
+ * the lowest byte of each row, then the next byte of each.
+ *   planes     distances to the base; of width 8 the bytes of doubles
+ *   distances  f64 the first value, then distances to the value before, less the base, which is the lowest one
+ *   coded      u8 values - 1, the values as planes, less the base; then a code per row
  */
 const headBytes = 9
 const fourGib = 2 ** 32
@@ -24,6 +29,37 @@ export function packColumns(columns: readonly Float64Array[], rows: number): Uin
     at += rows * width
   }
   return Bun.zstdCompressSync(out.subarray(0, at), { level: 1 }) as Uint8Array<ArrayBuffer>
+}
+
+const sealedLevel = 9
+
+/** Takes longer and less room. */
+export function packSealed(columns: readonly Float64Array[], rows: number): Uint8Array<ArrayBuffer> {
+  const parts = columns.flatMap((column) => {
+    const plain = plainColumn(column, rows)
+    // A byte per row or less compresses well as it is.
+    if (plain.bytes.length <= rows) return [head(plain), plain.bytes]
+    const forms = [plain, ...denseForms(column.subarray(0, rows))]
+    const sizes = forms.map(({ bytes }) => Bun.zstdCompressSync(bytes as Uint8Array<ArrayBuffer>).length)
+    const best = forms[sizes.indexOf(Math.min(...sizes))]!
+    return [head(best), best.bytes]
+  })
+  const raw = Buffer.concat([new Uint8Array(Uint16Array.of(rows).buffer), ...parts])
+  return Bun.zstdCompressSync(raw, { level: sealedLevel }) as Uint8Array<ArrayBuffer>
+}
+
+function plainColumn(column: Float64Array, rows: number) {
+  const { base, width } = shape(column, rows)
+  const bytes = new Uint8Array(rows * width)
+  if (width > 0) packValues(bytes, 0, column, rows, base, width)
+  return { kind: width, base, bytes }
+}
+
+function head({ kind, base }: { kind: number; base: number }): Uint8Array {
+  const bytes = new Uint8Array(headBytes)
+  bytes[0] = kind
+  new DataView(bytes.buffer).setFloat64(1, base, true)
+  return bytes
 }
 
 function shape(column: Float64Array, rows: number): { base: number; width: number } {
@@ -92,7 +128,7 @@ export function openColumns(raw: Uint8Array, count: number): PackedColumns {
   let at = 2
   for (let index = 0; index < count; index++) {
     starts[index] = at < raw.length ? at : absent
-    if (at < raw.length) at += headBytes + rows * raw[at]!
+    if (at < raw.length) at += columnBytes(raw, at, rows)
   }
   const opened = new Array<Float64Array | undefined>(count)
   // A view of inflated bytes takes longer than to unpack a column, and most blocks need none.
@@ -101,9 +137,20 @@ export function openColumns(raw: Uint8Array, count: number): PackedColumns {
   return {
     rows,
     column: (index) => (opened[index] ??= unpack(raw, starts[index]!, rows)),
-    value: (index, row) => opened[index]?.[row] ?? valueAt(viewed(), starts[index]!, row),
+    value(index, row) {
+      const known = opened[index]
+      if (known !== undefined) return known[row]!
+      const start = starts[index]!
+      if (start === absent || !isDense(raw[start]!)) return valueAt(viewed(), start, row)
+      return (opened[index] = unpack(raw, start, rows))[row]!
+    },
     holds: (index, value) => holdsValue(raw, starts[index]!, rows, value),
   }
+}
+
+function columnBytes(raw: Uint8Array, at: number, rows: number): number {
+  const kind = raw[at]!
+  return headBytes + (isDense(kind) ? denseBytes(raw, kind, at + headBytes, rows) : rows * kind)
 }
 
 /** Raises the values of one column in an inflated blob to at least `floor`. */
@@ -111,7 +158,7 @@ export function raiseColumn(raw: Uint8Array, index: number, floor: number): void
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
   const rows = view.getUint16(0, true)
   let start = 2
-  for (let before = 0; before < index; before++) start += headBytes + rows * raw[start]!
+  for (let before = 0; before < index; before++) start += columnBytes(raw, start, rows)
   const width = raw[start]!
   const base = view.getFloat64(start + 1, true)
   if (width > 0 && width < 8 && base >= floor) return
@@ -126,6 +173,7 @@ function holdsValue(raw: Uint8Array, start: number, rows: number, value: number)
   const width = raw[start]!
   const base = doubleAt(raw, start + 1)
   if (width === 0) return value === base // compared, not subtracted: the base may be infinite
+  if (isDense(width)) return unpack(raw, start, rows).includes(value)
   const offset = value - base
   if (width < 8 && (offset < 0 || offset >= 256 ** width)) return false
   const first = start + headBytes
@@ -160,6 +208,7 @@ function unpack(raw: Uint8Array, start: number, rows: number): Float64Array {
   if (start === absent) return new Float64Array(rows)
   const width = raw[start]!
   const base = doubleAt(raw, start + 1)
+  if (isDense(width)) return openDense(raw, { kind: width, base }, start + headBytes, rows)
   const values = new Float64Array(rows)
   let at = start + headBytes
   if (width === 0) return values.fill(base)
@@ -174,4 +223,126 @@ function unpack(raw: Uint8Array, start: number, rows: number): Float64Array {
     }
   else for (let row = 0; row < rows; row++, at += 8) values[row] = doubleAt(raw, at)
   return values
+}
+
+const planes = 0x10
+const distances = 0x20
+const coded = 0x30
+
+const denseCodesMax = 256
+
+/** A column of a sealed block. */
+interface DenseColumn {
+  kind: number
+  base: number
+  bytes: Uint8Array
+}
+
+/** The forms that may take less room than a plain one. */
+function denseForms(column: Float64Array): DenseColumn[] {
+  const forms = [planesOf(column), distancesOf(column), codedOf(column)]
+  return forms.filter((form) => form !== null)
+}
+
+function planesOf(column: Float64Array): DenseColumn | null {
+  const { base, width } = shapeOf(column)
+  return width < 2 ? null : { kind: planes | width, base, bytes: planesFrom(column, base, width) }
+}
+
+function distancesOf(column: Float64Array): DenseColumn | null {
+  if (shapeOf(column).width === 8) return null
+  const [first = 0] = column
+  const steps = column.map((value, row) => (row === 0 ? 0 : value - column[row - 1]!))
+  steps[0] = steps[1] ?? 0 // not a value of its own
+  const { base, width } = shapeOf(steps)
+  if (width === 8) return null
+  const bytes = Buffer.concat([new Uint8Array(Float64Array.of(first).buffer), planesFrom(steps, base, width)])
+  return { kind: distances | width, base, bytes }
+}
+
+function codedOf(column: Float64Array): DenseColumn | null {
+  const codes = new Map<number, number>()
+  for (const value of column) if (!codes.has(value)) codes.set(value, codes.size)
+  if (codes.size > denseCodesMax) return null
+  const values = Float64Array.from(codes.keys())
+  const { base, width } = shapeOf(values)
+  const rows = Uint8Array.from(column, (value) => codes.get(value)!)
+  const bytes = Buffer.concat([Uint8Array.of(codes.size - 1), planesFrom(values, base, width), rows])
+  return { kind: coded | width, base, bytes }
+}
+
+/** The narrowest width of whole numbers above a base; 8 for anything else. */
+function shapeOf(values: Float64Array): { base: number; width: number } {
+  let [low, high, isWhole] = [Infinity, -Infinity, true]
+  for (const value of values) {
+    if (value < low) low = value
+    if (value > high) high = value
+    if (!Number.isSafeInteger(value) || Object.is(value, -0)) isWhole = false
+  }
+  const span = high - low
+  if (!isWhole || !(span < fourGib)) return { base: 0, width: 8 }
+  return { base: low, width: span === 0 ? 0 : span < 256 ? 1 : span < 65_536 ? 2 : 4 }
+}
+
+function planesFrom(values: Float64Array, base: number, width: number): Uint8Array {
+  const { length } = values
+  const bytes = new Uint8Array(width * length)
+  if (width === 8) {
+    const doubles = new Uint8Array(values.buffer, values.byteOffset, length * 8)
+    for (let row = 0; row < length; row++)
+      for (let plane = 0; plane < 8; plane++) bytes[plane * length + row] = doubles[row * 8 + plane]!
+    return bytes
+  }
+  for (let plane = 0; plane < width; plane++)
+    for (let row = 0; row < length; row++)
+      bytes[plane * length + row] = Math.floor((values[row]! - base) / 256 ** plane)
+  return bytes
+}
+
+function valuesFrom(raw: Uint8Array, at: number, length: number, base: number, width: number): Float64Array {
+  const values = new Float64Array(length)
+  if (width === 8) {
+    const doubles = new Uint8Array(values.buffer)
+    for (let row = 0; row < length; row++)
+      for (let plane = 0; plane < 8; plane++) doubles[row * 8 + plane] = raw[at + plane * length + row]!
+    return values
+  }
+  values.fill(base)
+  for (let plane = 0, from = at, times = 1; plane < width; plane++, times *= 256)
+    for (let row = 0; row < length; row++) values[row]! += raw[from++]! * times
+  return values
+}
+
+function isDense(kind: number): boolean {
+  return kind >= planes
+}
+
+/** The bytes of a column after its base. */
+function denseBytes(raw: Uint8Array, kind: number, at: number, rows: number): number {
+  const width = kind & 0x0f
+  if (kind < distances) return width * rows
+  if (kind < coded) return 8 + width * rows
+  return 1 + (raw[at]! + 1) * width + rows
+}
+
+/** The values of a column whose bytes begin at `at`. */
+function openDense(
+  raw: Uint8Array,
+  { kind, base }: Pick<DenseColumn, 'kind' | 'base'>,
+  at: number,
+  rows: number,
+): Float64Array {
+  const width = kind & 0x0f
+  if (kind < distances) return valuesFrom(raw, at, rows, base, width)
+  if (kind < coded) {
+    const steps = valuesFrom(raw, at + 8, rows, base, width)
+    steps[0] = valuesFrom(raw, at, 1, 0, 8)[0]!
+    for (let row = 1; row < rows; row++) steps[row]! += steps[row - 1]!
+    return steps
+  }
+  const values = valuesFrom(raw, at + 1, raw[at]! + 1, base, width)
+  const codes = at + 1 + values.length * width
+  const column = new Float64Array(rows)
+  for (let row = 0; row < rows; row++) column[row] = values[raw[codes + row]!]!
+  return column
 }

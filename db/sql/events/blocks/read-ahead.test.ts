@@ -30,7 +30,7 @@ function filled(): Database {
   return db
 }
 
-const aboutBlocks = /FROM event_(block|body) WHERE place( =| IN)/
+const aboutBlocks = /FROM event_(block|body) WHERE place( =| <=| IN)/
 
 /** The same connection, as of an engine with round trips. Counts some statements. */
 function counting(

@@ -159,13 +159,9 @@ export function openTextColumns(blob: Uint8Array): Bodies {
 }
 
 /** The texts as they are stored, and the values that are stored in another way. */
-function valuesOf({ stored, shapeOf, shapes, columns }: RawBlock): Buffer {
-  const values: string[] = ['']
-  const counts = countsOf(shapesBefore({ shapeOf, shapes }, shapeOf.length), shapes, columns.length)
-  columns.forEach(({ at, areTexts }, column) => {
-    for (let rank = 0; !areTexts && rank < counts[column]!; rank++) values.push(at(rank))
-  })
-  return Buffer.concat([stored, Buffer.from(values.join('\0'))])
+function valuesOf({ stored, columns }: RawBlock): Buffer {
+  const values = columns.flatMap(({ others }) => others())
+  return Buffer.concat([stored, Buffer.from(['', ...values].join('\0'))])
 }
 
 interface Shape {

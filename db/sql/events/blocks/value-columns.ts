@@ -14,12 +14,16 @@ export interface ValueColumn {
  *   integer   u8 width, u8 1 if the numbers are distances to the row before, then a plane per byte of the width;
  *             texts: the lowest number, and for distances the first value
  *   time      as integer, of times as Date.toISOString writes them
+ *   numbered  texts: the values' common beginning, then as integer, of what follows it
+ *   listed    u8 values - 1, then a code per row, then the values by code as another column
  */
 const constant = 0
 const coded = 1
 const plain = 2
 const integer = 3
 const time = 4
+const numbered = 5
+const listed = 6
 
 /** So few values take less room as codes, even when they are numbers. */
 const codedMin = 32
@@ -30,12 +34,30 @@ export function packValues(values: readonly string[]): ValueColumn {
   if (distinct.size === 1) return { kind: constant, bytes: new Uint8Array(0), texts: [values[0]!] }
   const numbers = distinct.size > codedMin ? numbersOf(values) : null
   if (numbers !== null) return numbers
-  if (distinct.size * 4 > values.length * 3) return packPlain(values)
-  const codes = values.map((value) => distinct.get(value)!)
-  return { kind: coded, bytes: Uint8Array.of(distinct.size - 1, ...codes), texts: [...distinct.keys()] }
+  if (distinct.size * 4 > values.length * 3) return packNumbered(values) ?? packPlain(values)
+  const codes = Uint8Array.of(distinct.size - 1, ...values.map((value) => distinct.get(value)!))
+  const list = distinct.size < listedMin ? null : packNumbered([...distinct.keys()])
+  if (list === null) return { kind: coded, bytes: codes, texts: [...distinct.keys()] }
+  return {
+    kind: listed,
+    bytes: Buffer.concat([codes, Uint8Array.of(list.kind), list.bytes]),
+    texts: list.texts,
+  }
 }
 
-function packPlain(values: readonly string[]): ValueColumn {
+/** Fewer values take as little room as texts. */
+const listedMin = 6
+
+/** Null when what follows the common beginning is not a number in each value. */
+function packNumbered(values: readonly string[]): ValueColumn | null {
+  const common = commonOf(values).replace(/\d+$/, '')
+  const ends = values.map((value) => value.slice(common.length))
+  if (!ends.every((end) => integerText.test(end))) return null
+  const numbers = packNumbers(numbered, ends.map(Number))
+  return numbers && { ...numbers, texts: [common, ...numbers.texts] }
+}
+
+function commonOf(values: readonly string[]): string {
   const [first = ''] = values
   let { length } = first
   for (const value of values) {
@@ -43,7 +65,11 @@ function packPlain(values: readonly string[]): ValueColumn {
     while (at < length && value.charCodeAt(at) === first.charCodeAt(at)) at++
     length = at
   }
-  let common = first.slice(0, length)
+  return first.slice(0, length)
+}
+
+function packPlain(values: readonly string[]): ValueColumn {
+  let common = commonOf(values)
   if (!common.isWellFormed()) common = common.slice(0, -1) // not between the halves of a character
   return {
     kind: plain,
@@ -91,9 +117,13 @@ export interface ColumnSource {
 export interface OpenValues {
   /** The value of the n-th row that has the member. */
   at(row: number): string
-  /** Whether the block's texts have the values as they are. */
-  areTexts: boolean
+  /** The values that the block's texts do not have as they are. */
+  others(): string[]
+  /** Whether those are whole numbers and times. */
+  areNumbers: boolean
 }
+
+const noOthers = (): string[] => []
 
 /** Reads the next column, of so many rows. */
 export function openValues(source: ColumnSource, rows: number): OpenValues {
@@ -102,22 +132,41 @@ export function openValues(source: ColumnSource, rows: number): OpenValues {
   if (kind === constant) {
     source.text++
     const value = texts[text]!
-    return { at: () => value, areTexts: true }
+    return { at: () => value, others: noOthers, areNumbers: false }
   }
   if (kind === plain) {
     source.text += rows + 1
     const common = texts[text]!
-    return { at: (row) => common + texts[text + 1 + row]!, areTexts: common === '' }
+    const at = (row: number): string => common + texts[text + 1 + row]!
+    return { at, others: common === '' ? noOthers : () => allOf(at, rows), areNumbers: false }
   }
   if (kind === coded) {
     const { bytes, at } = source
     source.text += bytes[at]! + 1
     source.at += 1 + rows
-    return { at: (row) => texts[text + bytes[at + 1 + row]!]!, areTexts: true }
+    const valueAt = (row: number): string => texts[text + bytes[at + 1 + row]!]!
+    return { at: valueAt, others: noOthers, areNumbers: false }
+  }
+  if (kind === listed) {
+    const { bytes, at } = source
+    source.at += 1 + rows
+    const list = openValues(source, bytes[at]! + 1)
+    return { ...list, at: (row) => list.at(bytes[at + 1 + row]!) }
+  }
+  if (kind === numbered) {
+    source.text++
+    const common = texts[text]!
+    const number = openNumbers(source, rows, false)
+    const at = (row: number): string => common + number(row)
+    return { at, others: () => allOf(at, rows), areNumbers: common === '' }
   }
   if (kind !== integer && kind !== time) throw new Error(`a column of texts has the kind ${kind}`)
-  return { at: openNumbers(source, rows, kind === time), areTexts: false }
+  const at = openNumbers(source, rows, kind === time)
+  return { at, others: () => allOf(at, rows), areNumbers: true }
 }
+
+const allOf = (at: (row: number) => string, rows: number): string[] =>
+  Array.from({ length: rows }, (_, row) => at(row))
 
 function openNumbers(source: ColumnSource, rows: number, isTime: boolean): (row: number) => string {
   const { bytes, at, texts, text } = source

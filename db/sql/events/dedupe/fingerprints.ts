@@ -1,5 +1,6 @@
 /** The 53-bit fingerprint of an event id, the mark that replaces an erased id, and the stored ids that confirm both. */
 import { StoreError } from '../../../contract/errors.ts'
+import { idsBefore } from '../blocks/body-table.ts'
 import { openIdFrame, type IdFrame } from '../blocks/texts.ts'
 import { placeOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
@@ -92,13 +93,10 @@ export interface StoredIds {
 export function storedIds(db: Database, mark: EraseMark): StoredIds {
   let cached: CachedIds[] = []
   let next = 0
-  // The ids show how many events the block has, which saves a read of `event_block`.
-  const read = db.query<{ place: number; ids: Uint8Array }, [number, number]>(
-    'SELECT place, ids FROM event_body WHERE place <= ? AND place >= ? ORDER BY place DESC LIMIT 1',
-  )
 
-  function load(org: number, place: number): CachedIds | null {
-    const row = read.get(place, placeOf(org, 0))
+  function load(place: number): CachedIds | null {
+    const row = idsBefore(db, place)
+    // The ids show how many events the block has, which saves a read of `event_block`.
     const ids = row === null ? null : openIdFrame(row.ids, place - row.place)
     if (row === null || ids === null) return null
     const first = row.place + ids.firstRow
@@ -111,7 +109,7 @@ export function storedIds(db: Database, mark: EraseMark): StoredIds {
   return {
     has(org, seq, id) {
       const place = placeOf(org, seq)
-      const entry = cached.find(({ first, last }) => first <= place && place <= last) ?? load(org, place)
+      const entry = cached.find(({ first, last }) => first <= place && place <= last) ?? load(place)
       return entry !== null && (entry.ids.has(id) || entry.ids.has(mark(org, id)))
     },
     forget() {

@@ -1,5 +1,5 @@
 /** Retention: measures stored events, deletes the oldest blocks in bounded steps, and later drops their rollups. */
-import { deleteBlock, readColumns } from '../blocks/block-table.ts'
+import { deleteBlocks, readColumns } from '../blocks/block-table.ts'
 import { extra, placeOf, segmentEvents, seqOf } from '../blocks/block.ts'
 import { countUnfolded, expireInRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../rollups/hours.ts'
@@ -46,6 +46,7 @@ export function expireBlocks(
   let events = 0
   let firstKept = org.storedSeq + 1
   let expired = 0
+  let last = 0
   let done = true
   for (const place of oldestBlocks(db, org, blocksMax + 1)) {
     const block = readColumns(db, place)
@@ -61,10 +62,11 @@ export function expireBlocks(
     counts.add(block, 0, block.rows)
     events += counts.events() - before
     ids.expires(org.num, place)
-    deleteBlock(db, place)
+    last = place
     expired++
   }
   if (expired === 0) return { events: 0, done }
+  deleteBlocks(db, placeOf(org.num, 0), last)
   expireInRollups(db, org.num, counts)
   noteRewrite(db, org.num) // no row has another sum, but the blocks that show which hours folds changed are deleted
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
@@ -199,26 +201,39 @@ export function* firstHour(db: Database, org: number): Sliced<number | null> {
   return first === Infinity ? null : first * hourMs
 }
 
-interface BlockSize {
+interface Size {
   place: number
   bytes: number
 }
 
-/** Blocks measured at a time: about 5 ms. */
-const chunkBlocks = 2_048
+/** Rows of bodies measured at a time: about 5 ms. */
+const chunkRows = 1_024
 
-/** Visits the blocks of an organization, newest first, until `visit` stops it. */
-function* eachSize(db: Database, org: number, visit: (block: BlockSize) => boolean): Sliced<void> {
-  const blocks = db.query<BlockSize, [number, number]>(
-    `SELECT place, length(columns) + length(ids) + length(bodies) AS bytes
-     FROM event_block JOIN event_body USING (place) WHERE place >= ? AND place < ?
-     ORDER BY place DESC LIMIT ${chunkBlocks}`,
+/**
+ * Visits the blocks of an organization, newest first, until `visit` stops it. Blocks that share a row of bodies have
+ * equal shares of its bytes.
+ */
+function* eachSize(db: Database, org: number, visit: (block: Size) => boolean): Sliced<void> {
+  const bodies = db.query<Size, [number, number]>(
+    `SELECT place, length(ids) + length(bodies) AS bytes FROM event_body WHERE place >= ? AND place < ?
+     ORDER BY place DESC LIMIT ${chunkRows}`,
+  )
+  const columns = db.query<Size, [number, number]>(
+    `SELECT place, length(columns) AS bytes FROM event_block WHERE place >= ? AND place < ? ORDER BY place DESC`,
   )
   for (let until = placeOf(org + 1, 0); ;) {
-    const chunk = blocks.all(placeOf(org, 0), until)
-    for (const block of chunk) if (visit(block)) return
-    const last = chunk.at(-1)
+    const rows = bodies.all(placeOf(org, 0), until)
+    const last = rows.at(-1)
     if (last === undefined) return
+    const blocks = columns.all(last.place, until)
+    let next = 0
+    for (const row of rows) {
+      const first = next
+      while (next < blocks.length && blocks[next]!.place >= row.place) next++
+      const share = row.bytes / (next - first)
+      for (const { place, bytes } of blocks.slice(first, next))
+        if (visit({ place, bytes: bytes + share })) return
+    }
     until = last.place
     if (isSliceOver()) yield
   }
@@ -230,7 +245,7 @@ export function* eventBytes(db: Database, org: number): Sliced<number> {
     sum += bytes
     return false
   })
-  return sum
+  return Math.round(sum)
 }
 
 /** The arrival number just after the newest block that no longer fits, or null when all fit. */

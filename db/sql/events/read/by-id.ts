@@ -2,6 +2,7 @@
 import { type Zone, readBlock, zonesBetween } from '../blocks/block-table.ts'
 import { chunkOf, runLookup, spansOf } from '../dedupe/id-run.ts'
 import { firstOfGroup, groupLookup, groupRows } from '../dedupe/id-group.ts'
+import { readBlob } from '../blocks/body-table.ts'
 import { holdsId, idsPerFrame, openIdFrame, openIds } from '../blocks/texts.ts'
 import { seqMax, seqOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
@@ -87,20 +88,15 @@ export function wantedId(id: string): WantedId {
 export function namesThatMayHold(db: Database, zone: Zone, wanted: WantedId): Uint8Array | null {
   const cache = caches.get(db)
   const { place, checksum } = zone
-  if (cache === undefined || checksum === undefined) return readNames(db, place)
+  if (cache === undefined || checksum === undefined) return readBlob(db, place, 'ids')
   const known = cache.blocks.get(place)
-  if (known?.checksum === checksum) return known.hashes.includes(wanted.hash) ? readNames(db, place) : null
-  const names = readNames(db, place)
+  if (known?.checksum === checksum) return known.hashes.includes(wanted.hash) ? readBlob(db, place, 'ids') : null
+  const names = readBlob(db, place, 'ids')
   if (names === null || wanted.blocksToHash === 0) return names
   wanted.blocksToHash--
   const hashes = hashesOf(names, zone.events)
   remember(cache, place, { checksum, hashes })
   return hashes.includes(wanted.hash) ? names : null
-}
-
-function readNames(db: Database, place: number): Uint8Array | null {
-  const read = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
-  return read.get(place)?.ids ?? null
 }
 
 function remember(cache: IdCache, place: number, block: CachedBlock): void {

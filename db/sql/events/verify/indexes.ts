@@ -8,6 +8,7 @@ import { inText, noHour, shredder, type ShreddedPath } from '../paths/shred.ts'
 import { fingerprintOf } from '../dedupe/fingerprints.ts'
 import { type Span, spansOf } from '../dedupe/id-run.ts'
 import { runChecks } from '../dedupe/id-group.ts'
+import { readBlob } from '../blocks/body-table.ts'
 import { openIds } from '../blocks/texts.ts'
 import { blockName, type Check, type Report, type VerifiedOrg } from './blocks.ts'
 import type { Database } from '../../database.ts'
@@ -35,9 +36,8 @@ interface VerifiedRun {
 
 function verifyRun(db: Database, { org, span, isKnown }: VerifiedRun, print: Print, report: Report): void {
   const { run, firstSeq, lastSeq } = span
-  const read = db.query<{ ids: Uint8Array }, [number]>('SELECT ids FROM event_body WHERE place = ?')
   for (const zone of zonesBetween(db, org, firstSeq, lastSeq + 1)) {
-    const ids = openIds(read.get(zone.place)!.ids, zone.events)
+    const ids = openIds(readBlob(db, zone.place, 'ids')!, zone.events)
     ids.forEach((id, row) => {
       const seq = seqOf(zone.place) + row
       const fingerprint = fingerprintOf(id, (text) => print(org, text))
