@@ -20,6 +20,8 @@ export interface Groups {
   values: string[]
   isCut(): boolean
   of(value: string): number
+  /** The group of what may be missing. */
+  ofText(value: string | null): number
 }
 
 export function groupsOf(steps: number): Groups {
@@ -28,21 +30,24 @@ export function groupsOf(steps: number): Groups {
   const most = Math.min(groupsMax, Math.floor(cellsMax / (steps + 1)))
   let chars = 0
   let isCut = false
+  function of(value: string): number {
+    const known = byValue.get(value)
+    if (known !== undefined) return known
+    if (values.length >= most || value.length > valueCharsMax || chars + value.length > charsMax) {
+      isCut = true
+      return otherGroup
+    }
+    chars += value.length
+    byValue.set(value, values.length)
+    values.push(value)
+    return values.length - 1
+  }
+
   return {
     values,
     isCut: () => isCut,
-    of(value) {
-      const known = byValue.get(value)
-      if (known !== undefined) return known
-      if (values.length >= most || value.length > valueCharsMax || chars + value.length > charsMax) {
-        isCut = true
-        return otherGroup
-      }
-      chars += value.length
-      byValue.set(value, values.length)
-      values.push(value)
-      return values.length - 1
-    },
+    of,
+    ofText: (value) => (value === null ? missingGroup : of(value)),
   }
 }
 
@@ -50,8 +55,8 @@ export function groupsOf(steps: number): Groups {
 export interface Tally {
   /** `amount` is a number, a hash of 31 bits, or a bucket of durations. */
   add(group: number, step: number, amount: number): void
-  /** Adds a number of events at once, where events are counted. */
-  addMany?(group: number, step: number, events: number): void
+  /** Adds several events at once, where amounts are added up. */
+  addMany?(group: number, step: number, events: number, amount?: number): void
   /** The size by which groups are ranked. */
   size(group: number): number
   /** The numbers of each set of groups. A set of several counts a value that more than one of them have once. */
@@ -95,7 +100,7 @@ export function sumTally(steps: number): Tally {
   }
   return {
     add,
-    addMany: (group, step, events) => add(group, step, events, events),
+    addMany: (group, step, events, amount = events) => add(group, step, amount, events),
     size: (group) => wholes.of(group, 0),
     numbers: (sets) =>
       sets.map((groups) => {

@@ -11,6 +11,8 @@ export interface Members {
   openSegment(segment: number): SegmentPaths['hours']
   /** A position of the open segment. */
   readAt(position: number): void
+  /** The values of the open segment. */
+  column(slot: number): CodedColumn
   /** Whether the block can only be read with its texts. */
   needsTexts(zone: Zone): boolean
   open(block: OpenBlock, zone: Zone): void
@@ -24,6 +26,17 @@ export interface Members {
   text(slot: number): string | null
   /** The value as a whole number from 0 up; null for anything else. */
   number(slot: number): number | null
+}
+
+/** The values of a member in a segment by codes of their own. */
+export interface CodedColumn {
+  /** By position. */
+  codes: Uint16Array
+  /** One more than the highest code. */
+  size: number
+  /** As those of `Members`, of a code. */
+  text(code: number): string | null
+  number(code: number): number | null
 }
 
 /** A column, and its codes as those of the path's dictionary. */
@@ -65,9 +78,7 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
     if (from == null) return false
     const code = from.column.codes[position]!
     if (code === from.column.inText) return false
-    if (from.codes[code] === unknown)
-      from.codes[code] = codeIn(dictionaries[slot]!, from.column.values[code]!)
-    codes[slot] = from.codes[code]!
+    codes[slot] = codeOf(dictionaries[slot]!, from, code)
     values[slot] = from.column.values[code]!
     return true
   }
@@ -82,6 +93,7 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
     readAt(position) {
       for (let slot = 0; slot < codes.length; slot++) readSlot(slot, position)
     },
+    column: (slot) => codedColumn(dictionaries[slot]!, slots[slot]!),
     needsTexts: (zone) => slotsOf(zone).some((slot) => slot === null || slot.column.inText >= 0),
     open(next, zone) {
       block = next
@@ -105,6 +117,26 @@ export function readMembers(db: Database, org: number, paths: readonly string[])
       const code = codes[slot]!
       return code < 0 ? memberNumber(jsonOf(slot)) : dictionaries[slot]!.numbers[code]!
     },
+  }
+}
+
+/** The code in the dictionary of one in a column. */
+function codeOf(dictionary: Dictionary, { column, codes }: Slot, code: number): number {
+  if (codes[code] === unknown) codes[code] = codeIn(dictionary, column.values[code]!)
+  return codes[code]!
+}
+
+function codedColumn(dictionary: Dictionary, slot: Slot): CodedColumn {
+  const { codes, values } = slot.column
+  const valueOf = <T>(code: number, known: readonly T[], read: (json: string | null) => T): T => {
+    const found = codeOf(dictionary, slot, code)
+    return found < 0 ? read(values[code]?.toString('utf8') ?? null) : known[found]!
+  }
+  return {
+    codes: codes instanceof Uint16Array ? codes : new Uint16Array(codes),
+    size: values.length,
+    text: (code) => valueOf(code, dictionary.texts, memberText),
+    number: (code) => valueOf(code, dictionary.numbers, memberNumber),
   }
 }
 

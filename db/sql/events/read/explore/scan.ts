@@ -13,6 +13,7 @@ import { stepAt } from '../filtered-counts.ts'
 import { textFinder } from '../../blocks/texts.ts'
 import type { Part } from '../walk.ts'
 import { type Groups, missingGroup, type Tally } from './groups.ts'
+import { type CodedSegment, measureSegment } from './segment.ts'
 import { readMembers, tokenPaths, tokensOf, type Members } from './members.ts'
 
 /** Rows between two checks of the slice where texts are read: 256 large events take 35 ms. */
@@ -42,11 +43,10 @@ export function scanner(
   const amountOf = amounts(measure, members, by !== null && typeof by === 'object' ? 1 : 0)
   const hasText = filter.text === undefined ? null : textFinder(filter.text)
   const [since = 0, until = 0] = [edges[0], edges.at(-1)]
-  const firstFilter = paths.length - filters.length
   const stepOf = new Int32Array(hourSpan)
   const isOfPaths = clauses.length === 0 && needsOnlyPaths(query)
   const passes = (): boolean =>
-    filters.every((values, index) => values.has(members!.text(firstFilter + index) ?? ''))
+    filters.every((values, index) => values.has(members!.text(paths.length - filters.length + index) ?? ''))
   return {
     needsTexts: (zone) => hasText !== null || members?.needsTexts(zone) === true,
     addSegment({ segment }) {
@@ -54,9 +54,12 @@ export function scanner(
       const hours = members.openSegment(segment)
       if (hours === null) return false
       fillSteps(stepOf, edges, hours.base)
+      const { offsets } = hours
+      const coded = { ...codedSegment(query, paths.length, members, groups), offsets, stepOf }
+      if (measureSegment({ ...coded, steps: edges.length - 1 }, tally)) return true
       const [group, amount] = [groupOf(null), amountOf(null)]
       for (let position = 0; position < segmentEvents; position++) {
-        const step = stepOf[hours.offsets[position]!]!
+        const step = stepOf[offsets[position]!]!
         if (step < 0) continue
         members.readAt(position)
         if (filters.length > 0 && !passes()) continue
@@ -126,6 +129,27 @@ function pathsOf({ by, measure, metadata = [] }: ExploreQuery): string[] {
   ]
 }
 
+/** The columns of the open segment, in the order of `pathsOf`. */
+function codedSegment(
+  { by, measure, metadata = [] }: ExploreQuery,
+  paths: number,
+  members: Members,
+  groups: Groups,
+): Pick<CodedSegment, 'by' | 'groupOf' | 'measured' | 'filters'> {
+  const columns = Array.from({ length: paths }, (_, slot) => members.column(slot))
+  const byMember = by === null ? null : columns[0]!
+  const firstFilter = paths - metadata.length
+  return {
+    by: byMember,
+    groupOf: (code) => (byMember === null ? groups.of('all') : groups.ofText(byMember.text(code))),
+    measured: measure === 'events' ? null : columns.slice(byMember === null ? 0 : 1, firstFilter),
+    filters: metadata.map(({ values }, index) => ({
+      column: columns[firstFilter + index]!,
+      values: new Set(values),
+    })),
+  }
+}
+
 /** Codes below are indexes of an array, which is read in a third of the time of a map. */
 const arrayMax = 65_536
 
@@ -144,12 +168,11 @@ function grouper(
     const all = groups.of('all')
     return () => () => all
   }
-  const ofText = (text: string | null): number => (text === null ? missingGroup : groups.of(text))
   if (typeof by === 'object') {
     const byCode: number[] = []
     return () => () => {
       const code = members!.code(0)
-      return code < 0 ? ofText(members!.text(0)) : (byCode[code] ??= ofText(members!.text(0)))
+      return code < 0 ? groups.ofText(members!.text(0)) : (byCode[code] ??= groups.ofText(members!.text(0)))
     }
   }
   if (by === 'sessionId') return (block) => (row) => groups.of(JSON.parse(block!.session(row)) as string)
@@ -161,10 +184,10 @@ function grouper(
     const codes = block!.codes(index)
     return (row) => {
       const code = codes[row]!
-      if (isHash(code)) return ofText(block!.hashedText(index, row))
+      if (isHash(code)) return groups.ofText(block!.hashedText(index, row))
       const group = code < arrayMax ? known[code] : others.get(code)
       if (group !== undefined) return group
-      const made = ofText(texts.get(code) ?? '')
+      const made = groups.ofText(texts.get(code) ?? '')
       if (code < arrayMax) known[code] = made
       else others.set(code, made)
       return made
