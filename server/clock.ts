@@ -131,8 +131,8 @@ export interface Deadline {
 }
 
 /**
- * Calls `late` once after `ms`, unless the deadline ended before. Deadlines of one length share a timer, because a timer
- * for each of 20,000 requests per second costs as much as checking their events.
+ * Calls `late` once after `ms`, unless the deadline ended before. Deadlines of one length share a timer, because a
+ * timer for each of 20,000 requests per second costs as much as checking their events.
  */
 export function startDeadline(ms: number, late: () => void): Deadline {
   let add = lines.get(ms)
