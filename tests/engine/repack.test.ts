@@ -61,7 +61,7 @@ const filters = [
   { subjects: ['who "77" é'] },
   { sessionIds: ['s401'] },
 ]
-const texts = ['漢字', 'WHO "99', '2026-', 'occurredAt']
+const texts = ['漢字', 'WHO "99', '2026-', 'occurredAt', made(31_000).id.slice(4, 12), 'ucts/37', 'S401']
 
 function answers(subject: Engine): unknown[] {
   return subject.freshly((reader) => [

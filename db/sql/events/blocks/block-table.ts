@@ -278,8 +278,8 @@ export interface OpenBlock {
   event(row: number): StoredEvent
   /** The frame of texts that holds a row's, which lacks the values of its id and session. */
   frame(row: number): TextFrame
-  /** What holds each string of the row's text, its id and its session, and those of rows near it. */
-  textsNear(row: number): Generator<Buffer>
+  /** What holds each string of the row's text, its id and its session that has this, and those of rows near it. */
+  textsNear(row: number, upper: string): Generator<Buffer>
   /** The codes of a field, one per row. */
   codes(member: number): Float64Array
   /** The session as JSON text. */
@@ -340,9 +340,9 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
     session: (row) => openedNames().session(row),
     hashedText,
     frame: (row) => openedBodies().frame(row),
-    *textsNear(row) {
-      yield openedBodies().near(row)
-      yield* openedNames().near(row)
+    *textsNear(row, upper) {
+      yield* openedBodies().near(row, upper)
+      yield* openedNames().near(row, upper)
     },
     event(row) {
       const split = {

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { runs } from '../../../../tests/support/runs.ts'
-import { openIdDigits, packIdDigits } from './id-digits.ts'
+import { mayHoldDigits, openIdDigits, packIdDigits } from './id-digits.ts'
 import { holdsId, openIdFrame, openIds, openNames, packNames, packSealedNames } from './texts.ts'
 
 const uuid = (n: number): string => {
@@ -78,4 +78,28 @@ test('ids of other forms have no digits', () => {
 test('a frame that ends early is rejected', () => {
   const packed = packIdDigits(['"a1"', '"a2"', '"a3"'])!
   expect(() => openIdDigits(packed.subarray(0, packed.length - 1))).toThrow('another length')
+})
+
+test('a part of an id may be in its frame, and what no place allows is not', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.uuid(), { minLength: 1, maxLength: 64 }),
+      fc.nat(),
+      fc.nat({ max: 20 }),
+      (ids, from, length) => {
+        const all = ids.map((id) => `"trc_${id}"`)
+        const packed = packIdDigits(all)
+        if (packed === null) return
+        for (const id of all) {
+          const start = from % id.length
+          expect(mayHoldDigits(packed, id.slice(start, start + length).toUpperCase())).toBe(true)
+        }
+      },
+    ),
+    { numRuns: runs(60) },
+  )
+  const packed = packIdDigits(Array.from({ length: 64 }, () => `"trc_${crypto.randomUUID()}"`))!
+  for (const part of ['NOTHING', 'TRC__', 'RC_X', '-4-', '4711-G', `"${'0'.repeat(60)}`])
+    expect([part, mayHoldDigits(packed, part)]).toEqual([part, false])
+  for (const part of ['', 'TRC_', '4711', 'C_BEEF']) expect(mayHoldDigits(packed, part)).toBe(true)
 })

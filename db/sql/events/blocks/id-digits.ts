@@ -76,6 +76,23 @@ export function openIdDigits(packed: Uint8Array): FrameIds {
   }
 }
 
+/** Whether an id of the frame may contain a text in upper case, by the places where all ids are alike. */
+export function mayHoldDigits(packed: Uint8Array, upper: string): boolean {
+  const [, , length = 0] = packed
+  const form = packed.subarray(headBytes, headBytes + length)
+  const isLike = (byte: number, char: number): boolean =>
+    byte === 0 ? isHexDigit(char) : upperOf(byte) === char
+  for (let from = 0; from + upper.length <= length; from++) {
+    let at = 0
+    while (at < upper.length && isLike(form[from + at]!, upper.charCodeAt(at))) at++
+    if (at === upper.length) return true
+  }
+  return false
+}
+
+const upperOf = (byte: number): number => (byte >= 97 && byte <= 122 ? byte - 32 : byte)
+const isHexDigit = (char: number): boolean => (char >= 48 && char <= 57) || (char >= 65 && char <= 70)
+
 /** Compares digits, because a resend asks for one id of many. */
 function holds(hex: string, each: number, form: string, runs: readonly Run[], id: string): boolean {
   if (id.length !== form.length) return false

@@ -15,8 +15,8 @@ export interface Bodies {
   text(row: number): string
   /** Texts of which one is the row's. */
   frame(row: number): TextFrame
-  /** What holds each string of the row's text, and of others. */
-  near(row: number): Buffer
+  /** What holds each string of the row's text, and of others, that has this in upper case. */
+  near(row: number, upper: string): Buffer[]
   spilled(): Spilled[]
 }
 
@@ -131,7 +131,6 @@ export function openTextColumns(blob: Uint8Array): Bodies {
   const { rows, shapeOf, shapes, columns } = block
   let reads = 0
   let all: Uint8Array[] | null = null
-  let near: Buffer | null = null
   let frame: Buffer | null = null
   const joined = (): string => Array.from({ length: rows }, (_, row) => `${text(row)}\0`).join('')
 
@@ -153,15 +152,15 @@ export function openTextColumns(blob: Uint8Array): Bodies {
   return {
     text,
     frame: () => ({ firstRow: 0, bytes: (frame ??= Buffer.from(joined())) }),
-    near: () => (near ??= valuesOf(block)),
+    near: (_, upper) => [block.stored, ...valuesOf(block, upper)],
     spilled: () => openSpilled(block),
   }
 }
 
-/** The texts as they are stored, and the values that are stored in another way. */
-function valuesOf({ stored, columns }: RawBlock): Buffer {
-  const values = columns.flatMap(({ others }) => others())
-  return Buffer.concat([stored, Buffer.from(['', ...values].join('\0'))])
+/** The values that are stored in another way than as texts, if any may hold this. */
+function valuesOf({ columns }: RawBlock, upper: string): Buffer[] {
+  const values = columns.flatMap(({ others }) => others(upper))
+  return values.length === 0 ? [] : [Buffer.from(values.join('\0'))]
 }
 
 interface Shape {

@@ -117,10 +117,8 @@ export interface ColumnSource {
 export interface OpenValues {
   /** The value of the n-th row that has the member. */
   at(row: number): string
-  /** The values that the block's texts do not have as they are. */
-  others(): string[]
-  /** Whether those are whole numbers and times. */
-  areNumbers: boolean
+  /** The values that may hold a text in upper case, and that the block's texts do not have as they are. */
+  others(upper: string): string[]
 }
 
 const noOthers = (): string[] => []
@@ -132,20 +130,20 @@ export function openValues(source: ColumnSource, rows: number): OpenValues {
   if (kind === constant) {
     source.text++
     const value = texts[text]!
-    return { at: () => value, others: noOthers, areNumbers: false }
+    return { at: () => value, others: noOthers }
   }
   if (kind === plain) {
     source.text += rows + 1
     const common = texts[text]!
     const at = (row: number): string => common + texts[text + 1 + row]!
-    return { at, others: common === '' ? noOthers : () => allOf(at, rows), areNumbers: false }
+    return { at, others: common === '' ? noOthers : () => allOf(at, rows) }
   }
   if (kind === coded) {
     const { bytes, at } = source
     source.text += bytes[at]! + 1
     source.at += 1 + rows
     const valueAt = (row: number): string => texts[text + bytes[at + 1 + row]!]!
-    return { at: valueAt, others: noOthers, areNumbers: false }
+    return { at: valueAt, others: noOthers }
   }
   if (kind === listed) {
     const { bytes, at } = source
@@ -158,11 +156,13 @@ export function openValues(source: ColumnSource, rows: number): OpenValues {
     const common = texts[text]!
     const number = openNumbers(source, rows, false)
     const at = (row: number): string => common + number(row)
-    return { at, others: () => allOf(at, rows), areNumbers: common === '' }
+    // The texts have the beginning.
+    return { at, others: (upper) => (/\d$/.test(upper) ? allOf(at, rows) : []) }
   }
   if (kind !== integer && kind !== time) throw new Error(`a column of texts has the kind ${kind}`)
   const at = openNumbers(source, rows, kind === time)
-  return { at, others: () => allOf(at, rows), areNumbers: true }
+  const mayHold = kind === time ? /^[-.:\dTZ]*$/ : /^[-\d]*$/
+  return { at, others: (upper) => (mayHold.test(upper) ? allOf(at, rows) : []) }
 }
 
 const allOf = (at: (row: number) => string, rows: number): string[] =>

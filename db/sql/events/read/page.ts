@@ -201,6 +201,8 @@ function newestOf(size: number) {
 /** Limits of one step: events and time. `next` continues after them. */
 const stepEventsMax = 250_000
 const stepMs = 250
+/** Rows between two looks at the clock. */
+const rowsPerCheck = 8
 /** The first rows of a search, and each further ones: finding rows takes some statements, however many they are. */
 const [firstRows, furtherRows] = [1_000, 4_000]
 
@@ -222,15 +224,15 @@ function* searchPage(
     const asked = { ...query, before, limit: looked === 0 ? firstRows : furtherRows }
     const { rows, next } = yield* newestRows(db, org, { indexed: clauses, clauses }, asked, ceilingSeq)
     for (const found of textsAhead(db, rows, ({ block }) => placeOf(org, block.firstSeq))) {
-      if (isSliceOver()) yield
-      looked++
+      if (++looked % rowsPerCheck === 0 && isSliceOver()) yield
       if (hasText(found.block, found.row)) {
         const event = found.block.event(found.row)
         events.push(event)
         bytes += Buffer.byteLength(event.json)
       }
       const isFull = events.length === query.limit || bytes > bytesMax
-      if (!isFull && looked < stepEventsMax && performance.now() <= endMs) continue
+      if (!isFull && (looked % rowsPerCheck > 0 || (looked < stepEventsMax && performance.now() <= endMs)))
+        continue
       const isLast = next === null && found === rows.at(-1)
       return { events, next: isLast ? null : { occurredAtMs: found.at, seq: found.seq }, ceilingSeq }
     }
