@@ -137,7 +137,9 @@ test('sentences of the server have local times, and no line ends between a numbe
   expect(localSentence(sentence, berlin)).toBe(
     'Deliveries to http://receiver/ have failed since 23 Jun 2026, 14:00 CEST, 8.2\u00a0% of all.',
   )
-  for (const name of ['New vendor: 2026-99-99T99:99:99Z.', 'Tool \u202e% 2026-06-23.'])
+  const silence = 'Alert: No events for 45 minutes. The last event arrived at 2026-06-23T12:00:01.482Z.'
+  expect(localSentence(silence, berlin)).toEndWith('arrived at 23 Jun 2026, 14:00 CEST.')
+  for (const name of ['New vendor: x 2026-06-23T12:00:01.482Z.', 'No events for 2026-99-99T99:99:99.999Z.'])
     expect(localSentence(name, berlin)).toBe(name)
 })
 

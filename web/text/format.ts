@@ -99,15 +99,19 @@ export function minuteTime(ms: number, timeZone?: string): string {
   return `${day(ms, timeZone)}, ${clockTime(ms, timeZone)} ${zoneMark(ms, timeZone)}`
 }
 
-const isoTimes = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
+/** As the server writes them, at the end of a sentence or before its next word. */
+const isoTimes = /(?<= )\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g
+
+/** Sentences whose times are the server's. Others may quote a name that looks like a time. */
+const timed = /^(?:Alert: )?(?:Every delivery to|Deliveries to|No events for) /
 
 /** A sentence of the server for a page: its times in the chosen zone, and "12 %" never broken across lines. */
 export function localSentence(sentence: string, timeZone?: string): string {
-  const local = sentence.replace(isoTimes, (iso) => {
+  const local = (iso: string): string => {
     const ms = Date.parse(iso)
     return Number.isNaN(ms) ? iso : minuteTime(ms, timeZone)
-  })
-  return local.replace(/(\d) %/g, '$1\u00a0%')
+  }
+  return (timed.test(sentence) ? sentence.replace(isoTimes, local) : sentence).replace(/(\d) %/g, '$1\u00a0%')
 }
 
 /** "2026-06-23T14:00:00.000+02:00", for files: local time with its offset, unambiguous when clocks change. */
