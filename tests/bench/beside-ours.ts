@@ -5,6 +5,7 @@ import { inTransaction } from '../../db/sql/database.ts'
 import { idsInRuns } from '../../db/sql/events/dedupe/ids-in-runs.ts'
 import { compactEventReader } from '../../db/sql/events/reader.ts'
 import { compactEventWriter } from '../../db/sql/events/writer.ts'
+import { beginSlice } from '../../db/sql/threads/slices.ts'
 import {
   openReaderConnection,
   openWriterConnection,
@@ -65,6 +66,7 @@ export function ourEngine(path: string): Engine {
     writer = compactEventWriter(db)
     readerDb = openReaderConnection(path)
     reader = readAtOnce(compactEventReader(readerDb, idsInRuns(readerDb)))
+    beginSlice(Infinity) // nobody waits for a turn
   }
 
   function close(): void {
