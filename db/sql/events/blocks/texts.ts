@@ -96,12 +96,15 @@ export function openIdFrame(names: Uint8Array, row: number): IdFrame | null {
   if (frame > lastFrame) return null
   const firstRow = frame * idsPerFrame
   const packed = frameAt(names, frame, Uint16Array)
-  const ids = packed[0] === idsMark ? openIdDigits(packed) : openInflatedIds(openFrame(names, frame))
+  const isFull = frame < lastFrame
+  const ids = packed[0] === idsMark ? openIdDigits(packed) : openInflatedIds(openFrame(names, frame), isFull)
   return row < firstRow + ids.rows ? { firstRow, ...ids } : null
 }
 
-function openInflatedIds(bytes: Buffer): FrameIds {
-  return { rows: idsIn(bytes), has: (id) => bytes.includes(`\0${id}\0`), bytes: () => bytes }
+/** Counting the ids of a frame takes as long as inflating them. */
+function openInflatedIds(bytes: Buffer, isFull: boolean): FrameIds {
+  const rows = isFull ? idsPerFrame : idsIn(bytes)
+  return { rows, has: (id) => bytes.includes(`\0${id}\0`), bytes: () => bytes }
 }
 
 function idsIn(frame: Buffer): number {
