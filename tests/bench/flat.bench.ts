@@ -1,5 +1,5 @@
 /** Bench of size: fills a data folder in pieces and shows what the last tenth costs beside the first; see --help. */
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
 import type { EventRecord } from '../../db/contract/store.ts'
@@ -11,19 +11,23 @@ import { compactEventWriter } from '../../db/sql/events/writer.ts'
 import { owner, ownerEnv } from '../e2e/dashboard-actions.ts'
 import { startAppliance, type Appliance } from '../support/binary.ts'
 import { eventSource, idOf, type EventSource } from './engine-events.ts'
-import { processorSeconds, residentMiB, table } from './report.ts'
+import { batchEvents as requestEvents, fixedTraffic } from './fixed-traffic.ts'
+import { keyOf, path, runner } from './loads.ts'
+import { processorSeconds, residentMiB, table, watchMemory } from './report.ts'
 
 const help = `Fills FOLDER/data, which the executable serves, in batches of 1,000 in process, each committed to
 disk, and measures processor time and bytes per event. A piece that ended is continued by the next call.
 
-  bun tests/bench/flat.bench.ts FOLDER [--events N] [--until N] [--minutes N] [--quick | --resend | --pages]
+  bun tests/bench/flat.bench.ts FOLDER [--events N] [--until N] [--minutes N] [--quick | --resend | --pages | --load]
 
   --events N   in all; 100,000,000 unless given: about 10 GB of disk
   --until N    ends the fill sooner
   --minutes N  of this piece, 9 unless given
   --quick      in batches of 5,000 without waiting for the disk, to reach a size sooner; not measured
   --resend     alternates batches of scattered old ids with fresh ones instead, 60 of each
-  --pages      starts the executable instead, and asks once what each page of the dashboard asks`
+  --pages      starts the executable instead, and asks once what each page of the dashboard asks
+  --load       starts the executable instead, sends as much as 16 connections can for 30 s or --seconds N, and prints
+               what is resident`
 
 const batchEvents = 1_000
 const quickEvents = 5_000
@@ -143,14 +147,21 @@ function fill(filled: Filled, source: EventSource, { until, endMs, isQuick, note
 
 const resentBatches = 60
 
+/** What a fill stored. The fresh events of a call of `resend`, which follow, have ids that no later call knows. */
+function filledEvents(folder: string, stored: number): number {
+  const file = join(folder, 'filled')
+  if (!existsSync(file)) writeFileSync(file, `${stored}`)
+  return Number(readFileSync(file, 'utf8'))
+}
+
 /** Fresh ones differ from stored ones by their ids alone. */
-function resend(filled: Filled, source: EventSource, fresh: EventSource): string {
+function resend(filled: Filled, known: number, source: EventSource, fresh: EventSource): string {
   const stored = filled.stored()
   const sum = { old: { ms: 0, cpuMs: 0 }, fresh: { ms: 0, cpuMs: 0 } }
   const moved = bytesMoved()
   for (let turn = -3; turn < resentBatches; turn++) {
     const scattered = Array.from({ length: batchEvents }, () =>
-      source.event(Math.floor(Math.random() * stored)),
+      source.event(Math.floor(Math.random() * known)),
     )
     const old = commit(filled, scattered)
     if (old.deduped !== batchEvents) throw new Error(`${old.deduped} of ${batchEvents} deduped`)
@@ -240,6 +251,31 @@ async function askPages(dataDir: string): Promise<string> {
   }
 }
 
+/** Resident memory of the executable at full ingest over HTTP. */
+async function loadResident(dataDir: string, seconds: number): Promise<string> {
+  const server = await startAppliance({ dataDir, args: ['--rate-limit-ingest', 'off'] })
+  try {
+    const startedMiB = residentMiB(server.pid)
+    const numbered = fixedTraffic(path, await keyOf(server, 'ingest'), 0, 0)
+    const base = Math.floor(Date.now() / 1_000) % 2 ** 24 // other ids in each call
+    const run = runner(server, { request: (batch) => numbered.request(base + batch) })
+    await run.fresh({ seconds: seconds / 3 })
+    const watch = watchMemory(server.pid)
+    const { requests, seconds: took } = await run.fresh({ seconds: (seconds * 2) / 3 })
+    const { medianMiB, mostMiB } = watch.end()
+    const status = readFileSync(`/proc/${server.pid}/status`, 'utf8')
+    const ofKind = (name: string) =>
+      `${Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)![1]) / 1_024)}`
+    return [
+      `${Math.round((requests * requestEvents) / took)} events/s for ${Math.round(took)} s`,
+      `resident when ready ${Math.round(startedMiB)} MiB; median ${medianMiB}, most ${mostMiB} MiB`,
+      `at the end: anonymous ${ofKind('RssAnon')} MiB, files ${ofKind('RssFile')} MiB`,
+    ].join('\n')
+  } finally {
+    await server.stop()
+  }
+}
+
 async function main(args: string[]): Promise<void> {
   const [folder] = args
   if (folder === undefined || args.includes('--help')) return console.log(help)
@@ -251,20 +287,22 @@ async function main(args: string[]): Promise<void> {
   const endMs = performance.now() + value('--minutes', 9) * 60_000
   const dataDir = await dataFolder(folder)
   if (args.includes('--pages')) return console.log(await askPages(dataDir))
+  if (args.includes('--load')) return console.log(await loadResident(dataDir, value('--seconds', 30)))
   const begun = join(folder, 'begun')
   if (!existsSync(begun)) appendFileSync(begun, `${Date.now() - (total / 1e7) * monthsOf10Million}`)
   const fromMs = Number(readFileSync(begun, 'utf8'))
   const source = eventSource(total, fromMs, idOf)
   const filled = open(dataDir)
   try {
-    if (args.includes('--resend')) return console.log(resend(filled, source, eventSource(total, fromMs)))
+    if (args.includes('--resend')) {
+      const known = filledEvents(folder, filled.stored())
+      return console.log(resend(filled, known, source, eventSource(total, fromMs)))
+    }
     const file = join(folder, 'slices.jsonl')
     const note = (slice: Slice) => appendFileSync(file, `${JSON.stringify(slice)}\n`)
     fill(filled, source, { until: value('--until', total), endMs, isQuick: args.includes('--quick'), note })
-    const slices = readFileSync(file, 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Slice)
+    const lines = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
+    const slices = lines.map((line) => JSON.parse(line) as Slice)
     console.log(`${filled.stored()} events, batches of ${batchEvents}, ${cpus().length} cores\n`)
     console.log(tenths(slices, total))
   } finally {

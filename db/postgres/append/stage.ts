@@ -54,6 +54,7 @@ export function stager(hash: IdHash): Stage {
   let last = ''
   let findSource: Stored['source'] = () => null
   const known: KnownIds = {
+    prepare() {},
     has({ num }, id) {
       last = hash(num, id)
       return staged.has(last) || stored.has(last)

@@ -12,18 +12,26 @@ import {
   runsPerGroup,
 } from './id-run.ts'
 import { firstOfGroup, idGroups, readBits } from './id-group.ts'
+import { idTable, type IdTable } from './id-table.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
 import type { KnownIds } from '../write/append.ts'
 import type { Staging } from '../write/org-state.ts'
 
 export interface Dedupe {
-  /** Whether the organization has an event of this fingerprint whose seq `confirm` accepts. */
-  isKnown(org: number, fingerprint: number, confirm: (seq: number) => boolean): boolean
+  /**
+   * Whether the organization has an event of this fingerprint whose seq `confirm` accepts. `mayBeMerged`: what the
+   * method of this name said.
+   */
+  isKnown(org: number, fingerprint: number, confirm: (seq: number) => boolean, mayBeMerged?: boolean): boolean
+  /** False when no group has the fingerprint, until the next transaction. */
+  mayBeMerged(fingerprint: number): boolean
+  /** After a start, before so many lookups: loads some of the filters that they need. */
+  prepare(lookups: number): void
   add(org: number, seq: number, fingerprint: number): void
   /** Inside the transaction that stores `events` new ones: writes its share of a run, and merges runs. */
   step(events: number): void
-  /** Merges a few chunks in a transaction, when nobody waits. False: nothing is left to merge. */
+  /** Loads a part of the filters, or merges a few chunks in a transaction, when nobody waits. False: all is done. */
   spare(transact: (write: () => void) => void): boolean
   /** Inside a transaction: writes all ids in memory as runs, because the next ones are too far from them for one. */
   settle(): void
@@ -40,6 +48,8 @@ const mergeFaster = 4
 /** Neighbouring chunks share pages, so a commit merges several or none. */
 const mergedAtOnce = 6
 const mergedAtOnceMax = 32
+/** To look so many ids up in the rows of all groups takes as long as to load a part of their filters. */
+const lookupsPerPart = 100
 
 export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Dedupe {
   const written = writtenIds(db)
@@ -68,12 +78,16 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
   }
 
   return {
-    isKnown(org, fingerprint, confirm) {
+    isKnown(org, fingerprint, confirm, mayBeMerged = true) {
       const base = placeOf(org, 0)
       const here = (place: number) => place - seqOf(place) === base && confirm(seqOf(place))
       if (table.find(fingerprint, here)) return true
       if (freezing !== null && freezing.table.find(fingerprint, here)) return true
-      return written.isKnown(org, fingerprint, confirm)
+      return written.isKnown(org, fingerprint, confirm, mayBeMerged)
+    },
+    mayBeMerged: written.mayBeMerged,
+    prepare(lookups) {
+      for (let parts = Math.ceil(lookups / lookupsPerPart); parts > 0 && written.loadPart(); parts--);
     },
     add,
     step(events) {
@@ -83,6 +97,7 @@ export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Ded
       written.merge(chunks, endRun())
     },
     spare(transact) {
+      if (written.loadPart()) return true
       if (!written.isMergeDue(endRun())) return false
       transact(() => written.merge(mergedAtOnce, endRun()))
       return true
@@ -111,6 +126,21 @@ function writtenIds(db: Database) {
   let firstSeqs = new Map<number, Map<number, number>>() // org -> run -> first seq
   let mergeDue = 0 // chunks
 
+  const isKnown: Dedupe['isKnown'] = (org, fingerprint, confirm, mayBeMerged) => {
+    const runs = firstSeqs.get(org)
+    if (runs === undefined) return false
+    const inRun = (run: number, offset: number) => {
+      const firstSeq = runs.get(run)
+      return firstSeq !== undefined && confirm(firstSeq + offset)
+    }
+    if (mayBeMerged && groups.some(fingerprint, inRun)) return true
+    return filter.some(fingerprint, (run) => {
+      const firstSeq = runs.get(run)
+      if (firstSeq === undefined || groups.isMerged(run, chunkOf(fingerprint))) return false
+      return lookup(run, firstSeq, fingerprint, confirm)
+    })
+  }
+
   function forget(run: number): void {
     filter.drop(run)
     filtered.delete(run)
@@ -118,20 +148,9 @@ function writtenIds(db: Database) {
 
   return {
     filter,
-    isKnown(org: number, fingerprint: number, confirm: (seq: number) => boolean): boolean {
-      const runs = firstSeqs.get(org)
-      if (runs === undefined) return false
-      const inRun = (run: number, offset: number) => {
-        const firstSeq = runs.get(run)
-        return firstSeq !== undefined && confirm(firstSeq + offset)
-      }
-      if (groups.some(fingerprint, inRun)) return true
-      return filter.some(fingerprint, (run) => {
-        const firstSeq = runs.get(run)
-        if (firstSeq === undefined || groups.isMerged(run, chunkOf(fingerprint))) return false
-        return lookup(run, firstSeq, fingerprint, confirm)
-      })
-    },
+    mayBeMerged: groups.mayHold,
+    loadPart: groups.loadPart,
+    isKnown,
     finished(run: number, spans: Iterable<RunSpan>): void {
       filtered.add(run)
       for (const span of spans) addSpan(firstSeqs, run, span)
@@ -161,11 +180,10 @@ function writtenIds(db: Database) {
       const runs = readRuns(db)
       firstSeqs = runs.firstSeqs
       groups.load(runs.all)
-      for (const run of runs.all) {
-        if (groups.isMerged(run, chunksPerRun - 1)) continue
-        if (!filtered.has(run)) filter.load(run, readBits(db, run))
-        filtered.add(run)
-      }
+      // The last one first, because it decides how wide the lanes are.
+      const unmerged = [...runs.all].reverse().filter((run) => !groups.isMerged(run, chunksPerRun - 1))
+      for (const run of unmerged) if (!filtered.has(run)) filter.load(run, readBits(db, run))
+      for (const run of unmerged) filtered.add(run)
       return { lastRun: Math.max(groups.lastRun(), ...runs.all), flushed: runs.flushed }
     },
   }
@@ -204,13 +222,24 @@ export function knownIds(
     const first = org.staged[0]?.firstSeq ?? Infinity
     return seq < first ? storedHas(org.num, seq, id) : stagedId(org, seq) === id
   }
+  let prints = new Float64Array(1_024)
+  let merged = new Uint8Array(1_024)
 
   return {
-    has(state, text) {
+    prepare({ num }, ids) {
+      known.prepare(ids.length)
+      if (prints.length < ids.length)
+        [prints, merged] = [new Float64Array(ids.length), new Uint8Array(ids.length)]
+      for (let index = 0; index < ids.length; index++) prints[index] = fingerprint(num, ids[index]!)
+      // In a loop of its own, in which the processor waits for the memory of several ids at once.
+      for (let index = 0; index < ids.length; index++)
+        merged[index] = known.mayBeMerged(prints[index]!) ? 1 : 0
+    },
+    has(state, text, index) {
       org = state
       id = text
-      print = fingerprint(org.num, id)
-      return known.isKnown(org.num, print, confirm)
+      print = prints[index]!
+      return known.isKnown(org.num, print, confirm, merged[index] === 1)
     },
     add: ({ num }, seq) => known.add(num, seq, print),
   }
@@ -286,113 +315,4 @@ function finishRun(db: Database, { run, table, bits }: Freezing): void {
     run,
     new Uint8Array(bits.buffer),
   )
-}
-
-/** The memory table of dedupe: the position of every event that is not in an id run yet, by fingerprint. */
-const empty = -1
-const fingerprintSpan = 2 ** 53
-
-interface IdTable {
-  size(): number
-  add(org: number, seq: number, fingerprint: number): void
-  /** Whether `confirm` accepts the position of any entry with the fingerprint. */
-  find(fingerprint: number, confirm: (place: number) => boolean): boolean
-  /** The arrivals per organization in the table, each a range without a gap. */
-  spans(): ReadonlyMap<number, RunSpan>
-  /** Every entry for one chunk of the later run. */
-  chunk(chunk: number, visit: (fingerprint: number, place: number) => void): void
-  /** Empties the table and shrinks it to its first size. */
-  clear(): void
-}
-
-/**
- * Open addressing over typed arrays: much faster and smaller than a Map. Equal keys may repeat. Slots follow the upper
- * bits of a fingerprint, as chunks do, so that a table is written as a run without sorting, which blocked every append
- * for 90 ms.
- */
-export function idTable(entriesExpected: number): IdTable {
-  let slots = chunksPerRun
-  while (slots < entriesExpected * 2) slots *= 2
-  const slotsMin = slots
-  let keys = new Float64Array(slots).fill(empty)
-  let places = new Float64Array(slots)
-  let size = 0
-  let width = fingerprintSpan / slots // fingerprints per slot
-  const spans = spansByOrg()
-
-  function put(fingerprint: number, place: number): void {
-    const mask = slots - 1
-    let slot = Math.floor(fingerprint / width)
-    while (keys[slot] !== empty) slot = (slot + 1) & mask
-    keys[slot] = fingerprint
-    places[slot] = place
-  }
-
-  function setSlots(count: number): void {
-    slots = count
-    width = fingerprintSpan / slots
-    keys = new Float64Array(slots).fill(empty)
-    places = new Float64Array(slots)
-  }
-
-  function grow(): void {
-    const oldKeys = keys
-    const oldPlaces = places
-    setSlots(slots * 2)
-    for (let slot = 0; slot < oldKeys.length; slot++) {
-      if (oldKeys[slot] !== empty) put(oldKeys[slot]!, oldPlaces[slot]!)
-    }
-  }
-
-  return {
-    size: () => size,
-    spans: spans.all,
-    add(org, seq, fingerprint) {
-      if (size * 5 > slots * 3) grow()
-      put(fingerprint, placeOf(org, seq))
-      size++
-      spans.note(org, seq)
-    },
-    find(fingerprint, confirm) {
-      const mask = slots - 1
-      for (let slot = Math.floor(fingerprint / width); keys[slot] !== empty; slot = (slot + 1) & mask) {
-        if (keys[slot] === fingerprint && confirm(places[slot]!)) return true
-      }
-      return false
-    },
-    chunk(chunk, visit) {
-      const mask = slots - 1
-      const perChunk = slots / chunksPerRun
-      const first = chunk * perChunk
-      // An entry whose slot was taken is in a later slot, but never after an empty one.
-      for (let at = first; at < first + perChunk || keys[at & mask] !== empty; at++) {
-        const key = keys[at & mask]!
-        if (key !== empty && chunkOf(key) === chunk) visit(key, places[at & mask]!)
-      }
-    },
-    clear() {
-      if (slots > slotsMin) setSlots(slotsMin)
-      else keys.fill(empty)
-      size = 0
-      spans.clear()
-    },
-  }
-}
-
-function spansByOrg() {
-  let all = new Map<number, RunSpan>()
-  let last: RunSpan | undefined // usually also the span of the next one
-  return {
-    all: () => all,
-    note(org: number, seq: number): void {
-      if (last?.org !== org) last = all.get(org)
-      if (last === undefined) all.set(org, (last = { org, firstSeq: seq, lastSeq: seq }))
-      else if (seq < last.firstSeq) last.firstSeq = seq
-      else if (seq > last.lastSeq) last.lastSeq = seq
-    },
-    clear(): void {
-      all = new Map()
-      last = undefined
-    },
-  }
 }

@@ -153,6 +153,7 @@ test('a known id reads one row of a group, and one in three hundred new ids at m
   const { db, prints } = fullChunk()
   const { db: counted, rows } = counting(db, 'event_id_chunk')
   const groups = idGroups(counted)
+  while (groups.loadPart());
   groups.merge(0, 1)
   const merging = rows()
   prints.forEach((print, n) => {
@@ -169,7 +170,7 @@ test('a known id reads one row of a group, and one in three hundred new ids at m
   expect(rows() - merging - prints.length).toBeLessThan(others / 300)
 })
 
-test('a start reads the filter of a merged group and none of its chunks', () => {
+test('a start reads no filter and no chunk, and then loads each part once', () => {
   const { db, prints } = fullChunk()
   const groups = idGroups(db)
   while (!groups.merge(0, chunksPerRun));
@@ -179,8 +180,71 @@ test('a start reads the filter of a merged group and none of its chunks', () => 
   const filters = counting(chunks.db, 'event_id_filter')
   const started = idGroups(filters.db)
   started.load(new Set([5]))
-  expect([chunks.rows(), filters.rows()]).toEqual([0, runsPerGroup])
-  expect(prints.every((print, n) => started.some(print, (run) => run === n >> 8))).toBe(true)
+  expect([chunks.rows(), filters.rows()]).toEqual([0, 0])
+  // Until its part is loaded, an id is looked up in its row.
+  const areKnown = () => prints.every((print, n) => started.some(print, (run) => run === n >> 8))
+  expect(areKnown()).toBe(true)
+  expect([chunks.rows(), filters.rows()]).toEqual([prints.length, 0])
+  expect(started.loadPart()).toBe(true)
+  expect([chunks.rows(), filters.rows()]).toEqual([prints.length, 1])
+  expect(areKnown()).toBe(true)
+  let parts = 1
+  while (started.loadPart()) parts++
+  expect([parts, filters.rows()]).toEqual([runsPerGroup, runsPerGroup])
+  // Loaded, it keeps other ids from reading rows.
+  const before = chunks.rows()
+  for (let n = 0; n < 3_000; n++) started.some(printOf(-1 - n), () => true)
+  expect(chunks.rows() - before).toBeLessThan(30)
+})
+
+/** Groups of different ids, every one of which is in the first chunk. */
+function someGroups(db: SqliteDatabase, count: number): number[][] {
+  return Array.from({ length: count }, (_, group) => {
+    const prints = Array.from({ length: 600 }, (_, n) => printOf(group * 1_000 + n) % 2 ** 43)
+    const words = new Uint32Array(prints.length * 2)
+    prints.forEach((print, n) => packEntry(words, n, print, n))
+    const first = group * runsPerGroup
+    db.query('INSERT INTO event_id_chunk VALUES (?, ?)').run(
+      first * chunksPerRun,
+      new Uint8Array(words.buffer),
+    )
+    return prints
+  })
+}
+
+test('filters of many groups are those of each, in any order of merging, loading, dropping', () => {
+  const db = database()
+  const count = 5
+  const prints = someGroups(db, count)
+  const groups = idGroups(db)
+  const finds = (one: typeof groups, group: number) =>
+    prints[group]!.map((print, n) =>
+      one.some(print, (run, at) => firstOfGroup(run) === group * runsPerGroup && at === n),
+    )
+  const all = (is: boolean) => Array.from({ length: 600 }, () => is)
+  // The first is merged before its parts are loaded, and the others in a memory that grows with each.
+  groups.merge(0, 1)
+  while (groups.loadPart());
+  for (let group = 1; group < count; group++) groups.merge(group * runsPerGroup, 1)
+  for (let group = 0; group < count; group++) expect(finds(groups, group)).toEqual(all(true))
+  // Dropped groups are never found, also before their memory is freed, and others stay known.
+  groups.drop(runsPerGroup)
+  groups.drop(3 * runsPerGroup)
+  expect(finds(groups, 3)).toEqual(all(false))
+  expect(groups.loadPart()).toBe(true)
+  expect(groups.loadPart()).toBe(false)
+  for (const group of [0, 2, 4]) expect(finds(groups, group)).toEqual(all(true))
+  expect(finds(groups, 1)).toEqual(all(false))
+  // What is written of one group is what another start makes of its rows.
+  while (!groups.merge(2 * runsPerGroup, chunksPerRun));
+  while (groups.writePart());
+  const started = idGroups(db)
+  started.load(new Set([0, 2 * runsPerGroup, 4 * runsPerGroup]))
+  while (started.loadPart());
+  for (const group of [0, 2, 4]) expect(finds(started, group)).toEqual(all(true))
+  let passed = 0
+  for (let n = 0; n < 3_000; n++) if (started.mayHold(printOf(-1 - n) % 2 ** 43)) passed++
+  expect(passed).toBeLessThan(30)
 })
 
 test('a start leaves out groups that no organization needs, but not their numbers', () => {

@@ -1,5 +1,15 @@
 /** Groups of id runs: merged, they cost a new id one cache line per group, and a known one a single row. */
 import { chunkOf, chunksPerRun, findInChunk, idFilter, runsPerGroup } from './id-run.ts'
+import {
+  addToPart,
+  groupFilters,
+  partChunks,
+  partMayHold,
+  partsPerGroup,
+  partWords,
+  type ChunkFilter,
+  type GroupFilters,
+} from './group-filters.ts'
 import type { Database } from '../../database.ts'
 
 /*
@@ -15,23 +25,13 @@ import type { Database } from '../../database.ts'
  *   its bits 32 to 37, in 5 bits the run within the group, in 21 bits the distance as before
  *
  * event_id_group says how many chunks are merged. When all are, the filter is written, in 32 parts, into the rows of
- * event_id_filter that held those of the runs. A start makes the parts that are not written from the merged chunks.
+ * event_id_filter that held those of the runs. After a start the parts are loaded one after the other, those that are
+ * not written from the merged chunks. Until a part is loaded, its ids are looked up in the rows.
  */
 const offsetBits = 21
 const runBits = 5
 const offsetMask = 2 ** offsetBits - 1
 const runMask = runsPerGroup - 1
-
-/*
- * The filter has 16 bits per id, six of them set, all in the line of 64 bytes that the upper 18 bits choose: one in a
- * thousand other ids passes. The lines of a chunk follow each other, so merging it fills 16 KiB in a row.
- */
-const lineWords = 16
-const chunkLines = 256
-const filterWords = chunksPerRun * chunkLines * lineWords
-const partsPerGroup = runsPerGroup
-const partWords = filterWords / partsPerGroup
-const partChunks = chunksPerRun / partsPerGroup
 
 /** Visits an entry with the fingerprint; true ends the search. */
 type Visit = (run: number, offset: number) => boolean
@@ -39,6 +39,8 @@ type Visit = (run: number, offset: number) => boolean
 export interface IdGroups {
   /** Calls `visit` with each entry of a merged chunk that has the fingerprint, until it returns true. */
   some(fingerprint: number, visit: Visit): boolean
+  /** False when no merged chunk has the fingerprint. */
+  mayHold(fingerprint: number): boolean
   /** Whether the entries of a run's chunk are in merged rows. */
   isMerged(run: number, chunk: number): boolean
   /** Inside a transaction: merges up to `chunks` more of a group. Returns whether all are merged. */
@@ -47,15 +49,13 @@ export interface IdGroups {
   hasPart(): boolean
   /** Inside a transaction: writes such a part. False: there is none. */
   writePart(): boolean
+  /** Loads a part of the filters, or frees that of groups that were dropped. False: nothing is left to do. */
+  loadPart(): boolean
   drop(firstRun: number): void
-  /** Reads the state of the tables again. Groups without any of the runs are left out. */
+  /** Reads the state of the tables again, but no filter. Groups without any of the runs are left out. */
   load(runs: ReadonlySet<number>): void
   /** The last run of the last group; -1 without groups. */
   lastRun(): number
-}
-
-interface Group extends GroupRow {
-  filter: Uint32Array
 }
 
 interface GroupRow {
@@ -76,13 +76,14 @@ export function groupRows(db: Database): GroupRow[] {
 
 export function idGroups(db: Database): IdGroups {
   const lookup = groupLookup(db)
-  let groups: Group[] = []
+  let groups: GroupRow[] = []
   let lastRun = -1
+  const filters = loadedFilters(db, () => groups)
 
-  function groupAt(firstRun: number): Group {
+  function groupAt(firstRun: number): GroupRow {
     let group = groups.find((one) => one.firstRun === firstRun)
     if (group === undefined) {
-      group = { firstRun, chunks: 0, parts: 0, filter: new Uint32Array(filterWords) }
+      group = { firstRun, chunks: 0, parts: 0 }
       groups.push(group)
     }
     return group
@@ -90,24 +91,25 @@ export function idGroups(db: Database): IdGroups {
 
   const unwritten = () => groups.find((one) => one.chunks === chunksPerRun && one.parts < partsPerGroup)
 
+  function isMerged(run: number, chunk: number): boolean {
+    const firstRun = firstOfGroup(run)
+    return groups.some((group) => group.firstRun === firstRun && chunk < group.chunks)
+  }
+
   return {
     some(fingerprint, visit) {
-      const high = Math.floor(fingerprint / 2 ** 32)
-      const low = fingerprint >>> 0
-      const line = lineOf(high)
       const chunk = chunkOf(fingerprint)
-      for (const { firstRun, chunks, filter } of groups)
-        if (chunk < chunks && mayHold(filter, line, low) && lookup(firstRun, fingerprint, visit)) return true
-      return false
+      // Of a rolled back transaction a filter knows too much.
+      const inRows = (firstRun: number) => isMerged(firstRun, chunk) && lookup(firstRun, fingerprint, visit)
+      if (filters.isLoaded(Math.floor(chunk / partChunks))) return filters.some(fingerprint, inRows)
+      return groups.some(({ firstRun }) => inRows(firstRun))
     },
-    isMerged(run, chunk) {
-      const firstRun = firstOfGroup(run)
-      return groups.some((group) => group.firstRun === firstRun && chunk < group.chunks)
-    },
+    mayHold: (fingerprint) => groups.length > 0 && filters.mayHold(fingerprint),
+    isMerged,
     merge(firstRun, chunks) {
       const group = groupAt(firstRun)
       const end = Math.min(chunksPerRun, group.chunks + chunks)
-      while (group.chunks < end) mergeChunk(db, group)
+      while (group.chunks < end) mergeChunk(db, group, filters.chunk(firstRun, group.chunks))
       writeRow(db, group)
       return end === chunksPerRun
     },
@@ -115,30 +117,66 @@ export function idGroups(db: Database): IdGroups {
     writePart() {
       const group = unwritten()
       if (group === undefined) return false
-      const { firstRun, parts, filter } = group
-      const part = filter.subarray(parts * partWords, (parts + 1) * partWords)
+      const { firstRun, parts } = group
       db.query('INSERT OR REPLACE INTO event_id_filter (run, bits) VALUES (?, ?)').run(
         firstRun + parts,
-        new Uint8Array(part.buffer, part.byteOffset, part.byteLength),
+        new Uint8Array(filters.stored(firstRun, parts).buffer),
       )
       group.parts++
       writeRow(db, group)
       return true
     },
+    loadPart: filters.loadNext,
     drop(firstRun) {
       groups = groups.filter((group) => group.firstRun !== firstRun)
+      filters.dropped()
     },
     load(runs) {
       const rows = groupRows(db)
       const used = new Set(Array.from(runs, firstOfGroup))
       lastRun = Math.max(-1, ...rows.map(({ firstRun }) => firstRun + runsPerGroup - 1))
-      // A filter in memory stays: of a transaction that was rolled back it knows too much, which is harmless.
-      const known = new Map(groups.map((group) => [group.firstRun, group.filter]))
-      groups = rows
-        .filter(({ firstRun }) => used.has(firstRun))
-        .map((row) => ({ ...row, filter: known.get(row.firstRun) ?? readFilter(db, row) }))
+      groups = rows.filter(({ firstRun }) => used.has(firstRun))
     },
     lastRun: () => lastRun,
+  }
+}
+
+interface LoadedFilters extends Omit<GroupFilters, 'load' | 'shrink'> {
+  /** Loads a part, or frees the memory of dropped groups in one. False: nothing is left to do. */
+  loadNext(): boolean
+  dropped(): void
+}
+
+/** The filters of groups, part after part. Their memory stays as it is while groups are read again. */
+function loadedFilters(db: Database, groups: () => readonly GroupRow[]): LoadedFilters {
+  const filters = groupFilters()
+  const isUsed = (firstRun: number) => groups().some((group) => group.firstRun === firstRun)
+  let isComplete = false
+  let hasDropped = false
+
+  /** Returns whether any group has it. */
+  function load(part: number): boolean {
+    const merged = groups().filter(({ chunks }) => chunks > part * partChunks)
+    filters.load(part, new Map(merged.map((group) => [group.firstRun, readPart(db, group, part)])))
+    return merged.length > 0
+  }
+
+  return {
+    ...filters,
+    stored(firstRun, part) {
+      if (!filters.isLoaded(part)) load(part)
+      return filters.stored(firstRun, part)
+    },
+    loadNext() {
+      for (let part = 0; part < partsPerGroup && !isComplete; part++)
+        if (!filters.isLoaded(part) && load(part)) return true
+      isComplete = true
+      hasDropped &&= filters.shrink(isUsed)
+      return hasDropped
+    },
+    dropped() {
+      hasDropped = true
+    },
   }
 }
 
@@ -151,8 +189,8 @@ function writeRow(db: Database, { firstRun, chunks, parts }: GroupRow): void {
 }
 
 /** Merges the next chunk of all runs. A run whose events have expired has none. */
-function mergeChunk(db: Database, group: Group): void {
-  const { firstRun, chunks: chunk, filter } = group
+function mergeChunk(db: Database, group: GroupRow, filter: ChunkFilter | null): void {
+  const { firstRun, chunks: chunk } = group
   const rows = readRows(db, firstRun, chunk)
   const sizes = new Uint32Array(runsPerGroup)
   for (const row of rows)
@@ -170,7 +208,7 @@ function mergeChunk(db: Database, group: Group): void {
       into[sizes[to]! + 1] =
         ((middle & 63) << (runBits + offsetBits)) | (run << offsetBits) | (word & offsetMask)
       sizes[to]! += 2
-      addTo(filter, lineOf(chunk * 2 ** 11 + middle), low)
+      filter?.(chunk * 2 ** 11 + middle, low)
     }
   })
   const write = db.query('INSERT OR REPLACE INTO event_id_chunk (chunk, entries) VALUES (?, ?)')
@@ -226,50 +264,16 @@ function findMerged(entries: Uint8Array, firstRun: number, fingerprint: number, 
   return false
 }
 
-/** `high`: the fingerprint without its lower 32 bits. */
-function lineOf(high: number): number {
-  return (high >>> 3) * lineWords
-}
-
-/** The second half of the places of an id's bits. */
-function mixed(low: number): number {
-  return Math.imul(low ^ (low >>> 16), 0x9e3779b1)
-}
-
-function addTo(filter: Uint32Array, line: number, low: number): void {
-  const more = mixed(low)
-  filter[line + (low & 15)]! |= 1 << ((low >>> 4) & 31)
-  filter[line + ((low >>> 9) & 15)]! |= 1 << ((low >>> 13) & 31)
-  filter[line + ((low >>> 18) & 15)]! |= 1 << ((low >>> 22) & 31)
-  filter[line + (more & 15)]! |= 1 << ((more >>> 4) & 31)
-  filter[line + ((more >>> 9) & 15)]! |= 1 << ((more >>> 13) & 31)
-  filter[line + ((more >>> 18) & 15)]! |= 1 << ((more >>> 22) & 31)
-}
-
-/** Three bits at a time, because one in thirty passes three: the processor predicts that none does. */
-function mayHold(filter: Uint32Array, line: number, low: number): boolean {
-  const first =
-    (filter[line + (low & 15)]! >>> ((low >>> 4) & 31)) &
-    (filter[line + ((low >>> 9) & 15)]! >>> ((low >>> 13) & 31)) &
-    (filter[line + ((low >>> 18) & 15)]! >>> ((low >>> 22) & 31))
-  if ((first & 1) === 0) return false
-  const more = mixed(low)
-  const second =
-    (filter[line + (more & 15)]! >>> ((more >>> 4) & 31)) &
-    (filter[line + ((more >>> 9) & 15)]! >>> ((more >>> 13) & 31)) &
-    (filter[line + ((more >>> 18) & 15)]! >>> ((more >>> 22) & 31))
-  return (second & 1) === 1
-}
-
-function readFilter(db: Database, { firstRun, chunks, parts }: GroupRow): Uint32Array {
-  const filter = new Uint32Array(filterWords)
-  for (let part = 0; part < parts; part++)
-    filter.set(readBits(db, firstRun + part).subarray(0, partWords), part * partWords)
-  for (let chunk = parts * partChunks; chunk < chunks; chunk++)
+/** A part of a group's filter, from its row, or from the merged chunks when it is not written yet. */
+function readPart(db: Database, { firstRun, chunks, parts }: GroupRow, part: number): Uint32Array {
+  if (part < parts) return readBits(db, firstRun + part)
+  const filter = new Uint32Array(partWords)
+  const end = Math.min(chunks, (part + 1) * partChunks)
+  for (let chunk = part * partChunks; chunk < end; chunk++)
     readRows(db, firstRun, chunk).forEach((row, next) => {
       for (let at = 0; row !== null && at < row.length; at += 2) {
         const middle = (next << 6) | (row[at + 1]! >>> (runBits + offsetBits))
-        addTo(filter, lineOf(chunk * 2 ** 11 + middle), row[at]!)
+        addToPart(filter, chunk * 2 ** 11 + middle, row[at]!)
       }
     })
   return filter
@@ -307,7 +311,7 @@ export function runChecks(db: Database): (run: number) => (fingerprint: number, 
     if (part >= group.parts) return true // a start makes it from the chunks
     let bits = parts.get(part)
     if (bits === undefined) parts.set(part, (bits = readBits(db, group.firstRun + part)))
-    return mayHold(bits, lineOf(Math.floor(fingerprint / 2 ** 32)) - part * partWords, fingerprint >>> 0)
+    return partMayHold(bits, fingerprint)
   }
 
   return (run) => {

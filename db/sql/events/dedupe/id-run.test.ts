@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { chunkOf, chunksPerRun, findInChunk, idFilter, newRunBits, packEntry } from './id-run.ts'
-import { idTable } from './dedupe.ts'
+import { idTable } from './id-table.ts'
 import { runs } from '../../../../tests/support/runs.ts'
 
 const print = fc.integer({ min: 0, max: 2 ** 53 - 1 })

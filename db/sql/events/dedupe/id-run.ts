@@ -122,6 +122,13 @@ function newGroup(width: number): Group {
   return { runs: 0, width, split, words: new Uint32Array(filterBits >>> split) }
 }
 
+/** Of the lanes of a group with a run at this index. */
+function widthOf(index: number): number {
+  let width = widthMin
+  while (index >= width) width *= 2
+  return width
+}
+
 /** The offset of a bit's lane in its word. */
 function shiftOf({ width, split }: Group, bit: number): number {
   return (bit & ((1 << split) - 1)) * width
@@ -175,7 +182,7 @@ export function idFilter(): IdFilter {
   function groupOf(run: number): Group {
     const index = Math.floor(run / runsPerGroup)
     const mark = 1 << (run % runsPerGroup)
-    let group = groups.get(index) ?? newGroup(widthMin)
+    let group = groups.get(index) ?? newGroup(widthOf(run % runsPerGroup))
     if ((group.runs & mark) !== 0) return group
     while (run % runsPerGroup >= group.width) group = widened(group)
     group.runs |= mark

@@ -25,7 +25,9 @@ const sessionsMax = 4_096
 
 /** Which ids an organization has, as JSON texts. */
 export interface KnownIds {
-  has(org: Staging, id: string): boolean
+  has(org: Staging, id: string, index: number): boolean
+  /** Called with the ids of a batch before `has` is asked for each of them, by its index. */
+  prepare(org: Staging, ids: readonly string[]): void
   /** The id that `has` did not find is the event's with this arrival number. */
   add(org: Staging, seq: number): void
 }
@@ -71,9 +73,11 @@ export function appender(known: KnownIds, ledger: AccessLedger): Appender {
       if (lines !== null && 'state' in lines) return withoutLines(batch, lines)
       const result: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
       const key = org.terms.code(extra.key, batch.keyId)
+      const ids = batch.events.map(({ id }) => JSON.stringify(id))
+      known.prepare(org, ids)
       batch.events.forEach((event, index) => {
-        const id = JSON.stringify(event.id)
-        if (known.has(org, id)) {
+        const id = ids[index]!
+        if (known.has(org, id, index)) {
           result.deduped++
           lines?.deduped(index)
           return
