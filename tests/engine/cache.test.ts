@@ -268,6 +268,26 @@ test('after a new event a month of values is read from sums: only its hour is re
   subject.close()
 }, 90_000)
 
+test('the sketches of a year are read once: after new events only those of their days', () => {
+  const subject = engine()
+  const days = 365
+  const made = (n: number, day: number) => ({ ...event(n, day * dayMs), siteId: 'shop', subject: `who_${n}` })
+  const events = Array.from({ length: days * 8 }, (_, n) => made(n, Math.floor(n / 8)))
+  subject.group(() => subject.append('org_a', events))
+  subject.idle()
+  const rowsOf = () =>
+    (['session', 'subject'] as const)
+      .map((of) => ({ orgId: 'org_a', of, step: 'month', sinceMs: noon, untilMs: null }) as const)
+      .reduce((rows, query) => rows + subject.reads(() => subject.reader.distinct(query)).rows, 0)
+  const whole = rowsOf()
+  expect(whole).toBeGreaterThan(days * 2)
+  subject.group(() => subject.append('org_a', [made(events.length, days - 1)], events.length))
+  subject.idle()
+  // Only the last day is read.
+  expect(rowsOf()).toBeLessThan(30)
+  subject.close()
+}, 60_000)
+
 test('sketches of days are read again after late events, erasure or expiry', () => {
   const subject = engine()
   let next = 0

@@ -178,7 +178,7 @@ function reads(db: SqliteDatabase, work: () => void): { rows: number; blocks: nu
   db.query = ((sql: string) => {
     const statement = query(sql)
     if (/^SELECT columns FROM event_block/.test(sql)) blocks++
-    if (!/^SELECT hour, .* FROM rollup_value/.test(sql)) return statement
+    if (!/^SELECT (hour|site), .* FROM rollup_value/.test(sql)) return statement
     return {
       values(...params: never[]) {
         const found = statement.values(...params)

@@ -157,8 +157,8 @@ interface CachedDays extends FoldState {
   days: Map<string, Sketch[]> // by field and day
 }
 
-/** Bytes of all organizations together: 2 MiB. */
-const sketchesMax = 512
+/** Of all organizations together: 4 MiB, which hold both fields of a year and a month of one site. */
+const sketchesMax = 1_024
 /**
  * Most arrivals whose blocks are read for their hours, 10 ms per million. Beyond it, reading a day again is as quick.
  */
