@@ -100,7 +100,7 @@ test('when it has migrated the database for good, the operator is told what to r
   const failed = await upgrade(release('3.2.0', newer), '--wait', '1')
   expect([failed.code, message(failed)]).toEqual([
     1,
-    'The new release migrated the database, and the previous one, which is installed again, cannot read it.',
+    'The new release migrated the database, and the previous one, which is installed again, cannot read it. No server runs.',
   ])
   expect(failed.stderr).toContain('restore the backup of the database that you made')
   expect(readFileSync(executable(), 'utf8')).toBe(older)
