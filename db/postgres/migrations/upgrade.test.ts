@@ -111,7 +111,9 @@ test('a migration that finds a table in use gives up, and says so', () => {
   const known = withNext('write', 'ALTER TABLE org ADD COLUMN busy bigint')
   other.run('BEGIN; SELECT 1 FROM org')
   newer.run('SET lock_timeout = 0')
-  expect(failure(() => migrate(newer, schema, known, noon))).toStartWith('locked: another session uses a table')
+  expect(failure(() => migrate(newer, schema, known, noon))).toStartWith(
+    'locked: another session uses a table',
+  )
   other.run('ROLLBACK')
   expect(migrate(newer, schema, known, noon)).toHaveLength(1)
 })

@@ -90,7 +90,8 @@ export function namesThatMayHold(db: Database, zone: Zone, wanted: WantedId): Ui
   const { place, checksum } = zone
   if (cache === undefined || checksum === undefined) return readBlob(db, place, 'ids')
   const known = cache.blocks.get(place)
-  if (known?.checksum === checksum) return known.hashes.includes(wanted.hash) ? readBlob(db, place, 'ids') : null
+  if (known?.checksum === checksum)
+    return known.hashes.includes(wanted.hash) ? readBlob(db, place, 'ids') : null
   const names = readBlob(db, place, 'ids')
   if (names === null || wanted.blocksToHash === 0) return names
   wanted.blocksToHash--
