@@ -163,7 +163,6 @@ export async function postgresEngine(): Promise<Engine> {
   const fields = textColumns('text')
   const columns = `"at" timestamptz NOT NULL, ${fields}, "durationMs" integer, event jsonb NOT NULL`
   let db!: postgres.Sql
-  let isQuick = false // then without a look at known ids
 
   async function open(): Promise<void> {
     db = postgres(cluster.url, { max: 1, onnotice: () => {} })
@@ -184,18 +183,16 @@ export async function postgresEngine(): Promise<Engine> {
             ...[copied(event.durationMs), copied(event.json)],
           ].join('\t'),
         )
-        const input = await transaction.unsafe(`COPY ${isQuick ? 'event' : 'staged'} FROM STDIN`).writable()
+        const input = await transaction.unsafe('COPY staged FROM STDIN').writable()
         const ended = new Promise((resolve, reject) => input.on('finish', resolve).on('error', reject))
         input.end(`${rows.join('\n')}\n`)
         await ended
-        if (isQuick) return events.length
         const { count } = await transaction.unsafe(
           'INSERT INTO event SELECT * FROM staged ON CONFLICT (id) DO NOTHING',
         )
         return count
       }),
-    async quick(yes) {
-      isQuick = yes
+    async quick(isQuick) {
       await db.unsafe(`SET synchronous_commit = ${isQuick ? 'off' : 'on'}`)
       return quickEvents
     },
