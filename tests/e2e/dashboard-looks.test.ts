@@ -119,6 +119,23 @@ test('a chart is as tall as the list beside it', async () => {
   }
 }, 60_000)
 
+test('on a phone a word of the first column that fits is not broken', async () => {
+  await visit(
+    '/analytics?range=all',
+    async (page) => {
+      const link = page.locator('.data-table td:first-child a').filter({ hasText: 'memory.accessed' }).first()
+      await link.waitFor()
+      const lines = await link.evaluate((one) => {
+        const range = document.createRange()
+        range.selectNodeContents(one)
+        return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size
+      })
+      expect(lines).toBe(1)
+    },
+    phone,
+  )
+}, 40_000)
+
 test('on a phone the controls take two lines and the live dot is beside the title', async () => {
   await visit(
     '/tools',
