@@ -1,9 +1,9 @@
 /**
  * `bun scripts/release.ts [--out dist/release] [--targets linux-x64,linux-arm64] [--key ed25519.pem]` builds a release:
  * an executable for each machine, compressed, packages, checksums, a bill of materials, the licences, and a signature
- * when a key is given. The same sources give the same bytes.
+ * when a key is given. The same sources and key give the same bytes.
  */
-import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { createPrivateKey, createPublicKey, sign, type KeyObject } from 'node:crypto'
 import {
   copyFileSync,
   existsSync,
@@ -19,6 +19,7 @@ import { version } from '../package.json'
 import { compile, prepareAssets, root } from './build.ts'
 import type { Component } from './components.ts'
 import { digest, pack } from './packages/archive.ts'
+import { armour, openPgpKey, type OpenPgpKey } from './packages/openpgp.ts'
 import {
   packageKinds,
   packageMaker,
@@ -26,6 +27,7 @@ import {
   type Built,
   type PackageKind,
 } from './packages/packages.ts'
+import { about } from './packages/system-files.ts'
 import { readTargets, targetNames, targets, type TargetName } from './release-targets.ts'
 import { cycloneDx } from './sbom.ts'
 
@@ -43,6 +45,8 @@ export interface ReleaseWanted {
 export async function release(options: ReleaseWanted): Promise<TargetName[]> {
   const { out, targets: wanted, packages: kinds, keyFile, say } = options
   const key = keyFile === null ? null : createPrivateKey(readFileSync(keyFile, 'utf8'))
+  const openPgp =
+    key === null ? null : openPgpKey(key, `Sightglass releases ${about.maintainer.replace(/^[^<]*/, '')}`)
   clear(out)
   const work = join(out, '.building')
   mkdirSync(work, { recursive: true })
@@ -50,7 +54,15 @@ export async function release(options: ReleaseWanted): Promise<TargetName[]> {
   try {
     const assets = await prepareAssets(work)
     const { libraryFolder, url } = options
-    const packages = packageMaker({ out, version, kinds, licenses: assets.licenses, libraryFolder, url })
+    const packages = packageMaker({
+      out,
+      version,
+      kinds,
+      licenses: assets.licenses,
+      libraryFolder,
+      url,
+      key: openPgp,
+    })
     for (const name of wanted) {
       try {
         await packages.add(await buildFor(name, work, assets.embedded, out))
@@ -70,7 +82,7 @@ export async function release(options: ReleaseWanted): Promise<TargetName[]> {
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
-  writeSums(out, key)
+  writeSums(out, key, openPgp)
   return missing
 }
 
@@ -99,7 +111,7 @@ async function buildFor(target: TargetName, work: string, assets: string[], out:
 }
 
 /** `sha256sum --check SHA256SUMS` proves the files; the signature is over the bytes of SHA256SUMS. */
-function writeSums(out: string, key: ReturnType<typeof createPrivateKey> | null): void {
+function writeSums(out: string, key: KeyObject | null, openPgp: OpenPgpKey | null): void {
   const lines = readdirSync(out, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => relative(out, join(entry.parentPath, entry.name)))
@@ -107,18 +119,34 @@ function writeSums(out: string, key: ReturnType<typeof createPrivateKey> | null)
     .map((name) => `${digest('sha256', readFileSync(join(out, name)))}  ${name}\n`)
   const sums = Buffer.from(lines.join(''))
   writeFileSync(join(out, 'SHA256SUMS'), sums)
-  if (key === null) return
+  if (key === null || openPgp === null) return
   writeFileSync(join(out, 'SHA256SUMS.sig'), sign(null, sums, key))
+  writeFileSync(join(out, 'SHA256SUMS.asc'), armour('SIGNATURE', openPgp.sign(sums)))
+  writeFileSync(join(out, 'sightglass-release.asc'), openPgp.publicKey)
   const publicKey = createPublicKey(key).export({ type: 'spki', format: 'pem' })
   writeFileSync(join(out, 'sightglass-release.pub'), publicKey)
-  writeFileSync(join(out, 'VERIFY.txt'), verifyText)
+  writeFileSync(join(out, 'VERIFY.txt'), verifyText(openPgp.fingerprint))
 }
 
-const verifyText = `Compare sightglass-release.pub with the one you know from elsewhere; then, in this folder:
+const verifyText = (
+  fingerprint: string,
+): string => `Compare sightglass-release.pub with the one you know from elsewhere; then, in this folder:
 
   openssl pkeyutl -verify -pubin -inkey sightglass-release.pub -rawin -in SHA256SUMS -sigfile SHA256SUMS.sig
   sha256sum --check SHA256SUMS
   gunzip --keep sightglass-*-linux-x64.gz && chmod +x sightglass-*-linux-x64
+
+Or with gpg. The key is the same one in OpenPGP's form, with this fingerprint:
+
+  ${fingerprint}
+
+  gpg --import sightglass-release.asc
+  gpg --verify SHA256SUMS.asc SHA256SUMS && sha256sum --check SHA256SUMS
+
+The packages have signatures of their own:
+
+  sudo rpmkeys --import sightglass-release.asc && rpmkeys --checksig *.rpm
+  debsig-verify sightglass_*.deb, with the policy from the operations guide
 
 Nothing of this needs a network. On a machine with Sightglass, this verifies, backs up, installs and restarts:
 
@@ -134,7 +162,7 @@ const help = `Builds a release: compressed executables, packages, their sums, th
   --packages KINDS comma-separated, all unless given: ${packageKinds.join(', ')}; "none" for no package
   --libc FOLDER    Debian's packages libc6 for the images, by default downloaded with apt-get
   --url URL        where the files will be, for the formula; by default it takes those beside it
-  --key FILE       an Ed25519 private key in PEM that signs the sums; also SIGHTGLASS_RELEASE_KEY
+  --key FILE       an Ed25519 private key in PEM that signs the sums, the .deb and the .rpm; also SIGHTGLASS_RELEASE_KEY
 `
 
 function kindsOf(list = packageKinds.join(',')): PackageKind[] {

@@ -34,11 +34,15 @@ export function deb(made: SystemPackage, architecture: DebArchitecture): Uint8Ar
     { path: 'postrm', content: postrm, mode: 0o755 },
     { path: 'prerm', content: prerm, mode: 0o755 },
   ]
-  return ar([
+  const members = [
     { name: 'debian-binary', content: Buffer.from('2.0\n') },
     { name: 'control.tar.gz', content: packed(controlFiles) },
     { name: 'data.tar.gz', content: packed(entries) },
-  ])
+  ]
+  if (made.key === null) return ar(members)
+  // debsig-verify reads it; dpkg and apt ignore members whose name begins with an underscore.
+  const signature = made.key.sign(...members.map(({ content }) => content))
+  return ar([...members, { name: '_gpgorigin', content: signature }])
 }
 
 const lines = (list: string[]): string => list.map((line) => `${line}\n`).join('')

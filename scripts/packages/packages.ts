@@ -9,6 +9,7 @@ import { deb } from './deb.ts'
 import { formula } from './formula.ts'
 import { image, readLibrary, type ImageArchitecture } from './image.ts'
 import { mainPackage, npmFile, platformPackage, type NpmPlatform } from './npm.ts'
+import type { OpenPgpKey } from './openpgp.ts'
 import { packageVersion, type PackageTexts } from './system-files.ts'
 import { rpm, rpmRelease } from './rpm.ts'
 
@@ -35,6 +36,8 @@ export interface PackageOptions {
   libraryFolder: string | null
   /** Where the files of the release will be, for the formula. */
   url: string | null
+  /** Signs the packages for dpkg and rpm. */
+  key: OpenPgpKey | null
 }
 
 export interface Built {
@@ -55,7 +58,7 @@ export interface PackageMaker {
 }
 
 export function packageMaker(options: PackageOptions): PackageMaker {
-  const { out, version, kinds, licenses, libraryFolder, url } = options
+  const { out, version, kinds, licenses, libraryFolder, url, key } = options
   let texts: PackageTexts | null = null // from the first target with packages
   const platforms: NpmPlatform[] = []
   const taps: Parameters<typeof formula>[2] = []
@@ -72,7 +75,7 @@ export function packageMaker(options: PackageOptions): PackageMaker {
         taps.push({ ...brew, name: file, sha256: digest('sha256', executable.gzip) })
       if (!(['deb', 'rpm', 'image', 'npm'] as const).some(wants)) return
       texts ??= await packageTexts(licenses)
-      const made = { version, executable, texts }
+      const made = { version, executable, texts, key }
       if (npm !== undefined && wants('npm')) {
         write(npmFile(npm, version), platformPackage({ version, license: texts.license }, npm, executable))
         platforms.push(npm)

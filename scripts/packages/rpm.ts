@@ -44,6 +44,7 @@ export function rpm(made: SystemPackage, architecture: RpmArchitecture): Uint8Ar
     ...payloadTags(parts, payload),
   ])
   const signature = writeHeader(62, [
+    ...(made.key === null ? [] : [binary(267, made.key.sign(header))]), // as `rpmsign` writes it for Ed25519
     text(269, digest('sha1', header)),
     text(273, digest('sha256', header)),
     int32(1000, header.length + payload.length),

@@ -4,6 +4,7 @@
  */
 import { environmentFile, stateFolder, unitName, unitText } from '../../server/operations/service/install.ts'
 import type { Entry, Packed } from './archive.ts'
+import type { OpenPgpKey } from './openpgp.ts'
 
 export interface PackageTexts {
   manual: string
@@ -17,6 +18,7 @@ export interface SystemPackage {
   version: string
   executable: Packed
   texts: PackageTexts
+  key: OpenPgpKey | null // null: not signed
 }
 
 export const about = {
@@ -56,7 +58,7 @@ export const isConfiguration = ({ path }: Entry): boolean => path.startsWith('et
 
 /** `places` differ between distributions. */
 export function systemFiles(
-  { executable, texts }: SystemPackage,
+  { executable, texts }: Pick<SystemPackage, 'executable' | 'texts'>,
   places: { zsh: string; license: Entry },
 ): Entry[] {
   const unit = unitText({

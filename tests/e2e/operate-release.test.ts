@@ -37,12 +37,14 @@ test('the same sources give the same bytes, and the folder contains nothing else
   expect(readdirSync(dir.join('one')).sort()).toEqual([
     'LICENSE',
     'SHA256SUMS',
+    'SHA256SUMS.asc',
     'SHA256SUMS.sig',
     'THIRD-PARTY-LICENSES.txt',
     'VERIFY.txt',
     `sightglass-${version}-helm.tgz`,
     `sightglass-${version}-${own}.gz`,
     `sightglass-${version}.cdx.json`,
+    'sightglass-release.asc',
     'sightglass-release.pub',
   ])
 })

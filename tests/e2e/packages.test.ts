@@ -4,6 +4,7 @@
  * with whole releases, npm, and the image.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -13,6 +14,7 @@ import { deb } from '../../scripts/packages/deb.ts'
 import { formula } from '../../scripts/packages/formula.ts'
 import { image } from '../../scripts/packages/image.ts'
 import { mainPackage, npmFile, platformPackage } from '../../scripts/packages/npm.ts'
+import { openPgpKey } from '../../scripts/packages/openpgp.ts'
 import { rpm } from '../../scripts/packages/rpm.ts'
 import { programs } from '../../scripts/programs.ts'
 import { environmentTwin } from '../../server/cli/option.ts'
@@ -40,8 +42,9 @@ function executable(version: string): Packed {
 beforeAll(async () => {
   dir = tempDir('packages')
   expect((await cli(['version'])).code).toBe(0) // builds when a source is newer
+  const key = openPgpKey(generateKeyPairSync('ed25519').privateKey, 'Releases <packages@sightglass.invalid>')
   for (const version of ['1.0.0-rc.1', '1.0.0']) {
-    const made = { version, executable: executable(version), texts }
+    const made = { version, executable: executable(version), texts, key: version === '1.0.0' ? key : null }
     writeFileSync(dir.join(`${version}.deb`), deb(made, 'amd64'))
     writeFileSync(dir.join(`${version}.rpm`), rpm(made, 'x86_64'))
   }

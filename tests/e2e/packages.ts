@@ -1,10 +1,11 @@
 /**
- * `bun tests/e2e/packages.ts --full`: makes releases of two versions, the newer one twice, and installs, upgrades and
- * removes each kind of package with real executables: dpkg in a system made by debootstrap, rpm, npm in an empty
+ * `bun tests/e2e/packages.ts --full`: makes releases of two versions, the newer twice and signed, installs, upgrades
+ * and removes each kind of package with real executables: dpkg in a system made by debootstrap, rpm, npm in an empty
  * folder, the image unpacked. Needs root, Debian's packages debootstrap, rpm, skopeo, golang-go and
  * golang-github-masterminds-sprig-dev, and the registries of Debian and npm. `--releases FOLDER` keeps the releases and
  * uses those of an earlier run. Without --full it says what it would do.
  */
+import { generateKeyPairSync } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -280,8 +281,11 @@ async function main(folder: string): Promise<void> {
   const [older, newer] = [join(folder, 'older'), join(folder, 'newer')]
   if (!existsSync(join(newer, 'SHA256SUMS'))) {
     await release(copySources(dir.join('sources'), olderVersion), older)
-    await release(root, newer)
-    await release(root, dir.join('again'))
+    const { privateKey } = generateKeyPairSync('ed25519')
+    const key = dir.join('key.pem')
+    writeFileSync(key, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    await release(root, newer, '--key', key)
+    await release(root, dir.join('again'), '--key', key)
     expectEqual('files of a release made twice', sums(dir.join('again')), sums(newer))
   }
   await glibc()
