@@ -204,12 +204,13 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
     names.length === 0 || names.includes(suite.name) || (engine !== null && names.includes(kindOf(suite)))
   const chosen = suites.filter((suite) => isNamed(suite) && (engine ?? suite.engine) === suite.engine)
   const everyday = names.length === 0 && engine !== 'postgres'
+  // The checks, the build and what is installed end beside the first tests.
+  const checking = checked()
+  const bundling = bundleThreads()
   const jobs = jobsOf(chosen, { everyday, changedOnly: args.includes('--changed') }).filter(
     ({ needed }) => engine !== 'sqlite' || !needed.includes('postgres'),
   )
-  const runnerArgs = await bundleThreads()
-  // The checks, the build and what is installed end beside the first tests.
-  const checking = checked()
+  const runnerArgs = await bundling
   const folder = args.includes('--full') ? null : memoryFolder()
   const prepared = prepare(new Set(jobs.flatMap(({ needed }) => needed)), say, folder)
   const ready = jobs.map((job) => ({ ...job, needs: job.needed.map((need) => prepared.ready[need]) }))
