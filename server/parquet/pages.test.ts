@@ -217,7 +217,7 @@ const files: { [what: string]: [file: File, why: string] } = {
 /** Reads the files in a process of its own, and returns what it says about each and how much memory it took. */
 async function readAll(paths: string[]): Promise<{ said: string[]; peakMiB: number }> {
   const program = join(import.meta.dir, '../../tests/support/parquet-reader.ts')
-  const child = run([process.execPath, program, ...paths], { cwd: import.meta.dir, env: {} })
+  const child = run([process.execPath, program, ...paths], { cwd: import.meta.dir, env: {}, asUsers: true })
   expect(await child.exited).toBe(0)
   const { said, peakBytes } = JSON.parse(child.stdout()) as { said: string[]; peakBytes: number }
   return { said, peakMiB: peakBytes / mib }
