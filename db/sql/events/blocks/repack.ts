@@ -23,9 +23,8 @@ export interface RepackWork {
   forget(): void
 }
 
-/** A block takes 2 to 3 ms, and a commit waits for these at most. */
-const blocksPerStep = 2
-const charsPerStep = 512 * 1_024
+/** A block takes 2 to 4 ms, and a commit waits for one at most. */
+const blocksPerStep = 1
 /** Packing takes 10 ms for so many. Blocks of large events keep frames, which then cost little for each event. */
 const charsMax = 1_024 * 1_024
 /** A reader of one block reads all of its row. */
@@ -112,24 +111,18 @@ function packSome(db: Database, work: Current): boolean {
   const most = Math.min(blocksPerStep, groupMax - work.packed.length)
   const rows = rowsFrom(db, work.nextPlace, work.endPlace, most)
   work.isEnd = rows.length < most
-  let chars = 0
   for (const row of rows) {
-    if (chars >= charsPerStep) {
-      work.isEnd = false
-      break
-    }
     if (isGroup(row)) {
       work.isEnd = work.packed.length > 0
       if (work.isEnd) return true
       work.nextPlace = blocksOf(row).at(-1)?.place ?? row.place
     } else {
-      const { block, read } = pack(db, row)
+      const block = pack(db, row)
       // A damaged block stays as it is, so that `verify` names it.
       if (block === null) {
         work.isEnd = work.packed.length > 0
         if (work.isEnd) return true
       } else work.packed.push(block)
-      chars += read
       work.nextPlace = row.place
     }
     work.nextPlace++
@@ -143,8 +136,8 @@ interface Stored extends Zone {
   columns: Uint8Array
 }
 
-/** Null: damaged. And how much text it read. */
-function pack(db: Database, body: BlockBody): { block: Packed | null; read: number } {
+/** Null: damaged. */
+function pack(db: Database, body: BlockBody): Packed | null {
   const stored = db
     .query<Stored, [number]>(
       `SELECT place, events, min_at AS minAt, max_at AS maxAt, checksum, columns FROM event_block
@@ -152,19 +145,19 @@ function pack(db: Database, body: BlockBody): { block: Packed | null; read: numb
     )
     .get(body.place)
   const { place, ids, bodies } = body
-  if (stored === null) return { block: null, read: 0 }
+  if (stored === null) return null
   const { events, checksum, columns } = stored
-  if (blockChecksum({ columns, ids, bodies }) !== checksum) return { block: null, read: 0 }
+  if (blockChecksum({ columns, ids, bodies }) !== checksum) return null
   const dense = smaller(packSealedColumns(columns), columns)
   const isPacked = bodies[0] === columnsMark
   const opened = isPacked ? null : openBodies(bodies, events)
   const texts = opened === null ? [] : Array.from({ length: events }, (_, row) => opened.text(row))
-  const read = texts.reduce((sum, { length }) => sum + length, 0)
-  const packed = opened === null || read > charsMax ? null : packTextColumns(texts, opened.spilled())
+  const chars = texts.reduce((sum, { length }) => sum + length, 0)
+  const packed = opened === null || chars > charsMax ? null : packTextColumns(texts, opened.spilled())
   const names = packSealedNames(openIds(ids, events), openSessions(ids, events))
   const made = { place, columns: dense, ids: smaller(names, ids), bodies: smaller(packed, bodies) }
   const isChanged = made.columns !== columns || made.ids !== ids || made.bodies !== bodies
-  return { block: { ...made, stored, isChanged }, read }
+  return { ...made, stored, isChanged }
 }
 
 const smaller = (packed: Uint8Array | null, than: Uint8Array): Uint8Array =>
