@@ -132,7 +132,8 @@ async function copyServer(data: string, { port, name }: { port: number; name: st
 export function sqlOn(port: number): Cluster['sql'] {
   return async (text, database = 'postgres') => {
     const options = { host: '127.0.0.1', port, database, username: 'postgres', max: 1, onnotice: () => {} }
-    const client = postgres(options)
+    // The client's own query of types fails without a handler when the server ends at that moment.
+    const client = postgres({ ...options, fetch_types: false })
     try {
       const rows = await client.unsafe(text).simple()
       return rows.map((row) => Object.values(row).join('|')).join('\n')
