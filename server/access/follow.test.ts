@@ -78,6 +78,26 @@ test('every line is stored once through any sequence of writes, rotations, kills
   )
 })
 
+test('a rotation at any moment of a start hides no file', async () => {
+  for (let turns = 0; turns < 40; turns++) {
+    using temp = tempDir('follow')
+    const path = temp.join('access.log')
+    const store = memoryLogStore()
+    writeFileSync(path, lines(0, 7))
+    const first = follow(path, receiverOf(store))
+    await until(() => store.sums().lines === 7)
+    await first.stop()
+    rotations.rename(path)
+    writeFileSync(path, lines(7, 14))
+    const second = follow(path, receiverOf(store))
+    for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
+    rotations.copytruncate(path)
+    await until(() => store.sums().lines === 14, `line 14 after ${turns} turns`)
+    await second.stop()
+    expectLines(store, 14)
+  }
+})
+
 test('a log that does not exist yet is waited for; problems are reported and end', async () => {
   using temp = tempDir('follow')
   const path = temp.join('access.log')

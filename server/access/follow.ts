@@ -185,8 +185,9 @@ function startWaker(path: string, signal: AbortSignal) {
 
 /**
  * Decides at the start which rotated files belong to what is followed: those since the oldest one of which something
- * is stored. The others are history, for `import access`. False while there is no log, and while a file cannot be read
- * because it is being compressed: it may be the oldest one, and newer ones may have been read before it.
+ * is stored. The others are history, for `import access`. False while there is no log, while a file cannot be read
+ * because it is being compressed (it may be the oldest one, and newer ones may have been read before it), and when the
+ * log is rotated meanwhile: the oldest one may be missing, and newer ones would pass for history.
  */
 async function selectOlder(following: Following): Promise<boolean> {
   const members = await membersOf(following)
@@ -196,22 +197,25 @@ async function selectOlder(following: Following): Promise<boolean> {
   for (const member of members.toReversed()) {
     if (following.signal.aborted) return false
     const { path, isCurrent } = member
-    const identity = await identityAt(path)
+    const identity = await identityAt(member)
     if (identity === 'unreadable' && !isSettled(following, member)) return false
     if (identity === null || identity === 'unreadable') continue
     if ((await positionOf(following, identity, path)).position > 0) oldest = identities.length
     identities.push({ identity, isCurrent })
   }
+  if (namesOf(await membersOf(following)) !== namesOf(members)) return false
   for (const { identity, isCurrent } of identities.slice(oldest + 1))
     if (!isCurrent) following.older.add(identity)
   return true
 }
 
-async function identityAt(path: string): Promise<string | 'unreadable' | null> {
+const namesOf = (members: LogMember[]): string => members.map(({ path, id }) => `${path} ${id}`).join('\n')
+
+async function identityAt({ path, id }: LogMember): Promise<string | 'unreadable' | null> {
   try {
     const file = await openMember(path)
     try {
-      return identityOf(await file.head())
+      return file.id === id ? identityOf(await file.head()) : 'unreadable'
     } finally {
       await file.close()
     }
