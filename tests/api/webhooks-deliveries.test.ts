@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { Webhook } from 'standardwebhooks'
 import { newId } from '../../server/ids.ts'
 import { mintKey } from '../../server/identity/keys/keys.ts'
+import { isOnPostgres } from '../support/engine.ts'
 import { startReceiver, type Receiver } from '../support/receiver.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -165,8 +166,10 @@ describe('the states of a delivery', () => {
       send(`/status/302?location=${encodeURIComponent(`${receiver.url}/ok/redirected`)}`),
     ])
     const waiting = await until(busy, attempted(1))
+    // A node estimates the database's time anew with each heartbeat, so it may go back between the two.
+    const backMs = isOnPostgres ? 500 : 0
     expect(Date.parse(waiting.nextAttemptAt!) - Date.parse(waiting.attemptLog[0]!.at)).toBeWithin(
-      600_000,
+      600_000 - backMs,
       602_000,
     )
     expect(await until(removed, ended)).toMatchObject({ status: 'dead_letter', attempts: 1, lastStatus: 410 })
