@@ -36,7 +36,7 @@ function expectInstall(block: string | undefined, packages = ''): void {
 async function started(command: string): Promise<{ url: string; [Symbol.dispose](): void }> {
   const child = shell(command, project.dir.path, env)
   const url = await child.line((line) => /^listening on (\S+)$/.exec(line)?.[1] ?? null, 20_000)
-  return { url, [Symbol.dispose]: () => child.signal('SIGKILL') }
+  return { url, [Symbol.dispose]: () => child.signal('SIGTERM') } // SIGKILL would end the shell alone
 }
 
 async function types(): Promise<string[]> {
