@@ -1,7 +1,7 @@
 /** No test file is missing from the suites, and a run ends in time whatever hangs. */
 import { expect, test } from 'bun:test'
 import { root } from './build.ts'
-import { capMs, fileMsMax, filesOf, runMsMax, suites } from './suites.ts'
+import { capMs, everydayFilesOf, fileMsMax, filesOf, runMsMax, suites } from './suites.ts'
 
 const files = [
   ...new Bun.Glob('{server,db,web,sdk,scripts,tests}/**/*.test.{ts,tsx}').scanSync({ cwd: root }),
@@ -11,6 +11,16 @@ test('every test file belongs to exactly one suite of its engine', () => {
   const owned = suites.filter(({ engine }) => engine === 'sqlite').flatMap(filesOf)
   expect(files.length).toBeGreaterThan(10)
   expect(owned.toSorted()).toEqual(files.filter((file) => !file.includes('node_modules/')).toSorted())
+})
+
+test('an everyday run leaves out only four benches, which a full run has', () => {
+  const ofSqlite = suites.filter(({ engine }) => engine === 'sqlite')
+  const of = (isFull: boolean) => ofSqlite.flatMap((suite) => everydayFilesOf(suite, { isFull }))
+  expect(of(true)).toEqual(ofSqlite.flatMap(filesOf))
+  const everyday = new Set(of(false))
+  expect(of(true).filter((path) => !everyday.has(path))).toEqual(
+    ['full-load', 'neighbours', 'page-change', 'postgres'].map((name) => `tests/bench/${name}.test.ts`),
+  )
 })
 
 test('no file gets more time than its limit, its suite and the run allow', () => {

@@ -134,7 +134,17 @@ const everydayParts = [
 ]
 const everyday = RegExp(`^tests/(api/(${everydayParts.join('|')})|e2e/sdk-gateway)\\.test`)
 
-/** Those of a run that names no suites. */
-export function everydayFilesOf(suite: Suite): string[] {
-  return filesOf(suite).filter((path) => suite.engine === 'sqlite' || everyday.test(path))
+/**
+ * Benches of whole servers under load, 30 s of processor time. In a run that is short enough for every day they compare
+ * little but the start of their processes.
+ */
+const heavyBenches = ['full-load', 'neighbours', 'page-change', 'postgres'].map(
+  (name) => `tests/bench/${name}.test.ts`,
+)
+
+/** Those of a run that names no suites. `--full` has the heavy benches too. */
+export function everydayFilesOf(suite: Suite, { isFull }: { isFull: boolean }): string[] {
+  return filesOf(suite).filter(
+    (path) => (suite.engine === 'sqlite' || everyday.test(path)) && (isFull || !heavyBenches.includes(path)),
+  )
 }

@@ -39,7 +39,7 @@ suites: ${suites.map(({ name }) => name).join(', ')}
 --changed  only the test files nearest to what differs from main, for about a minute
 --engine sqlite    without the tests that need PostgreSQL
 --engine postgres  only those, with all of their files
---full     all cases of random tests, of which other runs try a third, longer benches, all on the disk
+--full     all cases of random tests, of which other runs try a third, longer and heavier benches, all on the disk
 --timings  print the slowest files and tests at the end
 --record   run fewer files at a time and write tests/timings.json, which orders the next run`
 
@@ -73,13 +73,13 @@ function say(text: string): void {
 
 function jobsOf(
   chosen: Suite[],
-  { everyday, changedOnly }: { everyday: boolean; changedOnly: boolean },
+  { everyday, isFull, changedOnly }: { everyday: boolean; isFull: boolean; changedOnly: boolean },
 ): FileJob[] {
   const timings = readTimings()
   const graph = readGraph()
   const needsOf = readNeeds(new Map(graph))
   const jobs = chosen.flatMap((suite) =>
-    (everyday ? everydayFilesOf(suite) : filesOf(suite)).map((file) => {
+    (everyday ? everydayFilesOf(suite, { isFull }) : filesOf(suite)).map((file) => {
       const path = suite.engine === 'sqlite' ? file : `${file} on PostgreSQL`
       const timing = timingOf(timings, path in timings ? path : file)
       return { path, file, suite, needed: needsOf(suite, file), alone: runsAlone(file), ...timing }
@@ -204,14 +204,15 @@ async function main(args: string[]): Promise<{ total: Counts; notes: string[] }>
     names.length === 0 || names.includes(suite.name) || (engine !== null && names.includes(kindOf(suite)))
   const chosen = suites.filter((suite) => isNamed(suite) && (engine ?? suite.engine) === suite.engine)
   const everyday = names.length === 0 && engine !== 'postgres'
+  const isFull = args.includes('--full')
   // The checks, the build and what is installed end beside the first tests.
   const checking = checked()
   const bundling = bundleThreads()
-  const jobs = jobsOf(chosen, { everyday, changedOnly: args.includes('--changed') }).filter(
+  const jobs = jobsOf(chosen, { everyday, isFull, changedOnly: args.includes('--changed') }).filter(
     ({ needed }) => engine !== 'sqlite' || !needed.includes('postgres'),
   )
   const runnerArgs = await bundling
-  const folder = args.includes('--full') ? null : memoryFolder()
+  const folder = isFull ? null : memoryFolder()
   const prepared = prepare(new Set(jobs.flatMap(({ needed }) => needed)), say, folder)
   const ready = jobs.map((job) => ({ ...job, needs: job.needed.map((need) => prepared.ready[need]) }))
   const groups = groupFiles(ready, ({ suite, file, needed }) => {
