@@ -97,11 +97,15 @@ interface Message {
   data: { [field: string]: unknown }
 }
 
-const messages = (type: string): Message[] =>
-  receiver.received('/ok/once').flatMap(({ headers, body }) => {
-    const message = { id: headers['webhook-id']!, ...(JSON.parse(body) as Omit<Message, 'id'>) }
-    return message.type === type ? [message] : []
-  })
+/** By id, because moving the clocks by a day ends leases, and what was under way then is sent again. */
+function messages(type: string): Message[] {
+  const all = receiver.received('/ok/once').map(({ headers, body }) => ({
+    id: headers['webhook-id']!,
+    ...(JSON.parse(body) as Omit<Message, 'id'>),
+  }))
+  const byId = new Map(all.map((message) => [message.id, message]))
+  return [...byId.values()].filter((message) => message.type === type)
+}
 
 async function entries(...actions: string[]) {
   const filter = { actions }
