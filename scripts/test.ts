@@ -51,8 +51,8 @@ const secondAttemptsMax = 12
 const changedSecondsMax = 50
 
 const cores = availableParallelism()
-/** Room for two files with a browser, 1.3 cores each. Files wait now and then; many more would slow each other down. */
-const capacity: Capacity = { load: cores * 1.5, jobs: cores * 4, idleCores }
+/** Processes beyond this share the caches of the cores: at a load of 1.5 a run takes a tenth more processor time. */
+const capacity: Capacity = { load: cores * 1.2, jobs: cores * 3, idleCores }
 
 /** Files that wait for each other's cores would record too long a time and too small a load. */
 const uncrowded: Capacity = { load: cores, jobs: cores }
