@@ -22,7 +22,7 @@ export interface Capacity {
 }
 
 /** Loads are averages: jobs that all wait at the same time leave the cores idle, and then one more job starts. */
-const idleCoresMin = 0.3
+const idleCoresMin = 0.5
 
 /** Resolves when all jobs have run. A job whose load exceeds the capacity runs alone. */
 export async function runPool<T extends Job>(

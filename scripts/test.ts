@@ -51,8 +51,8 @@ const secondAttemptsMax = 12
 const changedSecondsMax = 50
 
 const cores = availableParallelism()
-/** Processes beyond this share the caches of the cores: at a load of 1.5 a run takes a tenth more processor time. */
-const capacity: Capacity = { load: cores * 1.2, jobs: cores * 3, idleCores }
+/** With more processes a run took longer: 387 s like this, 406 and 421 s with three or four per core. */
+const capacity: Capacity = { load: cores * 1.1, jobs: cores * 2, idleCores }
 
 /** Files that wait for each other's cores would record too long a time and too small a load. */
 const uncrowded: Capacity = { load: cores, jobs: cores }
