@@ -36,6 +36,8 @@ export const limits = {
   responsesInFlightBytesMax: 64 * 1024 * 1024, // of large responses
   responseCountedBytes: 256 * 1024, // responses from this size on count as in flight
   responseStallMs: 30_000, // without progress of the reader
+  // of a refused body that the parser drops after the response: reading 4,000 per second caused constant collections
+  unreadBodyBytesMax: 64 * 1024,
   refusedBodiesMax: 8, // discarded concurrently: reading them costs time on this thread
   refusedBodyMs: 2_000, // to discard the body of a refused request before the connection is closed
   // tool registry and site memory (contract §5)

@@ -46,7 +46,7 @@ export async function readBytes(request: Request, bodyLimits: BodyLimits): Promi
 
 /**
  * Undefined (at once) when a body of this length fits among those in flight; otherwise rejects with 503. Discards what
- * arrives for 2 s first, because a client whose connection is closed while it sends does not see the response.
+ * arrives of a large one for 2 s first, because a client whose connection is closed while it sends sees no response.
  */
 export function requireBodyCapacity(
   request: Request,
@@ -55,10 +55,11 @@ export function requireBodyCapacity(
 ): Promise<void> | undefined {
   const context = contextIfAny(request)
   if (context === null || sharesFor(context, bytesMax).fits(ownerOf(context), bytes)) return undefined
-  return refuseBody(request)
+  return refuseBody(request, bytes)
 }
 
-async function refuseBody(request: Request): Promise<never> {
+async function refuseBody(request: Request, bytes: number): Promise<never> {
+  if (bytes > 0 && bytes <= limits.unreadBodyBytesMax) throw tooManyBodies()
   const isWhole = await discard(request, limits.refusedBodyMs)
   throw tooManyBodies(isWhole ? {} : { connection: 'close' })
 }
