@@ -45,7 +45,7 @@ export interface Dialect {
   skipLocked: string
   /** How many blocks one statement reads ahead; 1 when a statement is no round trip. */
   blocksAhead: number
-  /** The bytes of pages that a row takes where all rows have so many bytes. */
+  /** Bytes of pages per row, in a table whose rows all have this many bytes. */
   roomOf(bytes: number): number
   /** Checks foreign keys at the end of the transaction, not after each statement. */
   deferKeys: string

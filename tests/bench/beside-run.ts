@@ -10,7 +10,7 @@ const warmUpBatches = 2
 const dayMs = 24 * hourMs
 const askMs = 2_500
 const repackMs = 45_000
-/** Beyond so many events only parts are filled durably, each of as many at most. */
+/** Beyond this many events only parts are filled durably, each of at most as many. */
 export const durableMax = 1_000_000
 
 export interface Part {

@@ -53,7 +53,7 @@ function joined(place: number, parts: readonly Part[]): Buffer {
   return Buffer.concat([head, ...parts.map(({ bytes }) => bytes)])
 }
 
-/** The bytes of a row of so many blocks. */
+/** The bytes of a row that holds these blocks. */
 export function groupBytes(blocks: readonly BlockBody[]): number {
   const heads = blocks.length === 1 ? 0 : 2 * (headBytes + blocks.length * entryBytes)
   return blocks.reduce((sum, { ids, bodies }) => sum + ids.length + bodies.length, heads)

@@ -26,7 +26,7 @@ export interface Dedupe {
   isKnown(org: number, fingerprint: number, confirm: (seq: number) => boolean, mayBeMerged?: boolean): boolean
   /** False when no group has the fingerprint, until the next transaction. */
   mayBeMerged(fingerprint: number): boolean
-  /** After a start, before so many lookups: loads some of the filters that they need. */
+  /** After a start, before this many lookups: loads some of the filters that they need. */
   prepare(lookups: number): void
   add(org: number, seq: number, fingerprint: number): void
   /** Inside the transaction that stores `events` new ones: writes its share of a run, and merges runs. */
@@ -48,7 +48,7 @@ const mergeFaster = 4
 /** Neighbouring chunks share pages, so a commit merges several or none. */
 const mergedAtOnce = 6
 const mergedAtOnceMax = 32
-/** To look so many ids up in the rows of all groups takes as long as to load a part of their filters. */
+/** Looking this many ids up in the rows of all groups takes as long as loading a part of their filters. */
 const lookupsPerPart = 100
 
 export function dedupe(db: Database, idsPerRun = runIds, part = freezePart): Dedupe {
