@@ -77,7 +77,7 @@ export function readBlob(db: Database, place: number, name: Blob): Uint8Array | 
   return partsOf(row.place, row.blob).find((part) => part.place === place)?.bytes ?? null
 }
 
-/** The ids of the block that begins at a place or before it; null when there is none. */
+/** The ids of the last block at a place or before it; null without one. */
 export function idsBefore(db: Database, place: number): { place: number; ids: Uint8Array } | null {
   const row = lastRow(db, place, 'ids')
   if (row === null) return null
