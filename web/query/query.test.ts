@@ -251,20 +251,25 @@ test('an empty pushed list is polled; a filled one is fetched again only when it
   const invalidation = createInvalidation()
   const stop = new AbortController()
   const lists: string[][] = [[], ['a tool'], ['a tool', 'another']]
-  let fetched = 0
+  const fetchedMs: number[] = []
   const query: Query<Pushed<string>> = {
     key: 'tools',
-    fetch: async () => ({ list: lists[Math.min(fetched++, 2)] ?? [], hasMore: false }),
+    fetch: async () => {
+      fetchedMs.push(performance.now())
+      return { list: lists[Math.min(fetchedMs.length - 1, 2)] ?? [], hasMore: false }
+    },
   }
   const freshMs = 100
   void runQuery(query, refreshPushed<string>(invalidation, freshMs), () => {}, stop.signal)
-  await until(() => fetched === 2)
+  await until(() => fetchedMs.length === 2)
   invalidation.invalidate()
-  await Bun.sleep(freshMs / 2)
-  expect(fetched).toBe(2)
-  await Bun.sleep(freshMs)
+  await until(() => fetchedMs.length === 3)
+  // Timers may end a millisecond early.
+  expect(fetchedMs[2]! - fetchedMs[1]!).toBeGreaterThanOrEqual(freshMs - 1)
+  await Bun.sleep(1.5 * freshMs)
+  expect(fetchedMs.length).toBe(3)
   invalidation.invalidate()
-  await until(() => fetched === 3)
+  await until(() => fetchedMs.length === 4)
   stop.abort()
 }, 20_000)
 
