@@ -44,7 +44,9 @@ export async function command(args: string[], options: CommandOptions): Promise<
   clearTimeout(deadline)
   clearTimeout(killer)
   // A grandchild that outlived a killed command may keep the streams open.
-  await Promise.race([collected, Bun.sleep(graceMs)])
+  let late: ReturnType<typeof setTimeout> | undefined
+  await Promise.race([collected, new Promise((resolve) => (late = setTimeout(resolve, graceMs)))])
+  clearTimeout(late) // it would keep this process alive
   return {
     code,
     output: pieces.join(''),
