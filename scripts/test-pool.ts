@@ -16,16 +16,13 @@ export interface Job {
 export interface Capacity {
   /** Maximum sum of the loads of jobs that run at the same time, while no core is idle. */
   load: number
-  /** Maximum number of jobs, while no core is idle. */
   jobs: number
-  /** Maximum number while cores are idle. */
-  jobsMax?: number
   /** Resolves after a moment with the number of cores that were idle during it. */
   idleCores?: () => Promise<number>
 }
 
 /** Loads are averages: jobs that all wait at the same time leave the cores idle, and then one more job starts. */
-const idleCoresMin = 0.4
+const idleCoresMin = 0.5
 
 /** Resolves when all jobs have run. A job whose load exceeds the capacity runs alone. */
 export async function runPool<T extends Job>(
@@ -59,19 +56,17 @@ export async function runPool<T extends Job>(
       look ??=
         capacity.idleCores?.().then((idle) => {
           look = null
-          if (idle >= idleCoresMin) startNext({ load: Infinity, jobs: capacity.jobsMax ?? capacity.jobs })
+          if (idle >= idleCoresMin) startNext({ ...capacity, load: Infinity })
         }) ?? null
     await Promise.race([...running.values(), ...needed.values(), ...(look === null ? [] : [look])])
   }
 }
 
-const lookMs = 500
-
-/** Cores of this machine that were idle during the next half second. A core that waits for a disk is not. */
+/** Cores of this machine that were idle during the next second. A core that waits for a disk is not. */
 export async function idleCores(): Promise<number> {
   const before = idleMs()
   const startMs = performance.now()
-  await new Promise((resolve) => setTimeout(resolve, lookMs).unref())
+  await new Promise((resolve) => setTimeout(resolve, 1_000).unref())
   return (idleMs() - before) / (performance.now() - startMs)
 }
 

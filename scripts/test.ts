@@ -51,8 +51,11 @@ const secondAttemptsMax = 12
 const changedSecondsMax = 50
 
 const cores = availableParallelism()
-/** With three or four processes per core at all times a run took longer, 406 and 421 s instead of 387 s. */
-const capacity: Capacity = { load: cores * 1.1, jobs: cores * 2, jobsMax: cores * 4, idleCores }
+/**
+ * With more processes a run took longer: 387 s like this, 406 and 421 s with three or four per core. The two processors
+ * of a core share it, so one that is idle is not a core that is free.
+ */
+const capacity: Capacity = { load: cores * 1.1, jobs: cores * 2, idleCores }
 
 /** Files that wait for each other's cores would record too long a time and too small a load. */
 const uncrowded: Capacity = { load: cores, jobs: cores }
