@@ -13,13 +13,15 @@ test('every test file belongs to exactly one suite of its engine', () => {
   expect(owned.toSorted()).toEqual(files.filter((file) => !file.includes('node_modules/')).toSorted())
 })
 
-test('an everyday run leaves out only four benches, which a full run has', () => {
+test('an everyday run leaves out only the heavy benches, which a full run has', () => {
   const ofSqlite = suites.filter(({ engine }) => engine === 'sqlite')
   const of = (isFull: boolean) => ofSqlite.flatMap((suite) => everydayFilesOf(suite, { isFull }))
   expect(of(true)).toEqual(ofSqlite.flatMap(filesOf))
   const everyday = new Set(of(false))
   expect(of(true).filter((path) => !everyday.has(path))).toEqual(
-    ['full-load', 'neighbours', 'page-change', 'postgres'].map((name) => `tests/bench/${name}.test.ts`),
+    ['backup', 'explore', 'full-load', 'neighbours', 'page-change', 'postgres', 'questions'].map(
+      (name) => `tests/bench/${name}.test.ts`,
+    ),
   )
 })
 

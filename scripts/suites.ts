@@ -135,12 +135,18 @@ const everydayParts = [
 const everyday = RegExp(`^tests/(api/(${everydayParts.join('|')})|e2e/sdk-gateway)\\.test`)
 
 /**
- * Benches of whole servers under load, 30 s of processor time. In a run that is short enough for every day they compare
- * little but the start of their processes.
+ * Benches of whole servers or large tables, 45 s of processor time. In a run that is short enough for every day they
+ * compare little but the start of their processes, or the time in which they fill the tables.
  */
-const heavyBenches = ['full-load', 'neighbours', 'page-change', 'postgres'].map(
-  (name) => `tests/bench/${name}.test.ts`,
-)
+const heavyBenches = [
+  'backup',
+  'explore',
+  'full-load',
+  'neighbours',
+  'page-change',
+  'postgres',
+  'questions',
+].map((name) => `tests/bench/${name}.test.ts`)
 
 /** Those of a run that names no suites. `--full` has the heavy benches too. */
 export function everydayFilesOf(suite: Suite, { isFull }: { isFull: boolean }): string[] {

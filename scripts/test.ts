@@ -51,11 +51,8 @@ const secondAttemptsMax = 12
 const changedSecondsMax = 50
 
 const cores = availableParallelism()
-/**
- * With more processes a run took longer: 387 s like this, 406 and 421 s with three or four per core. The two processors
- * of a core share it, so one that is idle is not a core that is free.
- */
-const capacity: Capacity = { load: cores * 1.1, jobs: cores * 2, idleCores }
+/** Files that wait leave room for others; files that compute get in each other's way with more than this load. */
+const capacity: Capacity = { load: cores * 1.1, jobs: cores * 3, idleCores }
 
 /** Files that wait for each other's cores would record too long a time and too small a load. */
 const uncrowded: Capacity = { load: cores, jobs: cores }

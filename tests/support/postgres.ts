@@ -257,8 +257,15 @@ export interface TestDatabase {
 }
 
 let shared: Promise<SharedCluster> | null = null
+let versionOfShared: Promise<string> | null = null
 let madeTemplate: Promise<void> | null = null
 let databases = 0
+
+/** Copying files takes half the processor time of the log, which is the default from version 15, and no way before. */
+async function strategy(cluster: SharedCluster): Promise<string> {
+  const version = Number(await (versionOfShared ??= cluster.sql('SHOW server_version_num')))
+  return version >= 150_000 ? ' STRATEGY FILE_COPY' : ''
+}
 
 /**
  * A database on a cluster that the whole test process, or the whole run, shares: empty, or with the newest schema,
@@ -269,7 +276,8 @@ export async function database(contents: 'empty' | 'migrated' = 'empty'): Promis
   const cluster = await shared
   if (contents === 'migrated' && ofRun === undefined) await (madeTemplate ??= makeTemplate(cluster))
   const name = `test_${process.pid}_${++databases}`
-  await cluster.sql(`CREATE DATABASE ${name} TEMPLATE ${contents === 'empty' ? 'template0' : template}`)
+  const from = contents === 'empty' ? 'template0' : template
+  await cluster.sql(`CREATE DATABASE ${name} TEMPLATE ${from}${await strategy(cluster)}`)
   const drop = async () => void (await cluster.sql(`DROP DATABASE ${name} WITH (FORCE)`))
   return { url: cluster.url.replace(/postgres$/, name), cluster, name, drop }
 }
