@@ -9,7 +9,7 @@ import { openConnection } from './connection/connection.ts'
 import { storeError } from './connection/failure.ts'
 import { hashOfStored, idHashes, ofOrg } from './events/id-hash.ts'
 import { noteDeletedEnd } from './events/ids.ts'
-import { migrate, migrations, requireKnownSchema, schema } from './migrations/migrations.ts'
+import { awaitWriters, migrate, migrations, requireKnownSchema, schema } from './migrations/migrations.ts'
 import type { ConnectionOptions } from './connection/options.ts'
 import type { SignedHead } from '../contract/audit.ts'
 import type { CopyIds, CopySource, CopyTarget, IdAt, Numbers, Org } from '../sql/copy/sides.ts'
@@ -85,15 +85,19 @@ function freeze(db: Database, mark: StoredState): void {
 }
 
 function thaw(db: Database): void {
-  db.run(eachTable('DROP TRIGGER IF EXISTS copy_fence ON %I'))
+  awaitWriters(db)
+  db.run(eachTable('DROP TRIGGER copy_fence ON %I', fenced))
   db.run('DROP FUNCTION IF EXISTS copy_fence()')
   dropState(db)
 }
 
-function eachTable(statement: string): string {
+/** To drop a trigger that is not there would lock its table against readers too. */
+const fenced = `AND oid IN (SELECT tgrelid FROM pg_trigger WHERE tgname = 'copy_fence')`
+
+function eachTable(statement: string, which = ''): string {
   return `DO $do$ DECLARE one text; BEGIN
     FOR one IN SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace
-      AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> '${stateTable}' ORDER BY relname
+      AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> '${stateTable}' ${which} ORDER BY relname
     LOOP EXECUTE format($q$${statement}$q$, one); END LOOP; END $do$`
 }
 

@@ -6,6 +6,9 @@ import { openCopy, openDatabaseAdmin, openReadStore, openStore, reopenCopied } f
 import type { CopyRequest, CopyStep } from '../../db/contract/copy.ts'
 import { database, startPostgres } from '../support/postgres.ts'
 import { bunProgram, run } from '../support/process.ts'
+import { openConnection } from '../../db/postgres/connection/connection.ts'
+import { schema, writerSchema } from '../../db/postgres/migrations/migrations.ts'
+import { until } from '../support/until.ts'
 import { tempDir, type TempDir } from '../support/temp-dir.ts'
 import { appendMany, emptyTables, makeEverything, orgIds } from './copy-data.ts'
 import { contentOf } from './fixture.ts'
@@ -186,6 +189,22 @@ test('a node that was suspended cannot write to a source that was copied', async
   })
   await store.close()
   expect(await reopenCopied(url)).toBe(false)
+})
+
+test('a copy waits for a write that has begun, whichever tables that write takes next', async () => {
+  const { url, name, cluster } = await database()
+  const store = await openAt(url)
+  await appendMany(store, orgIds[0]!, { first: 0, count: 10 })
+  await store.close()
+  const writer = openConnection({ url, node: 'test', schema, statementTimeoutMs: 60_000 })
+  writer.run(`BEGIN; SELECT begin_write(${writerSchema}); UPDATE store_lock SET name = name`)
+  const copied = copy(request(url, temp.join('waited')))
+  const waiting = `SELECT count(*) FROM pg_stat_activity
+    WHERE datname = '${name}' AND application_name LIKE '%copy%' AND wait_event_type = 'Lock'`
+  await until(async () => (await cluster.sql(waiting)) === '1')
+  writer.run('UPDATE access_source SET lines = lines; COMMIT')
+  writer.close()
+  expect((await copied).verdict).toMatchObject({ equal: true })
 })
 
 test('a target with other data is refused, and so is a source that was copied', async () => {

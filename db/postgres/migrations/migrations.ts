@@ -141,7 +141,7 @@ export function migrate(
   return inTransaction(db, () => {
     // Another node may migrate for longer than a statement may take.
     db.run(`SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`)
-    db.query(`SELECT pg_advisory_xact_lock(${lockKey}) IS NULL`).get()
+    awaitWriters(db)
     db.run(`SET LOCAL lock_timeout = ${tableWaitMs}`)
     const pending = pendingIn(db, schema, known)
     requireEnded(db, schema, pending)
@@ -159,6 +159,14 @@ export function migrate(
       db.query("UPDATE store_lock SET writer_schema = ? WHERE name = 'records'").run(last)
     return pending.map((migration) => migration.version)
   })
+}
+
+/**
+ * In an open transaction: waits for the writes that have begun, and holds back others until the end. Whoever locks
+ * tables needs it first, because a write holds one table while it waits for the next.
+ */
+export function awaitWriters(db: Database): void {
+  db.query(`SELECT pg_advisory_xact_lock(${lockKey}) IS NULL`).get()
 }
 
 /** The migration with the table of nodes. */
