@@ -317,6 +317,15 @@ describe('errors are one clear line', () => {
     )
   })
 
+  test('a flag that begins like a list is read as a flag', () => {
+    for (const name of ['watch', 'listen-syslog', 'robots', 'report'])
+      for (const text of ['[', '[::1]:514', '["', '[{]'])
+        expect([name, text, refusal(() => serving([`--${name}`, text])) instanceof UsageError]).toEqual([
+          ...[name, text],
+          true,
+        ])
+  })
+
   test('no command line throws anything but a usage error', () => {
     const word = fc.oneof(
       fc.string(),

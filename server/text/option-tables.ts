@@ -12,8 +12,9 @@ export interface OptionTable {
 
 /** Null for the text of a flag. `name` is that of the option. */
 export function optionTables(text: string, name: string, fields: readonly string[]): OptionTable[] | null {
-  if (!text.startsWith('[')) return null
-  return (JSON.parse(text) as unknown[]).map((table) => {
+  const list = listOf(text)
+  if (list === null) return null
+  return list.map((table) => {
     if (typeof table !== 'object' || table === null)
       throw new UsageError(`${name} must have tables: [[${name}]]`)
     const unknown = Object.keys(table).find((field) => !fields.includes(field))
@@ -37,4 +38,14 @@ export function optionTables(text: string, name: string, fields: readonly string
       flag: (field) => values.get(field) === true,
     }
   })
+}
+
+/** The text of a flag may also begin with a bracket, as in `[::1]:514`. */
+function listOf(text: string): unknown[] | null {
+  if (!text.startsWith('[')) return null
+  try {
+    return JSON.parse(text) as unknown[]
+  } catch {
+    return null
+  }
 }
