@@ -89,6 +89,18 @@ test('never more jobs than allowed, however small their load', async () => {
   await whole
 })
 
+test('jobs that wait do not take all places while others could compute', async () => {
+  const waiting = ['a', 'b', 'c', 'd'].map((path) => job(path, 9, 0.1))
+  const { running, end, whole } = stage([...waiting, job('busy', 2, 0.8), job('also', 1, 0.8)], {
+    ...{ load: 2, jobs: 4 },
+  })
+  expect(running()).toEqual(['a', 'b', 'busy', 'also'])
+  for (const path of ['a', 'b']) await end(path)
+  expect(running()).toEqual(['busy', 'also', 'c', 'd'])
+  for (const path of running()) await end(path)
+  await whole
+})
+
 test('a job with more load than the capacity still runs; jobs that run alone come last', async () => {
   const { running, end, whole } = stage(
     [job('bench', 99, 0.1, true), job('huge', 3, 5), job('other bench', 9, 0.1, true), job('small', 1, 0.1)],

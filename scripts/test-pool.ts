@@ -87,6 +87,9 @@ function nextJob<T extends Job>(
   if (running.size >= capacity.jobs) return null
   const busy = [...running.keys()]
   if (busy.some(({ alone }) => alone)) return null
-  const load = busy.reduce((sum, job) => sum + job.load, 0)
-  return able.find((job) => !job.alone && load + job.load <= capacity.load) ?? null
+  const left = busy.reduce((sum, job) => sum - job.load, capacity.load)
+  const fitting = able.filter((job) => !job.alone && job.load <= left)
+  // Jobs that mostly wait leave room for those that keep the cores busy meanwhile: about one core for each place.
+  const placesLeft = capacity.jobs - running.size - 1
+  return fitting.find((job) => left - job.load <= placesLeft + 0.5) ?? fitting[0] ?? null
 }
