@@ -37,7 +37,7 @@ test('the longest jobs start first, as many as the cores can run', async () => {
   await whole
 })
 
-test('while cores are idle one more job starts at each look, up to the number of jobs', async () => {
+test('while cores are idle one more job starts at each look, up to a number of its own', async () => {
   const looks: PromiseWithResolvers<number>[] = []
   const idleCores = () => {
     looks.push(Promise.withResolvers<number>())
@@ -45,7 +45,7 @@ test('while cores are idle one more job starts at each look, up to the number of
   }
   const { running, end, whole } = stage(
     ['a', 'b', 'c', 'd'].map((path) => job(path, 1, 1)),
-    { load: 1, jobs: 3, idleCores },
+    { load: 1, jobs: 2, jobsMax: 3, idleCores },
   )
   const look = async (cores: number) => {
     looks.at(-1)!.resolve(cores)

@@ -17,6 +17,8 @@ export interface Capacity {
   /** Maximum sum of the loads of jobs that run at the same time, while no core is idle. */
   load: number
   jobs: number
+  /** Number of jobs up to which another one starts while cores are idle. */
+  jobsMax?: number
   /** Resolves after a moment with the number of cores that were idle during it. */
   idleCores?: () => Promise<number>
 }
@@ -56,7 +58,7 @@ export async function runPool<T extends Job>(
       look ??=
         capacity.idleCores?.().then((idle) => {
           look = null
-          if (idle >= idleCoresMin) startNext({ ...capacity, load: Infinity })
+          if (idle >= idleCoresMin) startNext({ load: Infinity, jobs: capacity.jobsMax ?? capacity.jobs })
         }) ?? null
     await Promise.race([...running.values(), ...needed.values(), ...(look === null ? [] : [look])])
   }

@@ -51,8 +51,8 @@ const secondAttemptsMax = 12
 const changedSecondsMax = 50
 
 const cores = availableParallelism()
-/** With three or four processes per core the same run took a tenth more processor time, and longer. */
-const capacity: Capacity = { load: cores * 1.1, jobs: cores * 2, idleCores }
+/** With three or four processes per core at all times a run took longer, but files that wait leave cores idle. */
+const capacity: Capacity = { load: cores * 1.1, jobs: cores * 2, jobsMax: cores * 3, idleCores }
 
 /** Files that wait for each other's cores would record too long a time and too small a load. */
 const uncrowded: Capacity = { load: cores, jobs: cores }
