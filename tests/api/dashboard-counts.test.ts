@@ -250,7 +250,8 @@ test('months count distinct vendors, sessions and subjects; days count distinct 
   expect(months).toHaveLength(12)
   const near = (count: number, of: TestEvent[], member: (one: TestEvent) => string) => {
     const exact = new Set(of.map(member)).size
-    expect(Math.abs(count - exact)).toBeLessThanOrEqual(Math.max(1, exact * 0.05))
+    // Of 40 values, which differ every day, two pairs share one of 4,096 registers once in 200 times, four never.
+    expect(Math.abs(count - exact)).toBeLessThanOrEqual(Math.max(3, exact * 0.05))
   }
   const shop = (start: string) =>
     sent.filter((one) => one.siteId === 'shop' && one.occurredAt.startsWith(start))
