@@ -253,8 +253,8 @@ test('months count distinct vendors, sessions and subjects; days count distinct 
     // Of 40 values, which differ every day, two pairs share one of 4,096 registers once in 200 times, four never.
     expect(Math.abs(count - exact)).toBeLessThanOrEqual(Math.max(3, exact * 0.05))
   }
-  const shop = (start: string) =>
-    sent.filter((one) => one.siteId === 'shop' && one.occurredAt.startsWith(start))
+  const ofShop = sent.filter(({ siteId }) => siteId === 'shop')
+  const shop = (start: string) => ofShop.filter(({ occurredAt }) => occurredAt.startsWith(start))
   for (const { month, sessions, subjects } of months) {
     near(sessions, shop(month), (one) => one.sessionId)
     near(subjects, shop(month), (one) => String((one.metadata as { subject?: unknown }).subject))
@@ -266,9 +266,7 @@ test('months count distinct vendors, sessions and subjects; days count distinct 
     near(subjects, shop(day), (one) => String((one.metadata as { subject?: unknown }).subject))
   }
   for (const { month, vendors, detections } of months) {
-    const mine = sent.filter(
-      (one) => one.siteId === 'shop' && one.type === 'agent.detected' && one.occurredAt.startsWith(month),
-    )
+    const mine = shop(month).filter(({ type }) => type === 'agent.detected')
     // A detection without a vendor counts, as on Detect.
     expect([month, vendors, detections]).toEqual([
       month,
