@@ -1,6 +1,6 @@
 /** The gateway of the executable over a filled store: pages, sessions, metrics and exports, and their memory. */
 import { startAppliance, type Appliance } from '../support/binary.ts'
-import { machine, recordTable, residentMiB, table } from './report.ts'
+import { machine, recordTable, residentMiB, settled, table } from './report.ts'
 
 export interface GatewayBench {
   events: number
@@ -45,6 +45,8 @@ export async function gatewayBench(events: number, rounds: number): Promise<Gate
       ).key
     const [ingest, secret] = [await keyOf('ingest'), await keyOf('secret')]
     const fillPerSecond = await fill(server, ingest, events)
+    // Full segments are sealed and repacked, which this bench is not about.
+    await settled(server.pid)
     const asked = []
     for (const [what, path] of await questions(server, secret)) {
       asked.push({

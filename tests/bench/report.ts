@@ -105,3 +105,15 @@ export function processorSeconds(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
   return children.reduce((all, child) => all + processorSeconds(Number(child)), ticks / ticksPerSecond)
 }
+
+const settledMs = 2_000
+
+/** Resolves when a server has ended its background work: it used less than 2 % of a core for two seconds. */
+export async function settled(pid: number, timeoutMs = 300_000): Promise<void> {
+  for (const startMs = performance.now(); performance.now() - startMs < timeoutMs;) {
+    const before = processorSeconds(pid)
+    await Bun.sleep(settledMs)
+    if ((processorSeconds(pid) - before) * 1_000 < settledMs / 50) return
+  }
+  throw new Error('the server was busy all the time')
+}
