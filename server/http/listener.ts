@@ -90,7 +90,7 @@ export function listen(options: ListenOptions): Listener {
     },
     async stop(deadlineMs) {
       drained.add(server.stop())
-      await stopped(server, drained.all(), deadlineMs)
+      await stopped(server, drained.all(), deadlineMs, options.log)
     },
   }
 }
@@ -107,9 +107,11 @@ function drains() {
   }
 }
 
-async function stopped(server: Server<undefined>, drained: Promise<unknown>, deadlineMs: number) {
+async function stopped(server: Server<undefined>, drained: Promise<unknown>, deadlineMs: number, log: Log) {
   const late = Bun.sleep(deadlineMs).then(() => 'late' as const)
-  if ((await Promise.race([drained, late])) === 'late') await server.stop(true)
+  if ((await Promise.race([drained, late])) !== 'late') return
+  log.warn('requests_ended', { requests: server.pendingRequests, afterMs: deadlineMs })
+  await server.stop(true)
 }
 
 /** Access is governed by the mode of the socket and its folder: add the proxy's user to our group. */
@@ -127,7 +129,7 @@ function listenOnSocket(options: ListenOptions, unix: string): Listener {
     pause() {},
     resume() {},
     async stop(deadlineMs) {
-      await stopped(server, server.stop(), deadlineMs)
+      await stopped(server, server.stop(), deadlineMs, options.log)
       rmSync(unix, { force: true })
     },
   }

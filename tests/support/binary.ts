@@ -55,8 +55,10 @@ export interface ApplianceOptions {
   /** Another executable, and its port. */
   binary?: string
   port?: number
-  stopTimeoutMs?: number
 }
+
+/** A server ends the requests that are left 20 s after SIGTERM, and logs that. */
+const stopMs = 30_000
 
 /** Starts `dist/sightglass` (built first when sources are newer) and waits for its listening line. */
 export async function startAppliance(options: ApplianceOptions = {}): Promise<Appliance> {
@@ -84,11 +86,13 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
     return exit()
   }
   const stop = async (): Promise<Exit> => {
+    const startMs = performance.now()
     child.signal('SIGTERM')
-    const timeoutMs = options.stopTimeoutMs ?? 20_000
-    const timer = setTimeout(() => child.signal('SIGKILL'), timeoutMs) // shows as code 137
+    const timer = setTimeout(() => child.signal('SIGKILL'), stopMs) // shows as code 137
     const result = await exit()
     clearTimeout(timer)
+    const tookMs = performance.now() - startMs
+    if (tookMs > stopMs / 2) console.error(`stopping took ${Math.round(tookMs)} ms\n${result.stderr}`)
     if (temp !== null) await dropDatabaseOf(dataDir)
     temp?.remove()
     return result
