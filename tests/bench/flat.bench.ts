@@ -27,7 +27,7 @@ disk, and measures processor time and bytes per event. A piece that ended is con
   --resend     alternates batches of scattered old ids with fresh ones instead, 60 of each
   --pages      starts the executable instead, and asks once what each page of the dashboard asks
   --load       starts the executable instead, sends as much as 16 connections can for 30 s or --seconds N, and prints
-               what is resident`
+               what is resident, and how long commits took`
 
 const batchEvents = 1_000
 const quickEvents = 5_000
@@ -253,9 +253,23 @@ async function askPages(dataDir: string): Promise<string> {
   }
 }
 
+const metricsToken = 'the-token-of-the-bench-0123456789'
+
+/** How long commits took, sealing and repacking beside them included, from the histogram of `/metrics`. */
+async function commitTimes(server: Appliance): Promise<string> {
+  const headers = { authorization: `Bearer ${metricsToken}` }
+  const text = await (await fetch(`${server.url}/metrics`, { headers })).text()
+  const buckets = [...text.matchAll(/^sightglass_commit_seconds_bucket\{le="([^"]+)"\} (\d+)$/gm)]
+  const all = Number(buckets.at(-1)![2])
+  const longest = buckets.find(([, , count]) => Number(count) === all)![1]
+  const within = Number(buckets.find(([, bound]) => bound === '0.05')![2])
+  return `${all} commits, ${all - within} took more than 50 ms, the longest at most ${longest} s`
+}
+
 /** Resident memory of the executable at full ingest over HTTP. */
 async function loadResident(dataDir: string, seconds: number): Promise<string> {
-  const server = await startAppliance({ dataDir, args: ['--rate-limit-ingest', 'off'] })
+  const args = ['--rate-limit-ingest', 'off', '--metrics-token', metricsToken]
+  const server = await startAppliance({ dataDir, args })
   try {
     const startedMiB = residentMiB(server.pid)
     const numbered = fixedTraffic(path, await keyOf(server, 'ingest'), 0, 0)
@@ -272,6 +286,7 @@ async function loadResident(dataDir: string, seconds: number): Promise<string> {
       `${Math.round((requests * requestEvents) / took)} events/s for ${Math.round(took)} s`,
       `resident when ready ${Math.round(startedMiB)} MiB; median ${medianMiB}, most ${mostMiB} MiB`,
       `at the end: anonymous ${ofKind('RssAnon')} MiB, files ${ofKind('RssFile')} MiB`,
+      await commitTimes(server),
     ].join('\n')
   } finally {
     await server.stop()
