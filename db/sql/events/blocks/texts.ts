@@ -214,9 +214,15 @@ function cut(text: string, idAt: number, sessionAt: number, session: string): Sp
   return { text: text.slice(0, sessionAt) + text.slice(sessionAt + session.length), idAt, sessionAt }
 }
 
+/** Slices the given text only: slicing one that was just joined copies it once more. */
 export function joinText({ text, idAt, sessionAt }: SplitText, id: string, session: string): string {
-  const whole = sessionAt === 0 ? text : text.slice(0, sessionAt) + session + text.slice(sessionAt)
-  return idAt === 0 ? whole : whole.slice(0, idAt) + id + whole.slice(idAt)
+  if (idAt === 0)
+    return sessionAt === 0 ? text : text.slice(0, sessionAt) + session + text.slice(sessionAt)
+  if (sessionAt === 0) return text.slice(0, idAt) + id + text.slice(idAt)
+  if (idAt <= sessionAt)
+    return text.slice(0, idAt) + id + text.slice(idAt, sessionAt) + session + text.slice(sessionAt)
+  const at = idAt - session.length
+  return text.slice(0, sessionAt) + session + text.slice(sessionAt, at) + id + text.slice(at)
 }
 
 /*
