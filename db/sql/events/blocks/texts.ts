@@ -216,8 +216,7 @@ function cut(text: string, idAt: number, sessionAt: number, session: string): Sp
 
 /** Slices the given text only: slicing one that was just joined copies it once more. */
 export function joinText({ text, idAt, sessionAt }: SplitText, id: string, session: string): string {
-  if (idAt === 0)
-    return sessionAt === 0 ? text : text.slice(0, sessionAt) + session + text.slice(sessionAt)
+  if (idAt === 0) return sessionAt === 0 ? text : text.slice(0, sessionAt) + session + text.slice(sessionAt)
   if (sessionAt === 0) return text.slice(0, idAt) + id + text.slice(idAt)
   if (idAt <= sessionAt)
     return text.slice(0, idAt) + id + text.slice(idAt, sessionAt) + session + text.slice(sessionAt)
