@@ -27,6 +27,17 @@ const damages: Damage[] = [
   [leaf('event_block'), /^arrivals \d+ to \d+$/, /bytes/],
   [leaf('event_id_chunk'), /^arrivals \d+ to \d+$/, /not in id run/],
   [overflow('event_id_filter'), /^arrivals \d+ to \d+$/, /not in id run/],
+  // Of an hour, and of a member, that no event has.
+  [
+    'INSERT INTO rollup_value SELECT org, member, 1, site, type, outcome, code, 1, 0 FROM rollup_value LIMIT 1',
+    /^the rollup by .* of 1970-01-01T01/,
+    /says 1 too many/,
+  ],
+  [
+    'INSERT INTO rollup_value SELECT org, 60, hour, site, type, outcome, code, 1, 0 FROM rollup_value LIMIT 1',
+    /^the rollup by .* of 20/,
+    /says 1 too many/,
+  ],
   [leaf('rollup_metric'), /^the rollup of 20/, /too (few|many)/],
   // The rows of the last page depend on the store's own hashes.
   [

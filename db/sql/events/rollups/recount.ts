@@ -9,7 +9,9 @@ import {
   fieldAndCode,
   hourMs,
   rollupCounts,
+  type DayGroup,
   type RollupCounts,
+  type RollupGroup,
 } from './counts.ts'
 import { extra, seqMax, seqOf } from '../blocks/block.ts'
 import { partsOf } from '../read/walk.ts'
@@ -149,7 +151,7 @@ function differencesOf(
   counts: RollupCounts,
   isIncluded: (row: RowKey) => boolean,
 ): RollupRepair[] {
-  const counted = [...countedRows(counts)].filter(([row]) => isIncluded(row))
+  const counted = [...countedRows(counts.groups(), counts.days())].filter(([row]) => isIncluded(row))
   const stored = [...storedRows(db, org, hour)].filter(([row]) => isIncluded(row))
   return Array.from(rowDifferences(stored, new Map(counted)), ([row, difference]) => ({ row, difference }))
 }
@@ -168,19 +170,13 @@ export function repairRollups(db: Database, org: number, repairs: readonly Rollu
 /** `hour site type outcome` is the key of a row of rollup_metric; followed by `field code`, of rollup_value. */
 type RowKey = string
 
-export function countedRows(counts: RollupCounts): Map<RowKey, number> {
-  const rows = new Map<RowKey, number>()
-  for (const { hour, site, type, outcome, events, values } of counts.groups()) {
+function* countedRows(groups: Iterable<RollupGroup>, days: Iterable<DayGroup>): Generator<[RowKey, number]> {
+  for (const { hour, site, type, outcome, events, values } of groups) {
     const key = `${hour} ${site} ${type} ${outcome}`
-    rows.set(key, events)
-    for (const [value, count] of values) rows.set(`${key} ${fieldAndCode(value).join(' ')}`, count)
+    yield [key, events]
+    for (const [value, count] of values) yield [`${key} ${fieldAndCode(value).join(' ')}`, count]
   }
-  for (const [key, count] of countedDayRows(counts)) rows.set(key, count)
-  return rows
-}
-
-function* countedDayRows(counts: RollupCounts): Generator<[RowKey, number]> {
-  for (const { hour, site, type, values } of counts.days()) {
+  for (const { hour, site, type, values } of days) {
     for (const [value, count] of values)
       yield [`${hour} ${site} ${type} 0 ${fieldAndCode(value).join(' ')}`, count]
   }
@@ -191,22 +187,65 @@ function isDayRow(key: RowKey): boolean {
   return key.split(' ')[3] === '0'
 }
 
-/** The stored `live` counts, of one hour or of all. */
-export function* storedRows(db: Database, org: number, hour: number | null): Generator<[RowKey, number]> {
+/** The stored `live` counts of an hour. */
+function* storedRows(
+  db: Database,
+  org: number,
+  hour: number,
+  members = valuesOf(db, 'member', 'rollup_value WHERE org = ?', org),
+): Generator<[RowKey, number]> {
   const key = "hour || ' ' || site || ' ' || type || ' ' || outcome"
-  const within = 'org = ?1 AND (hour = ?2 OR ?2 IS NULL)'
-  const queries = [
-    `SELECT ${key} AS key, live FROM rollup_metric WHERE ${within}`,
-    `SELECT ${key} || ' ' || member || ' ' || code AS key, live FROM rollup_value WHERE ${within}`,
-  ]
-  for (const sql of queries) {
-    const rows = db.query<{ key: string; live: number }, [number, number | null]>(sql)
-    for (const { key, live } of rows.iterate(org, hour)) yield [key, live]
+  const metrics = db.query<StoredRow, [number, number]>(
+    `SELECT ${key} AS key, live FROM rollup_metric WHERE org = ? AND hour = ?`,
+  )
+  for (const { key, live } of metrics.iterate(org, hour)) yield [key, live]
+  const values = db.query<StoredRow, [number, number, number]>(
+    `SELECT ${key} || ' ' || member || ' ' || code AS key, live
+     FROM rollup_value WHERE org = ? AND hour = ? AND member = ?`,
+  )
+  for (const member of members)
+    for (const { key, live } of values.iterate(org, hour, member)) yield [key, live]
+}
+
+interface StoredRow {
+  key: string
+  live: number
+}
+
+/** The different values of a column, by one step in an index for each. */
+function valuesOf(db: Database, column: string, of: string, ...bound: number[]): number[] {
+  const next = db.query<{ next: number | null }, number[]>(
+    `SELECT min(${column}) AS next FROM ${of} AND ${column} > ?`,
+  )
+  const values: number[] = []
+  for (let last = Number.MIN_SAFE_INTEGER; ;) {
+    const found = next.get(...bound, last)?.next ?? null
+    if (found === null) return values
+    values.push((last = found))
   }
 }
 
+/** Of all hours. Rows are in memory for one hour at a time, because 100 million events have tens of millions. */
+export function* allDifferences(
+  db: Database,
+  org: number,
+  counts: RollupCounts,
+): Generator<[RowKey, number]> {
+  const hours = new Map<number, { groups: RollupGroup[]; days: DayGroup[] }>()
+  const at = (hour: number) => hours.getOrInsertComputed(hour, () => ({ groups: [], days: [] }))
+  for (const group of counts.groups()) at(group.hour).groups.push(group)
+  for (const day of counts.days()) at(day.hour).days.push(day)
+  const members = valuesOf(db, 'member', 'rollup_value WHERE org = ?', org)
+  for (const hour of valuesOf(db, 'hour', 'rollup_metric WHERE org = ?', org)) at(hour)
+  for (const member of members)
+    for (const hour of valuesOf(db, 'hour', 'rollup_value WHERE org = ? AND member = ?', org, member))
+      at(hour)
+  for (const [hour, { groups, days }] of hours)
+    yield* rowDifferences(storedRows(db, org, hour, members), new Map(countedRows(groups, days)))
+}
+
 /** The differences between stored and counted rows: how much the stored one is too small. Empties `counted`. */
-export function* rowDifferences(
+function* rowDifferences(
   stored: Iterable<[RowKey, number]>,
   counted: Map<RowKey, number>,
 ): Generator<[RowKey, number]> {

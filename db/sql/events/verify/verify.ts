@@ -4,7 +4,7 @@ import { verifyBlocks, type Check, type Report, type VerifiedOrg } from './block
 import { verifySegments } from './indexes.ts'
 import { columnCount } from '../blocks/block.ts'
 import { firstPlace, zonesFrom, type Zone } from '../blocks/block-table.ts'
-import { countFolded, countedRows, rowDifferences, rowName, storedRows } from '../rollups/recount.ts'
+import { allDifferences, countFolded, rowName } from '../rollups/recount.ts'
 import { verifyAccess } from '../../registry/access-logs.ts'
 import { inSnapshot, type Database } from '../../database.ts'
 import type { EventIds } from '../engine.ts'
@@ -129,7 +129,7 @@ function* verifyRollups(
   for (;;) {
     const counts = counting.step(db, org)
     if (counts !== null) {
-      for (const [key, difference] of rowDifferences(storedRows(db, org, null), countedRows(counts)))
+      for (const [key, difference] of allDifferences(db, org, counts))
         report(rowName(key), difference > 0 ? `says ${difference} too few` : `says ${-difference} too many`)
       verifyTotals(db, org, report)
       return counting.rest(db, org).events()
