@@ -135,8 +135,8 @@ const everydayParts = [
 const everyday = RegExp(`^tests/(api/(${everydayParts.join('|')})|e2e/sdk-gateway)\\.test`)
 
 /**
- * Benches of whole servers or large tables, 45 s of processor time. In a run that is short enough for every day they
- * compare little but the start of their processes, or the time in which they fill the tables.
+ * Benches of whole servers or large tables, 45 s of processor time. A bench short enough for every day would mostly
+ * measure the start of its processes and the filling of its tables.
  */
 const heavyBenches = [
   'backup',

@@ -17,7 +17,7 @@ export interface Capacity {
   /** Maximum sum of the loads of jobs that run at the same time, while no core is idle. */
   load: number
   jobs: number
-  /** Number of jobs up to which another one starts while cores are idle. */
+  /** While cores are idle, one more job starts at a time, up to this number. */
   jobsMax?: number
   /** Resolves after a moment with the number of cores that were idle during it. */
   idleCores?: () => Promise<number>

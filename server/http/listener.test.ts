@@ -1,4 +1,4 @@
-/** A listener waits for the requests in flight until its deadline, and says which it ended. */
+/** A listener waits for the requests in flight until its deadline, and logs how many it ended. */
 import { expect, test } from 'bun:test'
 import { startLog } from '../log.ts'
 import { listen } from './listener.ts'

@@ -108,7 +108,7 @@ export function processorSeconds(pid: number): number {
 
 const settledMs = 2_000
 
-/** Resolves when a server has ended its background work: it used less than 2 % of a core for two seconds. */
+/** Waits until a server has no background work left: it used less than 2 % of a core for two seconds. */
 export async function settled(pid: number, timeoutMs = 300_000): Promise<void> {
   for (const startMs = performance.now(); performance.now() - startMs < timeoutMs;) {
     const before = processorSeconds(pid)

@@ -283,6 +283,7 @@ const sketches = new Map<number, string>([
 /** For people: "the rollup of 2026-06-01T12:00:00.000Z" or "the rollup by tool of …". */
 export function rowName(key: RowKey): string {
   const [hour, , , , member] = key.split(' ').map(Number)
-  const by = member === undefined ? '' : ` by ${sketches.get(member) ?? fieldAt(member)?.name}`
+  const by =
+    member === undefined ? '' : ` by ${sketches.get(member) ?? fieldAt(member)?.name ?? 'an unknown field'}`
   return `the rollup${by} of ${new Date(hour! * hourMs).toISOString()}`
 }
