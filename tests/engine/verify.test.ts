@@ -1,7 +1,9 @@
 /** Verify and recounts beside writers, in slices, and what a recount repairs (damage: damage.test.ts). */
 import { expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { noon } from '../store/make.ts'
 import { seeded } from '../crash/seeded.ts'
+import { runs } from '../support/runs.ts'
 import { agrees, isSound } from './model.ts'
 import { engine, event } from './subject.ts'
 
@@ -191,3 +193,44 @@ test('a recount finds and repairs the wrong rows of its hour', async () => {
   isSound(subject)
   subject.close()
 }, 90_000)
+
+test('verify names exactly the rollup rows that differ, also where sums of an hour and field stay the same', () => {
+  const subject = engine()
+  const events = Array.from({ length: 2_000 }, (_, n) => event(n, (n % 40) * 3_600_000 + n))
+  subject.group(() => subject.append('org_a', events))
+  subject.idle()
+  const rows = subject.tables('rollup_value')!
+  const changes = [
+    { sql: (row: number) => `live = live + 1 WHERE ${nth(row)}`, wrong: ['says 1 too many'] },
+    // A value too few here is a value too many there.
+    {
+      sql: (row: number) =>
+        `live = live + CASE WHEN ${nth(row)} THEN 1 ELSE -1 END WHERE ${nth(row)} OR ${nth(row + 1)}`,
+      wrong: ['says 1 too few', 'says 1 too many'],
+    },
+    // Another value has the count.
+    { sql: (row: number) => `code = code + 9000 WHERE ${nth(row)}`, wrong: [/too few/, /too many/] },
+    // So many too many that a checksum of 32 bits alone would not change.
+    {
+      sql: (row: number) => `live = live + 4294967295 WHERE ${nth(row)}`,
+      wrong: ['says 4294967295 too many'],
+    },
+  ]
+  fc.assert(
+    fc.property(fc.nat(rows - 2), fc.nat(changes.length - 1), (row, which) => {
+      const { sql, wrong } = changes[which]!
+      subject.damaged(`UPDATE rollup_value SET ${sql(row)}`, (reader) => {
+        const problems = reader.verify().faults.map(({ problem }) => problem)
+        expect([which, problems.toSorted()]).toEqual([which, wrong.map((one) => expect.stringMatching(one))])
+      })
+    }),
+    { numRuns: runs(40) },
+  )
+  subject.close()
+}, 90_000)
+
+/** The row of rollup_value with this number, in the order of its key. */
+function nth(row: number): string {
+  const key = 'org, member, hour, site, type, outcome, code'
+  return `(${key}) = (SELECT ${key} FROM rollup_value ORDER BY ${key} LIMIT 1 OFFSET ${row})`
+}

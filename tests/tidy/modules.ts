@@ -47,7 +47,16 @@ const modules: Record<string, string[]> = {
     'walk.ts',
   ],
   'db/sql/events/rollups': [
-    ...['counts.ts', 'days.ts', 'fold.ts', 'hours.ts', 'range.ts', 'recount.ts', 'sketches.ts'],
+    ...[
+      'checksums.ts',
+      'counts.ts',
+      'days.ts',
+      'fold.ts',
+      'hours.ts',
+      'range.ts',
+      'recount.ts',
+      'sketches.ts',
+    ],
   ],
   'db/sql/events/verify': ['blocks.ts', 'indexes.ts', 'verify.ts'],
   'db/sql/events/write': ['append.ts', 'merge.ts', 'org-state.ts'],

@@ -2,8 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { runs } from '../../../../tests/support/runs.ts'
-import { cutText, valueMark } from './shapes.ts'
-import { columnsMark, packTextColumns, type Spilled } from './text-columns.ts'
+import { columnsMark, cutText, packTextColumns, valueMark, type Spilled } from './text-columns.ts'
 import { openBodies, packBodies } from './texts.ts'
 
 /** Null when the texts cannot be columns. */

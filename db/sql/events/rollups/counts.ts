@@ -82,15 +82,30 @@ export interface RollupCounts {
   events(): number
 }
 
+/** The first hour of an hour's day. */
+export function dayOf(hour: number): number {
+  return hour - (hour % dayHours)
+}
+
 /** Fields with counted values, for the dashboard's pages. Names and purposes count as agents. */
 const indexes = [...members.filter(({ counted }) => counted).map(({ number }) => number), agentField]
+
+/** All fields of rollup_value. */
+export const rollupFields: readonly number[] = [
+  ...indexes,
+  durationMember,
+  dayDurationMember,
+  distinctMember.session,
+  distinctMember.subject,
+  classVendorField,
+]
 
 /** Opens only the columns that the requested fields need. */
 function columnsFor(fields: readonly number[] | null) {
   const needs = (index: number): boolean => fields === null || fields.includes(index)
   const counted = indexes.filter(needs)
   const pairs = needs(classVendorField)
-  const durationsToo = needs(durationMember)
+  const durationsToo = needs(durationMember) || needs(dayDurationMember)
   return ({ column }: Pick<PackedColumns, 'column'>) => ({
     types: column(member.type),
     sites: column(member.siteId),
@@ -131,8 +146,8 @@ function countedGroups() {
     return group
   }
 
-  function dayOf(hour: number, site: number, type: number): DayGroup {
-    const first = hour - (hour % dayHours)
+  function dayGroupOf(hour: number, site: number, type: number): DayGroup {
+    const first = dayOf(hour)
     const groups = childOf(byDay, first)
     const key = site * typesSpan + type
     let day = groups.get(key)
@@ -148,7 +163,7 @@ function countedGroups() {
 
   return {
     groupOf,
-    dayOf,
+    dayGroupOf,
     addValue,
     entries: () => entries,
     *groups() {
@@ -160,46 +175,61 @@ function countedGroups() {
   }
 }
 
+/** Where counts go: `G` is what a receiver knows of an hour's or a day's site, type and outcome. */
+export interface CountSink<G> {
+  /** Counts one event. */
+  event(hour: number, site: number, type: number, outcome: number): G
+  day(hour: number, site: number, type: number): G
+  /** Counts one value of a field. */
+  value(group: G, index: number, code: number): void
+}
+
+/** Sends what the rows of blocks count. `fields` are the fields whose values are counted, null for all. */
+export function countingInto<G>(sink: CountSink<G>, fields: readonly number[] | null): RollupCounts['add'] {
+  const columnsOf = columnsFor(fields)
+  return (block, first, end) => {
+    const { types, sites, outcomes, times, counted, ...more } = columnsOf(block)
+    const { classes, vendors, sessions, subjects, tools, durations } = more
+    for (let row = first; row < end; row++) {
+      const type = types[row]!
+      if (type === 0) continue
+      const site = sites[row]!
+      const hour = Math.floor(times[row]! / hourMs)
+      const group = sink.event(hour, site, type, outcomes[row]!)
+      for (const { index, codes } of counted) {
+        const code = codes[row]!
+        if (code !== 0) sink.value(group, index, countedCode(code))
+      }
+      if (classes && vendors) sink.value(group, classVendorField, pairCode(classes[row]!, vendors[row]!))
+      if (sessions) sink.value(sink.day(hour, site, 0), distinctMember.session, sketchCode(sessions[row]!))
+      const subject = subjects?.[row] ?? 0
+      if (subject !== 0) sink.value(sink.day(hour, site, 0), distinctMember.subject, sketchCode(subject))
+      const tool = tools?.[row] ?? 0
+      const duration = durations?.[row] ?? -1
+      if (tool === 0 || duration < 0) continue
+      const code = countedCode(tool) * bucketsMax + bucketOf(duration)
+      sink.value(group, durationMember, code)
+      sink.value(sink.day(hour, site, type), dayDurationMember, code)
+    }
+  }
+}
+
 /** `fields` are the fields whose values are counted, null for all. A query needs one or none. */
 export function rollupCounts(fields: readonly number[] | null = null): RollupCounts {
-  const columnsOf = columnsFor(fields)
-  const { groupOf, dayOf, addValue, entries, groups, days } = countedGroups()
+  const { groupOf, dayGroupOf, addValue, entries, groups, days } = countedGroups()
   let events = 0
-
-  return {
-    add(block, first, end) {
-      const { types, sites, outcomes, times, counted, ...more } = columnsOf(block)
-      const { classes, vendors, sessions, subjects, tools, durations } = more
-      for (let row = first; row < end; row++) {
-        const type = types[row]!
-        if (type === 0) continue
-        const site = sites[row]!
-        const hour = Math.floor(times[row]! / hourMs)
-        const group = groupOf(hour, site, type, outcomes[row]!)
-        group.events++
+  const add = countingInto<DayGroup>(
+    {
+      event(hour, site, type, outcome) {
         events++
-        for (const { index, codes } of counted) {
-          const code = codes[row]!
-          if (code !== 0) addValue(group, valueKey(index, countedCode(code)))
-        }
-        if (classes && vendors)
-          addValue(group, valueKey(classVendorField, pairCode(classes[row]!, vendors[row]!)))
-        if (sessions)
-          addValue(dayOf(hour, site, 0), valueKey(distinctMember.session, sketchCode(sessions[row]!)))
-        const subject = subjects?.[row] ?? 0
-        if (subject !== 0)
-          addValue(dayOf(hour, site, 0), valueKey(distinctMember.subject, sketchCode(subject)))
-        const tool = tools?.[row] ?? 0
-        const duration = durations?.[row] ?? -1
-        if (tool === 0 || duration < 0) continue
-        const code = countedCode(tool) * bucketsMax + bucketOf(duration)
-        addValue(group, valueKey(durationMember, code))
-        addValue(dayOf(hour, site, type), valueKey(dayDurationMember, code))
-      }
+        const group = groupOf(hour, site, type, outcome)
+        group.events++
+        return group
+      },
+      day: dayGroupOf,
+      value: (group, index, code) => addValue(group, valueKey(index, code)),
     },
-    groups,
-    days,
-    entries,
-    events: () => events,
-  }
+    fields,
+  )
+  return { add, groups, days, entries, events: () => events }
 }

@@ -1,7 +1,7 @@
 /** Caches sums of a field's folded counts: of whole days, so that a month is read from thirty, and of single hours. */
 import type { Database } from '../../database.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
-import { dayHours, outcomesSpan } from './counts.ts'
+import { dayHours, dayOf, outcomesSpan } from './counts.ts'
 import { changedHours, foldState, type FoldState } from './hours.ts'
 import { foldedRows, type FoldedRows, type HourRange } from './range.ts'
 
@@ -238,7 +238,7 @@ function dropChanged(db: Database, cache: Cache, org: number, known: FoldState, 
   const hours = isRewritten
     ? new Set<number>()
     : new Set(changedHours(db, org, known.foldedSeq, state.foldedSeq))
-  const days = new Set(Array.from(hours, (hour) => hour - (hour % dayHours)))
+  const days = new Set(Array.from(hours, dayOf))
   for (const [key, { from, until, sums }] of own) {
     const hasChanged = until - from === 1 ? hours.has(from) : days.has(from)
     if (!isRewritten && !hasChanged) continue

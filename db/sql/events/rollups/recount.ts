@@ -1,14 +1,17 @@
 /** Recounts one hour from its events, and compares rollup rows, stored and counted (expected: no difference). */
+import type { WrongRows } from './checksums.ts'
 import { foldState, noteRewrite } from './hours.ts'
 import {
   classVendorField,
   dayDurationMember,
   dayHours,
+  dayOf,
   distinctMember,
   durationMember,
   fieldAndCode,
   hourMs,
   rollupCounts,
+  rollupFields,
   type DayGroup,
   type RollupCounts,
   type RollupGroup,
@@ -27,29 +30,33 @@ const sliceBlocks = 24
 /** How often a count may start again. Then it takes one long slice, or it might never end. */
 const restartsMax = 20
 
-interface CountRange {
+export interface CountRange {
   fromMs: number
   untilMs: number // exclusive
   /** The blocks that may hold events of that time and reach past a seq, in arrival order. */
   zonesAfter(db: Database, org: number, afterSeq: number): Iterable<Zone>
 }
 
-interface FoldedCount {
+interface FoldedCount<C> {
   /**
    * One slice, inside its own read transaction. Null until the last slice, which returns all counts up to the
    * watermark.
    */
-  step(db: Database, org: number): RollupCounts | null
+  step(db: Database, org: number): C | null
   /** In the transaction of the last step: also the unfolded arrivals. */
-  rest(db: Database, org: number): RollupCounts
+  rest(db: Database, org: number): C
 }
 
 /**
  * Counts in arrival order, so that events folded meanwhile are counted too. Every other change of counts, such as
  * retention, raises event_org.rewrites and starts the count again.
  */
-export function countFolded(range: CountRange, blocksMax = sliceBlocks): FoldedCount {
-  let counts = rollupCounts()
+export function countFolded<C extends Pick<RollupCounts, 'add'>>(
+  range: CountRange,
+  begin: () => C,
+  blocksMax = sliceBlocks,
+): FoldedCount<C> {
+  let counts = begin()
   let countedSeq = 0
   let rewrites: number | null = null
   let restarts = -1
@@ -73,7 +80,7 @@ export function countFolded(range: CountRange, blocksMax = sliceBlocks): FoldedC
       const state = foldState(db, org)
       if (state?.rewrites !== rewrites) {
         rewrites = state?.rewrites ?? null
-        counts = rollupCounts()
+        counts = begin()
         countedSeq = 0
         restarts++
       }
@@ -89,7 +96,7 @@ export function countFolded(range: CountRange, blocksMax = sliceBlocks): FoldedC
 
 /** Run by run, because each call opens the columns again. */
 function addRows(
-  counts: RollupCounts,
+  counts: Pick<RollupCounts, 'add'>,
   block: PackedColumns,
   first: number,
   end: number,
@@ -117,8 +124,8 @@ export function recounting(hourStartMs: number, blocksMax?: number): Recounting 
   const firstHour = closesDay ? hour + 1 - dayHours : hour
   const range = { fromMs: firstHour * hourMs, untilMs: (hour + 1) * hourMs }
   const zonesAfter = (db: Database, org: number, seq: number) => indexedZones(db, org, seq, range)
-  const counting = countFolded({ ...range, zonesAfter }, blocksMax)
-  const ofHour = (key: RowKey) => !isDayRow(key) && Number(key.split(' ', 1)[0]) === hour
+  const counting = countFolded({ ...range, zonesAfter }, rollupCounts, blocksMax)
+  const ofHour = (key: RowKey) => !isDayRow(key) && hourOf(key) === hour
 
   return {
     step(db, org) {
@@ -126,6 +133,28 @@ export function recounting(hourStartMs: number, blocksMax?: number): Recounting 
       if (counts === null) return null
       const found = differencesOf(db, org, hour, counts, ofHour)
       return closesDay ? [...found, ...differencesOf(db, org, firstHour, counts, isDayRow)] : found
+    },
+  }
+}
+
+/** The same for the rows of one day that checksums found wrong, in the blocks of `zonesAfter`. */
+export function recountingWrong(
+  wrong: readonly WrongRows[],
+  zonesAfter: CountRange['zonesAfter'],
+  blocksMax?: number,
+): Recounting {
+  const firstHour = dayOf(wrong[0]!.hour)
+  const range = { fromMs: firstHour * hourMs, untilMs: (firstHour + dayHours) * hourMs, zonesAfter }
+  const fields = rollupFields.filter((field) => wrong.some(({ isWrong }) => isWrong(field)))
+  const counting = countFolded(range, () => rollupCounts(fields), blocksMax)
+
+  return {
+    step(db, org) {
+      const counts = counting.step(db, org)
+      if (counts === null) return null
+      return wrong.flatMap(({ hour, isWrong }) =>
+        differencesOf(db, org, hour, counts, (key) => hourOf(key) === hour && isWrong(memberOf(key))),
+      )
     },
   }
 }
@@ -151,9 +180,11 @@ function differencesOf(
   counts: RollupCounts,
   isIncluded: (row: RowKey) => boolean,
 ): RollupRepair[] {
-  const counted = [...countedRows(counts.groups(), counts.days())].filter(([row]) => isIncluded(row))
-  const stored = [...storedRows(db, org, hour)].filter(([row]) => isIncluded(row))
-  return Array.from(rowDifferences(stored, new Map(counted)), ([row, difference]) => ({ row, difference }))
+  const included = (rows: Iterator<[RowKey, number]>) =>
+    Iterator.from(rows).filter(([row]) => isIncluded(row))
+  const counted = new Map(included(countedRows(counts.groups(), counts.days())))
+  const stored = included(storedRows(db, org, hour))
+  return Array.from(rowDifferences(stored, counted), ([row, difference]) => ({ row, difference }))
 }
 
 /** Inside a transaction. Differences stay valid whatever was folded or expired since they were found. */
@@ -187,13 +218,17 @@ function isDayRow(key: RowKey): boolean {
   return key.split(' ')[3] === '0'
 }
 
+function hourOf(key: RowKey): number {
+  return Number(key.split(' ', 1)[0])
+}
+
+function memberOf(key: RowKey): number | null {
+  const member = key.split(' ')[4]
+  return member === undefined ? null : Number(member)
+}
+
 /** The stored `live` counts of an hour. */
-function* storedRows(
-  db: Database,
-  org: number,
-  hour: number,
-  members = valuesOf(db, 'member', 'rollup_value WHERE org = ?', org),
-): Generator<[RowKey, number]> {
+function* storedRows(db: Database, org: number, hour: number): Generator<[RowKey, number]> {
   const key = "hour || ' ' || site || ' ' || type || ' ' || outcome"
   const metrics = db.query<StoredRow, [number, number]>(
     `SELECT ${key} AS key, live FROM rollup_metric WHERE org = ? AND hour = ?`,
@@ -203,7 +238,7 @@ function* storedRows(
     `SELECT ${key} || ' ' || member || ' ' || code AS key, live
      FROM rollup_value WHERE org = ? AND hour = ? AND member = ?`,
   )
-  for (const member of members)
+  for (const member of storedMembers(db, org))
     for (const { key, live } of values.iterate(org, hour, member)) yield [key, live]
 }
 
@@ -212,36 +247,17 @@ interface StoredRow {
   live: number
 }
 
-/** The different values of a column, by one step in an index for each. */
-function valuesOf(db: Database, column: string, of: string, ...bound: number[]): number[] {
-  const next = db.query<{ next: number | null }, number[]>(
-    `SELECT min(${column}) AS next FROM ${of} AND ${column} > ?`,
+/** The fields with rows, by one step in the index for each. */
+function storedMembers(db: Database, org: number): number[] {
+  const next = db.query<{ next: number | null }, [number, number]>(
+    'SELECT min(member) AS next FROM rollup_value WHERE org = ? AND member > ?',
   )
-  const values: number[] = []
+  const members: number[] = []
   for (let last = Number.MIN_SAFE_INTEGER; ;) {
-    const found = next.get(...bound, last)?.next ?? null
-    if (found === null) return values
-    values.push((last = found))
+    const found = next.get(org, last)?.next ?? null
+    if (found === null) return members
+    members.push((last = found))
   }
-}
-
-/** Of all hours. Rows are in memory for one hour at a time, because 100 million events have tens of millions. */
-export function* allDifferences(
-  db: Database,
-  org: number,
-  counts: RollupCounts,
-): Generator<[RowKey, number]> {
-  const hours = new Map<number, { groups: RollupGroup[]; days: DayGroup[] }>()
-  const at = (hour: number) => hours.getOrInsertComputed(hour, () => ({ groups: [], days: [] }))
-  for (const group of counts.groups()) at(group.hour).groups.push(group)
-  for (const day of counts.days()) at(day.hour).days.push(day)
-  const members = valuesOf(db, 'member', 'rollup_value WHERE org = ?', org)
-  for (const hour of valuesOf(db, 'hour', 'rollup_metric WHERE org = ?', org)) at(hour)
-  for (const member of members)
-    for (const hour of valuesOf(db, 'hour', 'rollup_value WHERE org = ? AND member = ?', org, member))
-      at(hour)
-  for (const [hour, { groups, days }] of hours)
-    yield* rowDifferences(storedRows(db, org, hour, members), new Map(countedRows(groups, days)))
 }
 
 /** The differences between stored and counted rows: how much the stored one is too small. Empties `counted`. */
