@@ -9,15 +9,18 @@ import { crashEvent, orgId } from './engine-events.ts'
 import { batchEvents, batchesKept, receivedAtMs } from './engine-deleted.ts'
 import { killAfter, startProgram, wholeLines, type Found, type Round } from './round.ts'
 
-/** `taken`: the number of acknowledged events deleted by then, which must be large. */
+/** `taken`: how many events the program had deleted, as far as it could say so. */
 export async function takingRound(round: Round): Promise<Found & { taken: number }> {
   const { folder, number, killAfterMs } = round
   const child = startProgram('engine-deleter.ts', round, number)
   const hasBegun = (line: string) => (Number(line) >= batchEvents * batchesKept ? line : null)
-  await child.line(hasBegun, 150_000) // to delete; slow at a low priority
+  await child.line(hasBegun, 150_000) // slow at a low priority
+  await child.line((line) => takenBy(line) || null, 150_000)
   await killAfter(child, killAfterMs)
   round.afterwards?.()
-  const newest = Number(wholeLines(child).at(-1))
+  const lines = wholeLines(child)
+  const newest = Number(lines.findLast((line) => takenBy(line) === 0))
+  const taken = lines.reduce((sum, line) => sum + takenBy(line), 0)
 
   const { orgs, faults } = await openDatabaseAdmin(folder).verifyEvents()
   const held = orgs[0]?.events ?? 0
@@ -40,7 +43,12 @@ export async function takingRound(round: Round): Promise<Found & { taken: number
     acknowledged += batchEvents
   }
   await store.close()
-  return { acknowledged, lost, doubled, faults: found, taken: newest - held }
+  return { acknowledged, lost, doubled, faults: found, taken }
+}
+
+/** Of a line like `taken 500`; others are the first event of an acknowledged batch. */
+function takenBy(line: string): number {
+  return line.startsWith('taken ') ? Number(line.slice(6)) : 0
 }
 
 async function doubles(store: Store): Promise<number> {

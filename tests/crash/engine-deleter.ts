@@ -17,9 +17,14 @@ async function append(): Promise<void> {
   }
 }
 
+function sayTaken(events: number): void {
+  if (events > 0) process.stdout.write(`taken ${events}\n`)
+}
+
 async function expire(): Promise<void> {
   for (;;) {
-    await store.events.expire({ orgId, receivedBeforeMs: arrivedAtMs - batchesKept })
+    const { events } = await store.events.expire({ orgId, receivedBeforeMs: arrivedAtMs - batchesKept })
+    sayTaken(events)
     await store.retention.release()
     await Bun.sleep(5)
   }
@@ -32,6 +37,7 @@ async function erase(): Promise<void> {
     do {
       const command = { orgId, sessionIds: [`s${session}`], subjects: [] }
       const step: EraseResult = await store.events.erase({ ...command, audit, cursor })
+      sayTaken(step.events)
       cursor = step.next
       audit = null
     } while (cursor !== null)
