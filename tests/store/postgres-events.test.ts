@@ -44,6 +44,8 @@ async function stored(store: SqlStore, orgId: string): Promise<string[]> {
   }
 }
 
+const dayMs = 86_400_000
+
 test('a site is removed on one node while the other appends to it: no event names a deleted term', async () => {
   const [one, two] = await twoNodes()
   const { id: orgId } = makeOrg()
@@ -159,21 +161,34 @@ test('a page reads its rows from the indexes of many segments at once', async ()
   db.close()
 })
 
-test('a node builds path columns of sealed segments, from which Explore answers, and an erasure empties them', async () => {
+const spreadEvents = 66_000
+
+/** Over six days, each of which has many values. One event has a plan and a session of its own. */
+async function appendSpread(store: SqlStore, orgId: string): Promise<void> {
+  const plans = ['pro', 'free', 'team']
+  for (let from = 0; from < spreadEvents; from += 3_000) {
+    const events = Array.from({ length: 3_000 }, (_, at) => {
+      const [id, plan] = [`e${from + at}`, from + at === 20_000 ? 'only theirs' : plans[(from + at) % 3]]
+      const sessionId = from + at === 20_000 ? 'of theirs' : `s${(from + at) >> 10}`
+      const vendor = `vendor ${at % 61}`
+      const occurredAtMs = noon + Math.floor(((from + at) / spreadEvents) * 6 * dayMs)
+      return makeEvent(id, {
+        sessionId,
+        vendor,
+        occurredAtMs,
+        json: JSON.stringify({ id, metadata: { plan } }),
+      })
+    })
+    await store.events.append(makeBatch(orgId, events))
+  }
+}
+
+test('a node builds path columns of sealed segments and sums of days, and an erasure empties them', async () => {
   const { url } = await database()
   const store = await openNode(url, 'one')
   const db = openConnection({ url, node: 'watcher', statementTimeoutMs: 10_000 })
   const { id: orgId } = makeOrg()
-  const count = 66_000
-  const plans = ['pro', 'free', 'team']
-  for (let from = 0; from < count; from += 3_000) {
-    const events = Array.from({ length: 3_000 }, (_, at) => {
-      const [id, plan] = [`e${from + at}`, from + at === 5 ? 'only theirs' : plans[(from + at) % 3]]
-      const sessionId = from + at === 5 ? 'of e5' : `s${(from + at) >> 10}`
-      return makeEvent(id, { sessionId, json: JSON.stringify({ id, metadata: { plan } }) })
-    })
-    await store.events.append(makeBatch(orgId, events))
-  }
+  await appendSpread(store, orgId)
   const rows = async (): Promise<{ path: string; packed: Uint8Array }[]> => {
     const all = () =>
       db.query<{ path: string; packed: Uint8Array }>('SELECT path, packed FROM event_path').all()
@@ -182,13 +197,13 @@ test('a node builds path columns of sealed segments, from which Explore answers,
   }
   const explored = async () => {
     const query = { orgId, filter: {}, measure: 'events' as const, by: { metadata: 'plan' }, rowsMax: 10 }
-    const edges = [noon - 3_600_000, noon + 3_600_000]
+    const edges = [noon - 3_600_000, noon + 7 * dayMs]
     const found = await store.events.explore({ ...query, edges, budgetMs: 60_000 })
     return found.rows.map(({ value, total }) => [value, total])
   }
   const holds = (column: { packed: Uint8Array }, text: string) =>
     Bun.zstdDecompressSync(column.packed as Uint8Array<ArrayBuffer>).includes(Buffer.from(text)) as boolean
-  const third = count / 3
+  const third = spreadEvents / 3
   const most = [
     ['free', third],
     ['pro', third],
@@ -197,14 +212,26 @@ test('a node builds path columns of sealed segments, from which Explore answers,
   const [head, plan] = (await rows()).toSorted((a, b) => a.path.length - b.path.length)
   expect([head!.path, plan!.path, holds(plan!, 'only theirs')]).toEqual(['', '"plan"', true])
   expect(await explored()).toEqual([...most, ['only theirs', 1]])
+  const days = () =>
+    db
+      .query<{ day: number }>('SELECT DISTINCT day FROM rollup_day WHERE length(sums) > 0 ORDER BY day')
+      .all()
+      .map(({ day }) => day)
+  const range = { orgId, sinceMs: noon - dayMs, untilMs: noon + 9 * dayMs }
+  for (let tries = 0; days().length === 0 && tries < 100; tries++) await Bun.sleep(100)
+  const summed = days()
+  expect(summed.length).toBe(6) // of seven: the last one is not over
+  const fromSums = readAtOnce(compactEventReader(db, idsInTable(db))).classVendor(range)
+  expect(fromSums).toEqual(await store.events.classVendor(range))
   await store.events.erase({
     orgId,
-    sessionIds: ['of e5'],
+    sessionIds: ['of theirs'],
     subjects: [],
     audit: makeAudit(orgId),
     cursor: null,
   })
   expect(await explored()).toEqual(most)
+  expect(days()).toEqual(summed.toSpliced(2, 1)) // the third one had the event
   const again = (await rows()).find(({ path }) => path !== '')
   expect(holds(again!, 'only theirs')).toBe(false)
   expect(await explored()).toEqual(most)

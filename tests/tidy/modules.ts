@@ -56,6 +56,7 @@ const modules: Record<string, string[]> = {
       'range.ts',
       'recount.ts',
       'sketches.ts',
+      'stored-days.ts',
     ],
   ],
   'db/sql/events/verify': ['blocks.ts', 'indexes.ts', 'verify.ts'],

@@ -17,6 +17,7 @@ import eventId from './0015_event_id.sql' with { type: 'text' }
 import overviewVisit from './0016_overview_visit.sql' with { type: 'text' }
 import textColumns from './0017_text_columns.sql' with { type: 'text' }
 import denseColumns from './0018_dense_columns.sql' with { type: 'text' }
+import rollupDay from './0019_rollup_day.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -52,6 +53,7 @@ export const migrations: readonly ServerMigration[] = [
   { version: 17, name: '0017_text_columns', sql: textColumns, olderNodes: 'end' },
   // Older nodes would not read the numbers of such blocks.
   { version: 18, name: '0018_dense_columns', sql: denseColumns, olderNodes: 'end' },
+  { version: 19, name: '0019_rollup_day', sql: rollupDay, olderNodes: 'end' },
 ]
 
 /** Of the tables, unless the URL names another. */

@@ -10,6 +10,7 @@ import { blockEventsMax, placeOf, segmentEvents, segmentOf, seqOf } from '../../
 import { sealer, type Sealable } from '../../sql/events/index/seal.ts'
 import { fold, isFoldDue } from '../../sql/events/rollups/fold.ts'
 import { rollupCounts } from '../../sql/events/rollups/counts.ts'
+import { dayWork } from '../../sql/events/rollups/stored-days.ts'
 import { mergeFirst, smallBlockEvents, smallBlocksMax } from '../../sql/events/write/merge.ts'
 import { pathWork } from '../../sql/events/paths/columns.ts'
 import { StoreError } from '../../contract/errors.ts'
@@ -31,6 +32,7 @@ interface Counted {
   folded: number
   segments: number
   shredded: number
+  summed: number
 }
 
 interface Org extends Counted {
@@ -43,6 +45,7 @@ export function upkeep(db: Database): Upkeep {
   const mergedSeq = new Map<number, number>() // earlier blocks are not examined again
 
   const paths = pathWork(db)
+  const days = dayWork(db)
 
   function runOrg(org: Org): void {
     const { num, last } = org
@@ -57,6 +60,7 @@ export function upkeep(db: Database): Upkeep {
     sealAll(db, org)
     if (org.shredded < org.segments && arrivals < busyArrivals)
       withUpkeep(db, num, () => paths.finishOne(num))
+    if (org.summed < org.segments && arrivals < busyArrivals) withUpkeep(db, num, () => days.makeSome(num))
     if (isQuiet && mergedSeq.has(num)) return
     withUpkeep(db, num, () => mergedSeq.set(num, mergeSmall(db, num, mergedSeq.get(num) ?? 0)))
   }
@@ -79,7 +83,7 @@ export function upkeep(db: Database): Upkeep {
   }
 }
 
-const counted = 'num, last_seq AS last, folded_seq AS folded, segments, shredded'
+const counted = 'num, last_seq AS last, folded_seq AS folded, segments, shredded, summed'
 
 /** With more arrivals since the last run, path columns wait: they take as long per event as folding and sealing. */
 const busyArrivals = 5_000

@@ -16,6 +16,7 @@ import { mergeFirst, smallBlockEvents, smallBlocksMax } from './write/merge.ts'
 import { openOrgs, type OrgState } from './write/org-state.ts'
 import { blockEventsMax, endsSegment, placeOf, seqMax, seqOf } from './blocks/block.ts'
 import { repairRollups } from './rollups/recount.ts'
+import { dayWork } from './rollups/stored-days.ts'
 import { deletions } from './delete/delete.ts'
 import { accessLedger } from '../../rules/access-ledger.ts'
 import { expireAccess, findSource, writeAccess } from '../registry/access-logs.ts'
@@ -43,7 +44,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
   const orgs = openOrgs(db, seed.values)
   const seal = sealer(db)
   const backfill = filterBackfill(db)
-  const spare = [pathWork(db), repackWork(db)]
+  const spare = [dayWork(db), pathWork(db), repackWork(db)] // the shortest first
   const ledger = accessLedger((key) => findSource(db, key))
   const appends = appender(knownIds(known, print, ids.has), ledger)
   let touched = new Set<OrgState>()

@@ -18,7 +18,7 @@ import {
   unpackBlock,
 } from '../../sql/events/blocks/block.ts'
 import { joinText } from '../../sql/events/blocks/texts.ts'
-import { addToRollups, takeFromRollups } from '../../sql/events/rollups/fold.ts'
+import { addToHours, takeFromHours } from '../../sql/events/rollups/fold.ts'
 import { agentField, agentText, hashCode, isHash, member } from '../../sql/events/blocks/fields.ts'
 import { writePostings } from '../../sql/events/index/posting.ts'
 import {
@@ -93,14 +93,14 @@ function fillBlock(fill: Fill, { place }: Zone): void {
     for (const row of moved) counts.add({ column: (index) => columns[index]! }, row, row + 1)
     return counts
   }
-  if (moved.length > 0) takeFromRollups(db, org, countMoved())
+  if (moved.length > 0) takeFromHours(db, org, countMoved())
   for (const { row, name, purpose, agent } of agents) {
     columns[member.name]![row] = name
     columns[member.purpose]![row] = purpose
     columns[agentField]![row] = agent
   }
   for (const row of ahead) columns[extra.at]![row] = columns[extra.received]![row]!
-  if (moved.length > 0) addToRollups(db, org, countMoved())
+  if (moved.length > 0) addToHours(db, org, countMoved())
   const isMoved = new Set(moved)
   for (const { row } of agents) if (row < foldedRows && !isMoved.has(row)) countAgent(fill, content, row)
   if (content.spilled.length > spilledBefore) writeBlock(db, place, content)

@@ -133,6 +133,7 @@ const tables = [
   'event_type_total',
   'rollup_metric',
   'rollup_value',
+  'rollup_day',
 ] as const
 
 /** Inside a transaction. */
@@ -146,6 +147,7 @@ function removeOrgEvents(db: Database, org: OrgState): void {
   for (const table of tables) db.query(`DELETE FROM ${table} WHERE org = ?`).run(org.num)
   noteRewrite(db, org.num)
   db.query(
-    `UPDATE event_org SET last_seq = ?1, folded_seq = ?1, shredded = segments, repacked = segments WHERE num = ?2`,
+    `UPDATE event_org SET last_seq = ?1, folded_seq = ?1,
+       shredded = segments, repacked = segments, summed = segments WHERE num = ?2`,
   ).run(org.storedSeq, org.num)
 }

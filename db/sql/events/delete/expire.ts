@@ -164,6 +164,7 @@ export function dropRollups(db: Database, org: number, beforeMs: number): { rows
   let rows = db
     .query('DELETE FROM rollup_metric WHERE org = ? AND hour < ? AND live = 0')
     .run(org, before).changes
+  db.query('DELETE FROM rollup_day WHERE org = ? AND day < ?').run(org, before)
   const values = db.query(
     `DELETE FROM rollup_value WHERE (org, member, hour, site, type, outcome, code) IN (
          SELECT org, member, hour, site, type, outcome, code FROM rollup_value
@@ -172,11 +173,12 @@ export function dropRollups(db: Database, org: number, beforeMs: number): { rows
   const members = db.query<{ member: number }, [number]>(
     'SELECT DISTINCT member FROM rollup_value WHERE org = ? ORDER BY member',
   )
-  if (rows > 0) noteRewrite(db, org)
   for (const { member } of members.all(org)) {
     rows += values.run(org, member, before).changes
-    if (rows >= rowsMax) return { rows, done: false }
+    if (rows >= rowsMax) break
   }
+  if (rows > 0) noteRewrite(db, org)
+  if (rows >= rowsMax) return { rows, done: false }
   db.query('DELETE FROM event_type_total WHERE org = ? AND events = 0').run(org)
   return { rows, done: before === limit }
 }

@@ -4,6 +4,7 @@ import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { dayHours, dayOf, outcomesSpan } from './counts.ts'
 import { changedHours, foldState, type FoldState } from './hours.ts'
 import { foldedRows, type FoldedRows, type HourRange } from './range.ts'
+import { storedDays, type DayColumns } from './stored-days.ts'
 
 /** The events of one value and outcome, of one hour or summed over a day. The object is reused for the next sum. */
 export type VisitSum = (sum: Sum) => void
@@ -71,9 +72,11 @@ export function* foldedSums(
   if (hours.until - hours.from > hoursMax) return yield* readHours(db, counted, hours, visit)
   const pieces = piecesOf(hours, startOf)
   const cache = pieces.length > piecesMax ? null : cachedPieces(db, counted)
+  const stored = storedSums(db, counted, hours)
   let missing: HourRange[] = []
   for (const piece of pieces) {
-    const sums = cache?.get(piece)
+    let sums = cache?.get(piece)
+    if (sums === undefined && (sums = stored(piece)) !== undefined) cache?.set(piece, sums)
     if (sums === undefined) {
       missing.push(piece)
       continue
@@ -133,6 +136,45 @@ function visitSums(sums: Sums, visit: VisitSum): void {
     sum.expired = sums[at + 5]!
     visit(sum)
   }
+}
+
+/** The sums of a whole day from those that are stored, which the first call reads for all days to the end. */
+function storedSums(
+  db: Database,
+  counted: FoldedRows,
+  { until }: HourRange,
+): (piece: HourRange) => Sums | undefined {
+  let days: ReturnType<typeof storedDays> | null = null
+  return ({ from, until: end }) => {
+    if (end - from !== dayHours) return undefined
+    days ??= storedDays(db, counted, { from, until })
+    const day = days.get(from)
+    return day && sumsOfDay(day(), counted)
+  }
+}
+
+/** In the order in which the rows of hours would be read. */
+function sumsOfDay(day: DayColumns, { sites, types, codes = null }: FoldedRows): Sums {
+  const row: number[] = []
+  const rowOf = new Map<number, number>() // by code and outcome
+  for (const [entry, code] of day.code.entries()) {
+    if (sites?.has(day.site[entry]!) === false || types?.has(day.type[entry]!) === false) continue
+    if (codes?.has(code) === false) continue
+    const outcome = day.outcome[entry]!
+    const [firstHour, lastHour] = [day.firstHour[entry]!, day.lastHour[entry]!]
+    const [live, expired] = [day.live[entry]!, day.expired[entry]!]
+    const key = code * outcomesSpan + outcome
+    const at = rowOf.get(key)
+    if (at === undefined) {
+      rowOf.set(key, row.length)
+      row.push(firstHour, lastHour, code, outcome, live, expired)
+    } else {
+      row[at + 1] = Math.max(row[at + 1]!, lastHour)
+      row[at + 4]! += live
+      row[at + 5]! += expired
+    }
+  }
+  return Float64Array.from(row)
 }
 
 /** Computes the sums of adjacent pieces in one pass, and caches and visits them. */

@@ -2,6 +2,7 @@
 import { eachBlockAfter } from '../blocks/block-table.ts'
 import type { Database } from '../../database.ts'
 import { fieldAndCode, rollupCounts, type RollupCounts } from './counts.ts'
+import { dropDays } from './stored-days.ts'
 import type { Sliced } from '../../threads/slices.ts'
 
 /*
@@ -10,6 +11,7 @@ import type { Sliced } from '../../threads/slices.ts'
  *   rollup_metric      events by hour, site, type, outcome
  *   rollup_value       the same for each value of each counted field (counts.ts);
  *                      sketches and durations of a day have 0 for the outcome
+ *   rollup_day         sums of the values of a whole day, which changes of the day delete (stored-days.ts)
  *   event_type_total   events by type over all time
  * `live` counts stored events, `expired` those that retention deleted; metrics are the sum of both.
  */
@@ -37,7 +39,8 @@ export function isFoldDue({ foldedSeq, storedSeq, unfolded }: Folding): boolean 
 
 /** Inside a transaction: adds the unfolded counts and moves the watermark to the last stored arrival. */
 export function fold(db: Database, org: Folding): void {
-  addToRollups(db, org.num, org.unfolded)
+  dropDays(db, org.num, hoursOf(org.unfolded))
+  addToHours(db, org.num, org.unfolded)
   db.query('UPDATE event_org SET folded_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   org.foldedSeq = org.storedSeq
   org.unfolded = rollupCounts()
@@ -60,8 +63,12 @@ export function* countUnfolded(
   return counts
 }
 
-/** Adds counts to the rollups. */
-export function addToRollups(db: Database, org: number, counts: RollupCounts): void {
+function hoursOf(counts: RollupCounts): Iterable<number> {
+  return Iterator.from(counts.groups()).map(({ hour }) => hour)
+}
+
+/** Adds counts to the rows of hours. */
+export function addToHours(db: Database, org: number, counts: RollupCounts): void {
   const metric = `INSERT INTO rollup_metric (live, org, hour, site, type, outcome) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (org, hour, site, type, outcome) DO UPDATE SET live = rollup_metric.live + excluded.live`
   const value = `INSERT INTO rollup_value (live, org, member, hour, site, type, outcome, code)
@@ -76,8 +83,16 @@ export function addToRollups(db: Database, org: number, counts: RollupCounts): v
   for (const [type, events] of typeTotals(counts)) total.run(events, org, type)
 }
 
-/** Subtracts counts and deletes rows that reach zero, each singly, because an organization may have millions. */
 export function takeFromRollups(db: Database, org: number, counts: RollupCounts): void {
+  dropDays(db, org, hoursOf(counts))
+  takeFromHours(db, org, counts)
+}
+
+/**
+ * Subtracts counts from the rows of hours and deletes rows that reach zero, each singly, because an organization may
+ * have millions.
+ */
+export function takeFromHours(db: Database, org: number, counts: RollupCounts): void {
   const subtract = 'SET live = live - ?1'
   const ifNothing = 'AND live = 0 AND expired = 0'
   changeRows(
@@ -94,6 +109,7 @@ export function takeFromRollups(db: Database, org: number, counts: RollupCounts)
 
 /** Moves counts from `live` to `expired`. Metrics, their sum, do not change. */
 export function expireInRollups(db: Database, org: number, counts: RollupCounts): void {
+  dropDays(db, org, hoursOf(counts))
   const move = 'SET live = live - ?1, expired = expired + ?1'
   const metric = `UPDATE rollup_metric ${move} ${ofMetric}`
   const value = `UPDATE rollup_value ${move} ${ofValue}`

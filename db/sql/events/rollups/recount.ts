@@ -16,6 +16,7 @@ import {
   type RollupCounts,
   type RollupGroup,
 } from './counts.ts'
+import { dropDays } from './stored-days.ts'
 import { extra, seqMax, seqOf } from '../blocks/block.ts'
 import { partsOf } from '../read/walk.ts'
 import { readColumns, type Zone } from '../blocks/block-table.ts'
@@ -190,6 +191,11 @@ function differencesOf(
 /** Inside a transaction. Differences stay valid whatever was folded or expired since they were found. */
 export function repairRollups(db: Database, org: number, repairs: readonly RollupRepair[]): void {
   for (const { row, difference } of repairs) addToRow(db, org, row, difference)
+  dropDays(
+    db,
+    org,
+    repairs.map(({ row }) => hourOf(row)),
+  )
   noteRewrite(db, org)
   db.query('DELETE FROM event_type_total WHERE org = ?').run(org)
   db.query(
@@ -298,8 +304,16 @@ const sketches = new Map<number, string>([
 
 /** For people: "the rollup of 2026-06-01T12:00:00.000Z" or "the rollup by tool of …". */
 export function rowName(key: RowKey): string {
-  const [hour, , , , member] = key.split(' ').map(Number)
-  const by =
-    member === undefined ? '' : ` by ${sketches.get(member) ?? fieldAt(member)?.name ?? 'an unknown field'}`
-  return `the rollup${by} of ${new Date(hour! * hourMs).toISOString()}`
+  const member = memberOf(key)
+  return `the rollup${member === null ? '' : ` by ${fieldName(member)}`} of ${isoHour(hourOf(key))}`
 }
+
+export function dayName(member: number, day: number): string {
+  return `the sums by ${fieldName(member)} of the day from ${isoHour(day)}`
+}
+
+function fieldName(member: number): string {
+  return sketches.get(member) ?? fieldAt(member)?.name ?? 'an unknown field'
+}
+
+const isoHour = (hour: number): string => new Date(hour * hourMs).toISOString()

@@ -6,7 +6,8 @@ import { columnCount } from '../blocks/block.ts'
 import { firstPlace, zonesFrom, type Zone } from '../blocks/block-table.ts'
 import { rollupChecksums } from '../rollups/checksums.ts'
 import { dayOf } from '../rollups/counts.ts'
-import { countFolded, recountingWrong, rowName } from '../rollups/recount.ts'
+import { countFolded, dayName, recountingWrong, rowName } from '../rollups/recount.ts'
+import { wrongDays } from '../rollups/stored-days.ts'
 import { verifyAccess } from '../../registry/access-logs.ts'
 import { inSnapshot, type Database } from '../../database.ts'
 import type { EventIds } from '../engine.ts'
@@ -143,6 +144,8 @@ function* verifyRollups(
     }
   }
   verifyTotals(db, org, report)
+  for (const { member, day } of yield* wrongDays(db, org))
+    report(dayName(member, day), 'differ from its hours')
   return events
 }
 

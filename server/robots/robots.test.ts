@@ -1,7 +1,7 @@
 /** Tests the lines by which two texts differ: applying them to the old text gives the new one. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { lineChanges } from './line-changes.ts'
+import { lineChanges } from './robots.ts'
 
 test('lines that were added and removed, in order', () => {
   const before = 'User-agent: *\nDisallow: /a\nDisallow: /b\n'

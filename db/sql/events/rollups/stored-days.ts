@@ -1,0 +1,288 @@
+/** Sums of whole days in `rollup_day`: after a start the first query reads a month from thirty rows of a field. */
+import {
+  dayDurationMember,
+  dayHours,
+  dayOf,
+  distinctMember,
+  durationMember,
+  outcomesSpan,
+  rollupFields,
+  typesSpan,
+} from './counts.ts'
+import { foldState, type FoldState } from './hours.ts'
+import { foldedRows } from './range.ts'
+import { registerAndRank } from './sketches.ts'
+import { atOnce, type Sliced } from '../../threads/slices.ts'
+import type { Database } from '../../database.ts'
+
+/*
+ * The rows of hours remain what counts. What changes any of a day deletes the day's sums in the same transaction. They
+ * are made in spare time, once per sealed segment (event_org.summed), when the day has been over for two hours.
+ *   sums   zstd of doubles: `columns` for each site, type, outcome and code, column by column, in order of the first
+ *          hour; of sketches only the highest rank of each register. Empty for a field with few rows, which is read
+ *          from its hours.
+ */
+const columns = ['site', 'type', 'outcome', 'code', 'firstHour', 'lastHour', 'live', 'expired'] as const
+
+/** One column after the other. */
+export type DayColumns = { [name in (typeof columns)[number]]: Float64Array }
+
+/** Durations have rows of days, or are read from hours. */
+const fields = rollupFields.filter((field) => field !== durationMember && field !== dayDurationMember)
+
+/** A field with fewer rows in a day is read from them as quickly. */
+const rowsMin = 256
+/** When a day is over, late arrivals are rare. */
+const closedAfterHours = dayHours + 2
+/** Made for one sealed segment, newest days first: a sender of old events changes many days. */
+const madeMax = 512
+
+/** In the transaction that changes counts of these hours. */
+export function dropDays(db: Database, org: number, hours: Iterable<number>): void {
+  const days = new Set(Iterator.from(hours).map(dayOf))
+  const sql = `DELETE FROM rollup_day WHERE org = ? AND member IN (${fields.join()}) AND day = ?`
+  db.runEach(
+    sql,
+    [...days].map((day) => [org, day]),
+  )
+}
+
+/** The stored sums of a field from one day to before another, by day. */
+export function storedDays(
+  db: Database,
+  { org, index }: { org: number; index: number },
+  { from, until }: { from: number; until: number },
+): Map<number, () => DayColumns> {
+  const rows = db.query<{ day: number; sums: Uint8Array }, number[]>(
+    'SELECT day, sums FROM rollup_day WHERE org = ? AND member = ? AND day >= ? AND day < ?',
+  )
+  const found = rows.all(org, index, from, until).filter(({ sums }) => sums.length > 0)
+  return new Map(found.map(({ day, sums }) => [day, () => unpack(sums)]))
+}
+
+function pack(rows: readonly number[][]): Uint8Array {
+  if (rows.length === 0) return new Uint8Array(0)
+  const all = new Float64Array(rows.length * columns.length)
+  for (const column of columns.keys())
+    for (const [at, row] of rows.entries()) all[column * rows.length + at] = row[column]!
+  return Bun.zstdCompressSync(new Uint8Array(all.buffer), { level: 3 })
+}
+
+function unpack(sums: Uint8Array): DayColumns {
+  const bytes = Bun.zstdDecompressSync(sums as Uint8Array<ArrayBuffer>)
+  const all = new Float64Array(bytes.length / 8)
+  new Uint8Array(all.buffer).set(bytes)
+  const rows = all.length / columns.length
+  const named = columns.map((name, column) => [name, all.subarray(column * rows, (column + 1) * rows)])
+  return Object.fromEntries(named) as DayColumns
+}
+
+interface Day {
+  org: number
+  member: number
+  day: number // its first hour
+}
+
+const hourColumns = 'hour, site, type, outcome, code, live, expired'
+
+/** Sums a day of a field from its rows of hours; empty when they are few. */
+function* sumsOf(db: Database, { org, member, day }: Day): Sliced<Uint8Array> {
+  const isSketch = member === distinctMember.session || member === distinctMember.subject
+  const groups = new Map<number, Map<number, number[]>>()
+  let read = 0
+  const counted = { org, index: member, sites: null, types: null }
+  yield* foldedRows(db, hourColumns, counted, { from: day, until: day + dayHours }, (found) => {
+    const [hour, site, type, outcome, code, live, expired] = found as SumRow
+    read++
+    if (isSketch && live + expired === 0) return
+    const group = (site * typesSpan + type) * outcomesSpan + outcome
+    const rows = groups.getOrInsertComputed(group, () => new Map())
+    const key = isSketch ? registerAndRank(code)[0] : code
+    const row = rows.get(key)
+    // Rows come in order, so that a later one of a register has a higher rank.
+    if (row === undefined || isSketch) rows.set(key, [site, type, outcome, code, hour, hour, live, expired])
+    else {
+      row[5] = hour
+      row[6]! += live
+      row[7]! += expired
+    }
+  })
+  const rows = [...groups.values()].flatMap((of) => [...of.values()])
+  return read < rowsMin ? new Uint8Array(0) : pack(rows.sort(byFirst))
+}
+
+type SumRow = [
+  hour: number,
+  site: number,
+  type: number,
+  outcome: number,
+  code: number,
+  live: number,
+  expired: number,
+]
+
+/** The order in which the rows of hours would name them first. */
+function byFirst(a: number[], b: number[]): number {
+  for (const column of [4, 0, 1, 2, 3]) if (a[column] !== b[column]) return a[column]! - b[column]!
+  return 0
+}
+
+/** Makes the sums that organizations lack. */
+export interface DayWork {
+  /** Some milliseconds of it; false when there is nothing to do. `inTransaction` runs what writes. */
+  step(inTransaction: (write: () => void) => void): boolean
+  /** Makes some of an organization's, inside a transaction in which nobody else changes its counts. */
+  makeSome(org: number): void
+  /** A segment was sealed. */
+  wake(): void
+  /** A transaction was rolled back. */
+  forget(): void
+}
+
+interface Plan {
+  org: number
+  segments: number // sealed when the plan was made
+  missing: Day[] // the next one last
+}
+
+/** What a call of `makeSome` makes: up to a second of work. */
+const someMax = 64
+
+export function dayWork(db: Database): DayWork {
+  let mayBeDue = true
+  let plan: Plan | null = null
+  let current: { day: Day; summing: Sliced<Uint8Array>; state: FoldState | null } | null = null
+
+  function step(inTransaction: (write: () => void) => void): boolean {
+    plan ??= nextPlan(db)
+    if (plan === null) return false
+    const day = current?.day ?? plan.missing.pop()
+    if (day === undefined) {
+      const { org, segments } = plan
+      plan = null
+      inTransaction(() => void moveOn(db, org, segments))
+      return true
+    }
+    current ??= { day, summing: sumsOf(db, day), state: foldState(db, day.org) }
+    const slice = current.summing.next()
+    if (!slice.done) return true
+    const { state } = current
+    current = null
+    // A day whose counts may have changed meanwhile waits for the next segment.
+    if (isSame(state, foldState(db, day.org))) inTransaction(() => write(db, day, slice.value))
+    return true
+  }
+
+  return {
+    step(inTransaction) {
+      mayBeDue &&= step(inTransaction)
+      return mayBeDue
+    },
+    makeSome(org) {
+      const { missing, segments } = planOf(db, org)
+      for (const day of missing.splice(-someMax).toReversed()) write(db, day, atOnce(sumsOf(db, day)))
+      if (missing.length === 0) moveOn(db, org, segments)
+    },
+    wake() {
+      mayBeDue = true
+    },
+    forget() {
+      plan = current = null
+      mayBeDue = true
+    },
+  }
+}
+
+function isSame(before: FoldState | null, now: FoldState | null): boolean {
+  return before?.rewrites === now?.rewrites && before?.foldedSeq === now?.foldedSeq
+}
+
+function write(db: Database, { org, member, day }: Day, sums: Uint8Array): void {
+  db.query(
+    `INSERT INTO rollup_day (org, member, day, sums) VALUES (?, ?, ?, ?)
+     ON CONFLICT (org, member, day) DO UPDATE SET sums = excluded.sums`,
+  ).run(org, member, day, sums)
+}
+
+function moveOn(db: Database, org: number, segments: number): void {
+  db.query('UPDATE event_org SET summed = ? WHERE num = ?').run(segments, org)
+}
+
+function nextPlan(db: Database): Plan | null {
+  const due = db.query<{ num: number }, []>('SELECT num FROM event_org WHERE summed < segments LIMIT 1').get()
+  return due === null ? null : planOf(db, due.num)
+}
+
+function planOf(db: Database, org: number): Plan {
+  const { segments } = db
+    .query<{ segments: number }, [number]>('SELECT segments FROM event_org WHERE num = ?')
+    .get(org)!
+  const newest =
+    db
+      .query<{ hour: number | null }, [number]>('SELECT max(hour) AS hour FROM rollup_metric WHERE org = ?')
+      .get(org)?.hour ?? 0
+  const missing: Day[] = []
+  for (const member of fields) {
+    const stored = new Set(daysOf(db, org, member))
+    for (const day of countedDays(db, org, member, newest - closedAfterHours))
+      if (!stored.has(day)) missing.push({ org, member, day })
+  }
+  return { org, segments, missing: missing.sort((a, b) => a.day - b.day).slice(-madeMax) }
+}
+
+function daysOf(db: Database, org: number, member: number): number[] {
+  const sql = 'SELECT day FROM rollup_day WHERE org = ? AND member = ?'
+  return db
+    .query<{ day: number }, [number, number]>(sql)
+    .all(org, member)
+    .map(({ day }) => day)
+}
+
+/** The days with counts of a field that begin at an hour or before it, by one step in the index for each. */
+function* countedDays(db: Database, org: number, member: number, last: number): Generator<number> {
+  const next = db.query<{ hour: number | null }, [number, number, number]>(
+    'SELECT min(hour) AS hour FROM rollup_value WHERE org = ? AND member = ? AND hour >= ?',
+  )
+  for (let from = 0; ;) {
+    const hour = next.get(org, member, from)?.hour ?? Infinity
+    if (dayOf(hour) > last || hour === Infinity) return
+    yield dayOf(hour)
+    from = dayOf(hour) + dayHours
+  }
+}
+
+/** For `verify`: the stored sums of all days, against the rows of hours. Each in its own slice. */
+export function* wrongDays(db: Database, org: number): Generator<void, Day[]> {
+  const wrong: Day[] = []
+  const sql = 'SELECT sums FROM rollup_day WHERE org = ? AND member = ? AND day = ?'
+  for (const member of storedFields(db, org)) {
+    for (const day of daysOf(db, org, member)) {
+      yield
+      // Retention and late arrivals may have deleted it meanwhile.
+      const stored = db.query<{ sums: Uint8Array }, number[]>(sql).get(org, member, day)?.sums
+      if (stored === undefined) continue
+      const sums = atOnce(sumsOf(db, { org, member, day }))
+      if (!fields.includes(member) || !isEqual(stored, sums)) wrong.push({ org, member, day })
+    }
+  }
+  return wrong
+}
+
+function storedFields(db: Database, org: number): number[] {
+  const sql = 'SELECT DISTINCT member FROM rollup_day WHERE org = ? ORDER BY member'
+  return db
+    .query<{ member: number }, [number]>(sql)
+    .all(org)
+    .map(({ member }) => member)
+}
+
+/** Compressed by another release, the same sums may have other bytes. */
+function isEqual(stored: Uint8Array, sums: Uint8Array): boolean {
+  if (stored.length === 0 || sums.length === 0) return stored.length === sums.length
+  const raw = (packed: Uint8Array) => Bun.zstdDecompressSync(packed as Uint8Array<ArrayBuffer>)
+  try {
+    return raw(stored).equals(raw(sums))
+  } catch {
+    return false
+  }
+}
