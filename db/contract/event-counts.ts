@@ -258,7 +258,7 @@ export interface TrustReachedQuery {
 /** Events by the highest trust that any event of their session reached, up to a day before and after the range. */
 export interface TrustReached {
   rows: { trust: string | null; events: number; sessions: number }[] // highest first; null: no known trust
-  complete: boolean // false: too many sessions; the rows lack some, with their events
+  complete: boolean // false: too many sessions; the rows are of some, with all of their events
 }
 
 /** A row of the event tables that disagrees with the others. */

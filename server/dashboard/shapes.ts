@@ -214,7 +214,7 @@ export interface DetectMatrix {
 /** Detections by the highest trust of any event in their session. */
 export interface DetectTrust {
   rows: { trust: string | null; count: number; sessions: number }[] // highest first; null: no known trust
-  complete: boolean // false: too many sessions; some are missing, with their detections
+  complete: boolean // false: too many sessions; the rows are of a sample, with their detections
   isTooMuch: boolean // too many events in the range to read: `rows` is empty
 }
 

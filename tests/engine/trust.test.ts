@@ -82,3 +82,40 @@ test('over a sealed segment and after it, in slices; without time it gives up', 
   })
   subject.close()
 }, 60_000)
+
+test('of many sessions a sample is read, each with all of its events, and its shares are right', () => {
+  const subject = engine({ idsPerRun: 200_000 })
+  const sessions = 90_000
+  const minuteMs = 60_000
+  // Each session has two events, a second apart: a detection, and in every fourth a verified identity before it.
+  for (let from = 0; from < sessions; from += 5_000)
+    subject.group(() =>
+      subject.append(
+        orgId,
+        Array.from({ length: 10_000 }, (_, at): EventRecord => {
+          const [n, isSecond] = [from + (at >> 1), at % 2 === 1]
+          return {
+            ...event(2 * n + (at % 2), Math.floor((n / sessions) * 60 * minuteMs) + (isSecond ? 1_000 : 0)),
+            ...{ sessionId: `s${n}`, type: isSecond ? 'agent.detected' : 'auth.identity_presented' },
+            trust: isSecond ? 'detected' : n % 4 === 0 ? 'verified' : null,
+          }
+        }),
+      ),
+    )
+  subject.idle()
+  const asked = { orgId, sinceMs: noon, untilMs: noon + 120 * minuteMs, types: ['agent.detected'] }
+  const { rows, complete } = subject.reader.trustReached({ ...asked, deadlineMs: 60_000 })!
+  expect(complete).toBe(false)
+  expect(rows.map(({ trust }) => trust)).toEqual(['verified', 'detected'])
+  // Two sessions of the sample may have the same hash.
+  for (const { events, sessions: of } of rows) expect(events - of).toBeWithin(0, 9)
+  const sampled = rows.reduce((sum, row) => sum + row.sessions, 0)
+  expect(sampled).toBeWithin(18_000, 50_000)
+  const error = Math.sqrt((0.25 * 0.75) / sampled)
+  expect(Math.abs(rows[0]!.sessions / sampled - 0.25)).toBeLessThan(6 * error)
+  // A filter counts all: it may match few.
+  const few = subject.reader.trustReached({ ...asked, filter: { sessionIds: ['s8'] }, deadlineMs: 60_000 })
+  expect(few).toEqual({ rows: [{ trust: 'verified', events: 1, sessions: 1 }], complete: true })
+  expect(subject.reader.trustReached({ ...asked, deadlineMs: -1 })).toBeNull()
+  subject.close()
+}, 60_000)

@@ -1,8 +1,9 @@
-/** Counts events by the highest trust that any event of their session reached. */
+/** Counts events by the highest trust that any event of their session reached, of all sessions or of a sample. */
 import type { TrustReached, TrustReachedQuery } from '../../../../contract/event-counts.ts'
 import { type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { type Clause, fieldClause, filterClauses } from '../../index/filter-codes.ts'
-import { member } from '../../blocks/fields.ts'
+import { hashSpan, member } from '../../blocks/fields.ts'
+import { readDistinct } from '../sketches.ts'
 import { type Part, partsOf } from '../walk.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
 import { type LogView, type SessionRow, ladder, sessionTexts } from './rows.ts'
@@ -11,6 +12,8 @@ import { type LogView, type SessionRow, ladder, sessionTexts } from './rows.ts'
 const aroundMs = 24 * 3_600_000
 /** Sessions in memory at once: 200 bytes each. */
 const sessionsMax = 200_000
+/** With twice as many and more a sample of about this size is read: shares are right within 1 %. */
+const sampleMin = 20_000
 
 interface Known {
   events: number
@@ -24,11 +27,11 @@ interface Reading {
   complete: boolean
 }
 
-/** Reads twice: the sessions of the events, then the highest trust of each. Null when time is up. */
+/** Null when time is up. */
 export function* readTrustReached(log: LogView, query: TrustReachedQuery): Sliced<TrustReached | null> {
   const endMs = performance.now() + query.deadlineMs
   const { db, org, hashSeed } = log
-  const { types, siteIds, sinceMs, untilMs, filter = {}, also = [] } = query
+  const { types, siteIds, filter = {}, also = [] } = query
   const indexed = [
     ...filterClauses(db, org, hashSeed, { types, ...(siteIds && { siteIds }) }),
     ...filterClauses(db, org, hashSeed, filter),
@@ -37,6 +40,31 @@ export function* readTrustReached(log: LogView, query: TrustReachedQuery): Slice
     ...indexed,
     ...also.map(({ by, values }) => fieldClause(db, org, hashSeed, member[by], values)),
   ]
+  // A filter may match few sessions, of which a sample would have none.
+  const isAll = clauses.every(({ member: index }) => index === member.type || index === member.siteId)
+  const sessions = isAll ? yield* sessionsIn(log, query) : 0
+  if (sessions > 2 * sampleMin) {
+    const oneIn = 2 ** Math.floor(Math.log2(sessions / sampleMin))
+    return yield* readSample(log, query, { clauses, oneIn, endMs })
+  }
+  return yield* readAll(log, query, { indexed, clauses, endMs })
+}
+
+/** About as many, or more: of whole days, and those of two months count twice. */
+function* sessionsIn(log: LogView, { orgId, siteIds, sinceMs, untilMs }: TrustReachedQuery): Sliced<number> {
+  const query = { orgId, sinceMs, untilMs: untilMs + aroundMs, ...(siteIds && { siteIds }) }
+  const { rows } = yield* readDistinct(log.db, log.org, { ...query, of: 'session', step: 'month' })
+  return rows.reduce((sum, { count }) => sum + count, 0)
+}
+
+/** Reads twice: the sessions of the events, then the highest trust of each. */
+function* readAll(
+  log: LogView,
+  query: TrustReachedQuery,
+  { indexed, clauses, endMs }: { indexed: Clause[]; clauses: Clause[]; endMs: number },
+): Sliced<TrustReached | null> {
+  const { db, org } = log
+  const { sinceMs, untilMs } = query
   const reading: Reading = { query, sessions: new Map(), byCode: new Map(), complete: true }
   for (const part of partsOf(db, org, indexed, 0)) {
     for (const zone of readAhead(log.db, overlapping(part, sinceMs, untilMs))) {
@@ -53,7 +81,39 @@ export function* readTrustReached(log: LogView, query: TrustReachedQuery): Slice
       raise(reading, log, zone, height)
     }
   }
-  return counted(reading)
+  return counted(reading.sessions.values(), reading.complete)
+}
+
+/** Reads once, and columns alone: sessions are told apart by their hashes, of which a few may be equal. */
+function* readSample(
+  log: LogView,
+  query: TrustReachedQuery,
+  { clauses, oneIn, endMs }: { clauses: Clause[]; oneIn: number; endMs: number },
+): Sliced<TrustReached | null> {
+  const { db, org } = log
+  const [sinceMs, untilMs] = [query.sinceMs - aroundMs, query.untilMs + aroundMs]
+  const { height } = sessionTexts(log)
+  const sessions = new Map<number, Known>() // by code
+  for (const part of partsOf(db, org, [], 0)) {
+    for (const zone of readAhead(db, overlapping(part, sinceMs, untilMs))) {
+      if (performance.now() > endMs) return null
+      if (isSliceOver()) yield
+      const block = readBlock(db, zone)
+      block?.codes(member.sessionId).forEach((code, row) => {
+        if (code % hashSpan >= hashSpan / oneIn || block.code(member.type, row) === 0) return
+        const at = block.at(row)
+        if (at < sinceMs || at >= untilMs) return
+        const known = sessions.getOrInsertComputed(code, () => ({ events: 0, height: -1 }))
+        const trust = block.code(member.trust, row)
+        if (trust !== 0) known.height = Math.max(known.height, height({ ...noRow, trust, zone, row }))
+        if (at >= query.sinceMs && at < query.untilMs && block.matches(row, clauses)) known.events++
+      })
+    }
+  }
+  return counted(
+    [...sessions.values()].filter(({ events }) => events > 0),
+    false,
+  )
 }
 
 function overlapping(part: Part, sinceMs: number, untilMs: number): Zone[] {
@@ -115,9 +175,9 @@ function raise(
 const noRow = { at: 0, seq: 0, siteId: 0, type: 0, outcome: 0, class: 0, vendor: 0 }
 
 /** Highest trust first, sessions without a known one last. */
-function counted({ sessions, complete }: Reading): TrustReached {
+function counted(sessions: Iterable<Known>, complete: boolean): TrustReached {
   const rows = [...ladder.toReversed(), null].map((trust) => ({ trust, events: 0, sessions: 0 }))
-  for (const { events, height } of sessions.values()) {
+  for (const { events, height } of sessions) {
     const row = rows[ladder.length - 1 - height]!
     row.events += events
     row.sessions++
