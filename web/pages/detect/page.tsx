@@ -266,7 +266,7 @@ function TrustBars({ detected }: { detected: number }) {
   return (
     <Bars
       title="By highest trust in session"
-      unit={measures.detections.unit}
+      unit={reached.complete ? measures.detections.unit : 'detections in a sample of sessions'}
       bars={reached.rows.flatMap(({ trust, count: events }, index) =>
         trust === null
           ? []
