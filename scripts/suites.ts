@@ -46,14 +46,6 @@ export function sharingOf(suite: Suite, path: string): Sharing | null {
   return sharing.includes(kind) ? { key: name, ...smallFiles } : null
 }
 
-/** Files that run alone, because they compare a rate with a floor measured a moment before. */
-const alone = ['tests/bench/accept.test.ts', 'tests/bench/sdk.test.ts']
-
-/** The bounds of the other benches hold beside other tests. */
-export function runsAlone(path: string): boolean {
-  return alone.includes(path)
-}
-
 /** Suites about what a disk has after a crash, or how fast it is. The folders of all others may be in memory. */
 const ofDisks = ['crash', 'bench']
 

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { tempDir } from '../tests/support/temp-dir.ts'
 import { groupFiles, resultsOf } from './test-groups.ts'
 
-const file = (path: string, seconds: number, load = 1, alone = false) => ({ path, seconds, load, alone })
+const file = (path: string, seconds: number, load = 1) => ({ path, seconds, load })
 const names = (groups: { files: { path: string }[] }[]) =>
   groups.map(({ files }) => files.map(({ path }) => path).join(' '))
 
@@ -33,16 +33,10 @@ test('a group has at most ten files', () => {
   expect(groupFiles(files, () => within('unit')).map((group) => group.files.length)).toEqual([10, 10, 1])
 })
 
-test('long files, files that run alone and files without a key have their own process', () => {
-  const files = [
-    file('a', 0.5),
-    file('long', 2),
-    file('bench', 0.5, 1, true),
-    file('e2e', 0.5),
-    file('b', 0.5),
-  ]
+test('long files and files without a key have their own process', () => {
+  const files = [file('a', 0.5), file('long', 2), file('e2e', 0.5), file('b', 0.5)]
   const groups = groupFiles(files, ({ path }) => (path === 'e2e' ? null : within('unit')))
-  expect(names(groups)).toEqual(['a b', 'long', 'bench', 'e2e'])
+  expect(names(groups)).toEqual(['a b', 'long', 'e2e'])
 })
 
 test('the load of a group is the processor time of its files per second', () => {

@@ -21,7 +21,7 @@ export function groupFiles<T extends Job>(files: T[], sharing: (file: T) => Shar
   const groups: Group<T>[] = []
   const open = new Map<string, Group<T>[]>()
   for (const file of files) {
-    const found = file.alone ? null : sharing(file)
+    const found = sharing(file)
     const shared = found !== null && file.seconds < found.fileSecondsMax ? found : null
     const begun = shared === null ? [] : (open.get(shared.key) ?? [])
     const group = begun.find(
@@ -34,8 +34,8 @@ export function groupFiles<T extends Job>(files: T[], sharing: (file: T) => Shar
       group.load = busy / group.seconds
       group.files.push(file)
     } else {
-      const { path, seconds, load, alone, needs = [] } = file
-      const started = { path, seconds, load, alone, needs, files: [file] }
+      const { path, seconds, load, needs = [] } = file
+      const started = { path, seconds, load, needs, files: [file] }
       groups.push(started)
       if (shared !== null) open.set(shared.key, [...begun, started])
     }

@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import { type Capacity, type Job, runPool } from './test-pool.ts'
 
-const job = (path: string, seconds: number, load: number, alone = false): Job => ({
-  ...{ path, seconds, load, alone },
+const job = (path: string, seconds: number, load: number): Job => ({
+  ...{ path, seconds, load },
 })
 
 /** Runs jobs by hand: `running` lists the active ones, `end` finishes one. */
@@ -65,18 +65,6 @@ test('while cores are idle one more job starts at each look, up to a number of i
   await whole
 })
 
-test('a job that runs alone waits until no other runs, however idle the cores are', async () => {
-  const { running, end, whole } = stage([job('waits', 9, 0.1), job('bench', 5, 1, true)], {
-    ...{ load: 2, jobs: 9, idleCores: () => Bun.sleep(1).then(() => 2) },
-  })
-  await Bun.sleep(20)
-  expect(running()).toEqual(['waits'])
-  await end('waits')
-  expect(running()).toEqual(['bench'])
-  await end('bench')
-  await whole
-})
-
 test('never more jobs than allowed, however small their load', async () => {
   const { running, end, whole } = stage(
     ['a', 'b', 'c'].map((path) => job(path, 1, 0)),
@@ -101,25 +89,21 @@ test('jobs that wait do not take all places while others could compute', async (
   await whole
 })
 
-test('a job with more load than the capacity still runs; jobs that run alone come last', async () => {
-  const { running, end, whole } = stage(
-    [job('bench', 99, 0.1, true), job('huge', 3, 5), job('other bench', 9, 0.1, true), job('small', 1, 0.1)],
-    { load: 2, jobs: 9 },
-  )
-  for (const path of ['huge', 'small', 'bench', 'other bench']) {
+test('a job with more load than the capacity still runs, while no other does', async () => {
+  const { running, end, whole } = stage([job('huge', 3, 5), job('small', 1, 0.1)], { load: 2, jobs: 9 })
+  for (const path of ['huge', 'small']) {
     expect(running()).toEqual([path])
     await end(path)
   }
   await whole
 })
 
-test('a job waits for what it needs while others run, and a job that runs alone waits for both', async () => {
+test('a job waits for what it needs while others run', async () => {
   const install = Promise.withResolvers<void>()
   const { running, end, whole } = stage(
     [
       { ...job('browser', 9, 1), needs: [install.promise] },
       job('unit', 1, 1),
-      job('bench', 5, 1, true),
       { ...job('ready', 3, 1), needs: [Promise.resolve()] },
     ],
     { load: 1, jobs: 9 },
@@ -131,10 +115,8 @@ test('a job waits for what it needs while others run, and a job that runs alone 
   expect(running()).toEqual([])
   install.resolve()
   await Bun.sleep(0)
-  for (const path of ['browser', 'bench']) {
-    expect(running()).toEqual([path])
-    await end(path)
-  }
+  expect(running()).toEqual(['browser'])
+  await end('browser')
   await whole
 })
 

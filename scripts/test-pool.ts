@@ -7,8 +7,6 @@ export interface Job {
   seconds: number
   /** Cores in use: 0.1 for a job that mostly waits, more than 1 for a job with busy children. */
   load: number
-  /** Runs while no other job does. */
-  alone: boolean
   /** What it needs is there when all of these resolve. */
   needs?: readonly Promise<unknown>[]
 }
@@ -26,13 +24,13 @@ export interface Capacity {
 /** Loads are averages: jobs that all wait at the same time leave the cores idle, and then one more job starts. */
 const idleCoresMin = 0.5
 
-/** Resolves when all jobs have run. A job whose load exceeds the capacity runs alone. */
+/** Resolves when all jobs have run. One whose load exceeds the capacity runs while no other does. */
 export async function runPool<T extends Job>(
   jobs: T[],
   capacity: Capacity,
   run: (job: T) => Promise<void>,
 ): Promise<void> {
-  const queue = jobs.toSorted((a, b) => Number(a.alone) - Number(b.alone) || b.seconds - a.seconds)
+  const queue = jobs.toSorted((a, b) => b.seconds - a.seconds)
   const running = new Map<T, Promise<void>>()
   const needed = new Map<Promise<unknown>, Promise<unknown>>()
   for (const need of jobs.flatMap((job) => job.needs ?? []))
@@ -82,15 +80,11 @@ function nextJob<T extends Job>(
   running: Map<T, unknown>,
   capacity: Capacity,
 ): T | null {
-  // Jobs that run alone come last, also when others wait for what they need.
-  const onlyAlone = queue.every((job) => job.alone)
-  const able = queue.filter((job) => (onlyAlone || !job.alone) && isReady(job))
+  const able = queue.filter(isReady)
   if (running.size === 0) return able[0] ?? null
   if (running.size >= capacity.jobs) return null
-  const busy = [...running.keys()]
-  if (busy.some(({ alone }) => alone)) return null
-  const left = busy.reduce((sum, job) => sum - job.load, capacity.load)
-  const fitting = able.filter((job) => !job.alone && job.load <= left)
+  const left = [...running.keys()].reduce((sum, job) => sum - job.load, capacity.load)
+  const fitting = able.filter((job) => job.load <= left)
   // Jobs that mostly wait leave room for those that keep the cores busy meanwhile: about one core for each place.
   const placesLeft = capacity.jobs - running.size - 1
   return fitting.find((job) => left - job.load <= placesLeft + 0.5) ?? fitting[0] ?? null

@@ -18,16 +18,7 @@ import {
   totalOf,
 } from './summary.ts'
 import { shortProcess } from '../tests/support/process.ts'
-import {
-  capMs,
-  everydayFilesOf,
-  filesOf,
-  kindOf,
-  runsAlone,
-  sharingOf,
-  type Suite,
-  suites,
-} from './suites.ts'
+import { capMs, everydayFilesOf, filesOf, kindOf, sharingOf, type Suite, suites } from './suites.ts'
 import { type Group, groupFiles, resultsOf } from './test-groups.ts'
 import { type Capacity, idleCores, type Job, runPool } from './test-pool.ts'
 import { memoryFolder, type Need, type Prepared, prepare, readNeeds } from './test-needs.ts'
@@ -82,7 +73,7 @@ function jobsOf(
     (everyday ? everydayFilesOf(suite, { isFull }) : filesOf(suite)).map((file) => {
       const path = suite.engine === 'sqlite' ? file : `${file} on PostgreSQL`
       const timing = timingOf(timings, path in timings ? path : file)
-      return { path, file, suite, needed: needsOf(suite, file), alone: runsAlone(file), ...timing }
+      return { path, file, suite, needed: needsOf(suite, file), ...timing }
     }),
   )
   if (!changedOnly) return jobs
