@@ -105,10 +105,17 @@ function verifySegment(db: Database, org: number, segment: number, report: Repor
   const blocks = zonesBetween(db, org, first, first + segmentEvents)
   const version = versionOf(db, org, segment)
   verifyZones(db, { org, segment }, blocks, (problem) => report(where, problem))
-  for (const { filter, name, number: index, indexVersion } of members) {
-    if (filter === null || indexVersion > version) continue
-    for (const [code, positions] of positionsByCode(db, blocks, first, index)) {
-      const bitmap = newBitmap()
+  const bitmap = newBitmap()
+  const indexed = members.filter(({ filter, indexVersion }) => filter !== null && indexVersion <= version)
+  const found = positionsByCode(
+    db,
+    blocks,
+    first,
+    indexed.map(({ number }) => number),
+  )
+  for (const [at, { name, number: index }] of indexed.entries()) {
+    for (const [code, positions] of found[at]!) {
+      bitmap.fill(0)
       try {
         postings.add(bitmap, org, segment, index, code)
       } catch (error) {
@@ -149,23 +156,28 @@ function verifyZones(
   }
 }
 
+/** The positions of each code, for each of the fields. */
 function positionsByCode(
   db: Database,
   blocks: { place: number }[],
   first: number,
-  index: number,
-): Map<number, number[]> {
-  const found = new Map<number, number[]>()
+  fields: number[],
+): Map<number, number[]>[] {
+  const found = fields.map(() => new Map<number, number[]>())
   for (const { place } of blocks) {
     const block = readColumns(db, place)
     if (block === null) continue
     const types = block.column(member.type)
-    block.column(index).forEach((code, row) => {
-      if (types[row] === 0) return
-      const positions = found.get(code)
-      if (positions === undefined) found.set(code, [seqOf(place) - first + row])
-      else positions.push(seqOf(place) - first + row)
-    })
+    const start = seqOf(place) - first
+    for (const [at, field] of fields.entries()) {
+      const ofField = found[at]!
+      block.column(field).forEach((code, row) => {
+        if (types[row] === 0) return
+        const positions = ofField.get(code)
+        if (positions === undefined) ofField.set(code, [start + row])
+        else positions.push(start + row)
+      })
+    }
   }
   return found
 }
