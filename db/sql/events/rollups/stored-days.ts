@@ -34,11 +34,14 @@ const fields = rollupFields.filter((field) => field !== durationMember && field 
 const rowsMin = 256
 /** When a day is over, late arrivals are rare. */
 const closedAfterHours = dayHours + 2
+/** Older ones have no sums: someone may send events of each day since 1970. */
+const daysMax = 400
 /** Made for one sealed segment, newest days first: a sender of old events changes many days. */
 const madeMax = 512
 
 /** In the transaction that changes counts of these hours. */
 export function dropDays(db: Database, org: number, hours: Iterable<number>): void {
+  if (db.query('SELECT 1 FROM rollup_day WHERE org = ? LIMIT 1').get(org) === null) return
   const days = new Set(Iterator.from(hours).map(dayOf))
   const sql = `DELETE FROM rollup_day WHERE org = ? AND member IN (${fields.join()}) AND day = ?`
   db.runEach(
@@ -222,9 +225,10 @@ function planOf(db: Database, org: number): Plan {
       .query<{ hour: number | null }, [number]>('SELECT max(hour) AS hour FROM rollup_metric WHERE org = ?')
       .get(org)?.hour ?? 0
   const missing: Day[] = []
+  const last = dayOf(newest - closedAfterHours)
   for (const member of fields) {
     const stored = new Set(daysOf(db, org, member))
-    for (const day of countedDays(db, org, member, newest - closedAfterHours))
+    for (const day of countedDays(db, org, member, { from: last - daysMax * dayHours, last }))
       if (!stored.has(day)) missing.push({ org, member, day })
   }
   return { org, segments, missing: missing.sort((a, b) => a.day - b.day).slice(-madeMax) }
@@ -238,12 +242,17 @@ function daysOf(db: Database, org: number, member: number): number[] {
     .map(({ day }) => day)
 }
 
-/** The days with counts of a field that begin at an hour or before it, by one step in the index for each. */
-function* countedDays(db: Database, org: number, member: number, last: number): Generator<number> {
+/** The days with counts of a field, by one step in the index for each. */
+function* countedDays(
+  db: Database,
+  org: number,
+  member: number,
+  { from, last }: { from: number; last: number },
+): Generator<number> {
   const next = db.query<{ hour: number | null }, [number, number, number]>(
     'SELECT min(hour) AS hour FROM rollup_value WHERE org = ? AND member = ? AND hour >= ?',
   )
-  for (let from = 0; ;) {
+  for (;;) {
     const hour = next.get(org, member, from)?.hour ?? Infinity
     if (dayOf(hour) > last || hour === Infinity) return
     yield dayOf(hour)
