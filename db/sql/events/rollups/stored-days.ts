@@ -36,8 +36,12 @@ const rowsMin = 256
 const closedAfterHours = dayHours + 2
 /** Older ones have no sums: someone may send events of each day since 1970. */
 const daysMax = 400
-/** Made for one sealed segment, newest days first: a sender of old events changes many days. */
+/**
+ * Made at a time, newest days first. Then the rest waits for a minute: a sender of old events changes many days again
+ * and again, and after an upgrade all of them are missing.
+ */
 const madeMax = 512
+const pauseMs = 60_000
 
 /** In the transaction that changes counts of these hours. */
 export function dropDays(db: Database, org: number, hours: Iterable<number>): void {
@@ -145,7 +149,8 @@ export interface DayWork {
 interface Plan {
   org: number
   segments: number // sealed when the plan was made
-  missing: Day[] // the next one last
+  missing: Day[] // the next one last; at most `madeMax`
+  isAll: boolean // that is missing
 }
 
 /** What a call of `makeSome` makes: up to a second of work. */
@@ -154,16 +159,19 @@ const someMax = 64
 export function dayWork(db: Database): DayWork {
   let mayBeDue = true
   let plan: Plan | null = null
+  let pausedUntilMs = -Infinity
   let current: { day: Day; summing: Sliced<Uint8Array>; state: FoldState | null } | null = null
 
   function step(inTransaction: (write: () => void) => void): boolean {
+    if (plan === null && performance.now() < pausedUntilMs) return false
     plan ??= nextPlan(db)
     if (plan === null) return false
     const day = current?.day ?? plan.missing.pop()
     if (day === undefined) {
-      const { org, segments } = plan
+      const { org, segments, isAll } = plan
       plan = null
-      inTransaction(() => void moveOn(db, org, segments))
+      if (isAll) inTransaction(() => void moveOn(db, org, segments))
+      else pausedUntilMs = performance.now() + pauseMs
       return true
     }
     current ??= { day, summing: sumsOf(db, day), state: foldState(db, day.org) }
@@ -182,9 +190,9 @@ export function dayWork(db: Database): DayWork {
       return mayBeDue
     },
     makeSome(org) {
-      const { missing, segments } = planOf(db, org)
+      const { missing, segments, isAll } = planOf(db, org)
       for (const day of missing.splice(-someMax).toReversed()) write(db, day, atOnce(sumsOf(db, day)))
-      if (missing.length === 0) moveOn(db, org, segments)
+      if (missing.length === 0 && isAll) moveOn(db, org, segments)
     },
     wake() {
       mayBeDue = true
@@ -231,7 +239,8 @@ function planOf(db: Database, org: number): Plan {
     for (const day of countedDays(db, org, member, { from: last - daysMax * dayHours, last }))
       if (!stored.has(day)) missing.push({ org, member, day })
   }
-  return { org, segments, missing: missing.sort((a, b) => a.day - b.day).slice(-madeMax) }
+  missing.sort((a, b) => a.day - b.day)
+  return { org, segments, missing: missing.slice(-madeMax), isAll: missing.length <= madeMax }
 }
 
 function daysOf(db: Database, org: number, member: number): number[] {
