@@ -19,13 +19,18 @@ import type { Database } from '../../database.ts'
  * The rows of hours remain what counts. What changes any of a day deletes the day's sums in the same transaction. They
  * are made in spare time, once per sealed segment (event_org.summed), when the day has been over for two hours.
  *   sums   zstd of doubles: `columns` for each site, type, outcome and code, column by column, in order of the first
- *          hour; of sketches only the highest rank of each register. Empty for a field with few rows, which is read
- *          from its hours.
+ *          hour. Of sketches the first two, with the highest rank of each register. Empty for a field with few rows,
+ *          which is read from its hours.
  */
-const columns = ['site', 'type', 'outcome', 'code', 'firstHour', 'lastHour', 'live', 'expired'] as const
+const columns = ['site', 'code', 'type', 'outcome', 'firstHour', 'lastHour', 'live', 'expired'] as const
+const sketchColumns = 2
 
-/** One column after the other. */
+/** One column after the other; of a sketch the others are empty. */
 export type DayColumns = { [name in (typeof columns)[number]]: Float64Array }
+
+function isSketch(member: number): boolean {
+  return member === distinctMember.session || member === distinctMember.subject
+}
 
 /** Durations have rows of days, or are read from hours. */
 const fields = rollupFields.filter((field) => field !== durationMember && field !== dayDurationMember)
@@ -64,22 +69,22 @@ export function storedDays(
     'SELECT day, sums FROM rollup_day WHERE org = ? AND member = ? AND day >= ? AND day < ?',
   )
   const found = rows.all(org, index, from, until).filter(({ sums }) => sums.length > 0)
-  return new Map(found.map(({ day, sums }) => [day, () => unpack(sums)]))
+  return new Map(found.map(({ day, sums }) => [day, () => unpack(sums, index)]))
 }
 
 function pack(rows: readonly number[][]): Uint8Array {
   if (rows.length === 0) return new Uint8Array(0)
-  const all = new Float64Array(rows.length * columns.length)
-  for (const column of columns.keys())
-    for (const [at, row] of rows.entries()) all[column * rows.length + at] = row[column]!
+  const all = Float64Array.from({ length: rows.length * rows[0]!.length }, (_, at) => {
+    return rows[at % rows.length]![Math.floor(at / rows.length)]!
+  })
   return Bun.zstdCompressSync(new Uint8Array(all.buffer), { level: 3 })
 }
 
-function unpack(sums: Uint8Array): DayColumns {
+function unpack(sums: Uint8Array, member: number): DayColumns {
   const bytes = Bun.zstdDecompressSync(sums as Uint8Array<ArrayBuffer>)
   const all = new Float64Array(bytes.length / 8)
   new Uint8Array(all.buffer).set(bytes)
-  const rows = all.length / columns.length
+  const rows = all.length / (isSketch(member) ? sketchColumns : columns.length)
   const named = columns.map((name, column) => [name, all.subarray(column * rows, (column + 1) * rows)])
   return Object.fromEntries(named) as DayColumns
 }
@@ -94,20 +99,20 @@ const hourColumns = 'hour, site, type, outcome, code, live, expired'
 
 /** Sums a day of a field from its rows of hours; empty when they are few. */
 function* sumsOf(db: Database, { org, member, day }: Day): Sliced<Uint8Array> {
-  const isSketch = member === distinctMember.session || member === distinctMember.subject
+  const isOfRanks = isSketch(member)
   const groups = new Map<number, Map<number, number[]>>()
   let read = 0
   const counted = { org, index: member, sites: null, types: null }
   yield* foldedRows(db, hourColumns, counted, { from: day, until: day + dayHours }, (found) => {
     const [hour, site, type, outcome, code, live, expired] = found as SumRow
     read++
-    if (isSketch && live + expired === 0) return
+    if (isOfRanks && live + expired === 0) return
     const group = (site * typesSpan + type) * outcomesSpan + outcome
     const rows = groups.getOrInsertComputed(group, () => new Map())
-    const key = isSketch ? registerAndRank(code)[0] : code
-    const row = rows.get(key)
+    const row = rows.get(code)
     // Rows come in order, so that a later one of a register has a higher rank.
-    if (row === undefined || isSketch) rows.set(key, [site, type, outcome, code, hour, hour, live, expired])
+    if (isOfRanks) rows.set(registerAndRank(code)[0], [site, code])
+    else if (row === undefined) rows.set(code, [site, code, type, outcome, hour, hour, live, expired])
     else {
       row[5] = hour
       row[6]! += live
@@ -115,7 +120,8 @@ function* sumsOf(db: Database, { org, member, day }: Day): Sliced<Uint8Array> {
     }
   })
   const rows = [...groups.values()].flatMap((of) => [...of.values()])
-  return read < rowsMin ? new Uint8Array(0) : pack(rows.sort(byFirst))
+  if (read < rowsMin) return new Uint8Array(0)
+  return pack(isOfRanks ? rows : rows.sort(byFirst))
 }
 
 type SumRow = [
@@ -130,7 +136,7 @@ type SumRow = [
 
 /** The order in which the rows of hours would name them first. */
 function byFirst(a: number[], b: number[]): number {
-  for (const column of [4, 0, 1, 2, 3]) if (a[column] !== b[column]) return a[column]! - b[column]!
+  for (const column of [4, 0, 2, 3, 1]) if (a[column] !== b[column]) return a[column]! - b[column]!
   return 0
 }
 
