@@ -161,6 +161,36 @@ test('a page reads its rows from the indexes of many segments at once', async ()
   db.close()
 })
 
+test('counts by hour are exact when the server reads a table instead of its index', async () => {
+  const { url } = await database()
+  const db = openConnection({ url, node: 'watcher', statementTimeoutMs: 10_000 })
+  const { name } = db.query<{ name: string }>('SELECT current_database() AS name').get()!
+  for (const kind of ['indexscan', 'indexonlyscan', 'bitmapscan'])
+    db.run(`ALTER DATABASE "${name}" SET enable_${kind} = off`)
+  const store = await openNode(url, 'one')
+  const { id: orgId } = makeOrg()
+  const hourMs = 3_600_000
+  const hours = 50
+  // The newest hours come first, so that they are first in the table.
+  for (let hour = hours - 1; hour >= 0; hour--) {
+    const events = Array.from({ length: hour + 1 }, (_, at) =>
+      makeEvent(`${hour} ${at}`, {
+        vendor: `vendor ${at % 3}`,
+        occurredAtMs: noon + hour * hourMs,
+        json: '{}',
+      }),
+    )
+    await store.events.append(makeBatch(orgId, events))
+  }
+  await until(() => db.query('SELECT 1 FROM event_org WHERE folded_seq = last_seq').get() !== null)
+  const range = { orgId, sinceMs: noon, untilMs: noon + hours * hourMs }
+  const { rows } = await store.events.breakdown({ ...range, by: 'vendor', stepMs: hourMs })
+  const found = Array<number>(hours).fill(0)
+  for (const { startMs, count } of rows) found[(startMs - noon) / hourMs]! += count
+  expect(found).toEqual(Array.from({ length: hours }, (_, hour) => hour + 1))
+  db.close()
+}, 60_000)
+
 const spreadEvents = 66_000
 
 /** Over six days, each of which has many values. One event has a plan and a session of its own. */
