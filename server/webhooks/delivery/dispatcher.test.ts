@@ -183,17 +183,27 @@ test('never two runs at a time; calls during a run share one more', async () => 
   let now = 0
   let most = 0
   let runs = 0
+  const waiting: (() => void)[] = []
   const ask = coalesce(async () => {
     runs++
     most = Math.max(most, ++now)
-    await Bun.sleep(2)
+    await new Promise<void>((resolve) => waiting.push(resolve))
     now--
   })
-  await Promise.all([ask(), ask(), ask()])
+  /** Ends one run after the other until the calls are answered. */
+  const settled = async (...calls: Promise<void>[]) => {
+    let isDone = false
+    void Promise.all(calls).then(() => (isDone = true))
+    while (!isDone) {
+      waiting.shift()?.()
+      await Bun.sleep(0)
+    }
+  }
+  await settled(ask(), ask(), ask())
   expect([runs, most]).toEqual([2, 1])
   const first = ask()
-  await Bun.sleep(1)
-  await Promise.all([first, ask(), ask()])
+  await Bun.sleep(0)
+  await settled(first, ask(), ask())
   expect([runs, most]).toEqual([4, 1])
 })
 
