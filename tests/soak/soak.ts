@@ -41,6 +41,8 @@ const stepMs = 9 * 60_000
 const faultEverySamples = 6
 /** How long deliveries of the end may take. */
 const settledWithinMs = 120_000
+/** How long a verb over all events may take. */
+const verbMs = 20 * 60_000
 
 interface Soak {
   server: Appliance
@@ -155,7 +157,7 @@ async function begin(dataDir: string, clock: Clock, seed: number, taken: Latenci
     ...(isFast ? ['--retention-days', '1', '--open-files'] : []),
   ]
   const beganMs = performance.now()
-  const launch = () => startAppliance({ dataDir, env, args })
+  const launch = () => startAppliance({ dataDir, env, args, verbTimeoutMs: verbMs })
   const server = await launch()
   const keyOf = async (kind: string): Promise<string> => {
     const made = await server.cli('key', 'create', '--kind', kind, '--label', 'soak', '--json')

@@ -39,6 +39,9 @@ export interface Appliance extends AsyncDisposable {
   exit(): Promise<Exit>
 }
 
+/** How long a verb may take. */
+const verbTimeoutMs = 30_000
+
 export interface ApplianceOptions {
   /** More options for `serve`. */
   args?: string[]
@@ -50,6 +53,7 @@ export interface ApplianceOptions {
   /** Folder the process starts in; the data folder's parent by default. */
   cwd?: string
   readyTimeoutMs?: number
+  verbTimeoutMs?: number
   /** Starts it as a user does: it sets its runtime options by executing itself again, for 25 ms of processor time. */
   restarts?: boolean
   /** Another executable, and its port. */
@@ -110,7 +114,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
       stdout: child.stdout,
       stderr: child.stderr,
       setupLink: () => child.line(parseSetupLink, 2_000),
-      cli: (...args) => cli(args, { dataDir, env, cwd }),
+      cli: (...args) => cli(args, { dataDir, env, cwd, timeoutMs: options.verbTimeoutMs ?? verbTimeoutMs }),
       stop,
       kill,
       exit,
@@ -145,7 +149,7 @@ export async function cli(args: string[], options: CliOptions = {}): Promise<Exi
     ...(options.stdin === undefined ? {} : { stdin: options.stdin }),
     asUsers: options.asUsers === true,
   })
-  const timer = setTimeout(() => child.signal('SIGKILL'), options.timeoutMs ?? 30_000)
+  const timer = setTimeout(() => child.signal('SIGKILL'), options.timeoutMs ?? verbTimeoutMs)
   const code = await child.exited
   clearTimeout(timer)
   return { code, stdout: child.stdout(), stderr: child.stderr() }
