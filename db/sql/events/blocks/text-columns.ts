@@ -254,8 +254,8 @@ const colon = 58
 const backslash = 92
 
 /**
- * Values are the inside of strings, numbers, true, false and null. Never fails: what is not JSON has other shapes. The
- * text must not contain the mark.
+ * Values are the contents of strings, and numbers, true, false and null. Any text works, also one that is not JSON, but
+ * it must not contain the mark.
  */
 export function cutText(text: string): Cut {
   const cut: Cut = { shape: '', columns: [], values: [] }

@@ -67,8 +67,15 @@ export function rollupChecksums(): RollupChecksums {
   function add({ a, b, sums }: Group, slot: number, code: number, count: number): void {
     const high = Math.floor(code / 2 ** 32)
     const at = 2 * slot
-    sums[at]! += Math.imul(mixed(a ^ code ^ Math.imul(high, 0x9e3779b1)), count)
-    sums[at + 1]! += Math.imul(mixed(b ^ Math.imul(code, 0x85ebca77) ^ Math.imul(high, 0xc2b2ae3d)), count)
+    const first = mixed(a ^ code ^ Math.imul(high, 0x9e3779b1))
+    const second = mixed(b ^ Math.imul(code, 0x85ebca77) ^ Math.imul(high, 0xc2b2ae3d))
+    sums[at]! += Math.imul(first, count)
+    sums[at + 1]! += Math.imul(second, count)
+    // A stored number may be wrong by 2^32.
+    const beyond = Math.trunc(count / 2 ** 32)
+    if (beyond === 0) return
+    sums[at]! += Math.imul(mixed(first), beyond)
+    sums[at + 1]! += Math.imul(mixed(second), beyond)
   }
 
   const ofHour = groups()

@@ -155,26 +155,41 @@ function storedSums(
 
 /** In the order in which the rows of hours would be read. */
 function sumsOfDay(day: DayColumns, { sites, types, codes = null }: FoldedRows): Sums {
-  const row: number[] = []
-  const rowOf = new Map<number, number>() // by code and outcome
+  const sums = summing()
   for (const [entry, code] of day.code.entries()) {
     if (sites?.has(day.site[entry]!) === false || types?.has(day.type[entry]!) === false) continue
     if (codes?.has(code) === false) continue
-    const outcome = day.outcome[entry]!
     const [firstHour, lastHour] = [day.firstHour[entry]!, day.lastHour[entry]!]
-    const [live, expired] = [day.live[entry]!, day.expired[entry]!]
-    const key = code * outcomesSpan + outcome
-    const at = rowOf.get(key)
-    if (at === undefined) {
-      rowOf.set(key, row.length)
-      row.push(firstHour, lastHour, code, outcome, live, expired)
-    } else {
-      row[at + 1] = Math.max(row[at + 1]!, lastHour)
-      row[at + 4]! += live
-      row[at + 5]! += expired
-    }
+    sums.add(firstHour, lastHour, code, day.outcome[entry]!, day.live[entry]!, day.expired[entry]!)
   }
-  return Float64Array.from(row)
+  return sums.take()
+}
+
+/** Sums counts by code and outcome, in the order in which they first come. */
+function summing() {
+  let row: number[] = []
+  const rowOf = new Map<number, number>()
+  return {
+    add(firstHour: number, lastHour: number, code: number, outcome: number, live: number, expired: number) {
+      const key = code * outcomesSpan + outcome
+      const at = rowOf.get(key)
+      if (at === undefined) {
+        rowOf.set(key, row.length)
+        row.push(firstHour, lastHour, code, outcome, live, expired)
+      } else {
+        row[at + 1] = Math.max(row[at + 1]!, lastHour)
+        row[at + 4]! += live
+        row[at + 5]! += expired
+      }
+    },
+    /** The sums so far; the next ones begin at zero. */
+    take(): Sums {
+      const sums = Float64Array.from(row)
+      row = []
+      rowOf.clear()
+      return sums
+    },
+  }
 }
 
 /** Computes the sums of adjacent pieces in one pass, and caches and visits them. */
@@ -186,31 +201,20 @@ function* readSums(
   visit: VisitSum,
 ): Sliced<void> {
   if (pieces.length === 0) return
-  let [next, row] = [0, [] as number[]]
-  const rowOf = new Map<number, number>() // by code and outcome
+  let next = 0
+  const summed = summing()
   const endBefore = (hour: number): void => {
     for (; next < pieces.length && pieces[next]!.until <= hour; next++) {
-      const sums = Float64Array.from(row)
+      const sums = summed.take()
       cache?.set(pieces[next]!, sums)
       visitSums(sums, visit)
-      row = []
-      rowOf.clear()
     }
   }
   const range = { from: pieces[0]!.from, until: pieces.at(-1)!.until }
   yield* foldedRows(db, columns, counted, range, (found) => {
     const [hour, code, outcome, live, expired] = found as [number, number, number, number, number]
     endBefore(hour)
-    const key = code * outcomesSpan + outcome
-    const at = rowOf.get(key)
-    if (at === undefined) {
-      rowOf.set(key, row.length)
-      row.push(hour, hour, code, outcome, live, expired)
-    } else {
-      row[at + 1] = hour // hours are read in order
-      row[at + 4]! += live
-      row[at + 5]! += expired
-    }
+    summed.add(hour, hour, code, outcome, live, expired)
   })
   endBefore(range.until)
 }

@@ -16,8 +16,8 @@ import { atOnce, type Sliced } from '../../threads/slices.ts'
 import type { Database } from '../../database.ts'
 
 /*
- * The rows of hours remain what counts. What changes any of a day deletes the day's sums in the same transaction. They
- * are made in spare time, once per sealed segment (event_org.summed), when the day has been over for two hours.
+ * The rows of hours remain what counts. A change to any of them deletes the sums of its day in the same transaction.
+ * Sums are made in spare time, once per sealed segment (event_org.summed), when the day has been over for two hours.
  *   sums   zstd of doubles: `columns` for each site, type, outcome and code, column by column, in order of the first
  *          hour. Of sketches the first two, with the highest rank of each register. Empty for a field with few rows,
  *          which is read from its hours.

@@ -84,7 +84,7 @@ function* readAll(
   return counted(reading.sessions.values(), reading.complete)
 }
 
-/** Reads once, and columns alone: sessions are told apart by their hashes, of which a few may be equal. */
+/** Reads columns only, and once. Two sessions with the same hash count as one. */
 function* readSample(
   log: LogView,
   query: TrustReachedQuery,
