@@ -266,7 +266,7 @@ function TrustBars({ detected }: { detected: number }) {
   return (
     <Bars
       title="By highest trust in session"
-      unit={reached.complete ? measures.detections.unit : 'detections in a sample of sessions'}
+      unit={reached.complete ? measures.detections.unit : 'sampled detections'}
       bars={reached.rows.flatMap(({ trust, count: events }, index) =>
         trust === null
           ? []
