@@ -3,9 +3,11 @@ import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { openDatabaseAdmin, openStore } from '../../db/open.ts'
+import { databasePath } from '../../db/sqlite/file/files.ts'
 import type { ExpireCommand, Store } from '../../db/contract/store.ts'
 import { startLog } from '../../server/log.ts'
 import { expireAll } from '../../server/operations/retention/expire-all.ts'
+import { makeRecount } from '../../server/operations/retention/recount.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg, noon } from '../store/make.ts'
 import { countAll } from '../store/subject.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -77,6 +79,25 @@ test('by days: old events expire, counts stay, and an organization may have its 
   )
   expect((await store.events.overview('org_long')).total).toBe(0)
   expect((await openDatabaseAdmin(dir.path).verifyEvents()).faults).toEqual([])
+  await store.close()
+  dir.remove()
+}, 90_000)
+
+test('an organization whose events cannot be read does not hold up the others', async () => {
+  const { dir, store } = await openWith('damaged', 'whole')
+  for (const orgId of ['org_damaged', 'org_whole']) await fill(store, orgId, 0, 2_560, noon)
+  const db = new Database(databasePath(dir.path))
+  const num = "(SELECT num FROM event_org WHERE org_id = 'org_damaged')"
+  db.run(`UPDATE event_block SET columns = x'00' WHERE place / (1 << 36) = ${num}`)
+  db.close()
+  const rule = { days: 90, bytes: null, auditDays: null }
+  const run = expireAll({ store, rule, log }, noon + 91 * dayMs, unending)
+  expect(await run.catch((error: Error) => error.message)).toStartWith('organization org_damaged: ')
+  expect(await held(store, 'org_whole')).toBe(0)
+  const recount = makeRecount({ store, log })
+  const counted = recount.run(noon + 91 * dayMs, unending)
+  expect(await counted.catch((error: Error) => error.message)).toStartWith('organization org_damaged: ')
+  expect((await store.retention.recounted('org_whole'))?.throughMs).toBe(noon + 91 * dayMs)
   await store.close()
   dir.remove()
 }, 90_000)

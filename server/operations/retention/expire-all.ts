@@ -1,6 +1,6 @@
 /** Retention: deletes events above the age or size limit of every organization, in steps, so that ingest continues. */
 import { clockToleranceMs } from '../../system/clock-guard.ts'
-import { StoreError } from '../../../db/contract/errors.ts'
+import { StoreError, type StoreErrorKind } from '../../../db/contract/errors.ts'
 import type { ExpireCommand, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
 
@@ -22,6 +22,29 @@ interface Services {
   log: Log
 }
 
+/**
+ * Runs `work` for one organization after the other. One whose data cannot be read or changed does not hold up the
+ * others; the first such failure is thrown at the end.
+ */
+export async function forEachOrg(
+  { orgs }: Pick<Store, 'orgs'>,
+  work: (orgId: string) => Promise<void>,
+): Promise<void> {
+  let failure: StoreError | null = null
+  for (const { id } of await orgs.list()) {
+    try {
+      await work(id)
+    } catch (error) {
+      if (!(error instanceof StoreError) || !kindsOfOne.includes(error.kind)) throw error
+      failure ??= new StoreError(error.kind, `organization ${id}: ${error.message}`, { cause: error })
+    }
+  }
+  if (failure !== null) throw failure
+}
+
+/** Failures that need not be those of every organization. */
+const kindsOfOne: StoreErrorKind[] = ['corrupt', 'internal', 'not_found', 'read_only']
+
 /** Throws between two steps once `ending` is aborted; the next run continues. */
 export async function expireAll(
   { store, rule, log }: Services,
@@ -29,7 +52,7 @@ export async function expireAll(
   ending: AbortSignal,
 ): Promise<void> {
   const steps = makeSteps(store, ending)
-  for (const { id: orgId } of await store.orgs.list()) {
+  await forEachOrg(store, async (orgId) => {
     const limit = await limitOf(store, orgId, rule, now)
     const events =
       limit === null
@@ -48,7 +71,7 @@ export async function expireAll(
       (part) => part.rows,
     )
     if (events > 0 || rows > 0) log.info('retention_applied', { orgId, events, rollupRows: rows })
-  }
+  })
   const bytes = await steps.untilDone(
     () => store.retention.release(),
     (part) => part.bytes,

@@ -3,6 +3,7 @@ import type { RecountProgress, Store } from '../../../db/contract/store.ts'
 import type { JobLease } from '../../../db/contract/nodes.ts'
 import { isoTime } from '../../clock.ts'
 import type { Log } from '../../log.ts'
+import { forEachOrg } from './expire-all.ts'
 
 const hourMs = 3_600_000
 
@@ -82,7 +83,7 @@ export function makeRecount({
     repaired: () => repaired,
     async run(now, ending, lease) {
       const run = { lease, deadline: performance.now() + runMsMax, ended: rejectedBy(ending) }
-      for (const { id } of await store.orgs.list()) await recountOrg(id, now, run)
+      await forEachOrg(store, (orgId) => recountOrg(orgId, now, run))
     },
   }
 }
