@@ -6,7 +6,7 @@ import type { EventRecord } from '../../db/contract/store.ts'
 import { agentEvents } from './agent-events.ts'
 import { formatNamed } from './formats.ts'
 import { lineBatch, type BatchedLine, type LineKind } from './line-batch.ts'
-import { lineBatches } from './line-batches.ts'
+import { lineBatches } from './receiver.ts'
 
 const log = { siteId: 'shop', source: 'log', path: '/a.log', format: 'combined' }
 const anyKind = fc.constantFrom<LineKind>('agent', 'person', 'asset', 'bot', 'note', 'bad')

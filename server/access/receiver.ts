@@ -2,7 +2,14 @@
  * The appliance's side of reading logs: stores their lines in the order of the log, remembers running sessions and who
  * reads which file.
  */
-import type { AccessResult, ApiKey, RequestKind, Store } from '../../db/contract/store.ts'
+import type {
+  AccessLines,
+  AccessResult,
+  ApiKey,
+  EventRecord,
+  RequestKind,
+  Store,
+} from '../../db/contract/store.ts'
 import type { Evidence } from '../../sdk/judge/judge.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
@@ -10,16 +17,26 @@ import { newToken } from '../ids.ts'
 import { writeOrExplain, type AdmissionServices } from '../ingest/admission.ts'
 import type { EvidenceReader } from '../evidence/evidence.ts'
 import type { RobotsReader } from '../robots/judge.ts'
-import { agentEvents, type AccessOptions, type AgentReader, type LogOptions } from './agent-events.ts'
+import {
+  agentEvents,
+  lineReader,
+  type AccessOptions,
+  type AgentReader,
+  type LineReader,
+  type LogOptions,
+  type ReadLine,
+} from './agent-events.ts'
 import { makeClaims, type WatchedLog } from './claims.ts'
-import { formatNamed, type FileParser } from './formats.ts'
+import { byteOrderMark, formatNamed, type FileParser } from './formats.ts'
 import { lookUpAgents, type HostNames } from './host-names.ts'
-import { lineBatches, lineErrorsMax, type LinesToStore } from './line-batches.ts'
-import { tailHash } from './line-batch.ts'
+import { lineBatch, tailHash, type LineBatch } from './line-batch.ts'
+import { lineBytesMax } from './input.ts'
 import { lastLine } from './log-files.ts'
 import {
   addSums,
   noLines,
+  type LineError,
+  type LineSums,
   type LogLines,
   type LogPosition,
   type LogStatus,
@@ -248,4 +265,83 @@ function settleSums({ sums, errors }: LinesToStore, { stored, deduped, rejected 
   sums.bad += rejected
   if (rejected > 0)
     errors.push({ line: 0, message: 'has more distinct values than an organization may store' })
+}
+
+/** What one transaction stores. `sums` has all requests by agents as stored. */
+interface LinesToStore {
+  events: EventRecord[]
+  access: AccessLines
+  sums: LineSums
+  errors: LineError[]
+}
+
+interface LineReading {
+  lines: LogLines
+  siteId: string
+  isDrain: boolean
+  parse: FileParser
+  eventsOf: AgentReader
+}
+
+const lineErrorsMax = 20
+const pathCharsMax = 1_024
+const formatCharsMax = 200
+
+/** Batches of whole lines, as a reader sends them. The lines of each follow those of the one before. */
+export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
+  const { lines, siteId, isDrain } = reading
+  const { text, from, to, source, cutTail } = lines
+  const log = {
+    siteId,
+    source,
+    path: lines.path.slice(0, pathCharsMax),
+    format: lines.format.slice(0, formatCharsMax),
+  }
+  const read = lineReader(reading.parse, reading.eventsOf, source)
+  let batch = lineBatch(log, from, { isDrain })
+  let errors: LineError[] = []
+  let at = from === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
+  let number = 0
+  while (at < text.length) {
+    number++
+    const feed = text.indexOf('\n', at)
+    const next = cutTail !== null || feed < 0 ? text.length : feed + 1
+    const line = readOne(lines, read, at, feed < 0 ? text.length : feed)
+    const end = cutTail === null ? from + next : to
+    const { kind, timeMs, bytes, events } = line
+    if (events.length === 0) batch.count(end, kind, timeMs, bytes)
+    else batch.add({ number, end, kind, timeMs, bytes, events })
+    if (kind === 'bad' && errors.length < lineErrorsMax)
+      errors.push({ line: number, message: line.problem ?? `does not fit ${lines.format}` })
+    at = next
+    if (batch.isFull() && at < text.length) {
+      yield toStore(batch, errors, lastLine(text, at))
+      batch = lineBatch(log, from + at, { isDrain })
+      errors = []
+    }
+  }
+  if (batch.lines > 0) yield toStore(batch, errors, cutTail === null ? lastLine(text, at) : { hash: cutTail })
+}
+
+const carriageReturn = 13
+const longLine: ReadLine = {
+  ...{ kind: 'bad', timeMs: 0, bytes: 0, events: [] },
+  problem: 'is longer than 64 KiB',
+}
+
+function readOne({ text, from, cutTail }: LogLines, read: LineReader, at: number, stop: number): ReadLine {
+  // A server that does not append goes on at its old offset after a truncation: NUL bytes fill the gap.
+  let start = at
+  while (start < stop && text.charCodeAt(start) === 0) start++
+  const end = stop > start && text.charCodeAt(stop - 1) === carriageReturn ? stop - 1 : stop
+  if (cutTail !== null || end - start > lineBytesMax) return longLine
+  return read(text, start, end, from + start)
+}
+
+function toStore(batch: LineBatch, errors: LineError[], tail: string | { hash: string }): LinesToStore {
+  const { events, access } = batch.sent(typeof tail === 'string' ? tail : '')
+  if (typeof tail !== 'string') access.tail = tail.hash
+  const { lines, people, excluded, bad } = access.sums
+  const sums = { ...noLines(), lines, people, excluded, bad, stored: lines - people - excluded - bad }
+  return { events, access, sums, errors }
 }

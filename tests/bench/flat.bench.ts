@@ -26,6 +26,7 @@ disk, and measures processor time and bytes per event. A piece that ended is con
   --quick      in batches of 5,000 without waiting for the disk, to reach a size sooner; not measured
   --resend     alternates batches of scattered old ids with fresh ones instead, 60 of each
   --pages      starts the executable instead, and asks once what each page of the dashboard asks
+  --range R    for them: 7d unless given, which is what pages ask first
   --load       starts the executable instead, sends as much as 16 connections can for 30 s or --seconds N, and prints
                what is resident, and how long commits took`
 
@@ -195,17 +196,14 @@ function tenths(slices: Slice[], total: number): string {
   return table(['tenth', 'events/s', 'processor µs', 'bytes read', 'bytes written', 'resident MB'], rows)
 }
 
-const month = 'range=30d'
-const pages: [page: string, paths: string[]][] = [
+const ofDetect = ['', '/trust', '/matrix', '/requests', '/claims', '/responses']
+const pagesOf = (range: string): [page: string, paths: string[]][] => [
   ['Overview', ['overview', 'overview/visit', 'week?range=7d', 'totals?range=7d', `changes?since=`]],
-  [
-    'Detect',
-    ['', '/trust', '/matrix', '/requests', '/claims', '/responses'].map((end) => `detect${end}?${month}`),
-  ],
-  ['Auth', [`auth?${month}`, `auth/identities?${month}`]],
-  ['Authz', [`authz?${month}`]],
-  ['Tools', ['tools?limit=50', `tools/calls?${month}`]],
-  ['Analytics', [`analytics?${month}`, `analytics/active?${month}`, `analytics/durations?${month}`]],
+  ['Detect', ofDetect.map((end) => `detect${end}?range=${range}`)],
+  ['Auth', [`auth?range=${range}`, `auth/identities?range=${range}`]],
+  ['Authz', [`authz?range=${range}`]],
+  ['Tools', ['tools?limit=50', `tools/calls?range=${range}`]],
+  ['Analytics', ['', '/active', '/durations'].map((end) => `analytics${end}?range=${range}`)],
   ['Sessions', ['sessions?limit=50']],
   ['Logs', ['events?limit=50', 'histogram?zone=UTC', 'events?limit=50&vendor=Rare-Agent']],
 ]
@@ -221,7 +219,7 @@ async function signIn(server: Appliance): Promise<string> {
 }
 
 /** The first answers of a server that has just been started, in this order. */
-async function askPages(dataDir: string): Promise<string> {
+async function askPages(dataDir: string, range: string): Promise<string> {
   const startedMs = performance.now()
   const server = await startAppliance({ dataDir })
   const readyMs = performance.now() - startedMs
@@ -229,7 +227,7 @@ async function askPages(dataDir: string): Promise<string> {
   try {
     const cookie = await signIn(server)
     const rows: (string | number)[][] = []
-    for (const [page, paths] of pages) {
+    for (const [page, paths] of pagesOf(range)) {
       for (const path of paths) {
         const since = path.endsWith('since=') ? new Date(Date.now() - 86_400_000).toISOString() : ''
         const ask = async () => {
@@ -303,7 +301,8 @@ async function main(args: string[]): Promise<void> {
   const total = value('--events', 100_000_000)
   const endMs = performance.now() + value('--minutes', 9) * 60_000
   const dataDir = await dataFolder(folder)
-  if (args.includes('--pages')) return console.log(await askPages(dataDir))
+  const range = args.includes('--range') ? args[args.indexOf('--range') + 1]! : '7d'
+  if (args.includes('--pages')) return console.log(await askPages(dataDir, range))
   if (args.includes('--load')) return console.log(await loadResident(dataDir, value('--seconds', 30)))
   const begun = join(folder, 'begun')
   if (!existsSync(begun)) appendFileSync(begun, `${Date.now() - (total / 1e7) * monthsOf10Million}`)

@@ -60,6 +60,12 @@ const damagesOfSegment: Damage[] = [
     ofPaths,
     /differ from arrival 1 in "plan"/,
   ],
+  [
+    "UPDATE event_path SET packed = (SELECT packed FROM event_path AS other WHERE other.path = '\"n\"') WHERE path = 'sessions'",
+    ofPaths,
+    /cannot be read|sample of sessions/,
+  ],
+  ["UPDATE event_path SET packed = x'' WHERE path = 'sessions'", ofPaths, /sample of sessions/],
   [overflow('event_path'), ofPaths, /./],
   ['DELETE FROM event_posting WHERE member = 0 AND code = 1', ofSegment, /by its type/],
   ['DELETE FROM event_segment', ofSegment, /leaves out/],

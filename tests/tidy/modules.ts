@@ -26,7 +26,7 @@ const modules: Record<string, string[]> = {
   'db/sql/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-group.ts', 'id-run.ts', 'ids-in-runs.ts'],
   'db/sql/events/delete': ['delete.ts', 'expire.ts'],
   'db/sql/events/index': ['filter-codes.ts', 'posting.ts', 'seal.ts'],
-  'db/sql/events/paths': ['columns.ts', 'json-bytes.ts', 'shred.ts'],
+  'db/sql/events/paths': ['columns.ts', 'json-bytes.ts', 'session-sample.ts', 'shred.ts'],
   'db/sql/events/read': [
     'arrivals.ts',
     'breakdown.ts',

@@ -27,6 +27,9 @@ const byNumber = new Map(members.map((field) => [field.number, field]))
 /** Fields beyond whose `termsMax` an event is rejected rather than hashed (contract §4). */
 export const guardRails = ['type', 'outcome', 'siteId'] as const
 
+/** Known trusts, ascending. Any other ranks below them. */
+export const trustLadder: readonly string[] = ['detected', 'declared', 'verified', 'linked']
+
 const hashBit = 2 ** 31
 /** What distinguishes the codes of hashes. */
 export const hashSpan = hashBit

@@ -1,6 +1,7 @@
 /** Path columns in `event_path`: members of the metadata by position in a sealed segment, written and read. */
 import type { Database, SqlValue } from '../../database.ts'
 import { orgOf, segmentEvents, segmentOf, seqOf } from '../blocks/block.ts'
+import { openSample, packSample, type SampledEvents } from './session-sample.ts'
 import { inText, noHour, type Shredded, type ShreddedPath, shredder, type Shredder } from './shred.ts'
 
 /*
@@ -10,6 +11,7 @@ import { inText, noHour, type Shredded, type ShreddedPath, shredder, type Shredd
  *   JSON of a path  u16 width, u16 1 if a value is only in its event's text, the code of each position, then the
  *                   values as JSON, a NUL after each; code n is the n-th value, 0 is missing, and the highest number
  *                   of the width is `inText`; packed
+ *   sessions        the sample of sessions (session-sample.ts)
  * Packed is zstd. Positions without an event have no hour and the code 0. What deletes an event of a segment deletes
  * the segment's rows, so that no value outlasts its event, and lowers `event_org.shredded`.
  */
@@ -57,9 +59,16 @@ function packHours(hours: Int32Array): Pick<Contents, 'baseHour'> & { packed: Ui
 }
 
 const keyOf = (path: string): string => JSON.stringify(path) // without NUL, which not every engine stores
+/** Not in quotes, as paths are. */
+const sampleKey = 'sessions'
 
 /** Inside a transaction. */
-function writeSegment(db: Database, org: number, segment: number, { hours, paths, hasMore }: Shredded): void {
+function writeSegment(
+  db: Database,
+  org: number,
+  segment: number,
+  { hours, paths, hasMore, sample }: Shredded,
+): void {
   const packed = paths
     .filter(({ values }) => values !== null)
     .map((one) => ({ path: one.path, packed: packPath(one) }))
@@ -72,6 +81,7 @@ function writeSegment(db: Database, org: number, segment: number, { hours, paths
   writeRows(db, org, segment, [
     ['', contentsOf({ baseHour, without, hasMore }, packedHours)],
     ...stored.map((one): [string, Uint8Array] => [keyOf(one.path), one.packed]),
+    ...(sample === null ? [] : [[sampleKey, packSample(sample)] as [string, Uint8Array]]),
   ])
 }
 
@@ -221,11 +231,17 @@ export interface PathColumn {
   inText: number
 }
 
+const rowOf = 'SELECT packed FROM event_path WHERE org = ? AND segment = ? AND path = ?'
+
+/** Null: its blocks have to be read. */
+export function segmentSample(db: Database, org: number, segment: number): SampledEvents | null {
+  const row = db.query<{ packed: Uint8Array }, [number, number, string]>(rowOf).get(org, segment, sampleKey)
+  return row && openSample(row.packed)
+}
+
 /** Of one snapshot. */
 export function segmentPaths(db: Database, org: number, segment: number): SegmentPaths | null {
-  const query = db.query<{ packed: Uint8Array }, [number, number, string]>(
-    'SELECT packed FROM event_path WHERE org = ? AND segment = ? AND path = ?',
-  )
+  const query = db.query<{ packed: Uint8Array }, [number, number, string]>(rowOf)
   const head = query.get(org, segment, '')?.packed
   if (head === undefined) return null
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)

@@ -5,6 +5,7 @@ import { extra, segmentEvents, seqOf } from '../blocks/block.ts'
 import { member } from '../blocks/fields.ts'
 import { textsAhead } from '../blocks/read-ahead.ts'
 import { hourMs } from '../rollups/counts.ts'
+import { type SampledEvents, sampler } from './session-sample.ts'
 import {
   closeBrace,
   type Coder,
@@ -39,6 +40,8 @@ export interface Shredded {
   paths: ShreddedPath[]
   /** Whether there are further paths. */
   hasMore: boolean
+  /** Null: there is no room for it. */
+  sample: SampledEvents | null
 }
 
 export const noHour = -(2 ** 31)
@@ -72,6 +75,7 @@ export function shredder(db: Database, org: number, segment: number): Shredder {
   const zones = zonesBetween(db, org, first, first + segmentEvents)
   const hours = new Int32Array(segmentEvents).fill(noHour)
   const paths = segmentPaths()
+  const sample = sampler(db, org)
   const begins = zones[0] === undefined ? Infinity : seqOf(zones[0].place)
   const isCutOff = begins > Math.max(1, first)
   let next = isCutOff ? zones.length : 0
@@ -84,14 +88,17 @@ export function shredder(db: Database, org: number, segment: number): Shredder {
         for (const zone of readAhead(db, some)) {
           texts.next()
           const block = readBlock(db, zone)
-          if (block !== null) shredBlock(block, seqOf(zone.place) - first, hours, paths)
+          if (block === null) continue
+          shredBlock(block, seqOf(zone.place) - first, hours, paths)
+          sample.add(block)
         }
       } finally {
         texts.return?.()
       }
       return next < zones.length
     },
-    result: () => (isCutOff ? null : { hours, paths: paths.all(), hasMore: paths.hasMore() }),
+    result: () =>
+      isCutOff ? null : { hours, paths: paths.all(), hasMore: paths.hasMore(), sample: sample.result() },
   }
 }
 

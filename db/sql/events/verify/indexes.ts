@@ -3,7 +3,8 @@ import { readColumns, readZones, zonesBetween, type Zone } from '../blocks/block
 import { member, members } from '../blocks/fields.ts'
 import { segmentEvents, seqOf } from '../blocks/block.ts'
 import { hasBit, newBitmap, postingReader } from '../index/posting.ts'
-import { noOffset, segmentPaths, type PathColumn } from '../paths/columns.ts'
+import { noOffset, segmentPaths, segmentSample, type PathColumn } from '../paths/columns.ts'
+import { isSameSample } from '../paths/session-sample.ts'
 import { inText, noHour, shredder, type ShreddedPath } from '../paths/shred.ts'
 import { fingerprintOf } from '../dedupe/fingerprints.ts'
 import { type Span, spansOf } from '../dedupe/id-run.ts'
@@ -78,6 +79,9 @@ function verifyPaths(db: Database, org: number, segment: number, report: Report)
       const at = column === null || path.values === null ? -1 : firstDifference(path, column)
       if (at >= 0) report(where, `differ from arrival ${first + at} in ${JSON.stringify(path.path)}`)
     }
+    const sample = segmentSample(db, org, segment)
+    if (sample !== null && (events.sample === null || !isSameSample(sample, events.sample)))
+      report(where, 'differ in the sample of sessions')
   } catch (error) {
     report(where, `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
   }

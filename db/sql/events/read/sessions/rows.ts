@@ -1,5 +1,5 @@
 /** The events of sessions by their columns, in one pass over the log or the newest of each, and their texts. */
-import { hashCode, isHash, member, termTexts } from '../../blocks/fields.ts'
+import { hashCode, isHash, member, termTexts, trustLadder } from '../../blocks/fields.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { endsBefore, newestFirst, newestZones, overlaps, type Span } from '../page.ts'
 import { partsOf } from '../walk.ts'
@@ -215,9 +215,6 @@ export function isAfter({ at, seq }: SessionRow, { occurredAtMs, seq: of }: Even
 /** The texts of the codes in sessions' events, cached for one query. */
 type Name = 'siteId' | 'type' | 'outcome' | 'class' | 'vendor' | 'trust'
 
-/** Known trusts, ascending. Any other ranks below them. */
-export const ladder: readonly string[] = ['detected', 'declared', 'verified', 'linked']
-
 export interface SessionTexts {
   /** Of a field that always has a term. */
   term(name: Name, code: number): string
@@ -248,7 +245,7 @@ export function sessionTexts({ db, org }: LogView): SessionTexts {
     height(row) {
       const known = heights.get(row.trust)
       if (known !== undefined) return known
-      const height = ladder.indexOf(of('trust', row) ?? '')
+      const height = trustLadder.indexOf(of('trust', row) ?? '')
       if (!isHash(row.trust)) heights.set(row.trust, height) // two texts may share a hash
       return height
     },
