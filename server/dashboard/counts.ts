@@ -230,15 +230,18 @@ export async function activeAgents(scope: CountScope): Promise<ActiveAgents> {
   const backs = Array.from({ length: monthsShown }, (_, index) => monthsShown - 1 - index)
   const today = Math.floor(period.nowMs / dayMs) * dayMs
   const firstDay = today - (daysShown - 1) * dayMs
-  const [vendors, monthly, daily] = await Promise.all([
-    Promise.all(backs.map((back) => vendorsOf(scope, startOf(back), startOf(back - 1)))),
+  const edges = [...backs, -1].map(startOf)
+  const [vendors, detections, monthly, daily] = await Promise.all([
+    vendorsByStep(scope, edges),
+    Promise.all(backs.map((back) => detectionsIn(scope, startOf(back), startOf(back - 1)))),
     distinct(scope, startOf(monthsShown - 1), startOf(-1), 'month'),
     distinct(scope, firstDay, today + dayMs, 'day'),
   ])
   return {
     months: backs.map((back, index) => ({
       month: isoTime(startOf(back)).slice(0, 7),
-      ...vendors[index]!,
+      vendors: vendors(startOf(back)),
+      detections: detections[index]!,
       ...monthly(startOf(back)),
     })),
     days: Array.from({ length: daysShown }, (_, index) => {
@@ -249,16 +252,25 @@ export async function activeAgents(scope: CountScope): Promise<ActiveAgents> {
   }
 }
 
-async function vendorsOf({ store, orgId, period }: CountScope, sinceMs: number, untilMs: number) {
+const detected = ['agent.detected']
+
+/** How many vendors were detected in each step, by its start. */
+async function vendorsByStep({ store, orgId, period }: CountScope, edges: number[]) {
+  const of = { orgId, sinceMs: edges[0]!, untilMs: edges.at(-1)!, edges, stepMs: null }
+  const sites = period.siteIds && { siteIds: period.siteIds }
+  const { rows } = await store.events.breakdown({ ...of, ...sites, by: 'vendor', types: detected })
+  const byStep = Map.groupBy(
+    rows.filter(({ value }) => value !== null),
+    ({ startMs }) => startMs,
+  )
+  return (startMs: number): number => new Set(byStep.get(startMs)?.map(({ value }) => value)).size
+}
+
+/** With and without a vendor, from the sums of whole days. */
+async function detectionsIn({ store, orgId, period }: CountScope, sinceMs: number, untilMs: number) {
   const of = { orgId, sinceMs, untilMs, ...(period.siteIds && { siteIds: period.siteIds }) }
-  const [{ rows }, { byType }] = await Promise.all([
-    store.events.breakdown({ ...of, by: 'vendor', types: ['agent.detected'], stepMs: null }),
-    store.events.metrics({ ...of, rowsMax: 1 }), // detections without a vendor are detections too
-  ])
-  return {
-    vendors: new Set(rows.filter((row) => row.value !== null).map((row) => row.value)).size,
-    detections: byType['agent.detected'] ?? 0,
-  }
+  const { rows } = await store.events.classVendor({ ...of, types: detected })
+  return rows.reduce((sum, { count }) => sum + count, 0)
 }
 
 async function distinct(

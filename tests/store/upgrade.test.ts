@@ -256,13 +256,8 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
     const other = await copyOf('schema-0012', 'hours')
     const filled = await openStore({ folder: other, now: noon })
     const of = { orgId: 'org_first', sinceMs: 0, untilMs: null }
-    const { events } = await filled.events.page({
-      ...of,
-      filter: {},
-      limit: 2_000,
-      before: null,
-      ceilingSeq: null,
-    })
+    const all = { ...of, filter: {}, limit: 2_000, before: null, ceilingSeq: null }
+    const { events } = await filled.events.page(all)
     expect(events.every(({ occurredAtMs }) => occurredAtMs <= received + 300_000)).toBe(true)
     const hours = Array.from({ length: 6_000 }, (_, number) => {
       const sent = noon + number * 1_000 - (number % 7 === 0 ? 3_600_000 : 0)
@@ -309,6 +304,18 @@ describe('from every number of migrations', () => {
       if (withFixture.has(schema)) continue
       expect(readdirSync(join(folder, 'backups')).filter((name) => name.endsWith('.backup')).length).toBe(1)
     }
+  })
+
+  test('schema 30 deletes sketches of days, whose form changed, and no other sums', () => {
+    const folder = early(29)
+    const db = openDatabase(join(folder, 'sightglass.db'))
+    for (const member of [5, 33, 34, 36])
+      db.query("INSERT INTO rollup_day (org, member, day, sums) VALUES (1, ?, 24, x'00')").run(member)
+    db.close()
+    migrateFolder(folder)
+    using migrated = openDatabase(join(folder, 'sightglass.db'), { readonly: true })
+    const members = migrated.query<{ member: number }, []>('SELECT member FROM rollup_day ORDER BY member')
+    expect(members.all().map(({ member }) => member)).toEqual([5, 36])
   })
 
   test('a failed migration leaves the previous schema intact', () => {

@@ -24,7 +24,7 @@ import {
   type HourRange,
 } from '../rollups/range.ts'
 import { changedHours, foldState, type FoldState } from '../rollups/hours.ts'
-import { storedDays } from '../rollups/stored-days.ts'
+import { storedSketches } from '../rollups/stored-days.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Database } from '../../database.ts'
 import type { Distinct, DistinctQuery, Durations, DurationsQuery } from '../../../contract/store.ts'
@@ -221,21 +221,17 @@ function nextDay(db: Database, org: number, member: number, from: number): numbe
 }
 
 function* readDay(db: Database, org: number, member: number, hour: number): Sliced<Sketch[]> {
-  const bySite = new Map<number, Uint8Array>()
-  const add = (site: number, code: number) => {
-    let ranks = bySite.get(site)
-    if (ranks === undefined) bySite.set(site, (ranks = new Uint8Array(registers)))
-    const [register, rank] = registerAndRank(code)
-    ranks[register] = Math.max(rank, ranks[register]!)
-  }
-  const day = { from: hour, until: hour + 1 }
-  const stored = storedDays(db, { org, index: member }, day).get(hour)?.()
-  stored?.site.forEach((site, at) => add(site, stored.code[at]!))
-  if (stored === undefined) {
+  let bySite = storedSketches(db, { org, index: member, day: hour })
+  if (bySite === null) {
+    const read = (bySite = new Map<number, Uint8Array>())
     const sql = 'SELECT site, code FROM rollup_value WHERE org = ? AND member = ? AND live + expired > 0'
-    yield* inChunks(db, ofValues, [org, member], day, (inChunk, key) => {
+    yield* inChunks(db, ofValues, [org, member], { from: hour, until: hour + 1 }, (inChunk, key) => {
       const rows = db.query<unknown, number[]>(sql + inChunk).values(org, member, ...key)
-      for (const [site, code] of rows as [number, number][]) add(site, code)
+      for (const [site, code] of rows as [number, number][]) {
+        const ranks = read.getOrInsertComputed(site, () => new Uint8Array(registers))
+        const [register, rank] = registerAndRank(code)
+        ranks[register] = Math.max(rank, ranks[register]!)
+      }
     })
   }
   return Array.from(bySite, ([site, ranks]) => ({ hour, site, ranks }))

@@ -11,21 +11,20 @@ import {
 } from './counts.ts'
 import { foldState, type FoldState } from './hours.ts'
 import { foldedRows } from './range.ts'
-import { registerAndRank } from './sketches.ts'
+import { registerAndRank, registers } from './sketches.ts'
 import { atOnce, type Sliced } from '../../threads/slices.ts'
 import type { Database } from '../../database.ts'
 
 /*
  * The rows of hours remain what counts. A change to any of them deletes the sums of its day in the same transaction.
  * Sums are made in spare time, once per sealed segment (event_org.summed), when the day has been over for two hours.
- *   sums   zstd of doubles: `columns` for each site, type, outcome and code, column by column, in order of the first
- *          hour. Of sketches the first two, with the highest rank of each register. Empty for a field with few rows,
- *          which is read from its hours.
+ *   sums   zstd. Of a field doubles: `columns` for each site, type, outcome and code, column by column, in order of the
+ *          first hour. Of a sketch the ranks of each site: the site as a double, then a byte for each register.
+ *          Empty for a field with few rows, which is read from its hours.
  */
 const columns = ['site', 'code', 'type', 'outcome', 'firstHour', 'lastHour', 'live', 'expired'] as const
-const sketchColumns = 2
 
-/** One column after the other; of a sketch the others are empty. */
+/** One column after the other. */
 export type DayColumns = { [name in (typeof columns)[number]]: Float64Array }
 
 function isSketch(member: number): boolean {
@@ -69,22 +68,49 @@ export function storedDays(
     'SELECT day, sums FROM rollup_day WHERE org = ? AND member = ? AND day >= ? AND day < ?',
   )
   const found = rows.all(org, index, from, until).filter(({ sums }) => sums.length > 0)
-  return new Map(found.map(({ day, sums }) => [day, () => unpack(sums, index)]))
+  return new Map(found.map(({ day, sums }) => [day, () => unpack(sums)]))
 }
+
+/** The sketches of a day by site: the highest rank of each register. Null: they are read from their rows. */
+export function storedSketches(
+  db: Database,
+  { org, index, day }: { org: number; index: number; day: number },
+): Map<number, Uint8Array> | null {
+  const sql = 'SELECT sums FROM rollup_day WHERE org = ? AND member = ? AND day = ?'
+  const row = db.query<{ sums: Uint8Array }, [number, number, number]>(sql).get(org, index, day)
+  if (row === null || row.sums.length === 0) return null
+  const bytes = inflated(row.sums)
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const bySite = new Map<number, Uint8Array>()
+  for (let at = 0; at < bytes.length; at += siteBytes + registers)
+    bySite.set(view.getFloat64(at, true), bytes.subarray(at + siteBytes, at + siteBytes + registers))
+  return bySite
+}
+
+const siteBytes = 8
+
+function packSketches(bySite: ReadonlyMap<number, Uint8Array>): Uint8Array {
+  const parts = [...bySite].flatMap(([site, ranks]) => [new Uint8Array(Float64Array.of(site).buffer), ranks])
+  return deflated(Buffer.concat(parts))
+}
+
+const deflated = (bytes: Uint8Array): Uint8Array =>
+  Bun.zstdCompressSync(bytes as Uint8Array<ArrayBuffer>, { level: 3 })
+const inflated = (packed: Uint8Array): Uint8Array => Bun.zstdDecompressSync(packed as Uint8Array<ArrayBuffer>)
 
 function pack(rows: readonly number[][]): Uint8Array {
   if (rows.length === 0) return new Uint8Array(0)
   const all = Float64Array.from({ length: rows.length * rows[0]!.length }, (_, at) => {
     return rows[at % rows.length]![Math.floor(at / rows.length)]!
   })
-  return Bun.zstdCompressSync(new Uint8Array(all.buffer), { level: 3 })
+  return deflated(new Uint8Array(all.buffer))
 }
 
-function unpack(sums: Uint8Array, member: number): DayColumns {
-  const bytes = Bun.zstdDecompressSync(sums as Uint8Array<ArrayBuffer>)
+function unpack(sums: Uint8Array): DayColumns {
+  const bytes = inflated(sums)
   const all = new Float64Array(bytes.length / 8)
   new Uint8Array(all.buffer).set(bytes)
-  const rows = all.length / (isSketch(member) ? sketchColumns : columns.length)
+  const rows = all.length / columns.length
   const named = columns.map((name, column) => [name, all.subarray(column * rows, (column + 1) * rows)])
   return Object.fromEntries(named) as DayColumns
 }
@@ -99,29 +125,50 @@ const hourColumns = 'hour, site, type, outcome, code, live, expired'
 
 /** Sums a day of a field from its rows of hours; empty when they are few. */
 function* sumsOf(db: Database, { org, member, day }: Day): Sliced<Uint8Array> {
-  const isOfRanks = isSketch(member)
-  const groups = new Map<number, Map<number, number[]>>()
+  const sum = isSketch(member) ? sketchSum() : columnSum()
   let read = 0
   const counted = { org, index: member, sites: null, types: null }
   yield* foldedRows(db, hourColumns, counted, { from: day, until: day + dayHours }, (found) => {
-    const [hour, site, type, outcome, code, live, expired] = found as SumRow
     read++
-    if (isOfRanks && live + expired === 0) return
-    const group = (site * typesSpan + type) * outcomesSpan + outcome
-    const rows = groups.getOrInsertComputed(group, () => new Map())
-    const row = rows.get(code)
-    // Rows come in order, so that a later one of a register has a higher rank.
-    if (isOfRanks) rows.set(registerAndRank(code)[0], [site, code])
-    else if (row === undefined) rows.set(code, [site, code, type, outcome, hour, hour, live, expired])
-    else {
-      row[5] = hour
-      row[6]! += live
-      row[7]! += expired
-    }
+    sum.add(found as SumRow)
   })
-  const rows = [...groups.values()].flatMap((of) => [...of.values()])
-  if (read < rowsMin) return new Uint8Array(0)
-  return pack(isOfRanks ? rows : rows.sort(byFirst))
+  return read < rowsMin ? new Uint8Array(0) : sum.packed()
+}
+
+interface DaySum {
+  add(row: SumRow): void
+  packed(): Uint8Array
+}
+
+function sketchSum(): DaySum {
+  const bySite = new Map<number, Uint8Array>()
+  return {
+    add([, site, , , code, live, expired]) {
+      if (live + expired === 0) return
+      const ranks = bySite.getOrInsertComputed(site, () => new Uint8Array(registers))
+      const [register, rank] = registerAndRank(code)
+      ranks[register] = Math.max(rank, ranks[register]!)
+    },
+    packed: () => packSketches(bySite),
+  }
+}
+
+function columnSum(): DaySum {
+  const groups = new Map<number, Map<number, number[]>>()
+  return {
+    add([hour, site, type, outcome, code, live, expired]) {
+      const group = (site * typesSpan + type) * outcomesSpan + outcome
+      const rows = groups.getOrInsertComputed(group, () => new Map())
+      const row = rows.get(code)
+      if (row === undefined) rows.set(code, [site, code, type, outcome, hour, hour, live, expired])
+      else {
+        row[5] = hour
+        row[6]! += live
+        row[7]! += expired
+      }
+    },
+    packed: () => pack([...groups.values()].flatMap((of) => [...of.values()]).sort(byFirst)),
+  }
 }
 
 type SumRow = [
@@ -303,9 +350,8 @@ function storedFields(db: Database, org: number): number[] {
 /** Compressed by another release, the same sums may have other bytes. */
 function isEqual(stored: Uint8Array, sums: Uint8Array): boolean {
   if (stored.length === 0 || sums.length === 0) return stored.length === sums.length
-  const raw = (packed: Uint8Array) => Bun.zstdDecompressSync(packed as Uint8Array<ArrayBuffer>)
   try {
-    return raw(stored).equals(raw(sums))
+    return Buffer.compare(inflated(stored), inflated(sums)) === 0
   } catch {
     return false
   }
