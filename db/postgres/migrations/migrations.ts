@@ -18,7 +18,7 @@ import overviewVisit from './0016_overview_visit.sql' with { type: 'text' }
 import textColumns from './0017_text_columns.sql' with { type: 'text' }
 import denseColumns from './0018_dense_columns.sql' with { type: 'text' }
 import rollupDay from './0019_rollup_day.sql' with { type: 'text' }
-import sketchDays from './0020_sketch_days.sql' with { type: 'text' }
+import daysAndSpans from './0020_days_and_spans.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -55,7 +55,7 @@ export const migrations: readonly ServerMigration[] = [
   // Older nodes would not read the numbers of such blocks.
   { version: 18, name: '0018_dense_columns', sql: denseColumns, olderNodes: 'end' },
   { version: 19, name: '0019_rollup_day', sql: rollupDay, olderNodes: 'end' },
-  { version: 20, name: '0020_sketch_days', sql: sketchDays, olderNodes: 'end' },
+  { version: 20, name: '0020_days_and_spans', sql: daysAndSpans, olderNodes: 'end' },
 ]
 
 /** Of the tables, unless the URL names another. */

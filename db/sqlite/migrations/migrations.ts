@@ -28,7 +28,7 @@ import idGroup from './0026_id_group.sql' with { type: 'text' }
 import textColumns from './0027_text_columns.sql' with { type: 'text' }
 import blockGroups from './0028_block_groups.sql' with { type: 'text' }
 import rollupDay from './0029_rollup_day.sql' with { type: 'text' }
-import sketchDays from './0030_sketch_days.sql' with { type: 'text' }
+import daysAndSpans from './0030_days_and_spans.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
@@ -65,7 +65,7 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 27, name: '0027_text_columns', sql: textColumns },
   { version: 28, name: '0028_block_groups', sql: blockGroups },
   { version: 29, name: '0029_rollup_day', sql: rollupDay },
-  { version: 30, name: '0030_sketch_days', sql: sketchDays },
+  { version: 30, name: '0030_days_and_spans', sql: daysAndSpans },
 ]
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */
