@@ -47,7 +47,7 @@ const memory = { duckLog: '1GB', duck: '8GB', buffers: '2GB', log: '4GB' }
 /**
  * Each batch by an appender, whose end commits it to the log with an fsync. The log is copied into the database when it
  * has a gigabyte, because with DuckDB's default of 16 MiB a batch costs twice as much and an event a third more bytes.
- * Its default of four fifths of the memory leaves none to the page cache: 24 GB came to a halt at 50 million events.
+ * Its default of four fifths of the memory leaves none to the page cache.
  * `hasKey`: a primary key on the id. A batch is then appended to a temporary table and inserted from there, because an
  * appender fails at the first known id.
  */
@@ -82,6 +82,7 @@ export async function duckDbEngine(
     async append(events) {
       if (!hasKey) {
         appendAll(await db.createAppender('event'), events, timestampMillisValue)
+        if (events.length >= duckQuickEvents) Bun.gc(true) // or what appenders keep until then fills the memory
         return events.length
       }
       await db.run('BEGIN')
