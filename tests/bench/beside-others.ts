@@ -82,7 +82,7 @@ export async function duckDbEngine(
     async append(events) {
       if (!hasKey) {
         appendAll(await db.createAppender('event'), events, timestampMillisValue)
-        if (events.length >= duckQuickEvents) Bun.gc(true) // or what appenders keep until then fills the memory
+        if (events.length >= duckQuickEvents) Bun.gc(true) // or appenders keep their memory
         return events.length
       }
       await db.run('BEGIN')
