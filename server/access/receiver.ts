@@ -330,7 +330,7 @@ const longLine: ReadLine = {
 }
 
 function readOne({ text, from, cutTail }: LogLines, read: LineReader, at: number, stop: number): ReadLine {
-  // A server that does not append goes on at its old offset after a truncation: NUL bytes fill the gap.
+  // After a truncation, a server that did not open its log to append writes at its old offset, behind NUL bytes.
   let start = at
   while (start < stop && text.charCodeAt(start) === 0) start++
   const end = stop > start && text.charCodeAt(stop - 1) === carriageReturn ? stop - 1 : stop

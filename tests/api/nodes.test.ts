@@ -192,7 +192,7 @@ test('a failure of the background work is logged, shown and counted; other organ
   // A run between the two appends reports the other organization.
   const ofFirst = () => upkeep().lastFailure?.message.startsWith(`organization ${orgs[0]!.id}`) ?? false
   await until(() => upkeep().failures > 1 && ofFirst(), 10_000)
-  // A copy, because Bun's matcher is left in what it compares.
+  // A copy, because Bun replaces what a matcher compares with the matcher.
   expect({ ...upkeep().lastFailure }).toMatchObject({
     kind: 'read_only',
     message: expect.stringContaining(`organization ${orgs[0]!.id}: permission denied`),
@@ -222,7 +222,7 @@ test('a failure of the background work is logged, shown and counted; other organ
   const num = `(SELECT num FROM event_org WHERE org_id = '${orgs[0]!.id}')`
   await sql(`UPDATE event_block SET columns = '\\x00' WHERE place / (1::bigint << 36) = ${num}`)
   await sql('GRANT INSERT, UPDATE ON rollup_metric TO app')
-  await until(() => upkeep().lastFailure?.kind !== 'read_only').catch(async (error) => {
+  await until(() => upkeep().lastFailure?.kind !== 'read_only', 10_000).catch(async (error) => {
     const sessions = "SELECT pid, state, wait_event, query FROM pg_stat_activity WHERE datname = 'app'"
     console.error(upkeep(), await cluster.sql(sessions, 'app'))
     throw error

@@ -91,9 +91,19 @@ test('an organization whose events cannot be read does not hold up the others', 
   db.run(`UPDATE event_block SET columns = x'00' WHERE place / (1 << 36) = ${num}`)
   db.close()
   const rule = { days: 90, bytes: null, auditDays: null }
-  const run = expireAll({ store, rule, log }, noon + 91 * dayMs, unending)
+  let releases = 0
+  const retention = new Proxy(store.retention, {
+    get: (verbs, name) => {
+      if (name === 'release') releases++
+      return Reflect.get(verbs, name) as unknown
+    },
+  })
+  const { orgs, events, accessLogs } = store
+  const watched = { orgs, events, accessLogs, retention }
+  const run = expireAll({ store: watched, rule, log }, noon + 91 * dayMs, unending)
   expect(await run.catch((error: Error) => error.message)).toStartWith('organization org_damaged: ')
   expect(await held(store, 'org_whole')).toBe(0)
+  expect(releases).toBeGreaterThan(0)
   const recount = makeRecount({ store, log })
   const counted = recount.run(noon + 91 * dayMs, unending)
   expect(await counted.catch((error: Error) => error.message)).toStartWith('organization org_damaged: ')

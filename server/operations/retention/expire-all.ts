@@ -24,12 +24,12 @@ interface Services {
 
 /**
  * Runs `work` for one organization after the other. One whose data cannot be read or changed does not hold up the
- * others; the first such failure is thrown at the end.
+ * others: returns the first such failure, for the caller to throw at its end. Throws any other.
  */
 export async function forEachOrg(
   { orgs }: Pick<Store, 'orgs'>,
   work: (orgId: string) => Promise<void>,
-): Promise<void> {
+): Promise<StoreError | null> {
   let failure: StoreError | null = null
   for (const { id } of await orgs.list()) {
     try {
@@ -39,20 +39,20 @@ export async function forEachOrg(
       failure ??= new StoreError(error.kind, `organization ${id}: ${error.message}`, { cause: error })
     }
   }
-  if (failure !== null) throw failure
+  return failure
 }
 
 /** Failures that need not be those of every organization. */
 const kindsOfOne: StoreErrorKind[] = ['corrupt', 'internal', 'not_found', 'read_only']
 
-/** Throws between two steps once `ending` is aborted; the next run continues. */
+/** Throws between two steps once `ending` is aborted, and at the end what failed; the next run continues. */
 export async function expireAll(
   { store, rule, log }: Services,
   now: number,
   ending: AbortSignal,
 ): Promise<void> {
   const steps = makeSteps(store, ending)
-  await forEachOrg(store, async (orgId) => {
+  const failure = await forEachOrg(store, async (orgId) => {
     const limit = await limitOf(store, orgId, rule, now)
     const events =
       limit === null
@@ -77,6 +77,7 @@ export async function expireAll(
     (part) => part.bytes,
   )
   if (bytes > 0) log.info('room_given_back', { bytes })
+  if (failure !== null) throw failure
 }
 
 /** An organization's own limits override the server's, each on its own. */

@@ -83,7 +83,8 @@ export function makeRecount({
     repaired: () => repaired,
     async run(now, ending, lease) {
       const run = { lease, deadline: performance.now() + runMsMax, ended: rejectedBy(ending) }
-      await forEachOrg(store, (orgId) => recountOrg(orgId, now, run))
+      const failure = await forEachOrg(store, (orgId) => recountOrg(orgId, now, run))
+      if (failure !== null) throw failure
     },
   }
 }

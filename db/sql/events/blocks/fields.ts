@@ -27,9 +27,6 @@ const byNumber = new Map(members.map((field) => [field.number, field]))
 /** Fields beyond whose `termsMax` an event is rejected rather than hashed (contract §4). */
 export const guardRails = ['type', 'outcome', 'siteId'] as const
 
-/** Known trusts, ascending. Any other ranks below them. */
-export const trustLadder: readonly string[] = ['detected', 'declared', 'verified', 'linked']
-
 const hashBit = 2 ** 31
 /** What distinguishes the codes of hashes. */
 export const hashSpan = hashBit
@@ -54,6 +51,30 @@ export function termTexts(db: Database, org: number, index: number): Map<number,
     )
     .all(org, index)
   return new Map(rows.map(({ code, text }) => [code, text]))
+}
+
+/** Known trusts, ascending. Any other ranks below them. */
+export const trustLadder: readonly string[] = ['detected', 'declared', 'verified', 'linked']
+
+/**
+ * The place of a trust in `trustLadder` by its code; -1 for none, or a word of the sender's own. `hashedText` reads the
+ * text of a code that is a hash.
+ */
+export function trustHeights(
+  db: Database,
+  org: number,
+): (code: number, hashedText: () => string | null) => number {
+  const known = new Map<number, number>([[0, -1]])
+  let texts: Map<number, string> | null = null
+  return (code, hashedText) => {
+    if (isHash(code)) return trustLadder.indexOf(hashedText() ?? '') // two texts may share a hash
+    let height = known.get(code)
+    if (height === undefined) {
+      texts ??= termTexts(db, org, member.trust)
+      known.set(code, (height = trustLadder.indexOf(texts.get(code) ?? '')))
+    }
+    return height
+  }
 }
 
 /*

@@ -1,7 +1,7 @@
 /** The events of one in sixteen sessions of a sealed segment, from which Detect reads the trust that sessions reach. */
 import type { Database } from '../../database.ts'
 import type { OpenBlock } from '../blocks/block-table.ts'
-import { hashSpan, isHash, member, termTexts, trustLadder } from '../blocks/fields.ts'
+import { hashSpan, member, trustHeights } from '../blocks/fields.ts'
 import { inflateColumns, openColumns, packSealed } from '../blocks/number-columns.ts'
 
 /** Of sessions, by their hash: whoever sends them cannot choose it. */
@@ -15,24 +15,16 @@ export function isSampled(sessionCode: number, oneIn: number): boolean {
 const columns = ['session', 'at', 'type', 'siteId', 'height'] as const
 export type SampledEvents = { [name in (typeof columns)[number]]: Float64Array } & { rows: number }
 
-/** Of a blob. A segment of which more events are sampled has none, and its blocks are read. */
+/** The most that the format holds. A segment with more sampled events stores none, and its blocks are read. */
 const rowsMax = 0xffff
 
-/** The place of a row's trust in `trustLadder`; -1 for none, or a word of the sender's own. */
-export function heightsOf(db: Database, org: number): (block: OpenBlock, row: number) => number {
-  const known = new Map<number, number>([[0, -1]])
-  let texts: Map<number, string> | null = null
-  return (block, row) => {
-    const code = block.code(member.trust, row)
-    // Two texts may share a hash.
-    if (isHash(code)) return trustLadder.indexOf(block.hashedText(member.trust, row) ?? '')
-    let height = known.get(code)
-    if (height === undefined) {
-      texts ??= termTexts(db, org, member.trust)
-      known.set(code, (height = trustLadder.indexOf(texts.get(code) ?? '')))
-    }
-    return height
-  }
+/** The height of a row's trust. */
+export function trustHeight(
+  heightOf: ReturnType<typeof trustHeights>,
+  block: OpenBlock,
+  row: number,
+): number {
+  return heightOf(block.code(member.trust, row), () => block.hashedText(member.trust, row))
 }
 
 export interface Sampler {
@@ -42,7 +34,7 @@ export interface Sampler {
 }
 
 export function sampler(db: Database, org: number): Sampler {
-  const heightOf = heightsOf(db, org)
+  const heightOf = trustHeights(db, org)
   const found: { [name in (typeof columns)[number]]: number[] } = {
     ...{ session: [], at: [], type: [], siteId: [], height: [] },
   }
@@ -56,7 +48,7 @@ export function sampler(db: Database, org: number): Sampler {
         found.at.push(block.at(row))
         found.type.push(block.code(member.type, row))
         found.siteId.push(block.code(member.siteId, row))
-        found.height.push(heightOf(block, row))
+        found.height.push(trustHeight(heightOf, block, row))
       }
     },
     result() {

@@ -1,5 +1,5 @@
 /** The events of sessions by their columns, in one pass over the log or the newest of each, and their texts. */
-import { hashCode, isHash, member, termTexts, trustLadder } from '../../blocks/fields.ts'
+import { hashCode, isHash, member, termTexts, trustHeights } from '../../blocks/fields.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { endsBefore, newestFirst, newestZones, overlaps, type Span } from '../page.ts'
 import { partsOf } from '../walk.ts'
@@ -226,7 +226,7 @@ export interface SessionTexts {
 
 export function sessionTexts({ db, org }: LogView): SessionTexts {
   const texts = new Map<Name, Map<number, string>>()
-  const heights = new Map<number, number>()
+  const heightOf = trustHeights(db, org)
 
   function term(name: Name, code: number): string {
     let known = texts.get(name)
@@ -242,13 +242,7 @@ export function sessionTexts({ db, org }: LogView): SessionTexts {
   return {
     term,
     of,
-    height(row) {
-      const known = heights.get(row.trust)
-      if (known !== undefined) return known
-      const height = trustLadder.indexOf(of('trust', row) ?? '')
-      if (!isHash(row.trust)) heights.set(row.trust, height) // two texts may share a hash
-      return height
-    },
+    height: (row) => heightOf(row.trust, () => of('trust', row)),
   }
 }
 

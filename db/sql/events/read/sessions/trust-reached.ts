@@ -1,10 +1,10 @@
 /** Counts events by the highest trust that any event of their session reached, of all sessions or of a sample. */
 import type { TrustReached, TrustReachedQuery } from '../../../../contract/event-counts.ts'
-import { type OpenBlock, type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
+import { type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { type Clause, fieldClause, filterClauses } from '../../index/filter-codes.ts'
-import { member, trustLadder } from '../../blocks/fields.ts'
+import { member, trustHeights, trustLadder } from '../../blocks/fields.ts'
 import { segmentSample } from '../../paths/columns.ts'
-import { heightsOf, isSampled, sampledOneIn } from '../../paths/session-sample.ts'
+import { isSampled, sampledOneIn, trustHeight } from '../../paths/session-sample.ts'
 import { readDistinct } from '../sketches.ts'
 import { type Part, partsOf } from '../walk.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
@@ -16,7 +16,7 @@ const aroundMs = 24 * 3_600_000
 const sessionsMax = 200_000
 /** With more a sample is read. Its shares are right within 2 % for 40,000 sessions, and within 1 % for 160,000. */
 const countedMax = 40_000
-/** A sample has about as many, or fewer than twice as many. */
+/** Beyond 160,000 sessions a sample has at least as many and fewer than twice as many. */
 const sampleMin = 10_000
 
 interface Known {
@@ -77,7 +77,7 @@ function* readAll(
       find(reading, log, { part, zone, clauses })
     }
   }
-  const heightOf = heightsOf(db, org)
+  const heightOf = trustHeights(db, org)
   for (const part of reading.sessions.size === 0 ? [] : partsOf(db, org, [], 0)) {
     for (const zone of readAhead(log.db, overlapping(part, sinceMs - aroundMs, untilMs + aroundMs))) {
       if (performance.now() > endMs) return null
@@ -95,7 +95,7 @@ function* readSample(
   { clauses, oneIn, endMs }: { clauses: Clause[]; oneIn: number; endMs: number },
 ): Sliced<TrustReached | null> {
   const [sinceMs, untilMs] = [query.sinceMs - aroundMs, query.untilMs + aroundMs]
-  const heightOf = heightsOf(db, org)
+  const heightOf = trustHeights(db, org)
   const sessions = new Map<number, Known>() // by code
   const add = (code: number, at: number, height: number, isMeant: () => boolean): void => {
     if (at < sinceMs || at >= untilMs) return
@@ -121,7 +121,7 @@ function* readSample(
       const block = readBlock(db, zone)
       block?.codes(member.sessionId).forEach((code, row) => {
         if (isSampled(code, oneIn) && block.code(member.type, row) !== 0)
-          add(code, block.at(row), heightOf(block, row), () => block.matches(row, clauses))
+          add(code, block.at(row), trustHeight(heightOf, block, row), () => block.matches(row, clauses))
       })
     }
   }
@@ -167,7 +167,7 @@ function raise(
   { query, sessions, byCode }: Reading,
   { db }: LogView,
   zone: Zone,
-  heightOf: (block: OpenBlock, row: number) => number,
+  heightOf: ReturnType<typeof trustHeights>,
 ): void {
   const block = readBlock(db, zone)
   if (block === null) return
@@ -179,7 +179,7 @@ function raise(
     if (at < query.sinceMs - aroundMs || at >= query.untilMs + aroundMs) continue
     const sameCode = byCode.get(codes[row]!)
     if (sameCode === undefined || trusts[row] === 0 || types[row] === 0) continue
-    const height = heightOf(block, row)
+    const height = trustHeight(heightOf, block, row)
     // Reads the name only where it can matter: at most once per trust level.
     if (sameCode.every((one) => one.height >= height)) continue
     const known = sessions.get(block.session(row))
