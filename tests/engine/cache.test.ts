@@ -7,6 +7,7 @@ import type {
   EventRecord,
   FilteredCountsQuery,
 } from '../../db/contract/store.ts'
+import { segmentEvents as sealed } from '../../db/sql/events/blocks/block.ts'
 import { noon } from '../store/make.ts'
 import { runs } from '../support/runs.ts'
 import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
@@ -71,10 +72,10 @@ function agreesInFiltered(subject: Engine, filter: EventFilter, events: EventRec
 
 test('cached matches of sealed segments stay right through arrivals, erasure, expiry and a restart', () => {
   const subject = engine()
-  const count = 132_000
+  const count = 2 * sealed + 1_000
   const all = Array.from({ length: count }, (_, n) => ({
     ...event(n, n * 500),
-    vendor: n % 10_000 === 17 ? 'rare' : `vendor ${n % 4}`,
+    vendor: n % Math.floor(sealed / 6.5) === 17 ? 'rare' : `vendor ${n % 4}`,
     sessionId: `ses_${Math.floor(n / 40)}`,
   }))
   const filters: [EventFilter, (one: (typeof all)[number]) => boolean][] = [
@@ -84,7 +85,7 @@ test('cached matches of sealed segments stay right through arrivals, erasure, ex
       (one) => one.vendor === 'rare' && one.type === 'tool.executed',
     ],
     [{ vendors: ['nobody'] }, () => false],
-    [{ sessionIds: ['ses_7', 'ses_3000'] }, (one) => ['ses_7', 'ses_3000'].includes(one.sessionId)],
+    [{ sessionIds: ['ses_7', 'ses_300'] }, (one) => ['ses_7', 'ses_300'].includes(one.sessionId)],
     [
       { tools: ['tool 2'], types: ['tool.executed'], vendors: ['rare', 'vendor 1'] },
       (one) =>
@@ -98,12 +99,12 @@ test('cached matches of sealed segments stay right through arrivals, erasure, ex
       agreesInFiltered(subject, filter, held.filter(isTaken))
     }
   }
-  for (const upTo of [66_000, 100_000, count]) {
+  for (const upTo of [sealed + 500, sealed * 1.5, count]) {
     while (held.length < upTo) {
       const next = all.slice(held.length, held.length + 2_000)
       subject.group(() => subject.append('org_a', next, held.length))
       held = all.slice(0, held.length + 2_000)
-      if (held.length % 20_000 === 0) look()
+      if (held.length % 10_000 === 0) look()
     }
     subject.idle()
     look()
@@ -114,17 +115,17 @@ test('cached matches of sealed segments stay right through arrivals, erasure, ex
   const blocksOf = (hour: number) =>
     subject.reads(() => subject.reader.filteredCounts(filteredQuery(rare, hour))).blocks
   expect([blocksOf(-1), blocksOf(2)]).toEqual([0, 0])
-  subject.erase('org_a', ['ses_3000'], [])
-  held = held.filter(({ sessionId }) => sessionId !== 'ses_3000')
+  subject.erase('org_a', ['ses_300'], [])
+  held = held.filter(({ sessionId }) => sessionId !== 'ses_300')
   look()
-  subject.expire('org_a', 70_000)
+  subject.expire('org_a', sealed * 1.1)
   expect(subject.tables('event_segment')).toBe(1)
   held = held.slice(-countAll(subject.reader, 'org_a'))
   look()
   subject.removeOrg('org_a')
   held = []
   look()
-  held = all.slice(500, 66_500)
+  held = all.slice(500, sealed + 1_000)
   for (let from = 0; from < held.length; from += 2_000)
     subject.group(() => subject.append('org_a', held.slice(from, from + 2_000)))
   subject.idle()

@@ -1,5 +1,6 @@
 /** Verify names the place of every kind of damage, SQL or a flipped byte (bodies: verify-verb.test.ts). */
 import { expect, test } from 'bun:test'
+import { segmentEvents as sealed } from '../../db/sql/events/blocks/block.ts'
 import type { PageOfTable } from './damage.ts'
 import { isFull } from '../support/runs.ts'
 import { engine, event, type Engine } from './subject.ts'
@@ -16,9 +17,9 @@ const overflow = (table: string): PageOfTable => ({ table, kind: 'overflow', at:
 type Damage = [by: string | PageOfTable, place: RegExp, problem: RegExp]
 
 const damages: Damage[] = [
-  ['DELETE FROM event_body WHERE place % 65536 = 257', /^arrivals 257 to 512$/, /missing/],
-  ['DELETE FROM event_block WHERE place % 65536 = 257', /^the rollup/, /too many/],
-  ['UPDATE event_block SET min_at = min_at + 5 WHERE place % 65536 = 1', /^arrivals 1 to 256$/, /times/],
+  [`DELETE FROM event_body WHERE place % ${sealed} = 257`, /^arrivals 257 to 512$/, /missing/],
+  [`DELETE FROM event_block WHERE place % ${sealed} = 257`, /^the rollup/, /too many/],
+  [`UPDATE event_block SET min_at = min_at + 5 WHERE place % ${sealed} = 1`, /^arrivals 1 to 256$/, /times/],
   ["DELETE FROM event_term WHERE text = 'tool.executed'", /^arrivals/, /the value of type/],
   ['DELETE FROM rollup_value WHERE member = 7', /^the rollup by tool of 20/, /too few/],
   ['DELETE FROM rollup_value WHERE member = 32', /^the rollup by duration of 20/, /too few/],
@@ -48,9 +49,9 @@ const damages: Damage[] = [
   [leaf('event_type_total'), /^the totals by type$/, /differ/],
 ]
 
-const ofSegment = /^the index of arrivals 0 to 65535$/
+const ofSegment = new RegExp(`^the index of arrivals 0 to ${sealed - 1}$`)
 
-const ofPaths = /^the path columns of arrivals 0 to 65535$/
+const ofPaths = new RegExp(`^the path columns of arrivals 0 to ${sealed - 1}$`)
 
 const damagesOfSegment: Damage[] = [
   ['DELETE FROM event_path WHERE path = \'"plan"\'', ofPaths, /differ from arrival 1 in "plan"/],
@@ -119,7 +120,7 @@ function expectLocated(subject: Engine, list: Damage[]): void {
 test.each([
   ['blocks, ids and rollups', 12_000, 8_000, 6_000, damages],
   ['a merged group of id runs', 12_000, 100, 120, damagesOfGroup],
-  ['the index of a sealed segment', 66_000, 30_000, 6_000, someOfSegment],
+  ['the index of a sealed segment', sealed + 1_024, sealed / 2, 1_024, someOfSegment],
 ] as const)(
   'the first fault locates each damage to %s; undamaged data has none',
   (_, total, idsPerRun, perCommit, list) => {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { EventFilter, EventRecord } from '../../db/contract/store.ts'
+import { segmentEvents as sealed } from '../../db/sql/events/blocks/block.ts'
 import { noon } from '../store/make.ts'
 import { agrees, agreesInCounts, isSound, newestFirst, walk } from './model.ts'
 import { cramped, engine, event, firstArrivalMs, type Engine } from './subject.ts'
@@ -241,14 +242,15 @@ test('values beyond the dictionary are found by hash, without other values', () 
 })
 
 describe('two sealed segments and a part of a third', () => {
-  const total = 132_000
+  const total = 2 * sealed + 1_000
+  const aside = sealed - 5_500
   const late = (n: number) => (n % 1_000 === 0 ? -86_400_000 * (n % 7_000) : 0)
   const make = (n: number) => ({
     ...event(n, n * 10 + late(n)),
     tool: n % 60 === 0 ? `tool ${n % 600}` : null,
   })
   const events = Array.from({ length: total }, (_, n) => make(n))
-  const lateEvents = new Set(events.slice(60_000))
+  const lateEvents = new Set(events.slice(aside))
   const filters: [string, EventFilter, (event: EventRecord) => boolean][] = [
     ['a common value', { types: ['tool.*'] }, ({ type }) => type === 'tool.executed'],
     ['a rare one', { subjects: ['who 900'] }, ({ subject }) => subject === 'who 900'],
@@ -308,7 +310,7 @@ describe('two sealed segments and a part of a third', () => {
           ceilingSeq: page.ceilingSeq,
         })
         expect(next.events.map(({ json }) => json)).toEqual(expected.slice(200))
-        const tail = subject.reader.tail({ orgId: 'org_a', filter, afterSeq: 60_000, limit: 100_000 })
+        const tail = subject.reader.tail({ orgId: 'org_a', filter, afterSeq: aside, limit: 100_000 })
         expect(tail.events.length).toBe(matching.filter((one) => lateEvents.has(one)).length)
       }
     }

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Explored, ExploreQuery } from '../../db/contract/explore.ts'
 import type { EventRecord, Series, SeriesQuery } from '../../db/contract/store.ts'
+import { segmentEvents as sealed } from '../../db/sql/events/blocks/block.ts'
 import { memberText } from '../../db/sql/events/read/explore/metadata.ts'
 import { exploredEvent, memberText as valueOf, paths, recordOf } from '../store/explore-cases.ts'
 import { makeEvent, noon } from '../store/make.ts'
@@ -11,8 +12,12 @@ import { engine, type Engine } from './subject.ts'
 
 const orgId = 'org_a'
 const hourMs = 3_600_000
-const sealed = 65_536
+const eachMs = (400 * 65_536) / sealed
+/** Steps that leave the columns of a segment unfinished. */
+const partly = Math.min(5, sealed / 4_096)
 const longText = 'x'.repeat(300)
+/** An eighth of the events of a segment has it, more than a column has room for. */
+const tooMany = '.'.repeat(5_000_000 / sealed)
 
 /** Metadata of every shape, some of which no column can hold. */
 const shapes: ((n: number) => unknown)[] = [
@@ -26,7 +31,7 @@ const shapes: ((n: number) => unknown)[] = [
   // A member named "twice.b" and a member "b" of "twice": the first one counts.
   (n) => (n % 1_003 === 0 ? { 'twice.b': 'whole', twice: { b: 'below' } } : { twice: { b: n % 3 } }),
   (n) => ({
-    unique: `${n} of so many values that no column of a segment has room for them all`,
+    unique: `${n} ${tooMany}`,
     [`name ${n % 4_000}`]: 1,
   }),
   () => null,
@@ -51,7 +56,7 @@ function made(n: number): EventRecord {
   return makeEvent(id, {
     ...{ sessionId, ...fields, vendor: n % 5 === 0 ? 'GPTBot' : null, subject: n % 11 === 0 ? 'ada' : null },
     name: n % 7 === 0 ? 'Bot-1' : null,
-    ...{ occurredAtMs: noon + n * 400, json: JSON.stringify(whole) },
+    ...{ occurredAtMs: noon + n * eachMs, json: JSON.stringify(whole) },
   })
 }
 
@@ -145,14 +150,14 @@ test('columns give the same answers as the texts, also while they are built, aft
   const first = answers(subject, questions)
   expect((first[0] as Explored).rows.length).toBeGreaterThan(10)
   expect((first.at(-1) as Series).groups[0]!.values[0]).toBeGreaterThan(10)
-  for (let step = 0; step < 5; step++) expect(subject.spare()).toBe(true)
+  for (let step = 0; step < partly; step++) expect(subject.spare()).toBe(true)
   expectSame(
     subject,
     some,
     some.map((one) => first[questions.indexOf(one)]!),
   )
   subject.reopen()
-  for (let step = 0; step < 5; step++) expect(subject.spare()).toBe(true)
+  for (let step = 0; step < partly; step++) expect(subject.spare()).toBe(true)
   subject.undone(() => subject.append(orgId, [made(500_000)]))
   let steps = 0
   for (; subject.tables("event_path WHERE path = ''") === 0; steps++) subject.spare()
@@ -227,9 +232,9 @@ test('no value outlasts its event', () => {
   expect([rows(0), heads()]).toEqual([whole, 2])
   expectSame(subject, some, erased)
   // Retention reaches the middle of the first segment, then that of the second.
-  subject.expire(orgId, 30_000)
+  subject.expire(orgId, sealed / 2)
   expect([rows(0), rows(1)]).toEqual([1, whole])
-  subject.expire(orgId, sealed + 30_000)
+  subject.expire(orgId, sealed * 1.5)
   expect([rows(0), rows(1)]).toEqual([0, 1])
   const expired = answers(subject, some)
   build(subject)

@@ -1,24 +1,29 @@
 /** Sessions among many and long ones, in a sealed segment and after it, with and without its filters. */
 import { expect, test } from 'bun:test'
 import type { EventRecord } from '../../db/contract/store.ts'
+import { segmentEvents } from '../../db/sql/events/blocks/block.ts'
 import { isSound } from './model.ts'
 import { sessionsOf, walkSessions } from './session-model.ts'
 import { engine, event } from './subject.ts'
 
 const orgId = 'org_a'
-const total = 70_000 // a sealed segment and a part of the next
+const total = segmentEvents + 4_464 // a sealed segment and a part of the next
 const week = 7 * 86_400_000
 
 /** Forty short sessions at a time, one that is always active, one that returns after a long time. */
 function make(n: number): EventRecord {
   const short = `short ${Math.floor(n / 800)} ${n % 40}`
   const sessionId =
-    n % 500 === 3 ? 'always' : n < 5 || (n > total - 300 && n % 100 === 0) ? 'returning' : short
+    n % (segmentEvents >> 7) === 3
+      ? 'always'
+      : n < 5 || (n > total - 300 && n % 100 === 0)
+        ? 'returning'
+        : short
   return { ...event(n, n * 100 - (n % 977 === 0 ? week : 0)), sessionId }
 }
 
 function filled() {
-  const subject = engine({ idsPerRun: 40_000 })
+  const subject = engine({ idsPerRun: segmentEvents * 0.6 })
   const events = Array.from({ length: total }, (_, n) => make(n))
   for (let from = 0; from < total; from += 5_000)
     subject.group(() => subject.append(orgId, events.slice(from, from + 5_000)))
@@ -51,8 +56,9 @@ test('pages of many sessions equal the model, whichever segments have a filter',
   expect(firstPages(100)).toEqual(expected.slice(0, 150))
   isSound(subject)
 
-  const rare = (one: EventRecord) => one.subject === 'who 45000'
-  const found = walkSessions(subject, { orgId, filter: { subjects: ['who 45000'] }, limit: 9, eventsMax: 50 })
+  const who = `who ${9 * (segmentEvents >> 4)}`
+  const rare = (one: EventRecord) => one.subject === who
+  const found = walkSessions(subject, { orgId, filter: { subjects: [who] }, limit: 9, eventsMax: 50 })
   expect(found).toEqual(sessionsOf(events, rare, 50))
   subject.close()
 }, 90_000)

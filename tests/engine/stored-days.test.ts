@@ -1,6 +1,7 @@
 /** Stored sums of days: the same answers as from the hours, whatever changes a day, and verified with the rest. */
 import { expect, test } from 'bun:test'
 import type { EventRecord } from '../../db/contract/store.ts'
+import { segmentEvents as sealed } from '../../db/sql/events/blocks/block.ts'
 import type { ReaderAtOnce } from '../support/read-at-once.ts'
 import { makeEvent, noon } from '../store/make.ts'
 import { engine, type Engine } from './subject.ts'
@@ -8,7 +9,6 @@ import { engine, type Engine } from './subject.ts'
 const orgId = 'org_a'
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-const sealed = 65_536
 const days = 14
 
 /** Enough values in each day that its fields are stored, and outcomes and sites that queries choose among. */
@@ -137,7 +137,7 @@ test('answers stay the same when a day changes, and a day that changed is summed
   subject.undone(() => subject.append(orgId, [{ ...made(1), id: 'undone' }]))
   subject.erase(orgId, [], ['who 9'])
   agrees(subject)
-  subject.expire(orgId, 20_000)
+  subject.expire(orgId, sealed * 0.3)
   agrees(subject)
   const [first, last] = [9, 12].map((day) => noon / hourMs + day * 24)
   subject.sql(

@@ -23,8 +23,11 @@ export const orgsMax = 2 ** 16
 /** Maximum events per block. More would hardly compress better and slow down a page. */
 export const blockEventsMax = 256
 
+/** Set by `npm test` for tests of the engine, which then fill several segments with a quarter of the events. */
+declare const SIGHTGLASS_TEST_SEGMENT: number | undefined
+
 /** Arrivals per segment, the size of a bitmap of the segment index. No block crosses a segment's end. */
-export const segmentEvents = 65_536
+export const segmentEvents = typeof SIGHTGLASS_TEST_SEGMENT === 'undefined' ? 65_536 : SIGHTGLASS_TEST_SEGMENT
 
 export function placeOf(org: number, seq: number): number {
   return org * seqsPerOrg + seq
