@@ -92,7 +92,7 @@ function expectKept(subject: Engine, ask: (reader: Engine['reader']) => unknown)
   while (subject.spare());
   expect(subject.freshly(ask)).toEqual(fromBlocks)
   const rest = opened()
-  expect(rest).toBeLessThan(all / 3)
+  expect(rest).toBeLessThan(all * 0.4)
   expect(subject.reader.verify().faults).toEqual([])
   expect(subject.erase(orgId, ['s7', 's8'], [])).toBe(4)
   const erased = subject.freshly(ask)
@@ -104,7 +104,7 @@ function expectKept(subject: Engine, ask: (reader: Engine['reader']) => unknown)
 
 test('of many sessions a sample is read, each with all of its events, and its shares are right', () => {
   const subject = engine({ idsPerRun: 200_000 })
-  const sessions = 90_000
+  const sessions = 50_000
   const minuteMs = 60_000
   // Each session has two events, a second apart: a detection, and in every fourth a verified identity before it.
   for (let from = 0; from < sessions; from += 5_000)
@@ -129,7 +129,7 @@ test('of many sessions a sample is read, each with all of its events, and its sh
   // Two sessions of the sample may have the same hash.
   for (const { events, sessions: of } of rows) expect(events - of).toBeWithin(0, 9)
   const sampled = rows.reduce((sum, row) => sum + row.sessions, 0)
-  expect(sampled).toBeWithin(5_000, 6_200)
+  expect(sampled).toBeWithin(sessions / 18, sessions / 14.5)
   const error = Math.sqrt((0.25 * 0.75) / sampled)
   expect(Math.abs(rows[0]!.sessions / sampled - 0.25)).toBeLessThan(6 * error)
   // A filter counts all: it may match few.
