@@ -1,5 +1,6 @@
 /** The executable near its memory limit: rejects reads, then everything, then exits to be restarted. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { cli, startAppliance, type Appliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { openStalled, postHead, type Stalled } from '../support/stalled.ts'
@@ -81,6 +82,14 @@ test('a memory limit that is too small is refused at start with the smallest val
   await using appliance = await limited('small')
   for (let looks = 0; looks < 3; looks++, await Bun.sleep(1_000))
     expect(await status(`${appliance.url}/v1/traces`)).toBe(401)
+})
+
+test('with less than a gigabyte the heaps are collected sooner', async () => {
+  const heapOf = ({ pid }: Appliance) =>
+    /BUN_JSC_largeHeapSize=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, 'utf8'))?.[1]
+  await using free = await startAppliance({ dataDir: dir.join('large'), restarts: true })
+  await using tight = await limited('tight')
+  expect([heapOf(free), heapOf(tight)]).toEqual([`${64 * 1024 * 1024}`, `${8 * 1024 * 1024}`])
 })
 
 test('near the limit reads wait while ingest continues', async () => {

@@ -1,5 +1,5 @@
 /** `sightglass serve` starts the server; `sightglass config` shows the configuration it would start with. */
-import { restartAsNode } from '../../system/environment.ts'
+import { restartAs } from '../../system/environment.ts'
 import { command, type Noun, type Setting } from '../command.ts'
 import { workTable } from '../data-command.ts'
 import { serveOptions } from '../options.ts'
@@ -27,7 +27,7 @@ export const serve: Noun = {
       json: false,
       async run({ values, warnings, commands }) {
         const config = serveConfig(values, warnings, () => commandReference(commands))
-        if (config.shared !== null) restartAsNode(config.memoryLimitBytes)
+        restartAs({ isNode: config.shared !== null, memoryLimitBytes: config.memoryLimitBytes })
         // The dashboard and its API are a large part of the program; other commands start without them.
         const { serve: runServer } = await import('../../runtime/serve.ts')
         return runServer(config, workTable(commands))
