@@ -240,8 +240,7 @@ function refusal(options: ListenOptions, request: Request, context: RequestConte
     const headers = { ...retryAfter(), connection: 'close' } // the body is not read
     return refuse(new AppError('overloaded', 'The server is low on memory. Try again later.', { headers }))
   }
-  const isIngest = isOtlp(request.method, path) || ingestPaths.test(path)
-  if (options.kind === 'ingest' && !isIngest) {
+  if (options.kind === 'ingest' && !isOtlp(request.method, path) && !ingestPaths.test(path)) {
     return refuse(new AppError('not_found', 'This listener only serves ingest and the client package.'))
   }
   if (options.kind === 'jobs' && !['/healthz', '/readyz', '/metrics'].includes(path)) {

@@ -79,21 +79,28 @@ export function contextIfAny(request: Request): RequestContext | null {
  * router would split differently: the path checked here would not be the path served.
  */
 export function withAbsoluteUrl(request: Request): Request {
-  if (request.url.startsWith('http://')) return request
-  if (request.url.startsWith('https://')) {
+  const { url } = request // each read makes a new string
+  if (url.startsWith('http://')) return request
+  if (url.startsWith('https://')) {
     // The router only finds the path after `http://`. The same object is reused because its body and signal are bound
     // to the connection; whether it was secure is in its context.
-    return Object.defineProperty(request, 'url', { value: `http${request.url.slice('https'.length)}` })
+    return Object.defineProperty(request, 'url', { value: `http${url.slice('https'.length)}` })
   }
-  return new Request(`http://unnamed.invalid/${request.url.replace(/^\//, '')}`, request)
+  return new Request(`http://unnamed.invalid/${url.replace(/^\//, '')}`, request)
 }
 
-/** Requires an absolute URL. */
+let lastUrl = 'http://unnamed.invalid'
+let lastPath = '/'
+
+/** Requires an absolute URL. The last path is kept: it is asked for several times per request, often of one endpoint. */
 export function pathOf(request: Request): string {
-  const start = request.url.indexOf('/', request.url.indexOf('://') + 3)
-  if (start === -1) return '/'
-  const end = request.url.indexOf('?', start)
-  return end === -1 ? request.url.slice(start) : request.url.slice(start, end)
+  const { url } = request
+  if (url === lastUrl) return lastPath
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  const end = start === -1 ? -1 : url.indexOf('?', start)
+  lastPath = start === -1 ? '/' : end === -1 ? url.slice(start) : url.slice(start, end)
+  lastUrl = url
+  return lastPath
 }
 
 /** Whether an OpenTelemetry exporter sends this. The same paths are read with GET. */
@@ -117,11 +124,12 @@ export interface Query {
 
 /** Reads the allowed parameters; throws 400 `invalid_query` that names the first wrong one. */
 export function readQuery(request: Request, allowed: Record<string, ParameterKind>): Query {
-  const mark = request.url.indexOf('?')
+  const { url } = request
+  const mark = url.indexOf('?')
   const values = new Map<string, string[]>()
   const query: Query = { one: (name) => values.get(name)?.[0], many: (name) => values.get(name) }
   if (mark === -1) return query
-  for (const [name, value] of new URLSearchParams(request.url.slice(mark + 1))) {
+  for (const [name, value] of new URLSearchParams(url.slice(mark + 1))) {
     const kind = Object.hasOwn(allowed, name) ? allowed[name] : undefined
     if (!kind) {
       const known = Object.keys(allowed).join(', ')

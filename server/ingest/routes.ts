@@ -1,7 +1,7 @@
 /** POST /v1/sdk/events (contract §4), acknowledged after the fsync, and GET /v1/limits. */
 import { Elysia } from 'elysia'
 import { AppError } from '../errors.ts'
-import { json } from '../http/response.ts'
+import { json, jsonText } from '../http/response.ts'
 import { decodeBody, readBytes } from '../http/body.ts'
 import { contextOf, readQuery } from '../http/request.ts'
 import { limits, publishedLimits } from '../limits.ts'
@@ -59,11 +59,11 @@ export function postEvents(services: IngestRoutesServices): (request: Request) =
       const refusal = requireAdmission(services, request)
       if (refusal !== undefined) await refusal
       const read = await readEvents(services, request, key)
-      const { records, ...rest } = await rejectRestricted(services.store, key, read)
+      const { records, sent, positions, rejected } = await rejectRestricted(services.store, key, read)
       count.newestMs = newestOf(records)
       // From here on only the store holds the events, packed; the records are garbage.
-      const result = await append(services, { request, key }, records, rest.rejected.length, count)
-      return answer(services, key, rest, result, count)
+      const result = await append(services, { request, key }, records, rejected.length, count)
+      return answer(services, key, { sent, positions, rejected }, result, count)
     })
   }
 }
@@ -79,9 +79,10 @@ async function readEvents(services: IngestRoutesServices, request: Request, key:
     const queued = services.parseQueue.wait(bytes.length)
     if (queued !== undefined) await queued
     text = mediaType === 'application/x-ndjson' ? linesText(bytes) : decodeBody(bytes)
-    const { sample, ...accepted } = acceptEvents(text, mediaType, key.siteIds)
+    const accepted = acceptEvents(text, mediaType, key.siteIds)
     // One event per request, because a sender misspells a field in all events alike.
-    const found = nearMisses(sample)
+    const found = nearMisses(accepted.sample)
+    accepted.sample = undefined
     if (found.length > 0) services.ingestCounts.nearMisses(key, found)
     return accepted
   } catch (thrown) {
@@ -133,7 +134,7 @@ function answer(
   count.deduped = result.deduped
   count.rejected = rejected.length
   if (rejected.length === 0)
-    return json({ ok: true, accepted: result.accepted, deduped: result.deduped }, 202)
+    return jsonText(`{"ok":true,"accepted":${result.accepted},"deduped":${result.deduped}}`, 202)
   rejected.sort((a, b) => a.index - b.index)
   services.rejections.add(eventSamples(key, services.clock.now(), rejected))
   if (rejected.length === accepted.sent) throw allRejected(rejected)
