@@ -92,7 +92,7 @@ export function withAbsoluteUrl(request: Request): Request {
 let lastUrl = 'http://unnamed.invalid'
 let lastPath = '/'
 
-/** Requires an absolute URL. The last path is kept: it is asked for several times per request, often of one endpoint. */
+/** Requires an absolute URL. Keeps the last path: it is asked for several times per request, often of one endpoint. */
 export function pathOf(request: Request): string {
   const { url } = request
   if (url === lastUrl) return lastPath
