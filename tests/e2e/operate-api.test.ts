@@ -36,6 +36,7 @@ async function settled(until: (state: BackupsJson) => boolean): Promise<BackupsJ
   }
 }
 
+/** An answer that says it has ended also lists it, which one made just before did not. */
 async function makeOne(): Promise<string> {
   expect((await operator.post('/api/backups')).status).toBe(202)
   const { backups, lastRun } = await settled(({ running }) => running === null)

@@ -77,14 +77,17 @@ export function makeBackups(services: BackupServices): Backups {
       if (running === null) start('scheduled', 'system')
     },
     async list() {
+      // Before the folder is read, so that the list has what an ended run has made.
+      const state = {
+        running: running && { startedAt: running.startedAt, reason: running.reason },
+        checking: checking?.name ?? null,
+        lastRun: lastRun ?? readLastRun(dir),
+      }
       const views = await listBackups(dir)
-      const now = running && { startedAt: running.startedAt, reason: running.reason }
       return {
         backups: views.map((view) => viewJson(view, checked.get(view.name) ?? null)),
         schedule: scheduleView(config),
-        running: now,
-        checking: checking?.name ?? null,
-        lastRun: lastRun ?? readLastRun(dir),
+        ...state,
         elsewhere: made.by === 'tools' ? made.backUp : null,
       }
     },
