@@ -100,7 +100,7 @@ function quickToCompile({ name }: Suite): Record<string, string> {
   return name === 'bench' ? {} : { BUN_JSC_useFTLJIT: '0', ...shortProcess }
 }
 
-/** Not 65,536 events: what ships is in all other suites, which run the executable or the threads of stores. */
+/** A quarter of the size that ships, which all other suites use. */
 const smallSegments = '--define=SIGHTGLASS_TEST_SEGMENT=16384'
 
 /** Runs the files of a group in one process and prints its output in one piece. */

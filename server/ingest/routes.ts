@@ -82,7 +82,7 @@ async function readEvents(services: IngestRoutesServices, request: Request, key:
     const accepted = acceptEvents(text, mediaType, key.siteIds)
     // One event per request, because a sender misspells a field in all events alike.
     const found = nearMisses(accepted.sample)
-    accepted.sample = undefined
+    accepted.sample = undefined // garbage from here on, too
     if (found.length > 0) services.ingestCounts.nearMisses(key, found)
     return accepted
   } catch (thrown) {

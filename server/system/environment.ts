@@ -33,7 +33,7 @@ const smallOptions = {
 /**
  * A thread may allocate 64 MiB before its heap is collected, not 8, which full load fills forty times a second. Over
  * HTTP a database of 100 million events then takes 138,000 events/s, not 99,000, and an empty one 197,000 to 215,000,
- * not 173,000. The peak is 150 MiB higher: 590 MiB, or 485. With 32 MiB nothing is gained, with 128 no more.
+ * not 173,000. The peaks are 600 and 490 MiB, not 520 and 300. With 32 MiB nothing is gained, with 128 no more.
  */
 export const gcOptions = { ...smallOptions, BUN_JSC_largeHeapSize: String(64 * 1024 * 1024) }
 const largeMemoryMin = 1024 * 1024 * 1024

@@ -36,7 +36,7 @@ async function settled(until: (state: BackupsJson) => boolean): Promise<BackupsJ
   }
 }
 
-/** An answer that says it has ended also lists it, which one made just before did not. */
+/** Fails when an answer says that the backup has ended and does not list it. */
 async function makeOne(): Promise<string> {
   expect((await operator.post('/api/backups')).status).toBe(202)
   const { backups, lastRun } = await settled(({ running }) => running === null)

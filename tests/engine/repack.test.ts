@@ -217,6 +217,7 @@ test('a damaged block stays as it is, and verify names it before and after', () 
     .map((place, at, all) => ({ place, blocks: ((all[at + 1] ?? 0) - place) >> 8 }))
     .filter(({ place, blocks: of }) => seqOf(place) > sealed / 2 && of > 1)
     .slice(0, 4)
+  expect(rows).toHaveLength(4)
   const columns = ['bodies', 'ids', 'bodies', 'ids'] as const
   const named = faults(
     rows.map(({ place }, at) => ({
