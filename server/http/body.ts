@@ -1,7 +1,9 @@
-/** Reads request bodies within limits: type, bytes, time, decompression, UTF-8, JSON. Errors never echo bodies. */
+/**
+ * Reads request bodies within limits: type, bytes, decompression, UTF-8, JSON. Errors never echo bodies. The deadline of
+ * the request (`listener.ts`) closes the connection of a body that does not arrive, which ends the reading of it.
+ */
 import zlib from 'node:zlib'
 import { AppError, retryAfter } from '../errors.ts'
-import { startDeadline } from '../clock.ts'
 import { limits } from '../limits.ts'
 import { contextIfAny, ownerOf, type RequestContext } from './request.ts'
 import { isDeeperThan } from '../text/json-scan.ts'
@@ -11,7 +13,6 @@ import type { Share, Shares } from './shares.ts'
 export interface BodyLimits {
   bytesMax: number // as sent, and again after decompression
   ratioMax?: number // decompressed : compressed; 100 by default
-  deadlineMs?: number // until the last byte arrives; 30 s by default
 }
 
 export interface JsonObject {
@@ -25,18 +26,18 @@ export async function readBody(request: Request, bodyLimits: BodyLimits): Promis
   return decodeBody(await readBytes(request, bodyLimits))
 }
 
-/** The decompressed body. Throws 413 above a limit, 415 for an unknown encoding, 400 when corrupt, 503 on a stall. */
+/** The decompressed body. Throws 413 above a limit, 415 for an unknown encoding, 400 when corrupt or cut short. */
 export async function readBytes(request: Request, bodyLimits: BodyLimits): Promise<Uint8Array> {
-  const { bytesMax, ratioMax = limits.bodyRatioMax, deadlineMs = limits.requestDeadlineMs } = bodyLimits
+  const { bytesMax, ratioMax = limits.bodyRatioMax } = bodyLimits
   const encoding = contentEncoding(request.headers.get('content-encoding'))
   const declared = Number(request.headers.get('content-length') ?? Number.NaN)
   if (declared > bytesMax) throw tooLarge(bytesMax)
   // Bun enforces a declared length, so only a body of unknown length is counted while it arrives.
   const isDeclared = !Number.isNaN(declared)
-  const share = await acquireShare(request, isDeclared ? declared : 0, bytesMax)
-  const bytes = await (isDeclared
-    ? inTime(request.bytes(), deadlineMs)
-    : readCounted(request, bytesMax, deadlineMs, share))
+  const context = contextIfAny(request)
+  const share = context === null ? null : acquireShare(context, isDeclared ? declared : 0, bytesMax)
+  if (context !== null && share === null) await refuseBody(request, isDeclared ? declared : 0)
+  const bytes = await (isDeclared ? request.bytes().catch(cutShort) : readCounted(request, bytesMax, share))
   if (bytes.length > bytesMax) throw tooLarge(bytesMax)
   if (encoding === null) return bytes
   const inflated = await inflate(encoding, bytes, { bytesMax, ratioMax })
@@ -69,15 +70,10 @@ function sharesFor({ inFlight }: RequestContext, bytesMax: number): Shares {
   return bytesMax > limits.bodyBytesMax ? inFlight.largeBodies : inFlight.bodies
 }
 
-/** Counts the body's bytes as in flight until they are released or the request is answered. */
-async function acquireShare(request: Request, bytes: number, bytesMax: number): Promise<Share | null> {
-  const context = contextIfAny(request)
-  if (context === null) return null
-  const refusal = requireBodyCapacity(request, bytes, bytesMax)
-  if (refusal !== undefined) await refusal
+/** Counts the body's bytes as in flight until they are released or the request is answered. Null: they do not fit. */
+function acquireShare(context: RequestContext, bytes: number, bytesMax: number): Share | null {
   const share = sharesFor(context, bytesMax).acquire(ownerOf(context), bytes)
-  if (share === null) throw tooManyBodies({ connection: 'close' })
-  context.body = share
+  if (share !== null) context.body = share
   return share
 }
 
@@ -160,42 +156,15 @@ export function parseJson(text: string): Json {
   }
 }
 
-function inTime(reading: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const deadline = startDeadline(deadlineMs, () => reject(tooSlow(deadlineMs)))
-    reading.then(
-      (bytes) => {
-        deadline.end()
-        resolve(bytes)
-      },
-      () => {
-        deadline.end()
-        reject(endedEarly())
-      },
-    )
-  })
-}
-
-/** Reads a chunked body and counts its bytes while they arrive; drops it when it is too large or too slow. */
-async function readCounted(
-  request: Request,
-  bytesMax: number,
-  deadlineMs: number,
-  share: Share | null,
-): Promise<Uint8Array> {
+/** Reads a chunked body and counts its bytes while they arrive; drops it when it is too large. */
+async function readCounted(request: Request, bytesMax: number, share: Share | null): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
   const reader = request.body.getReader()
   const parts: Uint8Array[] = []
   let total = 0
-  let late = false
-  const timer = setTimeout(() => {
-    late = true
-    void reader.cancel().catch(() => undefined)
-  }, deadlineMs)
   try {
     for (;;) {
       const { done, value } = await reader.read()
-      if (late) throw tooSlow(deadlineMs)
       if (done) break
       total += value.length
       if (total > bytesMax) {
@@ -209,9 +178,8 @@ async function readCounted(
       parts.push(value)
     }
   } catch (error) {
-    throw error instanceof AppError ? error : endedEarly()
-  } finally {
-    clearTimeout(timer)
+    if (error instanceof AppError) throw error
+    cutShort()
   }
   if (parts.length === 1 && parts[0] !== undefined) return parts[0]
   const whole = Buffer.concat(parts, total)
@@ -225,14 +193,8 @@ function tooLarge(bytesMax: number): AppError {
   return new AppError('payload_too_large', `The body is larger than ${bytesMax} bytes.`)
 }
 
-function tooSlow(deadlineMs: number): AppError {
-  return new AppError('overloaded', `The body did not arrive within ${deadlineMs} ms.`, {
-    headers: { connection: 'close', 'retry-after': '1' },
-  })
-}
-
-function endedEarly(): AppError {
-  return new AppError('invalid_body', 'The connection closed before the whole body arrived.')
+function cutShort(): never {
+  throw new AppError('invalid_body', 'The connection closed before the whole body arrived.')
 }
 
 export type Encoding = 'gzip' | 'deflate' | 'br' | 'zstd'

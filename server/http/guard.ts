@@ -1,5 +1,4 @@
 /** Authenticates requests by API key: identity (401), kind and scope (403), and keys leaked to a browser (403). */
-import { timingSafeEqual } from 'node:crypto'
 import type { ApiKey, KeyKind, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
@@ -27,8 +26,9 @@ interface GuardServices {
 
 /** Builds the guard; `used` is called for every authenticated request. */
 export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard {
-  const admit = async (request: Request, kind: KeyKind): Promise<ApiKey> => {
-    const key = await identify(request, store, clock.now())
+  /** One promise per request of ingest, so checks before and after the lookup are plain functions. */
+  const admit = (found: ApiKey | null, kind: KeyKind): ApiKey => {
+    const key = usable(found, clock.now())
     if (key.kind !== kind) throw wrongKind(key.kind, kind)
     return key
   }
@@ -41,12 +41,12 @@ export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard
   }
   return {
     async ingest(request) {
-      const key = await admit(request, 'ingest')
+      const key = admit(await store.keys.findByHash(hashOf(request)), 'ingest')
       if (!key.behindProxy && fromBrowser(request)) throw await exposed(store, key, clock.now())
       return note(request, key)
     },
     async gateway(request, scope) {
-      const key = await admit(request, 'secret')
+      const key = admit(await store.keys.findByHash(hashOf(request)), 'secret')
       if (key.scopes.length > 0 && !key.scopes.includes(scope)) {
         throw new AppError('forbidden', `This key lacks the scope ${scope}.`, {
           reason: 'wrong_scope',
@@ -54,24 +54,28 @@ export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard
       }
       return note(request, key)
     },
-    secret: async (request) => note(request, await admit(request, 'secret')),
+    async secret(request) {
+      return note(request, admit(await store.keys.findByHash(hashOf(request)), 'secret'))
+    },
   }
 }
 
 // Claude Code does not decode the variable with the headers of OpenTelemetry, in which a space is %20.
 const bearer = /^bearer(?: +|%20)([\x21-\x7e]{1,200}) *$/i
 
-async function identify(request: Request, store: Pick<Store, 'keys'>, now: number): Promise<ApiKey> {
+/** The hash by which the store knows the key that was sent. Throws 401 when none was. */
+function hashOf(request: Request): string {
   const header = request.headers.get('authorization')
   if (!header)
     throw unauthorized('missing_bearer', 'Send the API key in the header "Authorization: Bearer <key>".')
   const secret = bearer.exec(header)?.[1]
   if (!secret) throw unauthorized('missing_bearer', 'The Authorization header must be "Bearer <key>".')
-  const hash = sha256Hex(secret)
-  const key = await store.keys.findByHash(hash)
-  if (!key || !timingSafeEqual(Buffer.from(key.hash), Buffer.from(hash))) {
-    throw unauthorized('invalid_key', 'Unknown API key.')
-  }
+  return sha256Hex(secret)
+}
+
+/** Keys are found by their whole hash, and the time that takes says nothing about a secret with another hash. */
+function usable(key: ApiKey | null, now: number): ApiKey {
+  if (key === null) throw unauthorized('invalid_key', 'Unknown API key.')
   if (key.revokedAtMs !== null) throw unauthorized('revoked_key', 'This key has been revoked.')
   if (key.expiresAtMs !== null && key.expiresAtMs <= now)
     throw unauthorized('expired_key', 'This key has expired.')

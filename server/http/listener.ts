@@ -34,6 +34,7 @@ export interface ListenOptions {
   stopping(): boolean
   /** Whether requests for this path are refused while memory is low. */
   isShed(method: string, path: string): boolean
+  requestDeadlineMs?: number // only tests use another than that of `limits.ts`
   inFlight: RequestContext['inFlight']
   log: Log
   tls: TlsPair | null
@@ -154,7 +155,7 @@ function answering(options: ListenOptions) {
   return {
     development: false as const,
     maxRequestBodySize: limits.parserBodyBytesMax,
-    fetch: (request: Request, self: Server<undefined>) => answer(options, request, self),
+    fetch: (request: Request, self: Server<undefined>) => new Exchange(options, request, self).answer(),
     error: () =>
       new Response('{"error":"internal_error","message":"Internal server error."}', {
         status: 500,
@@ -174,43 +175,87 @@ function bind(at: ListenAddress, options: Bun.Serve.Options<undefined>): Server<
   }
 }
 
-async function answer(
-  options: ListenOptions,
-  received: Request,
-  server: Server<undefined>,
-): Promise<Response> {
-  const request = withAbsoluteUrl(received)
-  const peer = server.requestIP(received)?.address ?? ''
-  const { address, secure } = options.sender(options.at.unix === undefined ? peer : null, request.headers)
-  const context: RequestContext = {
-    id: newId('req'),
-    startedMs: performance.now(),
-    address,
-    secure: secure || options.tls !== null,
-    listener: options.kind,
-    inFlight: options.inFlight,
-    writeError: otlpError,
-    keepOpen: () => server.timeout(received, 0),
+/** One request and its response. A class, because closures and promises cost more than checking an event does. */
+class Exchange implements RequestContext {
+  readonly id = newId('req')
+  readonly startedMs = performance.now()
+  readonly address: string
+  readonly secure: boolean
+  readonly listener: RequestContext['listener']
+  readonly inFlight: RequestContext['inFlight']
+  readonly writeError = otlpError
+  declare key?: NonNullable<RequestContext['key']>
+  declare route?: string
+  declare rateLimits?: NonNullable<RequestContext['rateLimits']>
+  declare signIn?: NonNullable<RequestContext['signIn']>
+  declare body?: NonNullable<RequestContext['body']>
+  #isLate = false
+  readonly #options: ListenOptions
+  readonly #received: Request
+  readonly #request: Request // with an absolute URL
+  readonly #server: Server<undefined>
+
+  constructor(options: ListenOptions, received: Request, server: Server<undefined>) {
+    this.#options = options
+    this.#received = received
+    this.#request = withAbsoluteUrl(received)
+    this.#server = server
+    const peer = options.at.unix === undefined ? (server.requestIP(received)?.address ?? '') : null
+    const { address, secure } = options.sender(peer, this.#request.headers)
+    this.address = address
+    this.secure = secure || options.tls !== null
+    this.listener = options.kind
+    this.inFlight = options.inFlight
+    setContext(this.#request, this)
   }
-  setContext(request, context)
-  const made =
-    stripBasePath(request, options.basePath, context.id) ??
-    refusal(options, request, context) ??
-    (await withDeadline(handleWithin(options, request, context), context.id, request))
-  context.body?.release()
-  const response = limitInFlight(made, context)
-  addCommonHeaders(response, context.id)
-  if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
-  const durationMs = Math.round((performance.now() - context.startedMs) * 10) / 10
-  options.observe(context.route, request.method, response.status, durationMs)
-  const isFailure = response.status >= 500
-  if (isFailure || options.log.isDebug()) {
-    const [method, path] = [request.method, loggedPath(request)]
-    const line = { requestId: context.id, method, path, status: response.status, durationMs, address }
-    if (isFailure) options.log.warn('request', line)
-    else options.log.debug('request', line)
+
+  keepOpen(): void {
+    this.#server.timeout(this.#received, 0)
   }
-  return response
+
+  answer(): Response | Promise<Response> {
+    const refused =
+      stripBasePath(this.#request, this.#options.basePath, this.id) ??
+      refusal(this.#options, this.#request, this)
+    return refused === null ? this.#handle() : this.#finish(refused)
+  }
+
+  /** Bun's idle timeout does not cover a handler that has read its body, so every handler gets a deadline. */
+  #handle(): Promise<Response> {
+    return new Promise((resolve, reject) => {
+      const deadline = startDeadline(this.#options.requestDeadlineMs ?? limits.requestDeadlineMs, () => {
+        this.#isLate = true
+        // The body may still be arriving.
+        const headers = { ...retryAfter(), connection: 'close' }
+        const error = new AppError('overloaded', 'The request timed out.', { headers })
+        resolve(this.#finish(errorResponse(error, this.id, this.#request)))
+      })
+      const ended = (response: Response): void => {
+        deadline.end()
+        if (!this.#isLate) resolve(this.#finish(response))
+      }
+      handleWithin(this.#options, this.#request, this).then(ended).catch(reject)
+    })
+  }
+
+  #finish(made: Response): Response {
+    const options = this.#options
+    this.body?.release()
+    const response = limitInFlight(made, this)
+    addCommonHeaders(response, this.id)
+    if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
+    const durationMs = Math.round((performance.now() - this.startedMs) * 10) / 10
+    options.observe(this.route, this.#request.method, response.status, durationMs)
+    const isFailure = response.status >= 500
+    if (isFailure || options.log.isDebug()) {
+      const [method, path] = [this.#request.method, loggedPath(this.#request)]
+      const { id: requestId, address } = this
+      const line = { requestId, method, path, status: response.status, durationMs, address }
+      if (isFailure) options.log.warn('request', line)
+      else options.log.debug('request', line)
+    }
+    return response
+  }
 }
 
 /** The token of a share link is a secret. */
@@ -230,34 +275,37 @@ const ingestPaths = /^\/(?:v1\/sdk\/.*|sdk\/.*|v1\/limits|healthz|readyz)$/
 
 /** Refuses before routing: while stopping, while memory is low, paths another listener serves, unknown Hosts. */
 function refusal(options: ListenOptions, request: Request, context: RequestContext): Response | null {
+  const error = refusalError(options, request)
+  return error === null ? null : errorResponse(error, context.id, request)
+}
+
+function refusalError(options: ListenOptions, request: Request): AppError | null {
   const path = pathOf(request)
-  const refuse = (error: AppError): Response => errorResponse(error, context.id, request)
   if (options.stopping()) {
     const headers = { ...retryAfter(), connection: 'close' }
-    return refuse(new AppError('shutting_down', 'The server is shutting down.', { headers }))
+    return new AppError('shutting_down', 'The server is shutting down.', { headers })
   }
   if (options.isShed(request.method, path)) {
     const headers = { ...retryAfter(), connection: 'close' } // the body is not read
-    return refuse(new AppError('overloaded', 'The server is low on memory. Try again later.', { headers }))
+    return new AppError('overloaded', 'The server is low on memory. Try again later.', { headers })
   }
   if (options.kind === 'ingest' && !isOtlp(request.method, path) && !ingestPaths.test(path)) {
-    return refuse(new AppError('not_found', 'This listener only serves ingest and the client package.'))
+    return new AppError('not_found', 'This listener only serves ingest and the client package.')
   }
   if (options.kind === 'jobs' && !['/healthz', '/readyz', '/metrics'].includes(path)) {
-    return refuse(new AppError('not_found', 'This node runs jobs and serves no data.'))
+    return new AppError('not_found', 'This node runs jobs and serves no data.')
   }
   if (options.kind === 'metrics' && path !== '/metrics') {
-    return refuse(new AppError('not_found', 'This listener only serves /metrics.'))
+    return new AppError('not_found', 'This listener only serves /metrics.')
   }
   if (isMcp(path) && !originAllowed(request.headers.get('origin'), options.hostRule)) {
     const message = 'Requests to /mcp from pages of other sites are refused.'
-    return refuse(new AppError('forbidden', message, { reason: 'wrong_origin' }))
+    return new AppError('forbidden', message, { reason: 'wrong_origin' })
   }
   if (isDashboard(path) && !hostAllowed(request.headers.get('host'), options.hostRule)) {
-    const error = new AppError('forbidden', 'The dashboard is not available under this host name.', {
+    return new AppError('forbidden', 'The dashboard is not available under this host name.', {
       hint: 'Start the server with --public-url or --allowed-host set to this host.',
     })
-    return refuse(error)
   }
   return null
 }
@@ -268,22 +316,6 @@ const isMcp = (path: string): boolean => path === '/mcp' || path === '/mcp/'
 /** Everything except the public API, assistants, the client package, health and metrics. */
 function isDashboard(path: string): boolean {
   return !/^\/(?:v1|sdk)\//.test(path) && !isMcp(path) && !['/healthz', '/readyz', '/metrics'].includes(path)
-}
-
-/** Bun's idle timeout does not cover a handler that has read its body, so every handler gets a deadline. */
-function withDeadline(work: Promise<Response>, requestId: string, request: Request): Promise<Response> {
-  return new Promise((resolve) => {
-    const deadline = startDeadline(limits.requestDeadlineMs, () => {
-      // The body may still be arriving.
-      const headers = { ...retryAfter(), connection: 'close' }
-      const error = new AppError('overloaded', 'The request timed out.', { headers })
-      resolve(errorResponse(error, requestId, request))
-    })
-    void work.then((response) => {
-      deadline.end()
-      resolve(response)
-    })
-  })
 }
 
 /** Removes a socket file that a crash left behind; throws when anything else is at the path. */

@@ -122,13 +122,15 @@ export interface Query {
   many(name: string): string[] | undefined
 }
 
+const noParameters: Query = { one: () => undefined, many: () => undefined }
+
 /** Reads the allowed parameters; throws 400 `invalid_query` that names the first wrong one. */
 export function readQuery(request: Request, allowed: Record<string, ParameterKind>): Query {
   const { url } = request
   const mark = url.indexOf('?')
+  if (mark === -1) return noParameters
   const values = new Map<string, string[]>()
   const query: Query = { one: (name) => values.get(name)?.[0], many: (name) => values.get(name) }
-  if (mark === -1) return query
   for (const [name, value] of new URLSearchParams(url.slice(mark + 1))) {
     const kind = Object.hasOwn(allowed, name) ? allowed[name] : undefined
     if (!kind) {

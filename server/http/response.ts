@@ -67,7 +67,11 @@ export function limitInFlight(response: Response, context: RequestContext): Resp
     const message = 'Too many responses are waiting to be read. Read them, or request smaller pages.'
     return errorResponse(new AppError('overloaded', message, { headers: retryAfter() }), context.id)
   }
-  const body = streamText({ parts: pieces(text), stallMs: limits.responseStallMs, ended: share.release })
+  const body = streamText({
+    parts: pieces(text),
+    stallMs: limits.responseStallMs,
+    ended: () => share.release(),
+  })
   return new Response(body, { status: response.status, headers: response.headers })
 }
 

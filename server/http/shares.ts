@@ -30,6 +30,7 @@ interface Used {
 export function makeShares(total: number): Shares {
   const byOrg = new Map<string, Used>()
   let all = 0
+  let spare: Used | null = null // of the last organization that had nothing left: often the next one, too
 
   function fits({ orgId, holderId }: Owner, amount: number): boolean {
     const ofOrg = byOrg.get(orgId)
@@ -41,10 +42,13 @@ export function makeShares(total: number): Shares {
   function add({ orgId, holderId }: Owner, amount: number): void {
     if (amount === 0) return
     all += amount
-    const ofOrg = byOrg.get(orgId) ?? { all: 0, byHolder: new Map<string, number>() }
+    const ofOrg = byOrg.get(orgId) ?? spare ?? { all: 0, byHolder: new Map<string, number>() }
+    if (ofOrg === spare) spare = null
     ofOrg.all += amount
     if (ofOrg.all === 0) {
       byOrg.delete(orgId)
+      ofOrg.byHolder.clear()
+      spare = ofOrg
       return
     }
     byOrg.set(orgId, ofOrg)
@@ -59,19 +63,36 @@ export function makeShares(total: number): Shares {
     acquire(owner, amount) {
       if (!fits(owner, amount)) return null
       add(owner, amount)
-      let held = amount
-      return {
-        grow(more) {
-          if (!fits(owner, more)) return false
-          add(owner, more)
-          held += more
-          return true
-        },
-        release() {
-          add(owner, -held)
-          held = 0
-        },
-      }
+      return new HeldShare({ fits, add }, owner, amount)
     },
+  }
+}
+
+interface Amounts {
+  fits(owner: Owner, amount: number): boolean
+  add(owner: Owner, amount: number): void
+}
+
+class HeldShare implements Share {
+  readonly #of: Amounts
+  readonly #owner: Owner
+  #held: number
+
+  constructor(of: Amounts, owner: Owner, amount: number) {
+    this.#of = of
+    this.#owner = owner
+    this.#held = amount
+  }
+
+  grow(more: number): boolean {
+    if (!this.#of.fits(this.#owner, more)) return false
+    this.#of.add(this.#owner, more)
+    this.#held += more
+    return true
+  }
+
+  release(): void {
+    this.#of.add(this.#owner, -this.#held)
+    this.#held = 0
   }
 }

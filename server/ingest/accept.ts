@@ -92,6 +92,7 @@ function withoutOver(text: string, { over }: Outline): string {
   return parts.join('null') + 'null' + text.slice(at)
 }
 
+const plainHead = '{"events":['
 const canonicalHead = /^\{(?:"publishableKey":"[^"\\]*",)?"events":\[/
 
 /** A fast path for text as JSON.stringify writes it, and a slower one for any other spelling. */
@@ -111,13 +112,13 @@ function acceptBody(text: string, siteIds: readonly string[]): Accepted {
  * later field of the same name, which would win, can be a list.
  */
 function acceptCanonical(text: string, events: unknown[], siteIds: readonly string[]): Accepted | null {
-  const head = canonicalHead.exec(text)
-  if (head === null) return null
+  const head = text.startsWith(plainHead) ? plainHead : canonicalHead.exec(text)?.[0]
+  if (head === undefined) return null
   const end = text.lastIndexOf(']')
   const checkCharacters = mayContainUnstorable(text)
   const accepted: Accepted = { sent: events.length, records: [], positions: [], rejected: [] }
   let issues: Issue[] = []
-  let at = head[0].length
+  let at = head.length
   for (let i = 0; i < events.length; i++) {
     const record = validateEvent(events[i], siteIds, checkCharacters, issues)
     const json = record === null ? rewritten(events[i]) : record.json

@@ -32,7 +32,7 @@ export function requireAdmission(
   return requireBodyCapacity(request, Math.min(declared || 0, bytesMax), bytesMax)
 }
 
-/** Waits for an ingest write. A full disk refuses later requests at once; an I/O error ends the process. */
+/** Waits for an ingest write. */
 export async function writeOrExplain<T>(
   services: Pick<AdmissionServices, 'disk' | 'fail'>,
   write: Promise<T>,
@@ -40,14 +40,19 @@ export async function writeOrExplain<T>(
   try {
     return await write
   } catch (thrown) {
-    if (thrown instanceof StoreError && thrown.kind === 'storage_full') {
-      services.disk.sawFull()
-      throw diskFull()
-    }
-    // After a failed write or fsync the contents of the disk are unknown: acknowledge nothing more and restart.
-    if (thrown instanceof StoreError && thrown.kind === 'io') services.fail(thrown.message)
-    throw thrown
+    throw explained(services, thrown)
   }
+}
+
+/** The error of a failed write for its sender. A full disk refuses later requests at once; an I/O error ends the process. */
+export function explained(services: Pick<AdmissionServices, 'disk' | 'fail'>, thrown: unknown): unknown {
+  if (thrown instanceof StoreError && thrown.kind === 'storage_full') {
+    services.disk.sawFull()
+    return diskFull()
+  }
+  // After a failed write or fsync the contents of the disk are unknown: acknowledge nothing more and restart.
+  if (thrown instanceof StoreError && thrown.kind === 'io') services.fail(thrown.message)
+  return thrown
 }
 
 function diskFull(): AppError {

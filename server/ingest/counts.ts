@@ -35,6 +35,9 @@ export interface IngestTotals {
 }
 
 export interface IngestCounts {
+  /** For a handler that counts its request itself: passes what `begin` made to `end`, however it ends. */
+  begin(): RequestCount
+  end(key: Pick<ApiKey, 'id' | 'orgId'>, count: RequestCount, refused: 0 | 1): void
   /** Runs the handler of an authenticated request and counts the request, whether it succeeds or fails. */
   request<T>(key: Pick<ApiKey, 'id' | 'orgId'>, handle: (count: RequestCount) => Promise<T>): Promise<T>
   /** Counts the probably misspelled fields of one event. */
@@ -99,13 +102,18 @@ export function makeIngestCounts(
   const ofScopes = waitingScopes()
   let flushing = Promise.resolve()
 
-  function note(key: Pick<ApiKey, 'id' | 'orgId'>, count: RequestCount, refused: 0 | 1): void {
-    const now = clock.now()
+  const begin = (): RequestCount => {
+    return { accepted: 0, deduped: 0, rejected: 0, newestMs: null, isWritten: false }
+  }
+
+  function end(key: Pick<ApiKey, 'id' | 'orgId'>, count: RequestCount, refused: 0 | 1): void {
     const { accepted, deduped, rejected, newestMs } = count
-    const clocks = { aheadMaxMs: aheadOf(newestMs, now), behindMinMs: behindOf(newestMs, now) }
-    const of = { orgId: key.orgId, keyId: key.id, hourStartMs: hourOf(now) }
-    if (!count.isWritten)
+    if (!count.isWritten) {
+      const now = clock.now()
+      const of = { orgId: key.orgId, keyId: key.id, hourStartMs: hourOf(now) }
+      const clocks = { aheadMaxMs: aheadOf(newestMs, now), behindMinMs: behindOf(newestMs, now) }
       mergeCount(waiting, { ...of, requests: 1, refused, accepted, deduped, rejected, ...clocks })
+    }
     totals.requests++
     totals.refused += refused
     totals.accepted += accepted
@@ -133,14 +141,16 @@ export function makeIngestCounts(
   }
 
   return {
+    begin,
+    end,
     async request(key, handle) {
-      const count: RequestCount = { accepted: 0, deduped: 0, rejected: 0, newestMs: null, isWritten: false }
+      const count = begin()
       try {
         const result = await handle(count)
-        note(key, count, 0)
+        end(key, count, 0)
         return result
       } catch (error) {
-        note(key, count, 1)
+        end(key, count, 1)
         throw error
       }
     },

@@ -157,15 +157,10 @@ export async function isRestricted(
   return key.siteIds.length === 0 && (await store.sites.restricted(key.orgId)).has(siteId)
 }
 
-/** Rejects the events of an unlimited key for restricted sites. */
-export async function rejectRestricted(
-  store: { sites: Pick<SiteStore, 'restricted'> },
-  key: ApiKey,
-  accepted: Accepted,
-): Promise<Accepted> {
-  const sites = key.siteIds.length === 0 ? await store.sites.restricted(key.orgId) : null
-  if (sites === null || sites.size === 0 || !accepted.records.some(({ siteId }) => sites.has(siteId)))
-    return accepted
+/** Rejects the events of an unlimited key for the restricted sites of its organization. */
+export function rejectRestricted(sites: ReadonlySet<string>, key: ApiKey, accepted: Accepted): Accepted {
+  if (key.siteIds.length > 0 || sites.size === 0) return accepted
+  if (!accepted.records.some(({ siteId }) => sites.has(siteId))) return accepted
   const left: Accepted = { ...accepted, records: [], positions: [], rejected: [...accepted.rejected] }
   accepted.records.forEach((record, at) => {
     const position = accepted.positions[at] ?? 0

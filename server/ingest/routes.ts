@@ -14,7 +14,7 @@ import {
   type Rejected,
   type Rejections,
 } from './rejected.ts'
-import { requireAdmission, writeOrExplain, type ParseQueue } from './admission.ts'
+import { explained, requireAdmission, type ParseQueue } from './admission.ts'
 import { acceptEvents, eventsMediaType, linesText, type Accepted } from './accept.ts'
 import { batchCount, type IngestCounts, type RequestCount } from './counts.ts'
 import { nearMisses } from './check-event.ts'
@@ -55,26 +55,35 @@ export function ingestRoutes(services: IngestRoutesServices, post = postEvents(s
 export function postEvents(services: IngestRoutesServices): (request: Request) => Promise<Response> {
   return async (request) => {
     const key = await services.guard.ingest(request)
-    return services.ingestCounts.request(key, async (count) => {
+    const count = services.ingestCounts.begin()
+    try {
       const refusal = requireAdmission(services, request)
       if (refusal !== undefined) await refusal
       const read = await readEvents(services, request, key)
-      const { records, sent, positions, rejected } = await rejectRestricted(services.store, key, read)
+      const restricted = await services.store.sites.restricted(key.orgId)
+      const { records, sent, positions, rejected } = rejectRestricted(restricted, key, read)
       count.newestMs = newestOf(records)
       // From here on only the store holds the events, packed; the records are garbage.
       const result = await append(services, { request, key }, records, rejected.length, count)
-      return answer(services, key, { sent, positions, rejected }, result, count)
-    })
+      const response = answer(services, key, { sent, positions, rejected }, result, count)
+      services.ingestCounts.end(key, count, 0)
+      return response
+    } catch (error) {
+      services.ingestCounts.end(key, count, 1)
+      throw error
+    }
   }
 }
+
+const noParameters = {}
+const bodyLimits = { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax }
 
 /** Reads and validates the body; a request rejected as a whole is recorded for the ingest health page. */
 async function readEvents(services: IngestRoutesServices, request: Request, key: ApiKey): Promise<Accepted> {
   let text = ''
   try {
-    readQuery(request, {})
+    readQuery(request, noParameters)
     const mediaType = eventsMediaType(request.headers.get('content-type'))
-    const bodyLimits = { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax }
     const bytes = await readBytes(request, bodyLimits)
     const queued = services.parseQueue.wait(bytes.length)
     if (queued !== undefined) await queued
@@ -103,20 +112,27 @@ async function append(
   const now = services.clock.now()
   const receivedAtMs = Math.round(services.node?.clock.now() ?? services.clockGuard.arrival())
   const batch = {
-    ...{ orgId: key.orgId, keyId: key.id, receivedAtMs, events: records },
+    orgId: key.orgId,
+    keyId: key.id,
+    receivedAtMs,
+    events: records,
     count: batchCount(rejected, count.newestMs, now),
   }
   const appended = services.store.events.append(batch)
   contextOf(request).body?.release() // counted as queued from here on
-  const result = await writeOrExplain(services, appended)
-  count.isWritten = true
-  return result
+  try {
+    const result = await appended
+    count.isWritten = true
+    return result
+  } catch (thrown) {
+    throw explained(services, thrown)
+  }
 }
 
 function newestOf(records: EventRecord[]): number | null {
-  return records.length === 0
-    ? null
-    : records.reduce((newest, { occurredAtMs }) => Math.max(newest, occurredAtMs), -Infinity)
+  let newest: number | null = null
+  for (const { occurredAtMs } of records) if (newest === null || occurredAtMs > newest) newest = occurredAtMs
+  return newest
 }
 
 /** 202 with the counts, plus the issues when some events were rejected; 400 or 403 when all were. */
@@ -127,7 +143,7 @@ function answer(
   result: AppendResult,
   count: RequestCount,
 ): Response {
-  const rejected: Rejected[] = [...accepted.rejected]
+  const { rejected } = accepted
   for (const railed of result.rejected)
     rejected.push(guardRailRejected(accepted.positions[railed.index]!, railed))
   count.accepted = result.accepted

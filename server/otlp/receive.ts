@@ -239,7 +239,7 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
   let samples: Rejected[] = []
 
   async function write(batch: Batch, isOnly: boolean): Promise<void> {
-    const left = await rejectRestricted(services.store, key, batch)
+    const left = rejectRestricted(await services.store.sites.restricted(key.orgId), key, batch)
     const refused = new Set(left.rejected.map(({ index }) => index))
     for (const { index, scope } of batch.scopes)
       countItem(received.scopes, scope, refused.has(index) ? 'refused' : 'mapped')

@@ -97,7 +97,8 @@ export function appendQueue(send: Send, committed: Committed, options: AppendQue
 
   return {
     append(batch) {
-      const chars = batch.events.reduce((sum, { json }) => sum + json.length, 0)
+      let chars = 0
+      for (const { json } of batch.events) chars += json.length
       queuedChars += chars
       return new Promise((resolve, reject) => {
         const { orgId } = batch
@@ -119,6 +120,7 @@ export function appendQueue(send: Send, committed: Committed, options: AppendQue
 
 function outstandingGroups({ othersAppend = () => false, gathers = false }: AppendQueueOptions) {
   const groups = new Set<WaitingParcel[]>()
+  let oldest: WaitingParcel | undefined // asked for by every request
   let events = 0
   let chars = 0
   const count = (group: readonly WaitingParcel[], sign: 1 | -1) => {
@@ -129,7 +131,7 @@ function outstandingGroups({ othersAppend = () => false, gathers = false }: Appe
   }
   return {
     isEmpty: () => groups.size === 0,
-    oldest: (): WaitingParcel | undefined => groups.values().next().value?.[0],
+    oldest: () => oldest,
     /** Whether one of the waiting groups may be sent. */
     mayGrow(waiting: readonly WaitingParcel[]): boolean {
       if (gathers) return events < groupEventsMax && chars < groupCharsMax
@@ -140,10 +142,12 @@ function outstandingGroups({ othersAppend = () => false, gathers = false }: Appe
     },
     add(group: WaitingParcel[]): void {
       groups.add(group)
+      oldest ??= group[0]
       count(group, 1)
     },
     delete(group: WaitingParcel[]): void {
       groups.delete(group)
+      oldest = groups.values().next().value?.[0]
       count(group, -1)
     },
   }
@@ -153,7 +157,7 @@ function outstandingGroups({ othersAppend = () => false, gathers = false }: Appe
 function parcelsOf(arrived: readonly { batch: EventBatch; sender: Waiting }[]): WaitingParcel[] {
   const parcels: WaitingParcel[] = []
   for (let from = 0; from < arrived.length;) {
-    const part = arrived.slice(from, from + lengthWithin(arrived, from, sizeOfArrived))
+    const part = arrived.slice(from, from + lengthWithin(arrived, from, arrivedSizes))
     from += part.length
     parcels.push({
       parcel: packBatches(part.map(({ batch }) => batch)),
@@ -163,28 +167,33 @@ function parcelsOf(arrived: readonly { batch: EventBatch; sender: Waiting }[]): 
   return parcels
 }
 
-interface Size {
-  events: number
-  chars: number
+interface Sizes<One> {
+  events(one: One): number
+  chars(one: One): number
 }
 
-const sizeOfArrived = ({ batch, sender }: { batch: EventBatch; sender: Waiting }): Size => {
-  return { events: batch.events.length, chars: sender.chars }
+const arrivedSizes: Sizes<{ batch: EventBatch; sender: Waiting }> = {
+  events: ({ batch }) => batch.events.length,
+  chars: ({ sender }) => sender.chars,
+}
+
+const parcelSizes: Sizes<WaitingParcel> = {
+  events: ({ parcel }) => parcel.events,
+  chars: ({ parcel }) => parcel.text.length,
 }
 
 /** How many of the waiting parcels fit the limits of one group, at least one. */
 function groupLength(waiting: readonly WaitingParcel[]): number {
-  return lengthWithin(waiting, 0, ({ parcel }) => ({ events: parcel.events, chars: parcel.text.length }))
+  return lengthWithin(waiting, 0, parcelSizes)
 }
 
 /** How many of a list, at least one, fit the limits of one group. */
-function lengthWithin<One>(all: readonly One[], from: number, sizeOf: (one: One) => Size): number {
+function lengthWithin<One>(all: readonly One[], from: number, sizes: Sizes<One>): number {
   let events = 0
   let chars = 0
   for (let at = from; at < all.length; at++) {
-    const size = sizeOf(all[at]!)
-    events += size.events
-    chars += size.chars
+    events += sizes.events(all[at]!)
+    chars += sizes.chars(all[at]!)
     if (at > from && (events > groupEventsMax || chars > groupCharsMax)) return at - from
   }
   return all.length - from

@@ -77,18 +77,18 @@ export function logsRoutes(services: LogsRoutesServices) {
       if (!Object.hasOwn(exportFormats, format))
         throw invalidQuery('format', 'format must be csv, ndjson or parquet')
       const filter = readFilter(query)
-      const { id: requestId, keepOpen } = contextOf(request)
+      const context = contextOf(request)
       const answer = await exportTraces(
         {
           orgId: org.id,
           actor: `user:${account.id}`,
-          requestId,
+          requestId: context.id,
           filter,
           type: exportFormats[format as keyof typeof exportFormats],
           raw: false,
           headOnly: request.method === 'HEAD',
         },
-        keepOpen,
+        () => context.keepOpen(),
       )
       const name = exportName(filter, clock.now())
       answer.headers.set('content-disposition', `attachment; filename="${name}.${format}"`)

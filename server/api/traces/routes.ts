@@ -39,7 +39,7 @@ export function traceRoutes(services: TraceRoutesServices) {
           holderId: key.id,
           ...exportOf(request, query, type),
         }
-        return exportTraces(exportRequest, contextOf(request).keepOpen)
+        return exportTraces(exportRequest, () => contextOf(request).keepOpen())
       }
       if (query.one('raw') !== undefined) throw invalidQuery('raw', 'raw is only valid with text/csv')
       const page = await readPage({ events: store.events, cursorCipher }, key.orgId, query)
