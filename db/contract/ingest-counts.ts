@@ -38,8 +38,9 @@ export function mergeCount(into: Map<string, IngestCount>, one: IngestCount): vo
   known.deduped += one.deduped
   known.rejected += one.rejected
   known.aheadMaxMs = Math.max(known.aheadMaxMs, one.aheadMaxMs)
-  const behind = [known.behindMinMs, one.behindMinMs].filter((ms) => ms !== null)
-  known.behindMinMs = behind.length === 0 ? null : Math.min(...behind)
+  if (one.behindMinMs === null) return
+  known.behindMinMs =
+    known.behindMinMs === null ? one.behindMinMs : Math.min(known.behindMinMs, one.behindMinMs)
 }
 
 /** A field that a key's sender probably misspelled, counted over the events examined in one hour. */

@@ -77,7 +77,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
       writeAccess(db, ledger.take())
       for (const org of touched) {
         const events = org.staged.reduce((sum, { content }) => sum + content.events, 0)
-        if (writeStaged(db, org, appends)) ids.forget()
+        if (writeStaged(db, org, appends, seal)) ids.forget()
         known.step(events)
         if (seal.isDue(org)) for (const work of spare) work.wake()
         seal.step(org, events)
@@ -129,12 +129,13 @@ function settle(db: Database, org: OrgState, seal: Sealer): void {
 }
 
 /** Writes the staged blocks of an organization. Returns whether older ones were merged. */
-function writeStaged(db: Database, org: OrgState, appends: Appender): boolean {
+function writeStaged(db: Database, org: OrgState, appends: Appender, seal: Sealer): boolean {
   let merged = false
   for (const { firstSeq, content } of org.staged) {
     const zone = writeBlock(db, placeOf(org.num, firstSeq), content)
     org.storedSeq = firstSeq + content.events - 1
     org.unfolded.add({ column: (index) => content.columns[index]! }, 0, content.events)
+    seal.note(org, firstSeq, content)
     appends.recycle(content)
     merged = mergeAfter(db, org, zone) || merged
   }

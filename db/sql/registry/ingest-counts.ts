@@ -41,9 +41,6 @@ export function addIngestCounts(
      ON CONFLICT (org_id, hour, key_id, path)
      DO UPDATE SET events = ingest_near_miss.events + excluded.events`,
   )
-  const trims = ['ingest_hour', 'ingest_near_miss', 'ingest_scope'].map((table) =>
-    db.query(`DELETE FROM ${table} WHERE org_id = ? AND hour < ?`),
-  )
   // One organization after the other, in the order of their numbers, and rows in one order, as appends of other nodes
   // do, which count too. Otherwise the two could wait for each other.
   for (const orgId of byNumber(db, orgsOf([...counts, ...nearMisses, ...scopes]))) {
@@ -58,8 +55,22 @@ export function addIngestCounts(
       miss.run(orgId, Math.floor(hourStartMs / countHourMs), keyId, path, known, events)
     const ofOrg = scopes.filter((count) => count.orgId === orgId)
     if (ofOrg.length > 0) addScopes(db, orgId, ofOrg)
-    for (const trim of trims) trim.run(orgId, Math.floor(keptSinceMs / countHourMs))
+    trim(db, orgId, Math.floor(keptSinceMs / countHourMs))
   }
+}
+
+/** The hour before which nothing is left, by organization. */
+const trimmed = new WeakMap<Database, Map<string, number>>()
+const trimmedMax = 10_000
+
+/** Once an hour: each group of appends comes here. What a rolled back transaction trimmed is trimmed the next hour. */
+function trim(db: Database, orgId: string, beforeHour: number): void {
+  const known = trimmed.get(db) ?? new Map<string, number>()
+  if (known.get(orgId) === beforeHour) return
+  for (const table of ['ingest_hour', 'ingest_near_miss', 'ingest_scope'])
+    db.query(`DELETE FROM ${table} WHERE org_id = ? AND hour < ?`).run(orgId, beforeHour)
+  if (known.size >= trimmedMax) known.clear()
+  trimmed.set(db, known.set(orgId, beforeHour))
 }
 
 /** Those of several hours follow each other; names in one order, as where nodes append. */
@@ -105,6 +116,7 @@ export function listScopes(
 
 /** Organizations without a number have no event. */
 function byNumber(db: Database, orgIds: string[]): string[] {
+  if (orgIds.length < 2) return orgIds
   const rows = db
     .query<{ orgId: string; num: number }, [string]>(
       `SELECT org_id AS orgId, num FROM event_org WHERE org_id IN ${db.dialect.textsOf('?')}`,
@@ -129,11 +141,19 @@ export function requestCounts(
     const { aheadMaxMs, behindMinMs } = count
     keptSinceMs = count.keptSinceMs
     const hourStartMs = receivedAtMs - (receivedAtMs % countHourMs)
-    for (const one of count.scopes ?? []) mergeScope(scopes, { ...one, orgId, hourStartMs })
+    if (count.scopes !== undefined)
+      for (const one of count.scopes) mergeScope(scopes, { ...one, orgId, hourStartMs })
     mergeCount(counts, {
-      ...{ orgId, keyId, hourStartMs, requests: 1 },
+      orgId,
+      keyId,
+      hourStartMs,
+      requests: 1,
       refused: accepted + deduped === 0 && access === undefined ? 1 : 0,
-      ...{ accepted, deduped, rejected: count.rejected + outcome.rejected.length, aheadMaxMs, behindMinMs },
+      accepted,
+      deduped,
+      rejected: count.rejected + outcome.rejected.length,
+      aheadMaxMs,
+      behindMinMs,
     })
   })
   return { counts: [...counts.values()].sort(inOrder), scopes: [...scopes.values()], keptSinceMs }

@@ -7,31 +7,28 @@ export type { Bodies, Spilled, TextFrame } from './text-columns.ts'
 
 /*
  * event_body.ids: frames with u16 lengths. All but the last hold up to 64 ids each, as NUL id NUL id … NUL; the last
- * holds the sessions, as NUL session NUL session … NUL. All are JSON texts. In sealed blocks a frame of ids of one form
- * may have the digits of id-digits.ts instead.
+ * holds the sessions, as NUL session NUL session … NUL. All are JSON texts. A frame of ids of one form has the digits of
+ * id-digits.ts instead, except in blocks of up to schema 30 that were never sealed.
  */
 export const idsPerFrame = 64
 
 export function packNames(ids: string[], sessions: string[]): Uint8Array {
-  return namesOf(ids, sessions, (some) => frameOf(some), 1)
+  return namesOf(ids, sessions, 1)
 }
 
 /** Takes longer and less room. */
 export function packSealedNames(ids: string[], sessions: string[]): Uint8Array {
-  return namesOf(ids, sessions, (some) => packIdDigits(some) ?? frameOf(some, sealedLevel), sealedLevel)
+  return namesOf(ids, sessions, sealedLevel)
 }
 
 const sealedLevel = 9
 
-function namesOf(
-  ids: string[],
-  sessions: string[],
-  pack: (ids: string[]) => Uint8Array,
-  level: number,
-): Uint8Array {
+function namesOf(ids: string[], sessions: string[], level: number): Uint8Array {
   const frames: Uint8Array[] = []
-  for (let from = 0; from < ids.length; from += idsPerFrame)
-    frames.push(pack(ids.slice(from, from + idsPerFrame)))
+  for (let from = 0; from < ids.length; from += idsPerFrame) {
+    const some = ids.slice(from, from + idsPerFrame)
+    frames.push(packIdDigits(some) ?? frameOf(some, level))
+  }
   frames.push(frameOf(sessions, level))
   return joinFrames(frames, Uint16Array)
 }

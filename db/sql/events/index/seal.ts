@@ -4,7 +4,7 @@ import { indexVersion } from '../../../contract/event-fields.ts'
 import { packZones, readAhead, readColumns, zonesBetween, type Zone } from '../blocks/block-table.ts'
 import { members } from '../blocks/fields.ts'
 import type { OrgState } from '../write/org-state.ts'
-import { segmentEvents, segmentOf, seqOf } from '../blocks/block.ts'
+import { segmentEvents, segmentOf, seqOf, type BlockContent } from '../blocks/block.ts'
 import { codesInSegment, filteredFields, writeFilter, writePostings } from './posting.ts'
 
 /*
@@ -31,6 +31,8 @@ const stepsPerSegment = readSteps + indexed.length + 2
 export type Sealable = Pick<OrgState, 'num' | 'storedSeq' | 'segments'>
 
 export interface Sealer<Org extends Sealable = OrgState> {
+  /** A block that the open transaction wrote at the end of the organization's. */
+  note(org: Org, firstSeq: number, content: Pick<BlockContent, 'events' | 'columns'>): void
   /** Inside the transaction that stores `events` new ones of the organization. */
   step(org: Org, events: number): void
   isDue(org: Org): boolean
@@ -43,6 +45,7 @@ export interface Sealer<Org extends Sealable = OrgState> {
 
 export function sealer<Org extends Sealable = OrgState>(db: Database): Sealer<Org> {
   let sealing: Sealing<Org> | null = null
+  const newest = newestColumns()
 
   function isDue(org: Org): boolean {
     return segmentOf(org.storedSeq + 1) > org.segments
@@ -52,7 +55,7 @@ export function sealer<Org extends Sealable = OrgState>(db: Database): Sealer<Or
   function once(org: Org): boolean {
     if (sealing === null) {
       if (!isDue(org)) return false
-      sealing = begin(db, org)
+      sealing = begin(db, org, newest.take(org.num, org.segments))
     } else if (sealing.nextZone < sealing.zones.length) {
       readZones(db, sealing)
     } else if (sealing.nextMember < indexed.length) {
@@ -67,6 +70,7 @@ export function sealer<Org extends Sealable = OrgState>(db: Database): Sealer<Or
   }
 
   return {
+    note: (org, firstSeq, content) => newest.add(org.num, firstSeq, content),
     step(org, events) {
       let steps = Math.ceil((events * 2 * stepsPerSegment) / segmentEvents)
       while (steps-- > 0 && once(sealing?.org ?? org));
@@ -78,16 +82,51 @@ export function sealer<Org extends Sealable = OrgState>(db: Database): Sealer<Or
     current: () => sealing?.org ?? null,
     forget() {
       sealing = null
+      newest.forget()
     },
   }
 }
 
-function begin<Org extends Sealable>(db: Database, org: Org): Sealing<Org> {
+/** `known`: the columns, if they need not be read. */
+function begin<Org extends Sealable>(db: Database, org: Org, known: Uint32Array[] | null): Sealing<Org> {
   const segment = org.segments
   const first = segment * segmentEvents
   const zones = zonesBetween(db, org.num, first, first + segmentEvents)
-  const columns = indexed.map(() => new Uint32Array(segmentEvents))
-  return { org, segment, zones, columns, nextZone: 0, nextMember: 0 }
+  const columns = known ?? emptyColumns()
+  return { org, segment, zones, columns, nextZone: known === null ? 0 : zones.length, nextMember: 0 }
+}
+
+const emptyColumns = () => indexed.map(() => new Uint32Array(segmentEvents))
+
+/**
+ * Keeps the columns of the segment that was begun last while its blocks are written: 4 MB, and one part in twenty of
+ * the writer's time, which reading them again takes. Deleting an event leaves it in the index, as it does later.
+ */
+function newestColumns() {
+  let kept: { org: number; segment: number; columns: Uint32Array[]; rows: number } | null = null
+  return {
+    add(org: number, firstSeq: number, content: Pick<BlockContent, 'events' | 'columns'>): void {
+      const segment = segmentOf(firstSeq)
+      const start = firstSeq - segment * segmentEvents
+      const isFirst = start === (segment === 0 ? 1 : 0) // arrivals are numbered from 1
+      if (isFirst) kept = { org, segment, columns: emptyColumns(), rows: start }
+      if (kept === null || kept.org !== org || kept.segment !== segment || kept.rows !== start) return
+      for (let index = 0; index < indexed.length; index++)
+        kept.columns[index]!.set(content.columns[indexed[index]!]!.subarray(0, content.events), start)
+      kept.rows += content.events
+    },
+    /** Null when they are not all there. The caller has them alone from then on. */
+    take(org: number, segment: number): Uint32Array[] | null {
+      if (kept === null || kept.org !== org || kept.segment !== segment || kept.rows < segmentEvents)
+        return null
+      const { columns } = kept
+      kept = null
+      return columns
+    },
+    forget(): void {
+      kept = null
+    },
+  }
 }
 
 function readZones(db: Database, sealing: Sealing<Sealable>): void {

@@ -140,16 +140,27 @@ export function interner(stored: Term[], hashSeed: number, insert: (term: Term) 
     highest[member] = Math.max(highest[member] ?? 0, code)
   }
   const termsMax = codes.map((_, index) => fieldAt(index)?.termsMax ?? otherTermsMax)
+  // The events of a batch share most values, as the same string: comparing it takes less than finding it.
+  const lastText: (string | null)[] = codes.map(() => null)
+  const lastCode = codes.map(() => 0)
+
+  function codeOf(member: number, text: string): number {
+    const known = codes[member]!
+    const found = known.get(text)
+    if (found !== undefined) return found
+    if (known.size >= termsMax[member]!) return hashCode(text, hashSeed)
+    const code = ++highest[member]!
+    insert({ member, text, code })
+    known.set(text, code)
+    return code
+  }
 
   return {
     code(member, text) {
-      const known = codes[member]!
-      const found = known.get(text)
-      if (found !== undefined) return found
-      if (known.size >= termsMax[member]!) return hashCode(text, hashSeed)
-      const code = ++highest[member]!
-      insert({ member, text, code })
-      known.set(text, code)
+      if (lastText[member] === text) return lastCode[member]!
+      const code = codeOf(member, text)
+      lastText[member] = text
+      lastCode[member] = code
       return code
     },
     broken(event) {
