@@ -98,33 +98,46 @@ function begin<Org extends Sealable>(db: Database, org: Org, known: Uint32Array[
 
 const emptyColumns = () => indexed.map(() => new Uint32Array(segmentEvents))
 
+/** The columns of a segment as far as its blocks were seen. */
+interface SeenColumns {
+  org: number
+  segment: number
+  columns: Uint32Array[]
+  rows: number // without a gap from the first arrival on
+}
+
 /**
- * Keeps the columns of the segment that was begun last while its blocks are written: 4 MB, and one part in twenty of
- * the writer's time, which reading them again takes. Deleting an event leaves it in the index, as it does later.
+ * Keeps the columns of the segment that was begun last while its blocks are written, and then until it is sealed: 4 MB,
+ * and one part in twenty of the writer's time, which reading them again takes. Deleting an event leaves it in the
+ * index, as it does later.
  */
 function newestColumns() {
-  let kept: { org: number; segment: number; columns: Uint32Array[]; rows: number } | null = null
+  let open: SeenColumns | null = null
+  let whole: SeenColumns | null = null // the end of a segment and the start of the next are often in one group
   return {
     add(org: number, firstSeq: number, content: Pick<BlockContent, 'events' | 'columns'>): void {
       const segment = segmentOf(firstSeq)
       const start = firstSeq - segment * segmentEvents
       const isFirst = start === (segment === 0 ? 1 : 0) // arrivals are numbered from 1
-      if (isFirst) kept = { org, segment, columns: emptyColumns(), rows: start }
-      if (kept === null || kept.org !== org || kept.segment !== segment || kept.rows !== start) return
+      if (isFirst) open = { org, segment, columns: emptyColumns(), rows: start }
+      if (open === null || open.org !== org || open.segment !== segment || open.rows !== start) return
       for (let index = 0; index < indexed.length; index++)
-        kept.columns[index]!.set(content.columns[indexed[index]!]!.subarray(0, content.events), start)
-      kept.rows += content.events
+        open.columns[index]!.set(content.columns[indexed[index]!]!.subarray(0, content.events), start)
+      open.rows += content.events
+      if (open.rows < segmentEvents) return
+      whole = open
+      open = null
     },
-    /** Null when they are not all there. The caller has them alone from then on. */
+    /** Null when they are not there. The caller has them alone from then on. */
     take(org: number, segment: number): Uint32Array[] | null {
-      if (kept === null || kept.org !== org || kept.segment !== segment || kept.rows < segmentEvents)
-        return null
-      const { columns } = kept
-      kept = null
+      if (whole === null || whole.org !== org || whole.segment !== segment) return null
+      const { columns } = whole
+      whole = null
       return columns
     },
     forget(): void {
-      kept = null
+      open = null
+      whole = null
     },
   }
 }
