@@ -4,8 +4,11 @@ import type { EventRecord } from '../contract/store.ts'
 
 type Value = string | number | null
 
-/** The values of each field of some records, except their JSON. A list with one value holds for all of them. */
-export type RecordColumns = Value[][]
+/** The values of each field of some records, except their JSON. */
+export type RecordColumns = Column<Value>[]
+
+/** The values of some rows. A list with one value holds for all of them. */
+export type Column<T> = T[]
 
 const names = ['id', 'occurredAtMs', 'durationMs', ...eventFields.map(({ name }) => name)]
 
@@ -19,14 +22,21 @@ const readers = names.map((name) => compile('event', `return event.${name}`)) as
 
 /** Events of one batch share most of their values, which are then written and parsed once. */
 export function columnsOf(events: readonly EventRecord[]): RecordColumns {
-  const [first] = events
-  if (first === undefined) return readers.map(() => [])
-  return readers.map((read) => {
-    const value = read(first)
-    let same = 1
-    while (same < events.length && read(events[same]!) === value) same++
-    return same === events.length ? [value] : events.map(read)
-  })
+  return readers.map((read) => columnOf(events, read))
+}
+
+/** Reads one value of each row. */
+export function columnOf<Row, T>(rows: readonly Row[], read: (row: Row) => T): Column<T> {
+  if (rows.length === 0) return []
+  const value = read(rows[0]!)
+  let same = 1
+  while (same < rows.length && read(rows[same]!) === value) same++
+  return same === rows.length ? [value] : rows.map(read)
+}
+
+/** The value of a row of which the column has one. */
+export function valueAt<T>(column: Column<T>, row: number): T {
+  return column[column.length === 1 ? 0 : row]!
 }
 
 export function areColumnsOf(columns: RecordColumns, events: number): boolean {

@@ -11,9 +11,17 @@
  */
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
 import type { AccessLines } from '../../contract/access-logs.ts'
-import type { BatchCount, ScopeCount } from '../../contract/ingest-counts.ts'
+import type { ScopeCount } from '../../contract/ingest-counts.ts'
 import type { StoredEvent } from '../../contract/event-fields.ts'
-import { areColumnsOf, columnsOf, recordAt, type RecordColumns } from '../../rules/event-record.ts'
+import {
+  areColumnsOf,
+  columnOf,
+  columnsOf,
+  recordAt,
+  valueAt,
+  type Column,
+  type RecordColumns,
+} from '../../rules/event-record.ts'
 import type { AppendResult, EventBatch, EventRecord, MetricsText } from '../../contract/store.ts'
 
 const separator = '\u001e'
@@ -68,32 +76,57 @@ export function failureOf(error: StoreError): Failure {
   return { kind: error.kind, message: error.message }
 }
 
-type BatchHead = [
-  orgId: string,
-  keyId: string,
-  receivedAtMs: number,
-  events: number,
-  count: CountNumbers | null,
-  access: AccessLines | null,
-]
-
-type ParcelHead = [columns: RecordColumns, ...batches: BatchHead[]]
-
-type CountNumbers = [
-  rejected: number,
-  aheadMaxMs: number,
-  behindMinMs: number | null,
-  keptSinceMs: number,
-  ...scopes: ScopeCount[],
-]
-
-function numbersOf({ rejected, aheadMaxMs, behindMinMs, keptSinceMs, scopes }: BatchCount): CountNumbers {
-  return [rejected, aheadMaxMs, behindMinMs, keptSinceMs, ...(scopes ?? [])]
+/** Everything of some batches but their events. Single posts share nearly all of it. */
+interface BatchColumns {
+  orgId: Column<string>
+  keyId: Column<string>
+  receivedAtMs: Column<number>
+  events: Column<number>
+  rejected: Column<number | null> // null in a batch without counts
+  aheadMaxMs: Column<number>
+  behindMinMs: Column<number | null>
+  keptSinceMs: Column<number>
+  scopes: Column<ScopeCount[] | null>
+  access: Column<AccessLines | null>
 }
 
-function countOf([rejected, aheadMaxMs, behindMinMs, keptSinceMs, ...scopes]: CountNumbers): BatchCount {
-  const count = { rejected, aheadMaxMs, behindMinMs, keptSinceMs }
-  return scopes.length === 0 ? count : { ...count, scopes }
+type ParcelHead = [columns: RecordColumns, batches: number, of: BatchColumns]
+
+function batchColumns(batches: readonly EventBatch[]): BatchColumns {
+  return {
+    orgId: columnOf(batches, ({ orgId }) => orgId),
+    keyId: columnOf(batches, ({ keyId }) => keyId),
+    receivedAtMs: columnOf(batches, ({ receivedAtMs }) => receivedAtMs),
+    events: columnOf(batches, ({ events }) => events.length),
+    rejected: columnOf(batches, ({ count }) => count?.rejected ?? null),
+    aheadMaxMs: columnOf(batches, ({ count }) => count?.aheadMaxMs ?? 0),
+    behindMinMs: columnOf(batches, ({ count }) => count?.behindMinMs ?? null),
+    keptSinceMs: columnOf(batches, ({ count }) => count?.keptSinceMs ?? 0),
+    scopes: columnOf(batches, ({ count }) => (count?.scopes?.length ? count.scopes : null)),
+    access: columnOf(batches, ({ access }) => access ?? null),
+  }
+}
+
+function batchAt(of: BatchColumns, index: number, events: EventRecord[]): EventBatch {
+  const rejected = valueAt(of.rejected, index)
+  const scopes = valueAt(of.scopes, index)
+  const access = valueAt(of.access, index)
+  const batch: EventBatch = {
+    orgId: valueAt(of.orgId, index),
+    keyId: valueAt(of.keyId, index),
+    receivedAtMs: valueAt(of.receivedAtMs, index),
+    events,
+  }
+  if (access !== null) batch.access = access
+  if (rejected === null) return batch
+  batch.count = {
+    rejected,
+    aheadMaxMs: valueAt(of.aheadMaxMs, index),
+    behindMinMs: valueAt(of.behindMinMs, index),
+    keptSinceMs: valueAt(of.keptSinceMs, index),
+  }
+  if (scopes !== null) batch.count.scopes = scopes
+  return batch
 }
 
 /** Batches that travel together. One text costs the garbage collector nothing; records cost a visit each. */
@@ -107,7 +140,7 @@ export interface Parcel {
 export function packBatches(batches: readonly EventBatch[]): Parcel {
   const [only] = batches
   const events = batches.length === 1 ? only!.events : batches.flatMap((batch) => batch.events)
-  const head: ParcelHead = [columnsOf(events), ...batches.map(headOf)]
+  const head: ParcelHead = [columnsOf(events), batches.length, batchColumns(batches)]
   const parts = [JSON.stringify(head)]
   for (const event of events) parts.push(event.json)
   return {
@@ -115,10 +148,6 @@ export function packBatches(batches: readonly EventBatch[]): Parcel {
     events: events.length,
     text: parts.join(separator),
   }
-}
-
-function headOf({ orgId, keyId, receivedAtMs, events, count, access }: EventBatch): BatchHead {
-  return [orgId, keyId, receivedAtMs, events.length, count ? numbersOf(count) : null, access ?? null]
 }
 
 export function packAppend(id: number, parcels: readonly Parcel[]): string {
@@ -135,25 +164,23 @@ export function unpackRequest(message: string): { request: Request; parts: strin
 }
 
 /** The batches of an append with this number of parts. */
-export function unpackBatches(count: unknown, parts: string[]): EventBatch[] {
-  if (parts.length !== count) throw new StoreError('internal', 'an append is incomplete')
+export function unpackBatches(partCount: unknown, parts: string[]): EventBatch[] {
+  if (parts.length !== partCount) throw new StoreError('internal', 'an append is incomplete')
   const batches: EventBatch[] = []
   for (let next = 0; next < parts.length;) {
-    const [columns, ...heads] = JSON.parse(parts[next++]!) as ParcelHead
-    const events = heads.reduce((sum, [, , , ofBatch]) => sum + ofBatch, 0)
+    const [columns, count, of] = JSON.parse(parts[next++]!) as ParcelHead
+    let events = 0
+    for (let index = 0; index < count; index++) events += valueAt(of.events, index)
     const first = next
     next += events
     if (next > parts.length || !areColumnsOf(columns, events))
       throw new StoreError('internal', 'an append is incomplete')
     let at = 0
-    for (const [orgId, keyId, receivedAtMs, ofBatch, counted, access] of heads) {
+    for (let index = 0; index < count; index++) {
       const records: EventRecord[] = []
-      for (const end = at + ofBatch; at < end; at++) records.push(recordAt(columns, at, parts[first + at]!))
-      batches.push({
-        ...{ orgId, keyId, receivedAtMs, events: records },
-        ...(counted === null ? {} : { count: countOf(counted) }),
-        ...(access === null ? {} : { access }),
-      })
+      for (const end = at + valueAt(of.events, index); at < end; at++)
+        records.push(recordAt(columns, at, parts[first + at]!))
+      batches.push(batchAt(of, index, records))
     }
   }
   return batches
