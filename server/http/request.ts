@@ -37,10 +37,12 @@ export interface RequestContext {
   keepOpen(): void
 }
 
-const contexts = new WeakMap<Request, RequestContext>()
+/** A property, which is found at once: a map of requests would outgrow the caches between two collections. */
+const attached = Symbol('context')
+type Attached = Request & { [attached]?: RequestContext }
 
 export function setContext(request: Request, context: RequestContext): void {
-  contexts.set(request, context)
+  ;(request as Attached)[attached] = context
 }
 
 const running = new AsyncLocalStorage<RequestContext>()
@@ -64,14 +66,14 @@ export function ownerOf({ key, signIn, address }: RequestContext): Owner {
 
 /** The context that the listener attached. */
 export function contextOf(request: Request): RequestContext {
-  const context = contexts.get(request)
+  const context = (request as Attached)[attached]
   if (!context) throw new Error('request has no context')
   return context
 }
 
 /** Null for a request that did not come through a listener. */
 export function contextIfAny(request: Request): RequestContext | null {
-  return contexts.get(request) ?? null
+  return (request as Attached)[attached] ?? null
 }
 
 /**

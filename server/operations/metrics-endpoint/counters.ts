@@ -13,16 +13,25 @@ const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'PUT', 'DELETE', 'OPTIO
 
 export function makeHttpTimes(): HttpTimes {
   const rows = new Map<string, { route: string; method: string; status: string; histogram: Histogram }>()
+  let last = { route: '', method: '', status: 0, histogram: makeHistogram(boundsMs) } // often the next, too
+
+  function histogramOf(route: string, method: string, status: number): Histogram {
+    const known = methods.has(method) ? method : 'other'
+    const key = `${route} ${known} ${status}`
+    let row = rows.get(key)
+    if (row === undefined)
+      rows.set(
+        key,
+        (row = { route, method: known, status: String(status), histogram: makeHistogram(boundsMs) }),
+      )
+    return row.histogram
+  }
+
   return {
     note(route = 'none', method, status, ms) {
-      const key = `${route} ${method} ${status}`
-      let row = rows.get(key)
-      if (row === undefined) {
-        const known = methods.has(method) ? method : 'other'
-        row = { route, method: known, status: String(status), histogram: makeHistogram(boundsMs) }
-        rows.set(known === method ? key : `${route} other ${status}`, row)
-      }
-      observe(row.histogram, ms)
+      if (status !== last.status || route !== last.route || method !== last.method)
+        last = { route, method, status, histogram: histogramOf(route, method, status) }
+      observe(last.histogram, ms)
     },
     report: () => [...rows.values()],
   }
