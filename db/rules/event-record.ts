@@ -50,14 +50,14 @@ export const recordAt = compile(
     .join()}, json }`,
 ) as (columns: RecordColumns, at: number, json: string) => EventRecord
 
-/** Calls `intern` with the number and the text of each field except the session, which has its own code. */
+/** Calls `intern` with the number and the text of each field that is there, except the session, which has a code of its own. */
 export const internFields = compile(
   'event, intern',
   eventFields
     .filter(({ name }) => name !== 'sessionId')
-    .map(({ name, number }) => `intern(${number}, event.${name})`)
+    .map(({ name, number }) => `if (event.${name} !== null) intern(${number}, event.${name})`)
     .join('\n'),
-) as (event: EventRecord, intern: (field: number, text: string | null) => void) => void
+) as (event: EventRecord, intern: (field: number, text: string) => void) => void
 
 /** The source consists of the names and numbers above only. */
 function compile(parameters: string, body: string): unknown {

@@ -122,16 +122,25 @@ function requireWhole(event: EventRecord): void {
   if (json.includes('\0')) throw new StoreError('internal', 'the text of an event contains a NUL')
 }
 
+// One function for all events, which reads these variables.
+let stagedTerms: Terms
+let staged: BlockContent
+
+/** A field of the staged block's last event. */
+function stageField(field: number, text: string): void {
+  const row = staged.events - 1
+  const code = stagedTerms.code(field, text)
+  staged.columns[field]![row] = code
+  if (isHash(code)) staged.spilled.push([row, field, text])
+}
+
 /** Adds an event to a block, except what it shares with its batch. */
 function stage(terms: Terms, content: BlockContent, event: EventRecord, id: string, session: Session): void {
   const row = content.events++
-  const { columns } = content
-  internFields(event, (field, text) => {
-    if (text === null) return // blocks start with zeros
-    const code = terms.code(field, text)
-    columns[field]![row] = code
-    if (isHash(code)) content.spilled.push([row, field, text])
-  })
+  const { columns } = content // filled with zeros
+  stagedTerms = terms
+  staged = content
+  internFields(event, stageField)
   if (event.name !== null || event.purpose !== null)
     columns[agentField]![row] = agentCode(terms, columns, row)
   columns[member.sessionId]![row] = session.code
