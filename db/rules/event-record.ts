@@ -50,7 +50,7 @@ export const recordAt = compile(
     .join()}, json }`,
 ) as (columns: RecordColumns, at: number, json: string) => EventRecord
 
-/** Calls `intern` with the number and the text of each field that is there, except the session, which has a code of its own. */
+/** Calls `intern` with the number and the text of each field that is there. The session has a code of its own. */
 export const internFields = compile(
   'event, intern',
   eventFields

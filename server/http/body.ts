@@ -1,6 +1,6 @@
 /**
- * Reads request bodies within limits: type, bytes, decompression, UTF-8, JSON. Errors never echo bodies. The deadline of
- * the request (`listener.ts`) closes the connection of a body that does not arrive, which ends the reading of it.
+ * Reads request bodies within limits: type, bytes, decompression, UTF-8, JSON. Errors never echo bodies. The deadline
+ * of the request (`listener.ts`) closes the connection of a body that does not arrive, which ends the reading of it.
  */
 import zlib from 'node:zlib'
 import { AppError, retryAfter } from '../errors.ts'

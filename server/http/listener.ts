@@ -155,7 +155,7 @@ function answering(options: ListenOptions) {
   return {
     development: false as const,
     maxRequestBodySize: limits.parserBodyBytesMax,
-    fetch: (request: Request, self: Server<undefined>) => new Exchange(options, request, self).answer(),
+    fetch: (request: Request, self: Server<undefined>) => answer(beginExchange(options, request, self)),
     error: () =>
       new Response('{"error":"internal_error","message":"Internal server error."}', {
         status: 500,
@@ -175,87 +175,83 @@ function bind(at: ListenAddress, options: Bun.Serve.Options<undefined>): Server<
   }
 }
 
-/** One request and its response. A class, because closures and promises cost more than checking an event does. */
-class Exchange implements RequestContext {
-  readonly id = newId('req')
-  readonly startedMs = performance.now()
-  readonly address: string
-  readonly secure: boolean
-  readonly listener: RequestContext['listener']
-  readonly inFlight: RequestContext['inFlight']
-  readonly writeError = otlpError
-  declare key?: NonNullable<RequestContext['key']>
-  declare route?: string
-  declare rateLimits?: NonNullable<RequestContext['rateLimits']>
-  declare signIn?: NonNullable<RequestContext['signIn']>
-  declare body?: NonNullable<RequestContext['body']>
-  #isLate = false
-  readonly #options: ListenOptions
-  readonly #received: Request
-  readonly #request: Request // with an absolute URL
-  readonly #server: Server<undefined>
+/** One request and its response. Closures and promises for them would cost more than checking an event does. */
+interface Exchange extends RequestContext {
+  options: ListenOptions
+  received: Request
+  request: Request // with an absolute URL
+  server: Server<undefined>
+  isLate: boolean
+}
 
-  constructor(options: ListenOptions, received: Request, server: Server<undefined>) {
-    this.#options = options
-    this.#received = received
-    this.#request = withAbsoluteUrl(received)
-    this.#server = server
-    const peer = options.at.unix === undefined ? (server.requestIP(received)?.address ?? '') : null
-    const { address, secure } = options.sender(peer, this.#request.headers)
-    this.address = address
-    this.secure = secure || options.tls !== null
-    this.listener = options.kind
-    this.inFlight = options.inFlight
-    setContext(this.#request, this)
+function keepOpen(this: Exchange): void {
+  this.server.timeout(this.received, 0)
+}
+
+function beginExchange(options: ListenOptions, received: Request, server: Server<undefined>): Exchange {
+  const request = withAbsoluteUrl(received)
+  const peer = options.at.unix === undefined ? (server.requestIP(received)?.address ?? '') : null
+  const { address, secure } = options.sender(peer, request.headers)
+  const exchange: Exchange = {
+    id: newId('req'),
+    startedMs: performance.now(),
+    address,
+    secure: secure || options.tls !== null,
+    listener: options.kind,
+    inFlight: options.inFlight,
+    writeError: otlpError,
+    keepOpen,
+    options,
+    received,
+    request,
+    server,
+    isLate: false,
   }
+  setContext(request, exchange)
+  return exchange
+}
 
-  keepOpen(): void {
-    this.#server.timeout(this.#received, 0)
-  }
+function answer(exchange: Exchange): Response | Promise<Response> {
+  const { options, request, id } = exchange
+  const refused = stripBasePath(request, options.basePath, id) ?? refusal(options, request, exchange)
+  return refused === null ? handled(exchange) : finish(exchange, refused)
+}
 
-  answer(): Response | Promise<Response> {
-    const refused =
-      stripBasePath(this.#request, this.#options.basePath, this.id) ??
-      refusal(this.#options, this.#request, this)
-    return refused === null ? this.#handle() : this.#finish(refused)
-  }
-
-  /** Bun's idle timeout does not cover a handler that has read its body, so every handler gets a deadline. */
-  #handle(): Promise<Response> {
-    return new Promise((resolve, reject) => {
-      const deadline = startDeadline(this.#options.requestDeadlineMs ?? limits.requestDeadlineMs, () => {
-        this.#isLate = true
-        // The body may still be arriving.
-        const headers = { ...retryAfter(), connection: 'close' }
-        const error = new AppError('overloaded', 'The request timed out.', { headers })
-        resolve(this.#finish(errorResponse(error, this.id, this.#request)))
-      })
-      const ended = (response: Response): void => {
-        deadline.end()
-        if (!this.#isLate) resolve(this.#finish(response))
-      }
-      handleWithin(this.#options, this.#request, this).then(ended).catch(reject)
+/** Bun's idle timeout does not cover a handler that has read its body, so every handler gets a deadline. */
+function handled(exchange: Exchange): Promise<Response> {
+  const { options, request, id } = exchange
+  return new Promise((resolve, reject) => {
+    const deadline = startDeadline(options.requestDeadlineMs ?? limits.requestDeadlineMs, () => {
+      exchange.isLate = true
+      // The body may still be arriving.
+      const headers = { ...retryAfter(), connection: 'close' }
+      const error = new AppError('overloaded', 'The request timed out.', { headers })
+      resolve(finish(exchange, errorResponse(error, id, request)))
     })
-  }
-
-  #finish(made: Response): Response {
-    const options = this.#options
-    this.body?.release()
-    const response = limitInFlight(made, this)
-    addCommonHeaders(response, this.id)
-    if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
-    const durationMs = Math.round((performance.now() - this.startedMs) * 10) / 10
-    options.observe(this.route, this.#request.method, response.status, durationMs)
-    const isFailure = response.status >= 500
-    if (isFailure || options.log.isDebug()) {
-      const [method, path] = [this.#request.method, loggedPath(this.#request)]
-      const { id: requestId, address } = this
-      const line = { requestId, method, path, status: response.status, durationMs, address }
-      if (isFailure) options.log.warn('request', line)
-      else options.log.debug('request', line)
+    const ended = (response: Response): void => {
+      deadline.end()
+      if (!exchange.isLate) resolve(finish(exchange, response))
     }
-    return response
+    handleWithin(options, request, exchange).then(ended).catch(reject)
+  })
+}
+
+function finish(exchange: Exchange, made: Response): Response {
+  const { options, request, id, startedMs, route, address } = exchange
+  exchange.body?.release()
+  const response = limitInFlight(made, exchange)
+  addCommonHeaders(response, id)
+  if (options.tls !== null) response.headers.set('strict-transport-security', 'max-age=31536000')
+  const durationMs = Math.round((performance.now() - startedMs) * 10) / 10
+  options.observe(route, request.method, response.status, durationMs)
+  const isFailure = response.status >= 500
+  if (isFailure || options.log.isDebug()) {
+    const [method, path] = [request.method, loggedPath(request)]
+    const line = { requestId: id, method, path, status: response.status, durationMs, address }
+    if (isFailure) options.log.warn('request', line)
+    else options.log.debug('request', line)
   }
+  return response
 }
 
 /** The token of a share link is a secret. */

@@ -57,13 +57,14 @@ export function makeShares(total: number): Shares {
     else ofOrg.byHolder.set(holderId, ofHolder)
   }
 
+  const amounts: Amounts = { fits, add }
   return {
     fits,
     used: () => all,
     acquire(owner, amount) {
       if (!fits(owner, amount)) return null
       add(owner, amount)
-      return new HeldShare({ fits, add }, owner, amount)
+      return { of: amounts, owner, amount, grow, release } as Held
     },
   }
 }
@@ -73,26 +74,21 @@ interface Amounts {
   add(owner: Owner, amount: number): void
 }
 
-class HeldShare implements Share {
-  readonly #of: Amounts
-  readonly #owner: Owner
-  #held: number
+/** Its functions are those of all shares, because every request has one. */
+interface Held extends Share {
+  of: Amounts
+  owner: Owner
+  amount: number
+}
 
-  constructor(of: Amounts, owner: Owner, amount: number) {
-    this.#of = of
-    this.#owner = owner
-    this.#held = amount
-  }
+function grow(this: Held, more: number): boolean {
+  if (!this.of.fits(this.owner, more)) return false
+  this.of.add(this.owner, more)
+  this.amount += more
+  return true
+}
 
-  grow(more: number): boolean {
-    if (!this.#of.fits(this.#owner, more)) return false
-    this.#of.add(this.#owner, more)
-    this.#held += more
-    return true
-  }
-
-  release(): void {
-    this.#of.add(this.#owner, -this.#held)
-    this.#held = 0
-  }
+function release(this: Held): void {
+  this.of.add(this.owner, -this.amount)
+  this.amount = 0
 }

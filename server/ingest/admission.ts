@@ -44,7 +44,7 @@ export async function writeOrExplain<T>(
   }
 }
 
-/** The error of a failed write for its sender. A full disk refuses later requests at once; an I/O error ends the process. */
+/** The sender's error for a failed write. A full disk refuses later requests at once; an I/O error ends the process. */
 export function explained(services: Pick<AdmissionServices, 'disk' | 'fail'>, thrown: unknown): unknown {
   if (thrown instanceof StoreError && thrown.kind === 'storage_full') {
     services.disk.sawFull()

@@ -90,6 +90,18 @@ function waitingScopes() {
   }
 }
 
+function noCount(): RequestCount {
+  return { accepted: 0, deduped: 0, rejected: 0, newestMs: null, isWritten: false }
+}
+
+function addTo(totals: IngestTotals, { accepted, deduped, rejected }: RequestCount, refused: 0 | 1): void {
+  totals.requests++
+  totals.refused += refused
+  totals.accepted += accepted
+  totals.deduped += deduped
+  totals.rejected += rejected
+}
+
 export function makeIngestCounts(
   store: Pick<Store, 'ingestCounts'>,
   clock: Clock,
@@ -102,10 +114,6 @@ export function makeIngestCounts(
   const ofScopes = waitingScopes()
   let flushing = Promise.resolve()
 
-  const begin = (): RequestCount => {
-    return { accepted: 0, deduped: 0, rejected: 0, newestMs: null, isWritten: false }
-  }
-
   function end(key: Pick<ApiKey, 'id' | 'orgId'>, count: RequestCount, refused: 0 | 1): void {
     const { accepted, deduped, rejected, newestMs } = count
     if (!count.isWritten) {
@@ -114,11 +122,7 @@ export function makeIngestCounts(
       const clocks = { aheadMaxMs: aheadOf(newestMs, now), behindMinMs: behindOf(newestMs, now) }
       mergeCount(waiting, { ...of, requests: 1, refused, accepted, deduped, rejected, ...clocks })
     }
-    totals.requests++
-    totals.refused += refused
-    totals.accepted += accepted
-    totals.deduped += deduped
-    totals.rejected += rejected
+    addTo(totals, count, refused)
   }
 
   async function write(): Promise<void> {
@@ -141,17 +145,17 @@ export function makeIngestCounts(
   }
 
   return {
-    begin,
+    begin: noCount,
     end,
     async request(key, handle) {
-      const count = begin()
+      const count = noCount()
+      let refused: 0 | 1 = 1
       try {
         const result = await handle(count)
-        end(key, count, 0)
+        refused = 0
         return result
-      } catch (error) {
-        end(key, count, 1)
-        throw error
+      } finally {
+        end(key, count, refused)
       }
     },
     nearMisses({ id, orgId }, found) {

@@ -56,6 +56,7 @@ export function postEvents(services: IngestRoutesServices): (request: Request) =
   return async (request) => {
     const key = await services.guard.ingest(request)
     const count = services.ingestCounts.begin()
+    let refused: 0 | 1 = 1
     try {
       const refusal = requireAdmission(services, request)
       if (refusal !== undefined) await refusal
@@ -66,11 +67,10 @@ export function postEvents(services: IngestRoutesServices): (request: Request) =
       // From here on only the store holds the events, packed; the records are garbage.
       const result = await append(services, { request, key }, records, rejected.length, count)
       const response = answer(services, key, { sent, positions, rejected }, result, count)
-      services.ingestCounts.end(key, count, 0)
+      refused = 0
       return response
-    } catch (error) {
-      services.ingestCounts.end(key, count, 1)
-      throw error
+    } finally {
+      services.ingestCounts.end(key, count, refused)
     }
   }
 }

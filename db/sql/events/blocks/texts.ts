@@ -7,8 +7,8 @@ export type { Bodies, Spilled, TextFrame } from './text-columns.ts'
 
 /*
  * event_body.ids: frames with u16 lengths. All but the last hold up to 64 ids each, as NUL id NUL id … NUL; the last
- * holds the sessions, as NUL session NUL session … NUL. All are JSON texts. A frame of ids of one form has the digits of
- * id-digits.ts instead, except in blocks of up to schema 30 that were never sealed.
+ * holds the sessions, as NUL session NUL session … NUL. All are JSON texts. A frame of ids of one form has the digits
+ * of id-digits.ts instead, except in older blocks that were never repacked.
  */
 export const idsPerFrame = 64
 
