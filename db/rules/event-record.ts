@@ -2,6 +2,12 @@
 import { eventFields } from '../contract/event-fields.ts'
 import type { EventRecord } from '../contract/store.ts'
 
+/** An event as it crosses to the thread that stores it: with these, its JSON lacks the id and the session. */
+export interface SentEvent extends EventRecord {
+  idAt?: number
+  sessionAt?: number
+}
+
 type Value = string | number | null
 
 /** The values of each field of some records, except their JSON. */
@@ -44,11 +50,11 @@ export function areColumnsOf(columns: RecordColumns, events: number): boolean {
 }
 
 export const recordAt = compile(
-  'columns, at, json',
+  'columns, at, json, idAt, sessionAt',
   `return { ${names
     .map((name, index) => `${name}: columns[${index}][columns[${index}].length === 1 ? 0 : at]`)
-    .join()}, json }`,
-) as (columns: RecordColumns, at: number, json: string) => EventRecord
+    .join()}, json, idAt, sessionAt }`,
+) as (columns: RecordColumns, at: number, json: string, idAt: number, sessionAt: number) => SentEvent
 
 /** Calls `intern` with the number and the text of each field that is there. The session has a code of its own. */
 export const internFields = compile(

@@ -1,6 +1,8 @@
-/** Appends cross the threads unchanged. */
+/** Appends cross the threads unchanged, except that the id and the session of an event are sent once. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import type { SentEvent } from '../../rules/event-record.ts'
+import { joinText } from '../../rules/event-text.ts'
 import type { AccessLines, EventBatch, EventRecord } from '../../contract/store.ts'
 import {
   packAnswer,
@@ -13,7 +15,7 @@ import {
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 })
 const optional = fc.option(text)
-const event: fc.Arbitrary<EventRecord> = fc.record({
+const fields: fc.Arbitrary<EventRecord> = fc.record({
   id: text,
   siteId: text,
   sessionId: text,
@@ -36,6 +38,15 @@ const event: fc.Arbitrary<EventRecord> = fc.record({
   ruleId: optional,
   reason: optional,
   json: fc.json(),
+})
+const order = fc.constantFrom('any JSON', 'id first', 'session first')
+const event = fc.tuple(fields, order).map(([one, named]): EventRecord => {
+  const { id, sessionId, json: more } = one
+  if (named === 'any JSON') return one
+  return {
+    ...one,
+    json: JSON.stringify(named === 'id first' ? { id, sessionId, more } : { sessionId, more, id }),
+  }
 })
 const scope = fc.record({
   ...{ scope: text, mapped: fc.integer(), modelCalls: fc.nat(), leftOut: fc.nat(), refused: fc.nat() },
@@ -94,6 +105,15 @@ const batch: fc.Arbitrary<EventBatch> = fc.record(
 
 const batches = fc.array(batch, { minLength: 1, maxLength: 4 })
 
+/** With the texts of its events as they were sent. */
+function whole(arrived: EventBatch): EventBatch {
+  const events = arrived.events.map(({ idAt, sessionAt, json: text, ...event }: SentEvent) => {
+    const split = { text, idAt: idAt!, sessionAt: sessionAt! }
+    return { ...event, json: joinText(split, JSON.stringify(event.id), JSON.stringify(event.sessionId)) }
+  })
+  return { ...arrived, events }
+}
+
 test('any batches arrive as they were sent, however they are divided into parcels', () => {
   fc.assert(
     fc.property(fc.array(batches, { minLength: 1, maxLength: 3 }), fc.nat(), (parcels, id) => {
@@ -101,7 +121,7 @@ test('any batches arrive as they were sent, however they are divided into parcel
       expect(request.slice(0, 2)).toEqual([id, 'append'])
       // JSON has no negative zero, and a duration needs none.
       const plain = JSON.parse(JSON.stringify(parcels.flat())) as EventBatch[]
-      expect(unpackBatches(request[2], parts)).toEqual(plain)
+      expect(unpackBatches(request[2], parts).map(whole)).toEqual(plain)
     }),
   )
 })

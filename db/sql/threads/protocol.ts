@@ -3,13 +3,14 @@
  * times cheaper than the same data as an object.
  *
  * A request is a JSON list [id, verb, command]. The command of an append is the number of parts that follow, each after
- * a record separator. They are parcels: a JSON list of everything but the events' texts, then these unchanged, so that
- * they are not escaped again; JSON text cannot contain that character.
+ * a record separator. They are parcels: a JSON list of everything but the events' texts, then these without id and
+ * session, so that they are not escaped again; JSON text cannot contain that character.
  * A response is the JSON list [id, result] or [id, null, failure], after any number of [id, share, "progress"].
  * Events return in the same format: a separator, [id,
  * the result without them, their numbers], and their texts; rows of metrics without numbers, as one text.
  */
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
+import { splitText } from '../../rules/event-text.ts'
 import type { AccessLines } from '../../contract/access-logs.ts'
 import type { ScopeCount } from '../../contract/ingest-counts.ts'
 import type { StoredEvent } from '../../contract/event-fields.ts'
@@ -90,7 +91,13 @@ interface BatchColumns {
   access: Column<AccessLines | null>
 }
 
-type ParcelHead = [columns: RecordColumns, batches: number, of: BatchColumns]
+type ParcelHead = [
+  columns: RecordColumns,
+  idAt: Column<number>,
+  sessionAt: Column<number>,
+  batches: number,
+  of: BatchColumns,
+]
 
 function batchColumns(batches: readonly EventBatch[]): BatchColumns {
   return {
@@ -140,9 +147,19 @@ export interface Parcel {
 export function packBatches(batches: readonly EventBatch[]): Parcel {
   const [only] = batches
   const events = batches.length === 1 ? only!.events : batches.flatMap((batch) => batch.events)
-  const head: ParcelHead = [columnsOf(events), batches.length, batchColumns(batches)]
+  // Without what is in the columns: the text is shorter, and the writer has the most to do.
+  const cuts = events.map(({ id, sessionId, json }) => {
+    return splitText(json, JSON.stringify(id), JSON.stringify(sessionId))
+  })
+  const head: ParcelHead = [
+    columnsOf(events),
+    columnOf(cuts, ({ idAt }) => idAt),
+    columnOf(cuts, ({ sessionAt }) => sessionAt),
+    batches.length,
+    batchColumns(batches),
+  ]
   const parts = [JSON.stringify(head)]
-  for (const event of events) parts.push(event.json)
+  for (const { text } of cuts) parts.push(text)
   return {
     batches: batches.map((batch) => ({ orgId: batch.orgId, events: batch.events.length })),
     events: events.length,
@@ -168,7 +185,7 @@ export function unpackBatches(partCount: unknown, parts: string[]): EventBatch[]
   if (parts.length !== partCount) throw new StoreError('internal', 'an append is incomplete')
   const batches: EventBatch[] = []
   for (let next = 0; next < parts.length;) {
-    const [columns, count, of] = JSON.parse(parts[next++]!) as ParcelHead
+    const [columns, idAt, sessionAt, count, of] = JSON.parse(parts[next++]!) as ParcelHead
     let events = 0
     for (let index = 0; index < count; index++) events += valueAt(of.events, index)
     const first = next
@@ -179,7 +196,7 @@ export function unpackBatches(partCount: unknown, parts: string[]): EventBatch[]
     for (let index = 0; index < count; index++) {
       const records: EventRecord[] = []
       for (const end = at + valueAt(of.events, index); at < end; at++)
-        records.push(recordAt(columns, at, parts[first + at]!))
+        records.push(recordAt(columns, at, parts[first + at]!, valueAt(idAt, at), valueAt(sessionAt, at)))
       batches.push(batchAt(of, index, records))
     }
   }

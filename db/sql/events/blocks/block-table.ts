@@ -1,4 +1,5 @@
 /** Blocks in `event_block` and `event_body`: writes and reads them, caches columns, and opens blocks for readers. */
+import { joinText } from '../../../rules/event-text.ts'
 import {
   blockChecksum,
   extra,
@@ -17,15 +18,7 @@ import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { columnsAhead, columnsRead, textsAhead, textsRead } from './read-ahead.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { StoreError } from '../../../contract/errors.ts'
-import {
-  joinText,
-  openBodies,
-  openNames,
-  type Bodies,
-  type Names,
-  type Spilled,
-  type TextFrame,
-} from './texts.ts'
+import { openBodies, openNames, type Bodies, type Names, type Spilled, type TextFrame } from './texts.ts'
 import { member } from './fields.ts'
 import type { Database } from '../../database.ts'
 import type { StoredEvent } from '../../../contract/store.ts'

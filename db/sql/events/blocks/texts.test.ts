@@ -1,10 +1,10 @@
 /** Ids, sessions and texts of a block come back, whatever they contain and in whatever order they are read. */
 import { expect, test } from 'bun:test'
+import { joinText, splitText } from '../../../rules/event-text.ts'
 import fc from 'fast-check'
 import {
   type Spilled,
   holdsId,
-  joinText,
   openBodies,
   openIdFrame,
   openIds,
@@ -12,7 +12,6 @@ import {
   openSessions,
   packBodies,
   packNames,
-  splitText,
   textFinder,
   textMatcher,
 } from './texts.ts'

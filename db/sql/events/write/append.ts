@@ -1,8 +1,8 @@
 /** Adds a batch's events to the blocks that the next commit writes. */
-import type { AccessResult, AppendResult, EventBatch, EventRecord } from '../../../contract/store.ts'
+import type { AccessResult, AppendResult, EventBatch } from '../../../contract/store.ts'
 import { StoreError } from '../../../contract/errors.ts'
 import type { AccessLedger, OpenLines } from '../../../rules/access-ledger.ts'
-import { arrivalTimeMs, eventTimeMs, internFields } from '../../../rules/event-record.ts'
+import { arrivalTimeMs, eventTimeMs, internFields, type SentEvent } from '../../../rules/event-record.ts'
 import {
   type BlockContent,
   blockEventsMax,
@@ -11,7 +11,7 @@ import {
   extra,
   segmentOf,
 } from '../blocks/block.ts'
-import { splitText } from '../blocks/texts.ts'
+import { joinText, splitText, type SplitText } from '../../../rules/event-text.ts'
 import { agentField, agentText, isHash, member } from '../blocks/fields.ts'
 import type { Staging, Terms } from './org-state.ts'
 
@@ -32,8 +32,11 @@ export interface KnownIds {
   add(org: Staging, seq: number): void
 }
 
+/** A batch as it comes from the calling thread, or as it was there. */
+type SentBatch = EventBatch & { events: SentEvent[] }
+
 export interface Appender {
-  append(org: Staging, batch: EventBatch): AppendResult
+  append(org: Staging, batch: SentBatch): AppendResult
   /** Reuses a written block, because new arrays cost more than filling them. */
   recycle(content: BlockContent): void
 }
@@ -84,7 +87,7 @@ export function appender(known: KnownIds, ledger: AccessLedger): Appender {
         }
         const broken = org.terms.broken(event)
         if (broken !== null) {
-          result.rejected.push({ index, member: broken, id: event.id, json: event.json })
+          result.rejected.push({ index, member: broken, id: event.id, json: wholeJson(event, id) })
           lines?.rejected(index)
           return
         }
@@ -113,7 +116,7 @@ function withoutLines({ events }: EventBatch, access: AccessResult): AppendResul
 }
 
 /** Callers have validated events. An invalid one must not be half in a block. */
-function requireWhole(event: EventRecord): void {
+function requireWhole(event: SentEvent): void {
   const { id, siteId, sessionId, type, outcome, json, occurredAtMs } = event
   const named = typeof id === 'string' && typeof siteId === 'string' && typeof sessionId === 'string'
   const described =
@@ -135,7 +138,7 @@ function stageField(field: number, text: string): void {
 }
 
 /** Adds an event to a block, except what it shares with its batch. */
-function stage(terms: Terms, content: BlockContent, event: EventRecord, id: string, session: Session): void {
+function stage(terms: Terms, content: BlockContent, event: SentEvent, id: string, session: Session): void {
   const row = content.events++
   const { columns } = content // filled with zeros
   stagedTerms = terms
@@ -144,13 +147,24 @@ function stage(terms: Terms, content: BlockContent, event: EventRecord, id: stri
   if (event.name !== null || event.purpose !== null)
     columns[agentField]![row] = agentCode(terms, columns, row)
   columns[member.sessionId]![row] = session.code
-  const { text, idAt, sessionAt } = splitText(event.json, id, session.text)
+  const { text, idAt, sessionAt } = cutOf(event, id, session.text)
   columns[extra.duration]![row] = event.durationMs ?? -1
   columns[extra.idAt]![row] = idAt
   columns[extra.sessionAt]![row] = sessionAt
   content.ids.push(id)
   content.texts.push(text)
   content.sessions.push(session.text)
+}
+
+/** The calling thread cuts texts as far as it sends them, so that they cross without what is in other columns. */
+function cutOf({ json, idAt, sessionAt }: SentEvent, id: string, session: string): SplitText {
+  if (idAt === undefined || sessionAt === undefined) return splitText(json, id, session)
+  return { text: json, idAt, sessionAt }
+}
+
+function wholeJson(event: SentEvent, id: string): string {
+  const session = JSON.stringify(event.sessionId)
+  return joinText(cutOf(event, id, session), id, session)
 }
 
 function agentCode(terms: Terms, columns: Float64Array[], row: number): number {
