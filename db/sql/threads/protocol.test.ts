@@ -1,8 +1,7 @@
 /** Appends cross the threads unchanged, except that the id and the session of an event are sent once. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { SentEvent } from '../../rules/event-record.ts'
-import { joinText } from '../../rules/event-text.ts'
+import { joinText, type SentEvent } from '../../rules/event-record.ts'
 import type { AccessLines, EventBatch, EventRecord } from '../../contract/store.ts'
 import {
   packAnswer,

@@ -10,7 +10,6 @@
  * the result without them, their numbers], and their texts; rows of metrics without numbers, as one text.
  */
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
-import { splitText } from '../../rules/event-text.ts'
 import type { AccessLines } from '../../contract/access-logs.ts'
 import type { ScopeCount } from '../../contract/ingest-counts.ts'
 import type { StoredEvent } from '../../contract/event-fields.ts'
@@ -19,6 +18,7 @@ import {
   columnOf,
   columnsOf,
   recordAt,
+  splitText,
   valueAt,
   type Column,
   type RecordColumns,

@@ -17,7 +17,7 @@ import {
   seqOf,
   unpackBlock,
 } from '../../sql/events/blocks/block.ts'
-import { joinText } from '../../rules/event-text.ts'
+import { joinText } from '../../rules/event-record.ts'
 import { addToHours, takeFromHours } from '../../sql/events/rollups/fold.ts'
 import { agentField, agentText, hashCode, isHash, member } from '../../sql/events/blocks/fields.ts'
 import { writePostings } from '../../sql/events/index/posting.ts'

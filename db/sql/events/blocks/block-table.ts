@@ -1,5 +1,5 @@
 /** Blocks in `event_block` and `event_body`: writes and reads them, caches columns, and opens blocks for readers. */
-import { joinText } from '../../../rules/event-text.ts'
+import { joinText } from '../../../rules/event-record.ts'
 import {
   blockChecksum,
   extra,

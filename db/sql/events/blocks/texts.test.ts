@@ -1,6 +1,6 @@
 /** Ids, sessions and texts of a block come back, whatever they contain and in whatever order they are read. */
 import { expect, test } from 'bun:test'
-import { joinText, splitText } from '../../../rules/event-text.ts'
+import { joinText, splitText } from '../../../rules/event-record.ts'
 import fc from 'fast-check'
 import {
   type Spilled,

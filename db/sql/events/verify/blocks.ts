@@ -11,7 +11,7 @@ import {
   termMembers,
   unpackBlock,
 } from '../blocks/block.ts'
-import { joinText } from '../../../rules/event-text.ts'
+import { joinText } from '../../../rules/event-record.ts'
 import { isHash, member, fieldAt } from '../blocks/fields.ts'
 import type { Database } from '../../database.ts'
 

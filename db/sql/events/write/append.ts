@@ -2,7 +2,15 @@
 import type { AccessResult, AppendResult, EventBatch } from '../../../contract/store.ts'
 import { StoreError } from '../../../contract/errors.ts'
 import type { AccessLedger, OpenLines } from '../../../rules/access-ledger.ts'
-import { arrivalTimeMs, eventTimeMs, internFields, type SentEvent } from '../../../rules/event-record.ts'
+import {
+  arrivalTimeMs,
+  eventTimeMs,
+  internFields,
+  joinText,
+  splitText,
+  type SentEvent,
+  type SplitText,
+} from '../../../rules/event-record.ts'
 import {
   type BlockContent,
   blockEventsMax,
@@ -11,7 +19,6 @@ import {
   extra,
   segmentOf,
 } from '../blocks/block.ts'
-import { joinText, splitText, type SplitText } from '../../../rules/event-text.ts'
 import { agentField, agentText, isHash, member } from '../blocks/fields.ts'
 import type { Staging, Terms } from './org-state.ts'
 
