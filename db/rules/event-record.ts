@@ -104,9 +104,9 @@ export interface SplitText {
  * which is harmless because it is inserted at the same position.
  */
 export function splitText(json: string, id: string, session: string): SplitText {
-  const idAt = valueAt(json, idName, id)
+  const idAt = placeOf(json, idName, id)
   const idEnd = idAt + id.length
-  const sessionAt = valueAt(json, sessionName, session)
+  const sessionAt = placeOf(json, sessionName, session)
   if (idAt === 0) return cut(json, 0, sessionAt, session)
   if (sessionAt < idEnd) return cut(json.slice(0, idAt) + json.slice(idEnd), idAt, sessionAt, session)
   const sessionEnd = sessionAt + session.length
@@ -114,7 +114,7 @@ export function splitText(json: string, id: string, session: string): SplitText 
   return { text, idAt, sessionAt: sessionAt - id.length }
 }
 
-function valueAt(json: string, name: string, value: string): number {
+function placeOf(json: string, name: string, value: string): number {
   const at = json.indexOf(name) + name.length
   return at >= name.length && json.startsWith(value, at) ? at : 0
 }
