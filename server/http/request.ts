@@ -34,7 +34,7 @@ export interface RequestContext {
   /** An error in the form of this request; null for the common one. */
   writeError?(error: AppError, request: Request): Response | null
   /** Disables the idle timeout of this connection, for streams that may be quiet. */
-  keepOpen(): void
+  keepOpen(this: RequestContext): void
 }
 
 /** A property, which is found at once: a map of requests would outgrow the caches between two collections. */

@@ -10,9 +10,9 @@ export interface Owner {
 
 export interface Share {
   /** False when the amount does not fit; nothing changes then. */
-  grow(amount: number): boolean
+  grow(this: Share, amount: number): boolean
   /** Returns all of it; idempotent. */
-  release(): void
+  release(this: Share): void
 }
 
 export interface Shares {

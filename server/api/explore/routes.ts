@@ -104,7 +104,7 @@ function stream(
 ): Response {
   if (request.method === 'HEAD') return new Response(null, { headers: ndjson })
   const context = contextOf(request)
-  const { id, keepOpen } = context
+  const { id } = context
   const share = streamShares.acquire(ownerOf(context), 1)
   if (share === null) {
     const message = 'You have reached your limit of open streams and queries. Close one or try again later.'
@@ -137,7 +137,7 @@ function stream(
       yield `${JSON.stringify({ progress: Math.round(progress * 1_000) / 1_000 })}\n`
     }
   }
-  keepOpen() // it may wait for another query
+  context.keepOpen() // it may wait for another query
   return new Response(streamText({ parts: lines(), stallMs: limits.exportStallMs, ended: over }), {
     headers: ndjson,
   })
