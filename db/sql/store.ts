@@ -32,6 +32,12 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
       closing === null ? call(...args) : Promise.reject(new StoreError('closed', 'the store is closed'))
   }
 
+  /** The same for what requests of ingest call, without a list of arguments. */
+  const oneWhileOpen =
+    <A, R>(call: (argument: A) => Promise<R>) =>
+    (argument: A): Promise<R> =>
+      closing === null ? call(argument) : whileOpen(call)(argument)
+
   const call = whileOpen(async (verb: string, command?: unknown, following?: Following) => {
     if (!threads.writes(verb)) return cachedRead({ threads, answers, isShared }, verb, command, following)
     const written = noticing(threads.write(verb, command))
@@ -51,8 +57,10 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
   )
   const poll = isShared ? await startPoll(call, { keys, sites }, listeners).catch(closeAfter(threads)) : null
   /** Without a poll the caches are always current. */
-  const fresh = <A extends unknown[], R>(find: (...args: A) => Promise<R>) =>
-    poll === null ? whileOpen(find) : whileOpen(async (...args: A) => (await poll.fresh(), find(...args)))
+  const fresh = <A, R>(find: (argument: A) => Promise<R>) =>
+    poll === null
+      ? oneWhileOpen(find)
+      : oneWhileOpen(async (argument: A) => (await poll.fresh(), find(argument)))
   const endWatch = watchFiles(() => noticing(threads.requirePresent()))
 
   async function close(): Promise<void> {
@@ -67,7 +75,7 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
     keys: { ...keys, findByHash: fresh(keys.findByHash) },
     sites: { ...sites, restricted: fresh(sites.restricted) },
     events: {
-      ...{ ...events, append: whileOpen(queue.append), pressure: queue.pressure },
+      ...{ ...events, append: oneWhileOpen(queue.append), pressure: queue.pressure },
       watch(listener) {
         listeners.add(listener)
         return () => void listeners.delete(listener)

@@ -233,7 +233,8 @@ async function settle(
     for (const one of senders) one.reject(error)
   })
   if (!outcomes) return
-  for (const one of senders) observe(times, ageMs(one))
+  const nowMs = performance.now()
+  for (const { sinceMs } of senders) observe(times, nowMs - sinceMs)
   const touched = answer(senders, outcomes)
   if (touched.length > 0) committed(touched)
 }

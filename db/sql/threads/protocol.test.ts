@@ -2,14 +2,17 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { joinText, type SentEvent } from '../../rules/event-record.ts'
-import type { AccessLines, EventBatch, EventRecord } from '../../contract/store.ts'
+import type { AccessLines, AppendResult, EventBatch, EventRecord, RailedEvent } from '../../contract/store.ts'
 import {
   packAnswer,
   packAppend,
   packBatches,
+  packOutcomes,
   unpackAnswer,
   unpackBatches,
+  unpackOutcomes,
   unpackRequest,
+  type AppendOutcome,
 } from './protocol.ts'
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 })
@@ -163,4 +166,30 @@ test('an answer that lost an event, or its rows, is rejected', () => {
   expect(() => unpackAnswer(metrics.slice(0, metrics.lastIndexOf('\u001e')))).toThrow(
     'an answer is incomplete',
   )
+})
+
+const outcome: fc.Arbitrary<AppendOutcome> = fc.oneof(
+  fc.record({
+    accepted: fc.nat(),
+    deduped: fc.constantFrom(0, 0, 3),
+    rejected: fc.constant<RailedEvent[]>([]),
+  }),
+  fc.record({
+    ...{ accepted: fc.nat(), deduped: fc.nat() },
+    rejected: fc.array(
+      fc.record({ index: fc.nat(), member: fc.constant('siteId' as const), id: text, json: text }),
+    ),
+    access: fc.constant({ state: 'known' as const } as AppendResult['access']),
+  }) as fc.Arbitrary<AppendResult>,
+  fc.record({ kind: fc.constant('internal' as const), message: text }),
+)
+
+test('any outcomes of batches arrive as they were, mostly as one number', () => {
+  fc.assert(
+    fc.property(fc.array(outcome), (outcomes) => {
+      const sent = JSON.stringify(packOutcomes(outcomes))
+      expect(unpackOutcomes(JSON.parse(sent))).toEqual(outcomes)
+    }),
+  )
+  expect(packOutcomes([{ accepted: 100, deduped: 0, rejected: [] }])).toEqual([100])
 })

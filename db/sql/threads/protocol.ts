@@ -35,6 +35,24 @@ export interface Failure {
 /** The outcome of one batch of a group. */
 export type AppendOutcome = AppendResult | Failure
 
+/** How many events were stored, for a batch of which nothing else is to say, as for nearly all. */
+export type BriefOutcome = number | AppendOutcome
+
+function briefly(outcome: AppendOutcome): BriefOutcome {
+  if ('kind' in outcome || outcome.deduped > 0 || outcome.rejected.length > 0) return outcome
+  return outcome.access === undefined ? outcome.accepted : outcome
+}
+
+export function packOutcomes(outcomes: readonly AppendOutcome[]): BriefOutcome[] {
+  return outcomes.map(briefly)
+}
+
+export function unpackOutcomes(brief: unknown): AppendOutcome[] {
+  return (brief as BriefOutcome[]).map((one) =>
+    typeof one === 'number' ? { accepted: one, deduped: 0, rejected: [] } : one,
+  )
+}
+
 export type Request = [id: number, verb: string, command: unknown]
 export type Answer = [id: number, result: unknown, failure?: Failure]
 /** How much of a long read is done. */

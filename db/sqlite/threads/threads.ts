@@ -1,7 +1,7 @@
 /** Opens the store of a data folder on its threads: one writer and several readers. */
 import { StoreError } from '../../contract/errors.ts'
 import { openPort, type Port } from '../../sql/threads/port.ts'
-import { packAppend, type AppendOutcome } from '../../sql/threads/protocol.ts'
+import { packAppend, unpackOutcomes } from '../../sql/threads/protocol.ts'
 import { storeOver, type SqlStore } from '../../sql/store.ts'
 import { readQueue, type ReadQueue } from '../../sql/threads/read-queue.ts'
 import type { Histogram } from '../../rules/histogram.ts'
@@ -66,7 +66,7 @@ function openedThreads(
     write: writer.ask,
     read: readers.ask,
     gathers: true,
-    append: (parcels) => writer.askPacked((id) => packAppend(id, parcels)) as Promise<AppendOutcome[]>,
+    append: async (parcels) => unpackOutcomes(await writer.askPacked((id) => packAppend(id, parcels))),
     maintain: (reason) => writer.ask('maintain', reason) as Promise<boolean>,
     requirePresent: () => writer.ask('present', null) as Promise<void>,
     commitTimes: () => writer.ask('times', null) as Promise<Histogram>,

@@ -12,7 +12,13 @@ import { migrate, migrations, requireKnownSchema } from '../migrations/migration
 import { missingEntries, missingFiles, refuseMissing, setAside, type Missing } from '../file/missing-data.ts'
 import { compactEventWriter } from '../../sql/events/writer.ts'
 import { groupEventsMax } from '../../sql/threads/append-queue.ts'
-import { failureOf, unpackBatches, type AppendOutcome } from '../../sql/threads/protocol.ts'
+import {
+  failureOf,
+  packOutcomes,
+  unpackBatches,
+  type AppendOutcome,
+  type BriefOutcome,
+} from '../../sql/threads/protocol.ts'
 import {
   dropReserve,
   dropReserveWhenFull,
@@ -40,7 +46,7 @@ export interface WriterOpening {
 interface Writer {
   write(verb: string, command: unknown): unknown
   /** Stores them with all other appends that have arrived. */
-  append(batches: EventBatch[]): Promise<AppendOutcome[]>
+  append(batches: EventBatch[]): Promise<BriefOutcome[]>
   commitGathered(): void
   maintain(reason: MaintenanceReason): boolean
   requirePresent(): void
@@ -280,7 +286,7 @@ function useSpareTime(guard: FailureLatch, wal: WalLimit): { noteEvents(events: 
 
 interface Gathered {
   batches: EventBatch[]
-  resolve(outcomes: AppendOutcome[]): void
+  resolve(outcomes: BriefOutcome[]): void
   reject(error: unknown): void
 }
 
@@ -300,7 +306,8 @@ function gather(commit: (batches: EventBatch[]) => AppendOutcome[]) {
     try {
       const outcomes = commit(group.flatMap(({ batches }) => batches))
       let next = 0
-      for (const { batches, resolve } of group) resolve(outcomes.slice(next, (next += batches.length)))
+      for (const { batches, resolve } of group)
+        resolve(packOutcomes(outcomes.slice(next, (next += batches.length))))
     } catch (error) {
       for (const { reject } of group) reject(error)
     }
@@ -308,7 +315,7 @@ function gather(commit: (batches: EventBatch[]) => AppendOutcome[]) {
 
   return {
     commit: commitAll,
-    add(batches: EventBatch[]): Promise<AppendOutcome[]> {
+    add(batches: EventBatch[]): Promise<BriefOutcome[]> {
       return new Promise((resolve, reject) => {
         if (gathered.length === 0) setImmediate(commitAll) // after the messages that have arrived
         gathered.push({ batches, resolve, reject })
