@@ -20,23 +20,11 @@ interface StoreOptions {
 
 export async function storeOver(threads: Threads, options: StoreOptions = {}): Promise<SqlStore> {
   const { isShared = false } = options
-  let closing: Promise<void> | null = null
+  const { whileOpen, oneWhileOpen, closeOnce } = gate()
   const { broken, noticing } = failures()
   const answers = answerCache()
   const webhookWakes = wakes()
   const listeners = new Set<(orgIds: string[]) => void>()
-
-  /** After `close` was called nothing new begins; calls before it are finished. */
-  function whileOpen<A extends unknown[], R>(call: (...args: A) => Promise<R>): (...args: A) => Promise<R> {
-    return (...args) =>
-      closing === null ? call(...args) : Promise.reject(new StoreError('closed', 'the store is closed'))
-  }
-
-  /** The same for what requests of ingest call, without a list of arguments. */
-  const oneWhileOpen =
-    <A, R>(call: (argument: A) => Promise<R>) =>
-    (argument: A): Promise<R> =>
-      closing === null ? call(argument) : whileOpen(call)(argument)
 
   const call = whileOpen(async (verb: string, command?: unknown, following?: Following) => {
     if (!threads.writes(verb)) return cachedRead({ threads, answers, isShared }, verb, command, following)
@@ -92,7 +80,27 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
     secret: whileOpen(secrets(call)),
     behind: () => (poll === null ? null : { viewMs: poll.viewMs(), upkeep: threads.upkeep?.() ?? null }),
     broken,
-    close: () => (closing ??= close()),
+    close: () => closeOnce(close),
+  }
+}
+
+/** After it was closed nothing new begins; calls before it are finished. */
+function gate() {
+  let closing: Promise<void> | null = null
+
+  function whileOpen<A extends unknown[], R>(call: (...args: A) => Promise<R>): (...args: A) => Promise<R> {
+    return (...args) =>
+      closing === null ? call(...args) : Promise.reject(new StoreError('closed', 'the store is closed'))
+  }
+
+  return {
+    whileOpen,
+    /** The same for what requests of ingest call, without a list of arguments. */
+    oneWhileOpen<A, R>(call: (argument: A) => Promise<R>): (argument: A) => Promise<R> {
+      const refused = whileOpen(call)
+      return (argument) => (closing === null ? call(argument) : refused(argument))
+    },
+    closeOnce: (close: () => Promise<void>) => (closing ??= close()),
   }
 }
 
