@@ -29,7 +29,8 @@ function labelOf(target: string, metadata: AuditEntry['metadata']): AuditEntry['
 function senderOf(actor: string): AuditEntry['metadata'] {
   const context = runningContext()
   if (context === null || !/^(user|key):/.test(actor)) return {}
-  const { address, signIn, key } = context
+  const { signIn, key } = context
+  const { address } = context.sender()
   const names = new Map<string, string>()
   if (signIn !== undefined) names.set(`user:${signIn.account.id}`, signIn.account.email)
   if (key !== undefined) names.set(`key:${key.id}`, key.label)

@@ -7,8 +7,9 @@ import { makeShares } from './shares.ts'
 function requestBy(secure: boolean): Request {
   const request = new Request('http://traces.example:8443/logs')
   const inFlight = { bodies: makeShares(1), largeBodies: makeShares(1), responses: makeShares(1) }
-  const unused = { id: 'req_1', startedMs: 0, address: '', keepOpen() {} }
-  setContext(request, { ...unused, inFlight, listener: 'main', secure })
+  const unused = { id: 'req_1', startedMs: 0, keepOpen() {} }
+  const sender = () => ({ address: '', secure })
+  setContext(request, { ...unused, inFlight, listener: 'main', sender })
   return request
 }
 

@@ -4,7 +4,7 @@
  */
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { contextOf } from './request.ts'
+import { contextOf, type Sender } from './request.ts'
 
 export interface Where {
   publicUrl: string | null // origin
@@ -13,7 +13,7 @@ export interface Where {
 
 /** The public URL without a trailing slash. Its scheme is the request's own, trusted proxies included. */
 export function addressOf(request: Request, { publicUrl, basePath }: Where): string {
-  const scheme = contextOf(request).secure ? 'https' : 'http'
+  const scheme = contextOf(request).sender().secure ? 'https' : 'http'
   return `${publicUrl ?? `${scheme}://${new URL(request.url).host}`}${basePath}`
 }
 
@@ -83,11 +83,6 @@ export function hostName(header: string): string | null {
   const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?$/i.exec(header)
   if (!match) return null
   return (match[1] ?? match[2]!).toLowerCase().replace(/\.$/, '')
-}
-
-export interface Sender {
-  address: string
-  secure: boolean
 }
 
 /** Built once from the addresses and CIDR ranges of `--trusted-proxy`. */

@@ -366,7 +366,8 @@ function requestOf(parts: Uint8Array[], bodyBytesMax: number): Request {
   })
   const request = new Request('http://localhost/', { method: 'POST', body })
   const inFlight = { bodies: makeShares(bodyBytesMax), responses: makeShares(0) }
-  setContext(request, { address: '127.0.0.1', inFlight } as RequestContext)
+  const sender = () => ({ address: '127.0.0.1', secure: false })
+  setContext(request, { sender, inFlight } as RequestContext)
   return request
 }
 

@@ -3,7 +3,7 @@ import type { ApiKey, KeyKind, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId, sha256Hex } from '../ids.ts'
-import { contextOf } from './request.ts'
+import { contextOf, type RequestContext } from './request.ts'
 
 export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:read' | 'webhooks:write'
 
@@ -21,7 +21,7 @@ interface GuardServices {
   clock: Clock
   /** Counts a request against the key's rate limit; throws 429 above it. */
   limit(request: Request, key: ApiKey): void
-  used(key: ApiKey, atMs: number, address: string): void
+  used(key: ApiKey, atMs: number, by: RequestContext): void
 }
 
 /** Builds the guard; `used` is called for every authenticated request. */
@@ -36,7 +36,7 @@ export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard
     const context = contextOf(request)
     context.key = key
     limit(request, key)
-    used(key, clock.now(), context.address)
+    used(key, clock.now(), context)
     return key
   }
   return {

@@ -11,11 +11,18 @@ import {
   reachableHost,
   type HostRule,
   type ListenAddress,
-  type Sender,
 } from './address.ts'
 import { otlpError } from './otlp-answer.ts'
 import { addCommonHeaders, errorResponse, limitInFlight } from './response.ts'
-import { isOtlp, pathOf, setContext, withContext, withAbsoluteUrl, type RequestContext } from './request.ts'
+import {
+  isOtlp,
+  pathOf,
+  setContext,
+  withContext,
+  withAbsoluteUrl,
+  type RequestContext,
+  type Sender,
+} from './request.ts'
 import { connect } from 'node:net'
 import type { Server } from 'bun'
 import type { Log } from '../log.ts'
@@ -181,7 +188,18 @@ interface Exchange extends RequestContext {
   received: Request
   request: Request // with an absolute URL
   server: Server<undefined>
+  known: Sender | null
   isLate: boolean
+}
+
+function sender(this: Exchange): Sender {
+  return (this.known ??= senderOf(this))
+}
+
+function senderOf({ options, received, request, server }: Exchange): Sender {
+  const peer = options.at.unix === undefined ? (server.requestIP(received)?.address ?? '') : null
+  const { address, secure } = options.sender(peer, request.headers)
+  return { address, secure: secure || options.tls !== null }
 }
 
 function keepOpen(this: Exchange): void {
@@ -190,13 +208,10 @@ function keepOpen(this: Exchange): void {
 
 function beginExchange(options: ListenOptions, received: Request, server: Server<undefined>): Exchange {
   const request = withAbsoluteUrl(received)
-  const peer = options.at.unix === undefined ? (server.requestIP(received)?.address ?? '') : null
-  const { address, secure } = options.sender(peer, request.headers)
   const exchange: Exchange = {
     id: newId('req'),
     startedMs: performance.now(),
-    address,
-    secure: secure || options.tls !== null,
+    sender,
     listener: options.kind,
     inFlight: options.inFlight,
     writeError: otlpError,
@@ -205,6 +220,7 @@ function beginExchange(options: ListenOptions, received: Request, server: Server
     received,
     request,
     server,
+    known: null,
     isLate: false,
   }
   setContext(request, exchange)
@@ -237,7 +253,7 @@ function handled(exchange: Exchange): Promise<Response> {
 }
 
 function finish(exchange: Exchange, made: Response): Response {
-  const { options, request, id, startedMs, route, address } = exchange
+  const { options, request, id, startedMs, route } = exchange
   exchange.body?.release()
   const response = limitInFlight(made, exchange)
   addCommonHeaders(response, id)
@@ -247,6 +263,7 @@ function finish(exchange: Exchange, made: Response): Response {
   const isFailure = response.status >= 500
   if (isFailure || options.log.isDebug()) {
     const [method, path] = [request.method, loggedPath(request)]
+    const { address } = exchange.sender()
     const line = { requestId: id, method, path, status: response.status, durationMs, address }
     if (isFailure) options.log.warn('request', line)
     else options.log.debug('request', line)
@@ -260,10 +277,11 @@ function loggedPath(request: Request): string {
   return path.startsWith('/share/') ? '/share/…' : path
 }
 
-/** Ingest writes no audit entries and is too frequent to pay for the async context. */
+/** Ingest writes no audit entries, and is too frequent to pay for the async context and for the sender's address. */
 function handleWithin(options: ListenOptions, request: Request, context: RequestContext): Promise<Response> {
   const path = pathOf(request)
   if (path.startsWith('/v1/sdk/') || isOtlp(request.method, path)) return options.handle(request)
+  context.sender() // an entry may be written when the request is over
   return withContext(context, () => options.handle(request))
 }
 

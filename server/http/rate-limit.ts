@@ -49,7 +49,7 @@ export function makeRateLimits({ gateway, ingest }: RateLimitConfig, clock: Cloc
       if (gateway === null && ingest === null) return
       const kind = kindOf(request.method, pathOf(request))
       if (kind !== null && buckets[kind] !== null)
-        count(request, kind, 'address', senderName(contextOf(request).address))
+        count(request, kind, 'address', senderName(contextOf(request).sender().address))
     },
     key: (request, { id, kind }) => count(request, kind === 'ingest' ? 'ingest' : 'gateway', 'key', id),
   }

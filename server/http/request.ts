@@ -19,11 +19,16 @@ export interface BucketState {
   waitMs: number // until the next request is accepted; 0 when this one was
 }
 
+export interface Sender {
+  address: string // of the client, behind trusted proxies
+  secure: boolean // received over https, by us or by the trusted proxy
+}
+
 export interface RequestContext {
   id: string // req_…, sent back as x-request-id
   startedMs: number // performance.now()
-  address: string // of the client, behind trusted proxies
-  secure: boolean // received over https, by us or by the trusted proxy
+  /** Ask before the response is sent. */
+  sender(this: RequestContext): Sender
   listener: 'main' | 'ingest' | 'metrics' | 'jobs'
   route?: string // the pattern that matched
   key?: ApiKey
@@ -58,10 +63,11 @@ export function runningContext(): RequestContext | null {
 }
 
 /** Whom a request's resources are counted against. */
-export function ownerOf({ key, signIn, address }: RequestContext): Owner {
+export function ownerOf(context: RequestContext): Owner {
+  const { key, signIn } = context
   if (key !== undefined) return { orgId: key.orgId, holderId: key.id }
   if (signIn !== undefined) return { orgId: signIn.org.id, holderId: signIn.account.id }
-  return { orgId: '', holderId: address }
+  return { orgId: '', holderId: context.sender().address }
 }
 
 /** The context that the listener attached. */

@@ -39,7 +39,7 @@ export function shareRoutes(services: ShareRoutesServices) {
       const opened = await openLink(services, params.token)
       const links = dashboardLinks(assets)
       if (opened === null) {
-        linkThrottle.unknown(senderName(contextOf(request).address))
+        linkThrottle.unknown(senderName(contextOf(request).sender().address))
         return page(404, endedPage(links), [])
       }
       const { link, content } = opened

@@ -21,7 +21,8 @@ async function refused(bytes: number): Promise<{ read: number; headers: { [name:
   )
   const request = new Request('http://localhost/', { method: 'POST', body })
   const inFlight = { bodies: makeShares(1_000), responses: makeShares(0) }
-  setContext(request, { address: '127.0.0.1', inFlight } as RequestContext)
+  const sender = () => ({ address: '127.0.0.1', secure: false })
+  setContext(request, { sender, inFlight } as RequestContext)
   const error = (await requireBodyCapacity(request, bytes)?.catch((thrown: AppError) => thrown)) as AppError
   expect(error).toMatchObject({ code: 'overloaded' })
   return { read, headers: error.details.headers ?? {} }

@@ -8,6 +8,7 @@ import { isoTime, type Clock } from '../../clock.ts'
 import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { AppError } from '../../errors.ts'
+import type { Sender } from '../../http/request.ts'
 import type { ApiKey, KeyKind, KeySettings, Store } from '../../../db/contract/store.ts'
 import type { Scope } from '../../http/guard.ts'
 
@@ -190,20 +191,29 @@ export async function revokeKey(
   return (await find())!
 }
 
-/** When and from where each key was last used; a job writes it to the store once per minute. */
+/**
+ * When, to the minute, and from where each key was last used; a job writes it to the store once per minute. The address
+ * is that of a request at most a second before the last, because asking for one costs as much as checking an event.
+ */
 export interface LastUses {
-  used(key: ApiKey, atMs: number, address: string): void
+  used(key: ApiKey, atMs: number, by: { sender(): Sender }): void
   /** Writes pending uses; a failed write is retried at the next flush. */
   flush(): Promise<void>
 }
 
 const minuteMs = 60_000
+const secondMs = 1_000
 
 export function makeLastUses(store: Pick<Store, 'keys'>): LastUses {
   let waiting = new Map<string, { keyId: string; atMs: number; address: string }>()
+  const askedMs = new Map<string, number>()
   return {
-    used(key, atMs, address) {
+    used(key, atMs, by) {
       const minute = atMs - (atMs % minuteMs)
+      const asked = askedMs.get(key.id) ?? -Infinity
+      if (asked >= minute && atMs >= asked && atMs - asked < secondMs) return
+      askedMs.set(key.id, atMs)
+      const { address } = by.sender()
       const pending = waiting.get(key.id)
       if (pending) {
         pending.atMs = minute

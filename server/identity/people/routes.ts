@@ -109,7 +109,7 @@ function secondFactorRoutes(services: AccountRoutesServices) {
         const view = await signIns.requirePerson(request)
         const fields = { token: 'text', code: 'text', password: 'text' } as const
         const { token, code, password } = await readFields(request, fields)
-        await confirmPassword(services, view.account, password, contextOf(request).address)
+        await confirmPassword(services, view.account, password, contextOf(request).sender().address)
         const draft = briefCipher.decrypt(purpose, token) as Draft | null
         const now = clock.now()
         if (draft === null || draft.accountId !== view.account.id || draft.untilMs <= now)
@@ -166,7 +166,7 @@ async function requireRemovable({ store }: AccountRoutesServices, accountId: str
 async function withPassword(services: AccountRoutesServices, request: Request): Promise<SignInView> {
   const view = await services.signIns.requirePerson(request)
   const { password } = await readFields(request, { password: 'text' })
-  await confirmPassword(services, view.account, password, contextOf(request).address)
+  await confirmPassword(services, view.account, password, contextOf(request).sender().address)
   return view
 }
 
@@ -177,7 +177,7 @@ async function changePassword(services: AccountRoutesServices, request: Request)
   checkPasswordRules(password, account.email)
   if (current === password)
     throw new AppError('conflict', 'The new password must differ from the current one.')
-  await confirmPassword(services, account, current, contextOf(request).address)
+  await confirmPassword(services, account, current, contextOf(request).sender().address)
   await services.store.accounts.setPassword({
     accountId: account.id,
     passwordHash: await hashPassword(password, 'known'),

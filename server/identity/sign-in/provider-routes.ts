@@ -110,7 +110,7 @@ function authorizationOf(
 function requestCookieBelow(basePath: string) {
   return (request: Request, value: string, maxAgeMs: number): string => {
     const flags = `HttpOnly; SameSite=Lax; Max-Age=${maxAgeMs / 1000}`
-    const secure = contextOf(request).secure ? '; Secure' : ''
+    const secure = contextOf(request).sender().secure ? '; Secure' : ''
     return `${cookieName}=${value}; Path=${basePath}/api/oidc; ${flags}${secure}`
   }
 }

@@ -107,7 +107,7 @@ export function signInRoutes(services: SignInRoutesServices) {
       async ({ request }) => {
         requireSameOrigin(request)
         const { email, password } = await readFields(request, { email: 'text', password: 'text' })
-        const who = await signInWithPassword(services, email, password, contextOf(request).address)
+        const who = await signInWithPassword(services, email, password, contextOf(request).sender().address)
         return begin(services, request, who)
       },
       unparsed,
@@ -162,7 +162,7 @@ async function accept(
 ): Promise<Response> {
   const { account } = open
   // The link of an invitation alone must not give access to an existing account.
-  if (account !== null) await checkPassword(services, account, password, contextOf(request).address)
+  if (account !== null) await checkPassword(services, account, password, contextOf(request).sender().address)
   const factor = account && (await services.store.secondFactors.find(account.id))
   const { signIn, cookie } = drafted(services.signIns, request)
   const joined = await acceptInvitation(services, open, password, factor === null ? signIn : null)
@@ -205,7 +205,7 @@ async function withCode(
   if (!account.memberships.some(({ orgId }) => orgId === half.orgId)) throw startAgain()
   const { accountId, orgId } = half
   const { email, passwordHash } = account
-  const { address } = contextOf(request)
+  const { address } = contextOf(request).sender()
   const { names } = await throttledNames(services, { account, email: accountId, address }, 'code')
   let begun: Begun | null = null
   const { right, refusedBefore } = await throttle.attempt(names, async () => {
@@ -256,7 +256,7 @@ async function resetPassword(
   const account = await accounts.find(link.accountId)
   checkPasswordRules(password, account?.email ?? '')
   const passwordHash = await hashPassword(password)
-  const { address } = contextOf(request)
+  const { address } = contextOf(request).sender()
   const reset = { linkHash, passwordHash, address, network: senderName(address) }
   const command = { ...reset, now: services.clock.now(), auditId: newId('aud') }
   if ((await accounts.resetPassword(command)) === 'link_invalid') throw passwordLinkInvalid()
@@ -264,7 +264,7 @@ async function resetPassword(
 
 /** Throttles guesses at links by sender, separately from sign-ins; a valid link is never throttled. */
 function linkRefused({ linkThrottle }: AuthRoutesServices, request: Request, refusal: AppError): AppError {
-  linkThrottle.unknown(senderName(contextOf(request).address))
+  linkThrottle.unknown(senderName(contextOf(request).sender().address))
   return refusal
 }
 
@@ -301,7 +301,7 @@ function sessionView(
   request: Request,
   { account, org, role, lacksSecondFactor }: SignInView,
 ) {
-  const { secure } = contextOf(request)
+  const { secure } = contextOf(request).sender()
   return {
     account: { id: account.id, email: account.email, operator: account.operator },
     org: { id: org.id, slug: org.slug, name: org.name },

@@ -60,12 +60,12 @@ export function makeSignIns(
   clock: Clock,
   basePath: string,
 ): SignIns {
-  const scopeOf = (request: Request) => ({ secure: contextOf(request).secure, basePath })
+  const scopeOf = (request: Request) => ({ secure: contextOf(request).sender().secure, basePath })
   const find = finder(store, clock, scopeOf)
   const draft: SignIns['draft'] = (request, who) => {
     const token = newToken()
     const cookie = cookieHeader(token, scopeOf(request), limits.signInAbsoluteMs)
-    const network = senderName(contextOf(request).address)
+    const network = senderName(contextOf(request).sender().address)
     return { signIn: newSignIn(request, { ...who, token, now: clock.now() }), network, cookie }
   }
   const requirePerson = async (request: Request): Promise<SignInView> => {
@@ -194,7 +194,7 @@ function newSignIn(
     createdAtMs: now,
     lastSeenAtMs: now,
     expiresAtMs: now + limits.signInAbsoluteMs,
-    address: contextOf(request).address,
+    address: contextOf(request).sender().address,
     userAgent: (request.headers.get('user-agent') ?? '').slice(0, 300),
     byProvider: false,
   }
