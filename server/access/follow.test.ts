@@ -78,6 +78,25 @@ test('every line is stored once through any sequence of writes, rotations, kills
   )
 })
 
+test('a file that was copied, renamed and compressed in one moment is read after the copy', async () => {
+  using temp = tempDir('follow')
+  const path = temp.join('access.log')
+  const store = memoryLogStore()
+  const first = follow(path, receiverOf(store))
+  writeFileSync(path, lines(0, 1))
+  await until(() => store.sums().lines === 1)
+  await first.stop()
+  rotations.copytruncate(path)
+  appendFileSync(path, lines(1, 8))
+  rotations.rename(path)
+  rotations.gzip(path) // its time has no microseconds, so it is before that of the copy
+  appendFileSync(path, lines(8, 22))
+  const second = follow(path, receiverOf(store))
+  await until(() => store.sums().lines === 22, 'line 22')
+  await second.stop()
+  expectLines(store, 22)
+})
+
 test('a rotation at any moment of a start hides no file', async () => {
   for (let turns = 0; turns < 40; turns++) {
     using temp = tempDir('follow')

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { testWith } from '../../tests/support/installed.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
-import { identityOf, isRotationOf, lineBlocks, openMember, type LineBlock } from './log-files.ts'
+import { identityOf, isRotationOf, lineBlocks, oldestFirst, openMember, type LineBlock } from './log-files.ts'
 import { messageOf, syslogRules } from './syslog.ts'
 import { watchRules } from './watches.ts'
 
@@ -27,6 +27,19 @@ test('names that rotation gives, and names of other logs', () => {
   ]
   expect([...others, 'access.log.1.swp', 'access_log.1'].filter(isRotation)).toEqual([])
   expect(['access_log.1', 'access_log-20261122.gz'].filter(isRotationOf('access_log'))).toHaveLength(2)
+})
+
+test('rotated files of one second are in the order of their numbers, others in that of their times', () => {
+  const at = (path: string, mtimeMs: number) => ({ path: `/var/log/access.log${path}`, mtimeMs })
+  const rotated = [
+    ...[at('.2', 5_000.4), at('.1.gz', 5_000), at('.10', 5_000.2), at('.9.zst', 5_000.2), at('.3', 5_000.4)],
+    ...[at('-20261122', 4_000), at('-20261121.gz', 4_000), at('.11.gz', 3_000), at('.12', 6_000)],
+  ]
+  const inOrder = ['.11.gz', '-20261121.gz', '-20261122', '.10', '.9.zst', '.3', '.2', '.1.gz', '.12']
+  for (const some of [rotated, rotated.toReversed()])
+    expect(some.toSorted(oldestFirst).map(({ path }) => path.slice('/var/log/access.log'.length))).toEqual(
+      inOrder,
+    )
 })
 
 test('a file has an identity when its first line is whole, or 1 KiB long', () => {

@@ -70,11 +70,23 @@ export function memberLister(path: string, now: () => number) {
   }
 }
 
-/** By time; of two files of one moment, `log.2` is older than `log.1`. */
-function oldestFirst(left: LogMember, right: LogMember): number {
+/**
+ * By time, and of files of one second by number: `log.2` is older than `log.1.gz`, although a program that compresses
+ * may cut what is below a millisecond off the time.
+ */
+export function oldestFirst(left: Pick<LogMember, 'path' | 'mtimeMs'>, right: typeof left): number {
+  const [second, otherSecond] = [Math.floor(left.mtimeMs / 1_000), Math.floor(right.mtimeMs / 1_000)]
   return (
-    left.mtimeMs - right.mtimeMs || right.path.length - left.path.length || (left.path < right.path ? 1 : -1)
+    second - otherSecond ||
+    rotationOf(right.path) - rotationOf(left.path) ||
+    left.mtimeMs - right.mtimeMs ||
+    (left.path < right.path ? -1 : 1)
   )
+}
+
+/** The number of a rotated file; 0 for one that is named by its date. */
+function rotationOf(path: string): number {
+  return Number(/\.(\d{1,4})(?:\.(?:gz|zst))?$/.exec(path)?.[1] ?? 0)
 }
 
 const headBytes = 64 * 1024
