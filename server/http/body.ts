@@ -35,8 +35,9 @@ export async function readBytes(request: Request, bodyLimits: BodyLimits): Promi
   // Bun enforces a declared length, so only a body of unknown length is counted while it arrives.
   const isDeclared = !Number.isNaN(declared)
   const context = contextIfAny(request)
-  const share = context === null ? null : acquireShare(context, isDeclared ? declared : 0, bytesMax)
-  if (context !== null && share === null) await refuseBody(request, isDeclared ? declared : 0)
+  const expected = isDeclared ? declared : 0
+  const share = context === null ? null : acquireShare(context, expected, bytesMax)
+  if (context !== null && share === null) await refuseBody(request, expected)
   const bytes = await (isDeclared ? request.bytes().catch(cutShort) : readCounted(request, bytesMax, share))
   if (bytes.length > bytesMax) throw tooLarge(bytesMax)
   if (encoding === null) return bytes

@@ -73,7 +73,7 @@ function hashOf(request: Request): string {
   return sha256Hex(secret)
 }
 
-/** Keys are found by their whole hash, and the time that takes says nothing about a secret with another hash. */
+/** The key was looked up by the hash of the whole secret, so the time of the lookup tells nothing about the secret. */
 function usable(key: ApiKey | null, now: number): ApiKey {
   if (key === null) throw unauthorized('invalid_key', 'Unknown API key.')
   if (key.revokedAtMs !== null) throw unauthorized('revoked_key', 'This key has been revoked.')

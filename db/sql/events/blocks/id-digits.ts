@@ -16,8 +16,8 @@ interface Run {
 }
 
 /**
- * Null when the ids differ in length, or in other places than lower-case digits. For the 64 UUIDs of a frame it takes a
- * third of zstd's time, so blocks are written so from the start.
+ * Null when the ids differ in length, or in other places than lower-case digits. The 64 UUIDs of a frame take a quarter
+ * less time than with zstd, so blocks have digits from the start.
  */
 export function packIdDigits(ids: readonly string[]): Uint8Array | null {
   const { length } = ids[0] ?? ''
