@@ -15,12 +15,14 @@ const help = `Fills each engine with the same events in batches of 1,000, each c
 restarts it and asks the same questions, whose answers must agree. Beyond a million events only the first and the last
 tenth are filled so, at most a million events each. Between them each engine is filled in its own fast setting.
 
-  bun tests/bench/beside.bench.ts [--events N] [--engines LIST] [--data FOLDER] [--write]
+  bun tests/bench/beside.bench.ts [--events N] [--engines LIST] [--data FOLDER] [--rows FOLDER] [--write]
 
   --events N      1,000,000 unless given
   --engines LIST  of ours, duckdb, duckdb-key and postgres; all, but beyond a million events without duckdb-key, which
                   has a primary key on the id and becomes slower with every event
   --data FOLDER   for ours a folder that \`flat.bench.ts\` has filled with as many events; it is asked, not filled
+  --rows FOLDER   where PostgreSQL stores its rows, such as a file system that compresses; its indexes and log stay
+                  in the temporary folder
   --write         replaces the section of that number of events in tests/bench/results.md
 
 DuckDB is installed from npm into a temporary folder. PostgreSQL needs 1,020 bytes of disk per event, DuckDB 250.`
@@ -42,12 +44,12 @@ const duckDb = async (dir: TempDir, hasKey: boolean) =>
     await openDuckDb(dir.join(`npm-${hasKey}`), duckDbVersion),
     hasKey,
   )
-const engines: { [name in EngineName]: (dir: TempDir, folder: string | null) => Promise<Engine> | Engine } = {
-  ours: (dir, folder) =>
+const engines: { [name in EngineName]: (dir: TempDir, options: Options) => Promise<Engine> | Engine } = {
+  ours: (dir, { folder }) =>
     ourEngine(folder === null ? dir.join('ours.db') : databasePath(join(folder, 'data'))),
   duckdb: (dir) => duckDb(dir, false),
   'duckdb-key': (dir) => duckDb(dir, true),
-  postgres: postgresEngine,
+  postgres: (_, { rowFolder }) => postgresEngine(rowFolder),
 }
 
 const settings = `Ours: SQLite with \`synchronous=FULL\`; fast: batches of 5,000 and \`synchronous=OFF\`. DuckDB
@@ -56,7 +58,7 @@ ${duckDbVersion}: a \`memory_limit\` of 8 GB, an appender per batch, whose end c
 bytes. Fast: COPY of a CSV file of 100,000.
 With a primary key: a temporary table and \`INSERT OR IGNORE\`. PostgreSQL: a primary key on the id, an index on
 the time, \`jsonb\`, \`shared_buffers\` of 2 GB, COPY into a temporary table and \`INSERT … ON CONFLICT DO
-NOTHING\`. Fast: batches of 5,000, \`synchronous_commit=off\`. Its bytes are without the write-ahead
+NOTHING\`. Fast: COPY of 20,000 into the table over two connections, \`synchronous_commit=off\`. Its bytes are without the write-ahead
 log, its restart is that of the server.`
 const before = `Ours on 2026-11-24 with 100,000,000 events on two cores, before ids had groups and sealed events
 were repacked: 116,000 events/s, falling from 188,000 to 98,000; 91.5 bytes per event; restart 2.7 s; resends 94
@@ -66,6 +68,7 @@ interface Options {
   total: number
   engines: EngineName[]
   folder: string | null
+  rowFolder: string | null
 }
 
 const number = (value: number): string =>
@@ -147,13 +150,21 @@ function optionsOf(args: string[]): Options {
   const listed = value('--engines')?.split(',') ?? usual
   const engines = engineNames.filter((name) => listed.includes(name))
   if (engines.length !== listed.length || !Number.isInteger(total) || total < 10_000) throw new Error(help)
-  return { total, engines, folder: value('--data') }
+  return { total, engines, folder: value('--data'), rowFolder: value('--rows') }
+}
+
+/** With its compression, where it has one. */
+function fileSystemOf(folder: string): string {
+  const found = Bun.spawnSync(['findmnt', '-no', 'FSTYPE,OPTIONS', '--target', folder]).stdout.toString()
+  const [type = 'a file system of its own'] = found.trim().split(/\s/)
+  const [, compression] = found.match(/\bcompress\S*?=([^,\s]+)/) ?? []
+  return compression === undefined ? type : `${type} that compresses them (${compression})`
 }
 
 async function main(args: string[]): Promise<void> {
   if (args.includes('--help')) return console.log(help)
   const options = optionsOf(args)
-  const { total, folder } = options
+  const { total, folder, rowFolder } = options
   const fromMs = folder === null ? startMs : Number(readFileSync(join(folder, 'begun'), 'utf8'))
   const source = eventSource(total, fromMs, idOf)
   const sampled = Math.min(total, sampleEvents)
@@ -165,16 +176,17 @@ async function main(args: string[]): Promise<void> {
   const packed = Bun.zstdCompressSync(sample, { level: 3 })
   const raw = sample.length / sampled
   const zstd = packed.length / sampled
-  using dir = tempDir('beside')
   const stolen = watchStolen()
   const found: Found[] = []
   for (const name of options.engines) {
-    const engine = await engines[name](dir, folder)
+    using dir = tempDir('beside') // of each engine, because all together may not fit the disk
+    const engine = await engines[name](dir, options)
     found.push(await run(titles[name], engine, source, { total, folder: name === 'ours' ? folder : null }))
   }
   requireSameAnswers(found, total)
   const text = [
     ...(folder === null ? [] : ['`flat.bench.ts` filled ours before; it is asked as it was left.']),
+    ...(rowFolder === null ? [] : [`PostgreSQL stores its rows on ${fileSystemOf(rowFolder)}.`]),
     besideTable(found, total),
     `Raw JSON: ${raw.toFixed(0)} bytes per event; \`zstd -3\` of ${sampled.toLocaleString('en-US')}: ` +
       `${zstd.toFixed(1)}. Taken by the host meanwhile: ${stolen.end() ?? 'unknown'} %.`,
