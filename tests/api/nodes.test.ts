@@ -10,6 +10,7 @@ import { testServer, type TestServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { makeAudit, makeBatch, makeEvent, makeOrg } from '../store/make.ts'
 import type { ServeConfig } from '../../server/runtime/make-services.ts'
+import type { Check } from '../../server/operations/health/readiness.ts'
 import type { NodesView } from '../../server/operations/health/nodes.ts'
 
 setDefaultTimeout(60_000)
@@ -51,6 +52,15 @@ afterAll(async () => {
   await Promise.all([a, b].map((server) => server[Symbol.asyncDispose]()))
   await cluster.stop()
 })
+
+/** The failing checks of /readyz, but jobs that were due while the right to write is withheld. */
+async function notReady(server: TestServer): Promise<string[]> {
+  const answer = await server.call('/readyz')
+  if (answer.status === 200) return []
+  const { checks } = (await answer.json()) as { checks: Check[] }
+  const failing = checks.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`)
+  return failing.filter((each) => !['jobs: late: retention', 'jobs: late: rollup-recount'].includes(each))
+}
 
 const sql = (text: string) => cluster.sql(`SET search_path = sightglass; ${text}`, 'app')
 const nodesOf = async (server: TestServer): Promise<NodesView> =>
@@ -215,7 +225,7 @@ test('a failure of the background work is logged, shown and counted; other organ
     20_000,
   )
   // All nodes would leave the load balancer together. On a busy machine the database is late now and then.
-  await until(async () => (await a.call('/readyz')).status === 200)
+  await until(async () => (await notReady(a)).length === 0)
   expect((await a.call('/healthz')).status).toBe(200)
 
   // The first organization's block is damaged; the second is folded nevertheless.

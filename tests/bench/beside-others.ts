@@ -209,22 +209,17 @@ export async function postgresEngine(rowFolder: string | null): Promise<Engine> 
   }
 
   await open()
-  if (rowFolder !== null)
-    await db.unsafe(`CREATE TABLESPACE rows LOCATION '${await clusterFolder(rowFolder)}'`)
-  const place = rowFolder === null ? '' : 'TABLESPACE rows'
-  await db.unsafe(
-    `CREATE TABLE event (${columns}, PRIMARY KEY (id) USING INDEX TABLESPACE pg_default) ${place}`,
-  )
+  const place = rowFolder === null ? '' : await tablespace(db, rowFolder)
+  await db.unsafe(`CREATE TABLE event (${columns}) ${place}`)
+  await db.unsafe('ALTER TABLE event ADD PRIMARY KEY (id)')
   await db.unsafe('CREATE INDEX ON event ("at")')
   return {
     dedupes: true,
     async append(events) {
+      const half = events.length >> 1
       if (isQuick) {
-        const half = events.length >> 1
-        await Promise.all([
-          copyInto(db, 'event', events.slice(0, half)),
-          copyInto(second, 'event', events.slice(half)),
-        ])
+        const halves = [events.slice(0, half), events.slice(half)] as const
+        await Promise.all([copyInto(db, 'event', halves[0]), copyInto(second, 'event', halves[1])])
         return events.length
       }
       return db.begin(async (transaction) => {
@@ -260,6 +255,12 @@ export async function postgresEngine(rowFolder: string | null): Promise<Engine> 
       await cluster.stop()
     },
   }
+}
+
+/** As a clause of CREATE TABLE. */
+async function tablespace(db: postgres.Sql, folder: string): Promise<string> {
+  await db.unsafe(`CREATE TABLESPACE rows LOCATION '${await clusterFolder(folder)}'`)
+  return 'TABLESPACE rows'
 }
 
 async function copyInto(sql: postgres.ISql, table: string, events: EventRecord[]): Promise<void> {

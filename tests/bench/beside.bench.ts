@@ -58,8 +58,8 @@ ${duckDbVersion}: a \`memory_limit\` of 8 GB, an appender per batch, whose end c
 bytes. Fast: COPY of a CSV file of 100,000.
 With a primary key: a temporary table and \`INSERT OR IGNORE\`. PostgreSQL: a primary key on the id, an index on
 the time, \`jsonb\`, \`shared_buffers\` of 2 GB, COPY into a temporary table and \`INSERT … ON CONFLICT DO
-NOTHING\`. Fast: COPY of 20,000 into the table over two connections, \`synchronous_commit=off\`. Its bytes are without the write-ahead
-log, its restart is that of the server.`
+NOTHING\`. Fast: COPY of 20,000 into the table over two connections, \`synchronous_commit=off\`. Its bytes
+are without the write-ahead log, its restart is that of the server.`
 const before = `Ours on 2026-11-24 with 100,000,000 events on two cores, before ids had groups and sealed events
 were repacked: 116,000 events/s, falling from 188,000 to 98,000; 91.5 bytes per event; restart 2.7 s; resends 94
 µs; metrics of 30 days 24 ms; a page of a rare vendor 61 ms.`
