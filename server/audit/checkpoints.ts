@@ -24,7 +24,7 @@ import {
 } from './signing.ts'
 import { isoTime } from '../clock.ts'
 import { clockToleranceMs } from '../system/clock-guard.ts'
-import { ruleOf, type RetentionRule } from '../operations/retention/expire-all.ts'
+import { forEachOrg, ruleOf, type RetentionRule } from '../operations/retention/expire-all.ts'
 import { auditEntry } from './entry.ts'
 import type { AuditAnchor, AuditCheckpoint, SignedHead, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
@@ -189,14 +189,18 @@ interface TrimServices extends TrailServices {
   rule: RetentionRule
 }
 
-/** Trims every chain, including those of the appliance and of deleted organizations. */
+/**
+ * Trims every chain, including those of the appliance and of deleted organizations. Throws at its end what failed of
+ * one of them.
+ */
 export async function trimAll(services: TrimServices, now: number, ending: AbortSignal): Promise<void> {
   const { store, rule } = services
-  for (const orgId of Object.keys(await store.audit.heads())) {
+  const failure = await forEachOrg(Object.keys(await store.audit.heads()), async (orgId) => {
     const { auditDays } = await ruleOf(store, orgId, rule)
     if (auditDays !== null) await trimChain(services, orgId, now - auditDays * dayMs, now)
     await sweep(store, orgId, ending) // continues a trim that an earlier process did not finish
-  }
+  })
+  if (failure !== null) throw failure
 }
 
 async function trimChain(

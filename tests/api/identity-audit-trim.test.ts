@@ -125,6 +125,26 @@ test('nothing is deleted without a setting; an organization may have its own', a
   expect(trimmed).toEqual([orgs[0]!.id])
 })
 
+test('a damaged chain does not hold up the trims of the others', async () => {
+  await write(10)
+  const other = auditEntry({ orgId: 'org_b', actor: 'cli' }, { action: 'site.renamed', target: 'x' }, startMs)
+  await store.audit.append(other)
+  await store.audit.append({ ...other, id: 'aud_later', occurredAtMs: startMs + dayMs })
+  expect(Object.keys(await store.audit.heads()).indexOf(orgId)).toBe(0)
+  const { position } = (await store.audit.rows({ orgId, afterSeq: 9, limit: 1 }))[0]!
+  const next = String(Number(position) + 1).padStart(position.length, '0')
+  // A row that no append wrote has the position of the next entry.
+  const columns = 'orgId, actor, action, target, metadata, occurredAt'
+  await byHand(`INSERT INTO audit_entry (id, ${columns}, position, prevHash, hash)
+    SELECT 'aud_forged', ${columns}, '${next}', prevHash, hash FROM audit_entry
+    WHERE orgId = '${orgId}' AND position = '${position}'`)
+  store = await openTestFolder(dir.path, { now: () => startMs })
+  expect(await trim(33).catch(String)).toContain(`organization ${orgId}: `)
+  const { chains } = await verifyTrail(dir.path, null, await locationOf(dir.path))
+  const trimmed = chains.filter(({ trim }) => trim !== null).map(({ orgId }) => orgId)
+  expect(trimmed).toEqual(['org_b'])
+})
+
 test('a trimmed chain passes the documented verifier, and a forged beginning does not', async () => {
   await write(10)
   await trim(34)

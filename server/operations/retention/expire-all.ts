@@ -27,11 +27,11 @@ interface Services {
  * others: returns the first such failure, for the caller to throw at its end. Throws any other.
  */
 export async function forEachOrg(
-  { orgs }: Pick<Store, 'orgs'>,
+  orgIds: readonly string[],
   work: (orgId: string) => Promise<void>,
 ): Promise<StoreError | null> {
   let failure: StoreError | null = null
-  for (const { id } of await orgs.list()) {
+  for (const id of orgIds) {
     try {
       await work(id)
     } catch (error) {
@@ -43,7 +43,10 @@ export async function forEachOrg(
 }
 
 /** Failures that need not be those of every organization. */
-const kindsOfOne: StoreErrorKind[] = ['corrupt', 'internal', 'not_found', 'read_only']
+const kindsOfOne: StoreErrorKind[] = ['conflict', 'corrupt', 'internal', 'not_found', 'read_only']
+
+export const orgIdsOf = async ({ orgs }: Pick<Store, 'orgs'>): Promise<string[]> =>
+  (await orgs.list()).map(({ id }) => id)
 
 /** Throws between two steps once `ending` is aborted, and at the end what failed; the next run continues. */
 export async function expireAll(
@@ -52,7 +55,7 @@ export async function expireAll(
   ending: AbortSignal,
 ): Promise<void> {
   const steps = makeSteps(store, ending)
-  const failure = await forEachOrg(store, async (orgId) => {
+  const failure = await forEachOrg(await orgIdsOf(store), async (orgId) => {
     const limit = await limitOf(store, orgId, rule, now)
     const events =
       limit === null

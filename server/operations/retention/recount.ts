@@ -3,7 +3,7 @@ import type { RecountProgress, Store } from '../../../db/contract/store.ts'
 import type { JobLease } from '../../../db/contract/nodes.ts'
 import { isoTime } from '../../clock.ts'
 import type { Log } from '../../log.ts'
-import { forEachOrg } from './expire-all.ts'
+import { forEachOrg, orgIdsOf } from './expire-all.ts'
 
 const hourMs = 3_600_000
 
@@ -83,7 +83,7 @@ export function makeRecount({
     repaired: () => repaired,
     async run(now, ending, lease) {
       const run = { lease, deadline: performance.now() + runMsMax, ended: rejectedBy(ending) }
-      const failure = await forEachOrg(store, (orgId) => recountOrg(orgId, now, run))
+      const failure = await forEachOrg(await orgIdsOf(store), (orgId) => recountOrg(orgId, now, run))
       if (failure !== null) throw failure
     },
   }
