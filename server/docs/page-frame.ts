@@ -108,6 +108,7 @@ summary { cursor: pointer; color: var(--ink-2); }
 .guide table { width: 100%; border-collapse: collapse; }
 .guide .keys { display: grid; gap: var(--s3); justify-items: start; padding: var(--s4); }
 .guide td code { overflow-wrap: anywhere; }
+.guide .option { white-space: nowrap; }
 .guide td { white-space: normal; vertical-align: top; overflow-wrap: break-word; min-width: 14ch; }
 @media (max-width: 800px) {
   .reference { grid-template-columns: minmax(0, 1fr); }
@@ -115,6 +116,7 @@ summary { cursor: pointer; color: var(--ink-2); }
     border-bottom: 1px solid var(--line); }
   .reference > main { padding: var(--s4); }
   .example pre { padding-top: 40px; }
+  .guide td .option { white-space: normal; }
 }
 @media print { .reference { display: block; }
   .reference > nav, .example .button, .keys .button { display: none; } }

@@ -149,12 +149,14 @@ describe('the page', () => {
 
   test('Markdown becomes escaped HTML', () => {
     const { html, title } = guideOf(
-      '# A <b>\n\n### Part 1\n\nOne `a < b` and **two**.\n\n    x <y>\n\n    z\n\n| a | b |\n| - | - |\n| `1` | 2 |\n',
+      '# A <b>\n\n### Part 1\n\nOne `a < b` and **two** with `--three N`.\n\n    x <y>\n\n    z\n\n| a | b |\n| - | - |\n| `1` | 2 |\n',
     )
     expect(title).toBe('A <b>')
     expect(html).toContain('<h1>A &lt;b&gt;</h1>')
     expect(html).toContain('<h3 id="part-1">Part 1</h3>')
-    expect(html).toContain('<p>One <code>a &lt; b</code> and <strong>two</strong>.</p>')
+    expect(html).toContain(
+      '<p>One <code>a &lt; b</code> and <strong>two</strong> with <code><span class="option">--three</span> N</code>.</p>',
+    )
     expect(html).toContain('<pre tabindex="0">x &lt;y&gt;\n\nz</pre>')
     expect(html).toContain('<th scope="col">a</th>')
     expect(html).toContain('<tr><td><code>1</code></td><td>2</td></tr>')

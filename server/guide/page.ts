@@ -200,13 +200,19 @@ function table([head = '', , ...rows]: string[]): string {
   return `<div class="table" tabindex="0"><table>${all}</table></div>`
 }
 
+/** A line does not end at the hyphens of an option. */
+function codeHtml(code: string): string {
+  const options = /(?<![^ ])--[a-z-]+/g
+  return `<code>${Bun.escapeHTML(code).replace(options, '<span class="option">$&</span>')}</code>`
+}
+
 /** Splits off code first, so that nothing inside it is formatted. */
 function inline(text: string): string {
   return text
     .split(/(`[^`]+`)/)
     .map((part) =>
       part.startsWith('`')
-        ? `<code>${Bun.escapeHTML(part.slice(1, -1))}</code>`
+        ? codeHtml(part.slice(1, -1))
         : Bun.escapeHTML(part)
             .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
             .replace(/\[([^\]]+)\]\(([#/][a-z0-9/#-]+)\)/g, '<a href="$2">$1</a>'),
