@@ -67,7 +67,7 @@ export interface SiteStore {
    * Sites that only keys naming them may write to. Fast enough for every ingest request. A change by another node
    * counts within 1 s.
    */
-  restricted(orgId: string): Promise<ReadonlySet<string>>
+  restricted(orgId: string): ReadonlySet<string> | Promise<ReadonlySet<string>>
 }
 
 /** A named filter of Logs for every member of the organization. */
@@ -367,7 +367,7 @@ export interface KeyStore {
    * this store counts at once, one by another node within 1 s: a store that has not heard from its database for that
    * long asks it first, and rejects with `unavailable` when it does not answer.
    */
-  findByHash(hash: string): Promise<ApiKey | null>
+  findByHash(hash: string): ApiKey | null | Promise<ApiKey | null>
   /** `not_found` for an unknown key of the organization. Revoking again returns false and writes no audit entry. */
   revoke(command: { orgId: string; keyId: string; now: number; audit: AuditEntry }): Promise<boolean>
   /** `conflict` when the key is revoked. */

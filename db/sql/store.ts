@@ -45,7 +45,7 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
   )
   const poll = isShared ? await startPoll(call, { keys, sites }, listeners).catch(closeAfter(threads)) : null
   /** Without a poll the caches are always current. */
-  const fresh = <A, R>(find: (argument: A) => Promise<R>) =>
+  const fresh = <A, R>(find: (argument: A) => R | Promise<R>): ((argument: A) => R | Promise<R>) =>
     poll === null
       ? oneWhileOpen(find)
       : oneWhileOpen(async (argument: A) => (await poll.fresh(), find(argument)))
@@ -88,17 +88,17 @@ export async function storeOver(threads: Threads, options: StoreOptions = {}): P
 function gate() {
   let closing: Promise<void> | null = null
 
+  const refused = () => Promise.reject<never>(new StoreError('closed', 'the store is closed'))
+
   function whileOpen<A extends unknown[], R>(call: (...args: A) => Promise<R>): (...args: A) => Promise<R> {
-    return (...args) =>
-      closing === null ? call(...args) : Promise.reject(new StoreError('closed', 'the store is closed'))
+    return (...args) => (closing === null ? call(...args) : refused())
   }
 
   return {
     whileOpen,
     /** The same for what requests of ingest call, without a list of arguments. */
-    oneWhileOpen<A, R>(call: (argument: A) => Promise<R>): (argument: A) => Promise<R> {
-      const refused = whileOpen(call)
-      return (argument) => (closing === null ? call(argument) : refused(argument))
+    oneWhileOpen<A, R>(call: (argument: A) => R): (argument: A) => R | Promise<never> {
+      return (argument) => (closing === null ? call(argument) : refused())
     },
     closeOnce: (close: () => Promise<void>) => (closing ??= close()),
   }

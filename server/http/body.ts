@@ -38,7 +38,14 @@ export async function readBytes(request: Request, bodyLimits: BodyLimits): Promi
   const expected = isDeclared ? declared : 0
   const share = context === null ? null : acquireShare(context, expected, bytesMax)
   if (context !== null && share === null) await refuseBody(request, expected)
-  const bytes = await (isDeclared ? request.bytes().catch(cutShort) : readCounted(request, bytesMax, share))
+  let bytes: Uint8Array
+  if (isDeclared) {
+    try {
+      bytes = await request.bytes()
+    } catch {
+      cutShort()
+    }
+  } else bytes = await readCounted(request, bytesMax, share)
   if (bytes.length > bytesMax) throw tooLarge(bytesMax)
   if (encoding === null) return bytes
   const inflated = await inflate(encoding, bytes, { bytesMax, ratioMax })

@@ -8,8 +8,8 @@ import { contextOf, type RequestContext } from './request.ts'
 export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:read' | 'webhooks:write'
 
 export interface KeyGuard {
-  /** For `/v1/sdk/*`: requires an ingest key that was not sent by a browser. */
-  ingest(request: Request): Promise<ApiKey>
+  /** For `/v1/sdk/*`: requires an ingest key that was not sent by a browser. At once when the store knows it. */
+  ingest(request: Request): ApiKey | Promise<ApiKey>
   /** For gateway endpoints: requires a secret key with `scope`. */
   gateway(request: Request, scope: Scope): Promise<ApiKey>
   /** For `/mcp`: requires a secret key. The caller checks its scopes. */
@@ -26,7 +26,6 @@ interface GuardServices {
 
 /** Builds the guard; `used` is called for every authenticated request. */
 export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard {
-  /** One promise per request of ingest, so checks before and after the lookup are plain functions. */
   const admit = (found: ApiKey | null, kind: KeyKind): ApiKey => {
     const key = usable(found, clock.now())
     if (key.kind !== kind) throw wrongKind(key.kind, kind)
@@ -39,11 +38,18 @@ export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard
     used(key, clock.now(), context)
     return key
   }
+  const admitIngest = (request: Request, found: ApiKey | null): ApiKey | Promise<never> => {
+    const key = admit(found, 'ingest')
+    return !key.behindProxy && fromBrowser(request)
+      ? refuseExposed(store, key, clock.now())
+      : note(request, key)
+  }
+  const admitWhenFound = async (request: Request, found: Promise<ApiKey | null>): Promise<ApiKey> =>
+    admitIngest(request, await found)
   return {
-    async ingest(request) {
-      const key = admit(await store.keys.findByHash(hashOf(request)), 'ingest')
-      if (!key.behindProxy && fromBrowser(request)) throw await exposed(store, key, clock.now())
-      return note(request, key)
+    ingest(request) {
+      const found = store.keys.findByHash(hashOf(request))
+      return found instanceof Promise ? admitWhenFound(request, found) : admitIngest(request, found)
     },
     async gateway(request, scope) {
       const key = admit(await store.keys.findByHash(hashOf(request)), 'secret')
@@ -110,7 +116,7 @@ function fromBrowser(request: Request): boolean {
   return request.headers.has('origin') || request.headers.has('sec-fetch-site')
 }
 
-async function exposed(store: Pick<Store, 'keys'>, key: ApiKey, now: number): Promise<AppError> {
+async function refuseExposed(store: Pick<Store, 'keys'>, key: ApiKey, now: number): Promise<never> {
   if (key.exposedAtMs === null) {
     const audit = {
       id: newId('aud'),
@@ -123,7 +129,7 @@ async function exposed(store: Pick<Store, 'keys'>, key: ApiKey, now: number): Pr
     }
     await store.keys.markExposed({ orgId: key.orgId, keyId: key.id, now, audit })
   }
-  return new AppError(
+  throw new AppError(
     'key_exposed',
     'This ingest key was sent from a browser. Treat it as leaked and replace it.',
     {

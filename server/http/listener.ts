@@ -246,9 +246,13 @@ function handled(exchange: Exchange): Promise<Response> {
     })
     const ended = (response: Response): void => {
       deadline.end()
-      if (!exchange.isLate) resolve(finish(exchange, response))
+      try {
+        if (!exchange.isLate) resolve(finish(exchange, response))
+      } catch (error) {
+        reject(error)
+      }
     }
-    handleWithin(options, request, exchange).then(ended).catch(reject)
+    handleWithin(options, request, exchange).then(ended, reject)
   })
 }
 
@@ -282,7 +286,7 @@ function handleWithin(options: ListenOptions, request: Request, context: Request
   const path = pathOf(request)
   if (path.startsWith('/v1/sdk/') || isOtlp(request.method, path)) return options.handle(request)
   context.sender() // an entry may be written when the request is over
-  return withContext(context, () => options.handle(request))
+  return withContext(context, options.handle, request)
 }
 
 const ingestPaths = /^\/(?:v1\/sdk\/.*|sdk\/.*|v1\/limits|healthz|readyz)$/

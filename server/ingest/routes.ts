@@ -15,7 +15,7 @@ import {
   type Rejections,
 } from './rejected.ts'
 import { explained, requireAdmission, type ParseQueue } from './admission.ts'
-import { acceptEvents, eventsMediaType, linesText, type Accepted } from './accept.ts'
+import { acceptEvents, eventsMediaType, linesText, type Accepted, type EventsMediaType } from './accept.ts'
 import { batchCount, type IngestCounts, type RequestCount } from './counts.ts'
 import { nearMisses } from './check-event.ts'
 import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract/store.ts'
@@ -52,20 +52,40 @@ export function ingestRoutes(services: IngestRoutesServices, post = postEvents(s
     .post(eventsPath, ({ request }) => post(request), { parse: 'none' })
 }
 
+/** One async function from the key to the answer: each further one costs a tenth of what checking an event does. */
 export function postEvents(services: IngestRoutesServices): (request: Request) => Promise<Response> {
   return async (request) => {
-    const key = await services.guard.ingest(request)
+    const found = services.guard.ingest(request)
+    const key = found instanceof Promise ? await found : found
     const count = services.ingestCounts.begin()
     let refused: 0 | 1 = 1
     try {
       const refusal = requireAdmission(services, request)
       if (refusal !== undefined) await refusal
-      const read = await readEvents(services, request, key)
-      const restricted = await services.store.sites.restricted(key.orgId)
+      const body: Body = { type: 'application/json', text: '' }
+      let read: Accepted
+      try {
+        body.type = requireEvents(request)
+        const bytes = await readBytes(request, bodyLimits)
+        const queued = services.parseQueue.wait(bytes.length)
+        if (queued !== undefined) await queued
+        read = readEvents(services, key, body, bytes)
+      } catch (thrown) {
+        throw recorded(services, key, body, thrown)
+      }
+      const sites = services.store.sites.restricted(key.orgId)
+      const restricted = sites instanceof Promise ? await sites : sites
       const { records, sent, positions, rejected } = rejectRestricted(restricted, key, read)
       count.newestMs = newestOf(records)
       // From here on only the store holds the events, packed; the records are garbage.
-      const result = await append(services, { request, key }, records, rejected.length, count)
+      const appending = append(services, { request, key }, records, rejected.length, count)
+      let result = nothing
+      try {
+        if (appending !== null) result = await appending
+      } catch (thrown) {
+        throw explained(services, thrown)
+      }
+      count.isWritten = appending !== null
       const response = answer(services, key, { sent, positions, rejected }, result, count)
       refused = 0
       return response
@@ -78,55 +98,55 @@ export function postEvents(services: IngestRoutesServices): (request: Request) =
 const noParameters = {}
 const bodyLimits = { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax }
 
-/** Reads and validates the body; a request rejected as a whole is recorded for the ingest health page. */
-async function readEvents(services: IngestRoutesServices, request: Request, key: ApiKey): Promise<Accepted> {
-  let text = ''
-  try {
-    readQuery(request, noParameters)
-    const mediaType = eventsMediaType(request.headers.get('content-type'))
-    const bytes = await readBytes(request, bodyLimits)
-    const queued = services.parseQueue.wait(bytes.length)
-    if (queued !== undefined) await queued
-    text = mediaType === 'application/x-ndjson' ? linesText(bytes) : decodeBody(bytes)
-    const accepted = acceptEvents(text, mediaType, key.siteIds)
-    // One event per request, because a sender misspells a field in all events alike.
-    const found = nearMisses(accepted.sample)
-    accepted.sample = undefined // garbage from here on, too
-    if (found.length > 0) services.ingestCounts.nearMisses(key, found)
-    return accepted
-  } catch (thrown) {
-    if (thrown instanceof AppError)
-      services.rejections.add([requestSample(key, services.clock.now(), thrown, text)])
-    throw thrown
-  }
+/** Of a request that is being read. */
+interface Body {
+  type: EventsMediaType
+  text: string // '' before it was read
 }
 
-async function append(
+/** Before the body is read. */
+function requireEvents(request: Request): EventsMediaType {
+  readQuery(request, noParameters)
+  return eventsMediaType(request.headers.get('content-type'))
+}
+
+function readEvents(services: IngestRoutesServices, key: ApiKey, body: Body, bytes: Uint8Array): Accepted {
+  body.text = body.type === 'application/x-ndjson' ? linesText(bytes) : decodeBody(bytes)
+  const accepted = acceptEvents(body.text, body.type, key.siteIds)
+  // One event per request, because a sender misspells a field in all events alike.
+  const found = nearMisses(accepted.sample)
+  accepted.sample = undefined // garbage from here on, too
+  if (found.length > 0) services.ingestCounts.nearMisses(key, found)
+  return accepted
+}
+
+/** A request rejected as a whole is recorded for the ingest health page. Returns what was thrown. */
+function recorded(services: IngestRoutesServices, key: ApiKey, { text }: Body, thrown: unknown): unknown {
+  if (thrown instanceof AppError)
+    services.rejections.add([requestSample(key, services.clock.now(), thrown, text)])
+  return thrown
+}
+
+const nothing: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
+
+/** Null when there is nothing to append. */
+function append(
   services: IngestRoutesServices,
   { request, key }: { request: Request; key: ApiKey },
   records: EventRecord[],
   rejected: number,
-  count: RequestCount,
-): Promise<AppendResult> {
-  if (records.length === 0) return { accepted: 0, deduped: 0, rejected: [] }
-  const now = services.clock.now()
-  const receivedAtMs = Math.round(services.node?.clock.now() ?? services.clockGuard.arrival())
-  const batch = {
+  { newestMs }: RequestCount,
+): Promise<AppendResult> | null {
+  if (records.length === 0) return null
+  const appended = services.store.events.append({
     orgId: key.orgId,
     keyId: key.id,
-    receivedAtMs,
+    receivedAtMs: Math.round(services.node?.clock.now() ?? services.clockGuard.arrival()),
     events: records,
-    count: batchCount(rejected, count.newestMs, now),
-  }
-  const appended = services.store.events.append(batch)
+    count: batchCount(rejected, newestMs, services.clock.now()),
+  })
   contextOf(request).body?.release() // counted as queued from here on
-  try {
-    const result = await appended
-    count.isWritten = true
-    return result
-  } catch (thrown) {
-    throw explained(services, thrown)
-  }
+  return appended
 }
 
 function newestOf(records: EventRecord[]): number | null {

@@ -65,12 +65,12 @@ for (const how of ['kill', 'restart'] as const) {
       await Bun.sleep(1_000)
       // Older than a second: another node may have revoked the key.
       for (const store of stores)
-        expect((await failure(store.keys.findByHash(key.hash))).kind).toBe('unavailable')
+        expect((await failure(Promise.resolve(store.keys.findByHash(key.hash)))).kind).toBe('unavailable')
     }
     await cluster.restart()
     for (const store of stores) {
       expect(await afterOutage(() => store.orgs.find(org.id))).toEqual(org)
-      expect(await afterOutage(() => store.keys.findByHash(key.hash))).toEqual(key)
+      expect(await afterOutage(async () => store.keys.findByHash(key.hash))).toEqual(key)
       const audit = makeAudit(org.id)
       await afterOutage(() => store.audit.append(audit))
       acknowledged.push(audit.id)

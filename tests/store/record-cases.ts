@@ -232,7 +232,7 @@ export const restCases: Cases = {
     const late = [
       store.events.append(makeBatch(org.id, [makeEvent('late')])),
       store.orgs.list(),
-      store.keys.findByHash('x'),
+      Promise.resolve(store.keys.findByHash('x')),
       store.audit.append(makeAudit(org.id)),
       store.secret('cursor'),
       store.health(),

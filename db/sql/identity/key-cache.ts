@@ -17,7 +17,7 @@ export function cachedKeys(
   return {
     ...remote,
     create: (command) => changing(remote.create(command), () => keys.put(command.key)),
-    findByHash: (hash) => Promise.resolve(keys.find(hash)),
+    findByHash: (hash) => keys.find(hash),
     revoke: (command) =>
       changing(remote.revoke(command), (revoked) => {
         if (revoked) keys.change(command.keyId, (key) => (key.revokedAtMs = command.now))
@@ -129,7 +129,7 @@ export function cachedSites(
         if (site.restricted) sites.add(site.siteId)
         else sites.delete(site.siteId)
       }),
-    restricted: (orgId) => Promise.resolve(byOrg.get(orgId) ?? none),
+    restricted: (orgId) => byOrg.get(orgId) ?? none,
     reload: async () => void (byOrg = sitesByOrg(await load(read))),
   }
 }
