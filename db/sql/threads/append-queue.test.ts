@@ -203,7 +203,7 @@ test('a writer that gathers gets the batches of each tick at once, up to the eve
   expect(sent.map((group) => group.batches.map(({ orgId }) => orgId))).toEqual([['a'], ['b', 'c']])
   results.push(queue.append(batch('d', 4_000)))
   await turn()
-  results.push(queue.append(batch('e', 1)))
+  results.push(queue.append(batch('e', 96)))
   await turn()
   expect(sent.length).toBe(3) // 4,003 events are outstanding
   sent[2]?.answer(accept(sent[2]))
@@ -211,7 +211,32 @@ test('a writer that gathers gets the batches of each tick at once, up to the eve
   await turn()
   expect(sent.length).toBe(4)
   for (const group of sent) group.answer(accept(group))
-  expect((await Promise.all(results)).map(({ accepted }) => accepted)).toEqual([1, 1, 1, 4_000, 1])
+  expect((await Promise.all(results)).map(({ accepted }) => accepted)).toEqual([1, 1, 1, 4_000, 96])
+  await queue.drained()
+})
+
+test('few events wait for a writer that has more, until they are as many, ninety-six, or it is free', async () => {
+  const { send, sent } = fakeWriter()
+  const queue = appendQueue(send, () => {}, { gathers: true })
+  const results: Promise<unknown>[] = []
+  const sentAfter = async (events: number) => {
+    results.push(queue.append(batch('a', events)))
+    await turn()
+    return sent.map(({ batches }) => batches.reduce((sum, one) => sum + one.events, 0))
+  }
+  expect(await sentAfter(60)).toEqual([60])
+  expect(await sentAfter(20)).toEqual([60])
+  expect(await sentAfter(39)).toEqual([60])
+  expect(await sentAfter(1)).toEqual([60, 60])
+  expect(await sentAfter(95)).toEqual([60, 60])
+  expect(await sentAfter(1)).toEqual([60, 60, 96])
+  expect(await sentAfter(5)).toEqual([60, 60, 96])
+  for (const group of sent) group.answer(accept(group))
+  await Promise.all(results.slice(0, -1))
+  await turn()
+  expect(sent.length).toBe(4)
+  sent[3]!.answer(accept(sent[3]!))
+  await Promise.all(results)
   await queue.drained()
 })
 
@@ -244,6 +269,7 @@ test('whatever arrives at a writer that gathers: every batch once and in order, 
         while (answered < sent.length) {
           answerOne()
           await step()
+          await step() // what waited for this answer is sent
         }
         expect((await Promise.all(results)).map(({ accepted }) => accepted)).toEqual(sizes)
         const order = sent.flatMap((group) => group.batches.map(({ orgId }) => orgId))

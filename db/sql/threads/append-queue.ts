@@ -1,8 +1,9 @@
 /**
  * Group commit on the calling thread. Batches of one tick travel together. A writer that gathers stores all that have
- * arrived when it is free, so they are sent at once. For any other, appends that wait for the disk travel in the next
- * group: two groups may be outstanding when the second is large enough, so that the writer has it when it finishes the
- * first. While other nodes append too there is one: it would wait for theirs, and larger groups cost everybody less.
+ * arrived when it is free, so they are sent at once, unless they are few. For any other, appends that wait for the disk
+ * travel in the next group: two groups may be outstanding when the second is large enough, so that the writer has it
+ * when it finishes the first. While other nodes append too there is one: it would wait for theirs, and larger groups
+ * cost everybody less.
  */
 import { StoreError } from '../../contract/errors.ts'
 import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../../rules/histogram.ts'
@@ -14,6 +15,12 @@ const groupsBesideOthers = 1
 
 /** Fewer events wait for the outstanding group, because small groups cost the writer more than they save. */
 const secondGroupEventsMin = 256
+
+/**
+ * For a writer that gathers, fewer events wait if it has more. With 128 connections of single events a twelfth more are
+ * stored.
+ */
+const gatheredEventsMin = 96
 
 export const groupEventsMax = 4_000
 const groupCharsMax = 8 * 1024 * 1024
@@ -134,10 +141,13 @@ function outstandingGroups({ othersAppend = () => false, gathers = false }: Appe
     oldest: () => oldest,
     /** Whether one of the waiting groups may be sent. */
     mayGrow(waiting: readonly WaitingParcel[]): boolean {
-      if (gathers) return events < groupEventsMax && chars < groupCharsMax
       if (groups.size === 0) return true
-      const most = othersAppend() ? groupsBesideOthers : groupsMax
       const waitingEvents = waiting.reduce((sum, { parcel }) => sum + parcel.events, 0)
+      if (gathers) {
+        const isLarge = waitingEvents >= Math.min(events, gatheredEventsMin)
+        return isLarge && events < groupEventsMax && chars < groupCharsMax
+      }
+      const most = othersAppend() ? groupsBesideOthers : groupsMax
       return groups.size < most && waitingEvents >= secondGroupEventsMin
     },
     add(group: WaitingParcel[]): void {
