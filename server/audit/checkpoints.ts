@@ -24,7 +24,7 @@ import {
 } from './signing.ts'
 import { isoTime } from '../clock.ts'
 import { clockToleranceMs } from '../system/clock-guard.ts'
-import { forEachOrg, ruleOf, type RetentionRule } from '../operations/retention/expire-all.ts'
+import { forEachOrg, kindsOfOne, ruleOf, type RetentionRule } from '../operations/retention/expire-all.ts'
 import { auditEntry } from './entry.ts'
 import type { AuditAnchor, AuditCheckpoint, SignedHead, Store } from '../../db/contract/store.ts'
 import type { Log } from '../log.ts'
@@ -195,11 +195,13 @@ interface TrimServices extends TrailServices {
  */
 export async function trimAll(services: TrimServices, now: number, ending: AbortSignal): Promise<void> {
   const { store, rule } = services
-  const failure = await forEachOrg(Object.keys(await store.audit.heads()), async (orgId) => {
+  const trim = async (orgId: string): Promise<void> => {
     const { auditDays } = await ruleOf(store, orgId, rule)
     if (auditDays !== null) await trimChain(services, orgId, now - auditDays * dayMs, now)
     await sweep(store, orgId, ending) // continues a trim that an earlier process did not finish
-  })
+  }
+  const orgIds = Object.keys(await store.audit.heads())
+  const failure = await forEachOrg(orgIds, trim, [...kindsOfOne, 'conflict']) // of a chain; no lease is held
   if (failure !== null) throw failure
 }
 

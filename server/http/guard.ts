@@ -8,7 +8,7 @@ import { contextOf, type RequestContext } from './request.ts'
 export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:read' | 'webhooks:write'
 
 export interface KeyGuard {
-  /** For `/v1/sdk/*`: requires an ingest key that was not sent by a browser. At once when the store knows it. */
+  /** For `/v1/sdk/*`: requires an ingest key that was not sent by a browser. Answers at once when the store does. */
   ingest(request: Request): ApiKey | Promise<ApiKey>
   /** For gateway endpoints: requires a secret key with `scope`. */
   gateway(request: Request, scope: Scope): Promise<ApiKey>

@@ -286,7 +286,7 @@ function handleWithin(options: ListenOptions, request: Request, context: Request
   const path = pathOf(request)
   if (path.startsWith('/v1/sdk/') || isOtlp(request.method, path)) return options.handle(request)
   context.sender() // an entry may be written when the request is over
-  return withContext(context, options.handle, request)
+  return withContext(context, () => options.handle(request))
 }
 
 const ingestPaths = /^\/(?:v1\/sdk\/.*|sdk\/.*|v1\/limits|healthz|readyz)$/

@@ -53,12 +53,8 @@ export function setContext(request: Request, context: RequestContext): void {
 const running = new AsyncLocalStorage<RequestContext>()
 
 /** Runs a handler with its context, so that audit entries record who sent the request and from where. */
-export function withContext<A extends unknown[], T>(
-  context: RequestContext,
-  work: (...args: A) => T,
-  ...args: A
-): T {
-  return running.run(context, work, ...args)
+export function withContext<T>(context: RequestContext, work: () => T): T {
+  return running.run(context, work)
 }
 
 /** The context of the current request; null in jobs, in the CLI and in ingest, which writes no audit entries. */

@@ -61,10 +61,7 @@ export function jsonText(text: string, status = 200, headers: Record<string, str
  */
 export function limitInFlight(response: Response, context: RequestContext): Response {
   const text = largeTexts.get(response)
-  return text === undefined ? response : streamed(response, text, context)
-}
-
-function streamed(response: Response, text: string, context: RequestContext): Response {
+  if (text === undefined) return response
   const share = context.inFlight.responses.acquire(ownerOf(context), text.length)
   if (share === null) {
     const message = 'Too many responses are waiting to be read. Read them, or request smaller pages.'

@@ -160,10 +160,6 @@ export async function isRestricted(
 /** Rejects the events of an unlimited key for the restricted sites of its organization. */
 export function rejectRestricted(sites: ReadonlySet<string>, key: ApiKey, accepted: Accepted): Accepted {
   if (key.siteIds.length > 0 || sites.size === 0) return accepted
-  return withoutRestricted(sites, accepted)
-}
-
-function withoutRestricted(sites: ReadonlySet<string>, accepted: Accepted): Accepted {
   if (!accepted.records.some(({ siteId }) => sites.has(siteId))) return accepted
   const left: Accepted = { ...accepted, records: [], positions: [], rejected: [...accepted.rejected] }
   accepted.records.forEach((record, at) => {

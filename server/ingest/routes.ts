@@ -52,7 +52,7 @@ export function ingestRoutes(services: IngestRoutesServices, post = postEvents(s
     .post(eventsPath, ({ request }) => post(request), { parse: 'none' })
 }
 
-/** One async function from the key to the answer: each further one costs a tenth of what checking an event does. */
+/** One async function from the key to the answer: three more took 1.7 of the 22 µs of a request with one event. */
 export function postEvents(services: IngestRoutesServices): (request: Request) => Promise<Response> {
   return async (request) => {
     const found = services.guard.ingest(request)

@@ -53,7 +53,7 @@ afterAll(async () => {
   await cluster.stop()
 })
 
-/** The failing checks of /readyz, but jobs that were due while the right to write is withheld. */
+/** The failing checks of /readyz, without the jobs that fail when they are due while the app must not write. */
 async function notReady(server: TestServer): Promise<string[]> {
   const answer = await server.call('/readyz')
   if (answer.status === 200) return []

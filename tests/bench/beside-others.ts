@@ -216,10 +216,8 @@ export async function postgresEngine(rowFolder: string | null): Promise<Engine> 
   return {
     dedupes: true,
     async append(events) {
-      const half = events.length >> 1
       if (isQuick) {
-        const halves = [events.slice(0, half), events.slice(half)] as const
-        await Promise.all([copyInto(db, 'event', halves[0]), copyInto(second, 'event', halves[1])])
+        await copyHalves([db, second], events)
         return events.length
       }
       return db.begin(async (transaction) => {
@@ -261,6 +259,14 @@ export async function postgresEngine(rowFolder: string | null): Promise<Engine> 
 async function tablespace(db: postgres.Sql, folder: string): Promise<string> {
   await db.unsafe(`CREATE TABLESPACE rows LOCATION '${await clusterFolder(folder)}'`)
   return 'TABLESPACE rows'
+}
+
+async function copyHalves([one, other]: [postgres.Sql, postgres.Sql], events: EventRecord[]): Promise<void> {
+  const half = events.length >> 1
+  await Promise.all([
+    copyInto(one, 'event', events.slice(0, half)),
+    copyInto(other, 'event', events.slice(half)),
+  ])
 }
 
 async function copyInto(sql: postgres.ISql, table: string, events: EventRecord[]): Promise<void> {

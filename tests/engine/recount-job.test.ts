@@ -2,9 +2,10 @@
 import { expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
 import { openDatabaseAdmin, openStore } from '../../db/open.ts'
-import { StoreError } from '../../db/contract/errors.ts'
 import type { EventRecord, Store } from '../../db/contract/store.ts'
 import { startLog } from '../../server/log.ts'
+import { StoreError } from '../../db/contract/errors.ts'
+import { forEachOrg } from '../../server/operations/retention/expire-all.ts'
 import { makeRecount } from '../../server/operations/retention/recount.ts'
 import { makeAudit, makeBatch, makeOrg, noon } from '../store/make.ts'
 import { failure } from '../store/subject.ts'
@@ -146,3 +147,16 @@ test('a recount of many blocks does not block its reader, and a stop does not wa
   await Promise.all([store.close(), abandoned.catch((error: StoreError) => answered.push(error.kind))])
   expect(answered.at(-1)).toBe('closed')
 }, 90_000)
+
+test('a run that lost its lease ends at once; a damaged organization ends no run', async () => {
+  const visited: string[] = []
+  const failing = (kind: 'conflict' | 'corrupt') =>
+    forEachOrg(['org_a', 'org_b'], async (orgId) => {
+      visited.push(orgId)
+      throw new StoreError(kind, 'no')
+    })
+  expect(await failing('conflict').catch(String)).toBe('StoreError: no')
+  expect(visited.splice(0)).toEqual(['org_a'])
+  expect(String(await failing('corrupt'))).toBe('StoreError: organization org_a: no')
+  expect(visited).toEqual(['org_a', 'org_b'])
+})

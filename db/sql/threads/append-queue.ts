@@ -17,8 +17,8 @@ const groupsBesideOthers = 1
 const secondGroupEventsMin = 256
 
 /**
- * For a writer that gathers, fewer events wait if it has more. With 128 connections of single events a twelfth more are
- * stored.
+ * A writer that gathers gets fewer events only when it has no more than these. That stores a twelfth more single events
+ * over 128 connections.
  */
 const gatheredEventsMin = 96
 

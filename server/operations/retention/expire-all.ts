@@ -29,21 +29,22 @@ interface Services {
 export async function forEachOrg(
   orgIds: readonly string[],
   work: (orgId: string) => Promise<void>,
+  kinds: readonly StoreErrorKind[] = kindsOfOne,
 ): Promise<StoreError | null> {
   let failure: StoreError | null = null
   for (const id of orgIds) {
     try {
       await work(id)
     } catch (error) {
-      if (!(error instanceof StoreError) || !kindsOfOne.includes(error.kind)) throw error
+      if (!(error instanceof StoreError) || !kinds.includes(error.kind)) throw error
       failure ??= new StoreError(error.kind, `organization ${id}: ${error.message}`, { cause: error })
     }
   }
   return failure
 }
 
-/** Failures that need not be those of every organization. */
-const kindsOfOne: StoreErrorKind[] = ['conflict', 'corrupt', 'internal', 'not_found', 'read_only']
+/** Failures that need not concern every organization. A `conflict` may be a lost lease, which ends the run. */
+export const kindsOfOne: StoreErrorKind[] = ['corrupt', 'internal', 'not_found', 'read_only']
 
 export const orgIdsOf = async ({ orgs }: Pick<Store, 'orgs'>): Promise<string[]> =>
   (await orgs.list()).map(({ id }) => id)
