@@ -62,7 +62,8 @@ test('a first view transfers less than 150 KB and requests each file once', asyn
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
     expect(bytes).toBeGreaterThan(10_000)
     expect(bytes).toBeLessThan(150_000)
-    expect(new Set(files.map((file) => file.name)).size).toBe(files.length)
+    const names = files.map(({ name }) => name)
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
   }
   await withOwner(`${appliance.url}/logs`, visit, { prefetches: true })
 }, 90_000)
