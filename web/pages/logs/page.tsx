@@ -188,8 +188,11 @@ function LongerTimes() {
 
 /** The first event changes the counts of the navigation and the empty states of the other pages. */
 function useFirstArrival(model: LogsModel): void {
+  const hasEntries = useComputed(() => model.entries.value.length > 0)
+  // Null until the request that every page begins with is answered: another one would ask the same.
+  const total = useComputed(() => overview.value?.total ?? null)
   useSignalEffect(() => {
-    if (model.entries.value.length > 0 && (overview.peek()?.total ?? 0) === 0) void refreshOverview()
+    if (hasEntries.value && total.value === 0) void refreshOverview()
   })
 }
 
