@@ -25,10 +25,10 @@ function listenWith(options: Pick<ListenOptions, 'handle'> & Partial<ListenOptio
 }
 
 /** What a server sends until it closes the connection. */
-function talk(port: number, text: string): Promise<string> {
+function talk(port: number, text: string, onSent = (): void => {}): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
-    const socket = connect(port, '127.0.0.1', () => void socket.write(text))
+    const socket = connect(port, '127.0.0.1', () => void socket.write(text, onSent))
     socket.on('data', (data) => void (answer += data.toString()))
     socket.on('close', () => resolve(answer))
     socket.on('error', reject)
@@ -61,21 +61,22 @@ for (const [header, start] of [
   })
 }
 
-test('a request that outlasts the deadline is ended, counted in the log, and delays no stop further', async () => {
+function listenAndLog(handle: ListenOptions['handle']): { listener: Listener; written: string[] } {
   const written: string[] = []
   const log = startLog({
     level: 'warn',
     clock: { now: () => 0 },
     sink: { write: (text) => void written.push(String(text)), takeDropped: () => 0, flush: async () => {} },
   })
+  return { listener: listenWith({ log, handle }), written }
+}
+
+test('a request that outlasts the deadline is ended, counted in the log, and delays no stop further', async () => {
   const begun = Promise.withResolvers<void>()
-  const listener = listenWith({
-    log,
-    handle: (request) => {
-      if (request.url.endsWith('/quick')) return Promise.resolve(new Response('ok'))
-      begun.resolve()
-      return new Promise(() => {})
-    },
+  const { listener, written } = listenAndLog((request) => {
+    if (request.url.endsWith('/quick')) return Promise.resolve(new Response('ok'))
+    begun.resolve()
+    return new Promise(() => {})
   })
   expect(await (await fetch(`${listener.url}/quick`)).text()).toBe('ok')
   const slow = fetch(`${listener.url}/slow`).then(
@@ -86,4 +87,23 @@ test('a request that outlasts the deadline is ended, counted in the log, and del
   await listener.stop(50)
   expect(await slow).toBe('ended')
   expect(JSON.parse(written.join(''))).toMatchObject({ event: 'requests_ended', requests: 1, afterMs: 50 })
+})
+
+test('a connection that sent half of a head delays no stop; a request in flight is answered before', async () => {
+  const begun = Promise.withResolvers<void>()
+  const { listener, written } = listenAndLog(async () => {
+    begun.resolve()
+    await Bun.sleep(1_500)
+    return new Response('answered')
+  })
+  const sent = Promise.withResolvers<void>()
+  const port = Number(new URL(listener.url).port)
+  const half = talk(port, 'GET / HTTP/1.1\r\nhost: localhost\r\n', sent.resolve)
+  await sent.promise
+  const slow = fetch(`${listener.url}/slow`).then((answer) => answer.text())
+  await begun.promise
+  await listener.stop(6_000) // at the deadline it would write a line
+  expect(await slow).toBe('answered')
+  expect(await half).toBe('')
+  expect(written).toEqual([])
 })

@@ -115,9 +115,21 @@ function drains() {
   }
 }
 
+/** Without a request for this long, connections that have sent half of a request's head are all that is left. */
+const quietMs = 1_000
+const lookMs = 100
+
 async function stopped(server: Server<undefined>, drained: Promise<unknown>, deadlineMs: number, log: Log) {
-  const late = Bun.sleep(deadlineMs).then(() => 'late' as const)
-  if ((await Promise.race([drained, late])) !== 'late') return
+  const endMs = performance.now() + deadlineMs
+  const end = drained.then(() => 'drained' as const)
+  let busyMs = performance.now()
+  while (performance.now() < endMs) {
+    const look = Bun.sleep(Math.min(lookMs, endMs - performance.now()))
+    if ((await Promise.race([end, look])) === 'drained') return
+    if (server.pendingRequests > 0) busyMs = performance.now()
+    // Bun waits for the rest of a head for up to 12 s.
+    else if (performance.now() > busyMs + quietMs) void server.stop(true)
+  }
   log.warn('requests_ended', { requests: server.pendingRequests, afterMs: deadlineMs })
   await server.stop(true)
 }
