@@ -145,7 +145,7 @@ test('dead rows, autovacuum that is off, and transaction ids that nothing freeze
   await until(async () => finding(sound, 'vacuum').status === 'warning')
   expect(finding(sound, 'vacuum')).toMatchObject({
     detail: expect.stringContaining(
-      'The table cache_version has 20,000 dead rows beside 0 (it was never vacuumed)',
+      'The table cache_version has 20,000 dead rows and 0 live ones (never vacuumed)',
     ),
     hint: expect.stringContaining('sightglass.cache_version'),
   })

@@ -40,7 +40,7 @@ function connectionsFinding(db: Database, settings: Settings): Finding {
 
 const longMinutesDefault = 10
 
-const stays = 'Dead rows of all tables stay.'
+const stays = 'Until it ends, vacuum removes no dead rows from any table.'
 
 /** They hold back the removal of dead rows in every table. */
 export function transactionsFinding(db: Database, longMinutes = longMinutesDefault): Finding {
@@ -64,7 +64,7 @@ export function transactionsFinding(db: Database, longMinutes = longMinutesDefau
     )
     .get(longMinutes)
   if (prepared === null) return ok('transactions', `No transaction is older than ${longMinutes} minutes.`)
-  const detail = `The prepared transaction ${prepared.gid} was never ended. ${stays}`
+  const detail = `The prepared transaction ${prepared.gid} was never committed or rolled back. ${stays}`
   return warning('transactions', detail, `ROLLBACK PREPARED '${prepared.gid.replaceAll("'", "''")}';`)
 }
 
@@ -75,7 +75,7 @@ function vacuumFinding(db: Database, settings: Settings, schema: string): Findin
   if (off.length > 0)
     return failure(
       'vacuum',
-      `${off.join(' and ')} ${off.length === 1 ? 'is' : 'are'} off: tables grow without bound, and one day writes stop.`,
+      `${off.join(' and ')} ${off.length === 1 ? 'is' : 'are'} off: tables grow without bound, and eventually writes stop.`,
       off.map((name) => `ALTER SYSTEM SET ${name} = on;`).join(' ') + ' SELECT pg_reload_conf();',
     )
   const [worst, ...more] = db
@@ -92,10 +92,11 @@ function vacuumFinding(db: Database, settings: Settings, schema: string): Findin
     more.length === 0
       ? ''
       : `, and ${more.length === 1 ? '1 more table is' : `${more.length} more tables are`} similar`
-  const when = last === null ? 'it was never vacuumed' : `vacuumed ${last} UTC`
+  const when = last === null ? 'never vacuumed' : `last vacuumed ${last} UTC`
+  const rows = `${dead.toLocaleString('en-US')} dead rows and ${live.toLocaleString('en-US')} live ones`
   return warning(
     'vacuum',
-    `The table ${name} has ${dead.toLocaleString('en-US')} dead rows beside ${live.toLocaleString('en-US')} (${when})${others}.`,
+    `The table ${name} has ${rows} (${when})${others}.`,
     `VACUUM (VERBOSE) ${schema}.${name}; then lower autovacuum_vacuum_scale_factor if it returns`,
   )
 }

@@ -17,7 +17,7 @@ export const doctor: Noun = {
   commands: [
     command({
       name: 'doctor',
-      summary: 'check for problems now and soon',
+      summary: 'check for problems that exist or are about to',
       usage: '[OPTIONS OF serve]',
       about: [
         'Checks folder, disk, database, jobs, keys, TLS, proxy settings and backups, and changes nothing. It checks the options of the running server, or its own when none runs. Exit code 1 when a check fails; warnings leave it 0.',
