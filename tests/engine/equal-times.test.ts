@@ -22,7 +22,7 @@ afterAll(() => subject.close())
 
 test('a page of equal times opens only the blocks it returns, at the head and deep in the log', () => {
   const opened = (before: EventPosition | null) =>
-    subject.blocksOpened((reader) => {
+    subject.timesRead((reader) => {
       const page = reader.page({ orgId, filter: {}, limit: 50, before, ceilingSeq: null })
       expect(page.events.length).toBe(50)
       expect(page.events[0]?.seq).toBe(before === null ? total : before.seq - 1)
@@ -38,7 +38,7 @@ test('a page of equal times opens only the blocks it returns, at the head and de
 test('sessions of equal times are in order, and the first page ends its search early', () => {
   const found = walkSessions(subject, { orgId, filter: {}, limit: 40, eventsMax: 20 }, { pagesMax: 2 })
   expect(found).toEqual(sessionsOf(events, () => true, 20).slice(0, 80))
-  const opened = subject.blocksOpened((reader) =>
+  const opened = subject.timesRead((reader) =>
     reader.sessionPage({
       ...{ orgId, filter: {}, limit: 5, before: null, ceilingSeq: null },
       ...{ eventsMax: 10_000, budgetMs: 60_000 },

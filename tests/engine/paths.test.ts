@@ -165,10 +165,10 @@ test('columns give the same answers as the texts, also while they are built, aft
   build(subject) // repacks the blocks
   expect(subject.tables("event_path WHERE path = ''")).toBe(1)
   expectSame(subject, questions, first)
-  const opened = (path: string) => subject.blocksOpened((reader) => reader.explore(asked(of(path))), 'texts')
+  const opened = (path: string) => subject.timesRead((reader) => reader.explore(asked(of(path))), 'texts')
   expect([opened('cart.items'), opened('tokens'), opened('cart')]).toEqual([0, 0, 0])
   const bySeries = (reader: Engine['reader']) => reader.series(tokenSeries[0]!)
-  expect(subject.blocksOpened(bySeries, 'texts')).toBe(0)
+  expect(subject.timesRead(bySeries, 'texts')).toBe(0)
   for (const path of ['plan', 'twice.b', 'unique', 'nothing'])
     expect([path, opened(path) > 0]).toEqual([path, true])
   subject.close()

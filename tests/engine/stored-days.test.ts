@@ -75,6 +75,15 @@ function agrees(subject: Engine): void {
   expect(subject.freshly(answers)).toEqual(fromHours)
 }
 
+/** Answers come from the stored sums. */
+function expectRead(subject: Engine): void {
+  // Whole days come from the stored sums, so few rows of hours are read.
+  expect(subject.reads(() => answers(subject.reader)).rows).toBeLessThan(subject.tables('rollup_value')! / 2)
+  // The first day, the newest, which has no sums, and the end are sought among the rows of hours; the others are not.
+  const ofDays = { ...range, of: 'session', step: 'day' } as const
+  expect(subject.timesRead((reader) => reader.distinct(ofDays), 'days')).toBe(3)
+}
+
 /** Verify names a stored day that differs from its hours. */
 function expectLocated(subject: Engine): void {
   const first = 'WHERE (member, day) = (SELECT member, min(day) FROM rollup_day WHERE length(sums) > 0)'
@@ -121,8 +130,7 @@ test('answers stay the same when a day changes, and a day that changed is summed
   const all = rows(subject)
   expect(all).toBeGreaterThan(days * 3)
   expect(subject.freshly(answers)).toEqual(before)
-  // Whole days come from the stored sums, so few rows of hours are read.
-  expect(subject.reads(() => answers(subject.reader)).rows).toBeLessThan(subject.tables('rollup_value')! / 2)
+  expectRead(subject)
   const ofDay = (day: number) => subject.tables(`rollup_day WHERE day = ${noon / hourMs - 12 + day * 24}`)!
   expect(ofDay(4)).toBeGreaterThan(3)
   expectLocated(subject)

@@ -158,9 +158,15 @@ function shreddedOf(db: SqliteDatabase): Shredded {
   return shredding.result()!
 }
 
-/** How often columns of a block, or its texts, were read. */
-function opened(db: SqliteDatabase, work: () => void, what: 'columns' | 'texts'): number {
-  const of = what === 'texts' ? /^SELECT (ids|bodies) AS blob/ : /^SELECT columns FROM event_block/
+const opens = {
+  columns: /^SELECT columns FROM event_block/,
+  texts: /^SELECT (ids|bodies) AS blob/,
+  days: /^SELECT min\(hour\) AS hour FROM rollup_value/,
+}
+
+/** How often columns of a block, its texts, or the first day of some rows of hours were read. */
+function opened(db: SqliteDatabase, work: () => void, what: keyof typeof opens): number {
+  const of = opens[what]
   let count = 0
   const query = db.query.bind(db)
   db.query = ((sql: string) => {
@@ -251,8 +257,8 @@ export function engine(options: EventWriterOptions = {}) {
     eraseSteps: (command: EraseCommand, between?: () => void) => eraseSteps(db, writer, command, between),
     /** A reader with empty caches. */
     freshly: <T>(ask: (reader: ReaderAtOnce) => T): T => asked(path, (one) => ask(readerOn(one))),
-    /** How many blocks, or their texts, a reader with empty caches opens. */
-    blocksOpened: (ask: (reader: ReaderAtOnce) => void, of: 'columns' | 'texts' = 'columns') =>
+    /** How often a reader with empty caches reads columns of a block, or one of the others of `opens`. */
+    timesRead: (ask: (reader: ReaderAtOnce) => void, of: keyof typeof opens = 'columns') =>
       asked(path, (one) => opened(one, () => ask(readerOn(one)), of)),
     reads: (work: () => void) => reads(readerDb, work),
     sql: (statement: string) => void db.run(statement),

@@ -87,7 +87,7 @@ test('over a sealed segment and after it, in slices; without time it gives up', 
 /** What segments keep of the sample answers as their blocks do, without opening them, until an event is erased. */
 function expectKept(subject: Engine, ask: (reader: Engine['reader']) => unknown): void {
   const fromBlocks = subject.freshly(ask)
-  const opened = () => subject.blocksOpened((reader) => void ask(reader))
+  const opened = () => subject.timesRead((reader) => void ask(reader))
   const all = opened()
   while (subject.spare());
   expect(subject.freshly(ask)).toEqual(fromBlocks)

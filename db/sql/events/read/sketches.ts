@@ -24,7 +24,7 @@ import {
   type HourRange,
 } from '../rollups/range.ts'
 import { changedHours, foldState, type FoldState } from '../rollups/hours.ts'
-import { storedSketches } from '../rollups/stored-days.ts'
+import { hasStoredDay, storedSketches } from '../rollups/stored-days.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Database } from '../../database.ts'
 import type { Distinct, DistinctQuery, Durations, DurationsQuery } from '../../../contract/store.ts'
@@ -190,7 +190,10 @@ function* foldedSketches(
     }
     sketches.forEach(visit)
     if (isSliceOver()) yield
-    hour = nextDay(db, org, member, hour + 1)
+    // The rows of a day are far from those of the next one: each look at them may be a read of the disk.
+    const next = hour + dayHours
+    const isKnown = days.has(`${member} ${next}`) || hasStoredDay(db, { org, index: member, day: next })
+    hour = isKnown ? next : nextDay(db, org, member, hour + 1)
   }
 }
 

@@ -71,6 +71,15 @@ export function storedDays(
   return new Map(found.map(({ day, sums }) => [day, () => unpack(sums)]))
 }
 
+/** Whether a day has sums, which may be empty. */
+export function hasStoredDay(
+  db: Database,
+  { org, index, day }: { org: number; index: number; day: number },
+): boolean {
+  const sql = 'SELECT 1 FROM rollup_day WHERE org = ? AND member = ? AND day = ?'
+  return db.query(sql).get(org, index, day) !== null
+}
+
 /** The sketches of a day by site: the highest rank of each register. Null: they are read from their rows. */
 export function storedSketches(
   db: Database,
