@@ -67,12 +67,11 @@ export function registerAndRank(code: number): [register: number, rank: number] 
 
 /** `ranks` has the highest rank per register, 0 for an empty one. */
 export function estimate(ranks: Uint8Array): number {
-  let empty = 0
-  let sum = 0
-  for (const rank of ranks) {
-    if (rank === 0) empty++
-    sum += 2 ** -rank
-  }
+  // The sum is of powers of two, and exact in any order.
+  const counts = new Uint16Array(ranksMax)
+  for (let register = 0; register < registers; register++) counts[ranks[register]!]!++
+  const empty = counts[0]!
+  const sum = counts.reduce((all, count, rank) => all + count * 2 ** -rank, 0)
   const bias = 0.7213 / (1 + 1.079 / registers)
   const raw = (bias * registers * registers) / sum
   const likely = raw <= 2.5 * registers && empty > 0 ? registers * Math.log(registers / empty) : raw
