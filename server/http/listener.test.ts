@@ -102,6 +102,8 @@ test('a connection that sent half of a head delays no stop; a request in flight 
   await sent.promise
   const slow = fetch(`${listener.url}/slow`).then((answer) => answer.text())
   await begun.promise
+  listener.pause()
+  listener.resume()
   await listener.stop(6_000) // at the deadline it would write a line
   expect(await slow).toBe('answered')
   expect(await half).toBe('')

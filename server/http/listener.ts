@@ -68,14 +68,14 @@ export function listen(options: ListenOptions): Listener {
   const boundPort = server.port ?? port
   let currentTls = options.tls
   let isPaused = false
-  const drained = drains()
+  const drained = drains(options.log)
   const urlOf = (name: string) =>
     `${options.tls === null ? 'http' : 'https'}://${listenText({ host: name, port: boundPort })}${options.basePath}`
   return {
     url: urlOf(host),
     link: urlOf(reachableHost(host)),
     pause() {
-      drained.add(server.stop())
+      drained.add(server)
       isPaused = true
     },
     resume() {
@@ -87,7 +87,7 @@ export function listen(options: ListenOptions): Listener {
         currentTls = tls
         return
       }
-      drained.add(server.stop())
+      drained.add(server)
       try {
         server = open(boundPort, tls)
         currentTls = tls
@@ -97,21 +97,9 @@ export function listen(options: ListenOptions): Listener {
       }
     },
     async stop(deadlineMs) {
-      drained.add(server.stop())
-      await stopped(server, drained.all(), deadlineMs, options.log)
+      drained.add(server)
+      await drained.end(deadlineMs)
     },
-  }
-}
-
-/** Closed listeners that may still have requests in flight. */
-function drains() {
-  const open = new Set<Promise<void>>()
-  return {
-    add(end: Promise<void>): void {
-      open.add(end)
-      void end.finally(() => open.delete(end))
-    },
-    all: () => Promise.all(open),
   }
 }
 
@@ -119,19 +107,32 @@ function drains() {
 const quietMs = 1_000
 const lookMs = 100
 
-async function stopped(server: Server<undefined>, drained: Promise<unknown>, deadlineMs: number, log: Log) {
-  const endMs = performance.now() + deadlineMs
-  const end = drained.then(() => 'drained' as const)
-  let busyMs = performance.now()
-  while (performance.now() < endMs) {
-    const look = Bun.sleep(Math.min(lookMs, endMs - performance.now()))
-    if ((await Promise.race([end, look])) === 'drained') return
-    if (server.pendingRequests > 0) busyMs = performance.now()
-    // Bun waits for the rest of a head for up to 12 s.
-    else if (performance.now() > busyMs + quietMs) void server.stop(true)
+/** Listeners that accept no more connections, and may still have requests in flight. */
+function drains(log: Log) {
+  const ends = new Map<Server<undefined>, Promise<void>>()
+  const pending = () => ends.keys().reduce((sum, server) => sum + server.pendingRequests, 0)
+  const endAll = () => Promise.all(Array.from(ends.keys(), (server) => server.stop(true)))
+  return {
+    add(server: Server<undefined>): void {
+      const end = server.stop().finally(() => ends.delete(server))
+      ends.set(server, end)
+    },
+    /** Resolves when all have ended, at the deadline by force. */
+    async end(deadlineMs: number): Promise<void> {
+      const endMs = performance.now() + deadlineMs
+      const drained = Promise.all(ends.values()).then(() => 'drained' as const)
+      let busyMs = performance.now()
+      while (performance.now() < endMs) {
+        const look = Bun.sleep(Math.min(lookMs, endMs - performance.now()))
+        if ((await Promise.race([drained, look])) === 'drained') return
+        if (pending() > 0) busyMs = performance.now()
+        // Bun waits for the rest of a head for up to 12 s.
+        else if (performance.now() > busyMs + quietMs) void endAll()
+      }
+      log.warn('requests_ended', { requests: pending(), afterMs: deadlineMs })
+      await endAll()
+    },
   }
-  log.warn('requests_ended', { requests: server.pendingRequests, afterMs: deadlineMs })
-  await server.stop(true)
 }
 
 /** Access is governed by the mode of the socket and its folder: add the proxy's user to our group. */
@@ -141,6 +142,7 @@ const socketMode = 0o660
 function listenOnSocket(options: ListenOptions, unix: string): Listener {
   const server = bind(options.at, { unix, ...answering({ ...options, tls: null }) })
   chmodSync(unix, socketMode)
+  const drained = drains(options.log)
   return {
     url: `unix:${unix}`,
     link: `http://localhost${options.basePath}`,
@@ -149,7 +151,8 @@ function listenOnSocket(options: ListenOptions, unix: string): Listener {
     pause() {},
     resume() {},
     async stop(deadlineMs) {
-      await stopped(server, server.stop(), deadlineMs, options.log)
+      drained.add(server)
+      await drained.end(deadlineMs)
       rmSync(unix, { force: true })
     },
   }
