@@ -22,9 +22,9 @@ interface PendingRequest {
   onProgress: Following['onProgress']
 }
 
-/** `url` is the worker's module, `name` its name in errors. */
+/** `url` is the worker's module, `name` its name in errors. A reader's heap begins small, see `gcOptions`. */
 export function openPort(name: string, url: string): Port {
-  const worker = new Worker(url, { name: `store ${name}` })
+  const worker = new Worker(url, { name: `store ${name}`, smol: name === 'reader' })
   const pending = new Map<number, PendingRequest>()
   let lastId = 0
   let death: StoreError | null = null
