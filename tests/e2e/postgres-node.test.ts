@@ -84,6 +84,7 @@ test('a node lets its heap grow larger than a server with a data folder does, un
   const env = { SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }
   const [size, growth] = ['BUN_JSC_forceRAMSize', 'BUN_JSC_smallHeapGrowthFactor']
   const byDefault = `BUN_JSC_largeHeapSize=${8 * 1024 * 1024}`
+  const readers = `BUN_JSC_smallHeapSize=${8 * 1024 * 1024}`
   const told = async (name: string, own: { [name: string]: string }, args: string[] = []) => {
     const options = { dataDir: dir.join(name), env: { ...env, ...own }, args, restarts: true }
     await using node = await startAppliance(options)
@@ -91,15 +92,16 @@ test('a node lets its heap grow larger than a server with a data folder does, un
     return variables.filter((each) => /^(BUN_JSC|MIMALLOC)_/.test(each)).toSorted()
   }
   const purge = ['MIMALLOC_PURGE_DELAY=1000', 'MIMALLOC_PURGE_HOLES_MIN_INTERVAL=1000']
-  expect(await told('one', {})).toEqual([`${size}=805306368`, byDefault, `${growth}=3`, ...purge])
+  expect(await told('one', {})).toEqual([`${size}=805306368`, byDefault, `${growth}=3`, readers, ...purge])
   expect(await told('two', { [growth]: '2' })).toEqual([
     `${size}=805306368`,
     byDefault,
     `${growth}=2`,
+    readers,
     ...purge,
   ])
   const small = await told('three', {}, ['--memory-limit', '700MiB'])
-  expect(small).toEqual([`${size}=402653184`, byDefault, `${growth}=1.8`, ...purge])
+  expect(small).toEqual([`${size}=402653184`, byDefault, `${growth}=1.8`, readers, ...purge])
 }, 60_000)
 
 test('a node of one role serves only that, and leaves the jobs to the others', async () => {

@@ -39,17 +39,18 @@ test('a first start creates a private folder, prints the address and setup link,
 test('the server collects garbage as on a small machine and keeps its process ID', async () => {
   const [size, growth] = ['BUN_JSC_forceRAMSize', 'BUN_JSC_smallHeapGrowthFactor']
   const large = `BUN_JSC_largeHeapSize=${64 * 1024 * 1024}`
+  const readers = `BUN_JSC_smallHeapSize=${8 * 1024 * 1024}`
   const told = (pid: number) => {
     const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
     return variables.filter((each) => each.startsWith('BUN_JSC_')).toSorted()
   }
   await using byItself = await startAppliance({ restarts: true })
-  expect(told(byItself.pid)).toEqual([`${size}=402653184`, large, `${growth}=1.8`])
+  expect(told(byItself.pid)).toEqual([`${size}=402653184`, large, `${growth}=1.8`, readers])
   const own = { [size]: '1073741824', [growth]: '3' }
   await using inPart = await startAppliance({ restarts: true, env: { [size]: own[size]! } })
-  expect(told(inPart.pid)).toEqual([`${size}=1073741824`, large, `${growth}=1.8`])
+  expect(told(inPart.pid)).toEqual([`${size}=1073741824`, large, `${growth}=1.8`, readers])
   await using asAsked = await startAppliance({ restarts: true, env: own })
-  expect(told(asAsked.pid)).toEqual([`${size}=1073741824`, large, `${growth}=3`])
+  expect(told(asAsked.pid)).toEqual([`${size}=1073741824`, large, `${growth}=3`, readers])
 })
 
 test('the writer thread has a lower priority than the threads that answer requests', async () => {
