@@ -67,7 +67,7 @@ test('a first view transfers less than 150 KB and requests each file once', asyn
   }
   const visit = async (page: Page): Promise<void> => {
     await loaded(page)
-    // Rows that are there before the counts do not ask for these again.
+    // Rows may arrive before the counts. They must not cause a second request for these.
     const shown = Promise.withResolvers<void>()
     let asked = 0
     await page.route('**/api/overview', async (route) => {

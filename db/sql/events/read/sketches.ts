@@ -190,7 +190,7 @@ function* foldedSketches(
     }
     sketches.forEach(visit)
     if (isSliceOver()) yield
-    // The rows of a day are far from those of the next one: each look at them may be a read of the disk.
+    // The rows of two days are far apart in the file, so looking for the next day there may read the disk.
     const next = hour + dayHours
     const isKnown = days.has(`${member} ${next}`) || hasStoredDay(db, { org, index: member, day: next })
     hour = isKnown ? next : nextDay(db, org, member, hour + 1)
