@@ -209,7 +209,8 @@ testAsRoot(
       return new Response(child.stdout).text()
     }
     const byRoot = async (...args: string[]): Promise<string> => {
-      const { code, stdout, stderr } = await cli(args, { dataDir })
+      // Not as an option of `cli`, which would take a database in its place.
+      const { code, stdout, stderr } = await cli([...args, '--data-dir', dataDir])
       expect([args[0], code, stderr]).toEqual([args[0], 0, ''])
       const entries = readdirSync(dataDir, { recursive: true, withFileTypes: true })
       const owners = entries
