@@ -95,7 +95,7 @@ test.each([
   ['ahead', hourMs],
   ['behind', -hourMs],
 ])('a node whose clock is an hour %s', async (_, aboutMs) => {
-  const { url } = await database()
+  const { url } = await database('migrated')
   await using exact = await openNode(url, 'web', 0) // runs no jobs
   await arrive(exact, arrivals)
   const names = await addSilenceRules(exact, url)

@@ -37,7 +37,7 @@ function openNode(name: string): Promise<TestServer> {
 }
 
 beforeAll(async () => {
-  ;({ url } = await database())
+  ;({ url } = await database('migrated'))
   a = await openNode('a')
   b = await openNode('b')
 })

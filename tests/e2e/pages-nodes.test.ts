@@ -20,7 +20,7 @@ let store: Store
 let sql: (text: string) => Promise<string>
 
 beforeAll(async () => {
-  const { url, cluster, name } = await database()
+  const { url, cluster, name } = await database('migrated')
   sql = (text) => cluster.sql(text, name)
   const env = { ...ownerEnv, SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }
   appliance = await startAppliance({ dataDir: dir.join('one'), env, args: ['--node-name', 'web-1'] })

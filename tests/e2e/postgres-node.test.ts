@@ -80,7 +80,7 @@ test('what one node stores the other reads, and a revoked key is refused by both
 
 test('a node lets its heap grow larger than a server with a data folder does, unless told otherwise', async () => {
   using dir = tempDir('options')
-  const { url } = await database()
+  const { url } = await database('migrated')
   const env = { SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }
   const [size, growth] = ['BUN_JSC_forceRAMSize', 'BUN_JSC_smallHeapGrowthFactor']
   const byDefault = `BUN_JSC_largeHeapSize=${8 * 1024 * 1024}`
@@ -106,7 +106,7 @@ test('a node lets its heap grow larger than a server with a data folder does, un
 
 test('a node of one role serves only that, and leaves the jobs to the others', async () => {
   using dir = tempDir('roles')
-  const { url } = await database()
+  const { url } = await database('migrated')
   const env = { SIGHTGLASS_DATABASE: url, SIGHTGLASS_KEY_RING: '11'.repeat(32) }
   const node = (role: string) =>
     startAppliance({ dataDir: dir.join(role), env, args: ['--node-name', role, '--node-role', role] })
@@ -135,7 +135,7 @@ test('a node of one role serves only that, and leaves the jobs to the others', a
 
 test('a shared database needs a key ring and a data folder without a database', async () => {
   using dir = tempDir('nodes')
-  const { url } = await database()
+  const { url } = await database('migrated')
   const serve = (env: Record<string, string>) =>
     cli(['serve', '--listen', '127.0.0.1:0'], { dataDir: dir.join('data'), env, timeoutMs: 10_000 })
   const bare = await serve({ SIGHTGLASS_DATABASE: url })

@@ -13,7 +13,7 @@ let store: RecordsStore
 let owner: Database
 
 beforeAll(async () => {
-  const { url } = await database()
+  const { url } = await database('migrated')
   store = await openRecords({ url })
   owner = openConnection({ url, node: 'owner', statementTimeoutMs: 10_000 })
 })

@@ -71,7 +71,7 @@ async function openThrough(target: string): Promise<void> {
   await store.orgs.create({ org, audit: makeAudit(org.id) })
 }
 
-beforeAll(async () => openThrough((await database()).url))
+beforeAll(async () => openThrough((await database('migrated')).url))
 afterAll(async () => {
   await store.close()
   proxy.stop()

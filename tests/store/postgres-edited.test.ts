@@ -80,7 +80,7 @@ const edits: { [what: string]: { sql: string; named: string } } = {
 }
 
 test('an edited block, id, count or audit entry is named with its organization, and no other', async () => {
-  const { url, cluster, name } = await database()
+  const { url, cluster, name } = await database('migrated')
   const shared = { url, node: 'one' }
   const store = await openStore({ folder: '', now: noon, shared })
   const orgs = Object.keys(edits).map((what) => ({ what, org: makeOrg() }))
@@ -127,7 +127,7 @@ test('an edited block, id, count or audit entry is named with its organization, 
 }, 90_000)
 
 test('without its newest events an organization is sound, until its last arrival number is raised', async () => {
-  const { url, cluster, name } = await database()
+  const { url, cluster, name } = await database('migrated')
   const store = await openStore({ folder: '', now: noon, shared: { url, node: 'one' } })
   const deletions: { [what: string]: (orgId: string) => Promise<unknown> } = {
     expire: (orgId) => store.events.expire({ orgId, receivedBeforeMs: noon + 60_000 }),

@@ -23,7 +23,7 @@ async function openNode(url: string, node: string): Promise<SqlStore> {
 }
 
 async function twoNodes(): Promise<[SqlStore, SqlStore]> {
-  const { url } = await database()
+  const { url } = await database('migrated')
   return [await openNode(url, 'one'), await openNode(url, 'two')]
 }
 
@@ -133,7 +133,7 @@ test('acknowledged events are stored after the server was killed, and resends co
 }, 60_000)
 
 test('a page reads its rows from the indexes of many segments at once', async () => {
-  const { url } = await database()
+  const { url } = await database('migrated')
   const store = await openNode(url, 'one')
   const { id: orgId } = makeOrg()
   for (let block = 0; block < 12; block++) {
@@ -162,7 +162,7 @@ test('a page reads its rows from the indexes of many segments at once', async ()
 })
 
 test('counts by hour are exact when the server reads a table instead of its index', async () => {
-  const { url } = await database()
+  const { url } = await database('migrated')
   const db = openConnection({ url, node: 'watcher', statementTimeoutMs: 10_000 })
   const { name } = db.query<{ name: string }>('SELECT current_database() AS name').get()!
   for (const kind of ['indexscan', 'indexonlyscan', 'bitmapscan'])
@@ -214,7 +214,7 @@ async function appendSpread(store: SqlStore, orgId: string): Promise<void> {
 }
 
 test('a node builds path columns of sealed segments and sums of days, and an erasure empties them', async () => {
-  const { url } = await database()
+  const { url } = await database('migrated')
   const store = await openNode(url, 'one')
   const db = openConnection({ url, node: 'watcher', statementTimeoutMs: 10_000 })
   const { id: orgId } = makeOrg()

@@ -30,7 +30,7 @@ async function makeLocalized(): Promise<Localized> {
 async function localizedDatabase(): Promise<string> {
   const { cluster, name, url } = await (localized ??= makeLocalized())
   const copy = `${name}_${++copies}`
-  await cluster.sql(`CREATE DATABASE ${copy} TEMPLATE ${name}`)
+  await cluster.sql(`CREATE DATABASE ${copy} TEMPLATE ${name} STRATEGY FILE_COPY`)
   return url.replace(/[^/]+$/, copy)
 }
 

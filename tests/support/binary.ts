@@ -70,7 +70,7 @@ export async function startAppliance(options: ApplianceOptions = {}): Promise<Ap
   const temp = options.dataDir === undefined ? tempDir('data') : null
   const dataDir = options.dataDir ?? join(temp?.path ?? '', 'data')
   if (options.copyOf !== undefined) cpSync(options.copyOf, dataDir, { recursive: true })
-  const wanted = await withEngine(dataDir, options.env)
+  const wanted = await withEngine(dataDir, options.env, 'migrated')
   const env = cleanEnv(wanted)
   const { binary = binaryPath, port = 0, restarts = false } = options
   const runtimeOptions = wanted['SIGHTGLASS_DATABASE'] === undefined ? gcOptions : nodeOptions

@@ -39,7 +39,10 @@ async function madeDatabase(contents: 'empty' | 'migrated'): Promise<TestDatabas
 }
 
 /** Made with the first use. */
-async function databaseOf(folder: string, contents: 'empty' | 'migrated'): Promise<TestDatabase> {
+async function databaseOf(
+  folder: string,
+  contents: 'empty' | 'migrated' = 'migrated',
+): Promise<TestDatabase> {
   const made = databases.get(folder) ?? madeDatabase(contents)
   databases.set(folder, made)
   return made
@@ -54,7 +57,7 @@ export async function dropDatabaseOf(folder: string): Promise<void> {
 
 /** What the server's option `--database` says. */
 export async function testDatabase(folder: string): Promise<SharedDatabase | null> {
-  return isOnPostgres ? { url: (await databaseOf(folder, 'migrated')).url, node: 'test' } : null
+  return isOnPostgres ? { url: (await databaseOf(folder)).url, node: 'test' } : null
 }
 
 /** Where `verify` and the like open the database. */
@@ -76,13 +79,17 @@ export async function openTestFolder(folder: string, clock: Clock): Promise<Stor
   return openStore({ folder, now, bootstrap: { org, audit }, shared })
 }
 
-/** Adds to a program's environment what makes it use the database in place of its data folder. */
+/**
+ * Adds to a program's environment what makes it use the database in place of its data folder. A server's has the
+ * newest schema, which opens sooner; a verb's first one is empty, as a folder would be.
+ */
 export async function withEngine(
   dataDir: string | undefined,
   more: Record<string, string> = {},
+  contents: 'empty' | 'migrated' = 'empty',
 ): Promise<Record<string, string>> {
   if (!isOnPostgres || dataDir === undefined) return more
-  const { url } = await databaseOf(dataDir, 'empty')
+  const { url } = await databaseOf(dataDir, contents)
   const ring = more['SIGHTGLASS_KEY_FILE'] === undefined ? { SIGHTGLASS_KEY_RING: testRing } : {}
   return { SIGHTGLASS_DATABASE: url, ...ring, ...more }
 }
@@ -90,7 +97,7 @@ export async function withEngine(
 /** Runs SQL behind the server's back and returns the rows. Names with capitals need no quotes. */
 export async function rawSql<T>(folder: string, sql: string): Promise<T[]> {
   if (isOnPostgres) {
-    const { url } = await databaseOf(folder, 'migrated')
+    const { url } = await databaseOf(folder)
     const db = openConnection({ url, node: 'test', schema, statementTimeoutMs: 60_000 })
     try {
       return db.query<T, []>(sql).all()

@@ -135,12 +135,26 @@ export function sqlOn(port: number): Cluster['sql'] {
     // The client's own query of types fails without a handler when the server ends at that moment.
     const client = postgres({ ...options, fetch_types: false })
     try {
-      const rows = await client.unsafe(text).simple()
-      return rows.map((row) => Object.values(row).join('|')).join('\n')
+      return asLines(await client.unsafe(text).simple())
     } finally {
       await client.end({ timeout: 5 })
     }
   }
+}
+
+/** `sqlOn` of a cluster that outlives the test, over one connection: for each the server starts a process. */
+function keptSqlOn(port: number): Cluster['sql'] {
+  const options = { host: '127.0.0.1', port, database: 'postgres', username: 'postgres', max: 1 }
+  let kept: postgres.Sql | null = null
+  return async (text, database = 'postgres') => {
+    if (database !== 'postgres') return sqlOn(port)(text, database)
+    kept ??= postgres({ ...options, idle_timeout: 5, fetch_types: false, onnotice: () => {} })
+    return asLines(await kept.unsafe(text).simple())
+  }
+}
+
+function asLines(rows: Iterable<object>): string {
+  return Array.from(rows, (row) => Object.values(row).join('|')).join('\n')
 }
 
 export async function startPostgres(options: ClusterOptions = {}): Promise<Cluster> {
@@ -236,7 +250,7 @@ export async function startRunCluster(below?: string): Promise<{ address: string
 
 function joinRunCluster(address: string): SharedCluster {
   const [url, socketFolder] = JSON.parse(address) as [string, string]
-  return { url, socketFolder, sql: sqlOn(Number(new URL(url).port)) }
+  return { url, socketFolder, sql: keptSqlOn(Number(new URL(url).port)) }
 }
 
 const template = 'migrated'
