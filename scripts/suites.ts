@@ -22,10 +22,10 @@ export type Engine = 'sqlite' | 'postgres'
 
 /** Suites whose small files share a process. */
 const sharing = ['unit', 'store', 'engine', 'fuzz']
-const smallFiles = { fileSecondsMax: 2, groupSecondsMax: 5, groupFilesMax: 10 }
+const smallFiles = { fileSecondsMax: 6, groupSecondsMax: 16, groupFilesMax: 20 }
 
 /** Each process of these compiles the server anew, which takes 0.3 s of processor time, so more files share one. */
-const sharingServer = ['api', 'regressions']
+const sharingServer = ['api', 'e2e', 'regressions']
 const serverFiles = { fileSecondsMax: 4, groupSecondsMax: 12, groupFilesMax: 25 }
 
 /** Loading Playwright and starting Chromium cost 1 s of processor time, so files that use a browser share one. */
