@@ -1,6 +1,6 @@
 /** Backups and restores with the executable: beside a server under load, on another machine, interrupted by kill -9. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { cpSync, existsSync, readdirSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { binaryPath, cli, startAppliance, type Exit } from '../support/binary.ts'
 import { event } from '../support/events.ts'
@@ -154,6 +154,18 @@ test('kill -9 anywhere in a restore leaves the old data, the new data, or a fold
     expect(await countIn(folder, secretKey)).toBe(2_000)
     expect(readdirSync(folder)).not.toContain('.restoring')
   }
+})
+
+test('a folder in the middle of a restore is not read: no verb, no server', async () => {
+  const { dataDir, backup } = await filled('middle')
+  const marker = join(dataDir, 'restore-unfinished')
+  writeFileSync(marker, JSON.stringify({ kind: 'restore', phase: 'exchanging', there: [], names: [] }))
+  const reading = ['org list', 'export traces', 'verify', 'backup create', 'migrate status', 'account list']
+  for (const words of [...reading, 'migrate up', 'serve --listen 127.0.0.1:0'])
+    expectLine(await cli(words.split(' '), { dataDir }), /a restore .* has not finished.*restore --undo/)
+  await json(['restore', backup, '--yes'], { dataDir })
+  expect(existsSync(marker)).toBe(false)
+  expect(await json(['verify'], { dataDir })).toMatchObject({ ok: true })
 })
 
 test('the passphrase comes from the environment or a file and is stored nowhere', async () => {

@@ -36,6 +36,17 @@ async function turn(): Promise<void> {
   for (let n = 0; n < 2; n++) await new Promise((resolve) => void setImmediate(resolve))
 }
 
+/** Answers until all appends are settled: what waited for an answer is sent some turns of the event loop later. */
+async function settled(
+  results: Promise<{ accepted: number }>[],
+  answerNext: () => Promise<void>,
+): Promise<number[]> {
+  let isSettled = false
+  const all = Promise.all(results).finally(() => (isSettled = true))
+  while (!isSettled) await answerNext()
+  return (await all).map(({ accepted }) => accepted)
+}
+
 test('batches of one tick, and those that wait for the outstanding group, travel together', async () => {
   const { send, sent } = fakeWriter()
   const queue = appendQueue(send, () => {})
@@ -173,14 +184,15 @@ test('whatever arrives: two groups at most, every batch once and in order, no gr
         const queue = appendQueue(send, () => {})
         const results = sizes.map((size, n) => queue.append(batch(`org_${n}`, size)))
         let answered = 0
-        await turn()
-        while (answered < sent.length) {
-          expect(sent.length - answered).toBeLessThanOrEqual(2)
-          const group = sent[answered++]
-          if (group !== undefined) group.answer(accept(group))
+        const accepted = await settled(results, async () => {
           await turn()
-        }
-        expect((await Promise.all(results)).map(({ accepted }) => accepted)).toEqual(sizes)
+          expect(sent.length - answered).toBeLessThanOrEqual(2)
+          const group = sent[answered]
+          if (group === undefined) return
+          answered++
+          group.answer(accept(group))
+        })
+        expect(accepted).toEqual(sizes)
         const order = sent.flatMap((group) => group.batches.map(({ orgId }) => orgId))
         expect(order).toEqual(sizes.map((_, n) => `org_${n}`))
         for (const { batches } of sent) {
@@ -266,12 +278,11 @@ test('whatever arrives at a writer that gathers: every batch once and in order, 
           await step()
           if (isAnswered[tick] === true && answered < sent.length) answerOne()
         }
-        while (answered < sent.length) {
-          answerOne()
+        const accepted = await settled(results, async () => {
+          if (answered < sent.length) answerOne()
           await step()
-          await step() // what waited for this answer is sent
-        }
-        expect((await Promise.all(results)).map(({ accepted }) => accepted)).toEqual(sizes)
+        })
+        expect(accepted).toEqual(sizes)
         const order = sent.flatMap((group) => group.batches.map(({ orgId }) => orgId))
         expect(order).toEqual(sizes.map((_, n) => `org_${n}`))
         for (const group of sent) expect(group.batches.length === 1 || eventsOf(group) <= 4_000).toBe(true)

@@ -8,7 +8,7 @@ import { syncFolder } from '../../rules/durable-files.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { auditHeads } from '../../sql/audit/append.ts'
 import { readAuditHeads } from '../../sql/audit/heads.ts'
-import { databasePath, unfinishedRestorePath } from './files.ts'
+import { databasePath, requireRestored } from './files.ts'
 import type { FolderLock } from './lock.ts'
 import { schemaVersion } from '../migrations/migrations.ts'
 import { freeBytes } from './reserve.ts'
@@ -25,13 +25,7 @@ export type Missing = { what: string; files: string[] } | null
  * The loss shown by the files alone. Throws when a restore was interrupted or the disk has no space for a new database.
  */
 export function missingFiles(folder: string, lock: Pick<FolderLock, 'leftLog' | 'sameBoot'>): Missing {
-  if (existsSync(unfinishedRestorePath(folder))) {
-    throw new StoreError(
-      'corrupt',
-      'a restore into the data folder was interrupted: "sightglass restore --undo" brings the old data back, ' +
-        'or run the restore again',
-    )
-  }
+  requireRestored(folder)
   const path = databasePath(folder)
   if (sizeOf(path) > 0) return missingLog(path, lock)
   if (sizeOf(`${path}-wal`) > 0 || madeLater.some((name) => existsSync(`${folder}/${name}`))) {
