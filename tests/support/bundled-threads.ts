@@ -37,15 +37,19 @@ globalThis.Worker = new Proxy(globalThis.Worker, {
   },
 })
 
-// A thread ends itself when its store is closed, at each request to close it.
+// A thread ends itself a moment after each request to end.
 if (!Bun.isMainThread && !isFull) {
+  const exit = process.exit.bind(process)
   let received = 0
-  let endedAfter = 0
-  addEventListener('message', () => void received++)
-  const end = () => {
-    if (endedAfter < received) postMessage({ endedAfter: (endedAfter = received) } satisfies Ended)
-  }
-  process.exit = end as unknown as typeof process.exit
+  let endings = 0
+  addEventListener('message', ({ data }: MessageEvent<unknown>) => {
+    received++
+    if (data === null || (typeof data === 'string' && /^\[\d+,"close",/.test(data))) endings++
+  })
+  process.exit = ((code?: number) => {
+    if (endings === 0) exit(code)
+    else if (--endings === 0) postMessage({ endedAfter: received } satisfies Ended)
+  }) as typeof process.exit
 }
 
 function bundled(url: string): string | null {
