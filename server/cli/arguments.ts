@@ -106,7 +106,8 @@ function readFlag(token: FlagToken, option: Option, flags: Map<string, string>):
   const text = token.value ?? ''
   if (text === '' && token.inlineValue !== true)
     throw new UsageError(`--${name} needs a value: --${name} ${value}`)
-  if (!token.inlineValue && /^-[^\d]/.test(text)) {
+  // One of 64 keys begins with a dash. Only options of one letter do, and longer ones with two.
+  if (!token.inlineValue && /^(--|-[a-z]$)/i.test(text)) {
     throw new UsageError(`--${name} needs a value; write --${name}=${text} if the value begins with a dash`)
   }
   const before = adds ? flags.get(name) : undefined

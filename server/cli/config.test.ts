@@ -89,6 +89,9 @@ describe('sources', () => {
         .site,
     ).toEqual(['a', 'b', 'c'])
     expect(readInvocation(['org', 'list', '--json', '--json=false'], {}).values.json).toBe(false)
+    const trusted = '-AQb'.padEnd(43, 'x')
+    const { values } = readInvocation(['verify', 'a.html', '--trusted-key', trusted], {})
+    expect(values['trusted-key']).toBe(trusted)
   })
 
   test('reads base paths without a trailing slash and socket paths', () => {
@@ -209,6 +212,7 @@ describe('errors are one clear line', () => {
     ['--listen', 'needs a value'],
     ['--listen=', '--listen'],
     ['--listen --json', 'needs a value'],
+    ['--listen -h', 'needs a value'],
     ['--ingest-listen 127.0.0.1:7400', 'same address'],
     ['--public-url example.com', 'http'],
     ['--public-url ftp://example.com', 'http'],

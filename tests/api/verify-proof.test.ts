@@ -61,7 +61,7 @@ test('a valid proof: exit 0, no data folder created, the same verdict as the doc
   expect(await documentedVerifier(proof)).toStartWith('sound: 4 entries')
   expect(await verify(proof.trimEnd())).toMatchObject({ code: 0, ok: true })
   expect(await verify(proof.replaceAll('\n', '\r\n'))).toMatchObject({ code: 0, ok: true })
-  expect(await verify(proof, '--trusted-key', verdict.key)).toMatchObject({ code: 0 })
+  expect(await verify(proof, `--trusted-key=${verdict.key}`)).toMatchObject({ code: 0 })
   expect(await verify(proof, '--trusted-key', 'x'.repeat(43))).toMatchObject({ code: 1, fault: { line: 1 } })
 }, 60_000)
 
@@ -96,7 +96,7 @@ describe('an invalid proof: exit 1, with the first invalid line', () => {
       what,
       async () => {
         const trusted = (JSON.parse(lines[0]!) as { head: { key: string } }).head.key
-        const verdict = await verify(spoil(), '--trusted-key', trusted)
+        const verdict = await verify(spoil(), `--trusted-key=${trusted}`)
         expect(verdict).toMatchObject({ code: 1, ok: false, fault: { line } })
         expect(verdict.fault!.message.length).toBeGreaterThan(10)
       },

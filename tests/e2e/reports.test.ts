@@ -63,7 +63,7 @@ test('made by the command line, with and without a server, and verified by it', 
   expect([made.code, made.stderr]).toEqual([0, ''])
   expect(made.stdout).toMatch(/^Wrote 300 events, \S+ to \S+, to .*cli\.html\. Signed by \S{43}\.\n$/)
   const key = /by (\S{43})\./.exec(made.stdout)![1]!
-  const sound = await cli(['verify', out, '--trusted-key', key])
+  const sound = await cli(['verify', out, `--trusted-key=${key}`])
   expect([sound.code, sound.stdout]).toEqual([0, expect.stringContaining('unchanged. Report of ')])
   const broken = await cli(['verify', changed(out)])
   expect([broken.code, broken.stdout]).toEqual([
