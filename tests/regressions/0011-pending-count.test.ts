@@ -32,9 +32,14 @@ test('100,000 delivered messages do not slow down a new one', async () => {
      FROM n`,
   )
   const afterMs = await quickestMs(advance, 25)
-  const rawMs = (sql: string) => quickestMs(() => rawSql(folder.path, sql), 5)
-  const counted = `SELECT count(*) FROM webhook_delivery WHERE endpoint_id || '' = 'ep_busy'`
-  const countMs = (await rawMs(counted)) - (await rawMs('SELECT 1'))
+  const count = (n: number) =>
+    `(SELECT count(*) FROM webhook_delivery WHERE endpoint_id || '' = 'ep_busy' AND id <> '${n}') AS n${n}`
+  const countsMs = (times: number) => {
+    const sql = `SELECT ${Array.from({ length: times }, (_, n) => count(n)).join(', ')}`
+    return quickestMs(() => rawSql(folder.path, sql), 5)
+  }
+  // Of ten counts at once, because opening the database takes longer than one.
+  const countMs = ((await countsMs(11)) - (await countsMs(1))) / 10
   await store.close()
   expect(afterMs - beforeMs).toBeLessThan(countMs / 2)
 }, 90_000)
