@@ -106,7 +106,7 @@ function readFlag(token: FlagToken, option: Option, flags: Map<string, string>):
   const text = token.value ?? ''
   if (text === '' && token.inlineValue !== true)
     throw new UsageError(`--${name} needs a value: --${name} ${value}`)
-  // One of 64 keys begins with a dash. Only options of one letter do, and longer ones with two.
+  // A public key may begin with a dash. An option is a dash and a letter, or begins with two dashes.
   if (!token.inlineValue && /^(--|-[a-z]$)/i.test(text)) {
     throw new UsageError(`--${name} needs a value; write --${name}=${text} if the value begins with a dash`)
   }

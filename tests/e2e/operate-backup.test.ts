@@ -156,13 +156,19 @@ test('kill -9 anywhere in a restore leaves the old data, the new data, or a fold
   }
 })
 
-test('a folder in the middle of a restore is not read: no verb, no server', async () => {
+test('no verb and no server opens a folder in the middle of a restore', async () => {
   const { dataDir, backup } = await filled('middle')
   const marker = join(dataDir, 'restore-unfinished')
   writeFileSync(marker, JSON.stringify({ kind: 'restore', phase: 'exchanging', there: [], names: [] }))
   const reading = ['org list', 'export traces', 'verify', 'backup create', 'migrate status', 'account list']
   for (const words of [...reading, 'migrate up', 'serve --listen 127.0.0.1:0'])
-    expectLine(await cli(words.split(' '), { dataDir }), /a restore .* has not finished.*restore --undo/)
+    expectLine(
+      await cli(words.split(' '), { dataDir }),
+      /a restore .* has not finished: .*restore --undo.* or run the restore again\n$/,
+    )
+  expect((await cli(['doctor'], { dataDir })).stdout).toMatch(
+    /FAILURE +database: .*has not finished.*-> complete what was begun, or undo it\n/,
+  )
   await json(['restore', backup, '--yes'], { dataDir })
   expect(existsSync(marker)).toBe(false)
   expect(await json(['verify'], { dataDir })).toMatchObject({ ok: true })

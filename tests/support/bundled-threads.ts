@@ -1,7 +1,7 @@
 /**
- * Preloaded by `npm test`: starts the threads of a store from the bundle of the run instead of their sources, and uses
- * a thread again for the next store, which takes a third less processor time than a new one that compiles everything
- * anew. `--full` starts new ones, as the executable does.
+ * Preloaded by `npm test`: starts the threads of a store from the bundle of the run instead of their sources, and keeps
+ * them for the next store, because a new thread compiles everything anew. The store suite takes a third less processor
+ * time. `--full` starts new threads, as the executable does.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -87,7 +87,7 @@ function workerOf(key: string, { ref = true }: Options, start: () => Thread): ob
   worker.onmessage = (event: MessageEvent<Partial<Ended> | null>) => {
     const endedAfter = event.data?.endedAfter
     if (endedAfter === undefined) return facade.onmessage?.(event)
-    // Of a message on its way the next store would get the answer.
+    // The next store would get the answer to a message that is still on its way.
     if (endedAfter < thread.sent) return worker.terminate()
     worker.unref()
     worker.onerror = ({ message }) => {

@@ -15,7 +15,7 @@ export async function runInOwnNetwork(setUp: string[], program: string): Promise
   const script = `${setUp.join(' && ')} && exec "$@"`
   const inside = ['sh', '-c', script, 'sh', process.execPath, program]
   const child = Bun.spawn(['unshare', '--map-root-user', '--net', '--mount', ...inside], {
-    // It is alone in its process, and closes its browser itself.
+    // One file: it closes its browser itself.
     env: { ...process.env, SIGHTGLASS_TEST_BINARY: 'built', SIGHTGLASS_TEST_FILES: '1' },
     ...{ stdout: 'pipe', stderr: 'pipe' },
   })

@@ -129,11 +129,17 @@ async function copyServer(data: string, { port, name }: { port: number; name: st
   await complete(asAccount([program('pg_basebackup'), ...options, '-d', from, '-D', data]))
 }
 
+function clientOf(port: number, database: string): postgres.Sql {
+  return postgres({
+    ...{ host: '127.0.0.1', port, database, username: 'postgres', max: 1, idle_timeout: 5 },
+    onnotice: () => {},
+    fetch_types: false, // the query of types fails without a handler when the server ends at that moment
+  })
+}
+
 export function sqlOn(port: number): Cluster['sql'] {
   return async (text, database = 'postgres') => {
-    const options = { host: '127.0.0.1', port, database, username: 'postgres', max: 1, onnotice: () => {} }
-    // The client's own query of types fails without a handler when the server ends at that moment.
-    const client = postgres({ ...options, fetch_types: false })
+    const client = clientOf(port, database)
     try {
       return asLines(await client.unsafe(text).simple())
     } finally {
@@ -142,13 +148,15 @@ export function sqlOn(port: number): Cluster['sql'] {
   }
 }
 
-/** `sqlOn` of a cluster that outlives the test, over one connection: for each the server starts a process. */
+/**
+ * The same for a cluster that outlives the test. Statements on the database `postgres` share a connection, because the
+ * server starts a process for each.
+ */
 function keptSqlOn(port: number): Cluster['sql'] {
-  const options = { host: '127.0.0.1', port, database: 'postgres', username: 'postgres', max: 1 }
   let kept: postgres.Sql | null = null
   return async (text, database = 'postgres') => {
     if (database !== 'postgres') return sqlOn(port)(text, database)
-    kept ??= postgres({ ...options, idle_timeout: 5, fetch_types: false, onnotice: () => {} })
+    kept ??= clientOf(port, database)
     return asLines(await kept.unsafe(text).simple())
   }
 }

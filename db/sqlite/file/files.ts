@@ -30,17 +30,17 @@ export function makeFolder(folder: string): void {
   }
 }
 
-/** Call before the folder is opened, also to read it: the database and its log may not belong together. */
+/** Throws `conflict` in the middle of a restore, when the database and its log may not belong together. */
 export function requireRestored(folder: string): void {
   if (!existsSync(unfinishedRestorePath(folder))) return
   throw new StoreError(
-    'corrupt',
+    'conflict',
     'a restore into the data folder has not finished: "sightglass restore --undo" brings the old data back, ' +
       'or run the restore again',
   )
 }
 
-/** For inspection: a folder without a database is reported, and none is created. */
+/** Before the folder is read: throws when it has no database, and creates none. */
 export function requireDatabase(folder: string): void {
   requireRestored(folder)
   if (existsSync(databasePath(folder))) return

@@ -22,7 +22,7 @@ const setAsideFiles = ['sightglass.db', 'sightglass.db-wal', 'sightglass.db-shm'
 export type Missing = { what: string; files: string[] } | null
 
 /**
- * The loss shown by the files alone. Throws when a restore was interrupted or the disk has no space for a new database.
+ * The loss shown by the files alone. Throws in the middle of a restore, and when the disk has no space for a database.
  */
 export function missingFiles(folder: string, lock: Pick<FolderLock, 'leftLog' | 'sameBoot'>): Missing {
   requireRestored(folder)

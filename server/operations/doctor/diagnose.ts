@@ -1,5 +1,6 @@
 /** Runs every check of `doctor`, the cheap ones first. Ends early when the folder has no data. */
 import { existsSync } from 'node:fs'
+import { StoreError } from '../../../db/contract/errors.ts'
 import { openDatabaseAdmin } from '../../../db/open.ts'
 import { checkKeyFile, checkNodes, checkOtherTools } from './shared-checks.ts'
 import type { Checkup } from '../../../db/contract/operations.ts'
@@ -91,15 +92,16 @@ async function database(admin: DatabaseAdmin, now: number) {
     return { checkup, checks }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    const check = failure(
-      'database',
-      `The database cannot be read: ${why}`,
-      admin.backups.by === 'copy'
-        ? 'copy the folder, then restore the newest backup'
-        : 'check --database, the network, and the log of the database',
-    )
+    const check = failure('database', `The database cannot be read: ${why}`, remedyOf(error, admin))
     return { checkup: null, checks: [check] }
   }
+}
+
+function remedyOf(error: unknown, { backups }: DatabaseAdmin): string {
+  if (error instanceof StoreError && error.kind === 'conflict') return 'complete what was begun, or undo it'
+  return backups.by === 'copy'
+    ? 'copy the folder, then restore the newest backup'
+    : 'check --database, the network, and the log of the database'
 }
 
 /** The age of the lists that claims of agents are judged by. */
