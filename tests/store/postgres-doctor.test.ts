@@ -117,10 +117,8 @@ test('connections: too few for the nodes, and nearly all in use', async () => {
   })
   expect((await checkUp(wrong)).nodes.map(({ name }) => name)).toEqual(['n1', 'n2', 'n3'])
   const open = Array.from({ length: 15 }, () => wrong.sql('SELECT pg_sleep(3)'))
-  await until(
-    async () =>
-      (await wrong.sql(`SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sleep(3)'`)) >= '15',
-  )
+  const sleeping = () => wrong.sql(`SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sleep(3)'`)
+  await until(async () => Number(await sleeping()) === open.length)
   expect(finding(wrong, 'connections').status).toBe('failure')
   await Promise.all(open)
 })
