@@ -123,7 +123,7 @@ const backupStopMs = 3_000 // a backup that takes longer is aborted and repeated
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   for (const { unix } of addressesOf(options.config)) if (unix !== undefined) await clearSocket(unix)
   const made = await makeServices(options)
-  const listeners = openListeners(options, made)
+  const listeners = await listenOrEnd(options, made)
   // Last: a server that cannot listen must not send webhooks.
   if (options.wakesWebhooks !== false && runsJobs(options.config.role)) made.services.webhooks.startWake()
   const inputs = await startLogInputs(made.services, options.config)
@@ -169,6 +169,16 @@ function addressesOf({
   metricsListen,
 }: ServerOptions['config']): ListenAddress[] {
   return [main, ingestListen, metricsListen].filter((at) => at !== null)
+}
+
+/** Without listeners nothing may run on: a job that found the store closed would log that below the reason. */
+async function listenOrEnd(options: ServerOptions, made: MadeServices) {
+  try {
+    return openListeners(options, made)
+  } catch (error) {
+    await made.jobs.stop()
+    throw error
+  }
 }
 
 function openListeners({ config, log }: ServerOptions, { services }: MadeServices) {
