@@ -245,6 +245,8 @@ function writerOn(db: SqliteDatabase, folder: string, lock: FolderLock): Writer 
 }
 
 const pauseMs = 100
+/** A look costs 0.3 ms, and finds nothing while no events come: each pause is then twice as long as the one before. */
+const idlePauseMs = 1_600
 const failureMs = 5_000
 /** Work of 6 ms, and then twice as long for messages. */
 const restTimes = 2
@@ -255,9 +257,11 @@ const busyEventsPerMs = 20
 function useSpareTime(guard: FailureLatch, wal: WalLimit): { noteEvents(events: number): void; end(): void } {
   let events = 0
   let timer: Timer | null = null
+  let waits = 0 // ms
 
   function step(waitedMs: number): number {
     const isBusy = events > waitedMs * busyEventsPerMs
+    const isIdle = events === 0
     events = 0
     if (isBusy) return pauseMs
     const startedMs = performance.now()
@@ -267,19 +271,26 @@ function useSpareTime(guard: FailureLatch, wal: WalLimit): { noteEvents(events: 
       return isDue
     }
     try {
-      return guard.run('maintenance', work) ? (performance.now() - startedMs) * restTimes : pauseMs
+      if (guard.run('maintenance', work)) return (performance.now() - startedMs) * restTimes
+      return isIdle ? Math.max(pauseMs, Math.min(waitedMs * 2, idlePauseMs)) : pauseMs
     } catch {
       return failureMs // a full disk, or damage that `verify` reports
     }
   }
 
   function after(ms: number): void {
+    waits = ms
     timer = setTimeout(() => after(step(ms)), ms)
   }
 
   after(pauseMs)
   return {
-    noteEvents: (more) => void (events += more),
+    noteEvents(more) {
+      events += more
+      if (waits <= pauseMs || waits > idlePauseMs || timer === null) return
+      clearTimeout(timer)
+      after(pauseMs)
+    },
     end: () => void (timer !== null && clearTimeout(timer)),
   }
 }
