@@ -22,11 +22,11 @@ export type Engine = 'sqlite' | 'postgres'
 
 /** Suites whose small files share a process. */
 const sharing = ['unit', 'store', 'engine', 'fuzz']
-const smallFiles = { fileSecondsMax: 6, groupSecondsMax: 16, groupFilesMax: 20 }
+const smallFiles = { fileSecondsMax: 14, groupSecondsMax: 30, groupFilesMax: 60 }
 
 /** Each process of these compiles the server anew, which takes 0.3 s of processor time, so more files share one. */
-const sharingServer = ['api', 'e2e', 'regressions']
-const serverFiles = { fileSecondsMax: 4, groupSecondsMax: 12, groupFilesMax: 25 }
+const sharingServer = ['api', 'e2e', 'regressions', 'crash', 'support']
+const serverFiles = { fileSecondsMax: 20, groupSecondsMax: 36, groupFilesMax: 60 }
 
 /** Loading Playwright and starting Chromium cost 1 s of processor time, so files that use a browser share one. */
 const browserFiles = { fileSecondsMax: 40, groupSecondsMax: 60, groupFilesMax: 12 }

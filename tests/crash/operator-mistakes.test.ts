@@ -55,7 +55,7 @@ function load(url: string, key: string, prefix: string): Load {
       )
       lastStatus = status
       if (status === 202) for (const { id } of events) acknowledged.add(id)
-      await Bun.sleep(status === 202 ? 5 : 20)
+      await Bun.sleep(20)
     }
   }
   const senders = [0, 1, 2, 3].map(sender)

@@ -48,7 +48,7 @@ const startMs = 60_000
 /** What a cluster of tests needs: fast to start, small, and quiet. */
 const defaults = {
   ...{ max_connections: '100', shared_buffers: '32MB', max_wal_size: '256MB', jit: 'off' },
-  ...{ wal_level: 'minimal', max_wal_senders: '0', autovacuum_naptime: '10s' },
+  ...{ wal_level: 'minimal', max_wal_senders: '0' },
 }
 
 /** PostgreSQL refuses to run as root. Debian's package makes an account of its own. */
