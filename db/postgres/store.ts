@@ -41,9 +41,9 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
   const server = { url, node, schema, primaryOnly: true }
   const options: ConnectionOptions = { ...server, statementTimeoutMs: writeTimeoutMs }
   const writer = openWorker('writer')
-  const [appender, keeper] = [openWorker('appender'), openWorker('keeper')]
+  const appender = openWorker('appender')
   const first = Array.from({ length: Math.max(1, opening.readers - 1) }, () => openWorker('reader'))
-  const others = [keeper, appender, writer]
+  const others = [appender, writer]
   const readerOpening: ReaderOpening = {
     ...{ ...server, statementTimeoutMs: readDeadlineMs, deadlineMs: readDeadlineMs },
     ...{ idleInTransactionMs: readPauseMs, givesWay: false },
@@ -62,12 +62,11 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
   try {
     const opened: WriterOpening = { ...options, schema, now, mayMigrate }
     const writing = (await writer.ask('open', opened)) as string[]
-    const asked = first.map((reader) => reader.ask('open', readerOpening))
-    const [reading = []] = (await Promise.all(asked)) as string[][]
-    await Promise.all([
+    const [reading = []] = (await Promise.all([
+      ...first.map((reader) => reader.ask('open', readerOpening)),
       appender.ask('open', { ...options, statementTimeoutMs: appendTimeoutMs }),
-      keeper.ask('open', options),
-    ])
+    ])) as string[][]
+    const keeper = keeperOf(options)
     const written = new Set(writing)
     const readers = readQueue(first, opening.readers > 1 ? openLast : null)
     return {
@@ -83,13 +82,34 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
       othersAppend: () => othersAppend,
       maintain: async () => true, // the server maintains its own files
       requirePresent: async () => undefined,
-      upkeep: followKeeper(keeper),
+      upkeep: followKeeper(keeper.started),
       commitTimes: () => appender.ask('times', null) as Promise<Histogram>,
-      close: async () => closeAll([...(await readers.opened()), ...others]),
+      close: async () => closeAll([...keeper.end(), ...(await readers.opened()), ...others]),
     }
   } catch (error) {
     await closeAll([...first, ...others])
     throw error
+  }
+}
+
+/** A store that ends at once, as a command's does, has no keeper: its thread and connection take 40 ms to make. */
+const keeperAfterMs = 500
+
+function keeperOf(options: ConnectionOptions): { started: Promise<Port>; end(): Port[] } {
+  const { promise: started, resolve } = Promise.withResolvers<Port>()
+  const ports: Port[] = []
+  const timer = setTimeout(() => {
+    const keeper = openWorker('keeper')
+    ports.push(keeper)
+    keeper.ask('open', options).catch(() => undefined) // the store was closed
+    resolve(keeper)
+  }, keeperAfterMs)
+  return {
+    started,
+    end() {
+      clearTimeout(timer)
+      return ports
+    },
   }
 }
 

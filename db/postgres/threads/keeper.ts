@@ -13,6 +13,7 @@ import type { KeeperReport } from '../upkeep/report.ts'
 const everyMs = 500
 
 let db: Database | null = null
+let work: Upkeep | null = null
 let timer: Timer | null = null
 const report: KeeperReport = { runs: 0, failures: 0, lastFailure: null, isFailing: false }
 /** Who waits for the end of the next run: a thread in the middle of a long one answers nobody. */
@@ -21,8 +22,7 @@ let waiting: ((report: KeeperReport) => void) | null = null
 serve(storeError, (verb, command) => {
   if (verb === 'open') {
     giveWay()
-    db = openConnection(command as ConnectionOptions)
-    repeat(upkeep(fenced(db)))
+    repeat(command as ConnectionOptions, 0)
     return []
   }
   if (verb === 'next') return new Promise<KeeperReport>((resolve) => (waiting = resolve))
@@ -31,12 +31,20 @@ serve(storeError, (verb, command) => {
   endThread()
   db?.close()
   db = null
+  work = null
   return null
 })
 
-function repeat(work: Upkeep): void {
+/** The first run opens the connection, so that a refused one is reported and tried again like any other failure. */
+function begin(options: ConnectionOptions): Upkeep {
+  db = openConnection(options)
+  return upkeep(fenced(db))
+}
+
+function repeat(options: ConnectionOptions, afterMs: number): void {
   timer = setTimeout(() => {
     try {
+      work ??= begin(options)
       work.run()
       report.isFailing = false
     } catch (error) {
@@ -49,6 +57,6 @@ function repeat(work: Upkeep): void {
     report.runs++
     waiting?.(report)
     waiting = null
-    repeat(work)
-  }, everyMs)
+    repeat(options, everyMs)
+  }, afterMs)
 }

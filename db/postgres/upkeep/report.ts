@@ -6,12 +6,13 @@ export interface KeeperReport extends Pick<Upkeep, 'runs' | 'failures' | 'lastFa
   isFailing: boolean // in the last run
 }
 
-/** Follows the reports until the thread ends. Returns what is known now. */
-export function followKeeper(keeper: Port): () => Upkeep {
+/** Follows the reports from the start of the thread until its end. Returns what is known now. */
+export function followKeeper(started: Promise<Port>): () => Upkeep {
   let last: KeeperReport = { runs: 0, failures: 0, lastFailure: null, isFailing: false }
   let endedMs = performance.now()
   let failingSinceMs: number | null = null
   const follow = async (): Promise<void> => {
+    const keeper = await started
     for (;;) {
       last = (await keeper.ask('next', null)) as KeeperReport
       endedMs = performance.now()
