@@ -104,7 +104,7 @@ function expectKept(subject: Engine, ask: (reader: Engine['reader']) => unknown)
 
 test('of many sessions a sample is read, each with all of its events, and its shares are right', () => {
   const subject = engine({ idsPerRun: 200_000 })
-  const sessions = 70_000
+  const sessions = 45_000
   const minuteMs = 60_000
   // Each session has two events, a second apart: a detection, and in every fourth a verified identity before it.
   for (let from = 0; from < sessions; from += 5_000)
