@@ -160,7 +160,7 @@ function* finish(copying: Copying): Sliced<CopyVerdict> {
     ...(yield* checkTables(copying)),
     ...checkpointsOf(copying),
   ]
-  const numbers = isSameList(source.numbers(), target.numbers()) ? [] : ['the next numbers of rows differ']
+  const numbers = isSameList(source.numbers(), target.numbers()) ? [] : ['the next row numbers differ']
   const { faults } = verifyAudit(target.db, '', [])
   const chains = faults.map(
     ({ orgId, position, message }) => `audit trail of ${orgId}, entry ${position}: ${message}`,
