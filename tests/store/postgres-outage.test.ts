@@ -1,6 +1,7 @@
 /** A PostgreSQL that is killed and started again: calls fail as `unavailable`, and the store works on afterwards. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { startPostgres, type Cluster } from '../support/postgres.ts'
+import { openPostgresStore } from '../../db/postgres/store.ts'
+import { database, startPostgres, type Cluster } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { makeAudit, makeKey, makeOrg, noon } from './make.ts'
 import { openRecords, type RecordsStore } from './postgres-records.ts'
@@ -83,3 +84,20 @@ for (const how of ['kill', 'restart'] as const) {
     expect(broken).toBe(false)
   })
 }
+
+test('background work whose connection is refused fails, and goes on once the database accepts it', async () => {
+  const { url, name, cluster: other, drop } = await database('migrated')
+  const opening = { url, node: 'test', now: noon, readers: 1, readDeadlineMs: 10_000 }
+  const store = await openPostgresStore(opening)
+  await other.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
+  const upkeep = () => store.behind()?.upkeep
+  await until(() => (upkeep()?.failures ?? 0) >= 2)
+  expect(upkeep()).toMatchObject({
+    lastFailure: { message: expect.stringContaining('not currently accepting') },
+  })
+  expect(upkeep()?.failingMs).toBeGreaterThan(0)
+  await other.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
+  await until(() => upkeep()?.failingMs === null)
+  await store.close()
+  await drop()
+})
