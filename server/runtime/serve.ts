@@ -171,7 +171,7 @@ function addressesOf({
   return [main, ingestListen, metricsListen].filter((at) => at !== null)
 }
 
-/** Without listeners nothing may run on: a job that found the store closed would log that below the reason. */
+/** Stops the jobs when a port is in use: one that found the store closed would log that above the reason. */
 async function listenOrEnd(options: ServerOptions, made: MadeServices) {
   try {
     return openListeners(options, made)

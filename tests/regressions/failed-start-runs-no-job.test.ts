@@ -1,4 +1,4 @@
-/** A server that could not listen went on to run jobs, one of which logged a closed store below the reason. */
+/** A server that could not listen still ran its jobs, and one of them logged a closed store above the reason. */
 import { expect, test } from 'bun:test'
 import type { Store } from '../../db/contract/store.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'

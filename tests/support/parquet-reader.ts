@@ -12,6 +12,6 @@ for (const path of process.argv.slice(2)) {
     said.push(String((error as Error).message))
   }
 }
-// The usage of the process has that of the larger one which started it.
+// Not `maxRSS`, which begins with the peak of the process that started this one.
 const peak = /^VmHWM:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]!
 console.info(JSON.stringify({ said, peakBytes: Number(peak) * 1024 }))

@@ -103,7 +103,7 @@ test('every id is known while runs are merged, after a rollback and after a star
       states.add(chunks < chunksPerRun ? 'chunks' : parts < runsPerGroup ? 'parts' : 'merged')
     }
     expectKnown(known, until + 100)
-    // A start reads the filters of all runs: an everyday run starts at a third of the steps, at others every time.
+    // A start reads the filters of all runs, so an everyday run tries a third of the steps, chosen at random.
     const starts = isFull || until % 300 === turn
     if (starts && (until % 400 === 1 || JSON.stringify(groupRows(db)) !== before))
       expectKnown(loaded(db, until + 100), until + 100)
