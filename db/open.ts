@@ -1,11 +1,9 @@
 /** Opens the store in a data folder, or in a database that several nodes share. The only file that picks an engine. */
-import { StoreError } from './contract/errors.ts'
-import { openPostgresStore } from './postgres/store.ts'
+import { openPostgresReader, openPostgresStore } from './postgres/store.ts'
 import { openServerAdmin } from './postgres/admin/admin.ts'
 import { folderFiles, openFolderAdmin } from './sqlite/backup/admin.ts'
 import { openPort, type Port } from './sql/threads/port.ts'
 import { openSqliteReader, openSqliteStore } from './sqlite/threads/threads.ts'
-import { stateText } from './sql/copy/state.ts'
 import type { AuditEntry, Org, Store } from './contract/store.ts'
 import type { SqlStore } from './sql/store.ts'
 import type { CopyOpening } from './copy/thread.ts'
@@ -59,15 +57,9 @@ function openEngine(options: OpenOptions): Promise<SqlStore> {
  * versions.
  */
 export async function openReadStore(folder: string, shared: SharedDatabase | null = null): Promise<Store> {
-  const admin = openDatabaseAdmin(shared?.url ?? folder)
-  const { version, newest } = await admin.schema()
-  if (version < newest) {
-    throw new StoreError('older_schema', `the data has schema ${version}, this release works with ${newest}`)
-  }
-  const copied = version === 0 ? null : await admin.copyState()
-  if (copied?.role === 'target') throw new StoreError('conflict', stateText(copied))
-  if (shared !== null) return openStore({ folder, now: 0, shared, mayMigrate: false, readers: 1 })
-  return openSqliteReader(folder, readDeadlineMsDefault)
+  return shared === null
+    ? openSqliteReader(folder, readDeadlineMsDefault)
+    : openPostgresReader(shared, readDeadlineMsDefault)
 }
 
 /** Whether a location is the URL of a shared database; otherwise it is a data folder. */

@@ -4,8 +4,9 @@ import { openPort, type Port } from '../sql/threads/port.ts'
 import { packAppend } from '../sql/threads/protocol.ts'
 import { readQueue } from '../sql/threads/read-queue.ts'
 import type { Histogram } from '../rules/histogram.ts'
-import type { Threads } from '../sql/threads/threads.ts'
+import { closePorts, readThreads, type Threads } from '../sql/threads/threads.ts'
 import type { AppendAnswer } from './append/append.ts'
+import type { SharedDatabase } from '../contract/admin.ts'
 import type { ConnectionOptions } from './connection/options.ts'
 import { followKeeper } from './upkeep/report.ts'
 import { schema } from './migrations/migrations.ts'
@@ -36,25 +37,38 @@ export async function openPostgresStore(opening: PostgresOpening): Promise<SqlSt
   return storeOver(await openThreads(opening), { isShared: true })
 }
 
+/** One thread and connection that answer reading verbs, for a command. Rejects an older schema and all writes. */
+export async function openPostgresReader(server: SharedDatabase, readDeadlineMs: number): Promise<SqlStore> {
+  const opening = readerOf(server, readDeadlineMs, 'command')
+  return storeOver(await readThreads(openWorker('reader'), opening), { isShared: true })
+}
+
+function serverOf({ url, node }: SharedDatabase) {
+  return { url, node, schema, primaryOnly: true }
+}
+
+function readerOf(server: SharedDatabase, deadlineMs: number, user: ReaderOpening['user']): ReaderOpening {
+  return {
+    ...{ ...serverOf(server), user, statementTimeoutMs: deadlineMs, deadlineMs },
+    ...{ idleInTransactionMs: readPauseMs, givesWay: false },
+  }
+}
+
 async function openThreads(opening: PostgresOpening): Promise<Threads> {
   const { url, node, now, mayMigrate = true, readDeadlineMs } = opening
-  const server = { url, node, schema, primaryOnly: true }
-  const options: ConnectionOptions = { ...server, statementTimeoutMs: writeTimeoutMs }
+  const options: ConnectionOptions = { ...serverOf({ url, node }), statementTimeoutMs: writeTimeoutMs }
   const writer = openWorker('writer')
   const appender = openWorker('appender')
   const first = Array.from({ length: Math.max(1, opening.readers - 1) }, () => openWorker('reader'))
   const others = [appender, writer]
-  const readerOpening: ReaderOpening = {
-    ...{ ...server, statementTimeoutMs: readDeadlineMs, deadlineMs: readDeadlineMs },
-    ...{ idleInTransactionMs: readPauseMs, givesWay: false },
-  }
+  const readerOpening = readerOf({ url, node }, readDeadlineMs, 'store')
   const openLast = async () => {
     const reader = openWorker('reader')
     try {
       await reader.ask('open', { ...readerOpening, givesWay: true })
       return reader
     } catch (error) {
-      await closeAll([reader])
+      await closePorts([reader])
       throw error
     }
   }
@@ -84,15 +98,15 @@ async function openThreads(opening: PostgresOpening): Promise<Threads> {
       requirePresent: async () => undefined,
       upkeep: followKeeper(keeper.started),
       commitTimes: () => appender.ask('times', null) as Promise<Histogram>,
-      close: async () => closeAll([...keeper.end(), ...(await readers.opened()), ...others]),
+      close: async () => closePorts([...keeper.end(), ...(await readers.opened()), ...others]),
     }
   } catch (error) {
-    await closeAll([...first, ...others])
+    await closePorts([...first, ...others])
     throw error
   }
 }
 
-/** A store that ends at once, as a command's does, needs no keeper: its threads took 27 of the 234 ms of `org list`. */
+/** A store that ends at once, as a command's does, needs no keeper, whose threads take 27 ms of processor time. */
 const keeperAfterMs = 500
 
 function keeperOf(options: ConnectionOptions): { started: Promise<Port>; end(): Port[] } {
@@ -130,11 +144,6 @@ export async function askReader(
     if (opening !== null) await reader.ask('open', opening)
     return await reader.ask(verb, query)
   } finally {
-    await closeAll([reader])
+    await closePorts([reader])
   }
-}
-
-async function closeAll(ports: Port[]): Promise<void> {
-  await Promise.allSettled(ports.map((port) => port.ask('close', null)))
-  await Promise.all(ports.map((port) => port.ended))
 }

@@ -25,3 +25,8 @@ export function pendingMigrations<M extends Migration>(
   }
   return known.slice(appliedVersion)
 }
+
+/** For data of an older schema that must not be upgraded now. */
+export function olderSchema(version: number, newest: number): StoreError {
+  return new StoreError('older_schema', `the data has schema ${version}, this release works with ${newest}`)
+}

@@ -14,7 +14,7 @@ import { keyIdOf, type KeyRing } from '../system/key-ring.ts'
 import type { UpgradeWait } from './upgrade-wait.ts'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 
-interface ServerFolder extends Required<Omit<FolderOptions, 'acceptLoss' | 'upgrades'>> {
+interface ServerFolder extends Required<Omit<FolderOptions, 'acceptLoss' | 'upgrades' | 'mayCreate'>> {
   dataDir: string
 }
 
@@ -57,13 +57,17 @@ interface FolderOptions {
   shared?: SharedDatabase | null
   /** Whether to migrate a shared database. */
   upgrades?: boolean
+  /** False: a folder or a database without data is refused. */
+  mayCreate?: boolean
 }
 
 export async function openDataFolder(
   dataDir: string,
   clock: Clock,
-  { backup = null, acceptLoss = false, keyRing = null, shared = null, upgrades = false }: FolderOptions = {},
+  options: FolderOptions = {},
 ): Promise<Store> {
+  const { backup = null, acceptLoss = false, keyRing = null, shared = null } = options
+  const { upgrades = false, mayCreate = true } = options
   const now = clock.now()
   const org: Org = { id: newId('org'), slug: 'default', name: 'Default', createdAtMs: now }
   const audit = {
@@ -79,11 +83,12 @@ export async function openDataFolder(
   if (shared !== null) {
     await requireNoData(dataDir)
     if (keyRing !== null) requireWholeRing(dataDir, keyRing)
-    if (!upgrades) await requireCurrent(shared)
+    if (!upgrades) await requireCurrent(shared, mayCreate)
     const store = await openStore(opening)
     if (keyRing !== null) await requireSameRing(store, keyRing, acceptLoss).catch(closing(store))
     return store
   }
+  if (!mayCreate) await requireFolder(dataDir)
   const missing = await missingEvidence(dataDir)
   const store = await openStore({ ...opening, mayMigrate: false }).catch(async (error: unknown) => {
     if (!(error instanceof StoreError) || error.kind !== 'older_schema') throw error
@@ -111,10 +116,21 @@ async function requireNoData(dataDir: string): Promise<void> {
   })
 }
 
+async function requireFolder(dataDir: string): Promise<void> {
+  if (await openDatabaseAdmin(dataDir).hasData()) return
+  throw new AppError('not_found', `There is no data in ${dataDir}.`, {
+    hint: 'set the folder with --data-dir',
+  })
+}
+
 /** Commands do not upgrade a database that nodes use and of which this appliance makes no backup. */
-async function requireCurrent({ url }: SharedDatabase): Promise<void> {
+async function requireCurrent({ url }: SharedDatabase, mayCreate: boolean): Promise<void> {
   const admin = openDatabaseAdmin(url)
   const { version, newest, pending } = await admin.schema()
+  if (version === 0 && !mayCreate)
+    throw new AppError('not_found', 'There is no data in the database.', {
+      hint: 'check --database, or start the server, which creates it',
+    })
   if (version === 0 || pending.length === 0) return
   const hint = admin.backups.by === 'tools' ? `${admin.backups.backUp}; ` : ''
   throw new AppError('conflict', `The data has schema ${version}; this release requires ${newest}.`, {
@@ -175,6 +191,7 @@ export async function openToRead(
   clock: Clock,
   shared: SharedDatabase | null = null,
 ): Promise<Store> {
+  if (shared === null) await requireFolder(dataDir)
   try {
     return await openReadStore(dataDir, shared)
   } catch (error) {
@@ -190,5 +207,5 @@ export async function requireUpgraded(
   clock: Clock,
   shared: SharedDatabase | null,
 ): Promise<void> {
-  await (shared === null ? backUpBeforeUpgrade(dataDir, clock, null) : requireCurrent(shared))
+  await (shared === null ? backUpBeforeUpgrade(dataDir, clock, null) : requireCurrent(shared, false))
 }

@@ -5,7 +5,6 @@
 import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError, isStoreErrorKind } from '../../db/contract/errors.ts'
-import { openDatabaseAdmin } from '../../db/open.ts'
 import { AppError, UsageError, errorStatus, type ErrorCode } from '../errors.ts'
 import { lazySecretBox } from '../system/encryption.ts'
 import type { KeyRing } from '../system/key-ring.ts'
@@ -65,22 +64,11 @@ async function openHere({
   work,
   access,
 }: AccessOptions): Promise<StoreAccess> {
-  if (access !== 'create' && !(await openDatabaseAdmin(shared?.url ?? dataDir).hasData())) {
-    throw new AppError(
-      'not_found',
-      shared === null ? `There is no data in ${dataDir}.` : 'There is no data in the database.',
-      {
-        hint:
-          shared === null
-            ? 'set the folder with --data-dir'
-            : 'check --database, or start the server, which creates it',
-      },
-    )
-  }
+  const mayCreate = access === 'create'
   const store =
     access === 'read'
       ? await openToRead(dataDir, clock, shared)
-      : await openDataFolder(dataDir, clock, { keyRing: keyRing(), shared })
+      : await openDataFolder(dataDir, clock, { keyRing: keyRing(), shared, mayCreate })
   const webhooks: WorkContext['webhooks'] = ({ allow, sinkDir }) => {
     const resolve = resolveWith(systemResolver, addressGuard(allow))
     return { store, clock, box: lazySecretBox(dataDir, keyRing), resolve, sinkDir }

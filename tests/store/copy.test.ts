@@ -165,6 +165,9 @@ async function liveCopy(from: string, to: string): Promise<void> {
   await copied.close()
   expect((await openDatabaseAdmin(to).verifyEvents()).faults).toEqual([])
   expect((await failure(openAt(from))).message).toMatch(/was copied to .*reopen/)
+  const source = await openReadStore(from, sharedOf(from)) // it may still be read
+  expect((await source.events.overview(orgId)).total).toBe(live.acknowledged.length)
+  await source.close()
 }
 
 test('beside a server that stores and changes: it catches up, waits and loses nothing', async () => {

@@ -57,6 +57,22 @@ test('a database is empty before it is migrated, and in use while a node runs', 
   await store.close()
 }, 60_000)
 
+test('a store for reading has one connection, rejects writes and an older schema', async () => {
+  const { url, cluster, name } = await database('migrated')
+  const shared = { url, node: 'reader' }
+  const store = await openReadStore('', shared)
+  expect(await store.orgs.list()).toEqual([])
+  const sessions = `SELECT count(*) FROM pg_stat_activity WHERE datname = '${name}' AND backend_type = 'client backend'`
+  expect(await cluster.sql(sessions)).toBe('1')
+  expect(await failure(store.audit.append(makeAudit('org_a')))).toMatchObject({ kind: 'read_only' })
+  await store.close()
+  await cluster.sql('DELETE FROM sightglass.schema_migration WHERE version > 19', name)
+  expect(await failure(openReadStore('', shared))).toMatchObject({
+    kind: 'older_schema',
+    message: 'the data has schema 19, this release works with 20',
+  })
+}, 60_000)
+
 test('backups name other tools; a database that does not answer is unavailable', async () => {
   const cluster = await startPostgres()
   const admin = openDatabaseAdmin(cluster.url)

@@ -21,7 +21,7 @@ export async function openRecords(opened: RecordsOpening): Promise<RecordsStore>
     openPort(name, new URL(`../../db/postgres/threads/${name}.ts`, import.meta.url).href),
   ) as [Port, Port]
   const opening = { ...options, now: noon, mayMigrate: true } satisfies WriterOpening
-  const reading = { ...options, deadlineMs: 10_000, givesWay: false } satisfies ReaderOpening
+  const reading = { ...options, user: 'store', deadlineMs: 10_000, givesWay: false } satisfies ReaderOpening
   const written = (await writer.ask('open', opening)) as string[]
   const read = (await reader.ask('open', reading)) as string[]
   const threads: Threads = {

@@ -15,7 +15,11 @@ export function openServerAdmin(url: string): Omit<DatabaseAdmin, 'migrate'> {
   const ask = <K extends keyof ServerVerbs>(verb: K, now = 0) =>
     askReader(null, verb, { ...options, now } satisfies ServerQuery) as Promise<ReturnType<ServerVerbs[K]>>
   const read = <T>(verb: string, query?: unknown) =>
-    askReader({ ...options, deadlineMs: Number.MAX_SAFE_INTEGER, givesWay: false }, verb, query) as Promise<T>
+    askReader(
+      { ...options, user: 'admin', deadlineMs: Number.MAX_SAFE_INTEGER, givesWay: false },
+      verb,
+      query,
+    ) as Promise<T>
   return {
     newestSchema: migrations.length,
     hasData: async () => (await ask('server.schema')).version > 0,

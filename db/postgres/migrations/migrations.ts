@@ -20,7 +20,7 @@ import denseColumns from './0018_dense_columns.sql' with { type: 'text' }
 import rollupDay from './0019_rollup_day.sql' with { type: 'text' }
 import daysAndSpans from './0020_days_and_spans.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
-import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
+import { olderSchema, pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
 
 export interface ServerMigration extends Migration {
@@ -122,10 +122,7 @@ function pendingIn(
 /** Throws when the schema is another program's, a newer release's, or older and must not be upgraded. Only reads. */
 export function requireKnownSchema(db: Database, schema: string, known: readonly ServerMigration[]): void {
   if (pendingIn(db, schema, known).length === 0) return
-  throw new StoreError(
-    'older_schema',
-    `the data has schema ${schemaVersion(db, schema)}, this release works with ${known.length}`,
-  )
+  throw olderSchema(schemaVersion(db, schema), known.length)
 }
 
 /**

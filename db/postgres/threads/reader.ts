@@ -1,12 +1,13 @@
 /** A reader thread of a node: answers from its own connections, each read of events in one snapshot. */
 import { ormOn, type Database } from '../../sql/database.ts'
+import { requireServable } from '../../sql/copy/state.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
 import { serveReader, type ReaderSettings } from '../../sql/threads/reader.ts'
 import { serverVerbs } from '../admin/verbs.ts'
 import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
 import { idsInTable } from '../events/ids.ts'
-import { migrations, schemaVersion, writerSchemaOf } from '../migrations/migrations.ts'
+import { migrations, requireKnownSchema, schemaVersion, writerSchemaOf } from '../migrations/migrations.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
 import type { ReadContext } from '../../sql/threads/contexts.ts'
 import type { StoreHealth } from '../../contract/store.ts'
@@ -20,9 +21,13 @@ const connectionsMax = 6
 
 serveReader<ReaderOpening>({ storeError, openContext, connectionsMax, adminVerbs: serverVerbs })
 
-function openContext({ schema, ...options }: ReaderOpening, first?: ReadContext): ReadContext {
+function openContext({ schema, user, ...options }: ReaderOpening, first?: ReadContext): ReadContext {
   const db = openConnection({ ...options, schema })
   try {
+    if (first === undefined && user === 'command') {
+      requireKnownSchema(db, schema, migrations)
+      requireServable(db, 'read')
+    }
     const events = compactEventReader(db, idsInTable(db), first?.db)
     return { db, orm: ormOn(db), events, folder: '', health: () => healthOf(db, schema) }
   } catch (error) {

@@ -65,7 +65,7 @@ serve(storeError, (verb, command) => {
 function open({ now, mayMigrate, ...options }: WriterOpening): Opened {
   const connection = openConnection(options)
   try {
-    requireServable(connection)
+    requireServable(connection, 'write')
     if (mayMigrate) migrate(connection, options.schema, migrations, now)
     else requireKnownSchema(connection, options.schema, migrations)
     const fencing = fenced(connection)

@@ -31,10 +31,11 @@ export function dropState(db: Database): void {
   db.run(`DROP TABLE IF EXISTS ${stateTable}`)
 }
 
-/** Throws `conflict` for a database that must not be served. */
-export function requireServable(db: Database): void {
+/** Throws `conflict` for a database that must not be served. The source of a copy may still be read. */
+export function requireServable(db: Database, access: 'read' | 'write'): void {
   const state = readState(db)
-  if (state !== null) throw new StoreError('conflict', stateText(state))
+  if (state === null || (access === 'read' && state.role === 'source')) return
+  throw new StoreError('conflict', stateText(state))
 }
 
 export function stateText({ role, other, sinceMs }: CopyState): string {

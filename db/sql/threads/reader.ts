@@ -7,6 +7,11 @@ import type { ReadContext } from './contexts.ts'
 
 /** What every engine's reader is opened with. */
 export interface ReaderSettings {
+  /**
+   * `store`: the database was checked by the writer of its store. `command`: rejects an older schema and an unfinished
+   * copy. `admin`: reads any schema that this release knows.
+   */
+  user: 'store' | 'command' | 'admin'
   deadlineMs: number
   /** Lowers the priority of the thread: the one for long reads. */
   givesWay: boolean

@@ -1,9 +1,11 @@
 /** What a store needs of its engine's threads, and the methods that send verbs to them. */
+import { StoreError } from '../../contract/errors.ts'
 import type { Histogram } from '../../rules/histogram.ts'
 import type { Following } from '../../contract/explore.ts'
 import type { Upkeep } from '../../contract/nodes.ts'
 import type { MaintenanceReason } from '../../contract/operations.ts'
 import type { AppendOutcome, Parcel } from './protocol.ts'
+import type { Port } from './port.ts'
 import type { Sliced } from './slices.ts'
 import type { ReadVerbs, WriteVerbs } from './verbs.ts'
 
@@ -28,6 +30,32 @@ export interface Threads {
   upkeep?(): Upkeep
   /** Readers first, then the writer. */
   close(): Promise<void>
+}
+
+/** One thread that only reads: closes it when it cannot open, and rejects writes. */
+export async function readThreads(reader: Port, opening: unknown): Promise<Threads> {
+  const close = () => closePorts([reader])
+  const verbs = (await reader.ask('open', opening).catch(async (error: unknown) => {
+    await close()
+    throw error
+  })) as string[]
+  const refuse = () => Promise.reject(new StoreError('read_only', 'this command only reads the data'))
+  return {
+    verbs,
+    writes: (verb) => !verbs.includes(verb),
+    write: refuse,
+    read: reader.ask,
+    append: refuse,
+    maintain: refuse,
+    requirePresent: async () => undefined,
+    commitTimes: refuse,
+    close,
+  }
+}
+
+export async function closePorts(ports: readonly Port[]): Promise<void> {
+  await Promise.allSettled(ports.map((port) => port.ask('close', null)))
+  await Promise.all(ports.map((port) => port.ended))
 }
 
 /** Makes a method of each verb of a noun, which runs it on its thread: `accounts.find` is `remote('accounts').find`. */

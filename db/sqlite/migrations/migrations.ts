@@ -31,7 +31,7 @@ import rollupDay from './0029_rollup_day.sql' with { type: 'text' }
 import daysAndSpans from './0030_days_and_spans.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
-import { pendingMigrations, type Migration } from '../../rules/migrations.ts'
+import { olderSchema, pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction } from '../../sql/database.ts'
 import type { SqliteDatabase } from '../file/connection.ts'
 
@@ -97,11 +97,13 @@ export function schemaVersion(db: SqliteDatabase): number {
 export function requireKnownSchema(db: SqliteDatabase, known: readonly Migration[], mayBeOlder = true): void {
   const version = schemaVersion(db)
   const pending = pendingMigrations(version, known)
-  if (mayBeOlder || version === 0 || pending.length === 0) return
-  throw new StoreError(
-    'older_schema',
-    `the data has schema ${version}, this release works with ${known.length}`,
-  )
+  if (!mayBeOlder && version > 0 && pending.length > 0) throw olderSchema(version, known.length)
+}
+
+/** The same, for whoever only reads: an empty database is too old as well. */
+export function requireNewestSchema(db: SqliteDatabase, known: readonly Migration[]): void {
+  const version = schemaVersion(db)
+  if (pendingMigrations(version, known).length > 0) throw olderSchema(version, known.length)
 }
 
 /** Applies pending migrations and returns their versions. Running it again does nothing. */

@@ -7,7 +7,13 @@ import { openUnlockedConnection, openReaderConnection, sqliteVersion } from '../
 import type { StoreHealth } from '../../contract/store.ts'
 import type { ReadContext } from '../../sql/threads/contexts.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
-import { migrations, requireKnownSchema, schemaVersion } from '../migrations/migrations.ts'
+import {
+  migrations,
+  requireKnownSchema,
+  requireNewestSchema,
+  schemaVersion,
+} from '../migrations/migrations.ts'
+import { requireServable } from '../../sql/copy/state.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
 import { idsInRuns } from '../../sql/events/dedupe/ids-in-runs.ts'
 import { serveReader, type ReaderSettings } from '../../sql/threads/reader.ts'
@@ -15,8 +21,6 @@ import { ormOn } from '../../sql/database.ts'
 
 export interface ReaderOpening extends ReaderSettings {
   folder: string
-  /** For a folder that this process has not locked: changes nothing in it, and rejects an older schema. */
-  isUnlocked: boolean
 }
 
 /** A connection uses up to 1 MiB. */
@@ -26,13 +30,19 @@ const spareCacheKib = 1024
 serveReader<ReaderOpening>({ storeError, openContext, connectionsMax, adminVerbs: fileVerbs })
 
 /** The first connection caches more. */
-function openContext({ folder, isUnlocked }: ReaderOpening, first?: ReadContext): ReadContext {
+function openContext({ folder, user }: ReaderOpening, first?: ReadContext): ReadContext {
   requireDatabase(folder)
-  const open: (path: string) => SqliteDatabase = isUnlocked ? openUnlockedConnection : openReaderConnection
+  // Only the process of a store has locked the folder. The others change nothing in it.
+  const open: (path: string) => SqliteDatabase =
+    user === 'store' ? openReaderConnection : openUnlockedConnection
   const db = open(databasePath(folder))
   try {
-    if (first === undefined) requireKnownSchema(db, migrations)
-    else db.run(`PRAGMA cache_size = -${spareCacheKib}`)
+    if (first !== undefined) db.run(`PRAGMA cache_size = -${spareCacheKib}`)
+    else if (user !== 'command') requireKnownSchema(db, migrations)
+    else {
+      requireNewestSchema(db, migrations)
+      requireServable(db, 'read')
+    }
     const events = compactEventReader(db, idsInRuns(db, undefined, first?.db), first?.db)
     return { db, orm: ormOn(db), events, folder, health: () => healthOf(db, folder) }
   } catch (error) {

@@ -1,11 +1,16 @@
 /** Opens the store of a data folder on its threads: one writer and several readers. */
-import { StoreError } from '../../contract/errors.ts'
 import { openPort, type Port } from '../../sql/threads/port.ts'
 import { packAppend, unpackOutcomes } from '../../sql/threads/protocol.ts'
 import { storeOver, type SqlStore } from '../../sql/store.ts'
 import { readQueue, type ReadQueue } from '../../sql/threads/read-queue.ts'
 import type { Histogram } from '../../rules/histogram.ts'
-import type { CommandOf, ResultOf, Threads } from '../../sql/threads/threads.ts'
+import {
+  closePorts,
+  readThreads,
+  type CommandOf,
+  type ResultOf,
+  type Threads,
+} from '../../sql/threads/threads.ts'
 import type { ReaderOpening } from './reader.ts'
 import type { ReadVerbs, WriteVerbs } from '../../sql/threads/verbs.ts'
 import type { WriterOpening } from './writer.ts'
@@ -27,7 +32,7 @@ export async function openThreads(opening: ThreadsOpening): Promise<Threads> {
   const { folder, now, mayMigrate, acceptLoss } = opening
   const opened: WriterOpening = { folder, now, mayMigrate, acceptLoss }
   const readerOpening: ReaderOpening = {
-    ...{ folder, deadlineMs: opening.readDeadlineMs, isUnlocked: false, givesWay: false },
+    ...{ folder, user: 'store', deadlineMs: opening.readDeadlineMs, givesWay: false },
   }
   const openLast = () => openReader({ ...readerOpening, givesWay: true })
   try {
@@ -80,31 +85,6 @@ export function openWorker(name: 'writer' | 'reader'): Port {
   return openPort(name, new URL(path, import.meta.url).href)
 }
 
-/** Threads that only read, for a folder that this process has not locked. Rejects writes. */
-async function openReadThreads(folder: string, readDeadlineMs: number): Promise<Threads> {
-  const reader = openWorker('reader')
-  let verbs: string[] = []
-  const refuse = () => Promise.reject(new StoreError('read_only', 'this command only reads the data folder'))
-  try {
-    const opening: ReaderOpening = { folder, deadlineMs: readDeadlineMs, isUnlocked: true, givesWay: false }
-    verbs = (await reader.ask('open', opening)) as string[]
-  } catch (error) {
-    await closePorts([reader])
-    throw error
-  }
-  return {
-    verbs,
-    writes: (verb) => !verbs.includes(verb),
-    write: refuse,
-    read: reader.ask,
-    append: refuse,
-    maintain: refuse,
-    requirePresent: async () => undefined,
-    commitTimes: refuse,
-    close: () => closePorts([reader]),
-  }
-}
-
 /** Runs one file command on a reader of its own, without locking the folder. Creates and changes nothing. */
 export async function readOnce<K extends keyof ReadVerbs>(
   folder: string,
@@ -115,8 +95,8 @@ export async function readOnce<K extends keyof ReadVerbs>(
   try {
     await reader.ask('open', {
       folder,
+      user: 'admin',
       deadlineMs: Number.MAX_SAFE_INTEGER,
-      isUnlocked: true,
       givesWay: false,
     } satisfies ReaderOpening)
     return (await reader.ask(verb, query[0])) as ResultOf<ReadVerbs[K]>
@@ -130,16 +110,12 @@ async function closeAll(writer: Port, readers: readonly Port[]): Promise<void> {
   await closePorts([writer])
 }
 
-async function closePorts(ports: readonly Port[]): Promise<void> {
-  await Promise.allSettled(ports.map((port) => port.ask('close', null)))
-  await Promise.all(ports.map((port) => port.ended))
-}
-
 export async function openSqliteStore(opening: ThreadsOpening): Promise<SqlStore> {
   return storeOver(await openThreads(opening))
 }
 
 /** Answers reading verbs and rejects the others. The folder stays as it is, and no lock is needed. */
-export async function openSqliteReader(folder: string, readDeadlineMs: number): Promise<SqlStore> {
-  return storeOver(await openReadThreads(folder, readDeadlineMs))
+export async function openSqliteReader(folder: string, deadlineMs: number): Promise<SqlStore> {
+  const opening: ReaderOpening = { folder, user: 'command', deadlineMs, givesWay: false }
+  return storeOver(await readThreads(openWorker('reader'), opening))
 }

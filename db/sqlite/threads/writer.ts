@@ -94,7 +94,7 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
       databasePath(folder),
       (found) => {
         requireKnownSchema(found, migrations, mayMigrate)
-        requireServable(found)
+        requireServable(found, 'write')
         require(missingEntries(found, folder))
       },
       0,
