@@ -14,7 +14,7 @@ async function rounds(...args: string[]): Promise<[stdout: string, stderr: strin
 }
 
 test('four kill rounds report nothing lost, duplicated or damaged', async () => {
-  expect(await rounds('--rounds', '4')).toEqual([
+  expect(await rounds('--rounds', '4', '--rest', isFull ? '0' : '20')).toEqual([
     expect.stringMatching(
       /seed \d+[\s\S]*kills: \{"ingest":2,"taking":1,"migration":1\}\n\d+ acknowledged, 0 lost, 0 doubled, verify: 0 faults\n/,
     ),

@@ -19,6 +19,7 @@ what no sync has made safe is gone too. Exit code 1 when anything was lost, doub
   --rounds N  how many; 40 when not said
   --sealing   instead kills while a full segment is sealed, gets its path columns and is repacked beside ingest; every
               fourth round is a power cut, where there is a gcc
+  --rest MS   between two batches of each of the four senders; 0 when not said, as fast as it can
   --seed N    of an earlier run, to repeat its choices (the moments themselves depend on the machine)`
 
 const batchSizes = [1, 20, 250, 1_000, 1_000]
@@ -46,12 +47,13 @@ async function oneRound(
   folders: Folders,
   { below }: Seeded,
   library: string | null,
+  restMs: number,
 ): Promise<[string, Found]> {
   const killAfterMs = below(800)
   const kind = number % 4
   const roundIn = (folder: string) => {
     const cut = library !== null && number % 8 > 3 ? powerCut(library, folder, folders.notes.path, below) : {}
-    return { folder, number, killAfterMs, ...cut }
+    return { folder, number, killAfterMs, restMs, ...cut }
   }
   if (kind === 2) return ['taking', await takingRound(roundIn(folders.taking.path))]
   if (kind === 3) {
@@ -89,6 +91,7 @@ async function main(args: string[]): Promise<number> {
   const option = (name: string, otherwise: number) =>
     args.includes(name) ? Number(args[args.indexOf(name) + 1]) : otherwise
   const rounds = option('--rounds', 40)
+  const restMs = option('--rest', 0)
   const seed = option('--seed', anySeed())
   const random = seeded(seed)
   using built = tempDir('rounds')
@@ -104,7 +107,7 @@ async function main(args: string[]): Promise<number> {
     if (number > 0 && number % roundsPerFolder === 0) folders = freshFolders(folders)
     const [kind, found] = isSealing
       ? await oneSealRound(number, prepared.path, random, library)
-      : await oneRound(number, folders, random, library)
+      : await oneRound(number, folders, random, library, restMs)
     counts[kind] = (counts[kind] ?? 0) + 1
     total.acknowledged += found.acknowledged
     total.lost += found.lost

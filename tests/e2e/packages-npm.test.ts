@@ -23,7 +23,7 @@ beforeAll(async () => {
   expect((await cli(['version'])).code).toBe(0) // builds when a source is newer
   const linux = { os: 'linux', cpu: process.arch as 'x64' | 'arm64', libc: 'glibc' } as const
   const bytes = readFileSync(binaryPath)
-  const executable = { bytes, gzip: Bun.gzipSync(bytes, { level: 1 }) }
+  const executable = { bytes, gzip: Bun.gzipSync(bytes, { level: 0 }) }
   const texts = { version, license: 'licence' }
   writeFileSync(dir.join('platform.tgz'), platformPackage(texts, linux, executable))
   writeFileSync(dir.join('main.tgz'), mainPackage(texts, [linux]))
@@ -69,7 +69,7 @@ async function serve(command: string[], name: string): Promise<Served> {
   }
   for (let number = 0; number < 20; number++) expect(await send(`first_${number}`)).toBe(true)
   void (async () => {
-    for (let number = 0; await send(`beside_${number}`); number++);
+    for (let number = 0; await send(`beside_${number}`); number++) await Bun.sleep(5)
   })()
   const pid = serverPid(data)
   pids.push(pid)

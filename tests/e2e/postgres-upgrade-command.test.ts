@@ -8,17 +8,19 @@ import { nodeOptions } from '../../server/system/environment.ts'
 import { cleanEnv, cli, type Exit } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { asAccount, database, program, start, type TestDatabase } from '../support/postgres.ts'
-import { buildNextRelease, script, writeRelease } from '../support/releases.ts'
+import { nextRelease, script, writeRelease } from '../support/releases.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
 
 setDefaultTimeout(180_000)
 
 const dir = tempDir('upgrade-postgres')
-const nextBinary = dir.join('sightglass-next')
+let nextBinary = ''
 const pids: string[] = []
 
-beforeAll(() => buildNextRelease(nextBinary))
+beforeAll(async () => {
+  nextBinary = await nextRelease()
+})
 afterEach(() => {
   for (const file of pids.filter((each) => existsSync(each))) {
     try {
@@ -42,7 +44,7 @@ interface Installed {
 
 /** A ready server with three events. */
 async function install(name: string): Promise<Installed> {
-  const made = await database()
+  const made = await database('migrated')
   const path = (of: string) => dir.join(name, of)
   for (const folder of ['bin', 'data']) mkdirSync(path(folder), { recursive: true })
   const executable = path('bin/sightglass')

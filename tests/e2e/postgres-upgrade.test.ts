@@ -4,16 +4,18 @@ import { type Appliance, startAppliance } from '../support/binary.ts'
 import { event } from '../support/events.ts'
 import { freePort } from '../support/free-port.ts'
 import { database, type TestDatabase } from '../support/postgres.ts'
-import { buildNextRelease, nextVersion } from '../support/releases.ts'
+import { nextRelease, nextVersion } from '../support/releases.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { until } from '../support/until.ts'
 
 setDefaultTimeout(120_000)
 
 const dir = tempDir('upgrade')
-const nextBinary = dir.join('sightglass-next')
+let nextBinary = ''
 
-beforeAll(() => buildNextRelease(nextBinary))
+beforeAll(async () => {
+  nextBinary = await nextRelease()
+})
 afterAll(() => dir.remove())
 
 interface Fleet {
@@ -103,7 +105,7 @@ async function expectExact(node: Appliance, { cluster, name }: TestDatabase, cou
 }
 
 test('three nodes under load go one by one to a release whose migration they tolerate', async () => {
-  const made = await database()
+  const made = await database('migrated')
   const { ports, start } = fleet(made, 'rolling', 3)
   const nodes = [await start(0, 'old')]
   nodes.push(...(await Promise.all([start(1, 'old'), start(2, 'old')])))
@@ -127,7 +129,7 @@ test('three nodes under load go one by one to a release whose migration they tol
 })
 
 test('a release whose migration they do not tolerate waits for the others, and a suspended one writes nothing', async () => {
-  const made = await database()
+  const made = await database('migrated')
   const { ports, start } = fleet(made, 'ending', 3)
   const [first, second] = [await start(0, 'old'), await start(1, 'old')]
   const traffic = load(ports.slice(0, 2), await keyOf(first, 'ingest'))

@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root, workerEntries } from '../../scripts/build.ts'
 import { binaryPath } from './binary.ts'
+import { madeOnce } from './made-once.ts'
 
 /**
  * An executable of another version, in front of `binary`. `serve` replaces how its server starts, which has the name of
@@ -32,8 +33,16 @@ export function writeRelease(folder: string, version: string, text: string, key:
 
 export const nextVersion = '99.0.0'
 
-/** A release with one more migration. NEXT_OLDER_NODES says what nodes without it may do. */
-export async function buildNextRelease(outfile: string): Promise<void> {
+/**
+ * The executable of a release with one more migration, built once in a run. NEXT_OLDER_NODES says what nodes without
+ * it may do.
+ */
+export async function nextRelease(): Promise<string> {
+  const name = 'sightglass-next'
+  return join(await madeOnce('next-release', (folder) => buildNextRelease(join(folder, name))), name)
+}
+
+async function buildNextRelease(outfile: string): Promise<void> {
   const sql = 'ALTER TABLE org ADD COLUMN next bigint'
   const olderNodes = "process.env['NEXT_OLDER_NODES'] as 'write'"
   const added = (version: number): string =>
