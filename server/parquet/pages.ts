@@ -100,7 +100,8 @@ function unpacked(packed: Uint8Array, length: number, { codec }: ColumnMetaData)
 }
 
 function decompressed(packed: Uint8Array, length: number, codec: ColumnMetaData['codec']): Uint8Array {
-  const within = { maxOutputLength: Math.max(1, length) }
+  // One buffer, with room to notice a longer page: many small ones would wait for a collection.
+  const within = { maxOutputLength: Math.max(1, length), chunkSize: Math.max(64, length + 1) }
   if (codec === 'UNCOMPRESSED') return packed
   if (codec === 'ZSTD') return zstdDecompressSync(packed, within)
   if (codec === 'GZIP') return gunzipSync(packed, within)
