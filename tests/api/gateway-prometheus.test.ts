@@ -125,7 +125,7 @@ test('answers fast, also during ingest', async () => {
   await scrape(server)
   let stop = false
   const load = async (name: string) => {
-    for (let n = 0; !stop; n++) {
+    for (let n = 0; !stop; n++, await Bun.sleep(2)) {
       const events = Array.from({ length: 100 }, (_, at) => event(`${name}${n}_${at}`))
       await (await server.call('/v1/sdk/events', { key: ingest, body: { events } })).text()
     }
