@@ -29,7 +29,7 @@ test('sign-in and creating a key work with the keyboard alone', async () => {
     await page.keyboard.type(owner.password)
     await page.keyboard.press('Enter')
     await waitForPage(page, 'Overview')
-
+    await page.getByRole('heading', { name: 'No events yet' }).waitFor()
     await tabTo(page, 'Create an ingest key')
     await page.keyboard.press('Enter')
     await waitForPage(page, 'Settings')

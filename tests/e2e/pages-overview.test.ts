@@ -162,3 +162,22 @@ test('the keyboard opens it, chooses the time and follows a change', async () =>
     expect((await report).suggestedFilename()).toMatch(/^sightglass-report-.*\.html$/)
   }, '/detect')
 })
+
+test('what needs events is not shown until there are known to be some', async () => {
+  const none = await newOrganization() // in which the owner is from here on
+  const known = Promise.withResolvers<void>()
+  const atOverview = async (page: Page): Promise<void> => {
+    await page.route('**/api/overview', async (route) => {
+      await known.promise
+      await route.continue()
+    })
+    await page.reload()
+    await waitForHeading(page, 'Overview')
+    const choices = page.getByRole('navigation', { name: 'Report changes' })
+    expect([await choices.count(), await page.getByRole('button', { name: 'Share' }).count()]).toEqual([0, 0])
+    known.resolve()
+    await page.getByRole('heading', { name: 'No events yet' }).waitFor()
+    expect(await choices.count()).toBe(0)
+  }
+  await withOwner(`${none.url}/overview`, atOverview, { continues: false })
+})

@@ -33,14 +33,17 @@ export const prefetch = () => Promise.all([prefetchVisit(), prefetchQuery(counts
 export default function OverviewPage() {
   const look = useLook()
   const chosen = reportOf(query.value)
-  const isEmpty = overview.value !== null && overview.value.total === 0
+  const total = overview.value?.total ?? null
+  const isEmpty = total === 0
+  // Not before the first answer: an empty page would take away what a fast hand has focused meanwhile.
+  const hasEvents = total !== null && total > 0
   // An empty page watches for its first event by itself.
   useEffect(() => (isEmpty ? undefined : watchForEvents(restMs)), [isEmpty])
   return (
     <>
       <PageBar title="Overview">
-        {!isEmpty && <ReportChoice chosen={chosen} />}
-        {!isEmpty && (
+        {hasEvents && <ReportChoice chosen={chosen} />}
+        {hasEvents && (
           <ShareButton
             page="overview"
             search={() => (zone.peek() === 'UTC' ? '' : `?${new URLSearchParams({ zone: zone.peek() })}`)}
