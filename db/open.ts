@@ -53,8 +53,8 @@ function openEngine(options: OpenOptions): Promise<SqlStore> {
 }
 
 /**
- * Opens a store for reading, also beside a running server and on a read-only file system. Rejects other schema
- * versions.
+ * Opens a store for reading, also beside a running server and on a read-only file system. Rejects an older or unknown
+ * schema, and an unfinished copy.
  */
 export async function openReadStore(folder: string, shared: SharedDatabase | null = null): Promise<Store> {
   return shared === null

@@ -305,6 +305,6 @@ test('a row group of 1.5 GiB in 150 KiB, and a million copies of one event, are 
   writeFileSync(copies, fileOf({ pages, codec: uncompressed, rows: 1e6 }))
   const { said, peakMiB } = await readAll([large, copies])
   expect(said).toEqual(['24 events', '1000000 events'])
-  // A program takes 70 MiB, and a page 64. Pages or parts of pages that wait for a collection take 210 to 620.
+  // The program takes 70 MiB and a page 64. Pages or parts of them that await a collection take 210 to 620.
   expect(peakMiB).toBeLessThan(200)
 })

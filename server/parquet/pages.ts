@@ -100,7 +100,7 @@ function unpacked(packed: Uint8Array, length: number, { codec }: ColumnMetaData)
 }
 
 function decompressed(packed: Uint8Array, length: number, codec: ColumnMetaData['codec']): Uint8Array {
-  // One buffer, with room to notice a longer page: many small ones would wait for a collection.
+  // One buffer, with a byte of room to notice a longer page. Pieces of 16 KiB, the default, would await a collection.
   const within = { maxOutputLength: Math.max(1, length), chunkSize: Math.max(64, length + 1) }
   if (codec === 'UNCOMPRESSED') return packed
   if (codec === 'ZSTD') return zstdDecompressSync(packed, within)

@@ -14,7 +14,7 @@ import { keyIdOf, type KeyRing } from '../system/key-ring.ts'
 import type { UpgradeWait } from './upgrade-wait.ts'
 import { applianceOrgId } from '../../db/contract/audit.ts'
 
-interface ServerFolder extends Required<Omit<FolderOptions, 'acceptLoss' | 'upgrades' | 'mayCreate'>> {
+interface ServerFolder extends Required<Pick<FolderOptions, 'backup' | 'keyRing' | 'shared'>> {
   dataDir: string
 }
 
@@ -88,7 +88,7 @@ export async function openDataFolder(
     if (keyRing !== null) await requireSameRing(store, keyRing, acceptLoss).catch(closing(store))
     return store
   }
-  if (!mayCreate) await requireFolder(dataDir)
+  if (!mayCreate) await requireData(dataDir)
   const missing = await missingEvidence(dataDir)
   const store = await openStore({ ...opening, mayMigrate: false }).catch(async (error: unknown) => {
     if (!(error instanceof StoreError) || error.kind !== 'older_schema') throw error
@@ -116,7 +116,7 @@ async function requireNoData(dataDir: string): Promise<void> {
   })
 }
 
-async function requireFolder(dataDir: string): Promise<void> {
+async function requireData(dataDir: string): Promise<void> {
   if (await openDatabaseAdmin(dataDir).hasData()) return
   throw new AppError('not_found', `There is no data in ${dataDir}.`, {
     hint: 'set the folder with --data-dir',
@@ -191,7 +191,7 @@ export async function openToRead(
   clock: Clock,
   shared: SharedDatabase | null = null,
 ): Promise<Store> {
-  if (shared === null) await requireFolder(dataDir)
+  if (shared === null) await requireData(dataDir)
   try {
     return await openReadStore(dataDir, shared)
   } catch (error) {

@@ -163,7 +163,7 @@ test('the keyboard opens it, chooses the time and follows a change', async () =>
   }, '/detect')
 })
 
-test('what needs events is not shown until there are known to be some', async () => {
+test('the choice of reports and Share stay hidden until there are events', async () => {
   const none = await newOrganization() // in which the owner is from here on
   const known = Promise.withResolvers<void>()
   const atOverview = async (page: Page): Promise<void> => {

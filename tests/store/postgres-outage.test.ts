@@ -85,7 +85,7 @@ for (const how of ['kill', 'restart'] as const) {
   })
 }
 
-test('background work whose connection is refused fails, and goes on once the database accepts it', async () => {
+test('background work fails while its connection is refused, and succeeds once it is accepted', async () => {
   const { url, name, cluster: other, drop } = await database('migrated')
   const opening = { url, node: 'test', now: noon, readers: 1, readDeadlineMs: 10_000 }
   const store = await openPostgresStore(opening)

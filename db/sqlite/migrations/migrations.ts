@@ -100,7 +100,7 @@ export function requireKnownSchema(db: SqliteDatabase, known: readonly Migration
   if (!mayBeOlder && version > 0 && pending.length > 0) throw olderSchema(version, known.length)
 }
 
-/** The same, for whoever only reads: an empty database is too old as well. */
+/** Throws also when the database is older or empty, for a command that only reads. */
 export function requireNewestSchema(db: SqliteDatabase, known: readonly Migration[]): void {
   const version = schemaVersion(db)
   if (pendingMigrations(version, known).length > 0) throw olderSchema(version, known.length)
