@@ -32,7 +32,7 @@ export interface Threads {
   close(): Promise<void>
 }
 
-/** One thread that only reads: closes it when it cannot open, and rejects writes. */
+/** Opens a reader as the only thread of a store, or closes it if that fails. Writes are rejected. */
 export async function readThreads(reader: Port, opening: unknown): Promise<Threads> {
   const close = () => closePorts([reader])
   const verbs = (await reader.ask('open', opening).catch(async (error: unknown) => {

@@ -33,10 +33,9 @@ export const prefetch = () => Promise.all([prefetchVisit(), prefetchQuery(counts
 export default function OverviewPage() {
   const look = useLook()
   const chosen = reportOf(query.value)
-  const total = overview.value?.total ?? null
-  const isEmpty = total === 0
-  // Not before the first answer: an empty page would take away what a fast hand has focused meanwhile.
-  const hasEvents = total !== null && total > 0
+  const isEmpty = overview.value?.total === 0
+  // False before the first answer: what the page then took away could have the focus.
+  const hasEvents = (overview.value?.total ?? 0) > 0
   // An empty page watches for its first event by itself.
   useEffect(() => (isEmpty ? undefined : watchForEvents(restMs)), [isEmpty])
   return (
