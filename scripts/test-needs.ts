@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { startRunCluster } from '../tests/support/postgres.ts'
 import { buildIfStale } from './build.ts'
 import { distances, readGraph } from './changed.ts'
-import { ensureChromium } from './chromium.ts'
-import { ensurePostgres } from './postgres.ts'
-import { ensurePrograms } from './programs.ts'
+import { missingChromium, whyNoChromium } from './chromium.ts'
+import { missingPostgres, whyNoPostgres } from './postgres.ts'
+import { installGroups, missingPrograms } from './programs.ts'
 import { needsDisk, type Suite } from './suites.ts'
 
 /** The built executable and dashboard, a browser, a database server, Debian's web servers and PHP. */
@@ -98,25 +98,35 @@ export function prepare(
   folder: string | null,
 ): Prepared {
   let cluster: Awaited<ReturnType<typeof startRunCluster>> | null = null
-  async function startPostgres(): Promise<string | null> {
-    const lacking = await ensurePostgres()
+  async function startPostgres(failure: string | null): Promise<string | null> {
+    const lacking = await whyNoPostgres(failure)
     if (lacking === null) cluster = await startRunCluster(folder ?? undefined)
     return lacking
+  }
+  /** Tests of missing programs are skipped. */
+  async function sayMissing(): Promise<null> {
+    const missing = missingPrograms().join(' ')
+    if (missing !== '') say(`Tests of ${missing} are skipped. Debian: apt-get install ${missing}`)
+    return null
   }
   async function ifNeeded(need: Need, make: () => Promise<string | null>): Promise<string | null> {
     const lacking = needs.has(need) ? await make() : null
     if (lacking !== null) say(lacking)
     return lacking
   }
-  const browser = ifNeeded('browser', ensureChromium)
-  // They install with a package manager that runs once at a time.
-  const postgres = browser.then(() => ifNeeded('postgres', startPostgres))
-  const programs = postgres.then(() => ifNeeded('programs', () => ensurePrograms().then(() => null)))
+  const installed = installGroups({
+    browser: needs.has('browser') ? missingChromium() : [],
+    postgres: needs.has('postgres') ? missingPostgres() : [],
+    programs: needs.has('programs') ? missingPrograms() : [],
+  })
+  const browser = ifNeeded('browser', async () => whyNoChromium((await installed).browser))
+  const postgres = ifNeeded('postgres', async () => startPostgres((await installed).postgres))
+  const programs = ifNeeded('programs', () => installed.then(sayMissing))
   return {
     ready: { build: build(say), browser, postgres, programs },
     env: (suite) => environmentOf(suite, { cluster: cluster?.address ?? null, folder }),
     async end() {
-      await programs
+      await Promise.all([installed, postgres])
       await cluster?.stop()
     },
   }
