@@ -246,13 +246,23 @@ async function send(
   return { messageId }
 }
 
-/** The file appears complete or not at all, and one that exists stays as it is. */
+/**
+ * The file appears complete or not at all, and one that exists stays as it is. Its writer may have been killed before
+ * it removed its draft and synced the folder, so both is done again.
+ */
 async function writeOnce(folder: string, name: string, text: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   const path = join(folder, name)
-  if (await exists(path)) return
-  // A node whose lease ended may still write the same file.
-  const draft = join(folder, `.${name}.${newToken()}.tmp`)
+  if (!(await exists(path))) await linkDraft(folder, name, text)
+  const names = await readdir(folder)
+  const left = names.filter((each) => each.startsWith(`.${name}.`) && each.endsWith('.tmp'))
+  await Promise.all(left.map((each) => rm(join(folder, each), { force: true })))
+  await synced(folder, 'r', async () => undefined)
+}
+
+/** A node whose lease ended may still write the same file: the first one stays. */
+async function linkDraft(folder: string, name: string, text: string): Promise<void> {
+  const [path, draft] = [join(folder, name), join(folder, `.${name}.${newToken()}.tmp`)]
   try {
     await synced(draft, 'wx', (file) => file.writeFile(text))
     await link(draft, path).catch(async (error: unknown) => {
@@ -261,11 +271,6 @@ async function writeOnce(folder: string, name: string, text: string): Promise<vo
   } finally {
     await rm(draft, { force: true })
   }
-  // Those of processes that were killed.
-  const names = await readdir(folder)
-  const left = names.filter((each) => each.startsWith(`.${name}.`) && each.endsWith('.tmp'))
-  await Promise.all(left.map((each) => rm(join(folder, each), { force: true })))
-  await synced(folder, 'r', async () => undefined)
 }
 
 const exists = (path: string): Promise<boolean> =>

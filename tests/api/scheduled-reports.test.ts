@@ -141,11 +141,13 @@ test('an organization that is created later gets its report; a file that exists 
 
   const tomorrow = dailyFiles()[0]!.replace(yesterday(), dayAt(server.clock.now()))
   writeFileSync(join(folder, tomorrow), 'mine')
+  writeFileSync(join(folder, `.${tomorrow}.killed.tmp`), 'as after kill -9')
   server.clock.move(dayMs)
   await until(() => smtp.messages.length === 4)
   await until(async () => (await sentEntries()).length >= 7)
   expect(dailyFiles()).toHaveLength(2)
   expect(readFileSync(join(folder, tomorrow), 'utf8')).toBe('mine')
+  expect(files().filter((each) => each.endsWith('.tmp'))).toEqual([])
   const ids = smtp.messages.map((message) => headerOf(message, 'Message-ID'))
   expect([ids[0], ids[2], new Set(ids).size]).toEqual([ids[1], ids[3], 2])
 })

@@ -139,7 +139,7 @@ function found(
 ) {
   const wrong: string[] = []
   const names = readdirSync(folder)
-  if (names.length !== rounds) wrong.push(`${names.length} files of ${rounds} reports`)
+  if (names.length !== rounds) wrong.push(`${names.length} files of ${rounds} reports: ${names.join()}`)
   for (const name of names) {
     const { ok, fault } = verifyReport(readFileSync(join(folder, name)), null)
     if (!ok) wrong.push(`${name}: ${fault}`)
