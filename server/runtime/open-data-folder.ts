@@ -116,8 +116,10 @@ async function requireNoData(dataDir: string): Promise<void> {
   })
 }
 
-async function requireData(dataDir: string): Promise<void> {
-  if (await openDatabaseAdmin(dataDir).hasData()) return
+/** A folder that lost its database passes: opening it says what is lost and how to continue. */
+export async function requireData(dataDir: string): Promise<void> {
+  const admin = openDatabaseAdmin(dataDir)
+  if ((await admin.hasData()) || (await admin.missingEvidence()).length === 0) return
   throw new AppError('not_found', `There is no data in ${dataDir}.`, {
     hint: 'set the folder with --data-dir',
   })

@@ -227,9 +227,17 @@ test('a key created beside the server works at once, and stops at once when revo
   expect((await post()).status).toBe(401)
 })
 
-test('lists create no folder, writing verbs create a private one', async () => {
+/** They list, change or remove what is there. */
+const changing = [
+  ...['org list', 'key list', 'account list', 'demo remove', 'export audit', 'export traces', 'org keep'],
+  ...['org rename --name x', 'org delete --confirm default', 'site change shop --name x', 'key revoke key_x'],
+  ...['key rotate key_x', 'key change key_x --label x', 'erase --session x --yes', 'webhook remove whe_x'],
+  ...['account set-role --email a@example.com --role viewer', 'account remove --email a@example.com'],
+]
+
+test('only verbs that create something create a folder, a private one', async () => {
   const dataDir = temp.join('fresh')
-  for (const verb of ['org list', 'key list', 'account list', 'demo remove']) {
+  for (const verb of changing) {
     const { code, stderr } = await cli(verb.split(' '), { dataDir })
     expect([verb, code, stderr]).toEqual([
       verb,
@@ -242,6 +250,26 @@ test('lists create no folder, writing verbs create a private one', async () => {
   expect(existsSync(dataDir)).toBe(false)
   await cli(['key', 'create', '--kind', 'ingest', '--label', 'x'], { dataDir })
   if (!isOnPostgres) expect(statSync(dataDir).mode & 0o777).toBe(0o700)
+})
+
+folderTest('the state of a mistyped folder is an error that names it, and creates nothing', async () => {
+  const dataDir = temp.join('mistyped')
+  for (const verb of [
+    'verify',
+    'verify audit',
+    'migrate status',
+    'migrate up',
+    'copy reopen',
+    'accept-loss',
+  ]) {
+    const { code, stderr } = await cli(verb.split(' '), { dataDir })
+    expect([verb, code, stderr.toLowerCase().replace('. (', ' (')]).toEqual([
+      verb,
+      1,
+      `sightglass: there is no data in ${dataDir} (set the folder with --data-dir)\n`.toLowerCase(),
+    ])
+  }
+  expect(existsSync(dataDir)).toBe(false)
 })
 
 folderTest(

@@ -44,7 +44,7 @@ export function requireRestored(folder: string): void {
 export function requireDatabase(folder: string): void {
   requireRestored(folder)
   if (existsSync(databasePath(folder))) return
-  throw new StoreError('not_found', 'there is no database in the data folder')
+  throw new StoreError('not_found', `there is no data in ${folder} (set the folder with --data-dir)`)
 }
 
 /**

@@ -91,7 +91,7 @@ export const account: Noun = {
       about: ['The old password works until the link is used. Using it ends all sessions of the account.'],
       examples: ['sightglass account reset-password --email ann@example.com'],
       options: { ...email, ...linkOptions },
-      access: 'create',
+      access: 'write',
       params: ({ values }) => ({ email: values.email }),
       work: resetPassword,
       print: ({ link }) => linkText(link),
@@ -130,7 +130,7 @@ export const account: Noun = {
       about: ['An organization keeps at least one owner.'],
       examples: ['sightglass account set-role --email ann@example.com --role owner'],
       options: { ...email, ...role, ...orgOption },
-      access: 'create',
+      access: 'write',
       params: ({ values }) => ({ email: values.email, role: values.role, org: values.org }),
       async work(context, params) {
         const who = await machineIn(context.store, params)
@@ -146,7 +146,7 @@ export const account: Noun = {
       summary: 'remove a member from an organization; the account stays',
       examples: ['sightglass account remove --email ann@example.com'],
       options: { ...email, ...orgOption },
-      access: 'create',
+      access: 'write',
       params: ({ values }) => ({ email: values.email, org: values.org }),
       async work(context, params) {
         const who = await machineIn(context.store, params)
@@ -162,7 +162,7 @@ export const account: Noun = {
       about: ['Operators create organizations and backups, and see the health of the appliance.'],
       examples: ['sightglass account make-operator --email ann@example.com'],
       options: email,
-      access: 'create',
+      access: 'write',
       params: ({ values }) => ({ email: values.email }),
       work: setOperator(true),
       print: ({ email: address }) => `${cell(address)} is an operator.`,
@@ -172,7 +172,7 @@ export const account: Noun = {
       summary: 'withdraw the operator right of an account; one operator remains',
       examples: ['sightglass account drop-operator --email ann@example.com'],
       options: email,
-      access: 'create',
+      access: 'write',
       params: ({ values }) => ({ email: values.email }),
       work: setOperator(false),
       print: ({ email: address }) => `${cell(address)} is no longer an operator.`,
@@ -183,7 +183,7 @@ export const account: Noun = {
       about: ['The password alone signs in until a new second factor is set up.'],
       examples: ['sightglass account reset-second-factor --email ann@example.com'],
       options: email,
-      access: 'create',
+      access: 'write',
       params: ({ values }) => ({ email: values.email }),
       work: resetSecondFactor,
       print: ({ email: address }) => `Removed the second factor of ${cell(address)}.`,

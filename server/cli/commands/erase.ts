@@ -30,7 +30,7 @@ export const erase: Noun = {
         subject: { ...text('TEXT', 'verified subject to erase'), flagOnly: true },
         yes: { ...toggle('confirm the erasure'), flagOnly: true },
       },
-      access: 'create',
+      access: 'write',
       params({ values: { org, session, subject, yes } }) {
         const { kind, value } = erasureOf(session, subject, yes)
         return { org, kind, value }

@@ -48,8 +48,8 @@ async function run(invocation: Invocation<typeof options>): Promise<number> {
   const { out, yes, proof, org, json, 'data-dir': dataDir } = invocation.values
   const format = proof ? 'proof' : invocation.values.format
   const ring = invocation.values.database === null ? null : keyRingOf(invocation.values)
-  const key = ring === null ? openSigningKey(dataDir) : ringSigningKey(ring)
   return withData(invocation, 'write', async (data) => {
+    const key = ring === null ? openSigningKey(dataDir) : ringSigningKey(ring)
     const output = openOutput(out, yes)
     const begun = (await data.call('export audit begin', { org, format })) as unknown as Begun
     const head = signHead(key, begun.orgId, begun.head, systemClock.now())

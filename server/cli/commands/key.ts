@@ -92,7 +92,7 @@ export const key: Noun = {
       usage: 'KEY_ID [--org SLUG|ID]',
       examples: ['sightglass key revoke key_3q2uVbkz0c5mYw1n8sJx4A'],
       options: { ...orgOption, id: text('ID', 'id of the key, instead of the argument') },
-      access: 'create',
+      access: 'write',
       params: (invocation) => keyIn(invocation, invocation.values.id),
       async work({ store, clock }, params) {
         const keyId = textOf(params, 'id')
@@ -111,7 +111,7 @@ export const key: Noun = {
         ...orgOption,
         overlap: { ...text('SPAN', 'how long the old key keeps working: 0h, 12h, 7d'), default: '24h' },
       },
-      access: 'create',
+      access: 'write',
       params: (invocation) => ({ ...keyIn(invocation), overlap: invocation.values.overlap }),
       async work(context, params) {
         const keyId = textOf(params, 'id')
@@ -136,7 +136,7 @@ export const key: Noun = {
         label: text('TEXT', 'purpose of the key, at most 80 characters'),
         ...grantOptions,
       },
-      access: 'create',
+      access: 'write',
       params(invocation) {
         const { label, site, scope, 'behind-proxy': behindProxy } = invocation.values
         return {

@@ -1,4 +1,5 @@
 /** `sightglass migrate` upgrades the schema of a data folder; `sightglass accept-loss` continues without lost files. */
+import { existsSync, readdirSync } from 'node:fs'
 import { openDatabaseAdmin } from '../../../db/open.ts'
 import { isoTime, systemClock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
@@ -12,7 +13,7 @@ import { columns, minute, printAnswer } from '../print.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { applianceOrgId } from '../../../db/contract/audit.ts'
-import { openDataFolder } from '../../runtime/open-data-folder.ts'
+import { openDataFolder, requireData } from '../../runtime/open-data-folder.ts'
 import { toggle } from '../option.ts'
 
 export const migrate: Noun = {
@@ -149,6 +150,9 @@ async function missingIn(
   keyRing: KeyRing | null,
   shared: SharedDatabase | null,
 ): Promise<string | null> {
+  // Opening it would create a database in a folder that was never one.
+  const isEmpty = !existsSync(dataDir) || readdirSync(dataDir).length === 0
+  if (shared === null && isEmpty) await requireData(dataDir)
   try {
     await (await openDataFolder(dataDir, systemClock, { keyRing, shared })).close()
     return null

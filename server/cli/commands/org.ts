@@ -63,7 +63,7 @@ export const org: Noun = {
       summary: 'rename an organization; its slug stays',
       examples: ['sightglass org rename --org acme --name "Acme Group"'],
       options: { ...orgOption, name: { ...text('NAME', 'new name of the organization'), needed: true } },
-      access: 'create',
+      access: 'write',
       params: ({ values: { org: idOrSlug, name } }) => ({ org: idOrSlug, name }),
       async work(context, params) {
         const found = await requireOrg(context.store, textOf(params, 'org'))
@@ -88,7 +88,7 @@ export const org: Noun = {
           flagOnly: true,
         },
       },
-      access: 'create',
+      access: 'write',
       params: ({ values: { org: idOrSlug, confirm } }) => ({ org: idOrSlug, confirm }),
       async work(context, params) {
         const found = await requireOrg(context.store, textOf(params, 'org'))
@@ -114,7 +114,7 @@ export const org: Noun = {
       summary: 'cancel the deletion of an organization',
       examples: ['sightglass org keep --org acme'],
       options: orgOption,
-      access: 'create',
+      access: 'write',
       params: ({ values: { org: idOrSlug } }) => ({ org: idOrSlug }),
       async work(context, params) {
         const found = await requireOrg(context.store, textOf(params, 'org'))
@@ -140,7 +140,7 @@ export const org: Noun = {
           flagOnly: true,
         },
       },
-      access: 'create',
+      access: 'write',
       params: ({ values }) => ({ org: values.org, secondFactor: values['second-factor'] }),
       async work(context, params) {
         const found = await requireOrg(context.store, textOf(params, 'org'))
@@ -216,7 +216,7 @@ export const site: Noun = {
         hidden: choice(['yes', 'no'], 'hide the site in the dashboard; its events stay'),
         restricted: choice(['yes', 'no'], 'accept events of the site only from ingest keys that name it'),
       },
-      access: 'create',
+      access: 'write',
       params(invocation) {
         const { words, values } = invocation
         const { org, name, hidden, restricted } = values

@@ -115,7 +115,7 @@ export const webhookEndpoint: Noun = {
       arguments: 'ENDPOINT_ID',
       examples: ['sightglass webhook pause ep_3q2uVbkz0c5mYw1n8sJx4A'],
       options: orgOption,
-      access: 'create',
+      access: 'write',
       params: endpointParams,
       work: inOrg(async (services, who, params) => ({
         endpoint: await pauseEndpoint(services, who, textOf(params, 'id')),
@@ -128,7 +128,7 @@ export const webhookEndpoint: Noun = {
       arguments: 'ENDPOINT_ID',
       examples: ['sightglass webhook resume ep_3q2uVbkz0c5mYw1n8sJx4A'],
       options: orgOption,
-      access: 'create',
+      access: 'write',
       params: endpointParams,
       work: inOrg(async (services, who, params) => ({
         endpoint: await resumeEndpoint(services, who, textOf(params, 'id')),
@@ -142,7 +142,7 @@ export const webhookEndpoint: Noun = {
       usage: 'ENDPOINT_ID --yes [--org SLUG|ID]',
       examples: ['sightglass webhook rotate-secret ep_3q2uVbkz0c5mYw1n8sJx4A --yes'],
       options: { ...orgOption, ...confirmOption },
-      access: 'create',
+      access: 'write',
       params(invocation) {
         const params = endpointParams(invocation)
         confirmRotation(invocation.values.yes, 'the signing secret of the endpoint')
@@ -157,7 +157,7 @@ export const webhookEndpoint: Noun = {
       arguments: 'ENDPOINT_ID',
       examples: ['sightglass webhook remove ep_3q2uVbkz0c5mYw1n8sJx4A'],
       options: orgOption,
-      access: 'create',
+      access: 'write',
       params: endpointParams,
       work: inOrg(async (services, who, params) => {
         await deleteEndpoint(services, who, textOf(params, 'id'))

@@ -156,11 +156,18 @@ export const webhook: Noun = {
           flagOnly: true,
         },
       },
-      access: 'create',
-      params: ({ values: { org, dead, from, until }, words }) => ({
-        ...{ org, dead, from, until },
-        id: words[0] ?? null,
-      }),
+      access: 'write',
+      params({ values: { org, dead, from, until }, words }) {
+        const id = words[0] ?? null
+        if ((from !== null || until !== null) && (id === null || from === null))
+          throw new UsageError('a range needs the id of an endpoint and --from')
+        if (from === null && dead === (id !== null))
+          throw new UsageError(
+            'give the id of a delivery, or --dead for all dead letters',
+            'sightglass webhook list',
+          )
+        return { org, from, until, id }
+      },
       work: inOrg(replay),
       print: (answer) =>
         'endpoint' in answer
@@ -197,19 +204,13 @@ async function list({ store }: EndpointServices, { orgId }: Actor, params: Param
 
 async function replay(services: EndpointServices, who: Actor, params: Params): Promise<Json> {
   const id = textOrNull(params, 'id')
-  const [from, until] = [textOrNull(params, 'from'), textOrNull(params, 'until')]
-  if (from !== null || until !== null) {
-    if (id === null || from === null) throw new UsageError('a range needs the id of an endpoint and --from')
-    const bound = (sent: string) => (/^\d{1,15}$/.test(sent) ? Number(sent) : sent)
-    const body = { from: bound(from), until: until === null ? null : bound(until) }
-    return { ok: true, endpoint: await replayEndpoint(services, who, id, body) }
-  }
-  if (flagOf(params, 'dead') === (id !== null))
-    throw new UsageError(
-      'give the id of a delivery, or --dead for all dead letters',
-      'sightglass webhook list',
-    )
   if (id === null) return { ok: true, replayed: await replayDead(services, who, null) }
-  await replayDelivery(services, who, id)
-  return { ok: true, replayed: 1 }
+  const [from, until] = [textOrNull(params, 'from'), textOrNull(params, 'until')]
+  if (from === null) {
+    await replayDelivery(services, who, id)
+    return { ok: true, replayed: 1 }
+  }
+  const bound = (sent: string) => (/^\d{1,15}$/.test(sent) ? Number(sent) : sent)
+  const body = { from: bound(from), until: until === null ? null : bound(until) }
+  return { ok: true, endpoint: await replayEndpoint(services, who, id, body) }
 }
