@@ -166,7 +166,7 @@ export const webhook: Noun = {
             'give the id of a delivery, or --dead for all dead letters',
             'sightglass webhook list',
           )
-        return { org, from, until, id }
+        return { org, dead, from, until, id }
       },
       work: inOrg(replay),
       print: (answer) =>
@@ -203,9 +203,10 @@ async function list({ store }: EndpointServices, { orgId }: Actor, params: Param
 }
 
 async function replay(services: EndpointServices, who: Actor, params: Params): Promise<Json> {
-  const id = textOrNull(params, 'id')
-  if (id === null) return { ok: true, replayed: await replayDead(services, who, null) }
   const [from, until] = [textOrNull(params, 'from'), textOrNull(params, 'until')]
+  if (from === null && flagOf(params, 'dead'))
+    return { ok: true, replayed: await replayDead(services, who, null) }
+  const id = textOf(params, 'id')
   if (from === null) {
     await replayDelivery(services, who, id)
     return { ok: true, replayed: 1 }
