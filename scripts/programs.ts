@@ -17,13 +17,14 @@ export function missingPrograms(): string[] {
 }
 
 /**
- * Installs Debian's packages, without their recommendations and without starting a server. Returns null, also when
- * there is nothing to install or this account may not, else what failed.
+ * Installs Debian's packages without those they recommend. Returns what failed, or null, also when there is nothing to
+ * install or this account may not install.
  */
 async function installPackages(packages: string[]): Promise<string | null> {
   if (packages.length === 0 || process.getuid?.() !== 0 || Bun.which('apt-get') === null) return null
   process.stdout.write(`installing ${packages.join(', ')} with apt-get …\n`)
-  const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' } // the servers that this run level has: none
+  // Without this run level the packages start their servers.
+  const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   // Without a network the tests soon run with what is there.
   const options = '-o Acquire::Retries=0 -o Acquire::http::Timeout=20'
   const steps = [`apt-get ${options} update`]
@@ -49,13 +50,10 @@ export async function installGroups<Name extends string>(
   groups: Record<Name, string[]>,
 ): Promise<Record<Name, string | null>> {
   const names = Object.keys(groups) as Name[]
-  const isMissing = (name: Name): boolean => groups[name].length > 0
-  let failure = await installPackages(names.flatMap((name) => groups[name]))
-  const isShared = failure !== null && names.filter(isMissing).length > 1
-  const failures: Partial<Record<Name, string | null>> = {}
-  for (const name of names) {
-    if (isShared) failure = await installPackages(groups[name])
-    failures[name] = isMissing(name) ? failure : null
-  }
-  return failures as Record<Name, string | null>
+  const wanted = names.filter((name) => groups[name].length > 0)
+  const failure = await installPackages(wanted.flatMap((name) => groups[name]))
+  const failures = Object.fromEntries(names.map((name) => [name, null])) as Record<Name, string | null>
+  const isAlone = failure === null || wanted.length === 1
+  for (const name of wanted) failures[name] = isAlone ? failure : await installPackages(groups[name])
+  return failures
 }

@@ -248,7 +248,7 @@ async function send(
 
 /**
  * The file appears complete or not at all, and one that exists stays as it is. Its writer may have been killed before
- * it removed its draft and synced the folder, so both is done again.
+ * it removed its draft and synced the folder, so both are done again.
  */
 async function writeOnce(folder: string, name: string, text: string): Promise<void> {
   await mkdir(folder, { recursive: true })

@@ -116,7 +116,7 @@ async function requireNoData(dataDir: string): Promise<void> {
   })
 }
 
-/** A folder that lost its database passes: opening it says what is lost and how to continue. */
+/** Accepts a folder that lost its database: opening it for writing says what is lost and how to continue. */
 export async function requireData(dataDir: string): Promise<void> {
   const admin = openDatabaseAdmin(dataDir)
   if ((await admin.hasData()) || (await admin.missingEvidence()).length === 0) return

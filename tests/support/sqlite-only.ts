@@ -46,7 +46,7 @@ export const sqliteOnlyFiles: { [path: string]: string } = {
 
 export const sqliteOnlyTests: { [path: string]: { [test: string]: string } } = {
   'tests/api/cli.test.ts': {
-    'the state of a mistyped folder is an error that names it, and creates nothing': folder,
+    'commands about the state of a folder name one that is mistyped, and create nothing': folder,
     'a data folder that is a file, or has a broken database, is a one-line error and exit 1': folder,
   },
   'tests/api/identity-audit-trim.test.ts': {

@@ -150,7 +150,7 @@ async function missingIn(
   keyRing: KeyRing | null,
   shared: SharedDatabase | null,
 ): Promise<string | null> {
-  // Opening it would create a database in a folder that was never one.
+  // Opening an empty folder would create a database in it.
   const isEmpty = !existsSync(dataDir) || readdirSync(dataDir).length === 0
   if (shared === null && isEmpty) await requireData(dataDir)
   try {
