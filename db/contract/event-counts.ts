@@ -42,7 +42,7 @@ export type CountedMember =
   | 'name'
   | 'purpose'
   | 'trust'
-  | 'verdict'
+  | 'verdict' // whoever gave it
   | 'robots'
   | 'tool'
   | 'protocol'
@@ -51,13 +51,19 @@ export type CountedMember =
   | 'reason'
   | 'page'
 
+/**
+ * What is counted by: a field; `vouched`, the verdicts of the appliance and those stored before judges were recorded; or
+ * `judgement`, a verdict with its judge and the key behind it, as the JSON of a `Judgement`.
+ */
+export type CountedBy = CountedMember | 'vouched' | 'judgement'
+
 export interface BreakdownQuery {
   orgId: string
   sinceMs: number // as in MetricsQuery
   untilMs: number | null
   siteIds?: string[]
   types?: string[] // any of; a trailing `.*` is a prefix
-  by: CountedMember
+  by: CountedBy
   values?: string[] // only these
   stepMs: number | null // whole hours, counted from 1970 UTC; null: one step for the whole range
   edges?: number[] // instead of `stepMs`: starts of the steps, whole hours, ascending; for days of a time zone
@@ -82,8 +88,8 @@ export interface AlsoFilter {
 }
 
 export interface BreakdownBy {
-  by: CountedMember | 'agent' // 'agent': vendor, name and purpose together, of events with a name or a purpose
-  and?: CountedMember // counts pairs of values, including events without this field
+  by: CountedBy | 'agent' // 'agent': vendor, name and purpose together, of events with a name or a purpose
+  and?: CountedBy // counts pairs of values, including events without this field
   types?: string[] // any of; a trailing `.*` is a prefix
 }
 
@@ -138,10 +144,10 @@ export interface EventHistogram {
 }
 
 /**
- * An indexed field, or one that is read from the event's JSON: `error`, two of `agent`, and the HTTP status of the
- * metadata. Evidence is JSON text.
+ * A field, or what is read from the event's JSON: `error`, `agent.userAgent`, and the HTTP status of the metadata. The
+ * evidence of verdicts stored before judges were recorded is read from the JSON too.
  */
-export type TopField = EventFieldName | 'userAgent' | 'error' | 'evidence' | 'status'
+export type TopField = EventFieldName | 'userAgent' | 'error' | 'status'
 
 export interface TopQuery {
   orgId: string

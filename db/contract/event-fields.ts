@@ -2,11 +2,12 @@
  * The table of all event fields that the store knows by name. Blocks, indexes, rollups, filters, limits, CSV columns,
  * OpenAPI and the dashboard's filters are derived from it.
  */
+import type { Provenance } from './provenance.ts'
 
 export interface EventField {
   name: string // in `EventRecord`, and as a query parameter
-  /** Its path in the event's JSON. */
-  path: readonly string[]
+  /** Its path in the event's JSON; null: a fact of the record, which the appliance alone knows (`provenance.ts`). */
+  path: readonly string[] | null
   /** Its number in dictionaries, postings and rollups, and its column in a block. Never reuse a number. */
   number: number
   /** How many values an organization interns; others are stored as hashes. 0: always a hash. */
@@ -28,7 +29,10 @@ export interface EventField {
   example: string
 }
 
-/** Numbers 14 to 19 are block columns without a field (db/sql/events/blocks/block.ts); 22 is agents. */
+/**
+ * Numbers 14 to 16, 18 and 19 are block columns without a field (db/sql/events/blocks/block.ts); 22 is agents, 29
+ * judgements, 30 and 31 are made when they are read (db/sql/events/blocks/fields.ts).
+ */
 export const eventFields = [
   {
     name: 'type',
@@ -283,6 +287,80 @@ export const eventFields = [
     about: 'Whether the robots.txt in force allowed a request. Known values: allowed, disallowed.',
     example: 'disallowed',
   },
+  {
+    name: 'door',
+    path: null,
+    number: 25,
+    termsMax: 4_096,
+    counted: false,
+    filter: 'doors',
+    indexVersion: 5,
+    charsMax: 64,
+    csv: 21,
+    label: 'door',
+    about:
+      'How the event came in. Values: events, access-log, syslog, otlp, import, demo. Missing in events stored before ' +
+      'the appliance recorded it.',
+    example: 'events',
+  },
+  {
+    name: 'key',
+    path: null,
+    number: 17,
+    termsMax: 4_096,
+    counted: false,
+    filter: 'keys',
+    indexVersion: 5,
+    charsMax: 200,
+    csv: 22,
+    label: 'ingest key',
+    about: 'The id of the ingest key that sent the event. Missing for files and the command line.',
+    example: 'key_1',
+  },
+  {
+    name: 'observedBy',
+    path: null,
+    number: 27,
+    termsMax: 4_096,
+    counted: false,
+    filter: 'observers',
+    indexVersion: 5,
+    charsMax: 200,
+    csv: 23,
+    label: 'observed by',
+    about:
+      'Who saw the address or signature that was judged: appliance, or the id of the ingest key that reported it.',
+    example: 'appliance',
+  },
+  {
+    name: 'judgedBy',
+    path: null,
+    number: 26,
+    termsMax: 4_096,
+    counted: false,
+    filter: 'judges',
+    indexVersion: 5,
+    charsMax: 64,
+    csv: 25,
+    label: 'judged by',
+    about:
+      'Who gave the verdict. Values: appliance, sender, unknown (stored before the appliance recorded judges).',
+    example: 'appliance',
+  },
+  {
+    name: 'evidence',
+    path: null,
+    number: 28,
+    termsMax: 4_096,
+    counted: false,
+    filter: null,
+    indexVersion: 5,
+    charsMax: 2_000,
+    csv: null,
+    label: 'evidence',
+    about: 'What the verdict rests on, as JSON: method, list, its date and digest, or the id of a key.',
+    example: '',
+  },
 ] as const satisfies readonly EventField[]
 
 type Field = (typeof eventFields)[number]
@@ -291,8 +369,19 @@ export type EventFieldName = Field['name']
 /** Fields of every event. All others may be missing, which is null in a record. */
 type RequiredField = 'type' | 'outcome' | 'siteId' | 'sessionId'
 
+/** Fields that all events of a batch share, which are therefore fields of `EventBatch`. */
+const batchFields = ['door', 'key'] as const satisfies readonly EventFieldName[]
+type BatchField = (typeof batchFields)[number]
+
+/** The fields of an `EventRecord`. */
+export const recordFields = eventFields.flatMap(({ name }) => (isBatchField(name) ? [] : [name]))
+
+function isBatchField(name: EventFieldName): name is BatchField {
+  return (batchFields as readonly string[]).includes(name)
+}
+
 export type EventFieldValues = {
-  [name in EventFieldName]: name extends RequiredField ? string : string | null
+  [name in Exclude<EventFieldName, BatchField>]: name extends RequiredField ? string : string | null
 }
 
 /** The lists of `EventFilter`, each of which matches any of its values. */
@@ -303,10 +392,18 @@ export interface FilterableField extends EventField {
   filter: keyof FilterLists
 }
 
+/** Fields of the event's text, with their path in it. */
+export const textFields = eventFields.flatMap((field) => {
+  return field.path === null ? [] : [{ ...field, path: field.path as readonly string[] }]
+})
+
 export const filterableFields = eventFields.filter((field) => field.filter !== null) as FilterableField[]
 
 /** The version of segments sealed by this release. */
 export const indexVersion = Math.max(...eventFields.map((field) => field.indexVersion))
+
+/** The limit of what `EventFilter.networks` finds. */
+export const networkMatchesMax = 200_000
 
 /** Contract §6: without `policy.decision` the outcome of an evaluation implies the decision. */
 export function impliedDecision(type: string, outcome: string): string | null {
@@ -320,6 +417,8 @@ export function impliedDecision(type: string, outcome: string): string | null {
  * without the field; `types` accept a trailing `.*`.
  */
 export interface EventFilter extends FilterLists {
+  /** Networks of contradicted requests, such as 192.0.2.0/24; any of. At most the newest 200,000 requests are found. */
+  networks?: string[]
   sinceMs?: number // inclusive, by occurredAt
   untilMs?: number // exclusive
   /** Matches within any text of the event, ignoring case. `tail` ignores it. */
@@ -331,6 +430,7 @@ export interface StoredEvent {
   occurredAtMs: number // orders and filters it (db/rules/event-record.ts)
   receivedAtMs: number
   json: string
+  provenance?: Provenance // when the query asks for it
 }
 
 /** A position in a listing: the next event is the newest one strictly before this pair. */

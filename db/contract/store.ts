@@ -17,6 +17,7 @@
 import type { AccessLines, AccessLogStore, AccessResult } from './access-logs.ts'
 import type { AuditEntry, Json } from './audit.ts'
 import type { StoreError } from './errors.ts'
+import type { Door, Provenance } from './provenance.ts'
 import type { EventFieldValues, EventFilter, EventPosition, StoredEvent } from './event-fields.ts'
 import type { Histogram } from '../rules/histogram.ts'
 import type {
@@ -68,7 +69,7 @@ export type * from './admin.ts'
 export type * from './explore.ts'
 export type * from './operations.ts'
 export type { AuditEntry, Json, StoreError }
-export type { EventFilter, EventPosition, StoredEvent }
+export type { Door, EventFilter, EventPosition, Provenance, StoredEvent }
 
 // ---------------------------------------------------------------- events
 
@@ -77,12 +78,14 @@ export interface EventRecord extends EventFieldValues {
   id: string
   occurredAtMs: number
   durationMs: number | null
+  network: string | null // of a contradicted request, /24 or /48; stored beside the event, for a limited time
   json: string
 }
 
 export interface EventBatch {
   orgId: string
   keyId: string // the ingest key that sent it
+  door: Door // how it came in
   receivedAtMs: number // by the node's clock; the store may raise it, see `append`
   events: EventRecord[] // 1 to 1,000; with `access` 0 to 2,000
   count?: BatchCount // as defined in `ingestCounts`; without it the batch is not counted
@@ -114,6 +117,7 @@ export interface EventPageQuery {
   bytesMax?: number // of the events' texts in UTF-8: ends the page early, but never before its first event
   before: EventPosition | null // null: from the newest
   ceilingSeq: number | null // excludes later arrivals; null: set it to the newest arrival now
+  provenance?: boolean // adds to each event who says so
 }
 
 export interface EventPage {
@@ -138,6 +142,7 @@ export interface EventTailQuery {
   limit: number
   bytesMax?: number // as in a page
   exceptKeys?: string[] // excludes events sent with these keys
+  provenance?: boolean // adds to each event who says so
 }
 
 export interface EventTail {
@@ -176,6 +181,7 @@ export interface EventStore {
    */
   pressure(): Pressure
   page(query: EventPageQuery): Promise<EventPage>
+  /** With its provenance. */
   byId(query: { orgId: string; id: string }): Promise<StoredEvent | null>
   /**
    * Counts matches after arrival `afterSeq` up to `ceilingSeq`. Continue after `lastSeq` until it reaches the ceiling.
@@ -243,6 +249,11 @@ export interface EventStore {
   erase(
     command: EraseCommand & { audit: AuditEntry | null; cursor: EraseCursor | null; run?: ErasureRun },
   ): Promise<EraseResult>
+  /**
+   * Deletes a bounded number of networks of contradicted requests that arrived before a day (days since 1970 UTC), of
+   * all organizations. Returns how many: call until it is 0.
+   */
+  expireNetworks(command: { beforeDay: number }): Promise<number>
   /** Expires a bounded number of events. Call until `done`. */
   expire(command: ExpireCommand): Promise<ExpireResult>
 }
@@ -312,8 +323,11 @@ export interface Store extends EventLog, Records {
   evidence: EvidenceStore
   /** Null when no other process writes to the database: then nothing is behind. */
   behind(): Behind | null
-  /** A secret of the database, made once (32 random bytes, hex): cursors of one node work on every other. */
-  secret(name: 'cursor'): Promise<string>
+  /**
+   * A secret of the database, made once (32 random bytes, hex), the same on every node and in every copy: cursors of one
+   * node work on every other, and a line of an access log has the same id.
+   */
+  secret(name: 'cursor' | 'access-log-ids'): Promise<string>
   health(): Promise<StoreHealth>
   /** How many secrets are encrypted with the key file of the data folder. */
   encryptedSecrets(): Promise<number>

@@ -1,5 +1,5 @@
 /** Rules of an event record: its values in a fixed order, the time by which it counts, and the text that is kept. */
-import { eventFields } from '../contract/event-fields.ts'
+import { eventFields, recordFields } from '../contract/event-fields.ts'
 import type { EventRecord } from '../contract/store.ts'
 
 /** An event as it crosses to the thread that stores it: with these, its JSON lacks the id and the session. */
@@ -16,7 +16,8 @@ export type RecordColumns = Column<Value>[]
 /** The values of some rows. A list with one value holds for all of them. */
 export type Column<T> = T[]
 
-const names = ['id', 'occurredAtMs', 'durationMs', ...eventFields.map(({ name }) => name)]
+const ownFields = eventFields.filter(({ name }) => (recordFields as readonly string[]).includes(name))
+const names = ['id', 'occurredAtMs', 'durationMs', 'network', ...ownFields.map(({ name }) => name)]
 
 /*
  * These functions are compiled from the table, because a loop over names takes twice as long.
@@ -59,7 +60,7 @@ export const recordAt = compile(
 /** Calls `intern` with the number and the text of each field that is there. The session has a code of its own. */
 export const internFields = compile(
   'event, intern',
-  eventFields
+  ownFields
     .filter(({ name }) => name !== 'sessionId')
     .map(({ name, number }) => `if (event.${name} !== null) intern(${number}, event.${name})`)
     .join('\n'),

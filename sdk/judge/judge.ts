@@ -108,6 +108,8 @@ export interface Evidence {
   table: NetworkTable
   /** The list of each network of the table. */
   listOf: readonly List[]
+  /** The digest of each list, by its address: SHA-256 of its facts, hex. */
+  digests: ReadonlyMap<string, string>
 }
 
 /** Takes about a second for a million networks. Throws a `PackError` for an invalid network. */
@@ -133,7 +135,8 @@ export function openEvidence(pack: EvidencePack): Evidence {
     const pattern = hostPattern(entry.hostNames)
     operatorOf(entry.operator).hosts.push({ ...factsOf(entry, entry.seen), pattern })
   }
-  return { operators, claims: new Map(), table: createNetworkTable(networks), listOf }
+  const digests = new Map([...pack.lists, ...pack.hosts].map(({ list, digest }) => [list, digest]))
+  return { operators, claims: new Map(), table: createNetworkTable(networks), listOf, digests }
 }
 
 interface ListEntry {

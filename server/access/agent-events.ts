@@ -13,6 +13,7 @@ import type { DetectedAgent } from '../../sdk/agents/detect-agent.ts'
 import { judge, needsHostNames, type Evidence, type Judgment } from '../../sdk/judge/judge.ts'
 import { accessRecords, judgedAgent, type Fields, type RequestParts } from './event-records.ts'
 import { byteOrderMark, type FileParser } from './formats.ts'
+import { judgedFields } from '../evidence/judged-record.ts'
 import type { MarkRobots } from '../robots/judge.ts'
 import type { HostNames } from './host-names.ts'
 import type { LogRequest } from './log-request.ts'
@@ -37,6 +38,8 @@ export interface LogOptions {
 export interface AccessOptions extends LogOptions {
   evidence: Evidence // what the claims of agents are judged by
   evidenceMaxAgeDays: number
+  /** Who reads the log: `appliance`, or the key whose sender reported its lines. */
+  observedBy: string
   hostNames?: HostNames | null // null: names are not looked up
   robots?: MarkRobots | null // judges by the robots.txt in force
 }
@@ -122,7 +125,7 @@ export function agentEvents(options: AccessOptions): AgentReader {
     if (!session.isNew) return personLine
     const own = { id: idOf(siteId, at, 'agent.referred'), siteId, sessionId: session.id }
     const event = { ...own, occurredAt: isoTime(timeMs), ...referral(assistant, request, options) }
-    return { kind: 'person', events: records.other(event) }
+    return { kind: 'person', events: records.other(event, null) }
   }
   const eventsOf = (request: LogRequest, at: LineSource, known: DetectedAgent | null): LineEvents => {
     const client = known ?? visitorOf(request.userAgent ?? '')
@@ -136,9 +139,13 @@ export function agentEvents(options: AccessOptions): AgentReader {
     const id = idOf(siteId, at, 'agent.requested')
     const mark = options.robots?.(client.name, request.path, timeMs) ?? null
     const outcome = outcomeOf(request.status)
-    const parts = { id, sessionId: session.id, timeMs, outcome, durationMs, client, judgment, mark, metadata }
+    const judged = judgedFields(judgment, options.observedBy, options.evidence, shortAddress(address))
+    const parts = {
+      ...{ id, sessionId: session.id, timeMs, outcome, durationMs, client },
+      ...{ judgment, judged, mark, metadata },
+    }
     const record = records.request(parts)
-    const more = session.isNew ? records.other(detection(parts, siteId, at)) : noEvents
+    const more = session.isNew ? records.other(detection(parts, siteId, at), judged) : noEvents
     if (typeof record === 'string') return { kind: 'bad', events: more, problem: record }
     return { kind: 'agent', events: more.length === 0 ? [record] : [record, ...more] }
   }

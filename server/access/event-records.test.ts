@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { detectAgent } from '../../sdk/agents/detect-agent.ts'
 import { gptBot } from '../../tests/support/access-logs.ts'
 import { isoTime } from '../clock.ts'
+import type { JudgedFields } from '../evidence/judged-record.ts'
 import { acceptMade } from '../ingest/check-event.ts'
 import { accessRecords, judgedAgent, type RequestParts } from './event-records.ts'
 
@@ -50,6 +51,13 @@ const metadata = fc.record(
   },
   { requiredKeys: ['source'] },
 )
+const judged: JudgedFields = {
+  verdict: 'contradicted',
+  judgedBy: 'appliance',
+  observedBy: 'key_1',
+  evidence: '{"method":"address"}',
+  network: '192.0.2.0/24',
+}
 const parts: fc.Arbitrary<RequestParts> = fc.record({
   id: fc.constant('log_abc'),
   sessionId: fc.constant('log_def'),
@@ -58,6 +66,7 @@ const parts: fc.Arbitrary<RequestParts> = fc.record({
   durationMs: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, fc.constantFrom(0, 1.5, 1e15)),
   client,
   judgment,
+  judged: fc.constant(judged),
   mark: fc.option(mark),
   metadata,
 })
@@ -78,7 +87,8 @@ test('a request has the same record, or the same reason for none', () => {
       const checked = acceptMade([event])
       const record = records.request(one)
       joined[typeof record === 'string' ? 'reasons' : 'records']++
-      expect(record).toEqual(checked.records[0] ?? checked.rejected[0]!.message)
+      const [expected] = checked.records
+      expect(record).toEqual(expected ? { ...expected, ...judged } : checked.rejected[0]!.message)
     }),
     { numRuns: 2_000 },
   )

@@ -3,13 +3,14 @@
  * their text is joined from these parts; every other event passes the checks of ingest. Both give the same record
  * (`event-records.test.ts`).
  */
-import { eventFields, type EventFieldName } from '../../db/contract/event-fields.ts'
+import { recordFields } from '../../db/contract/event-fields.ts'
 import type { EventRecord } from '../../db/contract/store.ts'
 import type { DetectedAgent } from '../../sdk/agents/detect-agent.ts'
 import { trustOf, type Judgment } from '../../sdk/judge/judge.ts'
 import { isoTime } from '../clock.ts'
 import { acceptMade, mayContainUnstorable } from '../ingest/check-event.ts'
 import { limits } from '../limits.ts'
+import type { JudgedFields } from '../evidence/judged-record.ts'
 import type { RobotsMark } from '../robots/judge.ts'
 import { isLongerThan } from '../text/text.ts'
 
@@ -23,6 +24,7 @@ export interface RequestParts {
   durationMs: number | null
   client: DetectedAgent
   judgment: Judgment
+  judged: JudgedFields // of the record
   mark: RobotsMark | null
   metadata: Fields
 }
@@ -31,12 +33,12 @@ export interface AccessRecords {
   /** Of a request by an agent; a text says why ingest would reject it. */
   request(parts: RequestParts): EventRecord | string
   /** Of any other event. None when ingest would reject it. */
-  other(event: Fields): EventRecord[]
+  other(event: Fields, judged: JudgedFields | null): EventRecord[]
 }
 
 /** A request of an access log leaves out the others. */
-const noFields = Object.fromEntries(eventFields.map(({ name }) => [name, null])) as {
-  [name in EventFieldName]: null
+const noFields = Object.fromEntries(recordFields.map((name) => [name, null])) as {
+  [name in (typeof recordFields)[number]]: null
 }
 
 /** An agent with a verdict on it, as text; logs repeat a few hundred of them. */
@@ -95,13 +97,16 @@ export function accessRecords(siteId: string): AccessRecords {
       purpose: client.purpose,
       robots: mark?.robots ?? null,
       trust,
-      verdict: judgment.verdict,
+      ...parts.judged,
       page: (metadata['page'] as string | undefined) ?? null,
       json: `${start},"type":"${type}","outcome":"${outcome}","agent":${agent},"metadata":${details}}`,
     }
   }
 
-  return { request, other: (event) => acceptMade([event]).records }
+  return {
+    request,
+    other: (event, judged) => acceptMade([event]).records.map((record) => Object.assign(record, judged)),
+  }
 }
 
 /** The agent with the verdict on its claim. */
@@ -119,7 +124,8 @@ function checkedRequest(siteId: string, parts: RequestParts): EventRecord | stri
       metadata,
     },
   ])
-  return records[0] ?? rejected[0]!.message
+  const [record] = records
+  return record === undefined ? rejected[0]!.message : Object.assign(record, parts.judged)
 }
 
 /** Lines of one second share their time. */

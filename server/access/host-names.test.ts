@@ -49,7 +49,7 @@ async function verdicts(text: string, hostNames: HostNames): Promise<unknown[]> 
   const evidence = (await bundledEvidence()).evidence()
   const eventsOf = agentEvents({
     ...{ siteId: 'shop', keepQuery: [], keepAddresses: false, trustedProxies: [] },
-    ...{ evidence, evidenceMaxAgeDays: 36_500, hostNames },
+    ...{ evidence, evidenceMaxAgeDays: 36_500, hostNames, observedBy: 'appliance' },
   })
   await lookUpAgents(hostNames, text, formatNamed('combined').open(), eventsOf.unproved)
   const parse = formatNamed('combined').open()

@@ -2,10 +2,12 @@
  * The appliance's side of reading logs: stores their lines in the order of the log, remembers running sessions and who
  * reads which file.
  */
+import { applianceObserver } from '../../db/contract/provenance.ts'
 import type {
   AccessLines,
   AccessResult,
   ApiKey,
+  Door,
   EventRecord,
   RequestKind,
   Store,
@@ -13,7 +15,7 @@ import type {
 import type { Evidence } from '../../sdk/judge/judge.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
-import { newToken } from '../ids.ts'
+import { importKeyId, newToken } from '../ids.ts'
 import { writeOrExplain, type AdmissionServices } from '../ingest/admission.ts'
 import type { EvidenceReader } from '../evidence/evidence.ts'
 import type { RobotsReader } from '../robots/judge.ts'
@@ -47,6 +49,8 @@ import {
 export interface Sender {
   orgId: string
   keyId: ApiKey['id']
+  /** `syslog` and `access-log` name who read the lines: this machine, or the sender with the key. */
+  door: Door
   options: LogOptions
   /** Claims its logs, so that no other reader takes them; null for a client that just sends. */
   reader: string | null
@@ -95,12 +99,12 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
   const memories = new Map<string, Memory>()
   const claims = makeClaims(services.clock)
   const requests = requestCounts()
-  const memoryOf = ({ orgId, options }: Sender): Memory | undefined =>
-    memories.get(JSON.stringify([orgId, options]))
+  const nameOf = ({ orgId, keyId, options }: Sender): string => JSON.stringify([orgId, keyId, options])
+  const memoryOf = (sender: Sender): Memory | undefined => memories.get(nameOf(sender))
   const openMemory = async (sender: Sender): Promise<Memory> => {
     const evidence = (await services.evidence.current()).evidence()
-    const name = JSON.stringify([sender.orgId, sender.options])
-    const memory = memories.get(name) ?? newMemory(sender.options, evidence, services)
+    const name = nameOf(sender)
+    const memory = memories.get(name) ?? newMemory(sender, evidence, services)
     memory.options.evidence = evidence
     memory.options.robots = await services.robots.of(sender.orgId, sender.options.siteId)
     memories.delete(name)
@@ -153,11 +157,12 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
 type Judging = Pick<ReceiverServices, 'evidenceMaxAgeDays' | 'hostNames'>
 
 function newMemory(
-  given: LogOptions,
+  { options: given, keyId }: Sender,
   evidence: Evidence,
   { evidenceMaxAgeDays, hostNames }: Judging,
 ): Memory {
-  const options = { ...given, evidence, evidenceMaxAgeDays, hostNames }
+  const observedBy = keyId === importKeyId ? applianceObserver : keyId
+  const options = { ...given, evidence, evidenceMaxAgeDays, hostNames, observedBy }
   return { options, eventsOf: agentEvents(options), warmed: new Set(), running: Promise.resolve() }
 }
 
@@ -215,11 +220,11 @@ async function storeLines(services: StoringServices, storing: Storing): Promise<
     await lookUpAgents(services.hostNames, lines.text, parserOf(lines), memory.eventsOf.unproved)
   for (const batch of batchesOf(storing)) {
     const { events, access, sums, errors } = batch
-    const { orgId, keyId } = sender
+    const { orgId, keyId, door } = sender
     const receivedAtMs = Math.round(services.arrivalMs())
     const result = await writeOrExplain(
       services,
-      services.store.events.append({ orgId, keyId, receivedAtMs, events, access }),
+      services.store.events.append({ orgId, keyId, door, receivedAtMs, events, access }),
     )
     const { state, position, tail } = result.access!
     if (state === 'behind')

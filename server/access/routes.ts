@@ -145,7 +145,8 @@ function senderOf(key: ApiKey, query: Query): Sender {
     keepAddresses: query.one('keepAddresses') === 'true',
     trustedProxies: list('trustedProxy'),
   }
-  return { orgId: key.orgId, keyId: key.id, options, reader: textOf(query, 'reader') || null }
+  const reader = textOf(query, 'reader') || null
+  return { orgId: key.orgId, keyId: key.id, door: 'access-log', options, reader }
 }
 
 /** What Cloudflare sends to try an address. */

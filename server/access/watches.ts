@@ -94,7 +94,7 @@ export async function startLogInputs(
 function syslogSender({ store }: LogInputServices): (rule: SyslogRule) => Promise<Sender> {
   return async ({ siteId, org }) => {
     const options = { siteId, keepQuery: [], keepAddresses: false, trustedProxies: [] }
-    return { orgId: await orgIdOf(store, org), keyId: importKeyId, options, reader: null }
+    return { orgId: await orgIdOf(store, org), keyId: importKeyId, door: 'syslog', options, reader: null }
   }
 }
 
@@ -110,7 +110,8 @@ async function follow(services: LogInputServices, rule: WatchRule, signal: Abort
   const { path, format, options, org } = rule
   const site = options.siteId
   const sink = receiverSink(accessReceiver, async () => {
-    return { orgId: await orgIdOf(store, org), keyId: importKeyId, options, reader: `server:${path}` }
+    const orgId = await orgIdOf(store, org)
+    return { orgId, keyId: importKeyId, door: 'access-log', options, reader: `server:${path}` }
   })
   while (!signal.aborted) {
     try {

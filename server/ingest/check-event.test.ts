@@ -135,6 +135,10 @@ describe('the record', () => {
       decision: 'deny',
       ruleId: 'tool:checkout.pay',
       reason: 'trust below verified',
+      judgedBy: 'sender',
+      observedBy: null,
+      evidence: null,
+      network: null,
       json: '',
     })
   })

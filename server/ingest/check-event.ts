@@ -3,7 +3,7 @@ import { limits } from '../limits.ts'
 import { isDeeperThan } from '../text/json-scan.ts'
 import { isLongerThan, nearest } from '../text/text.ts'
 import { parseTime } from '../clock.ts'
-import { eventFields, impliedDecision } from '../../db/contract/event-fields.ts'
+import { textFields, impliedDecision } from '../../db/contract/event-fields.ts'
 import { overLimitIssue } from './rejected.ts'
 import type { EventRecord } from '../../db/contract/store.ts'
 import type { Issue } from '../errors.ts'
@@ -120,6 +120,7 @@ export function checkEvent(value: unknown, issues: Issue[]): EventRecord | null 
   const policy = object(value['policy'], 'policy', issues)
   const metadata = object(value['metadata'], 'metadata', issues)
   if (agent !== none) checkAgentDetails(agent, issues)
+  const verdict = text(agent['verdict'], 'agent.verdict', limits.verdictCharsMax, issues)
   const record: EventRecord = {
     id,
     siteId,
@@ -135,7 +136,10 @@ export function checkEvent(value: unknown, issues: Issue[]): EventRecord | null 
     purpose: text(agent['purpose'], 'agent.purpose', limits.purposeCharsMax, issues),
     robots: text(agent['robots'], 'agent.robots', limits.robotsCharsMax, issues),
     trust: text(agent['trust'], 'agent.trust', limits.trustCharsMax, issues),
-    verdict: text(agent['verdict'], 'agent.verdict', limits.verdictCharsMax, issues),
+    verdict,
+    judgedBy: verdict === null ? null : 'sender', // `judged` replaces it where the appliance judges
+    observedBy: null,
+    evidence: null,
     protocol: text(metadata['protocol'], 'metadata.protocol', limits.protocolCharsMax, issues),
     subject: text(metadata['subject'], 'metadata.subject', limits.subjectCharsMax, issues),
     page: text(metadata['page'], 'metadata.page', limits.pageCharsMax, issues),
@@ -144,6 +148,7 @@ export function checkEvent(value: unknown, issues: Issue[]): EventRecord | null 
       impliedDecision(type, outcome),
     ruleId: text(policy['ruleId'], 'policy.ruleId', limits.ruleIdCharsMax, issues),
     reason: text(policy['reason'], 'policy.reason', limits.reasonCharsMax, issues),
+    network: null,
     json: '',
   }
   return issues.length === 0 ? record : null
@@ -247,7 +252,7 @@ export interface NearMiss {
 }
 
 function fieldsIn(object: string): string[] {
-  return eventFields.filter(({ path }) => path[0] === object).map(({ name }) => name)
+  return textFields.filter(({ path }) => path[0] === object).map(({ name }) => name)
 }
 
 /** The fields that `checkEvent` reads, and those that other parts of the product write. */

@@ -1,6 +1,6 @@
 /** The schemas of ingest, for OpenAPI. `check-event.ts` implements them by hand for speed; a test compares the two. */
 import { t } from 'elysia'
-import { eventFields } from '../../db/contract/event-fields.ts'
+import { textFields } from '../../db/contract/event-fields.ts'
 import { integer } from '../http/field-models.ts'
 import { limits } from '../limits.ts'
 
@@ -13,7 +13,7 @@ const requiredText = (maxLength: number, description: string) =>
 /** The fields of one object of an event. */
 const fieldsIn = (object: string) =>
   Object.fromEntries(
-    eventFields
+    textFields
       .filter(({ path }) => path[0] === object)
       .map(({ name, charsMax, about }) => [name, text(charsMax, about)]),
   )

@@ -141,6 +141,7 @@ function append(
   const appended = services.store.events.append({
     orgId: key.orgId,
     keyId: key.id,
+    door: 'events',
     receivedAtMs: Math.round(services.node?.clock.now() ?? services.clockGuard.arrival()),
     events: records,
     count: batchCount(rejected, newestMs, services.clock.now()),

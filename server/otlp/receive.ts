@@ -260,6 +260,7 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
     const appended = services.store.events.append({
       orgId: key.orgId,
       keyId: key.id,
+      door: 'otlp',
       receivedAtMs: Math.round(services.node?.clock.now() ?? services.clockGuard.arrival()),
       events: records,
       // Counts of several batches are written after them, so that they count one request.

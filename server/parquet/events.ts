@@ -1,6 +1,7 @@
 /** Encodes events as a Parquet file: a column per known field, and the whole event as it was sent. */
-import { eventFields, impliedDecision } from '../../db/contract/event-fields.ts'
+import { textFields, impliedDecision } from '../../db/contract/event-fields.ts'
 import { numbers, physical, plainTexts, repeatedTexts, times, type Chunk } from './columns.ts'
+import type { Provenance } from '../../db/contract/store.ts'
 import { thriftBytes, type ThriftField, type ThriftStruct } from './thrift.ts'
 
 /** The version of the columns, in the footer and in manifests. Raised when a column changes its meaning. */
@@ -13,6 +14,7 @@ export interface EventRow {
   json: string
   occurredAtMs: number
   receivedAtMs: number
+  provenance?: Provenance | undefined // who says so
 }
 
 export interface EventEncoder {
@@ -37,9 +39,19 @@ const columnName = (name: string, path: readonly string[]): string => {
 }
 
 const textPaths: readonly Path[] = [
-  ...eventFields.map(({ name, path }) => ({ name: columnName(name, path), path: path as readonly string[] })),
+  ...textFields.map(({ name, path }) => ({ name: columnName(name, path), path })),
   { name: 'error', path: ['error'] },
 ].map(({ name, path }) => ({ name, first: path[0]!, second: path[1] }))
+
+/** Facts of the record, which are not in the event's text. */
+const recordColumns: readonly [column: string, field: keyof Provenance][] = [
+  ['door', 'door'],
+  ['key', 'key'],
+  ['observed_by', 'observedBy'],
+  ['judged_by', 'judgedBy'],
+  ['evidence', 'evidence'],
+  ['network', 'network'],
+]
 
 const kinds = {
   text: { type: physical.bytes, converted: 0, logical: { struct: [[1, { struct: [] }]] } },
@@ -79,6 +91,7 @@ const forms: readonly ColumnForm[] = [
   required('received_at', 'time'),
   optional('duration_ms', 'number'),
   ...textPaths.map(({ name }) => optional(name, 'text')),
+  ...recordColumns.map(([name]) => optional(name, 'text')),
   required('event', 'text'),
 ]
 
@@ -148,8 +161,9 @@ function rowColumns(orgId: string, rowsMax: number) {
   const [id, org, event] = [plainTexts(), repeatedTexts(rowsMax), plainTexts()]
   const [occurred, received, duration] = [times(rowsMax), times(rowsMax), numbers(rowsMax)]
   const texts = textPaths.map((path) => ({ ...path, column: repeatedTexts(rowsMax) }))
+  const records = recordColumns.map(([, field]) => ({ field, column: repeatedTexts(rowsMax) }))
   return {
-    add({ json, occurredAtMs, receivedAtMs }: EventRow): void {
+    add({ json, occurredAtMs, receivedAtMs, provenance }: EventRow): void {
       const fields = JSON.parse(json) as Fields
       id.add(String(fields['id']))
       org.add(orgId)
@@ -160,15 +174,23 @@ function rowColumns(orgId: string, rowsMax: number) {
       for (const { name, first, second, column } of texts) {
         const value =
           second === undefined ? fields[first] : (fields[first] as Fields | null | undefined)?.[second]
-        if (typeof value === 'string') column.add(value)
+        if (name === 'agent_verdict' && provenance !== undefined) column.add(provenance.verdict)
+        else if (typeof value === 'string') column.add(value)
         else column.add(name === 'decision' ? implied(fields) : null)
       }
+      for (const { field, column } of records) column.add(provenance?.[field] ?? null)
       event.add(json)
     },
     end: () =>
-      [id, org, occurred, received, duration, ...texts.map(({ column }) => column), event].map((column) =>
-        column.end(),
-      ),
+      [
+        id,
+        org,
+        occurred,
+        received,
+        duration,
+        ...[...texts, ...records].map(({ column }) => column),
+        event,
+      ].map((column) => column.end()),
   }
 }
 

@@ -91,7 +91,7 @@ async function updateOrg(
         continue
       }
       writer ??= openParquetWriter()
-      const rows = walkEvents(events, orgId, filter, ceilingSeq)
+      const rows = walkEvents(events, orgId, filter, ceilingSeq, true)
       files.push(await writer.file(folder, dayPath(day), orgId, rows))
       written++
     }

@@ -71,7 +71,8 @@ function packed(rows: EventRow[]): ParquetRequest {
   const times = Float64Array.from(
     rows.flatMap(({ occurredAtMs, receivedAtMs }) => [occurredAtMs, receivedAtMs]),
   )
-  return { verb: 'rows', text: rows.map(({ json }) => json).join(''), lengths, times }
+  const provenance = JSON.stringify(rows.map((row) => row.provenance ?? null))
+  return { verb: 'rows', text: rows.map(({ json }) => json).join(''), lengths, times, provenance }
 }
 
 /** The bytes of a file with all rows. */

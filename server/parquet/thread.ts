@@ -12,13 +12,17 @@ import {
 import { setPriority } from 'node:os'
 import { dirname } from 'node:path'
 import { syncFolder, writeWhole } from '../../db/rules/durable-files.ts'
+import type { Provenance } from '../../db/contract/store.ts'
 import { eventEncoder, type EventEncoder, type EventRow } from './events.ts'
 
 export type ParquetRequest =
   /** Null: its bytes are returned. The file appears at `path` when it is complete. */
   | { verb: 'begin'; orgId: string; createdBy: string; path: string | null }
-  /** Joined, because one string crosses threads several times cheaper than many; `times` has two per row. */
-  | { verb: 'rows'; text: string; lengths: Uint32Array; times: Float64Array }
+  /**
+   * Joined, because one string crosses threads several times cheaper than many; `times` has two per row, `provenance`
+   * is the JSON list of their records.
+   */
+  | { verb: 'rows'; text: string; lengths: Uint32Array; times: Float64Array; provenance: string }
   | { verb: 'end' }
   /** Replaces a small file. */
   | { verb: 'replace'; path: string; text: string }
@@ -95,11 +99,18 @@ function handle(request: ParquetRequest): ParquetResult {
   return { parts, facts }
 }
 
-function* rowsOf({ text, lengths, times }: ParquetRequest & { verb: 'rows' }): Generator<EventRow> {
+function* rowsOf({
+  text,
+  lengths,
+  times,
+  provenance,
+}: ParquetRequest & { verb: 'rows' }): Generator<EventRow> {
+  const records = JSON.parse(provenance) as (Provenance | null)[]
   let at = 0
   for (let row = 0; row < lengths.length; row++) {
     const json = text.slice(at, (at += lengths[row]!))
-    yield { json, occurredAtMs: times[2 * row]!, receivedAtMs: times[2 * row + 1]! }
+    const record = records[row] ?? undefined
+    yield { json, occurredAtMs: times[2 * row]!, receivedAtMs: times[2 * row + 1]!, provenance: record }
   }
 }
 

@@ -94,7 +94,9 @@ export async function importHere(path: string): Promise<Measured> {
   const options = { siteId: 'shop', keepQuery: [], keepAddresses: false, trustedProxies: [] }
   const result = await measured(async () => {
     const { logs: planned } = await planLogs([path], 'auto')
-    await importRun({ ...options, evidence, evidenceMaxAgeDays: 180 }, logs).read(planned[0]!)
+    await importRun({ ...options, evidence, evidenceMaxAgeDays: 180, observedBy: 'appliance' }, logs).read(
+      planned[0]!,
+    )
   })
   await store.close()
   return result

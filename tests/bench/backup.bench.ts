@@ -83,7 +83,13 @@ async function fill(store: Store, orgId: string, source: EventSource, total: num
       const from = next
       next += fillBatch
       const events = batchOf(source, from, Math.min(fillBatch, total - from))
-      await store.events.append({ orgId, keyId: 'key_bench', receivedAtMs: clock.now(), events })
+      await store.events.append({
+        orgId,
+        keyId: 'key_bench',
+        door: 'events',
+        receivedAtMs: clock.now(),
+        events,
+      })
     }
   }
   await Promise.all(Array.from({ length: fillersAtOnce }, fillOn))
@@ -98,7 +104,13 @@ function startLoad(store: Store, orgId: string, source: EventSource, first: numb
     while (going) {
       const events = batchOf(source, (next += liveBatch), liveBatch)
       const startedMs = performance.now()
-      await store.events.append({ orgId, keyId: 'key_bench', receivedAtMs: clock.now(), events })
+      await store.events.append({
+        orgId,
+        keyId: 'key_bench',
+        door: 'events',
+        receivedAtMs: clock.now(),
+        events,
+      })
       waits.push(performance.now() - startedMs)
       await Bun.sleep(pauseMs)
     }

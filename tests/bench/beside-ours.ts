@@ -83,7 +83,7 @@ export function ourEngine(path: string): Engine {
     append(events) {
       const { accepted } = inTransaction(db, () => {
         const receivedAtMs = events.reduce((latest, one) => Math.max(latest, one.occurredAtMs), 0)
-        const taken = writer.append({ orgId, keyId: 'key_bench', receivedAtMs, events })
+        const taken = writer.append({ orgId, keyId: 'key_bench', door: 'events', receivedAtMs, events })
         writer.flush()
         return taken
       })

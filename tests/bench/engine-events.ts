@@ -23,7 +23,10 @@ export interface EventSource {
   questions: { name: string; filter: EventFilter; matches: number }[]
 }
 
-const none = { robots: null, decision: null, ruleId: null, reason: null }
+const none = {
+  ...{ robots: null, decision: null, ruleId: null, reason: null },
+  ...{ judgedBy: null, observedBy: null, evidence: null, network: null },
+}
 const bots = [
   { name: 'GPTBot', purpose: 'training' },
   { name: 'ChatGPT-User', purpose: 'user' },

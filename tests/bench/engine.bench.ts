@@ -81,7 +81,7 @@ function commit(
 ): { accepted: number; deduped: number } {
   const result = inTransaction(db, () => {
     const receivedAtMs = events.reduce((latest, one) => Math.max(latest, one.occurredAtMs), startMs)
-    const taken = writer.append({ orgId, keyId: 'key_bench', receivedAtMs, events })
+    const taken = writer.append({ orgId, keyId: 'key_bench', door: 'events', receivedAtMs, events })
     writer.flush()
     return taken
   })

@@ -59,7 +59,7 @@ export async function fill(store: Store, total: number): Promise<void> {
   for (let n = 0; n < total; n += batchEvents) {
     const events = Array.from({ length: batchEvents }, (_, at) => withPlan(source.event(n + at), n + at))
     const receivedAtMs = events.reduce((last, { occurredAtMs }) => Math.max(last, occurredAtMs), 0)
-    await store.events.append({ orgId, keyId: 'key_bench', receivedAtMs, events })
+    await store.events.append({ orgId, keyId: 'key_bench', door: 'events', receivedAtMs, events })
   }
 }
 

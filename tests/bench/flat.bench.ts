@@ -98,7 +98,7 @@ function commit({ db, writer, orgId }: Filled, events: EventRecord[]): Cost {
   const before = process.cpuUsage()
   const { deduped } = inTransaction(db, () => {
     const receivedAtMs = events.reduce((latest, one) => Math.max(latest, one.occurredAtMs), 0)
-    const taken = writer.append({ orgId, keyId: 'key_bench', receivedAtMs, events })
+    const taken = writer.append({ orgId, keyId: 'key_bench', door: 'events', receivedAtMs, events })
     writer.flush()
     return taken
   })

@@ -53,7 +53,11 @@ const jsons = Array.from({ length: events }, (_, index) => jsonOf(index))
 
 const runs = {
   csv: () => {
-    for (let at = 0; at < events; at += 250) eventRows(jsons.slice(at, at + 250), true)
+    for (let at = 0; at < events; at += 250)
+      eventRows(
+        jsons.slice(at, at + 250).map((json) => ({ json, receivedAtMs: at })),
+        true,
+      )
   },
   parquet: () => {
     const encoder = eventEncoder('org_1', 'bench')

@@ -120,6 +120,7 @@ const bytesOf = (one: EventRecord): number =>
   Math.max(0, (JSON.parse(one.json) as ParsedEvent).metadata?.bytes ?? 0)
 
 const fieldOf = (one: EventRecord, field: TopField): string | null => {
+  if (field === 'key' || field === 'door') return null
   if (field !== 'userAgent' && field !== 'error' && field !== 'evidence' && field !== 'status')
     return one[field]
   const { agent, error, metadata } = JSON.parse(one.json) as ParsedEvent

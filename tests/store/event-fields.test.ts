@@ -1,7 +1,7 @@
 /** The table of event fields agrees with itself, with the client package and with the columns that clients read. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { eventFields, filterableFields } from '../../db/contract/event-fields.ts'
+import { eventFields, filterableFields, recordFields, textFields } from '../../db/contract/event-fields.ts'
 import { agentField } from '../../db/sql/events/blocks/fields.ts'
 import { csvColumns } from '../../server/api/traces/export.ts'
 import { filterParameters } from '../../server/api/traces/filter.ts'
@@ -34,13 +34,13 @@ test('every filterable field is a parameter, documented, and in the client packa
 })
 
 test('validation reads every field at its path in the table, up to its longest value', () => {
-  for (const { name, path, charsMax } of eventFields) {
+  for (const { name, path, charsMax } of textFields) {
     const value = 'a'.repeat(charsMax)
     const [first, second] = path as readonly [string, string?]
     const given = second === undefined ? { [first]: value } : { [first]: { [second]: value } }
     const event = { id: 'e', siteId: 's', sessionId: 's', occurredAt: '2026-06-23T12:00:00Z', type: 'a.b' }
     const read = (more: object) => checkEvent({ ...event, outcome: 'success', ...more }, [])
-    expect([name, read(given)?.[name]]).toEqual([name, value])
+    expect([name, read(given)?.[name as (typeof recordFields)[number]]]).toEqual([name, value])
     const longer = second === undefined ? { [first]: `${value}a` } : { [first]: { [second]: `${value}a` } }
     expect([name, read(longer)]).toEqual([name, null])
   }

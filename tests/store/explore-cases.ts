@@ -109,7 +109,13 @@ export function memberText(one: EventRecord, path: string): string | null {
 }
 
 const valueOf = (one: EventRecord, by: ExploreQuery['by']): string | null =>
-  by === null ? 'all' : typeof by === 'object' ? memberText(one, by.metadata) : one[by]
+  by === null
+    ? 'all'
+    : typeof by === 'object'
+      ? memberText(one, by.metadata)
+      : by === 'key' || by === 'door'
+        ? null
+        : one[by]
 
 const whole = (value: unknown): number | null =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null

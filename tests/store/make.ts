@@ -98,6 +98,10 @@ export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRec
     decision: null,
     ruleId: null,
     reason: null,
+    judgedBy: null,
+    observedBy: null,
+    evidence: null,
+    network: null,
     json: JSON.stringify({ id }),
     ...more,
   }
@@ -106,5 +110,5 @@ export function makeEvent(id: string, more: Partial<EventRecord> = {}): EventRec
 /** Arrives just after noon, or with the newest of its events: none is ahead of its arrival by default. */
 export function makeBatch(orgId: string, events: EventRecord[]): EventBatch {
   const receivedAtMs = events.reduce((latest, { occurredAtMs }) => Math.max(latest, occurredAtMs), noon + 1)
-  return { orgId, keyId: 'key_test', receivedAtMs, events }
+  return { orgId, keyId: 'key_test', door: 'events', receivedAtMs, events }
 }

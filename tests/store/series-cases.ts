@@ -82,7 +82,8 @@ export const seriesCases: Cases = {
       const steps = edges.length - 1
       for (const [n, one] of events.entries()) {
         const step = edges.findLastIndex((edge) => edge <= one.occurredAtMs)
-        const group = wanted.by === null ? '' : one[wanted.by]
+        const { by } = wanted
+        const group = by === null ? '' : by === 'key' || by === 'door' ? null : one[by]
         if (step < 0 || step >= steps || group === null || !passes(one, wanted.filter)) continue
         const zeros = () => Array.from({ length: steps }, () => 0)
         const values = Array.from({ length: steps }, () =>

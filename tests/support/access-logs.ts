@@ -40,6 +40,7 @@ export const plainOptions: AccessOptions = {
   trustedProxies: [],
   evidence: (await bundledEvidence()).evidence(),
   evidenceMaxAgeDays: 180,
+  observedBy: 'appliance',
 }
 
 /** An event as it was stored. */

@@ -34,7 +34,7 @@ export function lines(from: number, to: number): string {
 }
 
 export const senderOf = (reader: string) => async () => ({
-  ...{ orgId: 'org', keyId: 'import', reader },
+  ...{ orgId: 'org', keyId: 'import', door: 'access-log' as const, reader },
   options: { siteId: 'shop', keepQuery: [], keepAddresses: false, trustedProxies: [] },
 })
 

@@ -15,7 +15,7 @@ export const fieldFilters: readonly FieldFilter[] = filterableFields
   .map(({ name, path, label }) => ({
     parameter: name === 'class' ? 'agentClass' : name,
     label,
-    valueOf: (event) => valueAt(event, path),
+    valueOf: (event) => (path === null ? undefined : valueAt(event, path)),
   }))
 
 function valueAt(event: TraceEvent, path: readonly string[]): unknown {

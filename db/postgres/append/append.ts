@@ -10,7 +10,15 @@ import { sourceColumns, sourceOf, type StoredSource } from '../../sql/registry/a
 import type { SourceKey } from '../../rules/access-ledger.ts'
 import type { AppendClient, Parameter } from './client.ts'
 import { appendOrgs, type AppendOrg } from './org.ts'
-import { accessTypes, parameterTypes, scopeTypes, stager, type Staged, type Stored } from './stage.ts'
+import {
+  accessTypes,
+  networkTypes,
+  parameterTypes,
+  scopeTypes,
+  stager,
+  type Staged,
+  type Stored,
+} from './stage.ts'
 import type { EventBatch } from '../../contract/store.ts'
 
 export interface Appends {
@@ -178,9 +186,17 @@ async function send({ schema, rows }: AppendClient, staged: readonly Staged[]): 
     parameters.push(...values)
     return `${schema}.${name}(${[writerSchema, ...list].join(', ')})`
   }
+  /** Networks need the arrival that `append_events` returns; this returns it too. */
+  const withNetworks = (events: string, values: Parameter[] | null): string => {
+    if (values === null) return events
+    const list = networkTypes.map((type, index) => `$${parameters.length + index + 1}::${type}`)
+    parameters.push(...values)
+    return `${schema}.append_networks(${[writerSchema, events, ...list].join(', ')})`
+  }
   // One organization after the other, as in `addIngestCounts`, so that the two cannot wait for each other.
   const texts = calls.flatMap((one, index) => {
-    const append = `${call('append_events', parameterTypes, one.parameters!)} AS last_${index}`
+    const events = call('append_events', parameterTypes, one.parameters!)
+    const append = `${withNetworks(events, one.networks)} AS last_${index}`
     return one.scopes === null ? [append] : [append, call('append_scopes', scopeTypes, one.scopes)]
   })
   for (const values of logs) texts.push(call('append_access', accessTypes, values))

@@ -26,6 +26,8 @@ export interface Staged {
   access: Parameter[] | null
   /** Of `append_scopes`; null without counts of OpenTelemetry scopes. */
   scopes: Parameter[] | null
+  /** Of `append_networks`; null without contradicted requests. */
+  networks: Parameter[] | null
 }
 
 /** Must match the parameters of `append_events` in 0004_append.sql. */
@@ -39,6 +41,9 @@ export const accessTypes = ['bigint', 'text', 'text']
 
 /** Must match the parameters of `append_scopes` in 0011_ingest_scope.sql. */
 export const scopeTypes = ['bigint', 'text', 'bigint', 'bigint']
+
+/** Must match the parameters of `append_networks` in 0021_provenance.sql, after the arrival. */
+export const networkTypes = ['bigint', 'bigint[]', 'bigint[]', 'text']
 
 /** What is stored already: the hashes of ids, and rows of access logs. */
 export interface Stored {
@@ -69,7 +74,7 @@ export function stager(hash: IdHash): Stage {
     findSource = source
     staged = new Set()
     const { num, lastSeq, receivedMs } = org
-    const state: Staging = { num, lastSeq, receivedMs, terms: org.terms, staged: [] }
+    const state: Staging = { num, lastSeq, receivedMs, terms: org.terms, staged: [], networks: [] }
     const outcomes = batches.map((batch): AppendOutcome => {
       try {
         return appends.append(state, batch)
@@ -85,8 +90,9 @@ export function stager(hash: IdHash): Stage {
     const { lastSeq: last } = state
     const access = accessParameters(num, ledger.take())
     const scopes = scopeParameters(num, ofScopes, keptSinceMs)
+    const networks = networkParameters(num, state)
     if (staged.size + terms.length + counts.length === 0)
-      return { org, lastSeq: last, outcomes, terms, parameters: null, access, scopes }
+      return { org, lastSeq: last, outcomes, terms, parameters: null, access, scopes, networks }
     const rows = counts.map((one) => ({
       hour: Math.floor(one.hourStartMs / countHourMs),
       ...{ key_id: one.keyId, requests: one.requests, refused: one.refused, accepted: one.accepted },
@@ -100,7 +106,7 @@ export function stager(hash: IdHash): Stage {
       ...[rows.length === 0 ? null : JSON.stringify(rows), Math.floor(keptSinceMs / countHourMs)],
     ]
     for (const { content } of state.staged) appends.recycle(content)
-    return { org, lastSeq: last, outcomes, terms, parameters, access, scopes }
+    return { org, lastSeq: last, outcomes, terms, parameters, access, scopes, networks }
   }
 }
 
@@ -111,6 +117,17 @@ function scopeParameters(num: number, scopes: readonly ScopeHour[], keptSinceMs:
     return { hour, scope, mapped, model_calls: modelCalls, left_out: leftOut, refused }
   })
   return [num, JSON.stringify(rows), scopesPerHourMax, Math.floor(keptSinceMs / countHourMs)]
+}
+
+/** Another node may append first, so arrivals are counted back from the last one of the statement. */
+function networkParameters(num: number, { networks, lastSeq }: Staging): Parameter[] | null {
+  if (networks.length === 0) return null
+  return [
+    num,
+    list(networks, ({ seq }) => lastSeq - seq),
+    list(networks, ({ day }) => day),
+    JSON.stringify(networks.map(({ network }) => network)),
+  ]
 }
 
 function accessParameters(num: number, { sources, hours }: AccessChanges): Parameter[] | null {

@@ -6,6 +6,7 @@ import { StoreError } from '../../contract/errors.ts'
 import { deletions } from '../../sql/events/delete/delete.ts'
 import { dropRollups } from '../../sql/events/delete/expire.ts'
 import { readSeed } from '../../sql/events/dedupe/fingerprints.ts'
+import { expireNetworks } from '../../sql/events/networks.ts'
 import { repairRollups } from '../../sql/events/rollups/recount.ts'
 import { openOrgs } from '../../sql/events/write/org-state.ts'
 import { expireAccess } from '../../sql/registry/access-logs.ts'
@@ -57,6 +58,7 @@ export function postgresEventWriter(db: Database): EventWriter {
       lock(command.orgId)
       return expireAccess(db, command)
     },
+    expireNetworks: (beforeDay) => expireNetworks(db, beforeDay),
     repair: ({ orgId, repairs }) => repairRollups(db, lock(orgId), repairs),
     committed: deletes.committed,
     rolledBack() {

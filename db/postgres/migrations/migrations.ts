@@ -19,6 +19,7 @@ import textColumns from './0017_text_columns.sql' with { type: 'text' }
 import denseColumns from './0018_dense_columns.sql' with { type: 'text' }
 import rollupDay from './0019_rollup_day.sql' with { type: 'text' }
 import daysAndSpans from './0020_days_and_spans.sql' with { type: 'text' }
+import provenance from './0021_provenance.sql' with { type: 'text' }
 import { StoreError } from '../../contract/errors.ts'
 import { olderSchema, pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction, type Database } from '../../sql/database.ts'
@@ -56,6 +57,8 @@ export const migrations: readonly ServerMigration[] = [
   { version: 18, name: '0018_dense_columns', sql: denseColumns, olderNodes: 'end' },
   { version: 19, name: '0019_rollup_day', sql: rollupDay, olderNodes: 'end' },
   { version: 20, name: '0020_days_and_spans', sql: daysAndSpans, olderNodes: 'end' },
+  // Older nodes would merge blocks without the records in them.
+  { version: 21, name: '0021_provenance', sql: provenance, olderNodes: 'end' },
 ]
 
 /** Of the tables, unless the URL names another. */

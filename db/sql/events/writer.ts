@@ -12,6 +12,7 @@ import { readBlob } from './blocks/body-table.ts'
 import { openIds } from './blocks/texts.ts'
 import { pathWork } from './paths/columns.ts'
 import { repackWork } from './blocks/repack.ts'
+import { expireNetworks, writeNetworks } from './networks.ts'
 import { mergeFirst, smallBlockEvents, smallBlocksMax } from './write/merge.ts'
 import { openOrgs, type OrgState } from './write/org-state.ts'
 import { blockEventsMax, endsSegment, placeOf, seqMax, seqOf } from './blocks/block.ts'
@@ -88,6 +89,7 @@ export function compactEventWriter(db: Database, options: EventWriterOptions = {
     ...deletes,
     dropRollups: ({ orgId, beforeMs }) => dropRollups(db, orgs.of(orgId).num, beforeMs),
     expireAccess: (command) => expireAccess(db, command),
+    expireNetworks: (beforeDay) => expireNetworks(db, beforeDay),
     repair: ({ orgId, repairs }) => repairRollups(db, orgs.of(orgId).num, repairs),
     committed() {
       touched = new Set()
@@ -139,7 +141,9 @@ function writeStaged(db: Database, org: OrgState, appends: Appender, seal: Seale
     appends.recycle(content)
     merged = mergeAfter(db, org, zone) || merged
   }
+  writeNetworks(db, org.num, org.networks)
   org.staged = []
+  org.networks = []
   return merged
 }
 

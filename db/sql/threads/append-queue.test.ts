@@ -25,7 +25,13 @@ function fakeWriter(): { send(parcels: Parcel[]): Promise<AppendOutcome[]>; sent
 
 function batch(orgId: string, events: number, chars = 10): EventBatch {
   const event = { id: 'e', json: 'x'.repeat(chars) } as EventRecord
-  return { orgId, keyId: 'k', receivedAtMs: 0, events: Array.from({ length: events }, () => event) }
+  return {
+    orgId,
+    keyId: 'k',
+    door: 'events',
+    receivedAtMs: 0,
+    events: Array.from({ length: events }, () => event),
+  }
 }
 
 const accept = ({ batches }: Sent): AppendOutcome[] =>

@@ -1,5 +1,6 @@
 /** Appends cross the threads unchanged, except that the id and the session of an event are sent once. */
 import { expect, test } from 'bun:test'
+import { doors } from '../../contract/provenance.ts'
 import fc from 'fast-check'
 import { joinText, type SentEvent } from '../../rules/event-record.ts'
 import type { AccessLines, AppendResult, EventBatch, EventRecord, RailedEvent } from '../../contract/store.ts'
@@ -39,6 +40,10 @@ const fields: fc.Arbitrary<EventRecord> = fc.record({
   decision: optional,
   ruleId: optional,
   reason: optional,
+  judgedBy: optional,
+  observedBy: optional,
+  evidence: optional,
+  network: optional,
   json: fc.json(),
 })
 const order = fc.constantFrom('any JSON', 'id first', 'session first')
@@ -97,12 +102,13 @@ const batch: fc.Arbitrary<EventBatch> = fc.record(
   {
     orgId: text,
     keyId: text,
+    door: fc.constantFrom(...doors),
     receivedAtMs: fc.integer({ min: 0 }),
     events: fc.array(event, { maxLength: 5 }),
     count,
     access,
   },
-  { requiredKeys: ['orgId', 'keyId', 'receivedAtMs', 'events'] },
+  { requiredKeys: ['orgId', 'keyId', 'door', 'receivedAtMs', 'events'] },
 )
 
 const batches = fc.array(batch, { minLength: 1, maxLength: 4 })

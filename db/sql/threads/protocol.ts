@@ -23,7 +23,14 @@ import {
   type Column,
   type RecordColumns,
 } from '../../rules/event-record.ts'
-import type { AppendResult, EventBatch, EventRecord, MetricsText } from '../../contract/store.ts'
+import type {
+  AppendResult,
+  Door,
+  EventBatch,
+  EventRecord,
+  MetricsText,
+  Provenance,
+} from '../../contract/store.ts'
 
 const separator = '\u001e'
 
@@ -64,7 +71,7 @@ const verbsOfEvents: readonly string[] = ['events.page', 'events.tail']
 /** The verb whose result has `rowsJson`. */
 const verbOfRows = 'events.metricsText'
 
-type EventNumbers = [seq: number, occurredAtMs: number, receivedAtMs: number]
+type EventNumbers = [seq: number, occurredAtMs: number, receivedAtMs: number, provenance?: Provenance]
 
 export function packAnswer(id: number, verb: string, result: unknown): string {
   if (verb === verbOfRows) {
@@ -73,7 +80,11 @@ export function packAnswer(id: number, verb: string, result: unknown): string {
   }
   if (!verbsOfEvents.includes(verb)) return JSON.stringify([id, result ?? null] satisfies Answer)
   const { events, ...others } = result as { events: StoredEvent[] }
-  const numbers = events.map(({ seq, occurredAtMs, receivedAtMs }) => [seq, occurredAtMs, receivedAtMs])
+  const numbers = events.map(({ seq, occurredAtMs, receivedAtMs, provenance }): EventNumbers => {
+    return provenance === undefined
+      ? [seq, occurredAtMs, receivedAtMs]
+      : [seq, occurredAtMs, receivedAtMs, provenance]
+  })
   const parts = ['', JSON.stringify([id, others, numbers])]
   for (const { json } of events) parts.push(json)
   return parts.join(separator)
@@ -85,8 +96,9 @@ export function unpackAnswer(message: string): Answer | Progress {
   const [id, others, numbers] = JSON.parse(head) as [number, object, EventNumbers[]?]
   if ((numbers?.length ?? 1) !== texts.length) throw new StoreError('internal', 'an answer is incomplete')
   if (numbers === undefined) return [id, { ...others, rowsJson: texts[0]! }]
-  const events = numbers.map(([seq, occurredAtMs, receivedAtMs], index): StoredEvent => {
-    return { seq, occurredAtMs, receivedAtMs, json: texts[index]! }
+  const events = numbers.map(([seq, occurredAtMs, receivedAtMs, provenance], index): StoredEvent => {
+    const event = { seq, occurredAtMs, receivedAtMs, json: texts[index]! }
+    return provenance === undefined ? event : { ...event, provenance }
   })
   return [id, { ...others, events }]
 }
@@ -99,6 +111,7 @@ export function failureOf(error: StoreError): Failure {
 interface BatchColumns {
   orgId: Column<string>
   keyId: Column<string>
+  door: Column<Door>
   receivedAtMs: Column<number>
   events: Column<number>
   rejected: Column<number | null> // null in a batch without counts
@@ -121,6 +134,7 @@ function batchColumns(batches: readonly EventBatch[]): BatchColumns {
   return {
     orgId: columnOf(batches, ({ orgId }) => orgId),
     keyId: columnOf(batches, ({ keyId }) => keyId),
+    door: columnOf(batches, ({ door }) => door),
     receivedAtMs: columnOf(batches, ({ receivedAtMs }) => receivedAtMs),
     events: columnOf(batches, ({ events }) => events.length),
     rejected: columnOf(batches, ({ count }) => count?.rejected ?? null),
@@ -139,6 +153,7 @@ function batchAt(of: BatchColumns, index: number, events: EventRecord[]): EventB
   const batch: EventBatch = {
     orgId: valueAt(of.orgId, index),
     keyId: valueAt(of.keyId, index),
+    door: valueAt(of.door, index),
     receivedAtMs: valueAt(of.receivedAtMs, index),
     events,
   }

@@ -64,6 +64,8 @@ export const writeVerbs = {
   'events.erase': erase,
   'events.repair': repair,
   'events.expire': ({ events, tight }: WriteContext, command: ExpireCommand) => events.expire(command, tight),
+  'events.expireNetworks': ({ events }: WriteContext, { beforeDay }: { beforeDay: number }) =>
+    events.expireNetworks(beforeDay),
   'accessLogs.expire': ({ events }: WriteContext, command: Parameters<AccessLogStore['expire']>[0]) =>
     events.expireAccess(command),
   ...retentionWriteVerbs,

@@ -29,6 +29,7 @@ import textColumns from './0027_text_columns.sql' with { type: 'text' }
 import blockGroups from './0028_block_groups.sql' with { type: 'text' }
 import rollupDay from './0029_rollup_day.sql' with { type: 'text' }
 import daysAndSpans from './0030_days_and_spans.sql' with { type: 'text' }
+import provenance from './0031_provenance.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { olderSchema, pendingMigrations, type Migration } from '../../rules/migrations.ts'
@@ -66,6 +67,7 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 28, name: '0028_block_groups', sql: blockGroups },
   { version: 29, name: '0029_rollup_day', sql: rollupDay },
   { version: 30, name: '0030_days_and_spans', sql: daysAndSpans },
+  { version: 31, name: '0031_provenance', sql: provenance },
 ]
 
 /** "SGLS": marks the file as ours, so that another program's database is never migrated. */

@@ -9,7 +9,7 @@ import { limits } from '../../limits.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
-import type { BreakdownQuery, CountedMember } from '../../../db/contract/event-counts.ts'
+import type { BreakdownQuery, CountedBy } from '../../../db/contract/event-counts.ts'
 
 export interface MetricsRoutesServices {
   store: Store
@@ -51,7 +51,9 @@ const countedMembers = {
   ruleId: true,
   reason: true,
   page: true,
-} satisfies { [M in CountedMember]: true }
+  vouched: true,
+  judgement: true,
+} satisfies { [M in CountedBy]: true }
 
 const hourMs = 3_600_000
 const stepHoursMax = 24 * 366
@@ -69,7 +71,7 @@ async function readBreakdown({ store, clock }: MetricsRoutesServices, orgId: str
   const breakdown: BreakdownQuery = {
     orgId,
     ...readRange(query, clock.now()),
-    by: by as CountedMember,
+    by: by as CountedBy,
     stepMs: readStep(query.one('step')),
     ...(types === undefined ? {} : { types }),
   }

@@ -1,4 +1,5 @@
 /** Streams every event that matches a filter, as NDJSON, CSV or Parquet, in constant memory (contract §6). */
+import { isoTime } from '../../clock.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError, retryAfter } from '../../errors.ts'
 import { csvCells, csvRow, type CsvCell } from '../../text/csv.ts'
@@ -10,6 +11,7 @@ import type {
   EventFilter,
   EventPosition,
   EventStore,
+  Provenance,
   Store,
   StoredEvent,
 } from '../../../db/contract/store.ts'
@@ -67,7 +69,7 @@ export function traceExporter(services: TraceExportServices): ExportTraces {
     const metadata = { format, filter: { ...filter } }
     const act = { action: 'traces.exported', target: orgId, metadata }
     await store.audit.append(auditEntry({ orgId, actor }, act, clock.now()))
-    const pages = walkEvents(store.events, orgId, filter, ceilingSeq)
+    const pages = walkEvents(store.events, orgId, filter, ceilingSeq, type !== 'application/x-ndjson')
     const parts =
       type === 'application/vnd.apache.parquet'
         ? parquetParts(orgId, pages)
@@ -124,7 +126,7 @@ async function* ndjsonParts(pages: AsyncGenerator<StoredEvent[]>): AsyncGenerato
   let count = 0
   for await (const events of pages) {
     count += events.length
-    for (const piece of pieces(events)) yield `${piece.join('\n')}\n`
+    for (const piece of pieces(events)) yield `${piece.map(({ json }) => json).join('\n')}\n`
   }
   yield `{"_end":{"count":${count}}}\n`
 }
@@ -145,16 +147,15 @@ const pieceEvents = 250
  * Splits a page into pieces. The HTTP thread makes the rows, and other requests run between two pieces. A slow receiver
  * can read a piece before it counts as stalled.
  */
-function* pieces(events: StoredEvent[]): Generator<string[]> {
-  for (let at = 0; at < events.length; at += pieceEvents)
-    yield events.slice(at, at + pieceEvents).map(({ json }) => json)
+function* pieces(events: StoredEvent[]): Generator<StoredEvent[]> {
+  for (let at = 0; at < events.length; at += pieceEvents) yield events.slice(at, at + pieceEvents)
 }
 
 /** The size of one page. A walk holds two pages in memory, and several walks run concurrently. */
 export const walkPage = { limit: 2_000, bytesMax: 1024 * 1024 }
 
 /**
- * Every matching event, newest first, page by page; reads the next page while the last one is sent. Excludes arrivals
+ * Every matching event, with its record when `provenance`, newest first, page by page; reads the next page while the last one is sent. Excludes arrivals
  * after `ceilingSeq`.
  */
 export async function* walkEvents(
@@ -162,9 +163,10 @@ export async function* walkEvents(
   orgId: string,
   filter: EventFilter,
   ceilingSeq: number,
+  provenance: boolean,
 ): AsyncGenerator<StoredEvent[]> {
   const read = (before: EventPosition | null) =>
-    events.page({ orgId, filter, ...walkPage, before, ceilingSeq })
+    events.page({ orgId, filter, ...walkPage, before, ceilingSeq, provenance })
   let reading: ReturnType<typeof read> | null = read(null)
   while (reading !== null) {
     const page: Awaited<ReturnType<typeof read>> = await reading
@@ -219,9 +221,19 @@ const otherColumns: readonly Column[] = [
   { name: 'error', path: ['error'], csv: 16 },
 ]
 
-const columns = [...otherColumns, ...eventFields.flatMap((field) => (field.csv === null ? [] : [field]))]
+/** Columns of the record, beside those of its fields. */
+const recordColumns = [
+  { name: 'receivedAt', path: null, csv: 24 },
+  { name: 'network', path: null, csv: 26 },
+]
+
+const columns = [
+  ...otherColumns,
+  ...recordColumns,
+  ...eventFields.flatMap((field) => (field.csv === null ? [] : [{ ...field, csv: field.csv as number }])),
+]
   .toSorted((a, b) => a.csv - b.csv)
-  .map(({ name, path: [first, second] }) => ({ name, first: first!, second }))
+  .map(({ name, path }) => ({ name, first: path?.[0] ?? null, second: path?.[1] }))
 
 export const csvColumns: readonly string[] = [...columns.map(({ name }) => name), 'event']
 
@@ -229,10 +241,15 @@ interface Fields {
   [name: string]: unknown
 }
 
+/** An event with its record, as `walkEvents` reads it. */
+export type ExportedEvent = Pick<StoredEvent, 'json' | 'receivedAtMs' | 'provenance'>
+
 /** All cells but the last, which is `json`: an event as stored, whose known fields have their types or are null. */
-export function eventCells(json: string): CsvCell[] {
+export function eventCells({ json, receivedAtMs, provenance }: ExportedEvent): CsvCell[] {
   const event = JSON.parse(json) as Fields
   return columns.map(({ name, first, second }) => {
+    if (name === 'receivedAt') return isoTime(receivedAtMs)
+    if (first === null || name === 'verdict') return provenance?.[name as keyof Provenance] ?? null
     const value = second === undefined ? event[first] : inner(event[first])[second]
     if (name === 'decision' && !value) return impliedDecision(String(event['type']), String(event['outcome']))
     return cellOf(value)
@@ -247,10 +264,11 @@ let text = Buffer.alloc(64 * 1024) // of one event
  * The rows of events, as `csvRow` would write them. The last cell is most of a row and full of quotes; doubling them
  * byte by byte is five times as fast as replacing them in a string.
  */
-export function eventRows(jsons: readonly string[], guard: boolean): Uint8Array<ArrayBuffer> {
+export function eventRows(events: readonly ExportedEvent[], guard: boolean): Uint8Array<ArrayBuffer> {
   let end = 0
-  for (const json of jsons) {
-    const cells = `${csvCells(eventCells(json), guard)},"`
+  for (const event of events) {
+    const { json } = event
+    const cells = `${csvCells(eventCells(event), guard)},"`
     reserve(end, cells.length * 3 + json.length * 6 + 3) // UTF-8: at most 3 bytes per unit; each may be a quote
     end += rows.write(cells, end)
     end = writeDoubled(json, end)

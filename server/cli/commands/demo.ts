@@ -2,6 +2,7 @@
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, systemClock } from '../../clock.ts'
 import { demoSiteId, type DemoEvent } from '../../demo/event.ts'
+import { vouchFor } from '../../evidence/judged-record.ts'
 import { AppError, UsageError } from '../../errors.ts'
 import { acceptEvents } from '../../ingest/accept.ts'
 import { demoKeyId } from '../../ids.ts'
@@ -167,9 +168,11 @@ async function appendDemo({ store, clock }: WorkContext, params: Params): Promis
   const { records, rejected } = acceptEvents(textOf(params, 'body'), 'application/json', [demoSiteId])
   const first = rejected[0]?.issues[0]
   if (first) throw new Error(`a demo event breaks the contract: ${first.path} ${first.message}`)
+  records.forEach(vouchFor)
   const result = await store.events.append({
     orgId: textOf(params, 'orgId'),
     keyId: demoKeyId,
+    door: 'demo',
     receivedAtMs: clock.now(),
     events: records,
   })

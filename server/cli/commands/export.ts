@@ -16,7 +16,7 @@ import { basename, dirname, join } from 'node:path'
 import { syncFolder } from '../../../db/rules/durable-files.ts'
 import { AppError, UsageError } from '../../errors.ts'
 import { manifestName, manifestOf, openParquetWriter, type EventRow } from '../../parquet/parquet.ts'
-import type { EventFilter, EventPosition, Json } from '../../../db/contract/store.ts'
+import type { EventFilter, EventPosition, Json, Provenance } from '../../../db/contract/store.ts'
 import type { MetricsAnswer } from '../../api/metrics/routes.ts'
 import type { StoreAccess } from '../../runtime/store-access.ts'
 
@@ -170,26 +170,38 @@ async function begin(
   return (await data.call('export traces begin', query)) as unknown as Begun
 }
 
+/** A page with what the texts of its events do not say. */
+interface RecordsPage {
+  events: string[]
+  times: [occurredAtMs: number, receivedAtMs: number][]
+  records: Provenance[]
+  next: Json
+}
+
+function rowsOf({ events, times, records }: RecordsPage): (EventRow & { provenance: Provenance })[] {
+  return events.map((json, index) => {
+    const [occurredAtMs, receivedAtMs] = times[index]!
+    return { json, occurredAtMs, receivedAtMs, provenance: records[index]! }
+  })
+}
+
 /** Rows of the Parquet file, in pages; the next page is read while one is encoded. */
 async function* eventRowsOf(
   data: StoreAccess,
   query: { orgId: string; ceilingSeq: number; filter: string },
 ): AsyncGenerator<EventRow[]> {
   const read = (before: Json) =>
-    data.call('export traces page', { ...query, before, withTimes: true }) as Promise<{
-      events: string[]
-      times: [occurredAtMs: number, receivedAtMs: number][]
-      next: Json
-    }>
+    data.call('export traces page', {
+      ...query,
+      before,
+      withRecords: true,
+    }) as unknown as Promise<RecordsPage>
   let reading: ReturnType<typeof read> | null = read(null)
   while (reading !== null) {
-    const { events, times, next }: Awaited<ReturnType<typeof read>> = await reading
-    reading = next === null ? null : read(next)
+    const page: RecordsPage = await reading
+    reading = page.next === null ? null : read(page.next)
     reading?.catch(() => undefined) // thrown when it is awaited
-    const rows = events.map((json, index) => {
-      const [occurredAtMs, receivedAtMs] = times[index]!
-      return { json, occurredAtMs, receivedAtMs }
-    })
+    const rows = rowsOf(page)
     if (rows.length > 0) yield rows
   }
 }
@@ -198,18 +210,19 @@ async function* traceLines(data: StoreAccess, query: Query, guard: boolean): Asy
   const { orgId, ceilingSeq } = await begin(data, query)
   if (query.format === 'csv') yield { text: csvRow(csvColumns, false), count: 0 }
   const read = (before: Json) =>
-    data.call('export traces page', { orgId, filter: query.filter, ceilingSeq, before }) as Promise<{
-      events: string[]
-      next: Json
-    }>
+    data.call('export traces page', {
+      ...{ orgId, filter: query.filter, ceilingSeq, before },
+      withRecords: query.format === 'csv',
+    }) as unknown as Promise<RecordsPage>
   let count = 0
   let reading: ReturnType<typeof read> | null = read(null)
   while (reading !== null) {
-    const { events, next }: Awaited<ReturnType<typeof read>> = await reading
+    const page: RecordsPage = await reading
+    const { events, next } = page
     reading = next === null ? null : read(next) // while this page is written
     reading?.catch(() => undefined) // thrown when it is awaited
     count += events.length
-    const text = query.format === 'csv' ? eventRows(events, guard) : events.join('\n')
+    const text = query.format === 'csv' ? eventRows(rowsOf(page), guard) : events.join('\n')
     if (events.length > 0) yield { text, count: events.length }
   }
   if (query.format === 'json') yield { text: JSON.stringify({ _end: { count } }), count: 0 }
@@ -252,11 +265,13 @@ async function tracesPage({ store }: WorkContext, params: Params): Promise<Json>
     ...walkPage,
     before: (params['before'] ?? null) as EventPosition | null,
     ceilingSeq: numberOf(params, 'ceilingSeq'),
+    provenance: params['withRecords'] === true,
   })
   const next = page.next === null ? null : { ...page.next }
   const times = page.events.map((event) => [event.occurredAtMs, event.receivedAtMs])
-  const withTimes = params['withTimes'] === true ? { times } : {}
-  return { events: page.events.map((event) => event.json), ...withTimes, next }
+  const records = page.events.map(({ provenance }) => ({ ...provenance }))
+  const recorded = params['withRecords'] === true ? { times, records } : {}
+  return { events: page.events.map((event) => event.json), ...recorded, next }
 }
 
 async function exportMetrics(context: WorkContext, params: Params): Promise<Json> {

@@ -10,7 +10,9 @@ import type { FileProblem } from '../../access/input.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime, systemClock } from '../../clock.ts'
 import { AppError, UsageError, type Issue } from '../../errors.ts'
+import { applianceObserver } from '../../../db/contract/provenance.ts'
 import { evidenceOf } from '../../evidence/evidence.ts'
+import type { JudgedFields } from '../../evidence/judged-record.ts'
 import { importKeyId } from '../../ids.ts'
 import { acceptLines } from '../../ingest/accept.ts'
 import type { MadeEvents } from '../../ingest/check-event.ts'
@@ -70,6 +72,7 @@ export const importAccess: Noun = {
           keepAddresses: values['keep-addresses'],
           trustedProxies: values['trusted-proxy'],
           evidenceMaxAgeDays: values['evidence-max-age'],
+          observedBy: applianceObserver,
           hostNames: values['evidence-dns'] ? startHostNames(systemClock) : null,
         }
         const finish = (result: Result): number => {
@@ -146,10 +149,18 @@ export function accessStore(
     async append(records, access) {
       if (!data.byServer) madeHere.add(records)
       const events = data.byServer ? records.map(({ json }) => json).join('\n') : records
-      const params = { orgId, events, access } as unknown as Params
+      const judged = data.byServer ? judgedFieldsOf(records) : null
+      const params = { orgId, events, judged, access } as unknown as Params
       return (await data.call('import access append', params)) as unknown as Appended
     },
   }
+}
+
+/** What the text of an event does not say of its record. Both ends of the control socket are this appliance. */
+function judgedFieldsOf(records: readonly EventRecord[]): JudgedFields[] {
+  return records.map(({ verdict, judgedBy, observedBy, evidence, network }) => {
+    return { verdict, judgedBy, observedBy, evidence, network }
+  })
 }
 
 async function readPosition({ store }: WorkContext, params: Params): Promise<Json> {
@@ -169,7 +180,13 @@ async function appendLines({ store, clock }: WorkContext, params: Params): Promi
     requests: positions.map((position) => sent.requests[position]!),
     sums: { ...sent.sums, bad: sent.sums.bad + bad },
   }
-  const batch = { orgId, keyId: importKeyId, receivedAtMs: clock.now(), events: records, access }
+  const judged = params['judged'] as unknown as JudgedFields[] | null
+  if (judged !== null)
+    for (const [index, record] of records.entries()) Object.assign(record, judged[positions[index]!])
+  const batch = {
+    ...{ orgId, keyId: importKeyId, door: 'access-log' as const, receivedAtMs: clock.now() },
+    ...{ events: records, access },
+  }
   const result = await store.events.append(batch)
   for (const { index, member } of result.rejected) {
     const message = `${member} has more distinct values than an organization may store`

@@ -158,7 +158,8 @@ async function appendImport({ store, clock }: WorkContext, params: Params): Prom
   let [accepted, deduped, beyondLimits] = [0, 0, 0]
   if (records.length > 0) {
     const orgId = textOf(params, 'orgId')
-    const batch = { orgId, keyId: importKeyId, receivedAtMs: clock.now(), events: records }
+    const receivedAtMs = clock.now()
+    const batch = { orgId, keyId: importKeyId, door: 'import' as const, receivedAtMs, events: records }
     const result = await store.events.append(batch)
     accepted = result.accepted
     deduped = result.deduped

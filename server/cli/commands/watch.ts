@@ -188,7 +188,8 @@ async function beginWatch({ store, clock }: WorkContext, params: Params): Promis
 
 function senderOf(params: Params): Sender {
   const options = params['options'] as unknown as LogOptions
-  return { orgId: textOf(params, 'orgId'), keyId: importKeyId, options, reader: textOf(params, 'reader') }
+  const reader = textOf(params, 'reader')
+  return { orgId: textOf(params, 'orgId'), keyId: importKeyId, door: 'access-log', options, reader }
 }
 
 function receiverOf({ server }: WorkContext): AccessReceiver {

@@ -22,7 +22,7 @@ import { openBodies, openNames, type Bodies, type Names, type Spilled, type Text
 import { member } from './fields.ts'
 import type { Database } from '../../database.ts'
 import type { StoredEvent } from '../../../contract/store.ts'
-import type { Clause } from '../index/filter-codes.ts'
+import { hasArrival, type Clause } from '../index/filter-codes.ts'
 
 /** The position of a block and the times it covers. */
 export interface Zone {
@@ -286,6 +286,9 @@ const codesProbedMax = 8
 
 /** Null when the block is deleted, or when its columns show that none of its rows match. */
 export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] = []): OpenBlock | null {
+  const first = seqOf(zone.place)
+  for (const { arrivals } of clauses)
+    if (arrivals !== undefined && !hasArrival(arrivals, first, first + zone.events - 1)) return null
   const columns = columnsOf(db, zone)
   if (columns === null || !clauses.every((clause) => mayMatch(columns, clause))) return null
   const { place } = zone
@@ -324,6 +327,10 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
     matches(row, clauses) {
       if (columns.value(member.type, row) === 0) return false
       for (const clause of clauses) {
+        if (clause.arrivals !== undefined) {
+          if (!hasArrival(clause.arrivals, first + row, first + row)) return false
+          continue
+        }
         const code = columns.value(clause.member, row)
         if (!clause.codes.has(code) || (clause.hashed.size > 0 && !confirmed(row, clause, code))) return false
       }
@@ -353,8 +360,8 @@ export function readBlock(db: Database, zone: Zone, clauses: readonly Clause[] =
   }
 }
 
-function mayMatch(columns: PackedColumns, { member: index, codes }: Clause): boolean {
-  if (codes.size > codesProbedMax) return true
+function mayMatch(columns: PackedColumns, { member: index, codes, arrivals }: Clause): boolean {
+  if (codes.size > codesProbedMax || arrivals !== undefined) return true
   for (const code of codes) if (columns.holds(index, code)) return true
   return false
 }

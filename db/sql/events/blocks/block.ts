@@ -1,6 +1,6 @@
 /** A block: up to 256 consecutive events of one organization, as columns of numbers, ids and compressed texts. */
 import { openBodies, openIds, openSessions, packBodies, packNames, type Spilled } from './texts.ts'
-import { agentField, members } from './fields.ts'
+import { agentField, judgementField, members } from './fields.ts'
 import {
   inflateColumns,
   openColumns,
@@ -64,14 +64,14 @@ export const extra = {
   at: 14, // the time of the event (db/rules/event-record.ts), ms
   received: 15, // ms
   duration: 16, // ms, -1 when missing
-  key: 17, // the ingest key, a code like a field's
+  key: 17, // the ingest key, also a field (`event-fields.ts`)
   idAt: 18,
   sessionAt: 19,
 } as const
-export const columnCount = Math.max(agentField, ...members.map(({ number }) => number)) + 1
+export const columnCount = Math.max(judgementField, ...members.map(({ number }) => number)) + 1
 
-/** What the terms of an organization belong to: fields, ingest keys, agents. */
-export const termMembers = [...members.map(({ number }) => number), extra.key, agentField]
+/** What the terms of an organization belong to: fields, agents, judgements. */
+export const termMembers = [...members.map(({ number }) => number), agentField, judgementField]
 
 export interface BlockContent {
   events: number

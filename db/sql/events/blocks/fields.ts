@@ -1,5 +1,9 @@
-/** Fields that are stored as numbers, their codes, the texts of the codes, and agents: one code for three fields. */
+/**
+ * Fields that are stored as numbers, their codes, the texts of the codes, and what has one code for several fields:
+ * agents and judgements.
+ */
 import { eventFields, type EventField } from '../../../contract/event-fields.ts'
+import type { Judgement } from '../../../contract/provenance.ts'
 import type { AgentNames, CountedName } from '../../../contract/store.ts'
 import type { Database } from '../../database.ts'
 
@@ -16,6 +20,15 @@ export const member = Object.fromEntries(eventFields.map(({ name, number }) => [
 
 /** Vendor, name and purpose together, stored as one more field so that agents are counted by vendor. */
 export const agentField = 22
+
+/** A verdict, who gave it, and the observer or sender behind it, stored as one more field so that they are counted together. */
+export const judgementField = 29
+
+/** Verdicts that the appliance vouches for. Made of two columns when it is read; never stored. */
+export const vouchedField = 30
+
+/** The arrival number of a row, for clauses about events that another table names; never stored. */
+export const arrivalField = 31
 
 /** The field with a number; undefined for columns without a field. */
 export function fieldAt(number: number): EventField | undefined {
@@ -123,4 +136,37 @@ export function agentNames(db: Database, org: number): (code: number) => AgentNa
     }
     return { vendor: named('vendor'), name: named('name'), purpose: named('purpose') }
   }
+}
+
+/*
+ * The code of a judgement is that of a term "verdict judge by": the codes of the verdict and of the judge in their
+ * dictionaries, and of the observer or, where the sender is the judge, of its ingest key.
+ */
+export function judgementText(verdict: number, judge: number, by: number): string {
+  const part = (code: number): string => (isHash(code) ? beyond : String(code))
+  return `${part(verdict)} ${part(judge)} ${part(by)}`
+}
+
+/** The judgements of an organization by code. */
+export function judgementsByCode(
+  db: Database,
+  org: number,
+): Map<number, Judgement & { verdictCode: number }> {
+  const judges = termTexts(db, org, member.judgedBy)
+  const verdicts = termTexts(db, org, member.verdict)
+  const observers = termTexts(db, org, member.observedBy)
+  const keys = termTexts(db, org, member.key)
+  const judgements = new Map<number, Judgement & { verdictCode: number }>()
+  for (const [code, text] of termTexts(db, org, judgementField)) {
+    const [verdict = '', judge = '', by = ''] = text.split(' ')
+    const judgedBy = judges.get(Number(judge)) === 'appliance' ? 'appliance' : 'sender'
+    const names = judgedBy === 'appliance' ? observers : keys
+    judgements.set(code, {
+      verdictCode: verdict === beyond ? otherCode : Number(verdict),
+      verdict: verdicts.get(Number(verdict)) ?? null,
+      judgedBy,
+      by: names.get(Number(by)) ?? null,
+    })
+  }
+  return judgements
 }

@@ -130,6 +130,7 @@ const tables = [
   'event_posting_rest',
   'event_posting_filter',
   'event_path',
+  'event_network',
   'event_type_total',
   'rollup_metric',
   'rollup_value',

@@ -1,12 +1,13 @@
 /** Erases the events of a session or subject in bounded steps. A resend of an erased event counts as deduped. */
 import { takeFromRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../rollups/hours.ts'
-import { type BlockContent, extra, openBlock, seqOf, unpackBlock } from '../blocks/block.ts'
+import { type BlockContent, extra, openBlock, orgOf, seqOf, unpackBlock } from '../blocks/block.ts'
 import { rollupCounts, type RollupCounts } from '../rollups/counts.ts'
 import { type Zone, deleteBlock, readBlock, readWholeBlock, writeBlock } from '../blocks/block-table.ts'
 import { removedId, type EraseMark } from '../dedupe/fingerprints.ts'
 import { member } from '../blocks/fields.ts'
 import { dropPaths } from '../paths/columns.ts'
+import { deleteNetworksOf } from '../networks.ts'
 import { noteFrames } from '../blocks/repack.ts'
 import { partsOf } from '../read/walk.ts'
 import type { Database } from '../../database.ts'
@@ -101,6 +102,11 @@ export function blankRows(
     blank(content, row)
   }
   content.spilled = content.spilled.filter(([row]) => !rows.includes(row))
+  deleteNetworksOf(
+    db,
+    orgOf(place),
+    rows.map((row) => seqOf(place) + row),
+  )
   const types = content.columns[member.type]!.subarray(0, content.events)
   if (idOf === null && types.every((type) => type === 0) && !content.ids.some((id) => id.startsWith('#'))) {
     deleteBlock(db, place)

@@ -4,6 +4,7 @@ import { extra, placeOf, segmentEvents, seqOf } from '../blocks/block.ts'
 import { countUnfolded, expireInRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../rollups/hours.ts'
 import { hourMs, rollupCounts } from '../rollups/counts.ts'
+import { dropNetworksBefore } from '../networks.ts'
 import { dropPathsBefore } from '../paths/columns.ts'
 import type { Database } from '../../database.ts'
 import type { ExpireCommand } from '../../../contract/event-counts.ts'
@@ -72,6 +73,7 @@ export function expireBlocks(
   db.query('UPDATE event_org SET last_seq = ? WHERE num = ?').run(org.storedSeq, org.num)
   dropSegments(db, org, firstKept)
   dropPathsBefore(db, org.num, firstKept)
+  dropNetworksBefore(db, org.num, firstKept)
   ids.expired(org.num, firstKept)
   return { events, done }
 }

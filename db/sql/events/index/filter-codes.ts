@@ -2,23 +2,52 @@
 import type { Database } from '../../database.ts'
 import { filterableFields } from '../../../contract/event-fields.ts'
 import type { EventFilter } from '../../../contract/store.ts'
-import { extra } from '../blocks/block.ts'
-import { hashCode, member, fieldAt } from '../blocks/fields.ts'
+import { arrivalField, hashCode, member, fieldAt, termTexts } from '../blocks/fields.ts'
+import { arrivalsOfNetworks } from '../networks.ts'
 
 /** One field of the filter: its code must be among these, and a hash must then be confirmed. */
 export interface Clause {
   member: number
   codes: ReadonlySet<number>
   hashed: ReadonlyMap<number, ReadonlySet<string>> // hash -> the texts of the filter that have it
+  /** Arrival numbers, ascending, instead of codes: rows that another table names. */
+  arrivals?: Float64Array
 }
 
 /** The clauses of a filter, all of which must match. One without codes means that nothing matches. */
 export function filterClauses(db: Database, org: number, hashSeed: number, filter: EventFilter): Clause[] {
-  return filterableFields.flatMap(({ filter: list, number }) => {
+  const clauses = filterableFields.flatMap(({ filter: list, number }) => {
     const texts = filter[list]
     if (texts === undefined || texts.length === 0) return []
     return [fieldClause(db, org, hashSeed, number, texts)]
   })
+  const { judges = [], verdicts = [], networks = [] } = filter
+  // Events without a judge have a verdict of before, or none.
+  if (judges.includes('unknown') && !judges.includes('') && verdicts.length === 0)
+    clauses.push(presentClause(db, org, member.verdict))
+  if (networks.length > 0) clauses.push(arrivalClause(arrivalsOfNetworks(db, org, networks)))
+  return clauses
+}
+
+/** The field must have a value; of those beyond its limit, which are few, none counts. */
+function presentClause(db: Database, org: number, index: number): Clause {
+  return { member: index, codes: new Set(termTexts(db, org, index).keys()), hashed: new Map() }
+}
+
+function arrivalClause(arrivals: Float64Array): Clause {
+  return { member: arrivalField, codes: new Set(), hashed: new Map(), arrivals }
+}
+
+/** Whether one of the arrivals is in a range. */
+export function hasArrival(arrivals: Float64Array, first: number, last: number): boolean {
+  let low = 0
+  let high = arrivals.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (arrivals[middle]! < first) low = middle + 1
+    else high = middle
+  }
+  return low < arrivals.length && arrivals[low]! <= last
 }
 
 /** The field must have one of the texts; '' matches a missing one. */
@@ -32,11 +61,11 @@ export function fieldClause(
   const codes = new Set<number>()
   const hashed = new Map<number, Set<string>>()
   for (const text of texts) {
-    if (text === '') codes.add(0)
+    if (text === '' || (index === member.judgedBy && text === 'unknown')) codes.add(0)
     else if (index === member.type && text.endsWith('.*')) addPrefix(db, org, text.slice(0, -1), codes)
     else {
-      const code = termCode(db, org, index, text) ?? hashCode(text, hashSeed)
-      if (fieldAt(index)!.termsMax > 0 && termCode(db, org, index, text) !== null) codes.add(code)
+      const code = codeOfTerm(db, org, index, text) ?? hashCode(text, hashSeed)
+      if (fieldAt(index)!.termsMax > 0 && codeOfTerm(db, org, index, text) !== null) codes.add(code)
       else hashed.set(code, (hashed.get(code) ?? new Set()).add(text))
     }
   }
@@ -46,10 +75,11 @@ export function fieldClause(
 
 /** The codes of ingest keys; none for a key that never sent an event. */
 export function keyCodes(db: Database, org: number, hashSeed: number, keys: readonly string[]): Set<number> {
-  return new Set(keys.map((key) => termCode(db, org, extra.key, key) ?? hashCode(key, hashSeed)))
+  return new Set(keys.map((key) => codeOfTerm(db, org, member.key, key) ?? hashCode(key, hashSeed)))
 }
 
-function termCode(db: Database, org: number, index: number, text: string): number | null {
+/** The code of an interned text; null when the organization has no such term. */
+export function codeOfTerm(db: Database, org: number, index: number, text: string): number | null {
   const row = db
     .query<{ code: number }, [number, number, string]>(
       'SELECT code FROM event_term WHERE org = ? AND member = ? AND text = ?',

@@ -2,6 +2,8 @@
 import { lastSeqOf, readAhead, readBlock, storedLastSeq, type Zone } from '../blocks/block-table.ts'
 import { textFinder } from '../blocks/texts.ts'
 import { seqOf } from '../blocks/block.ts'
+import { eventAt } from './page.ts'
+import { provenanceReader } from './provenance.ts'
 import { partsOf } from './walk.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Database } from '../../database.ts'
@@ -16,6 +18,7 @@ export function* readTail(
   query: Omit<EventTailQuery, 'exceptKeys'> & { exceptKeys: ReadonlySet<number> },
 ): Sliced<EventTail> {
   const { afterSeq, limit, bytesMax = Infinity, exceptKeys } = query
+  const provenanceOf = query.provenance === true ? provenanceReader(db, org) : null
   const since = query.filter.sinceMs ?? -Infinity
   const until = query.filter.untilMs ?? Infinity
   const events: StoredEvent[] = []
@@ -33,7 +36,7 @@ export function* readTail(
         if (exceptKeys.size > 0 && exceptKeys.has(block.key(row))) continue
         const last = events.at(-1)
         if (events.length === limit) return { events, lastSeq: last?.seq ?? afterSeq }
-        const event = block.event(row)
+        const event = eventAt(block, row, provenanceOf)
         bytes += Buffer.byteLength(event.json)
         if (last !== undefined && bytes > bytesMax) return { events, lastSeq: last.seq }
         events.push(event)

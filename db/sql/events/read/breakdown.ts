@@ -1,9 +1,25 @@
 /** Counts from the rollups: by the values of one field over time, by class and vendor together, by agent. */
 import { countUnfolded } from '../rollups/fold.ts'
-import { agentField, agentNames, agentsByCode, member, otherCode, termTexts } from '../blocks/fields.ts'
+import {
+  agentField,
+  agentNames,
+  agentsByCode,
+  judgementField,
+  judgementsByCode,
+  member,
+  otherCode,
+  termTexts,
+} from '../blocks/fields.ts'
 import { classVendorField, hourMs, outcomesSpan, pairOther, pairSpan } from '../rollups/counts.ts'
 import { foldedSums } from '../rollups/days.ts'
-import { hourRange, siteCodes, stepStarts, typeCodes, unfoldedValues } from '../rollups/range.ts'
+import {
+  hourRange,
+  siteCodes,
+  stepStarts,
+  typeCodes,
+  unfoldedValues,
+  type HourRange,
+} from '../rollups/range.ts'
 import type { Database } from '../../database.ts'
 import type {
   AgentCounts,
@@ -12,9 +28,10 @@ import type {
   BreakdownQuery,
   ClassVendor,
   ClassVendorQuery,
-  CountedMember,
+  CountedBy,
   CountedName,
 } from '../../../contract/store.ts'
+import type { Judgement } from '../../../contract/provenance.ts'
 import type { Sliced } from '../../threads/slices.ts'
 
 const valuesPerStepMax = 1_000
@@ -23,8 +40,10 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
   const range = hourRange(query.sinceMs, query.untilMs)
   const sites = siteCodes(db, org, query.siteIds)
   const types = typeCodes(db, org, query.types)
+  if (query.by === 'judgement') return yield* readJudgements(db, org, query)
   const { index, valueOf } = countedIn(db, org, query.by)
-  const wanted = query.values && codesOf(termTexts(db, org, member[query.by]), query.values)
+  const field = fieldOf(query.by)
+  const wanted = query.values && codesOf(termTexts(db, org, field), query.values)
   const startOf = stepStarts(query, range)
   const sums = new Map<number, Map<number, Sum>>() // start -> code and outcome -> events
 
@@ -44,7 +63,7 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
     }
   }
 
-  const isOwn = index === member[query.by] // names and purposes are parts of an agent's code
+  const isOwn = index === field // names and purposes are parts of an agent's code
   const counted = { org, index, sites, types, codes: (isOwn && wanted) || null }
   yield* foldedSums(db, counted, range, startOf, ({ code, outcome, live, expired, firstHour, lastHour }) =>
     add(code, outcome, { events: live + expired, firstHour, lastHour }),
@@ -52,15 +71,115 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
   const unfolded = yield* countUnfolded(db, org, [index])
   for (const { code, events, group } of unfoldedValues(unfolded.groups(), counted, range))
     add(code, group.outcome, { events, firstHour: group.hour, lastHour: group.hour })
-  return { rows: namedRows(db, org, member[query.by], sums) }
+  if (query.by === 'vouched') {
+    const reported = yield* reportedSums(db, org, { ...counted, codes: null }, range, startOf)
+    subtract(sums, reported)
+  }
+  return { rows: namedRows(db, org, field, sums) }
+}
+
+type Sums = Map<number, Map<number, Sum>> // start -> code and outcome -> events
+type Counted = Parameters<typeof foldedSums>[1]
+
+/** The field with the texts of what is counted. */
+function fieldOf(by: CountedBy): number {
+  return by === 'vouched' ? member.verdict : by === 'judgement' ? judgementField : member[by]
+}
+
+/** Sums of judgements, by the number that `keyOf` gives them; 0 leaves one out. */
+function* judgementSums(
+  db: Database,
+  org: number,
+  counted: Counted,
+  range: HourRange,
+  startOf: (hour: number) => number,
+  keyOf: (code: number) => number,
+): Sliced<Sums> {
+  const sums: Sums = new Map()
+  const add = (judgement: number, outcome: number, events: number, firstHour: number, lastHour: number) => {
+    const value = keyOf(judgement)
+    if (value === 0) return
+    const start = startOf(firstHour)
+    let keys = sums.get(start)
+    if (keys === undefined) sums.set(start, (keys = new Map()))
+    const key = value * outcomesSpan + outcome
+    const sum = keys.get(key)
+    keys.set(key, {
+      events: events + (sum?.events ?? 0),
+      firstHour: Math.min(firstHour, sum?.firstHour ?? firstHour),
+      lastHour: Math.max(lastHour, sum?.lastHour ?? lastHour),
+    })
+  }
+  const ofJudgements = { ...counted, index: judgementField }
+  yield* foldedSums(
+    db,
+    ofJudgements,
+    range,
+    startOf,
+    ({ code, outcome, live, expired, firstHour, lastHour }) =>
+      add(code, outcome, live + expired, firstHour, lastHour),
+  )
+  const unfolded = yield* countUnfolded(db, org, [judgementField])
+  for (const { code, events, group } of unfoldedValues(unfolded.groups(), ofJudgements, range))
+    add(code, group.outcome, events, group.hour, group.hour)
+  return sums
+}
+
+/** Verdicts that only their sender gave, by the code of the verdict. */
+function* reportedSums(
+  db: Database,
+  org: number,
+  counted: Counted,
+  range: HourRange,
+  startOf: (hour: number) => number,
+): Sliced<Sums> {
+  const judgements = judgementsByCode(db, org)
+  return yield* judgementSums(db, org, counted, range, startOf, (code) => {
+    const judgement = judgements.get(code)
+    return judgement?.judgedBy === 'sender' ? judgement.verdictCode : 0
+  })
+}
+
+/** Judgements with the observer or sender behind each; a value is the JSON of a `Judgement`. */
+function* readJudgements(db: Database, org: number, query: BreakdownQuery): Sliced<Breakdown> {
+  const range = hourRange(query.sinceMs, query.untilMs)
+  const counted = {
+    ...{ org, index: judgementField },
+    sites: siteCodes(db, org, query.siteIds),
+    types: typeCodes(db, org, query.types),
+    codes: null,
+  }
+  const sums = yield* judgementSums(db, org, counted, range, stepStarts(query, range), (code) => code)
+  const texts = judgementTexts(db, org)
+  return { rows: rowsOf(db, org, texts, sums) }
+}
+
+/** The JSON of each judgement, by code. */
+export function judgementTexts(db: Database, org: number): Map<number, string> {
+  return new Map(
+    Array.from(judgementsByCode(db, org), ([code, { verdict, judgedBy, by }]) => [
+      code,
+      JSON.stringify({ verdict, judgedBy, by } satisfies Judgement),
+    ]),
+  )
+}
+
+function subtract(sums: Sums, less: Sums): void {
+  for (const [start, keys] of less)
+    for (const [key, { events }] of keys) {
+      const sum = sums.get(start)?.get(key)
+      if (sum === undefined) continue
+      sum.events -= events
+      if (sum.events <= 0) sums.get(start)!.delete(key)
+    }
 }
 
 /**
  * The rollups' field that counts a field, and the code of its value there; names and purposes count as agents. 0:
  * missing.
  */
-export function countedIn(db: Database, org: number, by: CountedMember) {
-  if (by !== 'name' && by !== 'purpose') return { index: member[by], valueOf: (code: number) => code }
+export function countedIn(db: Database, org: number, by: CountedBy) {
+  if (by !== 'name' && by !== 'purpose') return { index: fieldOf(by), valueOf: (code: number) => code }
   const agents = agentsByCode(db, org)
   return { index: agentField, valueOf: (code: number) => agents.get(code)?.[by] ?? otherCode }
 }
@@ -79,7 +198,15 @@ function namedRows(
   index: number,
   sums: Map<number, Map<number, Sum>>,
 ): Breakdown['rows'] {
-  const texts = termTexts(db, org, index)
+  return rowsOf(db, org, termTexts(db, org, index), sums)
+}
+
+function rowsOf(
+  db: Database,
+  org: number,
+  texts: ReadonlyMap<number, string>,
+  sums: Sums,
+): Breakdown['rows'] {
   const outcomes = termTexts(db, org, member.outcome)
   const rows = [...sums].flatMap(([start, keys]) =>
     Array.from(withOther(keys), ([key, { events, firstHour, lastHour }]) => {

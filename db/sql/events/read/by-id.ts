@@ -4,7 +4,9 @@ import { chunkOf, runLookup, spansOf } from '../dedupe/id-run.ts'
 import { firstOfGroup, groupLookup, groupRows } from '../dedupe/id-group.ts'
 import { readBlob } from '../blocks/body-table.ts'
 import { holdsId, idsPerFrame, openIdFrame, openIds } from '../blocks/texts.ts'
-import { seqMax, seqOf } from '../blocks/block.ts'
+import { orgOf, seqMax, seqOf } from '../blocks/block.ts'
+import { eventAt } from './page.ts'
+import { provenanceReader } from './provenance.ts'
 import type { Database } from '../../database.ts'
 import type { StoredEvent } from '../../../contract/store.ts'
 
@@ -41,7 +43,9 @@ function eventWith(db: Database, zones: Zone[], id: string): StoredEvent | null 
   for (const zone of zones) {
     const names = namesThatMayHold(db, zone, wanted)
     if (names === null || !holdsId(names, zone.events, id)) continue
-    return readBlock(db, zone)?.event(openIds(names, zone.events).indexOf(id)) ?? null
+    const block = readBlock(db, zone)
+    if (block === null) return null
+    return eventAt(block, openIds(names, zone.events).indexOf(id), provenanceReader(db, orgOf(zone.place)))
   }
   return null
 }

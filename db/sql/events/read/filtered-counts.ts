@@ -1,10 +1,21 @@
 /** Counts the stored events that match any filter by type, outcome, values and time, from their columns. */
 import type { Database } from '../../database.ts'
-import type { FilteredCounts, BreakdownBy, FilteredCountsQuery } from '../../../contract/store.ts'
+import type { BreakdownBy, CountedBy, FilteredCounts, FilteredCountsQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
-import { filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
-import { agentField, agentNames, fieldAt, isHash, member, otherCode, termTexts } from '../blocks/fields.ts'
+import { codeOfTerm, filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
+import {
+  agentField,
+  agentNames,
+  fieldAt,
+  isHash,
+  judgementField,
+  member,
+  otherCode,
+  termTexts,
+  vouchedField,
+} from '../blocks/fields.ts'
+import { judgementTexts } from './breakdown.ts'
 import { extra, seqOf } from '../blocks/block.ts'
 import { hourMs, outcomesSpan } from '../rollups/counts.ts'
 import { foldState } from '../rollups/hours.ts'
@@ -21,6 +32,7 @@ interface Counting {
   arrivals: { afterSeq: number; untilSeq: number }
   exceptKeys: ReadonlySet<number>
   clauses: readonly Clause[] // all of them; the index covers only some
+  senderCode: number // of the judge of verdicts that only their sender gave; -1: nobody reported one
   types: Counts
   breakdowns: { counts: Counts; first: number; second: number | null; types: ReadonlySet<number> | null }[]
 }
@@ -93,13 +105,27 @@ function countingOf(
   return {
     ...{ edges, arrivals, exceptKeys, clauses: [...indexed, ...more], types: new Map() },
     time: by === 'occurred' ? extra.at : extra.received,
+    senderCode: codeOfTerm(db, org, member.judgedBy, 'sender') ?? -1,
     breakdowns: breakdowns.map(({ by: field, and, types }) => ({
       counts: new Map(),
-      first: field === 'agent' ? agentField : member[field],
-      second: and === undefined ? null : member[and],
+      first: field === 'agent' ? agentField : columnFor(field),
+      second: and === undefined ? null : columnFor(and),
       types: types === undefined ? null : fieldClause(db, org, hashSeed, member.type, types).codes,
     })),
   }
+}
+
+/** The column of a counted field; that of `vouched` is made of two. */
+function columnFor(by: CountedBy): number {
+  if (by === 'judgement') return judgementField
+  return by === 'vouched' ? vouchedField : member[by]
+}
+
+/** The codes of a field, one per row. A verdict is vouched for unless its sender gave it. */
+function codesIn(rows: Rows, field: number, senderCode: number): Float64Array {
+  if (field !== vouchedField) return rows.codes(field)
+  const judges = rows.codes(member.judgedBy)
+  return rows.codes(member.verdict).map((code, row) => (judges[row] === senderCode ? 0 : code))
 }
 
 const everyArrival = { afterSeq: 0, untilSeq: Number.MAX_SAFE_INTEGER }
@@ -118,7 +144,9 @@ const isPlain = ({ time, arrivals, exceptKeys }: Counting): boolean =>
 
 /** All that is counted of a row. */
 function fieldsOf({ breakdowns }: Counting): number[] {
-  const values = breakdowns.flatMap(({ first, second }) => (second === null ? [first] : [first, second]))
+  const values = breakdowns
+    .flatMap(({ first, second }) => (second === null ? [first] : [first, second]))
+    .flatMap((field) => (field === vouchedField ? [member.verdict, member.judgedBy] : [field]))
   return [...new Set([extra.at, member.type, member.outcome, ...values])]
 }
 
@@ -148,7 +176,7 @@ function countBlock(counting: Counting, block: OpenBlock, part: Part, zone: Zone
 
 /** Counts rows that match, all of them without `matches`. */
 function countRows(
-  { edges, time, types, breakdowns }: Counting,
+  { edges, time, types, breakdowns, senderCode }: Counting,
   rows: Rows,
   first: number,
   end: number,
@@ -157,8 +185,8 @@ function countRows(
   const steps = edges.length
   const [typeCodes, outcomes] = [rows.codes(member.type), rows.codes(member.outcome)]
   const columns = breakdowns.map(({ first, second }) => ({
-    first: rows.codes(first),
-    second: second === null ? null : rows.codes(second),
+    first: codesIn(rows, first, senderCode),
+    second: second === null ? null : codesIn(rows, second, senderCode),
   }))
   const times = rows.codes(time)
   let step = 0
@@ -255,7 +283,10 @@ function namesOf(db: Database, org: number, by: BreakdownBy['by']): (code: numbe
     const agentOf = agentNames(db, org)
     return (code) => JSON.stringify(agentOf(code))
   }
-  const texts = termTexts(db, org, member[by])
+  const texts =
+    by === 'judgement'
+      ? judgementTexts(db, org)
+      : termTexts(db, org, by === 'vouched' ? member.verdict : member[by])
   return (code) => (code === other ? null : (texts.get(code) ?? ''))
 }
 

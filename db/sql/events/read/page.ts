@@ -4,6 +4,7 @@ import { textsAhead } from '../blocks/read-ahead.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
 import { textFinder } from '../blocks/texts.ts'
 import { partGroups, partsOf, readZonesAhead, type Part } from './walk.ts'
+import { provenanceReader } from './provenance.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import type { Database } from '../../database.ts'
 import type {
@@ -37,7 +38,7 @@ export function* readPage(
 ): Sliced<EventPage> {
   if (query.filter.text !== undefined) return yield* searchPage(db, org, clauses, query, ceilingSeq)
   const { rows, next } = yield* newestRows(db, org, { indexed: clauses, clauses }, query, ceilingSeq)
-  return yield* opened(db, org, rows, { next, ceilingSeq }, query.bytesMax ?? Infinity)
+  return yield* opened(db, org, rows, { next, ceilingSeq }, query)
 }
 
 export interface NewestRows {
@@ -87,13 +88,14 @@ function* opened(
   org: number,
   rows: Found[],
   { next, ceilingSeq }: Pick<EventPage, 'next' | 'ceilingSeq'>,
-  bytesMax: number,
+  { bytesMax = Infinity, provenance = false }: Pick<EventPageQuery, 'bytesMax' | 'provenance'>,
 ): Sliced<EventPage> {
+  const provenanceOf = provenance ? provenanceReader(db, org) : null
   const events: StoredEvent[] = []
   let bytes = 0
   for (const { block, row } of textsAhead(db, rows, ({ block }) => placeOf(org, block.firstSeq))) {
     if (isSliceOver()) yield
-    const event = block.event(row)
+    const event = eventAt(block, row, provenanceOf)
     bytes += Buffer.byteLength(event.json)
     const last = events.at(-1)
     if (last !== undefined && bytes > bytesMax)
@@ -101,6 +103,16 @@ function* opened(
     events.push(event)
   }
   return { events, next, ceilingSeq }
+}
+
+/** An event, with who says so where that is asked for. */
+export function eventAt(
+  block: OpenBlock,
+  row: number,
+  provenanceOf: ReturnType<typeof provenanceReader> | null,
+): StoredEvent {
+  const event = block.event(row)
+  return provenanceOf === null ? event : { ...event, provenance: provenanceOf(block, row) }
 }
 
 export function boundsOf(
@@ -217,6 +229,7 @@ function* searchPage(
   const hasText = textFinder(query.filter.text ?? '')
   const endMs = performance.now() + stepMs
   const bytesMax = query.bytesMax ?? Infinity
+  const provenanceOf = query.provenance === true ? provenanceReader(db, org) : null
   const events: StoredEvent[] = []
   let { before } = query
   let [looked, bytes] = [0, 0]
@@ -226,7 +239,7 @@ function* searchPage(
     for (const found of textsAhead(db, rows, ({ block }) => placeOf(org, block.firstSeq))) {
       if (++looked % rowsPerCheck === 0 && isSliceOver()) yield
       if (hasText(found.block, found.row)) {
-        const event = found.block.event(found.row)
+        const event = eventAt(found.block, found.row, provenanceOf)
         events.push(event)
         bytes += Buffer.byteLength(event.json)
       }

@@ -95,10 +95,12 @@ function valueReader(db: Database, org: number): (block: OpenBlock, row: number)
     let parsed: ParsedFields | null = null
     const json = (): ParsedFields => (parsed ??= JSON.parse(block.event(row).json) as ParsedFields)
     const read = (field: TopField): string | null => {
-      if (field === 'userAgent' || field === 'error' || field === 'evidence' || field === 'status')
-        return parsedText(field, json())
+      if (field === 'userAgent' || field === 'error' || field === 'status') return parsedText(field, json())
       if (field === 'sessionId') return JSON.parse(block.session(row)) as string
       const code = block.code(member[field], row)
+      // Before judges were recorded, the appliance's evidence was in the text alone.
+      if (field === 'evidence' && code === 0 && block.code(member.judgedBy, row) === 0)
+        return parsedText(field, json())
       if (code === 0) return null
       return isHash(code) ? block.hashedText(member[field], row) : (textsOf(member[field]).get(code) ?? null)
     }

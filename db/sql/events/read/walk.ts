@@ -109,7 +109,7 @@ function sealedParts({ db, org, clauses }: Search, sealed: readonly Sealed[]): P
   const zonesOf = (segment: number) => known.get(segment) ?? single.get(org, segment)?.zones
   for (const one of sealed) {
     const { segment, version } = one
-    const indexed = clauses.filter((clause) => fieldAt(clause.member)!.indexVersion <= version)
+    const indexed = clauses.filter(({ member }) => (fieldAt(member)?.indexVersion ?? Infinity) <= version)
     const matchesOf = () => matches.of(segment, () => matchesIn(postings, org, segment, indexed))
     const source = { matchesOf: indexed.length > 0 ? matchesOf : null, zonesOf, ahead }
     parts.set(segment, sealedPart(one, source))
@@ -248,7 +248,7 @@ export function cacheMatches(db: Database, sharedWith = db): void {
 export function cachedMatches(db: Database, org: number, clauses: readonly Clause[]): Matches {
   const cache = caches.get(db)
   const codes = clauses.reduce((sum, clause) => sum + clause.codes.size, 0)
-  if (cache === undefined || codes === 0 || codes > codesMax)
+  if (cache === undefined || codes === 0 || codes > codesMax || hasArrivals(clauses))
     return { of: (_, work) => work(), knows: () => false }
   const entry = entryOf(cache, filterKey(org, clauses))
   return {
@@ -264,6 +264,10 @@ export function cachedMatches(db: Database, org: number, clauses: readonly Claus
     },
   }
 }
+
+/** Which rows they name changes without an event. */
+const hasArrivals = (clauses: readonly Clause[]): boolean =>
+  clauses.some(({ arrivals }) => arrivals !== undefined)
 
 function filterKey(org: number, clauses: readonly Clause[]): string {
   const parts = clauses.map(({ member, codes }) => `${member}:${[...codes].sort((a, b) => a - b).join()}`)
@@ -356,7 +360,7 @@ export function cachedRows(
 ) {
   const cache = rowCaches.get(db)
   const codes = clauses.reduce((sum, clause) => sum + clause.codes.size, 0)
-  if (cache === undefined || codes === 0 || codes > codesMax) return null
+  if (cache === undefined || codes === 0 || codes > codesMax || hasArrivals(clauses)) return null
   // Texts whose codes are equal hashes would share a name.
   if (clauses.some(({ hashed }) => hashed.size > 0)) return null
   const name = `${filterKey(org, clauses)} ${fields.join()}`

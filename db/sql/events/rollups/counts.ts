@@ -1,7 +1,7 @@
 /** Counts events in memory by hour, site, type and outcome, and by the values of single fields. */
 import { extra } from '../blocks/block.ts'
 import { bucketOf, bucketsMax, sketchCode } from './sketches.ts'
-import { agentField, isHash, member, members, otherCode } from '../blocks/fields.ts'
+import { agentField, isHash, judgementField, member, members, otherCode } from '../blocks/fields.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 
 export const hourMs = 3_600_000
@@ -88,7 +88,11 @@ export function dayOf(hour: number): number {
 }
 
 /** Fields with counted values, for the dashboard's pages. Names and purposes count as agents. */
-const indexes = [...members.filter(({ counted }) => counted).map(({ number }) => number), agentField]
+const indexes = [
+  ...members.filter(({ counted }) => counted).map(({ number }) => number),
+  agentField,
+  judgementField,
+]
 
 /** All fields of rollup_value. */
 export const rollupFields: readonly number[] = [

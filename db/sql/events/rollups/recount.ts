@@ -20,7 +20,7 @@ import { dropDays } from './stored-days.ts'
 import { extra, seqMax, seqOf } from '../blocks/block.ts'
 import { partsOf } from '../read/walk.ts'
 import { readColumns, type Zone } from '../blocks/block-table.ts'
-import { agentField, fieldAt } from '../blocks/fields.ts'
+import { agentField, fieldAt, judgementField } from '../blocks/fields.ts'
 import type { Database } from '../../database.ts'
 import type { RollupRepair } from '../../../contract/store.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
@@ -295,6 +295,7 @@ function addToRow(db: Database, org: number, key: RowKey, difference: number): v
 
 const sketches = new Map<number, string>([
   [agentField, 'agent'],
+  [judgementField, 'judgement'],
   [durationMember, 'duration'],
   [dayDurationMember, 'duration and day'],
   [classVendorField, 'class and vendor'],

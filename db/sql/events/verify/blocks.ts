@@ -12,7 +12,7 @@ import {
   unpackBlock,
 } from '../blocks/block.ts'
 import { joinText } from '../../../rules/event-record.ts'
-import { isHash, member, fieldAt } from '../blocks/fields.ts'
+import { agentField, isHash, member, fieldAt } from '../blocks/fields.ts'
 import type { Database } from '../../database.ts'
 
 /** What the checks of `verify.ts` share: the organization, and how to report a fault. */
@@ -111,13 +111,21 @@ function verifyRows(
       const code = block.columns[index]![row]!
       if (code === 0 || isHash(code)) continue
       const term = org.terms[index]!.get(code)
-      const own = valueAt(event, fieldAt(index)?.path ?? [])
+      const path = pathOf(index, block.columns, row)
+      const own = path === null ? undefined : valueAt(event, path)
       if (term === undefined) report(`arrival ${first + row}: the value of ${fieldName(index)} is not known`)
       else if (typeof own === 'string' && own !== term) renamed.set(index, (renamed.get(index) ?? 0) + 1)
     }
   }
   for (const [index, rows] of renamed)
     report(`the value of ${fieldName(index)} differs from that of ${rows} events`)
+}
+
+/** Where the event's text repeats the value of a column; null when only the column has it. */
+function pathOf(index: number, columns: readonly Float64Array[], row: number): readonly string[] | null {
+  // The appliance judges by its own evidence, whatever the text of the event says.
+  if (index === member.verdict && columns[member.observedBy]![row] !== 0) return null
+  return fieldAt(index)?.path ?? null
 }
 
 /** The value at a path of the event's JSON; undefined if the event lacks it. */
@@ -130,7 +138,7 @@ function valueAt(event: unknown, path: readonly string[]): unknown {
 }
 
 function fieldName(number: number): string {
-  return fieldAt(number)?.name ?? (number === extra.key ? 'the key' : 'the agent')
+  return fieldAt(number)?.name ?? (number === agentField ? 'the agent' : 'the judgement')
 }
 
 function textOf(block: BlockContent, row: number): string {

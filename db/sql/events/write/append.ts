@@ -19,7 +19,16 @@ import {
   extra,
   segmentOf,
 } from '../blocks/block.ts'
-import { agentField, agentText, isHash, member } from '../blocks/fields.ts'
+import {
+  agentField,
+  agentText,
+  isHash,
+  judgementField,
+  judgementText,
+  member,
+  otherCode,
+} from '../blocks/fields.ts'
+import { knownVerdicts } from '../../../contract/provenance.ts'
 import type { Staging, Terms } from './org-state.ts'
 
 /** A session's id as JSON text and as a code, a hash that is the same in every organization. */
@@ -82,7 +91,9 @@ export function appender(known: KnownIds, ledger: AccessLedger): Appender {
       const lines = openLines(org, batch, receivedAtMs)
       if (lines !== null && 'state' in lines) return withoutLines(batch, lines)
       const result: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
-      const key = org.terms.code(extra.key, batch.keyId)
+      const key = org.terms.code(member.key, batch.keyId)
+      const door = org.terms.code(member.door, batch.door)
+      const judgement = judgementCodes(org.terms, key)
       const ids = batch.events.map(({ id }) => JSON.stringify(id))
       known.prepare(org, ids)
       batch.events.forEach((event, index) => {
@@ -103,7 +114,15 @@ export function appender(known: KnownIds, ledger: AccessLedger): Appender {
         const row = content.events - 1
         content.columns[extra.at]![row] = eventTimeMs(event.occurredAtMs, receivedAtMs)
         content.columns[extra.received]![row] = receivedAtMs
-        content.columns[extra.key]![row] = key
+        content.columns[member.key]![row] = key
+        content.columns[member.door]![row] = door
+        if (event.judgedBy !== null) judgement(content.columns, row, event)
+        if (event.network !== null)
+          org.networks.push({
+            seq: org.lastSeq,
+            day: Math.floor(receivedAtMs / dayMs),
+            network: event.network,
+          })
         known.add(org, org.lastSeq)
         result.accepted++
         lines?.stored(index, event.occurredAtMs)
@@ -172,6 +191,29 @@ function cutOf({ json, idAt, sessionAt }: SentEvent, id: string, session: string
 function wholeJson(event: SentEvent, id: string): string {
   const session = JSON.stringify(event.sessionId)
   return joinText(cutOf(event, id, session), id, session)
+}
+
+const dayMs = 24 * 3_600_000
+
+const countedVerdicts: ReadonlySet<string | null> = new Set(knownVerdicts)
+
+/**
+ * Sets the code of the judgement of a row whose verdict and judge are set. `key` is the code of the sender. A word that
+ * is no verdict is counted as others are, so that senders cannot make more judgements than there are keys.
+ */
+function judgementCodes(terms: Terms, key: number) {
+  let last = ''
+  let lastCode = 0
+  return (columns: Float64Array[], row: number, { verdict, judgedBy }: SentEvent): void => {
+    const verdictCode = countedVerdicts.has(verdict) ? columns[member.verdict]![row]! : otherCode
+    const by = judgedBy === 'appliance' ? columns[member.observedBy]![row]! : key
+    const text = judgementText(verdictCode, columns[member.judgedBy]![row]!, by)
+    if (text !== last) {
+      last = text
+      lastCode = terms.code(judgementField, text)
+    }
+    columns[judgementField]![row] = lastCode
+  }
 }
 
 function agentCode(terms: Terms, columns: Float64Array[], row: number): number {

@@ -18,6 +18,8 @@ import {
 } from '../blocks/block.ts'
 import { atOnce } from '../../threads/slices.ts'
 import { guardRails, hashCode, member, fieldAt } from '../blocks/fields.ts'
+import { applianceObserver, doors, knownVerdicts } from '../../../contract/provenance.ts'
+import type { NetworkRow } from '../networks.ts'
 import type { Database } from '../../database.ts'
 import type { RollupCounts } from '../rollups/counts.ts'
 import type { EventRecord, GuardRail } from '../../../contract/store.ts'
@@ -29,6 +31,7 @@ export interface Staging {
   receivedMs: number // of the newest arrival; 0 when none is stored
   terms: Terms
   staged: StagedBlock[]
+  networks: NetworkRow[] // of staged events
 }
 
 export interface OrgState extends Staging {
@@ -87,6 +90,7 @@ export function openOrgs(db: Database, hashSeed: number): Orgs {
       unfolded,
       terms,
       staged: [],
+      networks: [],
       small,
     }
   }
@@ -116,7 +120,7 @@ function receivedOf(db: Database, block: BlockSpan | undefined): number {
 }
 
 /** The interned texts of an organization, in the writer's memory and in `event_term`. */
-const otherTermsMax = 4_096 // ingest keys, agents
+const otherTermsMax = 4_096 // agents, judgements
 
 export interface Terms {
   /** The code of a text. Interns it in the open transaction up to the limit, and hashes it beyond. */
@@ -130,6 +134,16 @@ export interface Term {
   text: string
   code: number
 }
+
+/** Words of senders must not use up the places of the verdicts that pages count. */
+const reserved = new Map<number, ReadonlySet<string>>([
+  [member.verdict, new Set(knownVerdicts)],
+  [member.judgedBy, new Set(['appliance', 'sender'])],
+  [member.observedBy, new Set([applianceObserver])],
+  [member.door, new Set(doors)],
+])
+
+const isReserved = (field: number, text: string): boolean => reserved.get(field)?.has(text) === true
 
 /** `insert` stores a term before the events that use it are committed. */
 export function interner(stored: Term[], hashSeed: number, insert: (term: Term) => void): Terms {
@@ -148,7 +162,7 @@ export function interner(stored: Term[], hashSeed: number, insert: (term: Term) 
     const known = codes[member]!
     const found = known.get(text)
     if (found !== undefined) return found
-    if (known.size >= termsMax[member]!) return hashCode(text, hashSeed)
+    if (known.size >= termsMax[member]! && !isReserved(member, text)) return hashCode(text, hashSeed)
     const code = ++highest[member]!
     insert({ member, text, code })
     known.set(text, code)
