@@ -7,6 +7,10 @@ export type Door = (typeof doors)[number]
 /** Verdicts of the judge (contract §12). A sender may report other words. */
 export const knownVerdicts = ['verified', 'consistent', 'contradicted', 'unverifiable', 'unknown'] as const
 
+export function isKnownVerdict(verdict: string): boolean {
+  return (knownVerdicts as readonly string[]).includes(verdict)
+}
+
 /**
  * `appliance`: by its own evidence. `sender`: only the event's own `agent.verdict` says so. `unknown`: stored before
  * judges were recorded; such an event has a verdict and no judge in its columns.

@@ -251,9 +251,9 @@ export interface EventStore {
   ): Promise<EraseResult>
   /**
    * Deletes a bounded number of networks of contradicted requests that arrived before a day (days since 1970 UTC), of
-   * all organizations. Returns how many: call until it is 0.
+   * all organizations. Call until `done`.
    */
-  expireNetworks(command: { beforeDay: number }): Promise<number>
+  expireNetworks(command: { beforeDay: number }): Promise<{ rows: number; done: boolean }>
   /** Expires a bounded number of events. Call until `done`. */
   expire(command: ExpireCommand): Promise<ExpireResult>
 }

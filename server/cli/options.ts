@@ -234,6 +234,12 @@ const storageOptions = {
     default: 'off',
     help: 'audit entries expire after this many days; each trim leaves a signed checkpoint',
   },
+  'impostor-network-days': {
+    read: wholeNumber(1, 3_650),
+    value: 'DAYS',
+    default: '90',
+    help: 'the networks of requests whose claim was contradicted are deleted this many days after arrival; the events stay',
+  },
   'open-files': toggle(
     'write the events of each past day as Parquet files into the folder "open" of the data folder',
   ),

@@ -40,6 +40,7 @@ export function serveConfig(
       days: values['retention-days'],
       bytes: values['retention-bytes'],
       auditDays: values['retention-audit-days'],
+      networkDays: values['impostor-network-days'],
     },
     backup: {
       dir: backupDirOf(values['data-dir'], values['backup-dir']),

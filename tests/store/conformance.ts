@@ -11,6 +11,7 @@ import { auditSearchCases, keyInUseCases, orgEndCases, siteCases, viewCases } fr
 import { makeAudit, makeOrg } from './make.ts'
 import { orgEmptyingCases } from './org-emptying-cases.ts'
 import { filterCases, walkCases } from './page-cases.ts'
+import { provenanceCases } from './provenance-cases.ts'
 import { robotsCases } from './robots-cases.ts'
 import { shareLinkCases } from './share-link-cases.ts'
 import { invitationCases, memberCases, proofCases, visitCases } from './people-cases.ts'
@@ -73,6 +74,7 @@ const groups: { [name: string]: Cases } = {
   durations: durationCases,
   'distinct counts': distinctCases,
   'tools and memory': registryCases,
+  'who says so': provenanceCases,
   'robots.txt': robotsCases,
   'ingest counts': ingestCountCases,
   'access logs': accessLogCases,

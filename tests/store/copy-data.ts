@@ -91,6 +91,9 @@ export async function makeEverything(folder: string, events = 3_000): Promise<vo
   })
   await appendMany(store, 'org_small', { first: 0, count: 700, size: 50 })
   await appendMany(store, 'org_single', { first: 0, count: 40, size: 1 })
+  const judged = { verdict: 'contradicted', judgedBy: 'appliance', observedBy: 'appliance' }
+  const impostor = makeEvent('evt_impostor', { ...judged, network: '192.0.2.0/24' })
+  await store.events.append(makeBatch('org_single', [impostor]))
   await store.events.removeSite({ orgId: 'org_small', siteId: 'site-removed', audit: makeAudit('org_small') })
   await store.events.append(linesBatch('org_small', someLog, 0, someLog.length))
   const erase = { orgId: 'org_large', sessionIds: ['sess_erased'], subjects: [] }

@@ -2,14 +2,15 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { eventFields, filterableFields, recordFields, textFields } from '../../db/contract/event-fields.ts'
-import { agentField } from '../../db/sql/events/blocks/fields.ts'
+import { agentField, arrivalField, judgementField, vouchedField } from '../../db/sql/events/blocks/fields.ts'
 import { csvColumns } from '../../server/api/traces/export.ts'
 import { filterParameters } from '../../server/api/traces/filter.ts'
 import { traceFilters } from '../../server/docs/gateway-model.ts'
 import { checkEvent } from '../../server/ingest/check-event.ts'
 
 test('numbers, names and CSV positions are unique', () => {
-  const numbers = [...eventFields.map(({ number }) => number), agentField, 14, 15, 16, 17, 18, 19]
+  const made = [agentField, judgementField, vouchedField, arrivalField]
+  const numbers = [...eventFields.map(({ number }) => number), ...made, 14, 15, 16, 18, 19]
   expect(new Set(numbers).size).toBe(numbers.length)
   const places = eventFields.flatMap(({ csv }) => (csv === null ? [] : [csv]))
   expect(new Set(places).size).toBe(places.length)

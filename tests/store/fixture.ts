@@ -26,6 +26,8 @@ export interface Content {
   memories: string[]
   events: { [orgId: string]: { total: number; texts: string } } // hash of all events, newest first as they were sent
   metrics: { [orgId: string]: number }
+  /** Events by verdict; fixtures before schema 31 have no judge beside it. */
+  verdicts: { [orgId: string]: { [verdict: string]: number } }
   trail: { [orgId: string]: string } // hash of the chain at the fixture's length
 }
 
@@ -85,6 +87,9 @@ export async function saveFixture(
   return schema
 }
 
+/** Verdicts of the events of `fill`, of nine; the others have none. */
+const verdicts = ['verified', 'contradicted', 'unverifiable', 'verified', 'a word of the sender']
+
 /** Every seventh event of `fill` is an hour late. */
 function filledAtMs(number: number): number {
   return noon + number * 1_000 - (number % 7 === 0 ? 3_600_000 : 0)
@@ -112,8 +117,11 @@ export async function fill(store: Store, orgId: string, batches = 60): Promise<v
       const occurredAtMs = filledAtMs(number)
       const vendor = `vendor ${number % 13}`
       const type = number % 3 === 0 ? 'tool.executed' : 'agent.detected'
-      const json = JSON.stringify({ id: `evt_${number}`, number, vendor, odd: '\u2028 "é" 漢字' })
-      return makeEvent(`evt_${number}`, { occurredAtMs, vendor, type, siteId: `site-${number % 4}`, json })
+      const verdict = verdicts[number % 9] ?? null
+      const agent = verdict === null ? {} : { agent: { vendor, verdict } }
+      const json = JSON.stringify({ id: `evt_${number}`, number, vendor, odd: '\u2028 "é" 漢字', ...agent })
+      const more = { occurredAtMs, vendor, verdict, type, siteId: `site-${number % 4}`, json }
+      return makeEvent(`evt_${number}`, more)
     })
     await store.events.append(makeBatch(orgId, events))
   }
@@ -169,6 +177,7 @@ export async function contentOf(store: Store): Promise<Content> {
     memories: [],
     events: {},
     metrics: {},
+    verdicts: {},
     trail: {},
   }
   for (const orgId of orgs) {
@@ -182,6 +191,11 @@ export async function contentOf(store: Store): Promise<Content> {
     found.events[orgId] = await eventsOf(store, orgId)
     const { total } = await store.events.metrics({ orgId, sinceMs: 0, untilMs: null, rowsMax: 100_000 })
     found.metrics[orgId] = total
+    const asked = { orgId, sinceMs: 0, untilMs: null, stepMs: null }
+    const { rows } = await store.events.breakdown({ ...asked, by: 'verdict' })
+    const counts: Content['verdicts'][string] = {}
+    for (const { value, count } of rows) counts[value ?? ''] = (counts[value ?? ''] ?? 0) + count
+    found.verdicts[orgId] = counts
   }
   for (const [orgId, { hash }] of Object.entries(await store.audit.heads())) found.trail[orgId] = hash
   return found

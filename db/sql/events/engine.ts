@@ -72,8 +72,8 @@ export interface EventWriter {
   dropRollups(command: { orgId: string; beforeMs: number }): { rows: number; done: boolean }
   /** As `AccessLogStore.expire`. */
   expireAccess(command: { orgId: string; beforeMs: number; now: number }): { rows: number; done: boolean }
-  /** Deletes a bounded number of networks of days before one (days since 1970); returns how many. */
-  expireNetworks(beforeDay: number): number
+  /** As `EventStore.expireNetworks`. */
+  expireNetworks(beforeDay: number): { rows: number; done: boolean }
   repair(command: { orgId: string; repairs: RollupRepair[] }): void
   /** The transaction was committed. */
   committed(): void

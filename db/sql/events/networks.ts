@@ -56,12 +56,13 @@ export function dropNetworksBefore(db: Database, org: number, firstKept: number)
 /** Rows per step: some 20 ms. */
 const rowsPerStep = 4_096
 
-/** Inside a transaction: deletes a bounded number of networks of days before one. Returns how many. */
-export function expireNetworks(db: Database, beforeDay: number): number {
-  return db
+/** Inside a transaction: deletes a bounded number of networks of days before one. */
+export function expireNetworks(db: Database, beforeDay: number): { rows: number; done: boolean } {
+  const rows = db
     .query(
       `DELETE FROM event_network WHERE (org, seq) IN
          (SELECT org, seq FROM event_network WHERE day < ? ORDER BY day LIMIT ${rowsPerStep})`,
     )
     .run(beforeDay).changes
+  return { rows, done: rows < rowsPerStep }
 }

@@ -9,7 +9,11 @@ export interface RetentionRule {
   days: number | null
   bytes: number | null
   auditDays: number | null
+  /** How long networks of contradicted requests are stored. */
+  networkDays?: number
 }
+
+export const networkDaysDefault = 90
 
 const dayMs = 24 * 3_600_000
 
@@ -76,6 +80,13 @@ export async function expireAll(
     )
     if (events > 0 || rows > 0) log.info('retention_applied', { orgId, events, rollupRows: rows })
   })
+  const { networkDays = networkDaysDefault } = rule
+  const beforeDay = Math.floor((now - networkDays * dayMs) / dayMs)
+  const networks = await steps.untilDone(
+    () => store.events.expireNetworks({ beforeDay }),
+    (part) => part.rows,
+  )
+  if (networks > 0) log.info('impostor_networks_expired', { networks })
   const bytes = await steps.untilDone(
     () => store.retention.release(),
     (part) => part.bytes,

@@ -31,7 +31,7 @@ import type {
   CountedBy,
   CountedName,
 } from '../../../contract/store.ts'
-import type { Judgement } from '../../../contract/provenance.ts'
+import { isKnownVerdict, type Judgement } from '../../../contract/provenance.ts'
 import type { Sliced } from '../../threads/slices.ts'
 
 const valuesPerStepMax = 1_000
@@ -74,6 +74,8 @@ export function* readBreakdown(db: Database, org: number, query: BreakdownQuery)
   if (query.by === 'vouched') {
     const reported = yield* reportedSums(db, org, { ...counted, codes: null }, range, startOf)
     subtract(sums, reported)
+    const rows = namedRows(db, org, field, sums)
+    return { rows: rows.filter(({ value }) => value !== null && isKnownVerdict(value)) }
   }
   return { rows: namedRows(db, org, field, sums) }
 }

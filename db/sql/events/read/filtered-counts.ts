@@ -3,6 +3,7 @@ import type { Database } from '../../database.ts'
 import type { BreakdownBy, CountedBy, FilteredCounts, FilteredCountsQuery } from '../../../contract/store.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
+import { isKnownVerdict } from '../../../contract/provenance.ts'
 import { codeOfTerm, filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
 import {
   agentField,
@@ -32,7 +33,7 @@ interface Counting {
   arrivals: { afterSeq: number; untilSeq: number }
   exceptKeys: ReadonlySet<number>
   clauses: readonly Clause[] // all of them; the index covers only some
-  senderCode: number // of the judge of verdicts that only their sender gave; -1: nobody reported one
+  vouched: VouchedCodes
   types: Counts
   breakdowns: { counts: Counts; first: number; second: number | null; types: ReadonlySet<number> | null }[]
 }
@@ -105,7 +106,7 @@ function countingOf(
   return {
     ...{ edges, arrivals, exceptKeys, clauses: [...indexed, ...more], types: new Map() },
     time: by === 'occurred' ? extra.at : extra.received,
-    senderCode: codeOfTerm(db, org, member.judgedBy, 'sender') ?? -1,
+    vouched: vouchedCodes(db, org),
     breakdowns: breakdowns.map(({ by: field, and, types }) => ({
       counts: new Map(),
       first: field === 'agent' ? agentField : columnFor(field),
@@ -121,11 +122,27 @@ function columnFor(by: CountedBy): number {
   return by === 'vouched' ? vouchedField : member[by]
 }
 
-/** The codes of a field, one per row. A verdict is vouched for unless its sender gave it. */
-function codesIn(rows: Rows, field: number, senderCode: number): Float64Array {
+/** The codes of a field, one per row. A known verdict is vouched for unless its sender gave it. */
+function codesIn(rows: Rows, field: number, { sender, verdicts }: VouchedCodes): Float64Array {
   if (field !== vouchedField) return rows.codes(field)
   const judges = rows.codes(member.judgedBy)
-  return rows.codes(member.verdict).map((code, row) => (judges[row] === senderCode ? 0 : code))
+  return rows
+    .codes(member.verdict)
+    .map((code, row) => (judges[row] === sender || !verdicts.has(code) ? 0 : code))
+}
+
+/** The codes of known verdicts, and of the judge of those that only their sender gave; -1: nobody reported one. */
+interface VouchedCodes {
+  sender: number
+  verdicts: ReadonlySet<number>
+}
+
+function vouchedCodes(db: Database, org: number): VouchedCodes {
+  const verdicts = [...termTexts(db, org, member.verdict)].filter(([, text]) => isKnownVerdict(text))
+  return {
+    sender: codeOfTerm(db, org, member.judgedBy, 'sender') ?? -1,
+    verdicts: new Set(verdicts.map(([code]) => code)),
+  }
 }
 
 const everyArrival = { afterSeq: 0, untilSeq: Number.MAX_SAFE_INTEGER }
@@ -176,7 +193,7 @@ function countBlock(counting: Counting, block: OpenBlock, part: Part, zone: Zone
 
 /** Counts rows that match, all of them without `matches`. */
 function countRows(
-  { edges, time, types, breakdowns, senderCode }: Counting,
+  { edges, time, types, breakdowns, vouched }: Counting,
   rows: Rows,
   first: number,
   end: number,
@@ -185,8 +202,8 @@ function countRows(
   const steps = edges.length
   const [typeCodes, outcomes] = [rows.codes(member.type), rows.codes(member.outcome)]
   const columns = breakdowns.map(({ first, second }) => ({
-    first: codesIn(rows, first, senderCode),
-    second: second === null ? null : codesIn(rows, second, senderCode),
+    first: codesIn(rows, first, vouched),
+    second: second === null ? null : codesIn(rows, second, vouched),
   }))
   const times = rows.codes(time)
   let step = 0

@@ -28,7 +28,7 @@ import {
   member,
   otherCode,
 } from '../blocks/fields.ts'
-import { knownVerdicts } from '../../../contract/provenance.ts'
+import { isKnownVerdict } from '../../../contract/provenance.ts'
 import type { Staging, Terms } from './org-state.ts'
 
 /** A session's id as JSON text and as a code, a hash that is the same in every organization. */
@@ -195,8 +195,6 @@ function wholeJson(event: SentEvent, id: string): string {
 
 const dayMs = 24 * 3_600_000
 
-const countedVerdicts: ReadonlySet<string | null> = new Set(knownVerdicts)
-
 /**
  * Sets the code of the judgement of a row whose verdict and judge are set. `key` is the code of the sender. A word that
  * is no verdict is counted as others are, so that senders cannot make more judgements than there are keys.
@@ -205,7 +203,8 @@ function judgementCodes(terms: Terms, key: number) {
   let last = ''
   let lastCode = 0
   return (columns: Float64Array[], row: number, { verdict, judgedBy }: SentEvent): void => {
-    const verdictCode = countedVerdicts.has(verdict) ? columns[member.verdict]![row]! : otherCode
+    const verdictCode =
+      verdict !== null && isKnownVerdict(verdict) ? columns[member.verdict]![row]! : otherCode
     const by = judgedBy === 'appliance' ? columns[member.observedBy]![row]! : key
     const text = judgementText(verdictCode, columns[member.judgedBy]![row]!, by)
     if (text !== last) {
