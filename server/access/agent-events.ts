@@ -7,9 +7,10 @@
  */
 import type { EventRecord, RequestKind } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
-import { senderReader } from '../http/address.ts'
+import { trustReader } from '../http/address.ts'
 import { limits } from '../limits.ts'
 import type { DetectedAgent } from '../../sdk/agents/detect-agent.ts'
+import { clientBehind } from '../../sdk/judge/address.ts'
 import { judge, needsHostNames, type Evidence, type Judgment } from '../../sdk/judge/judge.ts'
 import { accessRecords, judgedAgent, type Fields, type RequestParts } from './event-records.ts'
 import { byteOrderMark, type FileParser } from './formats.ts'
@@ -97,19 +98,23 @@ export function agentEvents(options: AccessOptions): AgentReader {
   const records = accessRecords(siteId)
   const { of: visitorOf, on: visitorOn } = visitors()
   const sessionOf = sessionReader(siteId)
-  const sender = senderReader(options.trustedProxies)
-  const addressOf = ({ address, forwarded }: LogRequest): string => {
-    if (forwarded === null || address === null || options.trustedProxies.length === 0) return address ?? ''
-    return sender(address, { get: (name) => (name === 'x-forwarded-for' ? forwarded : null) }).address
+  const isTrusted = trustReader(options.trustedProxies)
+  /** The client's address; null when the log does not have it, because it has only that of a proxy. */
+  const addressOf = ({ address, forwarded }: LogRequest): string | null => {
+    if (address === null || !isTrusted(address)) return address
+    const client = clientBehind(address, forwarded, isTrusted)
+    return client === null || isTrusted(client) ? null : client
   }
-  const judgeAt = (client: DetectedAgent, address: string, atMs: number): Judgment => {
+  const judgeAt = (client: DetectedAgent, address: string | null, atMs: number): Judgment => {
     const ages = { atMs, maxAgeDays: options.evidenceMaxAgeDays }
-    return judge(client, { address, hostNames: options.hostNames?.of(address) }, options.evidence, ages)
+    const hostNames = address === null ? undefined : options.hostNames?.of(address)
+    return judge(client, { address, hostNames }, options.evidence, ages)
   }
   const unproved = (request: LogRequest): string | null => {
     const client = visitorOf(request.userAgent ?? '')
     if (typeof client === 'string') return null
     const address = addressOf(request)
+    if (address === null) return null
     const isKnown = options.hostNames?.of(address) !== undefined
     return !isKnown && needsHostNames(client, address, options.evidence) ? address : null
   }
@@ -118,7 +123,7 @@ export function agentEvents(options: AccessOptions): AgentReader {
     const assistant = assistantOf(request)
     if (assistant === null) return personLine
     const { timeMs } = request
-    const session = sessionOf(`${assistant.name} ${addressOf(request)}`, timeMs, at)
+    const session = sessionOf(`${assistant.name} ${visitorName(request, addressOf(request))}`, timeMs, at)
     if (!session.isNew) return personLine
     const own = { id: idOf(siteId, at, 'agent.referred'), siteId, sessionId: session.id }
     const event = { ...own, occurredAt: isoTime(timeMs), ...referral(assistant, request, options) }
@@ -131,7 +136,8 @@ export function agentEvents(options: AccessOptions): AgentReader {
     const { timeMs, durationMs } = request
     const address = addressOf(request)
     const judgment = judgeAt(client, address, timeMs)
-    const session = sessionOf(`${client.vendor} ${client.name} ${address}`, timeMs, at)
+    const visitor = visitorName(request, address)
+    const session = sessionOf(`${client.vendor} ${client.name} ${visitor}`, timeMs, at)
     const metadata = metadataOf(request, address, options)
     const id = idOf(siteId, at, 'agent.requested')
     const mark = options.robots?.(client.name, request.path, timeMs) ?? null
@@ -143,6 +149,11 @@ export function agentEvents(options: AccessOptions): AgentReader {
     return { kind: 'agent', events: more.length === 0 ? [record] : [record, ...more] }
   }
   return Object.assign(eventsOf, { visitorOn, unproved })
+}
+
+/** What tells the sessions of two visitors apart. Those behind a proxy that hides them have one. */
+function visitorName({ address, peerName }: LogRequest, client: string | null): string {
+  return client ?? address ?? peerName ?? ''
 }
 
 /** The start of a session. */
@@ -239,7 +250,7 @@ function outcomeOf(status: number | null): 'success' | 'blocked' | 'error' {
 }
 
 /** Page, method, status and so on; a field that the log does not have is left out. */
-function metadataOf(request: LogRequest, address: string, options: AccessOptions): Fields {
+function metadataOf(request: LogRequest, address: string | null, options: AccessOptions): Fields {
   const { method, status, bytes, host, path, referrer } = request
   const fields: Fields = {}
   const add = (name: string, value: unknown): void => {
@@ -252,7 +263,7 @@ function metadataOf(request: LogRequest, address: string, options: AccessOptions
   if (referrer !== null) add('referrerHost', storable(hostOf(referrer), hostCharsMax))
   if (host !== null) add('host', storable(host.toLowerCase().replace(/:\d+$/, ''), hostCharsMax))
   if (path !== null) add('query', queryOf(path, options.keepQuery))
-  if (options.keepAddresses) add('address', shortAddress(address))
+  if (options.keepAddresses && address !== null) add('address', shortAddress(address))
   add('source', 'access-log')
   return fields
 }
@@ -277,9 +288,9 @@ function queryOf(path: string, names: string[]): Fields | null {
   return kept.length === 0 ? null : Object.fromEntries(kept)
 }
 
-/** The /24 or /48 network of an address; null for a name. */
+/** The /24 or /48 network of an address. */
 function shortAddress(address: string): string | null {
-  const v4 = /^(?:::ffff:)?(\d{1,3}\.\d{1,3}\.\d{1,3})\.\d{1,3}$/i.exec(address)?.[1]
+  const v4 = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.\d{1,3}$/.exec(address)?.[1]
   if (v4 !== undefined) return `${v4}.0/24`
   if (!address.includes(':') || !/^[0-9a-f:]+$/i.test(address)) return null
   const [head = '', tail] = address.toLowerCase().split('::')
@@ -295,7 +306,7 @@ function shortAddress(address: string): string | null {
 }
 
 function referral(assistant: Assistant, request: LogRequest, options: AccessOptions): Fields {
-  const metadata = metadataOf({ ...request, bytes: null, method: null }, '', {
+  const metadata = metadataOf({ ...request, bytes: null, method: null }, null, {
     ...options,
     keepAddresses: false,
   })
