@@ -166,10 +166,18 @@ export function createStreamFormat(): StreamFormat {
     read(head) {
       if (lines < detectionLinesMax) vote(head)
       if (name !== null && checkFormat(head, name) !== null) return { name }
-      // Several servers may send to one site.
       const detection = detectFormat(head)
-      if ('guess' in detection) return { name: detection.guess.format.name }
-      return name === null ? detection : { name }
+      if ('seen' in detection) return name === null ? detection : { name }
+      const other = detection.guess.format
+      return { name: name === null || isOfOtherServer(other, name) ? other.name : name }
     },
   }
+}
+
+/**
+ * Several servers may send to one site. But a line of a common log that does not fit its format may be a forged one,
+ * made to fit another format of that kind.
+ */
+function isOfOtherServer(format: LogFormat, name: string): boolean {
+  return !(format.isCommonLog && formatNamed(name).isCommonLog)
 }

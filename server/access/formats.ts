@@ -15,6 +15,8 @@ export interface LogFormat {
   hasForwarded: boolean | null
   /** X-Forwarded-For is known by its place alone: other servers may write another value in quotes there. */
   hasUnnamedForwarded: boolean
+  /** A kind of common log: its address stands among values that clients choose. */
+  isCommonLog: boolean
   /** Starts a parser for one file: W3C logs name their fields in it. */
   open(): FileParser
 }
@@ -128,6 +130,7 @@ function w3cFormat(name: string, isCloudFront: boolean): LogFormat {
     hasUserAgent: true,
     hasForwarded: null,
     hasUnnamedForwarded: false,
+    isCommonLog: false,
     open() {
       let parse = (usual ??= w3cParser(isCloudFront ? cloudFrontFields : iisFields, isCloudFront, false))
       return (text, start, end) => {
@@ -143,8 +146,8 @@ function w3cFormat(name: string, isCloudFront: boolean): LogFormat {
 }
 
 /**
- * A format without state. Lines that begin with `#` are comments, and Cloud Storage has a heading. Syslog and container
- * runtimes write a prefix of their own.
+ * A format without state. Other lines that begin with `#` are comments, and Cloud Storage has a heading. Syslog and
+ * container runtimes write a prefix of their own.
  */
 function plainFormat(facts: FormatFacts, compile: () => LineParser, pattern = ''): LogFormat {
   let compiled: LineParser | null = null
@@ -153,10 +156,9 @@ function plainFormat(facts: FormatFacts, compile: () => LineParser, pattern = ''
     open() {
       const parse = (compiled ??= compile())
       const read: FileParser = (text, start, end) => {
-        const isNote = text[start] === '#' || text.startsWith('"time_micros"', start)
-        if (isNote) return 'note'
         const request = parse(text, start, end)
         if (request !== null) return request
+        if (text[start] === '#' || text.startsWith('"time_micros"', start)) return 'note'
         const line = prefixEnd(text, start, end)
         return line === start ? null : parse(text, line, end)
       }
@@ -189,6 +191,7 @@ function factsOf(name: string, pattern: string, isGiven = false): FormatFacts {
     hasUserAgent: pattern.includes('%u'),
     hasForwarded,
     hasUnnamedForwarded: hasForwarded && !isGiven,
+    isCommonLog: pattern.includes(`%h ${ncsa}`),
   }
 }
 
@@ -198,6 +201,7 @@ function factsOfJson(name: string, { userAgent, forwarded: names }: JsonFields):
     hasUserAgent: userAgent !== undefined,
     hasForwarded: names !== undefined,
     hasUnnamedForwarded: false,
+    isCommonLog: false,
   }
 }
 

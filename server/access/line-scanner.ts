@@ -19,18 +19,7 @@ export type Step =
   | { kind: 'user'; isRetried: boolean }
   | { kind: 'list'; field: number; delimiter: string; mayBeQuoted: boolean }
   | { kind: 'addressAndPort'; field: number; delimiter: string }
-  | PeerStep
-
-/** The address of the peer, not in quotes. */
-export interface PeerStep {
-  kind: 'peer'
-  field: number
-  delimiter: string
-  /** The identity and the user name follow, as in a common log. */
-  isBeforeUser: boolean
-  /** A client chooses what stands before. `space`: with nothing but a space between. */
-  after: 'nothing' | 'client' | 'client and space'
-}
+  | { kind: 'peer'; field: number; delimiter: string } // the address, not in quotes
 
 /** Where the fields of a line are: start and end of each. */
 export type Spans = Int32Array
@@ -145,7 +134,7 @@ function stepEnd(
     case 'addressAndPort':
       return stored(spans, step.field, from, addressAndPortEnd(text, from, end, step.delimiter))
     case 'peer':
-      return scanPeer(step, text, from, end, spans)
+      return stored(spans, step.field, from, peerEnd(text, from, end, step.delimiter))
   }
 }
 
@@ -244,49 +233,39 @@ function scanList(
   return close < 0 ? -1 : close + 1
 }
 
-const isMissing = (value: string): boolean => value === '-'
-
-function scanPeer(step: PeerStep, text: string, from: number, end: number, spans: Spans): number {
-  const next = listEnd(text, from, end, step.delimiter)
+/** An address, a list of them, a name that the server looked up, or a minus. */
+function peerEnd(text: string, from: number, end: number, delimiter: string): number {
+  const next = listEnd(text, from, end, delimiter)
   const value = text.slice(from, next)
-  const hasAddress = value.split(',').some((hop) => peerAddress(hop.trim()) !== null)
-  if (!hasAddress && !isMissing(value) && !isHostName(value)) return -1
-  stored(spans, step.field, from, next)
-  if (!step.isBeforeUser) return next
-  const user = userTokens(text, next, end)
-  if (user === null) return -1
-  if (isLikeAddress(user[0])) return -1
-  if (hasAddress) {
-    if (step.after !== 'nothing' && hasOtherPeer(user)) stored(spans, step.field, from, from)
-    return next
-  }
-  if (step.after === 'client and space' && (!isMissing(value) || user.length < 2)) return -1
-  return user.some((token) => peerAddress(token) !== null) ? -1 : next
+  return value === '-' || hasAddress(value) || isHostName(value) ? next : -1
 }
 
-const noUser: readonly string[] = []
-
-/** The identity and the user name of a common log, from the address to the bracket before the time. */
-function userTokens(text: string, from: number, end: number): readonly string[] | null {
-  const isUsual = text.charCodeAt(from + 1) === 45 && text.startsWith(' - [', from + 2)
-  if (isUsual) return usualUser
-  const close = firstBracket(text, from, end)
-  if (close < 0) return null
-  const user = text.slice(from, close).trim()
-  return user === '' ? noUser : user.split(/[ \t]+/)
+function hasAddress(value: string): boolean {
+  return value.split(',').some((hop) => peerAddress(hop.trim()) !== null)
 }
 
-const usualUser: readonly string[] = ['-', '-']
+/** What stands before the address of a common log. A client chooses its host. `space`: nothing else separates it. */
+export type BeforePeer = 'nothing' | 'client' | 'client and space'
 
 /**
- * Whether the identity is what a log has whose address comes later: a name or an address, which no identity is. A
- * client chooses its Host header, so the value before must not pass for its address.
+ * Whether a value is the address, from the identity and the user name behind it up to the time. Logs of other formats
+ * have the same shape, so that a value that the client chose may stand in the place of its address. `ambiguous`: it may
+ * be the end of a Host header with spaces, which old servers accept.
  */
-function isLikeAddress(identity: string | undefined): boolean {
-  return identity !== undefined && /[.:]/.test(identity)
+export function checkPeer(value: string, user: string, before: BeforePeer): 'right' | 'wrong' | 'ambiguous' {
+  if (user === usualUser && before === 'nothing' && value !== '-' && !isHostName(value)) return 'right'
+  const tokens = user.split(/[ \t]+/).filter((token) => token !== '')
+  const [identity = ''] = tokens
+  if (/[.:]/.test(identity)) return 'wrong' // no identity is an address or a name, but in other formats both follow
+  if (hasAddress(value)) return before !== 'nothing' && hasOtherPeer(tokens) ? 'ambiguous' : 'right'
+  // What a client chose may be followed by a minus: in another format, that minus is the identity.
+  if (before === 'client and space' || (before === 'client' && value === '-')) return 'wrong'
+  return tokens.some((token) => peerAddress(token) !== null) ? 'wrong' : 'right'
 }
 
-/** A Host header with spaces may imitate an address with its identity. Which of the two is true cannot be known. */
-function hasOtherPeer(user: readonly string[]): boolean {
-  return user.some((token, index) => index > 1 && user[index + 1] === '-' && peerAddress(token) !== null)
+const usualUser = ' - - '
+
+/** Another address with its identity. */
+function hasOtherPeer(tokens: readonly string[]): boolean {
+  return tokens.some((token, index) => index > 0 && tokens[index + 1] === '-' && peerAddress(token) !== null)
 }

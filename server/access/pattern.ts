@@ -8,7 +8,7 @@
 import { readAddressAndPort } from '../../sdk/judge/address.ts'
 import { UsageError } from '../errors.ts'
 import { unescaped, type Escapes } from './escapes.ts'
-import { scan, type Step } from './line-scanner.ts'
+import { checkPeer, scan, type BeforePeer, type Step } from './line-scanner.ts'
 import {
   countOf,
   dateTimeMs,
@@ -69,7 +69,7 @@ export interface PatternOptions {
 /** Compiles a format. Throws a UsageError that names the part that cannot be read. */
 export function compilePattern(format: string, options: PatternOptions = {}): LineParser {
   const { escapes = 'backslash', isWhole = false } = options
-  const { steps, specs } = compileSteps(tokensOf(format), escapes)
+  const { steps, specs, before } = compileSteps(tokensOf(format), escapes)
   const has = (spec: string): boolean => specs.includes(spec)
   if (!has('x') && !(has('d') && has('t')))
     throw new UsageError('the format has no time: add %d and %t, or %x')
@@ -84,12 +84,24 @@ export function compilePattern(format: string, options: PatternOptions = {}): Li
   const time = specs.indexOf('t')
   const zone = specs.indexOf('z')
   const whole = specs.indexOf('x')
+  const peer = specs.indexOf('h')
+  const firstTime = specs.findIndex((spec) => 'dtx'.includes(spec))
   const last = { date: '', time: '', zone: '', ms: Number.NaN } // lines of one second share their time
   const spans = new Int32Array(specs.length * 2)
   return (text, start, end) => {
     const stop = scan(steps, 0, text, start, end, spans)
     if (stop < 0 || (isWhole && text.slice(stop, end).trim() !== '')) return null
     const valueOf = (field: number): string => text.slice(spans[field * 2], spans[field * 2 + 1])
+    let hasPeer = true
+    if (before !== null) {
+      const check = checkPeer(
+        valueOf(peer),
+        text.slice(spans[peer * 2 + 1], spans[firstTime * 2]! - 1),
+        before,
+      )
+      if (check === 'wrong') return null
+      hasPeer = check === 'right'
+    }
     const day = whole >= 0 ? '' : valueOf(date)
     const clock = valueOf(whole >= 0 ? whole : time)
     const offset = zone >= 0 ? valueOf(zone) : ''
@@ -103,6 +115,7 @@ export function compilePattern(format: string, options: PatternOptions = {}): Li
     const request = emptyRequest()
     request.timeMs = last.ms
     for (const field of fields) {
+      if (field.index === peer && !hasPeer) continue
       const raw = valueOf(field.index)
       if (raw !== '-' && raw !== '') field.set(request, unescaped(raw, field.escapes))
     }
@@ -148,6 +161,7 @@ function tokensOf(format: string): Token[] {
 interface Compiled {
   steps: Step[]
   specs: string[] // of the fields that are stored, in their order
+  before: BeforePeer | null // null: no user name follows the address
 }
 
 function compileSteps(tokens: readonly Token[], escapes: Escapes): Compiled {
@@ -156,11 +170,12 @@ function compileSteps(tokens: readonly Token[], escapes: Escapes): Compiled {
   const store = (spec: string): number => specs.push(spec) - 1
   const hasPeer = tokens.some((token) => isField(token) && token.spec === 'h')
   let isRetried = true
+  let before: BeforePeer | null = null
   for (let index = 0; index < tokens.length; index++) {
     const token = tokens[index]!
     if (!isField(token)) {
-      const before = steps.at(-1)
-      if (before?.kind === 'literal') before.text += token.literal
+      const last = steps.at(-1)
+      if (last?.kind === 'literal') last.text += token.literal
       else steps.push({ kind: 'literal', text: token.literal })
       continue
     }
@@ -191,22 +206,21 @@ function compileSteps(tokens: readonly Token[], escapes: Escapes): Compiled {
     } else if (spec === 'h' && isBeforePort(tokens, index)) {
       steps.push({ kind: 'addressAndPort', field: store('P'), delimiter: required(tokens, index + 2) })
       index += 2
-    } else if (spec === 'h')
+    } else if (spec === 'h') {
       steps.push({
         kind: 'peer',
         field: store('h'),
         delimiter: required(tokens, index),
-        isBeforeUser: isBeforeUser(tokens, index),
-        after: whatIsBefore(tokens, index),
       })
-    else {
+      before ??= isBeforeUser(tokens, index) ? whatIsBefore(tokens, index) : null
+    } else {
       const field = isSkipped ? -1 : store(spec)
       const isWord = words.includes(spec)
       if (required(tokens, index) === '') steps.push({ kind: 'rest', field, isWord: !'uRr'.includes(spec) })
       else steps.push({ kind: 'until', field, delimiter, isWord })
     }
   }
-  return { steps, specs }
+  return { steps, specs, before }
 }
 
 /** Where a format has no other address, the forwarded one is that of the client, as in GoAccess. */
@@ -269,7 +283,7 @@ function isBeforeUser(tokens: readonly Token[], index: number): boolean {
 const isSkippedSpec = (spec: string): boolean => spec !== '' && `^${ignoredFields}`.includes(spec)
 
 /** Clients choose the host, the forwarded addresses and whatever else is skipped before the address. */
-function whatIsBefore(tokens: readonly Token[], index: number): 'nothing' | 'client' | 'client and space' {
+function whatIsBefore(tokens: readonly Token[], index: number): BeforePeer {
   const isChosen = tokens.slice(0, index).some(isField)
   if (!isChosen) return 'nothing'
   const isHostAlone = literalAt(tokens, index - 1) === ' ' && specAt(tokens, index - 2) !== '^'
