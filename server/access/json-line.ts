@@ -4,6 +4,7 @@ import {
   countOf,
   emptyRequest,
   epochMs,
+  setClient,
   setPeer,
   setRequestLine,
   setTarget,
@@ -17,6 +18,11 @@ import type { LineParser } from './pattern.ts'
 export interface JsonFields {
   time: string[]
   address?: string[]
+  /**
+   * The client that the server read from X-Forwarded-For, where its own check of the proxy is not to be relied on. It
+   * counts behind a proxy: one of a private network, or a trusted one.
+   */
+  client?: string[]
   forwarded?: string[]
   request?: string[] // `GET /path HTTP/1.1`
   method?: string[]
@@ -51,7 +57,9 @@ export const jsonSets: { readonly [name: string]: JsonFields } = {
   },
   traefik: {
     time: ['StartUTC', 'time'],
-    address: ['ClientHost', 'ClientAddr'],
+    // ClientHost is X-Forwarded-For whenever a client sends one (traefik/traefik#6567, #13728).
+    address: ['ClientAddr', 'ClientHost'],
+    client: ['ClientHost'],
     forwarded: ['request_X-Forwarded-For'],
     method: ['RequestMethod'],
     path: ['RequestPath'],
@@ -178,6 +186,8 @@ export function compileJson(fields: JsonFields): LineParser {
     request.timeMs = timeOf(valueAt(line, paths.time ?? []))
     setPeer(request, textOf('address') ?? '')
     request.forwarded ??= listAt(line, paths.forwarded ?? [])
+    const client = textOf('client')
+    if (client !== null) setClient(request, client)
     request.host = textOf('host')
     request.method = textOf('method')
     request.protocol = textOf('protocol')

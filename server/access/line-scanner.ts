@@ -78,10 +78,10 @@ function firstBracket(text: string, position: number, end: number): number {
   return -1
 }
 
-/**
- * A client chooses its user name, which may contain the bracket before the time: every bracket is tried. A time must
- * follow at once, so that few of the brackets cost more than a look.
- */
+/** The brackets before a digit that are tried, so that a line of many costs no more than that. */
+const bracketsMax = 8
+
+/** A client chooses its user name, which may contain the bracket before the time: each that may be it is tried. */
 function scanUser(
   steps: readonly Step[],
   index: number,
@@ -91,8 +91,11 @@ function scanUser(
   spans: Spans,
 ): number {
   const last = Math.min(end, position + userCharsMax + 1)
-  for (let at = position; at < last; at++) {
-    if (text.charCodeAt(at) !== bracket) continue
+  let brackets = 0
+  for (let at = position; at < last && brackets < bracketsMax; at++) {
+    const digit = text.charCodeAt(at) === bracket ? text.charCodeAt(at + 1) - 48 : -1
+    if (digit < 0 || digit > 9) continue
+    brackets++
     const found = scan(steps, index + 1, text, at, end, spans)
     if (found >= 0) return found
   }

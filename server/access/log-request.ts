@@ -1,5 +1,6 @@
 /** One request as an access log reports it, and the readers of its fields that all formats share. */
 import { readAddress } from '../../sdk/judge/address.ts'
+import { isPublicAddress } from '../../sdk/judge/judge.ts'
 import { parseTime } from '../clock.ts'
 
 export interface LogRequest {
@@ -64,6 +65,19 @@ export function setPeer(request: LogRequest, text: string): void {
   if (comma >= 0) request.forwarded ??= text.slice(0, comma)
   else if (request.address === null && isHostName(text)) request.peerName = text
 }
+
+/** Stores the client that a server read from a header, which a proxy of a private network or a trusted one sent. */
+export function setClient(request: LogRequest, text: string): void {
+  if (peerAddress(text) === request.address) return
+  if (request.address === null || isPublicAddress(request.address, words)) {
+    request.forwarded ??= text
+    return
+  }
+  request.address = null
+  setPeer(request, text)
+}
+
+const words = new Uint32Array(4)
 
 const monthNames = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 

@@ -3,6 +3,7 @@ import { Elysia, t } from 'elysia'
 import type { ApiKey, Store } from '../../db/contract/store.ts'
 import { AppError } from '../errors.ts'
 import { sha256Hex } from '../ids.ts'
+import { trustReader } from '../http/address.ts'
 import { mediaType, readBytes } from '../http/body.ts'
 import type { KeyGuard } from '../http/guard.ts'
 import { invalidQuery, readQuery, type Query } from '../http/request.ts'
@@ -145,6 +146,11 @@ function senderOf(key: ApiKey, query: Query): Sender {
     keepQuery: list('keepQuery'),
     keepAddresses: query.one('keepAddresses') === 'true',
     trustedProxies: list('trustedProxy'),
+  }
+  try {
+    trustReader(options.trustedProxies)
+  } catch (error) {
+    throw invalidQuery('trustedProxy', error instanceof Error ? error.message : 'trustedProxy is not a range')
   }
   return { orgId: key.orgId, keyId: key.id, options, reader: textOf(query, 'reader') || null }
 }

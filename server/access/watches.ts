@@ -12,6 +12,7 @@ import type { Log } from '../log.ts'
 import { optionTables, type OptionTable } from '../text/option-tables.ts'
 import type { LogOptions } from './agent-events.ts'
 import { followLog } from './follow.ts'
+import { trustReader } from '../http/address.ts'
 import { withoutForwarded } from './detect-format.ts'
 import { formatNamed } from './formats.ts'
 import type { AccessReceiver, Sender } from './receiver.ts'
@@ -63,6 +64,7 @@ function ruleOf(given: OptionTable): WatchRule {
     keepAddresses: given.flag('keep-addresses'),
     trustedProxies: given.texts('trusted-proxy'),
   }
+  trustReader(options.trustedProxies)
   return { org: given.text('org', defaultOrg), path: resolve(given.text('path')), format, options }
 }
 

@@ -5,6 +5,7 @@
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { clientBehind, readAddress } from '../../sdk/judge/address.ts'
+import { UsageError } from '../errors.ts'
 import { contextOf, type Sender } from './request.ts'
 
 export interface Where {
@@ -86,19 +87,29 @@ export function hostName(header: string): string | null {
   return (match[1] ?? match[2]!).toLowerCase().replace(/\.$/, '')
 }
 
-/** Whether an address is one of a trusted proxy. Built once from the addresses and ranges of `--trusted-proxy`. */
+/**
+ * Whether an address is one of a trusted proxy. Built once from the addresses and ranges of `--trusted-proxy`. Throws a
+ * UsageError.
+ */
 export function trustReader(trusted: readonly string[]): (address: string) => boolean {
   const list = new BlockList()
-  for (const entry of trusted) {
-    const [text = '', bits] = entry.split('/')
-    const address = readAddress(text) ?? text
-    const isMapped = isIP(text) === 6 && isIP(address) === 4
-    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
-    if (bits === undefined) list.addAddress(address, family)
-    else list.addSubnet(address, isMapped ? Math.max(0, Number(bits) - mappedBits) : Number(bits), family)
-  }
+  for (const entry of trusted) addRange(list, entry)
   if (trusted.length === 0) return () => false
   return (address) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+}
+
+/** Throws a UsageError. */
+function addRange(list: BlockList, range: string): void {
+  const [text = '', bits] = range.split('/')
+  const address = readAddress(text) ?? text
+  const isMapped = isIP(text) === 6 && isIP(address) === 4
+  const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+  try {
+    if (bits === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, isMapped ? Math.max(0, Number(bits) - mappedBits) : Number(bits), family)
+  } catch {
+    throw new UsageError(`"${range}" is not an IP address or a range like 10.0.0.0/8`)
+  }
 }
 
 /** The bits before the IPv4 address in `::ffff:10.0.0.0`. */
