@@ -293,7 +293,7 @@ function judgeOutside(
  * through a proxy or from the site itself, so they say nothing about the agent. RFC 1918, 6598, 3927, 4193, 4291; not
  * the networks for documentation.
  */
-function isPublicAddress(address: string, words: Uint32Array): boolean {
+export function isPublicAddress(address: string, words: Uint32Array): boolean {
   if (!parseAddress(address, words)) return false
   const a = words[0]!
   const b = words[1]!

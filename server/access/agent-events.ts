@@ -2,14 +2,15 @@
  * Turns requests of an access log into events: every request by an agent, the start of its sessions, and people whom
  * an assistant sent.
  *
- * An event's id is a hash of the start of its file, the offset of its line and the line. The same file therefore has
+ * An event's id is a keyed hash of the start of its file, the offset of its line and the line. The same file therefore has
  * the same ids under another name, compressed, copied or from a pipe, and after it has grown.
  */
 import type { EventRecord, RequestKind } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'
-import { senderReader } from '../http/address.ts'
+import { trustReader } from '../http/address.ts'
 import { limits } from '../limits.ts'
 import type { DetectedAgent } from '../../sdk/agents/detect-agent.ts'
+import { clientBehind } from '../../sdk/judge/address.ts'
 import { judge, needsHostNames, type Evidence, type Judgment } from '../../sdk/judge/judge.ts'
 import { accessRecords, judgedAgent, type Fields, type RequestParts } from './event-records.ts'
 import { byteOrderMark, type FileParser } from './formats.ts'
@@ -17,6 +18,7 @@ import { judgedFields } from '../evidence/judged-record.ts'
 import type { MarkRobots } from '../robots/judge.ts'
 import type { HostNames } from './host-names.ts'
 import type { LogRequest } from './log-request.ts'
+import type { NamedSource } from './source-names.ts'
 import {
   assistantOf,
   isAsset,
@@ -65,7 +67,7 @@ interface Session {
 }
 
 export interface LineSource {
-  id: string // from `sourceId`
+  source: NamedSource
   offset: number
   line: string
 }
@@ -100,19 +102,23 @@ export function agentEvents(options: AccessOptions): AgentReader {
   const records = accessRecords(siteId)
   const { of: visitorOf, on: visitorOn } = visitors()
   const sessionOf = sessionReader(siteId)
-  const sender = senderReader(options.trustedProxies)
-  const addressOf = ({ address, forwarded }: LogRequest): string => {
-    if (forwarded === null || address === null || options.trustedProxies.length === 0) return address ?? ''
-    return sender(address, { get: (name) => (name === 'x-forwarded-for' ? forwarded : null) }).address
+  const isTrusted = trustReader(options.trustedProxies)
+  /** The client's address; null when the log does not have it, because it has only that of a proxy. */
+  const addressOf = ({ address, forwarded }: LogRequest): string | null => {
+    if (address === null || !isTrusted(address)) return address
+    const client = clientBehind(address, forwarded, isTrusted)
+    return client === null || isTrusted(client) ? null : client
   }
-  const judgeAt = (client: DetectedAgent, address: string, atMs: number): Judgment => {
+  const judgeAt = (client: DetectedAgent, address: string | null, atMs: number): Judgment => {
     const ages = { atMs, maxAgeDays: options.evidenceMaxAgeDays }
-    return judge(client, { address, hostNames: options.hostNames?.of(address) }, options.evidence, ages)
+    const hostNames = address === null ? undefined : options.hostNames?.of(address)
+    return judge(client, { address, hostNames }, options.evidence, ages)
   }
   const unproved = (request: LogRequest): string | null => {
     const client = visitorOf(request.userAgent ?? '')
     if (typeof client === 'string') return null
     const address = addressOf(request)
+    if (address === null) return null
     const isKnown = options.hostNames?.of(address) !== undefined
     return !isKnown && needsHostNames(client, address, options.evidence) ? address : null
   }
@@ -121,7 +127,7 @@ export function agentEvents(options: AccessOptions): AgentReader {
     const assistant = assistantOf(request)
     if (assistant === null) return personLine
     const { timeMs } = request
-    const session = sessionOf(`${assistant.name} ${addressOf(request)}`, timeMs, at)
+    const session = sessionOf(`${assistant.name} ${visitorName(request, addressOf(request))}`, timeMs, at)
     if (!session.isNew) return personLine
     const own = { id: idOf(siteId, at, 'agent.referred'), siteId, sessionId: session.id }
     const event = { ...own, occurredAt: isoTime(timeMs), ...referral(assistant, request, options) }
@@ -134,12 +140,15 @@ export function agentEvents(options: AccessOptions): AgentReader {
     const { timeMs, durationMs } = request
     const address = addressOf(request)
     const judgment = judgeAt(client, address, timeMs)
-    const session = sessionOf(`${client.vendor} ${client.name} ${address}`, timeMs, at)
+    const visitor = visitorName(request, address)
+    const session = sessionOf(`${client.vendor} ${client.name} ${visitor}`, timeMs, at)
     const metadata = metadataOf(request, address, options)
     const id = idOf(siteId, at, 'agent.requested')
     const mark = options.robots?.(client.name, request.path, timeMs) ?? null
     const outcome = outcomeOf(request.status)
-    const judged = judgedFields(judgment, options.observedBy, options.evidence, shortAddress(address))
+    const judged = judgedFields(judgment, options.observedBy, options.evidence, () =>
+      address === null ? null : shortAddress(address),
+    )
     const parts = {
       ...{ id, sessionId: session.id, timeMs, outcome, durationMs, client },
       ...{ judgment, judged, mark, metadata },
@@ -150,6 +159,11 @@ export function agentEvents(options: AccessOptions): AgentReader {
     return { kind: 'agent', events: more.length === 0 ? [record] : [record, ...more] }
   }
   return Object.assign(eventsOf, { visitorOn, unproved })
+}
+
+/** What tells the sessions of two visitors apart. Those behind a proxy that hides them have one. */
+function visitorName({ address, peerName }: LogRequest, client: string | null): string {
+  return client ?? address ?? peerName ?? ''
 }
 
 /** The start of a session. */
@@ -176,7 +190,7 @@ export interface ReadLine {
 export type LineReader = (text: string, start: number, end: number, offset: number) => ReadLine
 
 /** Reads the lines of a log one after the other. Most of them need no more than a few of their characters. */
-export function lineReader(parse: FileParser, eventsOf: AgentReader, source: string): LineReader {
+export function lineReader(parse: FileParser, eventsOf: AgentReader, source: NamedSource): LineReader {
   const { plain = null } = parse
   const read: ReadLine = { kind: 'note', timeMs: 0, bytes: 0, events: noEvents, problem: null }
   const readAs = (kind: ReadLine['kind'], timeMs: number, bytes: number | null): ReadLine => {
@@ -194,7 +208,7 @@ export function lineReader(parse: FileParser, eventsOf: AgentReader, source: str
     if (typeof visitor === 'string') return readAs(visitor, plain!.line.timeMs, plain!.line.bytes)
     const request = isPlain ? plain.request() : parse(text, start, end)
     if (request === null || request === 'note') return readAs(request ?? 'bad', 0, 0)
-    const made = eventsOf(request, { id: source, offset, line: text.slice(start, end) }, visitor)
+    const made = eventsOf(request, { source, offset, line: text.slice(start, end) }, visitor)
     readAs(made.kind, request.timeMs, request.bytes)
     read.events = made.events
     read.problem = made.problem ?? null
@@ -229,8 +243,11 @@ export function sourceId(head: string): string {
   return Bun.SHA256.hash(head.slice(start, Math.min(end, sourceBytesMax)), 'hex')
 }
 
-function idOf(siteId: string, { id, offset, line }: LineSource, kind: string): string {
-  Bun.SHA256.hash(`${id} ${offset} ${kind} ${siteId}\n${line}`, digest)
+/** Half of the digest is left out, so that nobody can extend a keyed one. */
+function idOf(siteId: string, { source, offset, line }: LineSource, kind: string): string {
+  const { name, secret } = source
+  const key = secret === null ? '' : `${secret} `
+  Bun.SHA256.hash(`${key}${name} ${offset} ${kind} ${siteId}\n${line}`, digest)
   return `log_${digest.toString('base64url', 0, 16)}`
 }
 
@@ -246,7 +263,7 @@ function outcomeOf(status: number | null): 'success' | 'blocked' | 'error' {
 }
 
 /** Page, method, status and so on; a field that the log does not have is left out. */
-function metadataOf(request: LogRequest, address: string, options: AccessOptions): Fields {
+function metadataOf(request: LogRequest, address: string | null, options: AccessOptions): Fields {
   const { method, status, bytes, host, path, referrer } = request
   const fields: Fields = {}
   const add = (name: string, value: unknown): void => {
@@ -259,7 +276,7 @@ function metadataOf(request: LogRequest, address: string, options: AccessOptions
   if (referrer !== null) add('referrerHost', storable(hostOf(referrer), hostCharsMax))
   if (host !== null) add('host', storable(host.toLowerCase().replace(/:\d+$/, ''), hostCharsMax))
   if (path !== null) add('query', queryOf(path, options.keepQuery))
-  if (options.keepAddresses) add('address', shortAddress(address))
+  if (options.keepAddresses && address !== null) add('address', shortAddress(address))
   add('source', 'access-log')
   return fields
 }
@@ -284,9 +301,9 @@ function queryOf(path: string, names: string[]): Fields | null {
   return kept.length === 0 ? null : Object.fromEntries(kept)
 }
 
-/** The /24 or /48 network of an address; null for a name. */
+/** The /24 or /48 network of an address. */
 function shortAddress(address: string): string | null {
-  const v4 = /^(?:::ffff:)?(\d{1,3}\.\d{1,3}\.\d{1,3})\.\d{1,3}$/i.exec(address)?.[1]
+  const v4 = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.\d{1,3}$/.exec(address)?.[1]
   if (v4 !== undefined) return `${v4}.0/24`
   if (!address.includes(':') || !/^[0-9a-f:]+$/i.test(address)) return null
   const [head = '', tail] = address.toLowerCase().split('::')
@@ -302,7 +319,7 @@ function shortAddress(address: string): string | null {
 }
 
 function referral(assistant: Assistant, request: LogRequest, options: AccessOptions): Fields {
-  const metadata = metadataOf({ ...request, bytes: null, method: null }, '', {
+  const metadata = metadataOf({ ...request, bytes: null, method: null }, null, {
     ...options,
     keepAddresses: false,
   })

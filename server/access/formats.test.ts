@@ -1,6 +1,7 @@
 /** Every format and its recognition: the sample lines of the documentation of each server or service. */
 import { describe, expect, test } from 'bun:test'
-import { detectFormat, formatNamed, logFormats, type ParsedLine } from './formats.ts'
+import { detectFormat } from './detect-format.ts'
+import { formatNamed, logFormats, type ParsedLine } from './formats.ts'
 import { emptyRequest, type LogRequest } from './log-request.ts'
 
 const bytesOf = (text: string): string => Buffer.from(text).toString('latin1')
@@ -55,6 +56,42 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
     {
       ...{ timeMs: at('2026-11-23T05:32:28Z'), address: '2001:db8::1', host: 'shop.example' },
       ...{ method: 'GET', path: '/?a=1', protocol: 'HTTP/2.0', status: 304, userAgent: agent },
+    },
+  ],
+  [
+    'vcombined-forwarded',
+    [
+      `shop.example:443 10.0.0.9 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agent}" "203.0.113.7"`,
+    ],
+    {
+      ...{ timeMs: at('2026-11-23T07:32:28Z'), address: '10.0.0.9', forwarded: '203.0.113.7', method: 'GET' },
+      ...{ host: 'shop.example', path: '/', protocol: 'HTTP/1.1', status: 200, bytes: 5, userAgent: agent },
+    },
+  ],
+  [
+    'host-combined', // nginx with $host first
+    [`shop.example 203.0.113.7 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agent}"`],
+    {
+      ...{ timeMs: at('2026-11-23T07:32:28Z'), address: '203.0.113.7', host: 'shop.example', method: 'GET' },
+      ...{ path: '/', protocol: 'HTTP/1.1', status: 200, bytes: 5, userAgent: agent },
+    },
+  ],
+  [
+    'host-combined-forwarded',
+    [
+      `shop.example 10.0.0.9 - - [23/Nov/2026:07:32:28 +0000] "GET / HTTP/1.1" 200 5 "-" "${agent}" "203.0.113.7"`,
+    ],
+    {
+      ...{ timeMs: at('2026-11-23T07:32:28Z'), address: '10.0.0.9', forwarded: '203.0.113.7', method: 'GET' },
+      ...{ host: 'shop.example', path: '/', protocol: 'HTTP/1.1', status: 200, bytes: 5, userAgent: agent },
+    },
+  ],
+  [
+    'host-common', // Apache's example of virtual hosts
+    ['shop.example 203.0.113.7 - frank [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326'],
+    {
+      ...{ timeMs: at('2000-10-10T20:55:36Z'), address: '203.0.113.7', host: 'shop.example', method: 'GET' },
+      ...{ path: '/', protocol: 'HTTP/1.0', status: 200, bytes: 2326 },
     },
   ],
   [

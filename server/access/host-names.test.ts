@@ -60,7 +60,11 @@ async function verdicts(text: string, hostNames: HostNames): Promise<unknown[]> 
     .map((one) => {
       const request = parse(one, 0, one.length)
       if (request === null || request === 'note') return null
-      const { events } = eventsOf(request, { id: 'x', offset: offset++, line: one }, null)
+      const { events } = eventsOf(
+        request,
+        { source: { name: 'x', secret: null }, offset: offset++, line: one },
+        null,
+      )
       const { agent } = JSON.parse(events[0]!.json) as { agent: Judgment }
       const { verdict, evidence: found } = agent
       return found === undefined ? verdict : `${verdict} by ${found.method}`

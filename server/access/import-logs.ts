@@ -2,12 +2,13 @@
 import { AppError } from '../errors.ts'
 import { agentEvents, lineReader, sourceId } from './agent-events.ts'
 import type { AccessOptions, AgentReader, ReadLine } from './agent-events.ts'
-import { byteOrderMark, checkFormat, detectFormat, formatNamed } from './formats.ts'
-import type { Guess } from './formats.ts'
+import { checkFormat, detectFormat, type Guess } from './detect-format.ts'
+import { byteOrderMark, formatNamed } from './formats.ts'
 import { blocksOf, findLogs, lineBytesMax, openLog, reasonOf, textBefore } from './input.ts'
 import type { Block, FileProblem, LogFile, OpenLog } from './input.ts'
 import { lookUpAgents } from './host-names.ts'
 import { addBad, badLinesShown, countAgent, newSums, type Sums } from './import-sums.ts'
+import type { FoundSource, NamedSource } from './source-names.ts'
 import { lineBatch, lineBefore, tailHash } from './line-batch.ts'
 import type { BatchedLine, LineBatch, LogIdentity } from './line-batch.ts'
 import type { AccessLines, AccessResult, EventRecord } from '../../db/contract/store.ts'
@@ -90,8 +91,8 @@ export function withoutUserAgent({ format }: Guess): string {
 export interface LogStore {
   /** Of a batch; by default as many as a request may have. */
   eventsMax?: number
-  /** How far a log was read; null for one that is not known. */
-  position(source: string): Promise<{ position: number; tail: string } | null>
+  /** How the store names a log, and how far it was read. */
+  find(source: string): Promise<FoundSource>
   /** `issues` are the first of the events that were rejected, with their indexes. */
   append(events: EventRecord[], access: AccessLines): Promise<Appended>
 }
@@ -114,8 +115,9 @@ export function importRun(options: AccessOptions, store: LogStore | null): Impor
     sums,
     async read(planned) {
       const { path } = planned.file
-      const found = store === null ? newLog(planned.source) : await findLog(planned, store)
-      const log = { siteId: options.siteId, source: found.source, path, format: planned.guess.format.name }
+      const found =
+        store === null ? newLog({ name: planned.source, secret: null }) : await findLog(planned, store)
+      const log = { siteId: options.siteId, source: found.name, path, format: planned.guess.format.name }
       const sender = store === null ? null : startSender({ log, from: found.position, sums, store })
       const readBlock = blockReader({ planned, found, sums, eventsOf, sender })
       const { hostNames } = options
@@ -138,13 +140,12 @@ export function importRun(options: AccessOptions, store: LogStore | null): Impor
 }
 
 /** What is known of a log before it is read: lines before `position` are stored. */
-interface FoundLog {
-  source: string
+interface FoundLog extends NamedSource {
   position: number
   tail: string
 }
 
-const newLog = (source: string): FoundLog => ({ source, position: 0, tail: '' })
+const newLog = ({ name, secret }: NamedSource): FoundLog => ({ name, secret, position: 0, tail: '' })
 
 const sourcesMax = 20
 
@@ -152,9 +153,9 @@ const sourcesMax = 20
 async function findLog(planned: PlannedLog, store: LogStore): Promise<FoundLog> {
   for (let number = 1; number <= sourcesMax; number++) {
     const source = number === 1 ? planned.source : `${planned.source}:${number}`
-    const known = await store.position(source)
-    if (known === null) return newLog(source)
-    const found = { source, ...known }
+    const { known, ...named } = await store.find(source)
+    if (known === null) return newLog(named)
+    const found = { ...named, ...known }
     // What comes through a pipe is compared while it is read.
     if (planned.file.bytes === null || (await hasLineAt(planned, found))) return found
   }
@@ -297,7 +298,7 @@ interface Reading {
 function blockReader({ planned, found, sums, eventsOf, sender }: Reading): (block: Block) => Promise<void> {
   const { path } = planned.file
   const { format } = planned.guess
-  const read = lineReader(format.open(), eventsOf, found.source)
+  const read = lineReader(format.open(), eventsOf, found)
   let number = 0
 
   function count({ kind, events }: ReadLine, isNew: boolean): void {

@@ -4,6 +4,8 @@ import {
   countOf,
   emptyRequest,
   epochMs,
+  setClient,
+  setPeer,
   setRequestLine,
   setTarget,
   statusOf,
@@ -16,6 +18,11 @@ import type { LineParser } from './pattern.ts'
 export interface JsonFields {
   time: string[]
   address?: string[]
+  /**
+   * The client that the server read from X-Forwarded-For, where its own check of the proxy is not to be relied on. It
+   * counts behind a proxy: one of a private network, or a trusted one.
+   */
+  client?: string[]
   forwarded?: string[]
   request?: string[] // `GET /path HTTP/1.1`
   method?: string[]
@@ -36,7 +43,7 @@ export interface JsonFields {
 export const jsonSets: { readonly [name: string]: JsonFields } = {
   caddy: {
     time: ['ts'],
-    address: ['request.remote_ip', 'request.remote_addr'],
+    address: ['request.client_ip', 'request.remote_ip', 'request.remote_addr'],
     forwarded: ['request.headers.X-Forwarded-For'],
     method: ['request.method'],
     path: ['request.uri'],
@@ -50,18 +57,20 @@ export const jsonSets: { readonly [name: string]: JsonFields } = {
   },
   traefik: {
     time: ['StartUTC', 'time'],
-    address: ['ClientHost'],
+    // ClientHost is X-Forwarded-For whenever a client sends one (traefik/traefik#6567, #13728).
+    address: ['ClientAddr', 'ClientHost'],
+    client: ['ClientHost'],
     forwarded: ['request_X-Forwarded-For'],
     method: ['RequestMethod'],
     path: ['RequestPath'],
     protocol: ['RequestProtocol'],
     host: ['RequestHost'],
-    status: ['DownstreamStatus'],
+    status: ['DownstreamStatus', 'OriginStatus'],
     bytes: ['DownstreamContentSize'],
     duration: ['Duration'],
     durationMs: 1e-6,
     referrer: ['request_Referer'],
-    userAgent: ['request_User-Agent'],
+    userAgent: ['request_User-Agent', 'ua'],
   },
   cloudflare: {
     time: ['EdgeStartTimestamp'],
@@ -124,9 +133,20 @@ export const jsonSets: { readonly [name: string]: JsonFields } = {
       'ts',
       'date',
       'accept_date',
+      'start_time',
     ],
-    address: ['remote_addr', 'client_ip', 'clientip', 'client_addr', 'remote_ip', 'client', 'ip', 'src'],
-    forwarded: ['http_x_forwarded_for', 'x_forwarded_for'],
+    address: [
+      'remote_addr',
+      'client_ip',
+      'clientip',
+      'client_addr',
+      'remote_ip',
+      'downstream_remote_address',
+      'client',
+      'ip',
+      'src',
+    ],
+    forwarded: ['http_x_forwarded_for', 'x_forwarded_for', 'X-Forwarded-For', 'x-forwarded-for'],
     request: ['request', 'http_request'],
     method: ['request_method', 'http_method', 'method'],
     path: ['request_uri', 'http_uri', 'uri', 'url', 'path'],
@@ -137,7 +157,7 @@ export const jsonSets: { readonly [name: string]: JsonFields } = {
     bytes: ['body_bytes_sent', 'bytes_sent', 'bytes_read', 'bytes', 'size'],
     duration: ['request_time'],
     referrer: ['http_referer', 'http_referrer', 'referer', 'referrer'],
-    userAgent: ['http_user_agent', 'user_agent', 'http_useragent', 'useragent', 'agent'],
+    userAgent: ['http_user_agent', 'user_agent', 'http_useragent', 'useragent', 'agent', 'ua'],
   },
 }
 
@@ -148,9 +168,9 @@ export function compileJson(fields: JsonFields): LineParser {
   const paths = Object.fromEntries(
     Object.entries(fields).map(([name, of]) => [
       name,
-      Array.isArray(of) ? of.map((path: string) => path.split('.')) : [],
+      Array.isArray(of) ? of.map((path: string) => ({ key: path, names: path.split('.') })) : [],
     ]),
-  ) as { [name in keyof JsonFields]?: string[][] }
+  ) as { [name in keyof JsonFields]?: Path[] }
   const unitMs = fields.durationMs ?? 1_000
   return (text, start, end) => {
     if (!/[{\s]/.test(text[start] ?? '')) return null
@@ -164,8 +184,10 @@ export function compileJson(fields: JsonFields): LineParser {
     const textOf = (name: keyof JsonFields): string | null => textAt(line, paths[name] ?? [])
     const request = emptyRequest()
     request.timeMs = timeOf(valueAt(line, paths.time ?? []))
-    request.address = textOf('address')
-    request.forwarded = textOf('forwarded')
+    setPeer(request, textOf('address') ?? '')
+    request.forwarded ??= listAt(line, paths.forwarded ?? [])
+    const client = textOf('client')
+    if (client !== null) setClient(request, client)
     request.host = textOf('host')
     request.method = textOf('method')
     request.protocol = textOf('protocol')
@@ -193,20 +215,46 @@ function utf8(bytes: string): string {
   return beyondAscii.test(bytes) ? Buffer.from(bytes, 'latin1').toString() : bytes
 }
 
-function valueAt(line: Json, paths: string[][]): Json {
+/** Names of a field from outside to inside, and the same as one key, which some servers write. */
+interface Path {
+  key: string
+  names: string[]
+}
+
+const isPresent = (value: Json): boolean =>
+  value !== undefined && value !== null && value !== '' && value !== '-'
+
+function memberAt(line: Json, { key, names }: Path): Json {
+  if (Object.hasOwn(line as object, key)) return (line as { [name: string]: Json })[key]
+  let value: Json = line
+  for (const name of names) {
+    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, name)) return undefined
+    value = (value as { [name: string]: Json })[name]
+  }
+  return value
+}
+
+function valueAt(line: Json, paths: readonly Path[]): Json {
   for (const path of paths) {
-    let value: Json = line
-    for (const name of path) {
-      if (value === null || typeof value !== 'object' || !Object.hasOwn(value, name)) value = undefined
-      else value = (value as { [name: string]: Json })[name]
-    }
-    if (Array.isArray(value)) value = value[0] // values of a header
-    if (value !== undefined && value !== null && value !== '' && value !== '-') return value
+    const value = memberAt(line, path)
+    const first: Json = Array.isArray(value) ? value[0] : value // values of a header
+    if (isPresent(first)) return first
   }
   return undefined
 }
 
-function textAt(line: Json, paths: string[][]): string | null {
+/** All values of a header that was sent several times. A client chooses the first ones, proxies add the others. */
+function listAt(line: Json, paths: readonly Path[]): string | null {
+  for (const path of paths) {
+    const value = memberAt(line, path)
+    const values: Json[] = Array.isArray(value) ? value : [value]
+    const texts = values.filter((text) => typeof text === 'string' && isPresent(text))
+    if (texts.length > 0) return texts.join(', ').toWellFormed()
+  }
+  return null
+}
+
+function textAt(line: Json, paths: readonly Path[]): string | null {
   const value = valueAt(line, paths)
   if (typeof value === 'number') return String(value)
   if (typeof value !== 'string') return null

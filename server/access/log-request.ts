@@ -1,9 +1,12 @@
 /** One request as an access log reports it, and the readers of its fields that all formats share. */
+import { readAddress } from '../../sdk/judge/address.ts'
+import { isPublicAddress } from '../../sdk/judge/judge.ts'
 import { parseTime } from '../clock.ts'
 
 export interface LogRequest {
   timeMs: number
-  address: string | null // the peer's: an IP address, or a name where the server looked it up
+  address: string | null // IP address of the peer, or of the client that the server validated
+  peerName: string | null // where the server logged a name in place of the address; proves nothing
   forwarded: string | null // X-Forwarded-For, which anybody can send
   method: string | null
   path: string | null // with its query; null when the request was malformed
@@ -20,6 +23,7 @@ export function emptyRequest(): LogRequest {
   return {
     timeMs: Number.NaN,
     address: null,
+    peerName: null,
     forwarded: null,
     method: null,
     path: null,
@@ -32,6 +36,48 @@ export function emptyRequest(): LogRequest {
     userAgent: null,
   }
 }
+
+const hostName = /^\w[\w-]*(?:\.[\w-]+)*\.?$/
+const hostNameCharsMax = 253
+
+/** Whether a text may be a host name that the server looked up. A number is none. */
+export function isHostName(text: string): boolean {
+  return text.length <= hostNameCharsMax && /[A-Za-z_]/.test(text) && hostName.test(text)
+}
+
+/** nginx writes this for a client of a Unix socket, which can only be a proxy of the machine. */
+const socketPeer = 'unix:'
+const socketAddress = '127.0.0.1'
+
+/** The address in the field of the peer; null for `-`, a name or any other word. */
+export function peerAddress(text: string): string | null {
+  return text === socketPeer ? socketAddress : readAddress(text)
+}
+
+/**
+ * Stores the peer. A list is an X-Forwarded-For header that was logged in its place: the last proxy wrote the last
+ * address, and only a trusted proxy vouches for those before it.
+ */
+export function setPeer(request: LogRequest, text: string): void {
+  if (request.address !== null || request.peerName !== null) return
+  const comma = text.lastIndexOf(',')
+  request.address = peerAddress(comma < 0 ? text : text.slice(comma + 1).trim())
+  if (comma >= 0) request.forwarded ??= text.slice(0, comma)
+  else if (request.address === null && isHostName(text)) request.peerName = text
+}
+
+/** Stores the client that a server read from a header, which a proxy of a private network or a trusted one sent. */
+export function setClient(request: LogRequest, text: string): void {
+  if (peerAddress(text) === request.address) return
+  if (request.address === null || isPublicAddress(request.address, words)) {
+    request.forwarded ??= text
+    return
+  }
+  request.address = null
+  setPeer(request, text)
+}
+
+const words = new Uint32Array(4)
 
 const monthNames = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 

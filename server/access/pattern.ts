@@ -1,15 +1,19 @@
 /**
- * Log formats as GoAccess writes them (`%h %^[%d:%t %^] "%r" %s %b "%R" "%u"`), compiled into one regular expression
- * that reads a line in place.
+ * Log formats as GoAccess writes them (`%h %^[%d:%t %^] "%r" %s %b "%R" "%u"`), compiled into the steps of
+ * `line-scanner.ts`.
  *
  * Lines are text in which each character is one byte, so that a position is an offset in the file and lines of any
  * bytes can be read. Fields become UTF-8 after their escapes are undone.
  */
+import { readAddressAndPort } from '../../sdk/judge/address.ts'
 import { UsageError } from '../errors.ts'
+import { unescaped, type Escapes } from './escapes.ts'
+import { checkPeer, scan, type BeforePeer, type Step } from './line-scanner.ts'
 import {
   countOf,
   dateTimeMs,
   emptyRequest,
+  setPeer,
   setRequestLine,
   setTarget,
   statusOf,
@@ -17,17 +21,15 @@ import {
   type LogRequest,
 } from './log-request.ts'
 
-/** How a server writes characters that would end a field. `plus`: IIS writes a space as `+`. */
-export type Escapes = 'backslash' | 'double' | 'percent' | 'plus'
-
 /** Parses the line of `text` from `start`; null when it does not fit. */
 export type LineParser = (text: string, start: number, end: number) => LogRequest | null
 
 type Setter = (request: LogRequest, value: string) => void
 
-/** By specifier. A field that occurs twice keeps its first value, as in GoAccess. */
+/** By specifier; `F` is `~h{…}`, `P` an address with its port. A field that occurs twice keeps its first value. */
 const setters: { readonly [spec: string]: Setter } = {
-  h: (to, value) => void (to.address ??= value[0] === '[' ? value.slice(1, -1) : value),
+  h: setPeer,
+  P: (to, value) => void (to.address ??= readAddressAndPort(value)),
   F: (to, value) => void (to.forwarded ??= value),
   m: (to, value) => void (to.method ??= value),
   U: (to, value) => to.path === null && setTarget(to, value),
@@ -45,8 +47,10 @@ const setters: { readonly [spec: string]: Setter } = {
   n: (to, value) => void (to.durationMs ??= scaled(value, 1e-6)),
 }
 
+const givenFields = 'hmUqHrsbRuvDLTn'
+
 /** Read and dropped: user, cipher, TLS version, media type, cache status. */
-const ignored = 'ekKMC'
+const ignoredFields = 'ekKMC'
 
 /** Values without spaces, so that a line of one format does not fit another by accident. */
 const words = 'hvmHsbDLTn'
@@ -56,146 +60,232 @@ function scaled(value: string, factor: number): number | null {
   return ms === null ? null : Math.round(ms * 1e6) / 1e6
 }
 
-interface Part {
-  spec: string // a specifier, `F` for ~h{…}, `z` for the zone, `_` for skipped text
-  pattern: string
-}
-
-const datePattern = String.raw`\d{1,2}[/-][A-Za-z]{3}[/-]\d{4}|\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d|\d{8}|\d\d\.\d\d\.\d{4}`
-const timePattern = String.raw`\d\d:\d\d:\d\d(?:[.,]\d{1,9})?`
-/** An address, a name, or `unix:`; never the `-` of a missing one. An IPv6 address may be in brackets. */
-const addressPattern = String.raw`(?!-)(?:[\w.-]+|\[?[0-9A-Fa-f:.]+\]?(?:%\w+)?|unix:)`
-const quoted: { readonly [escapes in Escapes]: string } = {
-  backslash: String.raw`[^"\\\n]*(?:\\[^\n][^"\\\n]*)*`,
-  double: String.raw`[^"\n]*(?:""[^"\n]*)*`,
-  percent: String.raw`[^"\n]*`,
-  plus: String.raw`[^"\n]*`,
+export interface PatternOptions {
+  escapes?: Escapes
+  /** Nothing follows the last field. */
+  isWhole?: boolean
 }
 
 /** Compiles a format. Throws a UsageError that names the part that cannot be read. */
-export function compilePattern(format: string, escapes: Escapes = 'backslash'): LineParser {
-  const parts = partsOf(format, escapes)
-  const captured = parts.filter(({ spec }) => spec !== '_')
-  const has = (spec: string): boolean => captured.some((part) => part.spec === spec)
+export function compilePattern(format: string, options: PatternOptions = {}): LineParser {
+  const { escapes = 'backslash', isWhole = false } = options
+  const { steps, specs, before } = compileSteps(tokensOf(format), escapes)
+  const has = (spec: string): boolean => specs.includes(spec)
   if (!has('x') && !(has('d') && has('t')))
     throw new UsageError('the format has no time: add %d and %t, or %x')
-  const line = new RegExp(
-    parts.map(({ spec, pattern }) => (spec === '_' ? pattern : `(${pattern})`)).join(''),
-    'y',
-  )
-  const specs = captured.map(({ spec }) => spec)
   // Paths are percent-encoded by clients, and stay as they were sent.
   const isEncoded = escapes === 'percent' || escapes === 'plus'
-  const escapesOf = specs.map((spec) => (isEncoded && !'uR'.includes(spec) ? null : escapes))
-  const groupOf = (spec: string): number => specs.indexOf(spec) + 1 // 0: the format has none
-  const [date, time, zone, whole] = ['d', 't', 'z', 'x'].map(groupOf) as [number, number, number, number]
-  const fields = specs.flatMap((spec, at) =>
-    'dtzx'.includes(spec) ? [] : [{ group: at + 1, set: setters[spec]!, escapes: escapesOf[at]! }],
-  )
+  const fields = specs.flatMap((spec, index) => {
+    if ('dtzx'.includes(spec)) return []
+    const escapesOfField = isEncoded && !'uRF'.includes(spec) ? null : escapes
+    return [{ index, set: setters[spec]!, escapes: escapesOfField }]
+  })
+  const date = specs.indexOf('d')
+  const time = specs.indexOf('t')
+  const zone = specs.indexOf('z')
+  const whole = specs.indexOf('x')
+  const peer = specs.indexOf('h')
+  const firstTime = specs.findIndex((spec) => 'dtx'.includes(spec))
   const last = { date: '', time: '', zone: '', ms: Number.NaN } // lines of one second share their time
-  return (text, start) => {
-    line.lastIndex = start
-    const found = line.exec(text)
-    if (found === null) return null
-    const request = emptyRequest()
-    const isPlain = !special.test(found[0])
-    for (const { group, set, escapes: of } of fields) {
-      const raw = found[group]!
-      if (raw === '-' || raw === '') continue
-      set(request, isPlain && (of === null || of === 'backslash') ? raw : unescaped(raw, of))
+  const spans = new Int32Array(specs.length * 2)
+  return (text, start, end) => {
+    const stop = scan(steps, 0, text, start, end, spans)
+    if (stop < 0 || (isWhole && text.slice(stop, end).trim() !== '')) return null
+    const valueOf = (field: number): string => text.slice(spans[field * 2], spans[field * 2 + 1])
+    let hasPeer = true
+    if (before !== null) {
+      const check = checkPeer(
+        valueOf(peer),
+        text.slice(spans[peer * 2 + 1], spans[firstTime * 2]! - 1),
+        before,
+      )
+      if (check === 'wrong') return null
+      hasPeer = check === 'right'
     }
-    const [day, clock] = whole > 0 ? ['', found[whole]!] : [found[date]!, found[time]!]
-    const offset = zone > 0 ? found[zone]! : ''
+    const day = whole >= 0 ? '' : valueOf(date)
+    const clock = valueOf(whole >= 0 ? whole : time)
+    const offset = zone >= 0 ? valueOf(zone) : ''
     if (clock !== last.time || day !== last.date || offset !== last.zone) {
       last.date = day
       last.time = clock
       last.zone = offset
-      last.ms = whole > 0 ? timeMsOf(clock) : dateTimeMs(day, clock, offset)
+      last.ms = whole >= 0 ? timeMsOf(clock) : dateTimeMs(day, clock, offset)
     }
+    if (Number.isNaN(last.ms)) return null
+    const request = emptyRequest()
     request.timeMs = last.ms
-    return Number.isNaN(last.ms) ? null : request
+    for (const field of fields) {
+      if (field.index === peer && !hasPeer) continue
+      const raw = valueOf(field.index)
+      if (raw !== '-' && raw !== '') field.set(request, unescaped(raw, field.escapes))
+    }
+    return request
   }
 }
 
-function partsOf(format: string, escapes: Escapes): Part[] {
-  const parts: Part[] = []
+/** A character of the format, or a field of it. `separators`: those in the braces of `~h{…}`. */
+type Token = { literal: string } | { spec: string; separators: string }
+
+const isField = (token: Token | undefined): token is { spec: string; separators: string } =>
+  token !== undefined && 'spec' in token
+
+/** Behind GoAccess's ~h stand the characters that separate addresses. */
+const separatorsKnown = /^[\s,;"+%]*$/
+
+function tokensOf(format: string): Token[] {
+  const tokens: Token[] = []
   const text = format.replaceAll('\\t', '\t')
   let at = 0
   while (at < text.length) {
-    const forwarded = /^~h\{([^}]*)\}/.exec(text.slice(at))
-    if (forwarded !== null) {
-      const extra = forwarded[1]!.replace(/[\\\]^-]/g, '\\$&').replace('"', '')
-      parts.push({ spec: 'F', pattern: `-|[0-9A-Za-z:.${extra}]*` })
-      at += forwarded[0].length
+    const [forwarded, separators = ''] = /^~h\{([^}]{0,20})\}/.exec(text.slice(at, at + 24)) ?? []
+    if (forwarded !== undefined) {
+      if (!separatorsKnown.test(separators))
+        throw new UsageError(
+          `${forwarded} has another separator than comma, semicolon, space and quote`,
+          'write what stands before and behind the addresses outside of the braces',
+        )
+      tokens.push({ spec: 'F', separators })
+      at += forwarded.length
     } else if (text[at] === '%') {
       const spec = text[at + 1] ?? ''
-      parts.push(partOf(spec, text[at - 1] ?? '', text[at + 2] ?? '', escapes, parts))
+      const isKnown = spec !== '' && `%~dtx^${givenFields}${ignoredFields}`.includes(spec)
+      if (!isKnown)
+        throw new UsageError(`%${spec} is not a field of a log format`, 'sightglass help import access')
+      tokens.push(spec === '%' ? { literal: '%' } : { spec, separators: '' })
       at += 2
-    } else parts.push({ spec: '_', pattern: RegExp.escape(text[at++]!) })
+    } else tokens.push({ literal: text[at++]! })
   }
-  return parts
+  return tokens
 }
 
-/** One specifier between two characters of the format. */
-function partOf(spec: string, before: string, next: string, escapes: Escapes, parts: Part[]): Part {
-  if (spec === '%') return { spec: '_', pattern: '%' }
-  if (spec === '~') return { spec: '_', pattern: '[ \\t]*' }
-  if (spec === 'd') return { spec, pattern: datePattern }
-  if (spec === 't') return { spec, pattern: timePattern }
-  const isSkipped = spec === '^' || ignored.includes(spec)
-  if (spec === '' || !(isSkipped || spec === 'x' || Object.hasOwn(setters, spec)) || spec === 'F')
-    throw new UsageError(`%${spec} is not a field of a log format`, 'sightglass help import access')
-  if (spec === '^' && before === ' ' && parts.at(-2)?.spec === 't')
-    return { spec: 'z', pattern: `[+-]\\d\\d:?\\d\\d|${until(next)}*` }
-  const name = isSkipped ? '_' : spec
-  if (before === '"' && next === '"') return { spec: name, pattern: quoted[escapes] }
-  // A client chooses the user name of a common log, which may contain the next delimiter: try every one of them.
-  if (spec === '^' && next === '[') return { spec: name, pattern: '[^\\n]{0,300}?' }
-  if (spec === 'h') return { spec: name, pattern: addressPattern }
-  if (next === '') return { spec: name, pattern: 'uRr'.includes(spec) ? '[^\\r\\n]*' : '[^\\s]*' }
-  return { spec: name, pattern: `${until(next, words.includes(spec) ? ' ' : '')}*` }
+interface Compiled {
+  steps: Step[]
+  specs: string[] // of the fields that are stored, in their order
+  before: BeforePeer | null // null: no user name follows the address
 }
 
-/** Any characters of a line but the next delimiter. */
-function until(delimiter: string, more = ''): string {
-  return `[^\\r\\n${delimiter.replace(/[\\\]^-]/, '\\$&')}${more}]`
+function compileSteps(tokens: readonly Token[], escapes: Escapes): Compiled {
+  const specs: string[] = []
+  const steps: Step[] = []
+  const store = (spec: string): number => specs.push(spec) - 1
+  const hasPeer = tokens.some((token) => isField(token) && token.spec === 'h')
+  let isRetried = true
+  let before: BeforePeer | null = null
+  for (let index = 0; index < tokens.length; index++) {
+    const token = tokens[index]!
+    if (!isField(token)) {
+      const last = steps.at(-1)
+      if (last?.kind === 'literal') last.text += token.literal
+      else steps.push({ kind: 'literal', text: token.literal })
+      continue
+    }
+    const { spec } = token
+    const delimiter = delimiterAfter(tokens, index)
+    const isQuoted = literalAt(tokens, index - 1) === '"' && delimiter === '"'
+    const isSkipped = isSkippedSpec(spec)
+    if (spec === '~') steps.push({ kind: 'blanks' })
+    else if (spec === 'd') steps.push({ kind: 'date', field: store('d') })
+    else if (spec === 't')
+      steps.push({ kind: 'time', field: store('t'), hasFraction: delimiter !== '.' && delimiter !== ',' })
+    else if (spec === '^' && isBehindTime(tokens, index))
+      steps.push({ kind: 'until', field: store('z'), delimiter: required(tokens, index), isWord: false })
+    else if (isQuoted)
+      steps.push({ kind: 'quoted', field: isSkipped ? -1 : store(storedSpec(spec, hasPeer)), escapes })
+    else if (spec === '^' && delimiter === '[') {
+      const next = tokens[index + 2]
+      steps.push({ kind: 'user', isRetried: isRetried && isField(next) && 'dt'.includes(next.spec) })
+      isRetried = false
+    } else if (spec === 'F') {
+      const mayBeQuoted = token.separators.includes('"')
+      steps.push({
+        kind: 'list',
+        field: store(storedSpec(spec, hasPeer)),
+        delimiter: required(tokens, index),
+        mayBeQuoted,
+      })
+    } else if (spec === 'h' && isBeforePort(tokens, index)) {
+      steps.push({ kind: 'addressAndPort', field: store('P'), delimiter: required(tokens, index + 2) })
+      index += 2
+    } else if (spec === 'h') {
+      steps.push({
+        kind: 'peer',
+        field: store('h'),
+        delimiter: required(tokens, index),
+      })
+      before ??= isBeforeUser(tokens, index) ? whatIsBefore(tokens, index) : null
+    } else {
+      const field = isSkipped ? -1 : store(spec)
+      const isWord = words.includes(spec)
+      if (required(tokens, index) === '') steps.push({ kind: 'rest', field, isWord: !'uRr'.includes(spec) })
+      else steps.push({ kind: 'until', field, delimiter, isWord })
+    }
+  }
+  return { steps, specs, before }
 }
 
-const special = /[\\\u0080-\u00ff]/
-const control: { readonly [letter: string]: string } = {
-  n: '\n',
-  t: '\t',
-  r: '\r',
-  b: '\b',
-  f: '\f',
-  v: '\v',
+/** Where a format has no other address, the forwarded one is that of the client, as in GoAccess. */
+const storedSpec = (spec: string, hasPeer: boolean): string => (spec === 'F' && !hasPeer ? 'h' : spec)
+
+function literalAt(tokens: readonly Token[], index: number): string {
+  const token = tokens[index]
+  return token === undefined || isField(token) ? '' : token.literal
 }
 
-/** Undoes the server's escapes and decodes UTF-8; invalid bytes become U+FFFD. */
-function unescaped(raw: string, escapes: Escapes | null): string {
-  if (escapes === null) return decoded(raw)
-  if (escapes === 'double') return decoded(raw.includes('""') ? raw.replaceAll('""', '"') : raw)
-  if (escapes === 'plus') return decoded(percentDecoded(raw.replaceAll('+', ' ')))
-  // CloudFront encodes twice: a space is %2520.
-  if (escapes === 'percent') return decoded(percentDecoded(percentDecoded(raw)))
-  if (!special.test(raw)) return raw
-  if (!raw.includes('\\')) return decoded(raw)
-  return decoded(
-    raw.replace(
-      /\\(?:x([0-9A-Fa-f]{2})|([^x]))/g,
-      (whole, hex: string | undefined, other: string | undefined) => {
-        if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16))
-        return other === undefined ? whole : (control[other] ?? other)
-      },
-    ),
+/** Either of the characters ends a field before `%~`. */
+const blanks = ' \t'
+
+/** The character behind a field; '' at the end of the format and before another field. */
+function delimiterAfter(tokens: readonly Token[], index: number): string {
+  const next = tokens[index + 1]
+  return isField(next) && next.spec === '~' ? blanks : literalAt(tokens, index + 1)
+}
+
+/** Without a character between them, nobody could tell where one field ends and the next one begins. */
+function required(tokens: readonly Token[], index: number): string {
+  const delimiter = delimiterAfter(tokens, index)
+  const next = tokens[index + 1]
+  if (delimiter !== '' || !isField(next)) return delimiter
+  const token = tokens[index] as { spec: string }
+  throw new UsageError(
+    `${nameOf(token.spec)} is followed by ${nameOf(next.spec)} with no character between them`,
+    'write the character that separates the two fields',
   )
 }
 
-function percentDecoded(raw: string): string {
-  if (!raw.includes('%')) return raw
-  return raw.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+const nameOf = (spec: string): string => (spec === 'F' ? '~h{…}' : `%${spec}`)
+
+function specAt(tokens: readonly Token[], index: number): string {
+  const token = tokens[index]
+  return isField(token) ? token.spec : ''
 }
 
-function decoded(bytes: string): string {
-  return special.test(bytes) ? Buffer.from(bytes, 'latin1').toString() : bytes
+/** `%t %^` is a time and its zone. */
+function isBehindTime(tokens: readonly Token[], index: number): boolean {
+  return literalAt(tokens, index - 1) === ' ' && specAt(tokens, index - 2) === 't'
+}
+
+/** `%h:%^ ` as AWS writes it: an IPv6 address has colons itself. */
+function isBeforePort(tokens: readonly Token[], index: number): boolean {
+  return literalAt(tokens, index + 1) === ':' && specAt(tokens, index + 2) === '^'
+}
+
+/** `%h %^[`, `%h %^ %^[` and `%h %^ %e [`: an identity and a user name follow, as in a common log. */
+function isBeforeUser(tokens: readonly Token[], index: number): boolean {
+  let next = index + 1
+  while (literalAt(tokens, next) === ' ' && isSkippedSpec(specAt(tokens, next + 1))) {
+    const isBeforeBracket = literalAt(tokens, next + 2) === ' ' && literalAt(tokens, next + 3) === '['
+    if (isBeforeBracket || literalAt(tokens, next + 2) === '[') return true
+    next += 2
+  }
+  return false
+}
+
+const isSkippedSpec = (spec: string): boolean => spec !== '' && `^${ignoredFields}`.includes(spec)
+
+/** Clients choose the host, the forwarded addresses and whatever else is skipped before the address. */
+function whatIsBefore(tokens: readonly Token[], index: number): BeforePeer {
+  const isChosen = tokens.slice(0, index).some(isField)
+  if (!isChosen) return 'nothing'
+  const isHostAlone = literalAt(tokens, index - 1) === ' ' && specAt(tokens, index - 2) !== '^'
+  return isHostAlone ? 'client and space' : 'client'
 }

@@ -1,4 +1,4 @@
-/** Lines that are read in place have the fields, the kind and the events that the expression of their format finds. */
+/** Lines that are read in place have the fields, the kind and the events that the steps of their format find. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { browser, gptBot, plainOptions } from '../../tests/support/access-logs.ts'
@@ -19,8 +19,49 @@ const address = of(
   '-',
   '1.2.3.4%eth0',
   'unix:',
+  ...[
+    '1.2.3',
+    '256.1.1.1',
+    '01.2.3.4',
+    '1.2.3.4.5',
+    '0.0.0.0',
+    '1.2.3.4:80',
+    '20.171.206.9 203.0.113.9',
+    '1.2.3.4,',
+  ],
+  ...[
+    ':::1',
+    '::',
+    '1::',
+    '1:',
+    '1::2::3',
+    '1:2:3:4:5:6:7:8',
+    '1:2:3:4:5:6:7',
+    '1:2:3:4:5:6:7::',
+    '12345::1',
+  ],
+  ...[
+    '2001:DB8::00a1',
+    '2001:db8::1:443',
+    '2001:db8::1:51234',
+    '::ffff:cb00:7109',
+    '203.0.113.9, 10.0.0.1',
+    'beef',
+  ],
 )
-const user = of('- -', '- alice', 'x y', '- [a', `- ${'u'.repeat(299)}`, `- ${'u'.repeat(300)}`, '- "', '-')
+const user = of(
+  '20.171.206.9 -',
+  '- 20.171.206.9',
+  'a 20.171.206.9 - b',
+  '- -',
+  '- alice',
+  'x y',
+  '- [a',
+  `- ${'u'.repeat(299)}`,
+  `- ${'u'.repeat(300)}`,
+  '- "',
+  '-',
+)
 const time = of(
   ...['23/Nov/2026:07:32:28 +0000', '23/Nov/2026:07:32:29 +0000', '24/Nov/2026:23:59:59 -0330'],
   ...[
@@ -205,7 +246,7 @@ const around = (line: string): { text: string; start: number; end: number } => {
 const formats: Format[] = ['combined', 'vcombined', 'combined-forwarded']
 
 for (const format of formats)
-  test(`${format}: a line that is read in place has the fields that the expression finds`, () => {
+  test(`${format}: a line that is read in place has the fields that pattern.ts finds`, () => {
     const parse = formatNamed(format).open()
     const plain = parse.plain!
     let read = 0
@@ -221,7 +262,7 @@ for (const format of formats)
     expect(read).toBeGreaterThan(2_000)
   })
 
-test('any bytes read in place are what the expression reads, also at the end of a text', () => {
+test('any bytes read in place are what pattern.ts reads, also at the end of a text', () => {
   const pieces = of(
     '"',
     '" ',
@@ -251,7 +292,10 @@ test('any bytes read in place are what the expression reads, also at the end of 
 
 test('kinds and events of lines are those that the whole requests have', () => {
   const readerOf = (parse: FileParser): LineReader =>
-    lineReader(parse, agentEvents({ ...plainOptions, trustedProxies: ['203.0.113.0/24'] }), 'log')
+    lineReader(parse, agentEvents({ ...plainOptions, trustedProxies: ['203.0.113.0/24'] }), {
+      name: 'log',
+      secret: null,
+    })
   const parse = formatNamed('combined-forwarded').open()
   const quick = readerOf(parse)
   const whole = readerOf((text, start, end) => parse(text, start, end))

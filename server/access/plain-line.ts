@@ -1,11 +1,12 @@
 /**
  * Reads lines of the combined format in place, field by field, where nothing in them is escaped or unusual: a tenth of
- * what the expression of `pattern.ts` costs, because a field becomes text only when somebody asks for it.
+ * what the steps of `pattern.ts` cost, because a field becomes text only when somebody asks for it.
  *
- * It declines every line that it is not sure of, and the expression reads that one. A line that it does read has the
- * fields that the expression finds (`plain-line.test.ts`).
+ * It declines every line that it is not sure of, and `pattern.ts` reads that one. A line that it does read has the
+ * fields that `pattern.ts` finds (`plain-line.test.ts`).
  */
 import { isAscii } from 'node:buffer'
+import { readAddress } from '../../sdk/judge/address.ts'
 import { dateTimeMs, secondOfDay, timeMsMax, type LogRequest } from './log-request.ts'
 
 /** The line that was read last. Positions are in `text`. */
@@ -55,7 +56,7 @@ export function plainReader(format: string): PlainReader | null {
       line.text = text
       if (unusual(text, start) < end) return false
       const addressStart = host === undefined ? noHost(line, start) : readHost(line, start, end)
-      const open = readAddress(line, addressStart, end)
+      const open = readPeer(line, addressStart, end, host !== undefined)
       if (open < 0 || open + stampChars > end) return false
       const ms = timeAt(text, open)
       if (!(ms >= 0)) return false
@@ -152,22 +153,74 @@ function readHost(line: PlainLine, start: number, end: number): number {
 /** The longest user name that `pattern.ts` skips. */
 const userCharsMax = 300
 
-/** Returns where the bracket before the time is, or -1. */
-function readAddress(line: PlainLine, start: number, end: number): number {
+/** Returns where the bracket before the time is, or -1. `hasHost`: a client chose what stands before the address. */
+function readPeer(line: PlainLine, start: number, end: number, hasHost: boolean): number {
   const { text } = line
-  let at = start
-  while (at < end && isOfAddress(text.charCodeAt(at))) at++
-  if (at === start || at + 2 > end || text.charCodeAt(at) !== space) return -1
+  const next = addressEnd(text, start)
+  // Nearly every identity is a minus. Others may be the address of a log with another field first.
+  if (next < 0 || next + 3 > end || !text.startsWith(' - ', next)) return -1
   line.addressStart = start
-  line.addressEnd = at
-  const last = Math.min(end, at + userCharsMax + 2)
-  for (at++; at < last; at++) if (text.charCodeAt(at) === bracket) return at
+  line.addressEnd = next
+  const last = Math.min(end, next + userCharsMax + 2)
+  for (let at = next + 3; at < last; at++) {
+    const code = text.charCodeAt(at)
+    if (code === bracket) return at
+    if (hasHost && code === space && text.charCodeAt(at + 1) !== bracket) return -1
+  }
   return -1
 }
 
-/** 0 to 9, a to f, A to F, colon and dot. Names, and addresses in brackets, are left to the expression. */
-function isOfAddress(code: number): boolean {
-  return (code >= 46 && code <= 58 && code !== slash) || ((code | 32) >= 97 && (code | 32) <= 102)
+/** Where an address ends, or -1. Names, ports, brackets, zones and mapped addresses are left to `pattern.ts`. */
+function addressEnd(text: string, start: number): number {
+  let at = start
+  let octet = -1
+  let dots = 0
+  for (; ; at++) {
+    const digit = text.charCodeAt(at) - 48
+    if (digit >= 0 && digit <= 9) {
+      if (octet === 0) return -1 // leading zeros are octal to some programs
+      octet = octet < 0 ? digit : octet * 10 + digit
+      if (octet > 255) return addressEndIPv6(text, start)
+    } else if (digit === dot) {
+      if (octet < 0 || ++dots > 3) return -1
+      octet = -1
+    } else break
+  }
+  if (dots === 3 && octet >= 0) return at
+  return dots === 0 ? addressEndIPv6(text, start) : -1
+}
+
+/** Relative to the digit 0. */
+const dot = -2
+
+const groupsMax = 8
+const groupCharsMax = 4
+
+function addressEndIPv6(text: string, start: number): number {
+  let at = start
+  let groups = 0
+  let chars = 0
+  let hasGap = false
+  for (; ; at++) {
+    const code = text.charCodeAt(at)
+    const isHex = isDigit(code) || ((code | 32) >= 97 && (code | 32) <= 102)
+    if (isHex) {
+      if (++chars > groupCharsMax) return -1
+      if (chars === 1) groups++
+    } else if (code === colon) {
+      const isGap = text.charCodeAt(at + 1) === colon
+      if (isGap && hasGap) return -1
+      if (!isGap && chars === 0) return -1
+      if (isGap) {
+        hasGap = true
+        at++
+      }
+      chars = 0
+    } else break
+  }
+  const endsInColon = text.charCodeAt(at - 1) === colon && text.charCodeAt(at - 2) !== colon
+  const isAddress = hasGap ? groups < groupsMax : groups === groupsMax
+  return isAddress && !endsInColon ? at : -1
 }
 
 const methodCharsMax = 32
@@ -290,7 +343,8 @@ function requestOf(line: PlainLine, hasHost: boolean, hasForwarded: boolean): Lo
   const { text, timeMs, status, bytes, pathStart, pathEnd, protocolEnd } = line
   return {
     timeMs,
-    address: text.slice(line.addressStart, line.addressEnd),
+    address: readAddress(text.slice(line.addressStart, line.addressEnd)),
+    peerName: null,
     forwarded: hasForwarded ? valueOf(text, line.forwardedStart, line.forwardedEnd) : null,
     method: text.slice(line.methodStart, pathStart - 1),
     path: text.slice(pathStart, pathEnd),

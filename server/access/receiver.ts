@@ -31,6 +31,7 @@ import {
 import { makeClaims, type WatchedLog } from './claims.ts'
 import { byteOrderMark, formatNamed, type FileParser } from './formats.ts'
 import { lookUpAgents, type HostNames } from './host-names.ts'
+import { findSource, type NamedSource } from './source-names.ts'
 import { lineBatch, tailHash, type LineBatch } from './line-batch.ts'
 import { lineBytesMax } from './input.ts'
 import { lastLine } from './log-files.ts'
@@ -57,7 +58,7 @@ export interface Sender {
 }
 
 export interface ReceiverServices extends Pick<AdmissionServices, 'disk' | 'fail'> {
-  store: Pick<Store, 'events' | 'accessLogs'>
+  store: Pick<Store, 'events' | 'accessLogs' | 'secret'>
   clock: Clock
   arrivalMs(): number
   evidence: EvidenceReader
@@ -127,25 +128,25 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
       claims.claim(sender, status)
       const { source } = status
       const { siteId } = sender.options
-      const found =
-        source === null
-          ? null
-          : await services.store.accessLogs.position({ orgId: sender.orgId, siteId, source })
+      const key = { orgId: sender.orgId, siteId }
+      const found = source === null ? null : (await findSource(services.store, { ...key, source })).known
       const isWarm = services.isShared || source === null || memoryOf(sender)?.warmed.has(source) === true
       return { position: found?.position ?? 0, tail: found?.tail ?? '', epoch, isWarm }
     },
     async store(sender, lines, isDrain = false) {
       requireEpoch(lines, epoch)
       claims.renew(sender, lines)
-      return inOrder(sender, (memory) =>
-        storeLines({ ...services, requests }, { sender, lines, memory, isDrain }),
-      )
+      return inOrder(sender, async (memory) => {
+        const source = await sourceOf(services.store, sender, lines)
+        return storeLines({ ...services, requests }, { sender, lines, source, memory, isDrain })
+      })
     },
     async warm(sender, lines) {
       requireEpoch(lines, epoch)
       claims.renew(sender, lines)
       await inOrder(sender, async (memory) => {
-        for (const _ of batchesOf({ sender, lines, memory, isDrain: false })) await yieldToOthers()
+        const source = await sourceOf(services.store, sender, lines)
+        for (const _ of batchesOf({ sender, lines, source, memory, isDrain: false })) await yieldToOthers()
         memory.warmed.add(lines.source)
       })
     },
@@ -180,15 +181,21 @@ function parserOf({ format, heading }: LogLines): FileParser {
   return parse
 }
 
-function* batchesOf({ sender, lines, memory, isDrain }: Storing): Generator<LinesToStore> {
+function sourceOf(store: ReceiverServices['store'], sender: Sender, lines: LogLines): Promise<NamedSource> {
+  const { siteId } = sender.options
+  return findSource(store, { orgId: sender.orgId, siteId, source: lines.source })
+}
+
+function* batchesOf({ sender, lines, source, memory, isDrain }: Storing): Generator<LinesToStore> {
   const parse = parserOf(lines)
   const { siteId } = sender.options
-  yield* lineBatches({ lines, siteId, isDrain, parse, eventsOf: memory.eventsOf })
+  yield* lineBatches({ lines, source, siteId, isDrain, parse, eventsOf: memory.eventsOf })
 }
 
 interface Storing {
   sender: Sender
   lines: LogLines
+  source: NamedSource // of the lines
   memory: Memory
   isDrain: boolean
 }
@@ -282,6 +289,7 @@ interface LinesToStore {
 
 interface LineReading {
   lines: LogLines
+  source: NamedSource
   siteId: string
   isDrain: boolean
   parse: FileParser
@@ -295,10 +303,11 @@ const formatCharsMax = 200
 /** Batches of whole lines, as a reader sends them. The lines of each follow those of the one before. */
 export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
   const { lines, siteId, isDrain } = reading
-  const { text, from, to, source, cutTail } = lines
+  const { text, from, to, cutTail } = lines
+  const { source } = reading
   const log = {
     siteId,
-    source,
+    source: source.name,
     path: lines.path.slice(0, pathCharsMax),
     format: lines.format.slice(0, formatCharsMax),
   }

@@ -3,6 +3,7 @@ import { Elysia, t } from 'elysia'
 import type { ApiKey, Store } from '../../db/contract/store.ts'
 import { AppError } from '../errors.ts'
 import { sha256Hex } from '../ids.ts'
+import { trustReader } from '../http/address.ts'
 import { mediaType, readBytes } from '../http/body.ts'
 import type { KeyGuard } from '../http/guard.ts'
 import { invalidQuery, readQuery, type Query } from '../http/request.ts'
@@ -12,7 +13,8 @@ import { requireAdmission, type AdmissionServices } from '../ingest/admission.ts
 import type { IngestCounts } from '../ingest/counts.ts'
 import { limits } from '../limits.ts'
 import type { LogOptions } from './agent-events.ts'
-import { checkFormat, detectFormat, formatNamed } from './formats.ts'
+import { createStreamFormat, type StreamFormat } from './detect-format.ts'
+import { formatNamed } from './formats.ts'
 import { accessLogsPath } from './http-sink.ts'
 import type { AccessReceiver, Sender } from './receiver.ts'
 import type { LogLines, LogStatus, StoreAnswer } from './sink.ts'
@@ -55,7 +57,7 @@ const asked = {
 } as const
 
 export function accessRoutes(services: AccessRoutesServices) {
-  const drainFormats = new Map<string, string>()
+  const drainFormats = new Map<string, StreamFormat>()
   return new Elysia()
     .get(accessLogsPath, async ({ request }) => {
       const key = await services.guard.ingest(request)
@@ -145,6 +147,11 @@ function senderOf(key: ApiKey, query: Query): Sender {
     keepAddresses: query.one('keepAddresses') === 'true',
     trustedProxies: list('trustedProxy'),
   }
+  try {
+    trustReader(options.trustedProxies)
+  } catch (error) {
+    throw invalidQuery('trustedProxy', error instanceof Error ? error.message : 'trustedProxy is not a range')
+  }
   const reader = textOf(query, 'reader') || null
   return { orgId: key.orgId, keyId: key.id, door: 'access-log', options, reader }
 }
@@ -153,11 +160,11 @@ function senderOf(key: ApiKey, query: Query): Sender {
 const testBody = /^\{"content":"tests?"\}\s*$/
 
 /**
- * The format of a body: the given one, that of the site's bodies before if it fits, or the one that is recognized. Null
- * for a test of the address.
+ * The format of a body: the given one, or that of the site's bodies, which the first ones showed. Null for a test of
+ * the address.
  */
 function drainFormat(
-  known: Map<string, string>,
+  known: Map<string, StreamFormat>,
   { orgId, options }: Sender,
   given: string,
   text: string,
@@ -172,17 +179,16 @@ function drainFormat(
   if (text === '' || testBody.test(text)) return null
   const head = text.slice(0, headChars)
   const name = JSON.stringify([orgId, options.siteId])
-  const before = known.get(name)
-  if (before !== undefined && checkFormat(head, before) !== null) return before
-  const found = detectFormat(head)
-  if ('seen' in found)
-    throw new AppError('unsupported_media_type', `The body is not an access log: ${found.seen}.`, {
+  const stream = known.get(name) ?? createStreamFormat()
+  const format = stream.read(head)
+  if ('seen' in format)
+    throw new AppError('unsupported_media_type', `The body is not an access log: ${format.seen}.`, {
       hint: 'Name the format with ?format=, such as format=combined.',
     })
   known.delete(name)
-  known.set(name, found.guess.format.name)
+  known.set(name, stream)
   if (known.size > drainFormatsMax) known.delete(known.keys().next().value!)
-  return found.guess.format.name
+  return format.name
 }
 
 const headChars = 256 * 1024

@@ -12,7 +12,8 @@ import { newToken } from '../ids.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import { optionTables } from '../text/option-tables.ts'
-import { checkFormat, detectFormat } from './formats.ts'
+import { createStreamFormat, type StreamFormat } from './detect-format.ts'
+import { prefixEnd } from './line-prefix.ts'
 import type { AccessReceiver, Sender } from './receiver.ts'
 import { receiveDatagrams } from './unix-datagrams.ts'
 
@@ -68,14 +69,15 @@ function ruleOf(siteId: string, address: string, org: string): SyslogRule {
   return { siteId, org, at: isUdp ? { host: v6 ?? name, port } : { unix: rest } }
 }
 
-/** RFC 3164, with or without a host, and RFC 5424. */
-const header =
-  /^<\d{1,3}>(?:1 \S+ \S+ \S+ \S+ \S+ (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) ?(?:\u00ef\u00bb\u00bf)?|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:\S{1,255} )?[\w./-]{1,64}(?:\[\d+\])?: ?)/
+/** Of a message without a tag. Whether a host follows, only the format of the line can tell. */
+const priority = /^<\d{1,3}>(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )?/
 
 /** The line of a datagram. A line feed in it would make a second line, which anybody could then forge. */
 export function messageOf(datagram: Buffer): string {
   const text = datagram.toString('latin1').replace(/[\0\r\n]+$/, '')
-  return text.replace(header, '').replaceAll(/[\r\n]/g, ' ')
+  const start = prefixEnd(text, 0, text.length)
+  const line = start > 0 ? text.slice(start) : text.replace(priority, '')
+  return line.replaceAll(/[\r\n]/g, ' ')
 }
 
 const waitingBytesMax = 8 * 1024 * 1024
@@ -158,9 +160,10 @@ function batchStorer(
   report: SyslogReport,
   isStopping: () => boolean,
 ): (text: string) => Promise<void> {
+  const stream = createStreamFormat()
   return async (text) => {
     const source = `syslog:${newToken()}`
-    const format = formatOf(report, text)
+    const format = formatOf(stream, report, text)
     const lines = { source, format, path: report.listen, heading: '', from: 0, to: text.length, text }
     for (;;) {
       try {
@@ -179,12 +182,11 @@ function batchStorer(
   }
 }
 
-/** Recognized once. Lines that arrive before that are stored as bad ones. */
-function formatOf(report: SyslogReport, text: string): string {
-  if (report.format !== null && checkFormat(text, report.format) !== null) return report.format
-  const found = detectFormat(text)
-  if ('guess' in found) report.format = found.guess.format.name
-  return report.format ?? 'combined'
+/** Lines that arrive before a format is recognized are stored as bad ones. */
+function formatOf(stream: StreamFormat, report: SyslogReport, text: string): string {
+  const format = stream.read(text)
+  report.format = stream.name()
+  return 'name' in format ? format.name : 'combined'
 }
 
 interface Socket {

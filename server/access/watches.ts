@@ -12,6 +12,8 @@ import type { Log } from '../log.ts'
 import { optionTables, type OptionTable } from '../text/option-tables.ts'
 import type { LogOptions } from './agent-events.ts'
 import { followLog } from './follow.ts'
+import { trustReader } from '../http/address.ts'
+import { withoutForwarded } from './detect-format.ts'
 import { formatNamed } from './formats.ts'
 import type { AccessReceiver, Sender } from './receiver.ts'
 import type { Sink } from './sink.ts'
@@ -62,6 +64,7 @@ function ruleOf(given: OptionTable): WatchRule {
     keepAddresses: given.flag('keep-addresses'),
     trustedProxies: given.texts('trusted-proxy'),
   }
+  trustReader(options.trustedProxies)
   return { org: given.text('org', defaultOrg), path: resolve(given.text('path')), format, options }
 }
 
@@ -117,11 +120,12 @@ async function follow(services: LogInputServices, rule: WatchRule, signal: Abort
     try {
       await followLog({
         ...{ path, format, sink, signal, now: clock.now },
-        understood: (file, guess) =>
-          log.info('access_log_understood', {
-            ...{ file, site, format: guess.format.name },
-            ...{ fits: guess.fits, lines: guess.lines },
-          }),
+        understood: (file, guess) => {
+          const { format, fits, lines } = guess
+          log.info('access_log_understood', { file, site, format: format.name, fits, lines })
+          const warning = options.trustedProxies.length > 0 ? withoutForwarded(guess) : null
+          if (warning !== null) log.warn('access_log_problem', { path, site, message: warning })
+        },
         stored: () => undefined,
         problem: (message) =>
           message === null

@@ -14,14 +14,14 @@ export function judgedFields(
   { verdict, evidence: judged }: Judgment,
   observedBy: string,
   evidence: Evidence,
-  network: string | null,
+  network: () => string | null,
 ): JudgedFields {
   return {
     verdict,
     judgedBy: 'appliance',
     observedBy,
     evidence: judged === undefined ? null : evidenceText(judged, evidence),
-    network: verdict === 'contradicted' ? network : null,
+    network: verdict === 'contradicted' ? network() : null,
   }
 }
 

@@ -4,6 +4,8 @@
  */
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { clientBehind, readAddress } from '../../sdk/judge/address.ts'
+import { UsageError } from '../errors.ts'
 import { contextOf, type Sender } from './request.ts'
 
 export interface Where {
@@ -85,38 +87,53 @@ export function hostName(header: string): string | null {
   return (match[1] ?? match[2]!).toLowerCase().replace(/\.$/, '')
 }
 
-/** Built once from the addresses and CIDR ranges of `--trusted-proxy`. */
-export function senderReader(
-  trusted: string[],
-): (peer: string | null, headers: Pick<Headers, 'get'>) => Sender {
+/**
+ * Whether an address is one of a trusted proxy. Built once from the addresses and ranges of `--trusted-proxy`. Throws a
+ * UsageError.
+ */
+export function trustReader(trusted: readonly string[]): (address: string) => boolean {
   const list = new BlockList()
-  for (const entry of trusted) {
-    const [address = '', bits] = entry.split('/')
-    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+  for (const entry of trusted) addRange(list, entry)
+  if (trusted.length === 0) return () => false
+  return (address) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+}
+
+/** Throws a UsageError. */
+function addRange(list: BlockList, range: string): void {
+  const [text = '', bits] = range.split('/')
+  const address = readAddress(text) ?? text
+  const isMapped = isIP(text) === 6 && isIP(address) === 4
+  const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+  try {
     if (bits === undefined) list.addAddress(address, family)
-    else list.addSubnet(address, Number(bits), family)
-  }
-  const isTrusted = (address: string) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
-  return (peer, headers) => {
-    // Only the proxy of this machine can write to the socket, and it has no address.
-    const direct = peer === null ? '127.0.0.1' : plain(peer)
-    if (peer !== null && (trusted.length === 0 || !isTrusted(direct)))
-      return { address: direct, secure: false }
-    // From the nearest hop on, the first address that is not a trusted proxy is the client.
-    const hops = (headers.get('x-forwarded-for') ?? '').split(',').map((hop) => plain(hop.trim()))
-    let address = direct
-    for (const hop of hops.reverse()) {
-      if (isIP(hop) === 0) break
-      address = hop
-      if (!isTrusted(hop)) break
-    }
-    const proto = headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim()
-    return { address, secure: proto === 'https' }
+    else list.addSubnet(address, isMapped ? Math.max(0, Number(bits) - mappedBits) : Number(bits), family)
+  } catch {
+    throw new UsageError(`"${range}" is not an IP address or a range like 10.0.0.0/8`)
   }
 }
 
-function plain(address: string): string {
-  return address.startsWith('::ffff:') ? address.slice(7) : address
+/** The bits before the IPv4 address in `::ffff:10.0.0.0`. */
+const mappedBits = 96
+
+/** Reads the client of a request, which may come through the proxies of `--trusted-proxy`. */
+export function senderReader(
+  trusted: readonly string[],
+): (peer: string | null, headers: Pick<Headers, 'get'>) => Sender {
+  const isTrusted = trustReader(trusted)
+  return (peer, headers) => {
+    // Only the proxy of this machine can write to the socket, and it has no address.
+    const direct = peer === null ? '127.0.0.1' : (readAddress(peer) ?? peer)
+    if (peer !== null && !isTrusted(direct)) return { address: direct, secure: false }
+    let isSocket = peer === null
+    const isProxy = (address: string): boolean => {
+      const isFirst = isSocket
+      isSocket = false
+      return isFirst || isTrusted(address)
+    }
+    const address = clientBehind(direct, headers.get('x-forwarded-for'), isProxy) ?? direct
+    const proto = headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim()
+    return { address, secure: proto === 'https' }
+  }
 }
 
 /** The name that limits count a sender by: its IPv4 address, or the /64 of its IPv6 address. */

@@ -153,6 +153,10 @@ test('a body that is not an access log, and invalid parameters, are refused with
   ][] = [
     ['siteId=x', 'hello\nworld\n', 415, /is not an access log: no known format fits its first 2 lines/],
     ['siteId=x&format=nginxx', line('a'), 400, /is not a log format/],
+    // Fields without anything between them once took longer than the universe has existed.
+    ['siteId=x&format=%25U%25U%25U%25U%20%25d:%25t', 'a'.repeat(2_000), 400, /%U is followed by %U/],
+    ['siteId=x&trustedProxy=proxy', line('a'), 400, /"proxy" is not an IP address or a range/],
+    ['siteId=x&trustedProxy=10.0.0.0/33', line('a'), 400, /"10.0.0.0\/33" is not an IP address or a range/],
     ['', line('a'), 400, /siteId must have 1 to 200 characters/],
     ['siteId=x&source=s', line('a'), 400, /offset is required with source/],
     ['siteId=x&source=s&offset=-1', line('a'), 400, /offset must be a whole number/],

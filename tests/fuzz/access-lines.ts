@@ -1,12 +1,12 @@
 /**
  * `bun tests/fuzz/access-lines.ts --full`: a million generated lines in the combined format, read by position, by the
- * expression of the format, and by a parser of another kind.
+ * steps of the format, and by a parser of another kind.
  */
 import { formatNamed } from '../../server/access/formats.ts'
 import type { LogRequest } from '../../server/access/log-request.ts'
 import { randomOf } from './otlp-mutations.ts'
 
-/** The other way to read a combined log: character by character, without an expression for the line. */
+/** The other way to read a combined log: character by character, without steps. */
 function referenceParser(line: string): LogRequest {
   let position = 0
   const quotedText = (): string => {
@@ -37,7 +37,7 @@ function referenceParser(line: string): LogRequest {
   const [referrer, userAgent] = [quotedText(), quotedText()]
   return {
     ...{ timeMs: utc - offset, address, method, path, protocol, status: Number(status) },
-    ...{ forwarded: null, host: null, durationMs: null },
+    ...{ peerName: null, forwarded: null, host: null, durationMs: null },
     bytes: bytes === '-' ? null : Number(bytes),
     referrer: referrer === '-' ? null : referrer,
     userAgent: userAgent === '-' ? null : userAgent,

@@ -68,7 +68,7 @@ export const newMemory = (): Memory => ({ ids: new Set(), positions: new Map(), 
 
 export function storeIn({ ids, positions, events, lines }: Memory): LogStore {
   return {
-    position: async (source) => positions.get(source) ?? null,
+    find: async (source) => ({ name: source, secret: null, known: positions.get(source) ?? null }),
     async append(batch, access) {
       const { position, tail } = positions.get(access.source) ?? { position: 0, tail: '' }
       const answer = { position, tail, stored: 0, deduped: 0, rejected: 0, issues: [] }

@@ -2,7 +2,7 @@
 import { StoreError } from '../../db/contract/errors.ts'
 import type { AccessResult, EventBatch, Store } from '../../db/contract/store.ts'
 
-export interface MemoryLogStore extends Pick<Store, 'events' | 'accessLogs'> {
+export interface MemoryLogStore extends Pick<Store, 'events' | 'accessLogs' | 'secret'> {
   /** What was stored, in order. */
   events_: { type: string; page: string; sessionId: string }[]
   sums(): { lines: number; people: number; excluded: number; bad: number }
@@ -25,6 +25,7 @@ export function memoryLogStore(): MemoryLogStore {
     events_,
     sums: () => ({ ...sums }),
     sources: () => [...logs.keys()],
+    secret: async () => 'a secret',
     failNext: (how) => void (failure = how),
     accessLogs: {
       async position({ source }) {

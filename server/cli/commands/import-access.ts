@@ -2,9 +2,10 @@
 import type { AccessLines, EventRecord, Json, StoredPack } from '../../../db/contract/store.ts'
 import type { Evidence } from '../../../sdk/judge/judge.ts'
 import type { AccessOptions } from '../../access/agent-events.ts'
-import type { Guess } from '../../access/formats.ts'
+import { withoutForwarded, type Guess } from '../../access/detect-format.ts'
 import { importRun, planLogs, type Appended, type LogStore, type Plan } from '../../access/import-logs.ts'
 import type { AgentCount, Sums } from '../../access/import-sums.ts'
+import { findSource, type FoundSource } from '../../access/source-names.ts'
 import { startHostNames } from '../../access/host-names.ts'
 import type { FileProblem } from '../../access/input.ts'
 import { auditEntry } from '../../audit/entry.ts'
@@ -65,7 +66,7 @@ export const importAccess: Noun = {
         const plan = await planLogs(words, values.format)
         if (plan.logs.length === 0 && plan.problems.length === 0)
           throw new AppError('not_found', `No access log in ${words.join(', ')}.`, skippedHint(plan))
-        if (!values.json) print(planText(plan))
+        if (!values.json) print(planText(plan, values['trusted-proxy'].length > 0))
         const options = {
           siteId,
           keepQuery: values['keep-query'],
@@ -142,9 +143,9 @@ export function accessStore(
     // Each batch waits for the disk once, while the next one is under way. More would cost memory; a server has other
     // requests.
     ...(data.byServer ? {} : { eventsMax: 800 }),
-    async position(source) {
+    async find(source) {
       const found = await data.call('import access position', { orgId, siteId, source })
-      return found as unknown as Awaited<ReturnType<LogStore['position']>>
+      return found as unknown as FoundSource
     },
     async append(records, access) {
       if (!data.byServer) madeHere.add(records)
@@ -165,7 +166,7 @@ function judgedFieldsOf(records: readonly EventRecord[]): JudgedFields[] {
 
 async function readPosition({ store }: WorkContext, params: Params): Promise<Json> {
   const key = { orgId: textOf(params, 'orgId'), siteId: textOf(params, 'siteId') }
-  const found = await store.accessLogs.position({ ...key, source: textOf(params, 'source') })
+  const found = await findSource(store, { ...key, source: textOf(params, 'source') })
   return found as unknown as Json
 }
 
@@ -253,13 +254,13 @@ function guessJson({ format, lines, fits, samples }: Guess): { [name: string]: J
 const filesShown = 10
 
 /** What was recognized: each format once, with its three samples. */
-function planText({ logs, skipped }: Plan): string {
+function planText({ logs, skipped }: Plan, hasProxies: boolean): string {
   const lines: string[] = []
   for (const name of new Set(logs.map(({ guess }) => guess.format.name))) {
     const same = logs.filter(({ guess }) => guess.format.name === name)
     const { file, guess } = same[0]!
     const others = same.length === 1 ? '' : ` and ${same.length - 1} more`
-    lines.push(guessText(`${file.path === '-' ? 'standard input' : file.path}${others}`, guess))
+    lines.push(guessText(`${file.path === '-' ? 'standard input' : file.path}${others}`, guess, hasProxies))
   }
   for (const { path, message } of skipped.slice(0, filesShown))
     lines.push(oneLine(`Skipped: ${path} ${message}`))
@@ -268,7 +269,8 @@ function planText({ logs, skipped }: Plan): string {
 }
 
 /** What was recognized in a file, with its samples. */
-export function guessText(path: string, { format, fits, lines, samples }: Guess): string {
+export function guessText(path: string, guess: Guess, hasProxies: boolean): string {
+  const { format, fits, lines, samples } = guess
   const text = [`${path}: ${format.name}, fits ${fits} of the first ${lines} lines`]
   for (const { timeMs, address, method, path: url, status, bytes, userAgent } of samples) {
     const request = `${method ?? '-'} ${cutChars(url ?? '-', 60)}`
@@ -276,6 +278,8 @@ export function guessText(path: string, { format, fits, lines, samples }: Guess)
     const who = cutChars(userAgent ?? '-', 60)
     text.push(`  ${isoTime(timeMs)}  ${address ?? '-'}  ${request}  ${status ?? '-'}${size}  ${who}`)
   }
+  const warning = hasProxies ? withoutForwarded(guess) : null
+  if (warning !== null) text.push(`Warning: ${warning}`)
   return text.map(oneLine).join('\n')
 }
 

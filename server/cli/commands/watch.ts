@@ -76,7 +76,8 @@ export const watch: Noun = {
           to.url === null
             ? socketSink(values['data-dir'], values.org, options, paths)
             : httpSink({ url: to.url, key: readKey(to.keyFile), options, reader: newToken() })
-        return await followAll({ paths, format: values.format, sink, json: values.json })
+        const hasProxies = options.trustedProxies.length > 0
+        return await followAll({ paths, format: values.format, sink, json: values.json, hasProxies })
       },
     }),
   ],
@@ -98,10 +99,11 @@ interface Watching {
   format: string
   sink: Sink
   json: boolean
+  hasProxies: boolean
 }
 
 /** Follows every log until a signal, and prints what it understands, problems and at the end the sums. */
-async function followAll({ paths, format, sink, json }: Watching): Promise<number> {
+async function followAll({ paths, format, sink, json, hasProxies }: Watching): Promise<number> {
   const ending = new AbortController()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => ending.abort())
   const sums = noLines()
@@ -109,7 +111,7 @@ async function followAll({ paths, format, sink, json }: Watching): Promise<numbe
   const follow = (path: string): Promise<void> =>
     followLog({
       ...{ path, format, sink, signal: ending.signal, now: systemClock.now },
-      understood: (file, guess) => progress.print(guessText(file, guess)),
+      understood: (file, guess) => progress.print(guessText(file, guess, hasProxies)),
       stored: (more) => addSums(sums, more),
       problem: (message) => progress.print(message === null ? `${path} is read again` : message, true),
     })

@@ -1,0 +1,275 @@
+/**
+ * The verdict on an agent depends on the address of its connection, or on the one that a trusted proxy reported, and on
+ * nothing that a client chooses: in every format, whatever its Host header, forwarded header, user name, path, referrer
+ * and cookie are.
+ */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { plainOptions } from '../../tests/support/access-logs.ts'
+import {
+  bracketed,
+  gptBot,
+  iso,
+  ncsa,
+  plus,
+  quoted,
+  when,
+  writers,
+  type Sent,
+} from '../../tests/support/forged-lines.ts'
+import { runs } from '../../tests/support/runs.ts'
+import { agentEvents, lineReader } from './agent-events.ts'
+import { createStreamFormat, detectFormat } from './detect-format.ts'
+import { formatNamed, logFormats } from './formats.ts'
+
+/** OpenAI publishes the first network for GPTBot, and none of the others. */
+const verdicts: { readonly [address: string]: string } = {
+  '20.171.206.9': 'verified',
+  '198.51.100.7': 'contradicted',
+  '2001:db8::7': 'contradicted',
+  '10.1.2.3': 'unverifiable',
+}
+const addresses = Object.keys(verdicts)
+
+const published = '20.171.206.200'
+const words = fc.constantFrom(
+  ...[
+    '',
+    '-',
+    'shop.example',
+    'a b',
+    'Nov',
+    '"',
+    '\\',
+    '[',
+    '] [',
+    ':',
+    ', ',
+    '%20',
+    '#Fields: date',
+    'unix:',
+    '- -',
+  ],
+  ...[
+    published,
+    `${published}:443`,
+    `[::ffff:${published}]`,
+    `::ffff:${published}`,
+    `${published} -`,
+    `- ${published}`,
+  ],
+  ...[
+    `${published} - -`,
+    `x ${published} - - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`,
+    `, ${published}`,
+  ],
+)
+const hostile = fc.array(words, { maxLength: 3 }).map((parts) => parts.join(''))
+const sent = fc.record({
+  ...{ peer: fc.constantFrom(...addresses), host: hostile, user: hostile, path: hostile, referrer: hostile },
+  forwarded: hostile,
+})
+const plainRequest: Sent = { peer: '', host: '', user: '', path: '', referrer: '', forwarded: '' }
+const bytes = (text: string): string => Buffer.from(text).toString('latin1')
+
+/** The verdict on the last line of a log; what the line counts as, when it is no agent's. */
+function verdictOn(format: string, lines: readonly string[], trustedProxies: string[] = []): string {
+  const parse = formatNamed(format).open()
+  const read = lineReader(parse, agentEvents({ ...plainOptions, trustedProxies }), {
+    name: 'log',
+    secret: null,
+  })
+  const results = lines.map((line) => {
+    const { kind, events } = read(bytes(line), 0, bytes(line).length, 0)
+    return events[0]?.verdict ?? kind
+  })
+  return results.at(-1)!
+}
+
+const linesOf = (format: string, requests: readonly Sent[]): string[] => {
+  const { heading, line } = writers[format]!
+  return [...(heading === undefined ? [] : [heading]), ...requests.map(line)]
+}
+
+/** The format that is recognized from nothing but a hostile line. */
+function guessed(lines: readonly string[]): string | null {
+  const detection = detectFormat(bytes(`${lines.join('\n')}\n`))
+  return 'guess' in detection ? detection.guess.format.name : null
+}
+
+/**
+ * Old servers accept a Host header with spaces. So where the host comes first, a user name with an address and an
+ * identity may be the true end of a Host header, and nothing can be verified.
+ */
+function verdictsFor(format: string, { peer, user }: Sent): string[] {
+  const mayBeHost = /^v|^host/.test(format) && / [^ ]*\d[^ ]* - /.test(` ${user} `)
+  return mayBeHost ? [verdicts[peer]!, 'unverifiable'] : [verdicts[peer]!]
+}
+
+test('every format with user agents is in the table', () => {
+  const named = logFormats.filter(({ hasUserAgent }) => hasUserAgent).map(({ name }) => name)
+  expect(named.filter((name) => name !== 'squid').toSorted()).toEqual(Object.keys(writers).toSorted())
+})
+
+describe.each(Object.keys(writers))('%s', (format) => {
+  test('the verdict is that of the connection', () => {
+    let read = 0
+    let tried = 0
+    fc.assert(
+      fc.property(sent, (request) => {
+        const lines = linesOf(format, [request])
+        const verdict = verdictOn(format, lines)
+        tried++
+        if (verdict === 'bad') return // counted, and shown on Sources
+        read++
+        expect(verdictsFor(format, request)).toContain(verdict)
+        // Nor does a client choose the format that gives it another address.
+        const other = guessed(lines)
+        if (other !== null)
+          expect(['bad', ...verdictsFor(format, request)]).toContain(verdictOn(other, lines))
+      }),
+      { numRuns: runs(1_000) },
+    )
+    expect(read).toBeGreaterThan(tried * 0.8)
+  })
+
+  const { hasForwarded } = formatNamed(format)
+  const isForwarded = hasForwarded ?? writers[format]!.heading?.toLowerCase().includes('x-forwarded-for')
+  test.if(isForwarded === true)(
+    'behind a trusted proxy, the verdict is that of the hop that it reports',
+    () => {
+      fc.assert(
+        fc.property(
+          sent,
+          fc.constantFrom(...addresses.slice(0, 3)),
+          fc.boolean(),
+          (request, client, hasPort) => {
+            const hop = hasPort ? `${bracketed(client)}:443` : client
+            const forwarded = request.forwarded === '' ? hop : `${request.forwarded}, ${hop}`
+            const proxied = linesOf(format, [{ ...request, peer: '10.0.0.5', forwarded }])
+            const verdict = verdictOn(format, proxied, ['10.0.0.0/8'])
+            if (verdict !== 'bad')
+              expect(verdictsFor(format, { ...request, peer: client })).toContain(verdict)
+            const direct = linesOf(format, [{ ...request, peer: '198.51.100.7', forwarded }])
+            const verdictOnDirect = verdictOn(format, direct, ['10.0.0.0/8'])
+            if (verdictOnDirect !== 'bad')
+              expect(verdictsFor(format, { ...request, peer: '198.51.100.7' })).toContain(verdictOnDirect)
+          },
+        ),
+        { numRuns: runs(600) },
+      )
+    },
+  )
+})
+
+test('a Host header with spaces, which old servers accept, is never taken for the address', () => {
+  const spaced = fc.record({
+    host: hostile,
+    user: hostile,
+    peer: fc.constantFrom('198.51.100.7', '10.1.2.3'),
+  })
+  const usual = `shop.example 198.51.100.7 ${ncsa({ ...plainRequest, peer: '198.51.100.7' })}\n`
+  const stream = createStreamFormat()
+  stream.read(usual.repeat(100))
+  fc.assert(
+    fc.property(spaced, ({ host, user, peer }) => {
+      const request = { ...plainRequest, peer, host, user }
+      const line = `${quoted(host)} ${peer} ${ncsa(request)}`
+      const format = stream.read(bytes(`${line}\n`))
+      for (const name of ['host-combined', 'vcombined', 'name' in format ? format.name : 'host-combined'])
+        expect([name, verdictOn(name, [line])]).not.toEqual([name, 'verified'])
+    }),
+    { numRuns: runs(3_000) },
+  )
+})
+
+test('the host of a log with the host first is not the address, also when it looks like one', () => {
+  const line = (host: string, peer: string): string =>
+    `${host} ${peer} - - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const lines = [line('shop.example', '198.51.100.7'), line(published, '198.51.100.7')]
+  expect(guessed(lines)).toBe('host-combined')
+  expect(guessed([lines[1]!])).toBe('host-combined')
+  expect(verdictOn('host-combined', lines)).toBe('contradicted')
+  expect(verdictOn('combined', lines)).toBe('bad')
+  expect(verdictOn('%h %^ %^ [%d:%t %^] "%r" %s %b "%R" "%u"', lines)).toBe('bad')
+})
+
+test('words in front of a line are skipped, never stored', () => {
+  const line = `20.171.206.9 - - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  for (const prefix of [
+    ...['Nov  5 10:00:00 web1 nginx: ', 'Nov 15 10:00:00 web1 nginx[12]: ', 'Nov  5 10:00:00 nginx: '],
+    ...['2026-11-05T10:00:00.123456+02:00 web1 nginx: ', '<190>1 2026-11-05T10:00:00Z web1 nginx 12 - - '],
+    ...['2026-11-05T10:00:00.123456789Z stdout F ', 'web-1  | ', '<190>Nov  5 10:00:00 web1 nginx: '],
+  ]) {
+    expect([prefix, guessed([prefix + line])]).toEqual([prefix, 'combined'])
+    expect(verdictOn('combined', [prefix + line])).toBe('verified')
+  }
+  for (const prefix of ['Nov ', 'Nov 5 10:00:00 ', 'access: web1 ', '7 ', 'info - '])
+    expect([prefix, verdictOn('combined', [prefix + line])]).toEqual([prefix, 'bad'])
+})
+
+test('an agent without an address is counted, and cannot be verified', () => {
+  const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  for (const peer of ['-', 'crawl.googlebot.com', 'unix:'])
+    expect(verdictOn('combined', [`${peer} ${rest}`])).toBe('unverifiable')
+  expect(verdictOn('combined', [`203.0.113.9, 20.171.206.4 ${rest}`])).toBe('verified') // of the last proxy
+  expect(verdictOn('combined', [`20.171.206.4, 198.51.100.7 ${rest}`])).toBe('contradicted')
+  const fields = '#Fields: date time c-ip cs-method cs-uri-stem cs(User-Agent) sc-status'
+  expect(verdictOn('w3c', [fields, `2026-11-05 10:00:00 - GET /a ${plus(gptBot)} 200`])).toBe('unverifiable')
+  expect(verdictOn('w3c', [fields, `2026-11-05 10:00:00 - GET /a ${plus(gptBot)} 200 more`])).toBe('bad')
+})
+
+test('a proxy that reports no client says nothing about it', () => {
+  const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  for (const forwarded of ['-', 'unknown', '20.171.206.9, unknown', '_hidden'])
+    expect(verdictOn('combined-forwarded', [`203.0.113.1 ${rest} "${forwarded}"`], ['203.0.113.0/24'])).toBe(
+      'unverifiable',
+    )
+})
+
+test('Traefik writes X-Forwarded-For of anybody into ClientHost', () => {
+  const line = (peer: string, clientHost: string): string =>
+    JSON.stringify({
+      ...{
+        ClientAddr: `${bracketed(peer)}:50064`,
+        ClientHost: clientHost,
+        DownstreamStatus: 200,
+        StartUTC: iso,
+      },
+      ...{ RequestMethod: 'GET', RequestPath: '/', 'request_User-Agent': gptBot },
+    })
+  for (const forged of [published, `${published}, 203.0.113.9`, `203.0.113.9, ${published}`])
+    expect(verdictOn('traefik', [line('198.51.100.7', forged)])).toBe('contradicted')
+  expect(verdictOn('traefik', [line('172.18.0.2', `198.51.100.7, ${published}`)])).toBe('verified')
+  expect(verdictOn('traefik', [line('172.18.0.2', `${published}, 198.51.100.7`)])).toBe('contradicted')
+  expect(verdictOn('traefik', [line('203.0.113.1', published)], ['203.0.113.0/24'])).toBe('verified')
+})
+
+test('of several headers X-Forwarded-For, the proxy added the last', () => {
+  const headers = { 'User-Agent': [gptBot], 'X-Forwarded-For': [published, '198.51.100.7'] }
+  const request = { remote_ip: '10.0.0.5', method: 'GET', uri: '/', headers }
+  expect(
+    verdictOn('caddy', [JSON.stringify({ ts: 1_793_872_800.5, request, status: 200 })], ['10.0.0.0/8']),
+  ).toBe('contradicted')
+})
+
+test('another value in quotes at the end is not X-Forwarded-For, also when it is an address', () => {
+  const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const lines = Array.from({ length: 20 }, () => `10.0.0.5 ${rest} "shop.example"`)
+  expect(guessed([...lines, `10.0.0.5 ${rest} "${published}"`])).toBe('combined')
+})
+
+test('a few strange lines do not change the format of a file or of a stream', () => {
+  const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const good = `10.0.0.5 ${rest} "20.171.206.9"`
+  const strange = [`10.0.0.5 ${rest} "a-b.example"`, `10.0.0.5 ${rest}`, 'x', `${published} ${rest}`]
+  for (const line of strange) {
+    expect(guessed([line, ...Array<string>(20).fill(good)])).toBe('combined-forwarded')
+    const stream = createStreamFormat()
+    stream.read(`${line}\n`)
+    for (let body = 0; body < 50; body++) stream.read(`${good}\n${good}\n`)
+    expect(stream.name()).toBe('combined-forwarded')
+    for (let body = 0; body < 50; body++) stream.read(`${line}\n`)
+    expect(stream.read(`${good}\n`)).toEqual({ name: 'combined-forwarded' })
+  }
+})

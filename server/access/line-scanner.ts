@@ -1,0 +1,274 @@
+/**
+ * Reads a line by the steps of its format, from left to right. A field ends at the character behind it, and no step is
+ * tried twice but the skipped user name of a common log. So a line costs time in proportion to its length, whatever
+ * format a caller gives and whatever a client sends (`pattern-cost.test.ts`).
+ */
+import type { Escapes } from './escapes.ts'
+import { readAddressAndPort } from '../../sdk/judge/address.ts'
+import { isHostName, peerAddress } from './log-request.ts'
+
+/** A part of a format. `field` is the number of the field whose span the step stores; -1: it is skipped. */
+export type Step =
+  | { kind: 'literal'; text: string }
+  | { kind: 'blanks' }
+  | { kind: 'date'; field: number }
+  | { kind: 'time'; field: number; hasFraction: boolean }
+  | { kind: 'quoted'; field: number; escapes: Escapes }
+  | { kind: 'until'; field: number; delimiter: string; isWord: boolean }
+  | { kind: 'rest'; field: number; isWord: boolean }
+  | { kind: 'user'; isRetried: boolean }
+  | { kind: 'list'; field: number; delimiter: string; mayBeQuoted: boolean }
+  | { kind: 'addressAndPort'; field: number; delimiter: string }
+  | { kind: 'peer'; field: number; delimiter: string } // the address, not in quotes
+
+/** Where the fields of a line are: start and end of each. */
+export type Spans = Int32Array
+
+const space = 32
+const tab = 9
+const quote = 34
+const backslash = 92
+const bracket = 91
+const carriageReturn = 13
+const lineFeed = 10
+
+/** The longest user name that is skipped. */
+const userCharsMax = 300
+
+const date = /\d{1,2}[/-][A-Za-z]{3}[/-]\d{4}|\d{4}-\d\d-\d\d|\d{4}\/\d\d\/\d\d|\d{8}|\d\d\.\d\d\.\d{4}/y
+const wholeSeconds = /\d\d:\d\d:\d\d/y
+const seconds = /\d\d:\d\d:\d\d(?:[.,]\d{1,9})?/y
+
+/** Returns where the steps from `index` on end in the line that begins at `position`, or -1. */
+export function scan(
+  steps: readonly Step[],
+  index: number,
+  text: string,
+  position: number,
+  end: number,
+  spans: Spans,
+): number {
+  for (; index < steps.length; index++) {
+    const step = steps[index]!
+    if (step.kind === 'user')
+      return step.isRetried
+        ? scanUser(steps, index, text, position, end, spans)
+        : scanAt(steps, index, text, firstBracket(text, position, end), end, spans)
+    const next = stepEnd(step, text, position, end, spans)
+    if (next < 0) return -1
+    position = next
+  }
+  return position
+}
+
+function scanAt(
+  steps: readonly Step[],
+  index: number,
+  text: string,
+  position: number,
+  end: number,
+  spans: Spans,
+): number {
+  return position < 0 ? -1 : scan(steps, index + 1, text, position, end, spans)
+}
+
+function firstBracket(text: string, position: number, end: number): number {
+  const last = Math.min(end, position + userCharsMax + 1)
+  for (let at = position; at < last; at++) if (text.charCodeAt(at) === bracket) return at
+  return -1
+}
+
+/** The brackets before a digit that are tried, so that a line of many costs no more than that. */
+const bracketsMax = 8
+
+/** A client chooses its user name, which may contain the bracket before the time: each that may be it is tried. */
+function scanUser(
+  steps: readonly Step[],
+  index: number,
+  text: string,
+  position: number,
+  end: number,
+  spans: Spans,
+): number {
+  const last = Math.min(end, position + userCharsMax + 1)
+  let brackets = 0
+  for (let at = position; at < last && brackets < bracketsMax; at++) {
+    const digit = text.charCodeAt(at) === bracket ? text.charCodeAt(at + 1) - 48 : -1
+    if (digit < 0 || digit > 9) continue
+    brackets++
+    const found = scan(steps, index + 1, text, at, end, spans)
+    if (found >= 0) return found
+  }
+  return -1
+}
+
+/** Where a step ends, or -1 when the line does not fit. */
+function stepEnd(
+  step: Exclude<Step, { kind: 'user' }>,
+  text: string,
+  from: number,
+  end: number,
+  spans: Spans,
+): number {
+  switch (step.kind) {
+    case 'literal': {
+      const next = from + step.text.length
+      return next <= end && text.startsWith(step.text, from) ? next : -1
+    }
+    case 'blanks':
+      return blanksEnd(text, from, end)
+    case 'date':
+      return stored(spans, step.field, from, matchEnd(date, text, from, end))
+    case 'time':
+      return stored(
+        spans,
+        step.field,
+        from,
+        matchEnd(step.hasFraction ? seconds : wholeSeconds, text, from, end),
+      )
+    case 'quoted':
+      return stored(spans, step.field, from, quotedEnd(text, from, end, step.escapes))
+    case 'until':
+      return stored(spans, step.field, from, untilEnd(text, from, end, step.delimiter, step.isWord))
+    case 'rest':
+      return stored(spans, step.field, from, restEnd(text, from, end, step.isWord))
+    case 'list':
+      return scanList(step, text, from, end, spans)
+    case 'addressAndPort':
+      return stored(spans, step.field, from, addressAndPortEnd(text, from, end, step.delimiter))
+    case 'peer':
+      return stored(spans, step.field, from, peerEnd(text, from, end, step.delimiter))
+  }
+}
+
+function stored(spans: Spans, field: number, start: number, end: number): number {
+  if (field >= 0 && end >= 0) {
+    spans[field * 2] = start
+    spans[field * 2 + 1] = end
+  }
+  return end
+}
+
+function blanksEnd(text: string, from: number, end: number): number {
+  let at = from
+  while (at < end && (text.charCodeAt(at) === space || text.charCodeAt(at) === tab)) at++
+  return at
+}
+
+function matchEnd(expression: RegExp, text: string, from: number, end: number): number {
+  expression.lastIndex = from
+  return expression.test(text) && expression.lastIndex <= end ? expression.lastIndex : -1
+}
+
+/** Where the quote behind a value is. An escaped one does not end it. */
+function quotedEnd(text: string, from: number, end: number, escapes: Escapes): number {
+  for (let at = from; at < end; at++) {
+    const code = text.charCodeAt(at)
+    if (code === backslash && escapes === 'backslash') at++
+    else if (code === quote) {
+      if (escapes !== 'double' || at + 1 >= end || text.charCodeAt(at + 1) !== quote) return at
+      at++
+    }
+  }
+  return -1
+}
+
+/** Where the delimiter is. A word has no space. */
+function untilEnd(text: string, from: number, end: number, delimiter: string, isWord: boolean): number {
+  const stop = delimiter.charCodeAt(0)
+  let at = from
+  for (; at < end; at++) {
+    const code = text.charCodeAt(at)
+    if (code === stop || code === carriageReturn || (isWord && code === space)) return at
+    if (stop === space && code === tab && delimiter.length > 1) return at
+  }
+  return at
+}
+
+/** The last field of a format. */
+function restEnd(text: string, from: number, end: number, isWord: boolean): number {
+  let at = from
+  for (; at < end; at++) {
+    const code = text.charCodeAt(at)
+    if (code === carriageReturn || code === lineFeed) return at
+    if (isWord && (code === space || (code >= tab && code <= carriageReturn))) return at
+  }
+  return at
+}
+
+/** A value without blanks. */
+function tokenEnd(text: string, from: number, end: number, delimiter: string): number {
+  const stop = delimiter === '' ? space : delimiter.charCodeAt(0)
+  let at = from
+  for (; at < end; at++) {
+    const code = text.charCodeAt(at)
+    if (code === stop || code === space || code === tab || code === carriageReturn) return at
+  }
+  return at
+}
+
+function addressAndPortEnd(text: string, from: number, end: number, delimiter: string): number {
+  const next = tokenEnd(text, from, end, delimiter)
+  return readAddressAndPort(text.slice(from, next)) === null ? -1 : next
+}
+
+const comma = 44
+
+/** A value whose parts may be separated by a comma and a space. */
+function listEnd(text: string, from: number, end: number, delimiter: string): number {
+  let at = tokenEnd(text, from, end, delimiter)
+  if (delimiter === ',') return at
+  while (at > from && text.charCodeAt(at - 1) === comma && text.charCodeAt(at) === space)
+    at = tokenEnd(text, at + 1, end, delimiter)
+  return at
+}
+
+function scanList(
+  { field, delimiter, mayBeQuoted }: Extract<Step, { kind: 'list' }>,
+  text: string,
+  from: number,
+  end: number,
+  spans: Spans,
+): number {
+  if (!mayBeQuoted || text.charCodeAt(from) !== quote)
+    return stored(spans, field, from, listEnd(text, from, end, delimiter))
+  const close = stored(spans, field, from + 1, quotedEnd(text, from + 1, end, 'backslash'))
+  return close < 0 ? -1 : close + 1
+}
+
+/** An address, a list of them, a name that the server looked up, or a minus. */
+function peerEnd(text: string, from: number, end: number, delimiter: string): number {
+  const next = listEnd(text, from, end, delimiter)
+  const value = text.slice(from, next)
+  return value === '-' || hasAddress(value) || isHostName(value) ? next : -1
+}
+
+function hasAddress(value: string): boolean {
+  return value.split(',').some((hop) => peerAddress(hop.trim()) !== null)
+}
+
+/** What stands before the address of a common log. A client chooses its host. `space`: nothing else separates it. */
+export type BeforePeer = 'nothing' | 'client' | 'client and space'
+
+/**
+ * Whether a value is the address, from the identity and the user name behind it up to the time. Logs of other formats
+ * have the same shape, so that a value that the client chose may stand in the place of its address. `ambiguous`: it may
+ * be the end of a Host header with spaces, which old servers accept.
+ */
+export function checkPeer(value: string, user: string, before: BeforePeer): 'right' | 'wrong' | 'ambiguous' {
+  if (user === usualUser && before === 'nothing' && value !== '-' && !isHostName(value)) return 'right'
+  const tokens = user.split(/[ \t]+/).filter((token) => token !== '')
+  const [identity = ''] = tokens
+  if (/[.:]/.test(identity)) return 'wrong' // no identity is an address or a name, but in other formats both follow
+  if (hasAddress(value)) return before !== 'nothing' && hasOtherPeer(tokens) ? 'ambiguous' : 'right'
+  // What a client chose may be followed by a minus: in another format, that minus is the identity.
+  if (before === 'client and space' || (before === 'client' && value === '-')) return 'wrong'
+  return tokens.some((token) => peerAddress(token) !== null) ? 'wrong' : 'right'
+}
+
+const usualUser = ' - - '
+
+/** Another address with its identity. */
+function hasOtherPeer(tokens: readonly string[]): boolean {
+  return tokens.some((token, index) => index > 0 && tokens[index + 1] === '-' && peerAddress(token) !== null)
+}
