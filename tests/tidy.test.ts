@@ -4,7 +4,6 @@ import { workerEntries } from '../scripts/build.ts'
 import { sqliteOnlyFiles, sqliteOnlyTests } from './support/sqlite-only.ts'
 import { bothEngines } from './tidy/both-engines.ts'
 import { exceptions } from './tidy/exceptions.ts'
-import { functionLength } from './tidy/function-length.ts'
 import { deadFiles, dependencyRules, type Manifest, missingDocuments } from './tidy/house-rules.ts'
 import { barrel, cycles, importRules } from './tidy/import-rules.ts'
 import { importsOf } from './tidy/imports.ts'
@@ -15,7 +14,7 @@ import { insideImports } from './tidy/modules.ts'
 import { slivers } from './tidy/slivers.ts'
 import { words } from './tidy/words.ts'
 import { type Finding, isCode, readSources } from './tidy/source.ts'
-import { bannedCode, fileLength, fileName, header, leftovers, lineLength } from './tidy/text-rules.ts'
+import { bannedCode, fileName, header, leftovers, lineLength } from './tidy/text-rules.ts'
 
 const sources = readSources()
 const edges = sources.flatMap(importsOf)
@@ -36,9 +35,7 @@ const entries = [
 ]
 
 const findings: Finding[] = [
-  ...[header, fileLength, lineLength, fileName, bannedCode, leftovers, functionLength].flatMap((rule) =>
-    sources.flatMap(rule),
-  ),
+  ...[header, lineLength, fileName, bannedCode, leftovers].flatMap((rule) => sources.flatMap(rule)),
   ...sources.filter((source) => isCode(source.path)).flatMap((source) => barrel(source, edges)),
   ...importRules(edges),
   ...upwardImports(edges),
@@ -60,16 +57,7 @@ const isException = (finding: Finding): boolean =>
 describe('the house', () => {
   const broken = findings.filter((finding) => !isException(finding))
   const rules = [
-    ...[
-      'header',
-      'file-length',
-      'line-length',
-      'function-length',
-      'file-name',
-      'empty-name',
-      'barrel',
-      'leftover',
-    ],
+    ...['header', 'line-length', 'file-name', 'empty-name', 'barrel', 'leftover'],
     ...[
       'environment',
       'time',

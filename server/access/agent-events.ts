@@ -2,8 +2,8 @@
  * Turns requests of an access log into events: every request by an agent, the start of its sessions, and people whom
  * an assistant sent.
  *
- * An event's id is a keyed hash of the start of its file, the offset of its line and the line. The same file therefore has
- * the same ids under another name, compressed, copied or from a pipe, and after it has grown.
+ * An event's id is a keyed hash of the start of its file, the offset of its line and the line. The same file therefore
+ * has the same ids under another name, compressed, copied or from a pipe, and after it has grown.
  */
 import type { EventRecord, RequestKind } from '../../db/contract/store.ts'
 import { isoTime } from '../clock.ts'

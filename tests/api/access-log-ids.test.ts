@@ -1,4 +1,4 @@
-/** Ids of access-log events are keyed with the secret of the store, except those of logs that an earlier release began. */
+/** Ids of access-log events are keyed with a secret of the store, except in logs that an earlier release began. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { openStore } from '../../db/open.ts'
 import type { AccessLines, Store } from '../../db/contract/store.ts'

@@ -1,4 +1,4 @@
-/** Conformance of the record beside each event: who says so, filters and counts by it, and networks that expire alone. */
+/** Conformance of the record beside each event: who says so, filters and counts by it, networks that expire alone. */
 import { expect } from 'bun:test'
 import fc from 'fast-check'
 import { knownVerdicts, vouchedJudges, type Door, type Judgement } from '../../db/contract/provenance.ts'

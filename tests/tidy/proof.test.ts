@@ -1,7 +1,6 @@
 /** Proves for every rule of the house that it finds what it forbids and leaves alone what it allows. */
 import { expect, test } from 'bun:test'
 import { bothEngines } from './both-engines.ts'
-import { functionLength } from './function-length.ts'
 import { deadFiles, dependencyRules, missingDocuments } from './house-rules.ts'
 import { barrel, cycles, importRules } from './import-rules.ts'
 import { importsOf } from './imports.ts'
@@ -13,7 +12,7 @@ import { slivers } from './slivers.ts'
 import { userStrings } from './user-strings.ts'
 import { words } from './words.ts'
 import { blank, type Finding, type Source } from './source.ts'
-import { bannedCode, fileLength, fileName, header, leftovers, lineLength } from './text-rules.ts'
+import { bannedCode, fileName, header, leftovers, lineLength } from './text-rules.ts'
 
 const source = (path: string, text: string): Source => ({ path, text })
 const rulesOf = (findings: Finding[]): string[] => findings.map((finding) => finding.rule)
@@ -58,31 +57,13 @@ test('header', () => {
   expect(rulesOf(header(source('db/sqlite/migrations/1.sql', 'CREATE TABLE a(b);\n')))).toEqual(['header'])
 })
 
-test('file-length and line-length', () => {
-  expect(fileLength(source('a.ts', 'x\n'.repeat(400)))).toEqual([])
-  expect(rulesOf(fileLength(source('a.ts', 'x\n'.repeat(401))))).toEqual(['file-length'])
+test('line-length', () => {
   expect(lineLength(source('a.ts', 'x'.repeat(120)))).toEqual([])
   expect(lineLength(source('a.ts', `const a = '${'x y '.repeat(50)}'`))).toEqual([])
   expect(rulesOf(lineLength(source('a.ts', `// ${'x y '.repeat(50)}`)))).toEqual(['line-length'])
   expect(lineLength(source('a.ts', `ok\n${'x'.repeat(121)}`))).toMatchObject([
     { rule: 'line-length', line: 2 },
   ])
-})
-
-test('function-length', () => {
-  const body = (lines: number): string => '  step()\n'.repeat(lines)
-  const long = [
-    `function a() {\n${body(69)}}\n`,
-    `export async function a(\n  b: string,\n): Promise<void> {\n${body(67)}}\n`,
-    `const a = () => {\n${body(69)}}\n`,
-    `const a = async ({ b }: C): Promise<void> => {\n${body(69)}}\n`,
-    `class A extends Error {\n  get b() {\n${body(69).replaceAll('  s', '    s')}  }\n}\n`,
-    `test('a', async () => {\n${body(69)}})\n`,
-  ]
-  for (const text of long) expect(rulesOf(functionLength(source('a.ts', text)))).toEqual(['function-length'])
-  for (const text of long) expect(functionLength(source('a.ts', text.replace('  step()\n', '')))).toEqual([])
-  expect(functionLength(source('a.ts', `describe('a', () => {\n${body(90)}})\n`))).toEqual([])
-  expect(functionLength(source('a.ts', `export const a = {\n${'  b: 1,\n'.repeat(90)}}\n`))).toEqual([])
 })
 
 test('file-name', () => {

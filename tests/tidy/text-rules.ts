@@ -3,7 +3,6 @@ import { blank, type Finding, isCode, isTest, lineAt, type Source } from './sour
 
 export type FileRule = (source: Source) => Finding[]
 
-const fileLinesMax = 400
 const lineCharsMax = 120
 
 /** The first line says in a sentence what the file is. Styles beside a component are covered by the component's. */
@@ -17,12 +16,6 @@ export const header: FileRule = ({ path, text }) => {
   return isSentence
     ? []
     : [{ rule: 'header', path, line: 1, message: 'no sentence that says what the file is' }]
-}
-
-export const fileLength: FileRule = ({ path, text }) => {
-  const lines = text.trimEnd().split('\n').length
-  if (!(isCode(path) || /\.(css|sql)$/.test(path)) || lines <= fileLinesMax) return []
-  return [{ rule: 'file-length', path, line: lines, message: `${lines} lines, ${fileLinesMax} allowed` }]
 }
 
 /** A long string or pattern stays whole, so that it can be searched for; only what is around it counts. */

@@ -155,8 +155,8 @@ function* pieces(events: StoredEvent[]): Generator<StoredEvent[]> {
 export const walkPage = { limit: 2_000, bytesMax: 1024 * 1024 }
 
 /**
- * Every matching event, with its record when `provenance`, newest first, page by page; reads the next page while the last one is sent. Excludes arrivals
- * after `ceilingSeq`.
+ * Every matching event, newest first, page by page, with its record when `provenance`. Reads the next page while the
+ * last one is sent. Excludes arrivals after `ceilingSeq`.
  */
 export async function* walkEvents(
   events: Pick<EventStore, 'page'>,

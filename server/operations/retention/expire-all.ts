@@ -13,7 +13,7 @@ export interface RetentionRule {
   networkDays?: number
 }
 
-export const networkDaysDefault = 90
+const networkDaysDefault = 90
 
 const dayMs = 24 * 3_600_000
 
