@@ -32,7 +32,7 @@ export function readAddress(text: string): string | null {
     return isPort(text.slice(lastColon + 1)) && parseAddress(address, words) ? address : null
   }
   if (!text.includes('%')) return plainIPv6(text) ?? readAddressAndPort(text)
-  return lastColon > text.indexOf('%') ? readAddressAndPort(text) : plainIPv6(text.replace(zone, ''))
+  return lastColon > text.indexOf('%') ? readAddressAndPort(text) : plainIPv6(withoutZone(text))
 }
 
 /**
@@ -45,7 +45,7 @@ export function readAddressAndPort(text: string): string | null {
   if (text.startsWith('[')) return readBracketed(text)
   const colon = text.lastIndexOf(':')
   if (colon < 0 || !isPort(text.slice(colon + 1))) return null
-  const address = text.slice(0, colon).replace(zone, '')
+  const address = withoutZone(text.slice(0, colon))
   if (address.includes(':')) return plainIPv6(address)
   return parseAddress(address, words) ? address : null
 }
@@ -54,7 +54,11 @@ function readBracketed(text: string): string | null {
   const close = text.indexOf(']')
   const after = text.slice(close + 1)
   if (close < 0 || (after !== '' && !(after.startsWith(':') && isPort(after.slice(1))))) return null
-  return plainIPv6(text.slice(1, close).replace(zone, ''))
+  return plainIPv6(withoutZone(text.slice(1, close)))
+}
+
+function withoutZone(text: string): string {
+  return text.includes('%') ? text.replace(zone, '') : text
 }
 
 function plainIPv6(text: string): string | null {

@@ -19,7 +19,7 @@ import {
 } from '../../tests/support/forged-lines.ts'
 import { runs } from '../../tests/support/runs.ts'
 import { agentEvents, lineReader } from './agent-events.ts'
-import { createStreamFormat, detectFormat } from './detect-format.ts'
+import { createStreamFormat, detectFormat, withoutForwarded } from './detect-format.ts'
 import { formatNamed, logFormats } from './formats.ts'
 
 /** OpenAI publishes the first network for GPTBot, and none of the others. */
@@ -272,4 +272,16 @@ test('a few strange lines do not change the format of a file or of a stream', ()
     for (let body = 0; body < 50; body++) stream.read(`${line}\n`)
     expect(stream.read(`${good}\n`)).toEqual({ name: 'combined-forwarded' })
   }
+})
+
+test('--trusted-proxy without X-Forwarded-For in the log is said', () => {
+  const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const warningFor = (line: string): string | null => {
+    const detection = detectFormat(`${line}\n`)
+    return 'guess' in detection ? withoutForwarded(detection.guess) : 'not recognized'
+  }
+  expect(warningFor(`10.0.0.5 ${rest}`)).toBe(
+    '--trusted-proxy has no effect: combined has no X-Forwarded-For',
+  )
+  expect(warningFor(`10.0.0.5 ${rest} "-"`)).toBeNull()
 })

@@ -244,6 +244,7 @@ function peerEnd(text: string, from: number, end: number, delimiter: string): nu
 }
 
 function hasAddress(value: string): boolean {
+  if (!value.includes(',')) return peerAddress(value) !== null
   return value.split(',').some((hop) => peerAddress(hop.trim()) !== null)
 }
 
@@ -256,7 +257,7 @@ export type BeforePeer = 'nothing' | 'client' | 'client and space'
  * be the end of a Host header with spaces, which old servers accept.
  */
 export function checkPeer(value: string, user: string, before: BeforePeer): 'right' | 'wrong' | 'ambiguous' {
-  if (user === usualUser && before === 'nothing' && value !== '-' && !isHostName(value)) return 'right'
+  if (user === usualUser && before === 'nothing') return 'right'
   const tokens = user.split(/[ \t]+/).filter((token) => token !== '')
   const [identity = ''] = tokens
   if (/[.:]/.test(identity)) return 'wrong' // no identity is an address or a name, but in other formats both follow

@@ -110,3 +110,54 @@ describe('hostile lines', () => {
 test('100,000 generated lines read as a parser of another kind reads them', () => {
   expect(compareLines(100_000, 21)).toBeGreaterThan(50_000) // of them by position
 })
+
+describe('formats that people wrote for GoAccess', () => {
+  const rest = '[07/Feb/2022:21:59:41 +0000] "GET /a HTTP/1.1" 304 0 "-" "GPTBot"'
+  const ncsa = '%^[%d:%t %^] "%r" %s %b "%R" "%u"'
+  const lines: [issue: string, format: string, line: string, request: Partial<LogRequest>][] = [
+    [
+      'allinurl/goaccess#2401',
+      '%h %^ %^ [%d:%t %^] "%r" %s %b "%R" "%u" %^ forwarded_for="~h{, }"',
+      `1.1.1.1 - - ${rest} host=x forwarded_for="3.3.3.3, 2.2.2.2" request_id="x"`,
+      { address: '1.1.1.1', forwarded: '3.3.3.3, 2.2.2.2' },
+    ],
+    // Without %h the last address counts. GoAccess reads the first one, which a client chooses.
+    [
+      '#2148',
+      `${ncsa} ~h{," } %T %K`,
+      `10.0.0.1 - - ${rest} "3.3.3.3, 2.2.2.2" 0.137 x`,
+      { address: '2.2.2.2' },
+    ],
+    ['#2272', `${ncsa} ~h{," }`, `10.0.0.1 - - ${rest} "3.3.3.3"`, { address: '3.3.3.3', durationMs: null }],
+    [
+      '#1911',
+      `%h ${ncsa} ~h{"}`,
+      `10.0.0.1 - - ${rest} "3.3.3.3"`,
+      { address: '10.0.0.1', forwarded: '3.3.3.3' },
+    ],
+    ['#336', `%h %^ %v ${ncsa}`, `66.249.79.94 - a.example a.example - ${rest}`, { address: '66.249.79.94' }],
+    [
+      '#2557',
+      '%x %h:%^ %m %U',
+      '2023-09-10T23:55:00Z 2a02:a3::f215:50718 GET /a',
+      { address: '2a02:a3::f215' },
+    ],
+    [
+      '#1552',
+      `%h ${ncsa}`,
+      `crawl-66-249.googlebot.com - - ${rest}`,
+      { peerName: 'crawl-66-249.googlebot.com' },
+    ],
+    ['#1742', `%h ${ncsa}`, `107.177.88.116.starhub.net.sg - - ${rest}`, { address: null }],
+    ['a list first', `~h{, } ${ncsa}`, `203.0.113.9, 20.171.206.4 - - ${rest}`, { address: '20.171.206.4' }],
+  ]
+  test.each(lines)('%s: %s', (_, format, line, request) => {
+    expect(parse(format, line)).toMatchObject(request)
+  })
+
+  test('allinurl/goaccess#1349: braces with more than separators are refused', () => {
+    expect(() => formatNamed('[%d:%t %^] [%v:%^] [client~h{ ,]} "%r" %s %b "%u"')).toThrow(
+      'another separator',
+    )
+  })
+})

@@ -337,3 +337,63 @@ const unixSender = `
 import socket, sys
 socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(sys.argv[2].encode(), sys.argv[1])
 `
+
+test('no door takes a forged address for that of the connection', async () => {
+  const published = '20.171.206.9' // of GPTBot
+  const rest = `- - [23/Nov/2026:10:00:00 +0000] "GET /forged HTTP/1.1" 200 512 "-" "${gptBot}"`
+  const ownHost = `shop.example 198.51.100.7 ${rest}\n`
+  const forged = `${published} 198.51.100.7 ${rest}\n`
+  const traefik = {
+    ...{
+      ClientAddr: '198.51.100.7:1',
+      ClientHost: published,
+      StartUTC: '2026-11-23T10:00:00Z',
+      RequestPath: '/',
+    },
+    ...{ DownstreamStatus: 200, 'request_User-Agent': gptBot },
+  }
+  await post('siteId=forged', ownHost + forged)
+  await post('siteId=forged', forged)
+  await post('siteId=forged&format=combined', forged)
+  await post(
+    'siteId=forged&format=combined-forwarded&trustedProxy=10.0.0.0/8',
+    `198.51.100.7 ${rest} "${published}"\n`,
+  )
+  await post('siteId=forged&format=traefik', `${JSON.stringify(traefik)}\n`)
+  // Over syslog a colon may be of an address, and a host of the line itself.
+  const { syslog } = await sources()
+  const address = syslog.find(({ siteId }) => siteId === 'edge')!.listen
+  const sender = await Bun.udpSocket({})
+  const datagrams = [`<13>Nov 23 10:00:00 web1 ${forged}`, `<13>Nov 23 10:00:00 nginx: ${forged}`]
+  const untagged = `<13>Nov 23 10:00:00 web1 2001:${published} ${rest}`
+  const last = `<13>Nov 23 10:00:00 nginx: 198.51.100.7 ${rest.replace('/forged', '/last')}`
+  for (const datagram of [...datagrams, untagged, last])
+    sender.send(datagram, Number(address.split(':').at(-1)), '127.0.0.1')
+  await until(
+    () => verdictsOf('edge', '/last'),
+    (verdicts) => verdicts.length > 0,
+  )
+  sender.close()
+  const verdicts = [...(await verdictsOf('forged', null)), ...(await verdictsOf('edge', '/forged'))]
+  expect(verdicts).toHaveLength(5)
+  expect(new Set(verdicts)).toEqual(new Set(['contradicted']))
+  expect(await verdictsOf('edge', '/last')).toEqual(['contradicted'])
+})
+
+/** The verdicts on requests of a site, of one page or of all. */
+async function verdictsOf(siteId: string, page: string | null): Promise<string[]> {
+  const query = { orgId: server.org.id, filter: {}, limit: 1_000, before: null, ceilingSeq: null }
+  const { events } = await server.store.events.page(query)
+  const all = events.map(({ json }) => JSON.parse(json) as StoredRequest)
+  const requests = all.filter((event) => event.siteId === siteId && event.type === 'agent.requested')
+  return requests
+    .filter(({ metadata }) => page === null || metadata.page === page)
+    .map(({ agent }) => agent.verdict)
+}
+
+interface StoredRequest {
+  siteId: string
+  type: string
+  metadata: { page: string }
+  agent: { verdict: string }
+}
