@@ -110,9 +110,9 @@ const measures: Measure[] = [
     name: 'source files outside db/postgres/',
     value: product.filter(({ path }) => !path.startsWith('db/postgres/')).length,
     goal: 450,
-    reached: 678,
+    reached: 679,
     reason:
-      'after the goal came access logs, verdicts, OpenTelemetry, robots.txt, signatures, nodes, Overview, Explore, assistants, Parquet, links, reports, alert measures, path columns, groups of ids, packages, upgrades, texts in columns and rows of several blocks',
+      'after the goal came access logs, verdicts, OpenTelemetry, robots.txt, signatures, nodes, Overview, Explore, assistants, Parquet, links, reports, alert measures, path columns, groups of ids, packages, upgrades, texts in columns and rows of several blocks, damaged logs',
   },
   { name: 'files under 60 lines with one importer', value: small.length - explained.length, goal: 0 },
   { name: 'longest file, lines', value: Math.max(...product.map(linesOf)), goal: 400 },

@@ -66,6 +66,7 @@ const modules: Record<string, string[]> = {
     'failure.ts',
     'files.ts',
     'lock.ts',
+    'log-damage.ts',
     'missing-data.ts',
     'reserve.ts',
     'wal.ts',
