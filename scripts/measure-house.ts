@@ -110,7 +110,7 @@ const measures: Measure[] = [
     name: 'source files outside db/postgres/',
     value: product.filter(({ path }) => !path.startsWith('db/postgres/')).length,
     goal: 450,
-    reached: 679,
+    reached: 681,
     reason:
       'after the goal came access logs, verdicts, OpenTelemetry, robots.txt, signatures, nodes, Overview, Explore, assistants, Parquet, links, reports, alert measures, path columns, groups of ids, packages, upgrades, texts in columns and rows of several blocks, damaged logs',
   },
