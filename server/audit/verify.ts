@@ -44,7 +44,7 @@ export async function verifyTrail(
   const heads = Object.fromEntries(chains.map(({ orgId, count, hash }) => [orgId, { count, hash }]))
   const missing = chains.length === 0 ? [] : await missingFiles(dataDir, location, evidence, heads)
   const lost = lostCheckpoints(dataDir, evidence)
-  if (lost !== null && !missing.includes(checkpointsFileName)) unsound.push(shortened(lost, isFolder))
+  if (lost !== null && !missing.includes(checkpointsFileName)) unsound.unshift(shortened(lost, isFolder))
   const isAccepted = openLosses(evidence).length === 0
   const ok = faults.length === 0 && unsound.length === 0 && missing.length === 0 && isAccepted
   const checkpoints = { sound: anchors.length, newest, unsound, torn }
