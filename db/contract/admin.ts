@@ -33,8 +33,11 @@ export interface DatabaseAdmin {
   verifyAudit(anchors?: AuditAnchor[]): Promise<AuditVerdict>
   /** Verifies every event, id, index and rollup: about 10 s per million events. */
   verifyEvents(): Promise<EventVerdict>
-  /** Names of files that the engine keeps as evidence of its audit chains and that are missing. */
-  missingEvidence(): Promise<string[]>
+  /**
+   * Names of files that the engine keeps as evidence of its audit chains and that are missing, or that record no chain
+   * although the database has more entries than the first, which a crash may leave unrecorded.
+   */
+  missingEvidence(entries?: number): Promise<string[]>
   /** When anything was last written, by the clock of that time; null when the engine does not record it. */
   lastWriteMs(): Promise<number | null>
   /** The mark of a database that must not be served: a half-made copy, or a copied source. */

@@ -89,8 +89,31 @@ export interface AuditFault {
 export interface AuditVerdict {
   chains: { orgId: string; count: number; hash: string; trim: AuditTrim | null }[]
   faults: AuditFault[]
-  /** When a missing file of heads or checkpoints was created again. It cannot show an earlier truncation. */
-  renewed: { file: string; at: string }[]
+  /** Of the same moment. */
+  evidence: EvidenceState
+}
+
+/** Actions of the appliance's chain; their target is the name of the evidence. */
+export const evidenceMissing = 'audit.evidence_missing'
+export const evidenceAccepted = 'audit.evidence_accepted'
+
+/** Evidence that a start found missing and created anew. It cannot show an earlier truncation. */
+export interface EvidenceLoss {
+  file: string
+  at: string
+  acceptedAt: string | null // null: no operator has accepted it yet
+}
+
+/** What there was beside the audit chains when it was last recorded. */
+export interface AuditEvidence {
+  signingKey: string | null // public key of the file `audit-signing.key`; null: the nodes' key ring signs
+  checkpoints: number // written, at least
+}
+
+export interface EvidenceState {
+  recorded: AuditEvidence | null // null: never, as before the first start of this release
+  stored: number // checkpoints in the database
+  losses: EvidenceLoss[]
 }
 
 export interface AuditStore {
@@ -113,6 +136,12 @@ export interface AuditStore {
    * or deleted, also when their organization is. `DatabaseAdmin.checkpoints` reads them.
    */
   addCheckpoints(heads: SignedHead[]): Promise<SignedHead[]>
+  /** What the database knows of the evidence beside it. */
+  evidence(): Promise<EvidenceState>
+  /** Replaces the record of `evidence`. */
+  recordEvidence(evidence: AuditEvidence | null): Promise<void>
+  /** Adds checkpoints of the file to the record. Call after they are on disk. */
+  noteCheckpoints(count: number): Promise<void>
   /** Starts the chain after the trim. `sweep` deletes the entries before it. */
   trim(command: { trim: AuditTrim; audit: AuditEntry }): Promise<void>
   /** Deletes a bounded number of trimmed entries. Call until `done`. */

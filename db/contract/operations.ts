@@ -1,6 +1,6 @@
 /** Types of whole-database operations, and the store's interface for evidence, retention and the re-count. */
 import type { Node } from './nodes.ts'
-import type { AuditAnchor, AuditEntry, AuditHead, AuditVerdict } from './audit.ts'
+import type { AuditAnchor, AuditEntry, AuditHead, AuditVerdict, EvidenceState } from './audit.ts'
 
 /** The contents of a database in numbers that can be compared. */
 export interface DatabaseFacts {
@@ -76,6 +76,7 @@ export interface Checkup {
   storeMs: number // the time by the clock of the nodes' times
   eventsLastWeek: number // by occurredAt
   newestAuditAtMs: number | null
+  auditEvidence: EvidenceState // beside the audit chains
   evidence: StoredPack | null // the evidence pack that replaces the bundled one
   /** Active keys. */
   keys: { live: number; exposed: number; endingSoon: number; idle: number }

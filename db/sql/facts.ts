@@ -1,5 +1,6 @@
 /** Summarizes a whole database, also of an older schema: its contents in numbers, and what `doctor` reads of them. */
 import { auditHeads } from './audit/append.ts'
+import { evidenceState } from './audit/evidence.ts'
 import { columnsOf, inSnapshot, type Database } from './database.ts'
 import { eachBlockAfter } from './events/blocks/block-table.ts'
 import { member } from './events/blocks/fields.ts'
@@ -53,11 +54,12 @@ const dayMs = 24 * hourMs
 export function readUse(
   db: Database,
   now: number,
-): Pick<Checkup, 'eventsLastWeek' | 'newestAuditAtMs' | 'evidence' | 'keys'> {
+): Pick<Checkup, 'eventsLastWeek' | 'newestAuditAtMs' | 'auditEvidence' | 'evidence' | 'keys'> {
   const tables = tablesOf(db)
   return {
     eventsLastWeek: tables.has('rollup_metric') ? eventsSince(db, now - 7 * dayMs) : 0,
     newestAuditAtMs: tables.has('audit_entry') ? newestAudit(db) : null,
+    auditEvidence: evidenceState({ db }),
     evidence: tables.has('evidence_pack') ? storedPack(db) : null,
     keys: tables.has('api_key') ? keyCounts(db, now) : noKeys,
   }

@@ -17,6 +17,7 @@ import {
 import { storeError } from './file/failure.ts'
 import { databasePath, makeFolder, requireDatabase } from './file/files.ts'
 import { lockFolder, type FolderLock } from './file/lock.ts'
+import { requireSoundLog } from './file/log-damage.ts'
 import { missingEntries, missingFiles, refuseMissing } from './file/missing-data.ts'
 import { migrate, migrations, requireKnownSchema } from './migrations/migrations.ts'
 import type { SignedHead } from '../contract/audit.ts'
@@ -32,6 +33,7 @@ const engine = {
 /** Reads beside a server. */
 export function openFolderSource(folder: string): CopySource {
   requireDatabase(folder)
+  requireSoundLog(databasePath(folder)) // first: a reader without a server begins new shared memory
   const db = openReaderConnection(databasePath(folder))
   let lock: FolderLock | null = null
   const thaw = () => {

@@ -65,6 +65,7 @@ async function storeCheckpoints(
   if (heads.length === 0) return []
   if (folder === null) return store.audit.addCheckpoints(heads)
   appendCheckpoints(folder, heads)
+  await store.audit.noteCheckpoints(heads.length) // after the file: it never has fewer than the database knows of
   return heads
 }
 
@@ -138,6 +139,12 @@ export function readCheckpoints(
     read(head, seq, inDatabase(seq))
   }
   return found
+}
+
+/** Complete lines of the file, whatever they contain. */
+export function countCheckpoints(dataDir: string): number {
+  const path = join(dataDir, checkpointsFileName)
+  return existsSync(path) ? readFile(path).lines.length : 0
 }
 
 const inDatabase = (seq: number): string => `checkpoint ${seq} of the database`

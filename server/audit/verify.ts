@@ -4,21 +4,13 @@
  */
 import { openDatabaseAdmin } from '../../db/open.ts'
 import { readCheckpoints, type UnsoundCheckpoint } from './checkpoints.ts'
-import { checkpointsFileName, isSoundHead, isSoundTrim, readSigningKey, trustedKeys } from './signing.ts'
+import { lostCheckpoints, missingFiles, openLosses } from './evidence.ts'
+import { checkpointsFileName, isSoundHead, isSoundTrim, trustedKeys } from './signing.ts'
 import type { KeyRing } from '../system/key-ring.ts'
-import { createReadStream, existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { applianceOrgId } from '../../db/contract/audit.ts'
-import { auditEntry } from './entry.ts'
+import { createReadStream } from 'node:fs'
 import { auditHash, genesisHash, positionText } from '../../db/contract/audit.ts'
-import type {
-  AuditFault,
-  AuditRow,
-  AuditTrim,
-  AuditVerdict,
-  SignedHead,
-  Store,
-} from '../../db/contract/store.ts'
+import type { EvidenceLoss } from '../../db/contract/audit.ts'
+import type { AuditFault, AuditRow, AuditTrim, AuditVerdict, SignedHead } from '../../db/contract/store.ts'
 
 export interface TrailVerdict {
   ok: boolean
@@ -31,7 +23,7 @@ export interface TrailVerdict {
     torn: { line: number; bytes: number } | null // an incomplete last line after a crash; not a fault
   }
   missing: string[] // required files
-  renewed: AuditVerdict['renewed']
+  renewed: EvidenceLoss[] // evidence that was missing once
 }
 
 /** Reads the checkpoints first: a running server may add to the chains and to them, but never to them alone. */
@@ -41,17 +33,28 @@ export async function verifyTrail(
   location = dataDir,
 ): Promise<TrailVerdict> {
   const admin = openDatabaseAdmin(location)
+  const isFolder = location === dataDir
   const { anchors, newest, unsound, torn } = readCheckpoints(dataDir, ring, await admin.checkpoints())
-  const { chains, faults: found, renewed } = await admin.verifyAudit(anchors)
+  const { chains, faults: found, evidence } = await admin.verifyAudit(anchors)
   const ours = trustedKeys(dataDir, ring)
   const forged = chains.flatMap(({ trim }) => (trim === null ? [] : trimFault(trim, ours)))
   // Reports the first fault of each chain; a trim comes before all entries.
   const others = found.filter(({ orgId }) => !forged.some((fault) => fault.orgId === orgId))
   const faults = [...forged, ...others].sort((a, b) => (a.orgId < b.orgId ? -1 : 1))
-  const missing = chains.length === 0 ? [] : await missingFiles(dataDir, location)
-  const ok = faults.length === 0 && unsound.length === 0 && missing.length === 0
+  const heads = Object.fromEntries(chains.map(({ orgId, count, hash }) => [orgId, { count, hash }]))
+  const missing = chains.length === 0 ? [] : await missingFiles(dataDir, location, evidence, heads)
+  const lost = lostCheckpoints(dataDir, evidence)
+  if (lost !== null && !missing.includes(checkpointsFileName)) unsound.unshift(shortened(lost, isFolder))
+  const isAccepted = openLosses(evidence).length === 0
+  const ok = faults.length === 0 && unsound.length === 0 && missing.length === 0 && isAccepted
   const checkpoints = { sound: anchors.length, newest, unsound, torn }
-  return { ok, chains, faults, checkpoints, missing, renewed }
+  return { ok, chains, faults, checkpoints, missing, renewed: evidence.losses }
+}
+
+function shortened(lost: { written: number; present: number }, isFolder: boolean): UnsoundCheckpoint {
+  const place = isFolder ? `the file ${checkpointsFileName}` : 'the table audit_checkpoint'
+  const message = `has ${lost.present} checkpoints, but ${lost.written} were written: the newest are missing`
+  return { line: lost.present + 1, place, message }
 }
 
 function trimFault(trim: AuditTrim, ours: string[]): AuditFault[] {
@@ -59,44 +62,6 @@ function trimFault(trim: AuditTrim, ours: string[]): AuditFault[] {
   const { orgId, count: position } = trim
   const message = `the entries up to here were trimmed, but this appliance's key did not sign the trim`
   return [{ orgId, position, entryId: null, kind: 'forged', message }]
-}
-
-/**
- * The files beside the database that record the audit chains. Without them a truncated chain would not be noticed, so a
- * missing file is a fault, and the next start records it in the audit trail before it creates the file again.
- */
-/** The names of required files that are missing. */
-export async function missingFiles(dataDir: string, location = dataDir): Promise<string[]> {
-  const missing = await openDatabaseAdmin(location).missingEvidence()
-  if (existsSync(join(dataDir, checkpointsFileName)) || readSigningKey(dataDir) === null) return missing
-  // The file is created before the key, so a key without the file means that somebody deleted it.
-  return [...missing, checkpointsFileName]
-}
-
-/** The same before the store is opened, which creates them again; empty for a folder without audit entries. */
-export async function missingEvidence(dataDir: string): Promise<string[]> {
-  const admin = openDatabaseAdmin(dataDir)
-  const missing = (await admin.hasData()) ? await missingFiles(dataDir) : []
-  if (missing.length === 0) return []
-  // Opening the store reports a database that cannot be read.
-  const facts = await admin.facts().catch(() => null)
-  return Object.keys(facts?.auditHeads ?? {}).length === 0 ? [] : missing
-}
-
-/** Records that the files were missing, with the current heads as the new evidence. */
-export async function recordMissing(store: Store, files: string[], now: number): Promise<void> {
-  for (const file of files) {
-    const heads = Object.entries(await store.audit.heads()).map(([orgId, { count, hash }]) => [
-      orgId,
-      { count, hash },
-    ])
-    const act = {
-      action: 'audit.evidence_missing',
-      target: file,
-      metadata: { heads: Object.fromEntries(heads) },
-    }
-    await store.audit.append(auditEntry({ orgId: applianceOrgId, actor: 'system' }, act, now))
-  }
 }
 
 export interface ProofVerdict {

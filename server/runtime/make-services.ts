@@ -4,7 +4,7 @@ import { makeReceiver } from '../access/receiver.ts'
 import type { SyslogRule } from '../access/syslog.ts'
 import type { WatchRule } from '../access/watches.ts'
 import { writeCheckpoints, type TrailServices } from '../audit/checkpoints.ts'
-import { missingFiles } from '../audit/verify.ts'
+import { hasOpenLosses } from '../audit/evidence.ts'
 import { openSigningKey, ringSigningKey, type SigningKey } from '../audit/signing.ts'
 import { makeHalfSignIns } from '../identity/sign-in/second-factor.ts'
 import { makeProvider, type OidcConfig } from '../identity/sign-in/provider-routes.ts'
@@ -248,8 +248,8 @@ async function startRunning(options: ServerOptions) {
   const { shared: database, keyRing } = config
   const auditKey = node !== null && keyRing !== null ? ringSigningKey(keyRing) : openSigningKey(dataDir)
   const trail: TrailServices = { store, key: auditKey, folder: node === null ? dataDir : null, log }
-  // A folder without checkpoints gets new ones at start; the audit log records since when.
-  if (node !== null || (await missingFiles(dataDir)).length > 0) await writeCheckpoints(trail, clock.now())
+  // After a loss of evidence the new one begins at once; the audit trail records since when.
+  if (node !== null || (await hasOpenLosses(store))) await writeCheckpoints(trail, clock.now())
   const backups = makeBackups({
     config: config.backup,
     keyRing,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { StoreError } from '../../db/contract/errors.ts'
 import { databaseFiles, openDatabaseAdmin, openReadStore, openStore } from '../../db/open.ts'
 import type { Org, SharedDatabase, Store } from '../../db/contract/store.ts'
-import { missingEvidence, recordMissing } from '../audit/verify.ts'
+import { missingBeforeOpening, renewEvidence, renewSharedEvidence } from '../audit/evidence.ts'
 import { backUpBeforeUpgrade, type UpgradeBackup } from '../operations/backup/create.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -86,10 +86,11 @@ export async function openDataFolder(
     if (!upgrades) await requireCurrent(shared, mayCreate)
     const store = await openStore(opening)
     if (keyRing !== null) await requireSameRing(store, keyRing, acceptLoss).catch(closing(store))
+    if (upgrades || acceptLoss) await renewSharedEvidence(store, now).catch(closing(store))
     return store
   }
   if (!mayCreate) await requireData(dataDir)
-  const missing = await missingEvidence(dataDir)
+  const missing = await missingBeforeOpening(dataDir)
   const store = await openStore({ ...opening, mayMigrate: false }).catch(async (error: unknown) => {
     if (!(error instanceof StoreError) || error.kind !== 'older_schema') throw error
     await backUpBeforeUpgrade(dataDir, clock, backup, keyRing)
@@ -101,7 +102,7 @@ export async function openDataFolder(
       await requireSameRing(store, keyRing, acceptLoss)
     } else if (!acceptLoss) await requireKeyFile(dataDir, store)
     else openSecretBox(dataDir)
-    await recordMissing(store, missing, now)
+    await renewEvidence(store, dataDir, missing, now)
     return store
   } catch (error) {
     await store.close()

@@ -6,7 +6,9 @@ import { openStore } from '../../db/open.ts'
 import { openConnection } from '../../db/postgres/connection/connection.ts'
 import { writeCheckpoints } from '../../server/audit/checkpoints.ts'
 import { ringSigningKey } from '../../server/audit/signing.ts'
+import { acceptLosses, openLosses } from '../../server/audit/evidence.ts'
 import { verifyTrail } from '../../server/audit/verify.ts'
+import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
 import { startLog } from '../../server/log.ts'
 import { readKeyRing } from '../../server/system/key-ring.ts'
 import { makeErasures, type ErasuresJson } from '../../server/operations/retention/erasures.ts'
@@ -127,11 +129,54 @@ test('entries that a superuser cut off the end, heads included, are found by the
   past('audit_checkpoint', `DELETE FROM audit_checkpoint WHERE ${of}`)
   // A node may have signed one more since.
   const { unsound } = (await verify()).checkpoints
-  expect(new Set(unsound.map(({ message }) => message))).toEqual(new Set(['is missing']))
+  const messages = new Set(unsound.map(({ message }) => message.replace(/\d+/g, 'N')))
+  expect(messages).toEqual(
+    new Set(['is missing', 'has N checkpoints, but N were written: the newest are missing']),
+  )
   past('audit_checkpoint', `UPDATE audit_checkpoint SET count = 99`)
   expect((await verify()).checkpoints.unsound.at(-1)).toMatchObject({ message: 'has an invalid signature' })
   owner.close()
   folder.remove()
+})
+
+test('the newest checkpoints, or all, that a superuser cut are missed until an operator accepts that', async () => {
+  using folder = tempDir('cut')
+  const { url: ownUrl } = await database('migrated')
+  const clock = { now: () => Date.now() }
+  const shared = { url: ownUrl, node: 'c' }
+  const log = startLog({ level: 'info', clock, sink: silentSink })
+  const open = () => openDataFolder(folder.path, clock, { shared, keyRing, upgrades: true })
+  const verify = () => verifyTrail(folder.path, keyRing, ownUrl)
+  let store = await open()
+  const write = async (n: number) => {
+    await store.audit.append(makeAudit('org_cut', { id: `cut-${n}` }))
+    await writeCheckpoints({ store, key: ringSigningKey(keyRing), folder: null, log }, Date.now())
+  }
+  for (let n = 0; n < 3; n++) await write(n)
+  const owner = openConnection({ url: ownUrl, node: 'owner', statementTimeoutMs: 10_000 })
+  for (const seqMax of [2, 0]) {
+    expect((await verify()).ok).toBe(true)
+    owner.run(
+      `ALTER TABLE audit_checkpoint DISABLE TRIGGER ALL;
+       DELETE FROM audit_checkpoint WHERE seq > ${seqMax};
+       ALTER TABLE audit_checkpoint ENABLE TRIGGER ALL`,
+    )
+    const cutVerdict = await verify()
+    expect([cutVerdict.ok, cutVerdict.checkpoints.unsound.length]).toEqual([false, 1])
+    await store.close()
+    store = await open()
+    await write(10 + seqMax)
+    const renewed = await verify()
+    expect([renewed.ok, renewed.checkpoints.unsound, openLosses({ losses: renewed.renewed })]).toEqual([
+      false,
+      [],
+      ['audit_checkpoint'],
+    ])
+    await acceptLosses(store, { dataDir: folder.path, files: ['audit_checkpoint'], actor: 'cli' }, Date.now())
+  }
+  expect(await verify()).toMatchObject({ ok: true, renewed: [{}, {}] })
+  owner.close()
+  await store.close()
 })
 
 test('an erasure that one node runs is shown by the other, and as stopped when its node is silent', async () => {

@@ -10,7 +10,7 @@ const everywhere = ['routes.ts', 'page.tsx']
 
 /** What belongs to a folder inside another one counts for the inner folder when that one is listed. */
 const modules: Record<string, string[]> = {
-  'db/sql/audit': ['append.ts', 'heads.ts', 'list.ts', 'trim.ts', 'verify.ts'],
+  'db/sql/audit': ['append.ts', 'evidence.ts', 'heads.ts', 'list.ts', 'trim.ts', 'verify.ts'],
   'db/sqlite/backup': ['admin.ts', 'file-verbs.ts'],
   'db/sql/events': ['engine.ts', 'networks.ts', 'reader.ts', 'writer.ts'],
   'db/sql/events/blocks': [
@@ -67,6 +67,7 @@ const modules: Record<string, string[]> = {
     'failure.ts',
     'files.ts',
     'lock.ts',
+    'log-damage.ts',
     'missing-data.ts',
     'reserve.ts',
     'wal.ts',
@@ -98,7 +99,15 @@ const modules: Record<string, string[]> = {
   'server/api/requests': [],
   'server/api/sessions': [],
   'server/api/traces': ['dashboard-routes.ts', 'export.ts', 'filter.ts', 'histogram.ts'],
-  'server/audit': ['PROOF.md', 'checkpoints.ts', 'entry.ts', 'export.ts', 'signing.ts', 'verify.ts'],
+  'server/audit': [
+    'PROOF.md',
+    'checkpoints.ts',
+    'entry.ts',
+    'evidence.ts',
+    'export.ts',
+    'signing.ts',
+    'verify.ts',
+  ],
   'server/cli': ['run.ts'],
   'server/dashboard': [
     ...['changes.ts', 'claims.ts'],

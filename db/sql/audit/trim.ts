@@ -6,8 +6,9 @@
 import { columnsOf, type Database } from '../database.ts'
 import { StoreError } from '../../contract/errors.ts'
 import type { AuditCheckpoint, AuditHead, AuditStore, AuditTrim, SignedHead } from '../../contract/store.ts'
-import { genesisHash, positionText } from '../../contract/audit.ts'
+import { applianceOrgId, genesisHash, positionText } from '../../contract/audit.ts'
 import { appendAudit } from './append.ts'
+import { evidenceState, oldestOpenLoss, recordEvidence } from './evidence.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 
 /** Rows per step, which is as long as ingest waits. */
@@ -33,7 +34,10 @@ export function auditTrim(db: Database, orgId: string): AuditTrim | null {
     .get(orgId)
 }
 
-/** Never the newest entry, because the head beside the database is compared with it. */
+/**
+ * Never the newest entry, because the head beside the database is compared with it, and no entry of missing evidence
+ * that nobody has accepted.
+ */
 export function trimPoint(
   { db }: ReadContext,
   { orgId, beforeMs, untilMs }: Parameters<AuditStore['trimPoint']>[0],
@@ -50,7 +54,12 @@ export function trimPoint(
   const newest = db
     .query<{ count: number }, [string]>('SELECT count FROM audit_head WHERE org_id = ?')
     .get(orgId)
-  const end = Math.min(firstStored === null ? Infinity : Number(firstStored.position), newest?.count ?? 0)
+  const openLoss = orgId === applianceOrgId ? oldestOpenLoss(db) : null
+  const end = Math.min(
+    firstStored === null ? Infinity : Number(firstStored.position),
+    openLoss === null ? Infinity : Number(openLoss),
+    newest?.count ?? 0,
+  )
   const last = db
     .query<{ position: string }, [string, string, string, string]>(
       `SELECT position FROM audit_entry WHERE orgId = ? AND position > ? AND position < ? AND occurredAt < ?
@@ -69,7 +78,10 @@ export function trimAudit({ db }: WriteContext, { trim, audit }: Parameters<Audi
   const newest = db
     .query<{ count: number }, [string]>('SELECT count FROM audit_head WHERE org_id = ?')
     .get(orgId)
-  if (hashAt(db, orgId, count) !== hash || count >= (newest?.count ?? 0)) {
+  const present = auditTrim(db, orgId)
+  // The same trim again, signed with another key: its entry is deleted already.
+  const isSame = present?.count === count && present.hash === hash
+  if ((hashAt(db, orgId, count) !== hash && !isSame) || count >= (newest?.count ?? 0)) {
     throw new StoreError('conflict', `the audit chain of ${orgId} cannot begin after its entry ${count}`)
   }
   db.query(
@@ -112,9 +124,18 @@ export function addCheckpoints({ db }: WriteContext, heads: SignedHead[]): Signe
     'INSERT INTO audit_checkpoint (seq, org_id, count, hash, at, key, signature) VALUES (?, ?, ?, ?, ?, ?, ?)',
   )
   let seq = db.query<{ n: number | null }>('SELECT max(seq) AS n FROM audit_checkpoint').get()?.n ?? 0
+  const { recorded, stored } = evidenceState({ db })
   const added = heads.filter(({ orgId, hash }) => newest.get(orgId)?.hash !== hash)
   for (const { orgId, count, hash, at, key, signature } of added)
     add.run(++seq, orgId, count, hash, at, key, signature)
+  if (added.length > 0)
+    recordEvidence(
+      { db },
+      {
+        signingKey: recorded?.signingKey ?? null,
+        checkpoints: (recorded?.checkpoints ?? stored) + added.length,
+      },
+    )
   return added
 }
 

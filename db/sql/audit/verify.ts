@@ -9,6 +9,7 @@ import type {
   AuditTrim,
   AuditVerdict,
 } from '../../contract/store.ts'
+import { evidenceState } from './evidence.ts'
 import { auditTrims, untrimmed } from './trim.ts'
 import { auditColumns, auditHeads } from './append.ts'
 import { readAuditHeads } from './heads.ts'
@@ -41,7 +42,7 @@ export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]
       ...Object.keys(trims),
       ...anchorsOf.keys(),
     ])
-    const verdict: AuditVerdict = { chains: [], faults: [], renewed: renewals(db) }
+    const verdict: AuditVerdict = { chains: [], faults: [], evidence: evidenceState({ db }) }
     for (const orgId of [...orgIds].sort()) {
       const trim = trims[orgId] ?? null
       const known = { trim, head: tableHeads[orgId] ?? null, anchors: anchorsOf.get(orgId) ?? [] }
@@ -49,18 +50,24 @@ export function verifyAudit(db: Database, folder: string, anchors: AuditAnchor[]
       verdict.chains.push({ orgId, count, hash, trim })
       if (fault !== null) verdict.faults.push({ orgId, ...fault })
     }
+    if (orgIds.size === 0 && hasOrgs(db)) verdict.faults.push(noChain)
     return verdict
   } finally {
     db.run('COMMIT')
   }
 }
 
-function renewals(db: Database): AuditVerdict['renewed'] {
-  const entries = db.query<{ file: string; at: string }, [string]>(
-    `SELECT target AS file, occurredAt AS at FROM audit_entry
-      WHERE orgId = ? AND action = 'audit.evidence_missing' ORDER BY position`,
-  )
-  return entries.all(applianceOrgId)
+/** Every organization was created with an entry. */
+function hasOrgs(db: Database): boolean {
+  return db.query<{ id: string }>('SELECT id FROM org LIMIT 1').get() !== null
+}
+
+const noChain: AuditFault = {
+  orgId: applianceOrgId,
+  position: 1,
+  entryId: null,
+  kind: 'cut',
+  message: 'there are organizations, but not one audit entry',
 }
 
 interface Known {

@@ -13,6 +13,7 @@ import {
   setRole,
 } from './accounts.ts'
 import { appendAudit, auditHeads } from '../audit/append.ts'
+import { evidenceState, noteCheckpoints, recordEvidence } from '../audit/evidence.ts'
 import { auditRows, listAudit } from '../audit/list.ts'
 import {
   addCheckpoints,
@@ -135,6 +136,8 @@ export const identityWriteVerbs = {
   'keys.touch': touchKeys,
   'audit.append': ({ db }: WriteContext, entry: AuditEntry) => appendAudit(db, entry),
   'audit.addCheckpoints': addCheckpoints,
+  'audit.recordEvidence': recordEvidence,
+  'audit.noteCheckpoints': noteCheckpoints,
   'audit.trim': trimAudit,
   'audit.sweep': sweepTrimmed,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
@@ -166,6 +169,7 @@ export const identityReadVerbs = {
   'audit.list': ({ db }: ReadContext, query: AuditQuery) => listAudit(db, query),
   'audit.heads': ({ db }: ReadContext) => auditHeads(db),
   'audit.checkpoints': ({ db }: ReadContext) => auditCheckpoints(db),
+  'audit.evidence': (context: ReadContext) => evidenceState(context),
   'audit.trims': ({ db }: ReadContext) => auditTrims(db),
   'audit.trimPoint': trimPoint,
   'audit.rows': ({ db }: ReadContext, query: { orgId: string; afterSeq: number; limit: number }) =>

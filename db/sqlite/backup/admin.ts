@@ -2,6 +2,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { databasePath, unfinishedRestorePath } from '../file/files.ts'
 import { lockFolder } from '../file/lock.ts'
+import { readAuditHeads } from '../../sql/audit/heads.ts'
 import { migrations } from '../migrations/migrations.ts'
 import { openWorker, readOnce } from '../threads/threads.ts'
 import type { DatabaseAdmin, DatabaseCopies, DatabaseFiles } from '../../contract/admin.ts'
@@ -23,7 +24,7 @@ export function openFolderAdmin(folder: string): Omit<DatabaseAdmin, 'migrate'> 
     checkpoints: () => readOnce(folder, 'audit.checkpoints'),
     verifyAudit: (anchors = []) => readOnce(folder, 'audit.verify', anchors),
     verifyEvents: () => readOnce(folder, 'events.verify'),
-    missingEvidence: async () => (existsSync(`${folder}/${headsFile}`) ? [] : [headsFile]),
+    missingEvidence: async (entries = 0) => (hasHeads(folder, entries) ? [] : [headsFile]),
     lastWriteMs: async () => lastWriteMs(folder),
     copyState: () => runFileVerb('file.copyState', folder),
     backups: copiesOf(folder),
@@ -47,6 +48,11 @@ export const folderFiles: DatabaseFiles = {
   pathIn: databasePath,
   inspect: (query) => runFileVerb('file.inspect', query),
   hold: (folder) => lockFolder(folder, process.pid).release,
+}
+
+function hasHeads(folder: string, entries: number): boolean {
+  if (entries <= 1) return existsSync(`${folder}/${headsFile}`)
+  return Object.keys(readAuditHeads(folder) ?? {}).length > 0
 }
 
 function sizeOf(path: string): number {

@@ -3,6 +3,7 @@ import { placeDatabase, requireFreeFolder, settlePlacement } from './place.ts'
 import { verifyAudit } from '../../sql/audit/verify.ts'
 import { openUnlockedConnection, openReaderConnection, sqliteVersion } from '../file/connection.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
+import { requireSoundLog } from '../file/log-damage.ts'
 import { migrations, schemaVersion } from '../migrations/migrations.ts'
 import { readFacts, readUse } from '../../sql/facts.ts'
 import { statSync } from 'node:fs'
@@ -58,6 +59,7 @@ function inspectDatabase({ path, anchors }: InspectionQuery): Inspection {
 /** Copies one snapshot of a live database into a new file without blocking the writer. */
 function copyDatabase({ folder, path }: { folder: string; path: string }): CopyReport {
   requireDatabase(folder)
+  requireSoundLog(databasePath(folder))
   const db = openReaderConnection(databasePath(folder))
   try {
     const before = readFacts(db, schemaVersion(db))

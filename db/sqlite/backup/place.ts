@@ -12,6 +12,7 @@ import type { Placement, SettledPlacement } from '../../contract/operations.ts'
 import { syncFolder, writeWhole } from '../../rules/durable-files.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { databasePath, makeFolder, settingAsidePath, unfinishedRestorePath } from '../file/files.ts'
+import { findLogDamage } from '../file/log-damage.ts'
 import { lockFolder, type FolderLock } from '../file/lock.ts'
 
 const databaseFiles = ['sightglass.db', 'sightglass.db-wal', 'sightglass.db-shm', 'audit-heads']
@@ -83,6 +84,7 @@ function settleLog(folder: string, lock: FolderLock): void {
   const path = databasePath(folder)
   if (!existsSync(`${path}-wal`)) return
   try {
+    if (findLogDamage(path) !== null) return
     const db = new Database(path, { readwrite: true, strict: true })
     try {
       db.run('PRAGMA wal_checkpoint(TRUNCATE)')

@@ -2,6 +2,7 @@
 import { Database, SQLiteError, constants } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import { StoreError } from '../../contract/errors.ts'
+import { requireSoundLog } from './log-damage.ts'
 import type { Database as SqlDatabase, Dialect, SqlValue } from '../../sql/database.ts'
 
 /** A connection of Bun with what the shared code needs. */
@@ -149,6 +150,7 @@ function setReader(db: SqliteDatabase): SqliteDatabase {
 export function openUnlockedConnection(path: string): SqliteDatabase {
   const hasLog = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
   const hasMemory = existsSync(`${path}-shm`) && existsSync(`${path}-wal`)
+  if (hasLog) requireSoundLog(path)
   if (hasLog && !hasMemory) return openReaderConnection(path)
   const address = encodeURI(path).replace(/[?#]/g, encodeURIComponent)
   const uri = `file:${address}?${hasMemory ? 'readonly_shm=1' : 'immutable=1'}`

@@ -1,25 +1,32 @@
 /**
- * Finds evidence of lost data before anything is written: a missing database, a deleted or truncated write-ahead log,
- * audit heads with more entries than the database. A new start would hide the loss.
+ * Finds evidence of lost data before anything is written: a missing database, a deleted, truncated or damaged
+ * write-ahead log, audit heads with more entries than the database. A new start would hide the loss.
  */
 import type { SqliteDatabase } from './connection.ts'
-import { existsSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
-import { syncFolder } from '../../rules/durable-files.ts'
+import { copyFileSync, existsSync, mkdirSync, renameSync, statSync, truncateSync } from 'node:fs'
+import { syncFile, syncFolder } from '../../rules/durable-files.ts'
 import { StoreError } from '../../contract/errors.ts'
 import { auditHeads } from '../../sql/audit/append.ts'
 import { readAuditHeads } from '../../sql/audit/heads.ts'
 import { databasePath, requireRestored } from './files.ts'
 import type { FolderLock } from './lock.ts'
+import { findLogDamage, logDamageText, readLogIndex } from './log-damage.ts'
 import { schemaVersion } from '../migrations/migrations.ts'
 import { freeBytes } from './reserve.ts'
 
 const createBytesMin = 2 * 1024 * 1024 // space for an empty database, its log and its shared memory
+const logName = 'sightglass.db-wal'
 /** Each of these is created after the database. */
 const madeLater = ['audit-heads', 'audit-checkpoints', 'audit-signing.key']
 /** Files that describe the lost data. The signing key stays, because its signatures must remain verifiable. */
 const setAsideFiles = ['sightglass.db', 'sightglass.db-wal', 'sightglass.db-shm', ...madeLater.slice(0, 2)]
 
-export type Missing = { what: string; files: string[] } | null
+export type Missing = {
+  what: string
+  files: string[]
+  /** Of a damaged log: a copy is set aside, and these bytes remain. */
+  soundLogBytes?: number
+} | null
 
 /**
  * The loss shown by the files alone. Throws in the middle of a restore, and when the disk has no space for a database.
@@ -46,7 +53,7 @@ function missingLog(path: string, { leftLog, sameBoot }: Pick<FolderLock, 'leftL
     known === null
       ? !isThere && (leftLog || existsSync(`${path}-shm`))
       : known.isNeeded && sizeOf(`${path}-wal`) < known.bytes
-  if (!isLost) return null
+  if (!isLost) return damagedLog(path)
   const state = isThere ? 'was cut' : 'is gone'
   const what =
     `the log sightglass.db-wal ${state}, and the last process ended without copying it into the database: ` +
@@ -54,18 +61,19 @@ function missingLog(path: string, { leftLog, sameBoot }: Pick<FolderLock, 'leftL
   return { what, files: ['sightglass.db-wal', 'sightglass.db-shm'] }
 }
 
-/**
- * The size of the log according to the shared memory (layout: "WAL-Index File Format" of SQLite). It is exact after
- * kill -9, and useless after a power cut, because nothing syncs it.
- */
+/** The size of the log according to the shared memory. It is exact after kill -9. */
 function logInUse(path: string): { bytes: number; isNeeded: boolean } | null {
-  if (sizeOf(path) < 100) return null
-  const header = readFileSync(path).subarray(0, 100)
-  if (!header.subarray(0, 48).equals(header.subarray(48, 96)) || header[12] !== 1) return null
-  const pageSize = header.readUInt16LE(14)
-  const frames = header.readUInt32LE(16)
-  const copied = header.readUInt32LE(96)
-  return { bytes: 32 + frames * (24 + (pageSize === 1 ? 65_536 : pageSize)), isNeeded: frames > copied }
+  const index = readLogIndex(path)
+  if (index === null) return null
+  const { frames, copiedFrames, pageBytes } = index
+  return { bytes: 32 + frames * (24 + pageBytes), isNeeded: frames > copiedFrames }
+}
+
+/** Transactions that SQLite would drop without an error, because a bit of the log before them is wrong. */
+function damagedLog(path: string): Missing {
+  const damage = findLogDamage(path)
+  if (damage === null) return null
+  return { what: logDamageText(damage), files: ['sightglass.db-shm'], soundLogBytes: damage.soundBytes }
 }
 
 /** The loss shown by a database that opens: all of it, or audit entries that are in `audit-heads`. */
@@ -93,15 +101,29 @@ export function refuseMissing({ what }: NonNullable<Missing>): never {
 }
 
 /** Moves the files into their own folder for an investigation. Returns its name. */
-export function setAside(folder: string, files: string[], now: number): string {
+export function setAside(
+  folder: string,
+  { files, soundLogBytes }: NonNullable<Missing>,
+  now: number,
+): string {
   const name = `set-aside-${new Date(now).toISOString().replaceAll(':', '')}`
   mkdirSync(`${folder}/${name}`, { mode: 0o700, recursive: true })
+  if (soundLogBytes !== undefined) copyFileSync(`${folder}/${logName}`, `${folder}/${name}/${logName}`)
   for (const file of files) {
     if (existsSync(`${folder}/${file}`)) renameSync(`${folder}/${file}`, `${folder}/${name}/${file}`)
   }
   syncFolder(`${folder}/${name}`)
+  if (soundLogBytes !== undefined)
+    cutLog(`${folder}/${logName}`, `${folder}/${name}/${logName}`, soundLogBytes)
   syncFolder(folder)
   return name
+}
+
+/** Without the damage, after the copy of the whole log is on disk. */
+function cutLog(path: string, copy: string, bytes: number): void {
+  syncFile(copy)
+  truncateSync(path, bytes)
+  syncFile(path)
 }
 
 function sizeOf(path: string): number {

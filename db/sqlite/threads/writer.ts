@@ -84,7 +84,7 @@ function openWriter({ folder, now, mayMigrate, acceptLoss }: WriterOpening): Wri
   const require = (missing: Missing) => {
     if (missing === null) return
     if (!acceptLoss) refuseMissing(missing)
-    setAside(folder, missing.files, now)
+    setAside(folder, missing, now)
   }
   try {
     dropReserveWhenFull(folder)

@@ -12,6 +12,7 @@ import type { KeyRing } from '../../system/key-ring.ts'
 import { columns, minute, printAnswer } from '../print.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { auditEntry } from '../../audit/entry.ts'
+import { acceptLosses, openLosses } from '../../audit/evidence.ts'
 import { applianceOrgId } from '../../../db/contract/audit.ts'
 import { openDataFolder, requireData } from '../../runtime/open-data-folder.ts'
 import { toggle } from '../option.ts'
@@ -104,20 +105,21 @@ export const acceptLoss: Noun = {
       name: 'accept-loss',
       summary: 'continue with a data folder that lost files',
       about: [
-        'The server does not start when the database, the log, secret.key or audit entries that audit-heads records are missing, or when the key ring lacks the key of the database. This command shows what is missing. With --yes it sets aside the files that describe the lost data, records that in the audit trail, and the next start continues.',
+        'The server does not start when the database, the log, secret.key or audit entries that audit-heads records are missing, when the log is damaged, or when the key ring lacks the key of the database. It starts, and verify and doctor report it, after evidence of the audit trail was missing: audit-heads, audit-checkpoints or audit-signing.key. This command shows what is missing. With --yes it sets aside the files that describe the lost data, records that in the audit trail, and the next start continues.',
         'Restore a backup instead if you have one.',
       ],
       examples: ['sightglass accept-loss', 'sightglass accept-loss --yes'],
       options: { yes: { ...toggle('accept the loss'), flagOnly: true } },
       async run({ values }) {
         const dataDir = values['data-dir']
-        const missing = await missingIn(dataDir, keyRingOf(values), sharedDatabaseOf(values))
-        if (missing === null) {
-          printAnswer(values, { dataDir, missing }, () => `Nothing is missing in ${dataDir}.`)
+        const { missing, evidence } = await lossesIn(dataDir, keyRingOf(values), sharedDatabaseOf(values))
+        const loss = [missing, evidenceText(evidence)].filter((text) => text !== null).join('; ')
+        if (loss === '') {
+          printAnswer(values, { dataDir, missing, evidence }, () => `Nothing is missing in ${dataDir}.`)
           return 0
         }
         if (!values.yes)
-          throw new AppError('conflict', missing, {
+          throw new AppError('conflict', loss, {
             hint: 'restore a backup if you have one; to continue without the data: sightglass accept-loss --yes',
           })
         const store = await openDataFolder(dataDir, systemClock, {
@@ -127,16 +129,20 @@ export const acceptLoss: Noun = {
         })
         try {
           const who = { orgId: applianceOrgId, actor: 'cli' }
-          const act = { action: 'data.loss_accepted', target: 'data folder', metadata: { missing } }
-          await store.audit.append(auditEntry(who, act, systemClock.now()))
+          const act = { action: 'data.loss_accepted', target: 'data folder', metadata: { missing: loss } }
+          if (missing !== null) await store.audit.append(auditEntry(who, act, systemClock.now()))
+          const files = openLosses(await store.audit.evidence()) // also those that this opening recorded
+          await acceptLosses(store, { dataDir, files, actor: 'cli' }, systemClock.now())
         } finally {
           await store.close()
         }
-        printAnswer(values, { dataDir, missing }, () =>
-          [
-            `Accepted: ${missing}`,
-            `Files that describe the lost data are in a folder set-aside-… in ${dataDir}. Start the server.`,
-          ].join('\n'),
+        printAnswer(values, { dataDir, missing, evidence }, () =>
+          missing === null
+            ? `Accepted: ${loss}`
+            : [
+                `Accepted: ${loss}`,
+                `Files that describe the lost data are in a folder set-aside-… in ${dataDir}. Start the server.`,
+              ].join('\n'),
         )
         return 0
       },
@@ -144,20 +150,35 @@ export const acceptLoss: Noun = {
   ],
 }
 
-/** Why the folder does not open, or null. Other errors, such as `locked`, are thrown. */
-async function missingIn(
+interface Losses {
+  missing: string | null // why the folder does not open
+  evidence: string[] // of the audit trail, which a start created anew
+}
+
+function evidenceText(evidence: string[]): string | null {
+  if (evidence.length === 0) return null
+  const names = evidence.join(', ')
+  return `evidence of the audit trail was missing (${names}): audit entries deleted before that cannot be detected`
+}
+
+/** Other errors, such as `locked`, are thrown. */
+async function lossesIn(
   dataDir: string,
   keyRing: KeyRing | null,
   shared: SharedDatabase | null,
-): Promise<string | null> {
+): Promise<Losses> {
   // Opening an empty folder would create a database in it.
   const isEmpty = !existsSync(dataDir) || readdirSync(dataDir).length === 0
   if (shared === null && isEmpty) await requireData(dataDir)
   try {
-    await (await openDataFolder(dataDir, systemClock, { keyRing, shared })).close()
-    return null
+    const store = await openDataFolder(dataDir, systemClock, { keyRing, shared })
+    try {
+      return { missing: null, evidence: openLosses(await store.audit.evidence()) }
+    } finally {
+      await store.close()
+    }
   } catch (error) {
     if (!(error instanceof StoreError) || error.kind !== 'incomplete') throw error
-    return error.message
+    return { missing: error.message, evidence: [] }
   }
 }

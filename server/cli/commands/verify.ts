@@ -149,6 +149,12 @@ function eventLines({ orgs, faults }: EventVerdict): string[] {
 
 const withoutIt = 'Entries deleted from the end before that cannot be detected without it.'
 
+function lossLine(file: string, at: string, acceptedAt: string | null): string {
+  if (acceptedAt !== null)
+    return `Note: ${file} was missing on ${at}, which was accepted on ${acceptedAt}. ${withoutIt}`
+  return `${file} was missing on ${at}. ${withoutIt} To accept that: sightglass accept-loss`
+}
+
 function trailLines({ chains, faults, checkpoints, missing, renewed }: TrailVerdict): string[] {
   const lines = chains.map(({ orgId, count, hash, trim }) => {
     const fault = faults.find((each) => each.orgId === orgId)
@@ -162,7 +168,7 @@ function trailLines({ chains, faults, checkpoints, missing, renewed }: TrailVerd
   for (const file of missing) {
     lines.push(`${file} was deleted: audit entries exist, so it existed too. ${withoutIt}`)
   }
-  for (const { file, at } of renewed) lines.push(`Note: ${file} was missing on ${at}. ${withoutIt}`)
+  for (const { file, at, acceptedAt } of renewed) lines.push(lossLine(file, at, acceptedAt))
   const { torn } = checkpoints
   if (torn !== null) {
     const { line, bytes } = torn

@@ -252,6 +252,7 @@ async function recordIn(
   const store = await openStore({ folder: staged, now })
   try {
     const { target, metadata } = await describe(store)
+    await store.audit.recordEvidence(null) // of other files beside the database
     const who = { orgId: applianceOrgId, actor: 'cli' }
     await store.audit.append(auditEntry(who, { action: 'appliance.restored', target, metadata }, now))
   } finally {

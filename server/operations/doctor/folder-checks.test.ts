@@ -29,6 +29,7 @@ const well: Checkup = {
   ...{ findings: [], nodes: [], storeMs: now },
   eventsLastWeek: 0,
   newestAuditAtMs: now - 1_000,
+  auditEvidence: { recorded: null, stored: 0, losses: [] },
   evidence: null,
   keys: { live: 2, exposed: 0, endingSoon: 0, idle: 0 },
 }

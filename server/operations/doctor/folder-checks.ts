@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync 
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { asideFolders } from '../backup/restore.ts'
+import { openLosses } from '../../audit/evidence.ts'
 import { sizeText } from '../../text/text.ts'
 import { failure, ok, warning, type Check } from './check.ts'
 import { listBackups, readLastRun, type LastRun, type Proof } from '../backup/backup-folder.ts'
@@ -162,6 +163,17 @@ export function checkSchema({ version, newest, isNewer, pending }: SchemaState):
   if (version > newest)
     return ok('schema', `The data has schema ${version} of a newer release, to which this one may write.`)
   return ok('schema', `The data has schema ${version}, the newest of this release.`)
+}
+
+/** Evidence beside the audit chains that a start found missing and created anew. */
+export function checkEvidenceOfTrail({ auditEvidence }: Checkup): Check {
+  const files = openLosses(auditEvidence)
+  if (files.length === 0) return ok('audit-evidence', 'No evidence of the audit trail is missing.')
+  return failure(
+    'audit-evidence',
+    `Evidence of the audit trail was missing: ${files.join(', ')}. Entries deleted before that cannot be detected.`,
+    'compare the trail with an export or with the logged checkpoints, then run sightglass accept-loss',
+  )
 }
 
 export function checkIntegrity({ problems, findings, engine, bytes }: Checkup): Check {
