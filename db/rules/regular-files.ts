@@ -2,7 +2,7 @@
  * Opens and reads files that an operator names. A named pipe, a device, a socket or a folder under such a name is
  * refused at once: opening a pipe waits for its other end, and a device may never end.
  */
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, statSync, type Stats } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 
 /** `code` like the errors of the file system, so that callers treat them alike. */
@@ -27,7 +27,7 @@ export function readTextFile(path: string, bytesMax = bytesMaxDefault): string {
   return readSmallFile(path, bytesMax).toString('utf8')
 }
 
-function readSmallFile(path: string, bytesMax = bytesMaxDefault): Buffer {
+export function readSmallFile(path: string, bytesMax = bytesMaxDefault): Buffer<ArrayBuffer> {
   const isInherited = inheritedDescriptor.test(path)
   const file = openSync(path, isInherited ? O_RDONLY : O_RDONLY | O_NONBLOCK)
   try {
@@ -36,6 +36,20 @@ function readSmallFile(path: string, bytesMax = bytesMaxDefault): Buffer {
   } finally {
     closeSync(file)
   }
+}
+
+/** Refuses what is no file, before it is opened as a stream. */
+export function requireRegularFile(path: string): void {
+  requireRegular(statSync(path))
+}
+
+/** The first bytes of an open file, at most so many. */
+export async function firstBytes(file: FileHandle, bytesMax: number): Promise<Uint8Array> {
+  const buffer = Buffer.alloc(bytesMax)
+  let length = 0
+  for (let read = 1; read > 0 && length < buffer.length; length += read)
+    read = (await file.read(buffer, length, buffer.length - length, length)).bytesRead
+  return buffer.subarray(0, length)
 }
 
 /** `follows`: whether the last part of the path may be a symbolic link. */
@@ -52,13 +66,13 @@ export async function openRegularFile(path: string, { follows }: { follows: bool
 
 /** Why a file cannot be read, for the end of a sentence: a code of the file system, or what it is. */
 export function unreadableReason(error: unknown): string {
-  if (error instanceof FileRefused) return error.message
+  if (error instanceof FileRefused) return `it ${error.message}`
   return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
 }
 
 function requireRegular(stats: Stats): void {
   if (stats.isFile()) return
-  throw new FileRefused('ENOTFILE', `it is ${kindOf(stats)}, not a file`)
+  throw new FileRefused('ENOTFILE', `is ${kindOf(stats)}, not a file`)
 }
 
 function kindOf(stats: Stats): string {
@@ -70,15 +84,14 @@ function kindOf(stats: Stats): string {
 }
 
 /** Reads to the end, because files below /proc have no size. */
-function readAll(file: number, bytesMax: number): Buffer {
+function readAll(file: number, bytesMax: number): Buffer<ArrayBuffer> {
   const parts: Buffer[] = []
   for (let bytes = 0; ;) {
     const buffer = Buffer.allocUnsafe(64 * 1024)
     const length = readSync(file, buffer, 0, buffer.length, null)
     if (length === 0) return Buffer.concat(parts)
     bytes += length
-    if (bytes > bytesMax)
-      throw new FileRefused('EFBIG', `it is larger than ${Math.floor(bytesMax / 1024)} KiB`)
+    if (bytes > bytesMax) throw new FileRefused('EFBIG', `is larger than ${Math.floor(bytesMax / 1024)} KiB`)
     parts.push(buffer.subarray(0, length))
   }
 }

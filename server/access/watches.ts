@@ -13,6 +13,7 @@ import { optionTables, type OptionTable } from '../text/option-tables.ts'
 import type { LogOptions } from './agent-events.ts'
 import { followLog } from './follow.ts'
 import { formatNamed } from './formats.ts'
+import { watchedPath, type ProtectedFiles } from '../system/watched-path.ts'
 import type { AccessReceiver, Sender } from './receiver.ts'
 import type { Sink } from './sink.ts'
 import { defaultOrg, listenSyslog, type SyslogListener, type SyslogRule } from './syslog.ts'
@@ -71,6 +72,7 @@ export interface LogInputServices {
   log: Pick<Log, 'info' | 'warn'>
   accessReceiver: AccessReceiver
   syslogListeners: SyslogListener[]
+  protectedFiles: ProtectedFiles
 }
 
 /** Reads all of them until `stop`, which waits for the lines in flight. Rejects when an address cannot be used. */
@@ -109,13 +111,14 @@ async function follow(services: LogInputServices, rule: WatchRule, signal: Abort
   const { store, clock, log, accessReceiver } = services
   const { path, format, options, org } = rule
   const site = options.siteId
+  const watched = watchedPath(path, services.protectedFiles)
   const sink = receiverSink(accessReceiver, async () => {
     return { orgId: await orgIdOf(store, org), keyId: importKeyId, options, reader: `server:${path}` }
   })
   while (!signal.aborted) {
     try {
       await followLog({
-        ...{ path, format, sink, signal, now: clock.now },
+        ...{ path, watched, format, sink, signal, now: clock.now },
         understood: (file, guess) =>
           log.info('access_log_understood', {
             ...{ file, site, format: guess.format.name },

@@ -56,6 +56,7 @@ import type { MailServer } from '../reports/mail.ts'
 import type { ReportRule } from '../reports/schedule.ts'
 import { makeScheduledReports, type ScheduledReports } from '../reports/scheduled.ts'
 import { robotsReader } from '../robots/judge.ts'
+import { protectedFiles } from '../system/watched-path.ts'
 import { watchRobots, type RobotsSource } from '../robots/watched-files.ts'
 import type { RetentionRule } from '../operations/retention/expire-all.ts'
 
@@ -283,7 +284,10 @@ async function startRunning(options: ServerOptions) {
   const table: JobServices = {
     ...{ ...shared, ...crons, store, log, retention, role: config.role },
     watchUpkeep: makeUpkeepWatch(store, clock, log),
-    ...{ robotsFiles: watchRobots({ store, clock, log }, config.robots), openFiles: openFilesOf(options) },
+    ...{
+      robotsFiles: watchRobots({ store, clock, log, protectedFiles: protectedFiles(config) }, config.robots),
+      openFiles: openFilesOf(options),
+    },
     report: () => nodeReport({ ...shared, store, jobs }),
   }
   const jobs: Jobs = startJobs(jobTable(table), machineClock, log)

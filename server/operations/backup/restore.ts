@@ -2,11 +2,12 @@
  * Replaces the database of a data folder with a backup. Everything is prepared and verified in a staging folder first;
  * the previous data is moved aside as a whole, and `--undo` brings it back.
  */
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { databaseFiles, openDatabaseAdmin, openStore } from '../../../db/open.ts'
 import { writeWhole } from '../../../db/rules/durable-files.ts'
+import { readTextFile, unreadableReason } from '../../../db/rules/regular-files.ts'
 import { AppError } from '../../errors.ts'
 import { openFolder } from '../../parquet/open-files.ts'
 import { keyFileName, openSecretBox } from '../../system/encryption.ts'
@@ -230,9 +231,9 @@ function keysToInstall(
 function readKeyFile(path: string, keyId: string | null): string {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
-  } catch {
-    throw new AppError('not_found', `The key file ${path} cannot be read.`)
+    text = readTextFile(path)
+  } catch (error) {
+    throw new AppError('not_found', `The key file ${path} cannot be read (${unreadableReason(error)}).`)
   }
   if (keyId !== null && !keyIdsIn(text).includes(keyId)) {
     throw new AppError('conflict', `${path} is not the key that encrypts the secrets in this backup.`)
