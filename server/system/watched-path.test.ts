@@ -43,7 +43,10 @@ type Machine = ReturnType<typeof machine>
 
 const replacements: { [name: string]: [replace: (machine: Machine) => void, answer: string | RegExp] } = {
   'another file': [({ write }) => write('a new log', 'logs', 'access.log'), 'a new log'],
-  'a link to a sibling': [({ path }) => symlinkSync('access.log.1', path('logs', 'access.log')), 'an older log'],
+  'a link to a sibling': [
+    ({ path }) => symlinkSync('access.log.1', path('logs', 'access.log')),
+    'an older log',
+  ],
   'a link below the folder': [
     ({ path, write }) => {
       write('dated', 'logs', '2026', 'a.log')
@@ -174,7 +177,14 @@ test('links of the path that are there at the start: a pod’s log, and releases
 })
 
 test('whatever chain of links takes the place of the file, no byte of a protected file is read', async () => {
-  const steps = ['logs/access.log', 'logs/b', 'logs/c', 'elsewhere/d', 'data/secret.key', 'elsewhere/password']
+  const steps = [
+    'logs/access.log',
+    'logs/b',
+    'logs/c',
+    'elsewhere/d',
+    'data/secret.key',
+    'elsewhere/password',
+  ]
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(fc.nat(3), fc.constantFrom(...steps), fc.boolean()), { minLength: 1, maxLength: 6 }),
