@@ -2,7 +2,7 @@
  * Opens and reads files that an operator names. A named pipe, a device, a socket or a folder under such a name is
  * refused at once: opening a pipe waits for its other end, and a device may never end.
  */
-import { closeSync, constants, fstatSync, openSync, readSync, statSync, type Stats } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 
 /** `code` like the errors of the file system, so that callers treat them alike. */
@@ -36,11 +36,6 @@ export function readSmallFile(path: string, bytesMax = bytesMaxDefault): Buffer<
   } finally {
     closeSync(file)
   }
-}
-
-/** Refuses what is no file, before it is opened as a stream. */
-export function requireRegularFile(path: string): void {
-  requireRegular(statSync(path))
 }
 
 /** The first bytes of an open file, at most so many. */

@@ -125,8 +125,8 @@ async function inForceFrom(
 }
 
 /**
- * The content, unless the file is as it was when it was read. One byte more than may be stored, so that a longer file is
- * refused and never read whole.
+ * The content, unless the file is as it was when it was read. One byte more than may be stored, so that a longer file
+ * is refused and never read whole.
  */
 async function readChanged(
   path: string,

@@ -1,8 +1,8 @@
 /**
  * Runs operations on files that an operator names, which may be on a network share that stopped answering.
  *
- * An operation that hangs keeps a thread of the process until the share answers, and there may be only three. So at most
- * two such operations run at a time, no second one runs in a folder that hangs, and each caller waits ten seconds
+ * An operation that hangs keeps a thread of the process until the share answers, and there may be only three. So at
+ * most two such operations run at a time, no second one runs in a folder that hangs, and each caller waits ten seconds
  * only: nothing else of the server, and not its end, waits for a share.
  */
 import { dirname } from 'node:path'

@@ -26,7 +26,7 @@ export function protectedFiles(config: {
 }
 
 /** A file that may not be read. The message continues its name. */
-export class RefusedFile extends Error {
+class RefusedFile extends Error {
   readonly code = 'refused'
 }
 
@@ -97,7 +97,7 @@ async function openAllowed(
     throw new RefusedFile('leads into the data folder of Sightglass, so it is not read')
   if (!folders.some((folder) => isBelow(real, folder)))
     throw new RefusedFile(
-      `is a link that leads out of ${folders[0]}. It did not when it was first read, so it is not read. Restart to allow it`,
+      `is a link that leads out of ${folders[0]}, which it did not at the start, so it is not read`,
     )
   const handle = await openRegularFile(real, { follows: false })
   try {

@@ -1,10 +1,12 @@
 /** Files that an operator names: what is no file is refused at once, and a share that hangs stops nothing else. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { binaryPath, cleanEnv, cli, startAppliance } from '../support/binary.ts'
 import { selfSigned } from '../support/certificate.ts'
+import { hangFolder, whyNoHangingFolder } from '../support/hanging-folder.ts'
 import { run } from '../support/process.ts'
 import { tempDir } from '../support/temp-dir.ts'
+import { until } from '../support/until.ts'
 
 setDefaultTimeout(120_000)
 const temp = tempDir('named-files')
@@ -89,3 +91,54 @@ test('a secret that the shell pipes in is still read', async () => {
   const child = run(['bash', '-c', script, binaryPath, dataDir], { cwd: temp.path, env: cleanEnv() })
   expect([await child.exited, child.stderr()]).toEqual([0, ''])
 })
+
+const noHang = whyNoHangingFolder()
+if (noHang !== null) console.warn(`tests of shares that hang are left out: ${noHang}`)
+
+const gptBot =
+  'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.1; +https://openai.com/gptbot)'
+const logLine = (path: string) =>
+  `20.171.206.1 - - [20/Nov/2026:10:00:00 +0000] "GET ${path} HTTP/1.1" 200 5 "-" "${gptBot}"\n`
+
+test.if(noHang === null)(
+  'shares that hang stop neither the other files, nor requests, nor SIGTERM',
+  async () => {
+    const names = ['logs', 'www', 'reports', 'sink'] as const
+    const hung = (name: (typeof names)[number], ...more: string[]) => temp.join(`hung-${name}`, ...more)
+    for (const name of names) mkdirSync(hung(name))
+    writeFileSync(hung('logs', 'access.log'), logLine('/before'))
+    writeFileSync(hung('www', 'robots.txt'), 'User-agent: *\nDisallow: /a\n')
+    mkdirSync(temp.join('local'))
+    const [log, robots] = [temp.join('local', 'access.log'), temp.join('local', 'robots.txt')]
+    writeFileSync(log, logLine('/first'))
+    writeFileSync(robots, 'User-agent: *\nDisallow: /b\n')
+    const config = temp.join('hang.toml')
+    const report = `[[report]]\nevery = "day"\nfolder = "${hung('reports', 'daily')}"\n`
+    writeFileSync(config, report)
+    const appliance = await startAppliance({
+      args: [
+        ...['--config', config, '--sink-dir', hung('sink')],
+        ...['--watch', `gone=${hung('logs', 'access.log')},shop=${log}`],
+        ...['--robots', `gone=${hung('www', 'robots.txt')},shop=${robots}`],
+      ],
+    })
+    const logged = (text: string) => until(() => appliance.stderr().includes(text), 60_000)
+    await logged('"event":"robots_version","siteId":"shop"')
+    const ends = [await hangFolder(hung('logs')), await hangFolder(hung('reports'))]
+    try {
+      await logged('its file system hangs')
+      appendFileSync(log, logLine('/while-it-hangs'))
+      const isStored = async () => {
+        const { stdout } = await appliance.cli('export', 'traces')
+        return stdout.includes('/while-it-hangs')
+      }
+      await until(isStored, 60_000)
+      for (let request = 0; request < 20; request++)
+        expect((await fetch(`${appliance.url}/healthz`)).status).toBe(200)
+      // SIGKILL after 30 s shows as code 137.
+      expect((await appliance.stop()).code).toBe(0)
+    } finally {
+      for (const end of ends) await end()
+    }
+  },
+)

@@ -3,20 +3,10 @@
  * and none may delete or judge the backups of another.
  */
 import { realpathSync } from 'node:fs'
-import { join, sep } from 'node:path'
+import { sep } from 'node:path'
 import { applianceOrgId, type AuditHead } from '../../../db/contract/audit.ts'
 import { openDatabaseAdmin } from '../../../db/open.ts'
-import { newApplianceId } from '../../ids.ts'
-import { makeOnce } from '../../../db/rules/durable-files.ts'
-import { readTextFile } from '../../../db/rules/regular-files.ts'
-
-/**
- * Names the data folder in its backups. It is in no backup, so a copy that `restore` makes elsewhere is another
- * appliance, which must not delete the backups of the original.
- */
-const applianceFileName = 'appliance-id'
-
-const applianceIdForm = /^[0-9a-f]{32}$/
+import { readApplianceId, requireApplianceId } from '../../system/appliance-id.ts'
 
 export interface BackupOwner {
   /** Null before the data folder has made a backup. */
@@ -46,7 +36,7 @@ export function readOwner({ dataDir, dir }: OwnedFolder): BackupOwner {
 
 /** Creates the id of the data folder when it has none. */
 export function requireOwner({ dataDir, dir }: OwnedFolder): BackupOwner & { applianceId: string } {
-  const applianceId = readApplianceId(dataDir) ?? makeOnce(idPath(dataDir), `${newApplianceId()}\n`).trim()
+  const applianceId = requireApplianceId(dataDir)
   return { ...ownerOf({ dataDir, dir }, applianceId), applianceId }
 }
 
@@ -55,20 +45,6 @@ function ownerOf({ dataDir, dir }: OwnedFolder, applianceId: string | null): Bac
     applianceId,
     isPrivate: isBelow(dir, dataDir),
     isEarlierState: (auditHeads) => isEarlierState(dataDir, auditHeads),
-  }
-}
-
-function idPath(dataDir: string): string {
-  return join(dataDir, applianceFileName)
-}
-
-/** Null also for a damaged file: the backups of this folder then belong to nobody and stay. */
-function readApplianceId(dataDir: string): string | null {
-  try {
-    const text = readTextFile(idPath(dataDir)).trim()
-    return applianceIdForm.test(text) ? text : null
-  } catch {
-    return null
   }
 }
 

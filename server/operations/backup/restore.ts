@@ -9,7 +9,8 @@ import { databaseFiles, openDatabaseAdmin, openStore } from '../../../db/open.ts
 import { writeWhole } from '../../../db/rules/durable-files.ts'
 import { readTextFile, unreadableReason } from '../../../db/rules/regular-files.ts'
 import { AppError } from '../../errors.ts'
-import { openFolder } from '../../parquet/open-files.ts'
+import { openFolder, removeOpenFiles } from '../../parquet/open-files.ts'
+import { readApplianceId } from '../../system/appliance-id.ts'
 import { keyFileName, openSecretBox } from '../../system/encryption.ts'
 import type { KeyRing } from '../../system/key-ring.ts'
 import { checkBackup, contentProblems, copiesOf, unpackBackup } from './check.ts'
@@ -280,7 +281,8 @@ async function place(
 ): Promise<string | null> {
   const aside = freeAside(dataDir, clock)
   // The next run writes the Parquet files of the restored events.
-  rmSync(join(dataDir, openFolder), { recursive: true, force: true })
+  const owner = { folder: join(dataDir, openFolder), applianceId: readApplianceId(dataDir) }
+  await removeOpenFiles(owner, new Set())
   const { movedAside } = await copiesOf(openDatabaseAdmin(dataDir)).place({
     staged,
     aside,
