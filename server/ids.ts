@@ -50,6 +50,11 @@ export function newShareToken(): string {
   return randomBytes(16).toString('base64url')
 }
 
+/** Names a data folder in its backups: 32 hex digits. */
+export function newApplianceId(): string {
+  return randomBytes(16).toString('hex')
+}
+
 /** A webhook signing secret of Standard Webhooks: `whsec_` and the base64 of 32 random bytes. */
 export function newSigningSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`

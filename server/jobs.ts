@@ -138,7 +138,13 @@ function nodeJobs(services: JobServices): TableJob[] {
   }
   return [
     ...(robotsFiles
-      ? [{ id: 'robots-files', schedule: '*/5 * * * * *', run: () => robotsFiles.check() }]
+      ? [
+          {
+            id: 'robots-files',
+            schedule: '*/5 * * * * *',
+            run: (_now: number, ending: AbortSignal) => robotsFiles.check(ending),
+          },
+        ]
       : []),
     // After the day has ended, and soon after retention, which runs every ten minutes.
     ...(openFiles && runsJobs(services.role)

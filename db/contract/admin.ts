@@ -1,5 +1,5 @@
 /** Operations on a whole database, opened by its location and not by a running store. */
-import type { AuditAnchor, AuditCheckpoint, AuditVerdict } from './audit.ts'
+import type { AuditAnchor, AuditCheckpoint, AuditHead, AuditVerdict } from './audit.ts'
 import type { CopyState } from './copy.ts'
 import type { EventVerdict } from './event-counts.ts'
 import type {
@@ -58,6 +58,11 @@ export interface DatabaseCopies {
   bytes(): number
   /** Writes a consistent copy to a path that must not exist. Writers continue meanwhile. */
   copyTo(path: string): Promise<CopyReport>
+  /**
+   * Whether the appliance's audit chain contains this head and no restore after it: then a database with this head is
+   * an earlier state of this one. False when the entry has expired.
+   */
+  continues(head: AuditHead): Promise<boolean>
   /**
    * Replaces the database with the staged one, moves the old one aside and deletes the staged folder. Rejects with
    * `locked` while another process holds the folder. A failure rolls back. After an interruption the folder cannot be

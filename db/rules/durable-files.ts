@@ -1,6 +1,7 @@
 /** Writes small files so that after a power cut the file and its name exist completely or not at all. */
 import {
   closeSync,
+  constants,
   fsyncSync,
   linkSync,
   openSync,
@@ -9,11 +10,22 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** Makes the names in a folder survive a power cut. Syncing the files alone does not. */
 export function syncFolder(path: string): void {
   syncFile(path)
+}
+
+/** The same where the folder may be on a share that hangs: the thread of the caller goes on. */
+export async function syncFolderLater(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
 }
 
 export function syncFile(path: string): void {
@@ -57,8 +69,11 @@ export function makeOnce(path: string, text: string): string {
   return readFileSync(path, 'utf8')
 }
 
+const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_TRUNC, O_WRONLY } = constants
+
+/** In a folder that others use, a link or a pipe may have the name of the draft: it is not written to. */
 function writeDraft(path: string, text: string): void {
-  const file = openSync(path, 'w', 0o600)
+  const file = openSync(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK, 0o600)
   try {
     writeFileSync(file, text)
     fsyncSync(file)

@@ -37,6 +37,25 @@ export interface RobotsVerdict {
   line: number | null // of the rule; null when no rule matches
 }
 
+const recordNames =
+  'user-agent|allow|disallow|sitemap|crawl-delay|request-rate|visit-time|cache-delay|noindex|nofollow|host|clean-param|content-[a-z]+'
+const record = new RegExp(`^(?:${recordNames})[ \\t]*:`, 'i')
+
+/**
+ * Whether a file is meant for crawlers: text, of which at least half the lines are records. Another file that took the
+ * name is no rule, and must not be shown to people.
+ */
+export function looksLikeRobots(text: string): boolean {
+  if (/[\u0000-\u0008\u000e-\u001f]/.test(text)) return false
+  const start = text.startsWith('\ufeff') ? 1 : 0
+  const lines = text
+    .slice(start)
+    .split(/\r\n|\r|\n/)
+    .map((line) => line.replace(/#.*/, '').trim())
+  const contents = lines.filter((line) => line !== '')
+  return contents.filter((line) => record.test(line)).length * 2 >= contents.length
+}
+
 const notesMax = 1_000
 const noteCharsMax = 500
 const noteProductsMax = 20

@@ -4,6 +4,8 @@
  */
 import {
   closeSync,
+  constants,
+  fstatSync,
   ftruncateSync,
   mkdirSync,
   openSync,
@@ -41,7 +43,7 @@ export function openSpoolFile(path: string, onFailure: (error: unknown) => void)
 
 function startSpool(path: string, unlock: () => void, onFailure: (error: unknown) => void): Spool {
   const { events, segments, offset, lastNumber } = readSpool(path)
-  const done = openSync(`${path}.done`, 'w', 0o600)
+  const done = openOwn(`${path}.done`, O_WRONLY | O_CREAT | O_TRUNC)
   const state: State = { path, segments, offset, number: lastNumber, file: -1, done, unwritten: '' }
   startSegment(state)
   noteDone(state)
@@ -89,8 +91,27 @@ function startSpool(path: string, unlock: () => void, onFailure: (error: unknown
   }
 }
 
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants
+
+/** Refuses links, and pipes and devices, for whose other end the host would wait. */
+function openOwn(path: string, flags: number): number {
+  const file = openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, 0o600)
+  if (fstatSync(file).isFile()) return file
+  closeSync(file)
+  throw new Error(`${path} is not a file`)
+}
+
+function readOwn(path: string): Buffer {
+  const file = openOwn(path, O_RDONLY)
+  try {
+    return readFileSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
 function startSegment(state: State): void {
-  const next = openSync(segmentPath(state.path, state.number + 1), 'a', 0o600)
+  const next = openOwn(segmentPath(state.path, state.number + 1), O_WRONLY | O_CREAT | O_APPEND)
   if (state.file >= 0) closeSync(state.file) // after the new one is open, so that the old one survives a failure
   state.file = next
   state.number++
@@ -147,7 +168,7 @@ function readSpool(path: string): SpoolContents {
   const contents: SpoolContents = { events: [], segments: [], offset: 0, lastNumber: done.number }
   for (const number of segmentNumbers(path)) {
     contents.lastNumber = Math.max(contents.lastNumber, number)
-    const bytes = readFileSync(segmentPath(path, number))
+    const bytes = readOwn(segmentPath(path, number))
     const end = bytes.lastIndexOf(10) + 1 // a crash may have cut the last line
     const start = number < done.number ? end : number === done.number ? Math.min(done.offset, end) : 0
     if (start >= end) {
@@ -163,7 +184,7 @@ function readSpool(path: string): SpoolContents {
 
 function readDone(path: string): { number: number; offset: number } {
   try {
-    const [number, offset] = readFileSync(`${path}.done`, 'utf8').trim().split(' ').map(Number)
+    const [number, offset] = readOwn(`${path}.done`).toString().trim().split(' ').map(Number)
     if (Number.isInteger(number) && Number.isInteger(offset))
       return { number: number ?? 0, offset: offset ?? 0 }
   } catch {
@@ -213,7 +234,7 @@ interface Holder {
 function readHolder(path: string): Holder | null {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = readOwn(path).toString()
   } catch {
     return null
   }

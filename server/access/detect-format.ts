@@ -23,8 +23,11 @@ export interface Guess {
 
 export type Detection = { guess: Guess } | { seen: string } // what the file looks like instead
 
-/** Detects from the first bytes of a file, each a character, up to and including its last whole line. */
-export function detectFormat(head: string): Detection {
+/**
+ * Detects from the first bytes of a file, each a character, up to and including its last whole line. `quotes`: whether
+ * `seen` may contain a part of the file.
+ */
+export function detectFormat(head: string, { quotes = true } = {}): Detection {
   const lines = firstLines(head)
   if (lines.length === 0) return { seen: 'it has no lines' }
   const guesses = logFormats.map((format) => fitOf(format, lines)).filter(({ fits }) => fits > 0)
@@ -49,9 +52,10 @@ export function detectFormat(head: string): Detection {
   const first = lines.find((line) => !line.startsWith('#')) ?? ''
   const shown = Buffer.from(first.slice(0, 80), 'latin1').toString()
   const count = most === 0 ? 'no known format fits' : `no known format fits more than ${most} of`
-  const those =
-    lines.length === 1 ? 'its only line, which begins' : `its first ${lines.length} lines, which begin`
-  return { seen: `${count} ${those} with ${JSON.stringify(shown)}` }
+  const isOne = lines.length === 1
+  const those = isOne ? 'its only line' : `its first ${lines.length} lines`
+  if (!quotes) return { seen: `${count} ${those}` }
+  return { seen: `${count} ${those}, which ${isOne ? 'begins' : 'begin'} with ${JSON.stringify(shown)}` }
 }
 
 /** Rejects a format whose X-Forwarded-For is another value in quotes, such as the Host header, in most lines. */

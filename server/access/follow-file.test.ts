@@ -1,6 +1,16 @@
 /** The content of logs that are followed: half lines, hostile ones, logs with the same start, damaged ones. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { appendFileSync, readFileSync, renameSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import {
   expectLines,
   follow,
@@ -65,6 +75,41 @@ test('lines of 1 MiB count as bad; NUL bytes before a line and invalid UTF-8 are
   expect(store.sums()).toEqual({ lines: 8, people: 1, excluded: 0, bad: 2 })
   const pages = store.events_.filter(({ type }) => type === 'agent.requested').map(({ page }) => page)
   expect(pages).toEqual(['/n/0', '/n/1', '/n/\ufffd\ufffd', '/n/4', '/n/6'])
+})
+
+test('what takes the place of a log is neither stored nor quoted, and the log goes on after it', async () => {
+  using temp = tempDir('follow')
+  const path = temp.join('logs', 'access.log')
+  mkdirSync(temp.join('logs'))
+  const secret = 'ab'.repeat(32)
+  writeFileSync(temp.join('secret.key'), `${secret}\n`)
+  writeFileSync(temp.join('of-another.log'), line(0).replace('/n/0', `/${secret}`))
+  const others: { [name: string]: () => void } = {
+    'a key': () => writeFileSync(path, `${secret}\n`),
+    'text of people': () => writeFileSync(path, `the password is\n${secret}\n`.repeat(10)),
+    binary: () => writeFileSync(path, `\0\0\0\u0001\n${secret}`),
+    'a link to a key': () => symlinkSync(temp.join('secret.key'), path),
+    'a link to another log': () => symlinkSync(temp.join('of-another.log'), path),
+    'a pipe': () => void Bun.spawnSync(['mkfifo', path]),
+    'a folder': () => mkdirSync(path),
+  }
+  for (const [name, place] of Object.entries(others)) {
+    const store = memoryLogStore()
+    writeFileSync(path, lines(0, 3))
+    const followed = follow(path, receiverOf(store))
+    await until(() => store.sums().lines === 3)
+    rmSync(path)
+    place()
+    await until(() => followed.problems.length > 0, name)
+    const shown = JSON.stringify([followed.problems, store.events_.slice(3)])
+    expect([name, shown.includes(secret), shown.includes('password')]).toEqual([name, false, false])
+    rmSync(path, { recursive: true })
+    writeFileSync(path, lines(3, 6))
+    await until(() => store.sums().lines === 6, `reading on after ${name}`)
+    await followed.stop()
+    rmSync(path)
+    expectLines(store, 6)
+  }
 })
 
 test('a rotated file that is damaged is named once; what can be read of it is stored', async () => {

@@ -119,7 +119,8 @@ function formatOf(reader: Reader, path: string, identity: string, head: string):
   let guess = wanted === null ? null : checkFormat(lines, wanted)
   if (guess === null) {
     if (isGiven) throw new FileError(`does not have the format ${reader.format}`)
-    const found = detectFormat(lines)
+    // The message is shown to viewers, and the file may be none that they may read.
+    const found = detectFormat(lines, { quotes: false })
     if ('seen' in found) throw new FileError(`is not an access log: ${found.seen}`)
     guess = found.guess
   }

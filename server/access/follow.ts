@@ -8,6 +8,7 @@
 import { watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { AppError } from '../errors.ts'
+import { watchedPath, type WatchedPath } from '../system/watched-path.ts'
 import { FileError, positionOf, readFile, settledMs, statusOf, type Reader } from './follow-file.ts'
 import { reasonOf } from './input.ts'
 import {
@@ -24,6 +25,8 @@ export interface FollowOptions extends Pick<
   'format' | 'sink' | 'signal' | 'now' | 'understood' | 'stored'
 > {
   path: string // absolute
+  /** What may be read under the path. By default what is in its folder. */
+  watched?: WatchedPath
   /** Called when the first problem of the log or of the appliance changes, with null when all are gone. */
   problem(message: string | null): void
   intervalMs?: number
@@ -36,6 +39,7 @@ interface Held {
 
 interface Following extends Reader {
   path: string
+  watched: WatchedPath
   list: ReturnType<typeof memberLister>
   read: Map<string, string> // size and time at which each file was read to its end, by its id
   statusAtMs: number
@@ -80,11 +84,12 @@ export async function followLog(options: FollowOptions): Promise<void> {
     }
   }
   waker.stop()
-  await following.held?.file.close()
+  await following.held?.file.close().catch(() => undefined)
 }
 
-function startFollowing({ path, format, sink, signal, now, understood, stored }: FollowOptions): Following {
+function startFollowing({ path, format, sink, signal, now, understood, stored, watched }: FollowOptions) {
   const following: Following = {
+    watched: watched ?? watchedPath(path, { dataDir: null, keyFiles: [] }),
     ...{ path, format, sink, signal, now, understood, stored, statusAtMs: Number.NEGATIVE_INFINITY },
     async keepAlive() {
       if (performance.now() - following.statusAtMs < statusMs) return
@@ -197,7 +202,7 @@ async function selectOlder(following: Following): Promise<boolean> {
   for (const member of members.toReversed()) {
     if (following.signal.aborted) return false
     const { path, isCurrent } = member
-    const identity = await identityAt(member)
+    const identity = await identityAt(following, member)
     if (identity === 'unreadable' && !isSettled(following, member)) return false
     if (identity === null || identity === 'unreadable') continue
     if ((await positionOf(following, identity, path)).position > 0) oldest = identities.length
@@ -211,9 +216,12 @@ async function selectOlder(following: Following): Promise<boolean> {
 
 const namesOf = (members: LogMember[]): string => members.map(({ path, id }) => `${path} ${id}`).join('\n')
 
-async function identityAt({ path, id }: LogMember): Promise<string | 'unreadable' | null> {
+async function identityAt(
+  { watched }: Following,
+  { path, id }: LogMember,
+): Promise<string | 'unreadable' | null> {
   try {
-    const file = await openMember(path)
+    const file = await openMember(path, watched)
     try {
       return file.id === id ? identityOf(await file.head()) : 'unreadable'
     } finally {
@@ -286,7 +294,9 @@ function noteProblem({ problems }: Following, { id, path }: LogMember, error: un
 function isOfFile(error: unknown): boolean {
   return (
     isLasting(error) ||
-    /^(?:EACCES|EIO|EISDIR|ELOOP|EMFILE|ENFILE|ENOENT|ENOTDIR|EPERM|ESTALE)$/.test(codeOf(error))
+    /^(?:EACCES|EIO|EISDIR|ELOOP|EMFILE|ENFILE|ENOENT|ENOTDIR|ENOTFILE|ENXIO|EPERM|ESTALE|ETIMEDOUT|refused)$/.test(
+      codeOf(error),
+    )
   )
 }
 
@@ -313,9 +323,9 @@ async function readDeleted(following: Following, { member, file }: Held): Promis
 }
 
 async function readMember(following: Following, member: LogMember): Promise<boolean> {
-  const { held } = following
+  const { held, watched } = following
   if (held?.member.id === member.id) return readFile(following, member, held.file)
-  const file = await openMember(member.path)
+  const file = await openMember(member.path, watched)
   // The name may belong to another file by now.
   const isHeld = member.isCurrent && file.id === member.id && !file.isCompressed
   if (!isHeld) {

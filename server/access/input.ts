@@ -5,6 +5,7 @@
 import { createReadStream, fstatSync } from 'node:fs'
 import { readdir, realpath, stat, open, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
+import { openRegularFile } from '../../db/rules/regular-files.ts'
 
 export interface LogFile {
   path: string
@@ -145,7 +146,7 @@ const lineFeed = 10
 
 /** Each chunk is valid until the next one is read: gigabytes pass through one buffer instead of becoming garbage. */
 async function* rawChunks({ path, bytes }: LogFile, counter: { bytes: number }): AsyncGenerator<Uint8Array> {
-  const handle = await (path === '-' ? openPipe() : open(path, 'r'))
+  const handle = await (path === '-' ? openPipe() : openInput(path, bytes === null))
   if (handle === null) {
     // Bun's stream of a file starts at its beginning, not where the reader before stopped.
     yield* fstatSync(0).isFile() ? createReadStream('', { fd: 0, autoClose: false }) : Bun.stdin.stream()
@@ -162,6 +163,11 @@ async function* rawChunks({ path, bytes }: LogFile, counter: { bytes: number }):
   } finally {
     await handle.close()
   }
+}
+
+/** A pipe that is named as input is waited for. What was a file may be one by now. */
+function openInput(path: string, isPipe: boolean): Promise<FileHandle> {
+  return isPipe ? open(path, 'r') : openRegularFile(path, { follows: true })
 }
 
 /** Standard input where it is a pipe that this user may open. */

@@ -1,7 +1,9 @@
 /** The files of a log that is followed: the log itself, what rotation made of it, and reading one from an offset. */
-import { open, readdir, stat, type FileHandle } from 'node:fs/promises'
+import { readdir, stat, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 import { byteOrderMark } from './formats.ts'
+import { withinTime } from '../system/slow-files.ts'
+import { watchedPath, type WatchedPath } from '../system/watched-path.ts'
 import { sourceId } from './agent-events.ts'
 import { compressionOf, decompressed, lineBytesMax, reasonOf } from './input.ts'
 import { lineBefore, tailHash } from './line-batch.ts'
@@ -43,15 +45,17 @@ export function memberLister(path: string, now: () => number) {
   const isRotation = isRotationOf(basename(path))
   let [listedMs, names] = [Number.NaN, [] as string[]]
   const memberOf = async (name: string): Promise<LogMember | null> => {
-    const found = await stat(join(folder, name))
+    const path = join(folder, name)
+    const found = await withinTime({ path }, () => stat(path))
     if (!found.isFile()) throw Object.assign(new Error('is not a file'), { code: 'not_a_file' })
     const id = `${found.dev}:${found.ino}`
-    return { path: join(folder, name), id, bytes: found.size, mtimeMs: found.mtimeMs, isCurrent: false }
+    return { path, id, bytes: found.size, mtimeMs: found.mtimeMs, isCurrent: false }
   }
   return async (): Promise<{ members: LogMember[]; problem: unknown }> => {
-    const { mtimeMs } = await stat(folder)
+    const { mtimeMs } = await withinTime({ path }, () => stat(folder))
     if (mtimeMs !== listedMs) {
-      names = (await readdir(folder)).filter(isRotation).sort().slice(0, rotatedMax)
+      const all = await withinTime({ path }, () => readdir(folder))
+      names = all.filter(isRotation).sort().slice(0, rotatedMax)
       listedMs = now() - mtimeMs < folderSettlesMs ? Number.NaN : mtimeMs
     }
     let problem: unknown = null
@@ -107,17 +111,22 @@ export interface OpenMember {
   close(): Promise<void>
 }
 
-export async function openMember(path: string): Promise<OpenMember> {
-  const handle = await open(path, 'r')
+export async function openMember(
+  path: string,
+  watched: WatchedPath = watchedPath(path, { dataDir: null, keyFiles: [] }),
+): Promise<OpenMember> {
+  const handle = await watched.open(path)
+  const readAt = (offset: number, bytes: number) => withinTime({ path }, () => bytesAt(handle, offset, bytes))
+  const close = () => withinTime({ path }, () => handle.close())
   try {
-    const { dev, ino, size, mtimeMs } = await handle.stat()
-    const isCompressed = compressionOf(await readAt(handle, 0, 4)) !== null
-    const plain = (from: number) => plainChunks(handle, from)
+    const { dev, ino, size, mtimeMs } = await withinTime({ path }, () => handle.stat())
+    const isCompressed = compressionOf(await readAt(0, 4)) !== null
+    const plain = (from: number) => plainChunks(readAt, from)
     const chunks = isCompressed ? (from: number) => skipped(undamaged(plain(0)), from) : plain
     return {
       ...{ id: `${dev}:${ino}`, bytes: size, mtimeMs, isCompressed, chunks },
       async head(bytes = headBytes) {
-        if (!isCompressed) return (await readAt(handle, 0, bytes)).toString('latin1')
+        if (!isCompressed) return (await readAt(0, bytes)).toString('latin1')
         const parts: Uint8Array[] = []
         let length = 0
         for await (const chunk of chunks(0)) {
@@ -128,25 +137,27 @@ export async function openMember(path: string): Promise<OpenMember> {
         return Buffer.concat(parts).subarray(0, bytes).toString('latin1')
       },
       async facts() {
-        const { size: bytes, nlink } = await handle.stat()
+        const { size: bytes, nlink } = await withinTime({ path }, () => handle.stat())
         return { bytes, isDeleted: nlink === 0 }
       },
-      close: () => handle.close(),
+      close,
     }
   } catch (error) {
-    await handle.close()
+    await close().catch(() => undefined)
     throw error
   }
 }
 
-async function readAt(handle: FileHandle, offset: number, bytes: number): Promise<Buffer> {
+type ReadAt = (offset: number, bytes: number) => Promise<Buffer>
+
+async function bytesAt(handle: FileHandle, offset: number, bytes: number): Promise<Buffer> {
   const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(bytes), 0, bytes, offset)
   return buffer.subarray(0, bytesRead)
 }
 
-async function* plainChunks(handle: FileHandle, from: number): AsyncGenerator<Uint8Array> {
+async function* plainChunks(readAt: ReadAt, from: number): AsyncGenerator<Uint8Array> {
   for (let offset = from; ;) {
-    const chunk = await readAt(handle, offset, readBytes)
+    const chunk = await readAt(offset, readBytes)
     if (chunk.length === 0) return
     offset += chunk.length
     yield chunk

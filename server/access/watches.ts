@@ -15,6 +15,7 @@ import { followLog } from './follow.ts'
 import { trustReader } from '../http/address.ts'
 import { withoutForwarded } from './detect-format.ts'
 import { formatNamed } from './formats.ts'
+import { watchedPath, type ProtectedFiles } from '../system/watched-path.ts'
 import type { AccessReceiver, Sender } from './receiver.ts'
 import type { Sink } from './sink.ts'
 import { defaultOrg, listenSyslog, type SyslogListener, type SyslogRule } from './syslog.ts'
@@ -74,6 +75,7 @@ export interface LogInputServices {
   log: Pick<Log, 'info' | 'warn'>
   accessReceiver: AccessReceiver
   syslogListeners: SyslogListener[]
+  protectedFiles: ProtectedFiles
 }
 
 /** Reads all of them until `stop`, which waits for the lines in flight. Rejects when an address cannot be used. */
@@ -112,6 +114,7 @@ async function follow(services: LogInputServices, rule: WatchRule, signal: Abort
   const { store, clock, log, accessReceiver } = services
   const { path, format, options, org } = rule
   const site = options.siteId
+  const watched = watchedPath(path, services.protectedFiles)
   const sink = receiverSink(accessReceiver, async () => {
     const orgId = await orgIdOf(store, org)
     return { orgId, keyId: importKeyId, door: 'access-log', options, reader: `server:${path}` }
@@ -119,7 +122,7 @@ async function follow(services: LogInputServices, rule: WatchRule, signal: Abort
   while (!signal.aborted) {
     try {
       await followLog({
-        ...{ path, format, sink, signal, now: clock.now },
+        ...{ path, watched, format, sink, signal, now: clock.now },
         understood: (file, guess) => {
           const { format, fits, lines } = guess
           log.info('access_log_understood', { file, site, format: format.name, fits, lines })

@@ -7,9 +7,10 @@ import {
   verify,
   type KeyObject,
 } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeOnce } from '../../db/rules/durable-files.ts'
+import { readTextFile } from '../../db/rules/regular-files.ts'
 import { isoTime } from '../clock.ts'
 import type { KeyRing } from '../system/key-ring.ts'
 import type { AuditHead, AuditTrim, SignedHead } from '../../db/contract/store.ts'
@@ -45,7 +46,7 @@ export function readSigningKey(folder: string): SigningKey | null {
   const path = join(folder, signingKeyFileName)
   if (!existsSync(path)) return null
   try {
-    return signingKey(createPrivateKey(readFileSync(path, 'utf8')))
+    return signingKey(createPrivateKey(readTextFile(path)))
   } catch (error) {
     throw new Error(`${signingKeyFileName} is damaged`, { cause: error })
   }

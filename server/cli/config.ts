@@ -1,6 +1,7 @@
 /** Resolves every option of one invocation: flag, environment, file or default, and remembers which. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { readTextFile, unreadableReason } from '../../db/rules/regular-files.ts'
 import { UsageError } from '../errors.ts'
 import { optionTable, readArguments, type Arguments } from './arguments.ts'
 import { environmentTwin, type Option, type Options } from './option.ts'
@@ -99,9 +100,9 @@ function credentialPath(name: string, { CREDENTIALS_DIRECTORY: folder }: Environ
 
 function readSecret(path: string, from: string): string {
   try {
-    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+    return readTextFile(path).replace(/\r?\n$/, '')
   } catch (error) {
-    throw new UsageError(`${from}: ${error instanceof Error ? error.message : 'cannot be read'}`)
+    throw new UsageError(`${from}: ${path} cannot be read (${unreadableReason(error)})`)
   }
 }
 
@@ -135,10 +136,10 @@ type Table = ReadonlyMap<string, Option>
 function readConfigFile(path: string, table: Table): Map<string, string> {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = readTextFile(path)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null
-    const reason = code === 'ENOENT' ? 'no such file' : `cannot be read (${String(code)})`
+    const reason = code === 'ENOENT' ? 'no such file' : `cannot be read (${unreadableReason(error)})`
     throw new UsageError(`--config ${path}: ${reason}`)
   }
   return readConfigText(text, path, table)

@@ -27,7 +27,7 @@ import {
 } from './option.ts'
 import { accessLogOptions } from './access-options.ts'
 import { reportOptions } from './report-options.ts'
-import { readFileSync } from 'node:fs'
+import { readTextFile, unreadableReason } from '../../db/rules/regular-files.ts'
 import { hostname } from 'node:os'
 import { UsageError } from '../errors.ts'
 import type { SharedDatabase } from '../../db/contract/admin.ts'
@@ -94,10 +94,9 @@ export function keyRingOf(values: KeyValues): KeyRing | null {
   if (ring !== null) throw new UsageError('--key-file and SIGHTGLASS_KEY_RING must not be set together')
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = readTextFile(path)
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : null
-    throw new UsageError(`--key-file ${path}: cannot be read (${code})`)
+    throw new UsageError(`--key-file ${path}: cannot be read (${unreadableReason(error)})`)
   }
   return keyRing(text, `--key-file ${path}: `)
 }

@@ -1,7 +1,9 @@
 /** The certificate and key of the listeners: loaded, validated, and reloaded when the files change. */
 import { X509Certificate, createPrivateKey } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { firstBytes, openRegularFile, readTextFile, unreadableReason } from '../../db/rules/regular-files.ts'
 import type { Log } from '../log.ts'
+import { withinTime } from '../system/slow-files.ts'
 
 export interface TlsFiles {
   certFile: string
@@ -14,8 +16,44 @@ export interface TlsPair {
 }
 
 /** Throws when a file cannot be read, is not PEM, or the key does not match the certificate. */
-function readTlsPair({ certFile, keyFile }: TlsFiles): TlsPair {
-  const pair = { cert: readPem(certFile), key: readPem(keyFile) }
+function readTlsPair(files: TlsFiles): TlsPair {
+  return requirePair(files, { cert: readPem(files.certFile), key: readPem(files.keyFile) })
+}
+
+function readPem(path: string): string {
+  try {
+    return readTextFile(path)
+  } catch (error) {
+    throw new Error(`${path} cannot be read (${unreadableReason(error)})`, { cause: error })
+  }
+}
+
+/** The same of a running server, which must not wait for a file system that hangs. */
+async function readTlsPairLater(files: TlsFiles): Promise<TlsPair> {
+  return requirePair(files, {
+    cert: await readPemLater(files.certFile),
+    key: await readPemLater(files.keyFile),
+  })
+}
+
+const pemBytesMax = 2 * 1024 * 1024
+
+async function readPemLater(path: string): Promise<string> {
+  try {
+    return await withinTime({ path }, async () => {
+      const file = await openRegularFile(path, { follows: true })
+      try {
+        return Buffer.from(await firstBytes(file, pemBytesMax)).toString()
+      } finally {
+        await file.close()
+      }
+    })
+  } catch (error) {
+    throw new Error(`${path} cannot be read (${unreadableReason(error)})`, { cause: error })
+  }
+}
+
+function requirePair({ certFile, keyFile }: TlsFiles, pair: TlsPair): TlsPair {
   let certificate: X509Certificate
   try {
     certificate = new X509Certificate(pair.cert)
@@ -30,15 +68,6 @@ function readTlsPair({ certFile, keyFile }: TlsFiles): TlsPair {
   }
   if (!fits) throw new Error(`the key in ${keyFile} does not match the certificate in ${certFile}`)
   return pair
-}
-
-function readPem(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    throw new Error(`${path} cannot be read (${code})`)
-  }
 }
 
 /** Watches the certificate files and passes on a renewed pair. */
@@ -57,18 +86,19 @@ const checkEveryMs = 5_000
 /** Throws when the first pair is invalid. A later invalid pair is logged, and the old one stays in use. */
 export function watchCertificate(files: TlsFiles | null, log: Log): Certificate {
   if (files === null) return { pair: () => null, start() {}, reload() {}, stop() {} }
-  let seen = stamp(files)
   let current = readTlsPair(files)
+  let seen: string | null = null // read again once, because it may have changed since
+  let isChecking = false
   let timer: Timer | null = null
   let applied: (pair: TlsPair) => void = () => undefined
 
-  function check(always: boolean): void {
+  async function check(always: boolean): Promise<void> {
     if (files === null) return
-    const now = stamp(files)
+    const now = await stampOf(files)
     if (now === seen && !always) return
     seen = now // an invalid pair is logged once, not at every check
     try {
-      const next = readTlsPair(files)
+      const next = await readTlsPairLater(files)
       if (next.cert === current.cert && next.key === current.key) return
       applied(next)
       current = next
@@ -83,10 +113,14 @@ export function watchCertificate(files: TlsFiles | null, log: Log): Certificate 
     pair: () => current,
     start(use) {
       applied = use
-      timer = setInterval(() => check(false), checkEveryMs)
+      timer = setInterval(() => {
+        if (isChecking) return
+        isChecking = true
+        void check(false).finally(() => (isChecking = false))
+      }, checkEveryMs)
       timer.unref()
     },
-    reload: () => check(true),
+    reload: () => void check(true),
     stop() {
       if (timer !== null) clearInterval(timer)
     },
@@ -94,10 +128,10 @@ export function watchCertificate(files: TlsFiles | null, log: Log): Certificate 
 }
 
 /** Changes whenever a file is replaced, also through a symbolic link. */
-function stamp({ certFile, keyFile }: TlsFiles): string {
-  const of = (path: string) => {
-    const stat = statSync(path, { throwIfNoEntry: false })
-    return stat === undefined ? 'none' : `${stat.dev}:${stat.ino}:${stat.mtimeMs}:${stat.size}`
+async function stampOf({ certFile, keyFile }: TlsFiles): Promise<string> {
+  const of = async (path: string) => {
+    const stats = await withinTime({ path }, () => stat(path)).catch(() => null)
+    return stats === null ? 'none' : `${stats.dev}:${stats.ino}:${stats.mtimeMs}:${stats.size}`
   }
-  return `${of(certFile)} ${of(keyFile)}`
+  return `${await of(certFile)} ${await of(keyFile)}`
 }

@@ -1,9 +1,11 @@
 /**
  * The folder `open/`: a Parquet file per organization and day, for DuckDB, Polars and other readers on the machine. A
- * run makes the files equal to the store: events that expired or were erased leave them, late ones are added.
+ * run makes the files equal to the store: events that expired or were erased leave them, late ones are added. It
+ * touches only what the appliance wrote: the folder may be a link to a share, and people put files beside ours.
  */
-import { readFile, readdir, rm, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readdir, realpath, rm, rmdir, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { firstBytes, openRegularFile } from '../../db/rules/regular-files.ts'
 import { dayOf, dayPath, manifestName, manifestOf, openParquetWriter } from './parquet.ts'
 import { countEvents, walkEvents } from '../api/traces/export.ts'
 import type { Manifest, ManifestFile, ParquetWriter } from './parquet.ts'
@@ -20,6 +22,8 @@ const closedAfterMs = 30 * 60_000
 interface OpenFilesServices {
   store: { orgs: Pick<Store['orgs'], 'list'>; events: Pick<EventStore, 'page' | 'count' | 'lastSeq'> }
   folder: string
+  /** Null: the folder has no other users. */
+  applianceId?: string | null
   log: Log
 }
 
@@ -28,30 +32,69 @@ export interface OpenFiles {
   run(now: number, ending: AbortSignal): Promise<void>
 }
 
-export function makeOpenFiles({ store, folder, log }: OpenFilesServices): OpenFiles {
+export function makeOpenFiles({ store, folder, log, applianceId = null }: OpenFilesServices): OpenFiles {
+  const owner = { folder, applianceId }
   return {
     async run(now, ending) {
       const orgs = await store.orgs.list()
-      await removeUnknown(folder, new Set(orgs.map(({ id }) => id)))
+      await removeOpenFiles(owner, new Set(orgs.map(({ id }) => id)))
       for (const { id } of orgs) {
         ending.throwIfAborted()
-        const changed = await updateOrg({ events: store.events, folder: join(folder, id) }, id, now, ending)
+        if (!(await mayWrite(owner, id))) {
+          log.warn('open_files_of_another', { orgId: id, folder })
+          continue
+        }
+        const services = { events: store.events, folder: join(folder, id), applianceId }
+        const changed = await updateOrg(services, id, now, ending)
         if (changed !== null) log.info('open_files_written', { orgId: id, ...changed })
       }
     },
   }
 }
 
-/** Files of organizations that were deleted. */
-async function removeUnknown(folder: string, known: Set<string>): Promise<void> {
-  const names = await readdir(folder).catch(() => [])
-  for (const name of names)
-    if (!known.has(name)) await rm(join(folder, name), { recursive: true, force: true })
+interface OpenFilesOwner {
+  folder: string
+  applianceId: string | null
+}
+
+/** Removes the appliance's files of organizations that are not among `kept`. Folders that are empty then go too. */
+export async function removeOpenFiles(owner: OpenFilesOwner, kept: ReadonlySet<string>): Promise<void> {
+  const entries = await readdir(owner.folder, { withFileTypes: true }).catch(() => [])
+  for (const { name } of entries.filter((entry) => entry.isDirectory())) {
+    if (kept.has(name) || !(await isOwnFolder(owner, name))) continue
+    const folder = join(owner.folder, name)
+    await removeOthers(folder, [])
+    await rm(join(folder, manifestName), { force: true })
+    await removeEmpty(folder)
+  }
+}
+
+const orgIdForm = /^org_[A-Za-z0-9_-]{1,64}$/
+
+/** Without a manifest the last run was killed; such a folder is own when it is below the data folder. */
+async function isOwnFolder(owner: OpenFilesOwner, name: string): Promise<boolean> {
+  const manifest = await parseManifest(join(owner.folder, name))
+  if (manifest?.appliance !== undefined) return manifest.appliance === owner.applianceId
+  const isOfOrg = manifest === null ? orgIdForm.test(name) : manifest.org === name
+  return isOfOrg && (await isPrivate(owner.folder))
+}
+
+/** Whether no other appliance wrote the files of an organization: a copy of the data has the same organizations. */
+async function mayWrite({ folder, applianceId }: OpenFilesOwner, orgId: string): Promise<boolean> {
+  const manifest = await parseManifest(join(folder, orgId))
+  return manifest?.appliance === undefined || applianceId === null || manifest.appliance === applianceId
+}
+
+/** By real paths: `open` may be a link to a share. */
+async function isPrivate(folder: string): Promise<boolean> {
+  const parent = await realpath(dirname(folder)).catch(() => null)
+  return parent !== null && (await realpath(folder).catch(() => null)) === join(parent, basename(folder))
 }
 
 interface OrgServices {
   events: OpenFilesServices['store']['events']
   folder: string
+  applianceId: string | null
 }
 
 interface Changed {
@@ -60,7 +103,7 @@ interface Changed {
 }
 
 async function updateOrg(
-  { events, folder }: OrgServices,
+  { events, folder, applianceId }: OrgServices,
   orgId: string,
   now: number,
   ending: AbortSignal,
@@ -99,7 +142,8 @@ async function updateOrg(
     if (written === 0 && removed === 0 && old !== null) return null
     if (files.length === 0 && old === null) return null
     writer ??= openParquetWriter()
-    await writer.manifest(folder, manifestOf(orgId, ceilingSeq, files))
+    const manifest = manifestOf(orgId, ceilingSeq, files)
+    await writer.manifest(folder, applianceId === null ? manifest : { ...manifest, appliance: applianceId })
     return { written, removed }
   } finally {
     await writer?.close()
@@ -119,11 +163,27 @@ async function dayBefore(
 
 /** Null without a manifest, or with one of another database: the store has fewer arrivals after a restore. */
 async function readManifest(folder: string, lastSeq: number): Promise<Manifest | null> {
+  const manifest = await parseManifest(folder)
+  return manifest !== null && manifest.lastArrival <= lastSeq && Array.isArray(manifest.files)
+    ? manifest
+    : null
+}
+
+const manifestBytesMax = 16 * 1024 * 1024
+
+/** Null when the file is none of ours. */
+async function parseManifest(folder: string): Promise<Manifest | null> {
+  const file = await openRegularFile(join(folder, manifestName), { follows: false }).catch(() => null)
+  if (file === null) return null
   try {
-    const manifest = JSON.parse(await readFile(join(folder, manifestName), 'utf8')) as Manifest
-    return manifest.lastArrival <= lastSeq && Array.isArray(manifest.files) ? manifest : null
+    const { size } = await file.stat()
+    const bytes = await firstBytes(file, Math.min(size, manifestBytesMax))
+    const manifest = JSON.parse(Buffer.from(bytes).toString()) as Partial<Manifest> | null
+    return manifest?.format === 'sightglass.events' ? (manifest as Manifest) : null
   } catch {
     return null
+  } finally {
+    await file.close()
   }
 }
 
@@ -133,18 +193,30 @@ async function isWhole(folder: string, { path, bytes }: ManifestFile): Promise<b
   return found?.size === bytes
 }
 
-/** Removes the days without events, and what an interrupted run left. Returns how many days it removed. */
+const partForm = /^part-\d{1,6}\.parquet(?:\.tmp)?$/
+
+/** Removes the days without events, and what an interrupted run left. Returns of how many days it removed files. */
 async function removeOthers(folder: string, files: ManifestFile[]): Promise<number> {
   const days = new Set(files.map(({ path }) => dirname(path)))
   let removed = 0
-  for (const name of await readdir(folder).catch(() => [])) {
-    if (!name.startsWith('dt=')) continue
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  for (const { name } of entries.filter((entry) => entry.isDirectory() && entry.name.startsWith('dt='))) {
+    const day = join(folder, name)
     if (days.has(name)) {
-      await rm(join(folder, `${name}/part-0.parquet.tmp`), { force: true })
+      await rm(join(day, 'part-0.parquet.tmp'), { force: true })
       continue
     }
-    await rm(join(folder, name), { recursive: true, force: true })
-    removed++
+    const parts = (await readdir(day, { withFileTypes: true })).filter(
+      (entry) => entry.isFile() && partForm.test(entry.name),
+    )
+    for (const part of parts) await rm(join(day, part.name), { force: true })
+    await removeEmpty(day)
+    if (parts.length > 0) removed++
   }
   return removed
+}
+
+/** Files of other people stay, and the folder with them. */
+async function removeEmpty(folder: string): Promise<void> {
+  await rmdir(folder).catch(() => undefined)
 }

@@ -172,6 +172,8 @@ export interface Manifest {
   /** The last arrival that the files may hold: what arrived later is not in them. */
   lastArrival: number
   files: ManifestFile[]
+  /** Of the folder `open/`: the id of the data folder that writes it. */
+  appliance?: string
 }
 
 export function manifestOf(org: string, lastArrival: number, files: ManifestFile[]): Manifest {

@@ -1,6 +1,6 @@
 /** Creates scheduled reports, each once per period and receiver: to a folder, by email or by webhook. */
 import { access, link, mkdir, open, readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { auditEntry } from '../audit/entry.ts'
 import type { SigningKey } from '../audit/signing.ts'
 import { isoTime } from '../clock.ts'
@@ -11,6 +11,7 @@ import { newToken } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { sendMail, type MailServer, type ReportMail } from './mail.ts'
 import { signReport } from './proof.ts'
+import { withinTime } from '../system/slow-files.ts'
 import { draftReport, type ReportDraft } from './report.ts'
 import { duePeriods, howOften, nextCompleteMs, receiverName, reportId } from './schedule.ts'
 import type { Receiver, ReportPeriod, ReportRule } from './schedule.ts'
@@ -251,8 +252,17 @@ async function send(
  * it removed its draft and synced the folder, so both are done again.
  */
 async function writeOnce(folder: string, name: string, text: string): Promise<void> {
-  await mkdir(folder, { recursive: true })
   const path = join(folder, name)
+  await withinTime({ path }, () => writeReport(path, text)).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ETIMEDOUT')
+      throw new AppError('unavailable', `${path} ${error.message}.`)
+    throw error
+  })
+}
+
+async function writeReport(path: string, text: string): Promise<void> {
+  const [folder, name] = [dirname(path), basename(path)]
+  await mkdir(folder, { recursive: true })
   if (!(await exists(path))) await linkDraft(folder, name, text)
   const names = await readdir(folder)
   const left = names.filter((each) => each.startsWith(`.${name}.`) && each.endsWith('.tmp'))

@@ -1,5 +1,5 @@
 /** Versions of a site's robots.txt: setting one, listing, showing with what changed, and testing a new one. */
-import { parseRobots, robotsBytesMax, type RobotsNote } from '../../db/rules/robots.ts'
+import { looksLikeRobots, parseRobots, robotsBytesMax, type RobotsNote } from '../../db/rules/robots.ts'
 import type { RobotsVersion, RobotsTest } from '../../db/contract/robots.ts'
 import type { Json, Store } from '../../db/contract/store.ts'
 import { auditEntry, type Actor } from '../audit/entry.ts'
@@ -27,7 +27,13 @@ export function robotsText(bytes: Uint8Array, what: string): string {
       'payload_too_large',
       `${what} has ${bytes.length} bytes; at most 500 KiB are accepted.`,
     )
-  return new TextDecoder().decode(bytes)
+  const text = new TextDecoder().decode(bytes)
+  if (!looksLikeRobots(text))
+    throw new AppError(
+      'unsupported_media_type',
+      `${what} does not look like a robots.txt: fewer than half of its lines are rules.`,
+    )
+  return text
 }
 
 /** Stores a version, unless the one in force at that time is the same text. */

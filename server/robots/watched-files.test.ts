@@ -1,8 +1,9 @@
 /** Tests that a watched robots.txt becomes a version when its content changes, and that problems are logged once. */
 import { expect, test } from 'bun:test'
-import { renameSync, utimesSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import type { SetRobots } from '../../db/contract/robots.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
+import { looksLikeRobots } from '../../db/rules/robots.ts'
 import { robotsSources, watchRobots } from './watched-files.ts'
 
 const noon = Date.UTC(2026, 10, 20, 12)
@@ -85,6 +86,55 @@ test('a file that is too long is refused and tried again when it changes', async
   write(path, '#'.repeat(500 * 1024), noon - 1)
   await files.check()
   expect(parts.set).toHaveLength(1)
+})
+
+test('a file that is no robots.txt is refused, and neither stored nor quoted', async () => {
+  using dir = tempDir()
+  const path = dir.join('logs', 'robots.txt')
+  mkdirSync(dir.join('logs'))
+  mkdirSync(dir.join('data'))
+  const secret = 'ab'.repeat(32)
+  writeFileSync(dir.join('data', 'secret.key'), secret)
+  const others: { [name: string]: () => void } = {
+    'a key': () => writeFileSync(path, secret),
+    'a private key': () =>
+      writeFileSync(path, `-----BEGIN PRIVATE KEY-----\n${secret}\n-----END PRIVATE KEY-----\n`),
+    passwords: () => writeFileSync(path, `root:x:0:0:${secret}:/root\nsync:x:4:65534::/bin\n`),
+    'a page': () => writeFileSync(path, `<!doctype html><title>${secret}</title>`),
+    binary: () => writeFileSync(path, `User-agent: *\0${secret}`),
+    'a link to the key': () => symlinkSync(dir.join('data', 'secret.key'), path),
+    'a hard link to the key': () => linkSync(dir.join('data', 'secret.key'), path),
+    'a link to a robots.txt elsewhere': () => {
+      writeFileSync(dir.join('elsewhere.txt'), `User-agent: ${secret}\nDisallow: /`)
+      symlinkSync(dir.join('elsewhere.txt'), path)
+    },
+    'a pipe': () => void Bun.spawnSync(['mkfifo', path]),
+  }
+  for (const [name, place] of Object.entries(others)) {
+    const parts = { ...services(), protectedFiles: { dataDir: dir.join('data'), keyFiles: [] } }
+    rmSync(path, { force: true })
+    write(path, 'User-agent: *\nDisallow: /a\n', noon - minuteMs)
+    const files = watchRobots(parts as never, [{ org: null, siteId: 'shop', path }])!
+    await files.check()
+    rmSync(path)
+    place()
+    await files.check()
+    await files.check()
+    expect([name, parts.set.length, parts.logged.length]).toEqual([name, 1, 2])
+    expect(JSON.stringify([parts.set, parts.logged])).not.toContain(secret)
+  }
+})
+
+test('what people write into a robots.txt is one', () => {
+  const robots = [
+    '',
+    '# nothing is refused\n',
+    '\ufeffUser-agent: *\r\nDisallow:\r\n',
+    'user-agent:*\ndisallow:/\nNoindex: /b\nHost: example.com\nClean-param: a /\n',
+    'Sitemap: https://example.com/sitemap.xml',
+    'User-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\n',
+  ]
+  for (const text of robots) expect([text, looksLikeRobots(text)]).toEqual([text, true])
 })
 
 test('the option names a site and a file', () => {

@@ -1,6 +1,6 @@
 /** Follows robots.txt files of `serve --robots`: new content is a new version, in force since the file was written. */
-import { open, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { firstBytes } from '../../db/rules/regular-files.ts'
 import { robotsBytesMax } from '../../db/rules/robots.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { AppError, UsageError } from '../errors.ts'
@@ -8,6 +8,8 @@ import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import { optionTables } from '../text/option-tables.ts'
 import type { Clock } from '../clock.ts'
+import { withinTime } from '../system/slow-files.ts'
+import { watchedPath, type ProtectedFiles, type WatchedPath } from '../system/watched-path.ts'
 import { robotsText, setRobots } from './robots.ts'
 
 export interface RobotsSource {
@@ -55,28 +57,29 @@ function sourceOf(org: string | null, siteId: string, path: string): RobotsSourc
 
 export interface RobotsFiles {
   /** Reads the files that changed. Problems are logged once, and tried again. */
-  check(): Promise<void>
+  check(ending?: AbortSignal): Promise<void>
 }
 
 interface Services {
   store: Pick<Store, 'robots' | 'orgs'>
   clock: Clock
   log: Pick<Log, 'info' | 'warn'>
+  protectedFiles?: ProtectedFiles
 }
 
 /** Null without files. */
 export function watchRobots(services: Services, sources: readonly RobotsSource[]): RobotsFiles | null {
   if (sources.length === 0) return null
-  const { store, log } = services
+  const { store, log, protectedFiles = { dataDir: null, keyFiles: [] } } = services
+  const watched = new Map(sources.map((source) => [source, watchedPath(source.path, protectedFiles)]))
   const seen = new Map<RobotsSource, string>() // what the file was when it was read
   const problems = new Map<RobotsSource, string>()
 
   async function check(source: RobotsSource): Promise<void> {
     const { siteId, path } = source
-    const { mtimeMs, size, ino } = await stat(path)
-    const state = `${mtimeMs} ${size} ${ino}`
-    if (seen.get(source) === state) return
-    const text = robotsText(await firstBytes(path), path)
+    const { state, mtimeMs, bytes } = await readChanged(path, watched.get(source)!, seen.get(source))
+    if (bytes === null) return
+    const text = robotsText(bytes, path)
     const org = await orgOf(source)
     if (!org) return
     const fromMs = await inForceFrom(services, { orgId: org.id, siteId }, Math.floor(mtimeMs))
@@ -94,8 +97,9 @@ export function watchRobots(services: Services, sources: readonly RobotsSource[]
   }
 
   return {
-    async check() {
+    async check(ending) {
       for (const source of sources) {
+        if (ending?.aborted === true) return
         try {
           await check(source)
         } catch (error) {
@@ -120,16 +124,23 @@ async function inForceFrom(
   return isPlausible ? writtenMs : clock.now()
 }
 
-/** One byte more than may be stored, so that a longer file is refused and never read whole. */
-async function firstBytes(path: string): Promise<Uint8Array> {
-  const file = await open(path, 'r')
+/**
+ * The content, unless the file is as it was when it was read. One byte more than may be stored, so that a longer file
+ * is refused and never read whole.
+ */
+async function readChanged(
+  path: string,
+  watched: WatchedPath,
+  seen: string | undefined,
+): Promise<{ state: string; mtimeMs: number; bytes: Uint8Array | null }> {
+  const file = await watched.open(path)
   try {
-    const buffer = Buffer.alloc(robotsBytesMax + 1)
-    let length = 0
-    for (let read = 1; read > 0 && length < buffer.length; length += read)
-      read = (await file.read(buffer, length, buffer.length - length)).bytesRead
-    return buffer.subarray(0, length)
+    return await withinTime({ path }, async () => {
+      const { mtimeMs, size, ino } = await file.stat()
+      const state = `${mtimeMs} ${size} ${ino}`
+      return { state, mtimeMs, bytes: state === seen ? null : await firstBytes(file, robotsBytesMax + 1) }
+    })
   } finally {
-    await file.close()
+    await withinTime({ path }, () => file.close()).catch(() => undefined)
   }
 }

@@ -56,7 +56,9 @@ import type { MailServer } from '../reports/mail.ts'
 import type { ReportRule } from '../reports/schedule.ts'
 import { makeScheduledReports, type ScheduledReports } from '../reports/scheduled.ts'
 import { robotsReader } from '../robots/judge.ts'
-import { watchRobots, type RobotsSource } from '../robots/watched-files.ts'
+import { requireApplianceId } from '../system/appliance-id.ts'
+import { protectedFiles } from '../system/watched-path.ts'
+import { watchRobots, type RobotsFiles, type RobotsSource } from '../robots/watched-files.ts'
 import type { RetentionRule } from '../operations/retention/expire-all.ts'
 
 /** Everything `serve` starts with, made from the options of the command line. */
@@ -195,8 +197,15 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   return { services, jobs, lastUses, trail }
 }
 
+function robotsFilesOf({ config, store, log }: ServerOptions, clock: Clock): RobotsFiles | null {
+  return watchRobots({ store, clock, log, protectedFiles: protectedFiles(config) }, config.robots)
+}
+
 function openFilesOf({ config, store, log }: ServerOptions): OpenFiles | null {
-  return config.openFiles ? makeOpenFiles({ store, folder: join(config.dataDir, openFolder), log }) : null
+  if (!config.openFiles) return null
+  const { dataDir } = config
+  const applianceId = requireApplianceId(dataDir)
+  return makeOpenFiles({ store, folder: join(dataDir, openFolder), applianceId, log })
 }
 
 function reportsOf({ config, store, log }: ServerOptions, key: SigningKey): ScheduledReports {
@@ -283,7 +292,7 @@ async function startRunning(options: ServerOptions) {
   const table: JobServices = {
     ...{ ...shared, ...crons, store, log, retention, role: config.role },
     watchUpkeep: makeUpkeepWatch(store, clock, log),
-    ...{ robotsFiles: watchRobots({ store, clock, log }, config.robots), openFiles: openFilesOf(options) },
+    ...{ robotsFiles: robotsFilesOf(options, clock), openFiles: openFilesOf(options) },
     report: () => nodeReport({ ...shared, store, jobs }),
   }
   const jobs: Jobs = startJobs(jobTable(table), machineClock, log)

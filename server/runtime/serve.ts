@@ -1,7 +1,9 @@
 /** Runs the server in this process: opens the data folder, listens, and stops without losing acknowledged events. */
 import { prepareFirstOwner } from '../identity/people/first-owner.ts'
 import { systemClock } from '../clock.ts'
+import { shortenWaits } from '../system/slow-files.ts'
 import { startClockGuard, systemTime } from '../system/clock-guard.ts'
+import { protectedFiles } from '../system/watched-path.ts'
 import { startControl } from './store-access.ts'
 import { isShed, memoryAllowed, requireMemory } from '../operations/health/memory.ts'
 import { startLog } from '../log.ts'
@@ -87,6 +89,7 @@ export async function serve(config: ServeConfig, work: WorkTable): Promise<numbe
     const signalled = await ended.promise
     const code = failed() ? 1 : signalled
     log.info('stopping', { code })
+    shortenWaits()
     await control.stop()
     await server.stop()
     log.info('stopped')
@@ -126,7 +129,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const listeners = await listenOrEnd(options, made)
   // Last: a server that cannot listen must not send webhooks.
   if (options.wakesWebhooks !== false && runsJobs(options.config.role)) made.services.webhooks.startWake()
-  const inputs = await startLogInputs(made.services, options.config)
+  const inputs = await startLogInputs(
+    { ...made.services, protectedFiles: protectedFiles(options.config) },
+    options.config,
+  )
   const { main, ingest, metrics } = listeners
   return {
     url: main.url,

@@ -3,9 +3,10 @@
  * get.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { chmodSync, readFileSync, statSync } from 'node:fs'
+import { chmodSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeOnce } from '../../db/rules/durable-files.ts'
+import { readTextFile } from '../../db/rules/regular-files.ts'
 import { keyBytes, keyIdOf, readKeyRing, type KeyRing } from './key-ring.ts'
 
 /** Thrown when a secret was altered, or encrypted for another purpose or with another key. */
@@ -99,7 +100,7 @@ export function decryptBytes(key: Buffer, purpose: string, bytes: Buffer): Buffe
 export function readKeyFile(path: string): readonly Buffer[] | null {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = readTextFile(path)
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
     throw error

@@ -1,5 +1,5 @@
 /** Assembles the webhook services of a running server: what its routes, jobs and commands use. */
-import { readFileSync } from 'node:fs'
+import { readTextFile } from '../../db/rules/regular-files.ts'
 import type { JobLease } from '../../db/contract/nodes.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { isoTime, type Clock } from '../clock.ts'
@@ -75,7 +75,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     version,
     sinkDir,
     proxy: config.proxy,
-    ca: config.caFile === null ? null : readFileSync(config.caFile, 'utf8'),
+    ca: config.caFile === null ? null : readTextFile(config.caFile),
     timeoutMs: options.timeoutMs ?? limits.webhookTimeoutMs,
     leaseMs: options.leaseMs ?? limits.webhookLeaseMs,
     node: options.node ?? null,

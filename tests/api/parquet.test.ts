@@ -1,8 +1,8 @@
 /** Parquet exports and the folder of open files: an independent reader finds what the API and its counts say. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parquetMetadata, parquetReadObjects } from 'hyparquet'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { makeOpenFiles, type OpenFiles } from '../../server/parquet/open-files.ts'
 import type { Manifest } from '../../server/parquet/parquet.ts'
 import { event, type TestEvent } from '../support/events.ts'
@@ -246,6 +246,57 @@ test('open files: damaged, half-written and foreign ones are repaired, an interr
   expect(failed).toBe('the server stops')
   await run()
   await expectEqual()
+})
+
+test('open files: what others put into the folder stays, and another appliance’s files are not written', async () => {
+  const mine = 'ab'.repeat(16)
+  const owned = makeOpenFiles({ store: server.store, folder, applianceId: mine, log: quiet as never })
+  await owned.run(server.clock.now(), new AbortController().signal)
+  rmSync(join(orgFolder(), 'manifest.json')) // it is written again, with the id
+  await owned.run(server.clock.now(), new AbortController().signal)
+  expect(manifest()).toMatchObject({ appliance: mine })
+  const texts: { [name: string]: string } = {
+    'README.md': 'people',
+    'notes/mine.txt': 'people',
+    'org_of_others/manifest.json': JSON.stringify({ ...manifest(), org: 'org_of_others', appliance: 'cd' }),
+    'org_of_others/dt=2026-01-01/part-0.parquet': 'of another appliance',
+    'web/manifest.json': '{"name":"a web app"}',
+    'web/dt=2026-01-01/part-0.parquet': 'people',
+    [`${server.org.id}/dt=1999-01-01/query.sql`]: 'people',
+    [`${server.org.id}/notes.txt`]: 'people',
+  }
+  for (const [name, text] of Object.entries(texts)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), text)
+  }
+  symlinkSync('/etc', join(folder, 'org_link'))
+  const gone = { ...manifest(), org: 'org_deleted' }
+  mkdirSync(join(folder, 'org_deleted', 'dt=2026-01-01'), { recursive: true })
+  writeFileSync(join(folder, 'org_deleted', 'manifest.json'), JSON.stringify(gone))
+  writeFileSync(join(folder, 'org_deleted', 'dt=2026-01-01', 'part-0.parquet'), 'a person’s events')
+  writeFileSync(join(orgFolder(), 'dt=1999-01-01', 'part-0.parquet'), 'expired')
+  await owned.run(server.clock.now(), new AbortController().signal)
+  for (const [name, text] of Object.entries(texts))
+    expect([name, readFileSync(join(folder, name), 'utf8')]).toEqual([name, text])
+  expect(readdirSync(folder).toSorted()).toEqual(
+    ['README.md', 'notes', 'org_link', 'org_of_others', 'web', server.org.id].toSorted(),
+  )
+  expect(readdirSync(join(orgFolder(), 'dt=1999-01-01'))).toEqual(['query.sql'])
+
+  // A copy of the data with the same organization.
+  const before = readFileSync(join(orgFolder(), 'manifest.json'), 'utf8')
+  const warnings: string[] = []
+  const log = { ...quiet, warn: (name: string) => void warnings.push(name) }
+  const copy = makeOpenFiles({ store: server.store, folder, applianceId: 'ef', log: log as never })
+  await copy.run(server.clock.now() + 2 * dayMs, new AbortController().signal)
+  expect([warnings, readFileSync(join(orgFolder(), 'manifest.json'), 'utf8')]).toEqual([
+    ['open_files_of_another'],
+    before,
+  ])
+  for (const name of Object.keys(texts))
+    rmSync(join(folder, name.split('/')[0]!), { recursive: true, force: true })
+  rmSync(join(folder, 'org_link'))
+  await run()
 })
 
 test('open files: a database with fewer arrivals, as after a restore, replaces all of them', async () => {

@@ -51,12 +51,11 @@ test('of backups made under three clocks the newest by creation stay, and doctor
 
 test('remains of a killed backup are deleted before free space is checked; work of another process stays', async () => {
   using temp = tempDir('backup-leftover')
-  const dir = temp.join('backups')
+  const dir = temp.join('data', 'backups')
   mkdirSync(join(dir, '.partial-killed'), { recursive: true })
   writeFileSync(join(dir, '.partial-killed', 'sightglass.db'), 'x')
   const working = Bun.spawn([process.execPath, '-e', workInPartial(dir)], { stdout: 'pipe' })
   await working.stdout.getReader().read()
-  mkdirSync(temp.join('data'))
   writeFileSync(temp.join('data', 'sightglass.db'), '')
   truncateSync(temp.join('data', 'sightglass.db'), 2 ** 42) // no disk has space for it
   const options = { dataDir: temp.join('data'), dir, reason: 'manual', passphrase: null } as const

@@ -1,8 +1,9 @@
 /** Reads a PostgreSQL URL with the parameters of libpq, and adds the settings of a session. */
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { StoreError } from '../../contract/errors.ts'
+import { readTextFile, unreadableReason } from '../../rules/regular-files.ts'
 
 export interface ConnectionOptions {
   url: string
@@ -179,9 +180,9 @@ function sslOption(take: (name: string, variable?: string) => string | undefined
 
 function readText(parameter: string, path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return readTextFile(path)
   } catch (error) {
-    throw refused(`${parameter} cannot be read (${(error as { code?: string }).code})`)
+    throw refused(`${parameter} cannot be read (${unreadableReason(error)})`)
   }
 }
 

@@ -36,6 +36,7 @@ function copiesOf(folder: string): DatabaseCopies {
     by: 'copy',
     bytes: () => sizeOf(databasePath(folder)) + sizeOf(`${databasePath(folder)}-wal`),
     copyTo: (path) => runFileVerb('file.copy', { folder, path }),
+    continues: (head) => runFileVerb('file.continues', { folder, head }),
     place: (placement) => runFileVerb('file.place', { ...placement, folder, holder: process.pid }),
     async settle() {
       if (!existsSync(unfinishedRestorePath(folder))) return null

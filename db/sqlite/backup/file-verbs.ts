@@ -1,6 +1,8 @@
 /** The verbs that a reader thread runs on database files without an open store. */
 import { placeDatabase, requireFreeFolder, settlePlacement } from './place.ts'
+import { auditRows } from '../../sql/audit/list.ts'
 import { verifyAudit } from '../../sql/audit/verify.ts'
+import { applianceOrgId, type AuditHead } from '../../contract/audit.ts'
 import { openUnlockedConnection, openReaderConnection, sqliteVersion } from '../file/connection.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
 import { requireSoundLog } from '../file/log-damage.ts'
@@ -21,6 +23,7 @@ import type { SqliteDatabase } from '../file/connection.ts'
 
 export const fileVerbs = {
   'file.checkup': checkup,
+  'file.continues': continuesFrom,
   'file.copy': copyDatabase,
   'file.copyState': copyState,
   'file.facts': folderFacts,
@@ -100,6 +103,24 @@ function readSchema(folder: string): SchemaState {
     })
     const newest = migrations.length
     return { version, newest, isNewer: version > newest, applied, pending }
+  } finally {
+    db.close()
+  }
+}
+
+function continuesFrom({ folder, head }: { folder: string; head: AuditHead }): boolean {
+  requireDatabase(folder)
+  const db = openUnlockedConnection(databasePath(folder))
+  try {
+    const [entry] = auditRows(db, { orgId: applianceOrgId, afterSeq: head.count - 1, limit: 1 })
+    if (entry?.hash !== head.hash || Number(entry.position) !== head.count) return false
+    const restores = db
+      .query<{ restores: number }, [string, string]>(
+        `SELECT count(*) AS restores FROM audit_entry
+         WHERE orgId = ? AND position > ? AND action = 'appliance.restored'`,
+      )
+      .get(applianceOrgId, entry.position)
+    return restores?.restores === 0
   } finally {
     db.close()
   }

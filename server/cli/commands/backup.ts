@@ -4,9 +4,15 @@
  */
 import { resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
-import { backupDirOf, listBackups } from '../../operations/backup/backup-folder.ts'
+import {
+  backupDirOf,
+  othersText,
+  sortBackups,
+  type BackupView,
+} from '../../operations/backup/backup-folder.ts'
 import { recordBackup, viewJson } from '../../operations/backup/backups.ts'
 import { checkBackup, copiesOf } from '../../operations/backup/check.ts'
+import { readOwner } from '../../operations/backup/owner.ts'
 import { createBackup } from '../../operations/backup/create.ts'
 import { textOf, textOrNull } from '../../runtime/work.ts'
 import { sizeText } from '../../text/text.ts'
@@ -76,14 +82,15 @@ export const backup: Noun = {
       options: { 'backup-dir': backupDir },
       async run({ values }) {
         const dir = backupDirOf(values['data-dir'], values['backup-dir'])
-        const views = await listBackups(dir)
+        const { own: views, others } = await sortBackups(dir, readOwner({ dataDir: values['data-dir'], dir }))
         const backups = views.map((view) => {
           const { checked: _unknownHere, ...json } = viewJson(view, null)
           return { path: view.path, ...json }
         })
-        printAnswer(values, { dir, backups }, () =>
-          views.length === 0 ? `No backups in ${dir}.` : list(views),
-        )
+        printAnswer(values, { dir, backups, others }, () => {
+          const own = views.length === 0 ? `No backups of this appliance in ${dir}.` : list(views)
+          return others === 0 ? own : `${own}\n${othersText(others)}`
+        })
         return 0
       },
     }),
@@ -114,7 +121,7 @@ export const backup: Noun = {
   ],
 }
 
-function list(views: Awaited<ReturnType<typeof listBackups>>): string {
+function list(views: BackupView[]): string {
   const rows = views.map(({ name, bytes, manifest, proof, problem }) => [
     name,
     manifest === null ? '' : minute(manifest.createdAt),

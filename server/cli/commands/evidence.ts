@@ -1,6 +1,7 @@
 /** `sightglass evidence`: shows and replaces what the claims of agents are judged by. */
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { Json, StoredPack } from '../../../db/contract/store.ts'
+import { readTextFile, unreadableReason } from '../../../db/rules/regular-files.ts'
 import { packLimits } from '../../../sdk/judge/evidence-pack.ts'
 import { listsWith } from '../../../sdk/judge/judge.ts'
 import { AppError, UsageError } from '../../errors.ts'
@@ -102,12 +103,11 @@ async function withEvidence(
 
 function readFile(path: string): string {
   try {
-    if (path !== '-' && statSync(path).size > packLimits.bytesMax)
-      throw new AppError('payload_too_large', 'An evidence pack has at most 8 MiB.')
-    return readFileSync(path === '-' ? 0 : path, 'utf8')
+    return path === '-' ? readFileSync(0, 'utf8') : readTextFile(path, packLimits.bytesMax)
   } catch (error) {
-    if (error instanceof AppError) throw error
-    throw new AppError('not_found', `${path} cannot be read: ${error instanceof Error ? error.message : ''}`)
+    if (error instanceof Error && 'code' in error && error.code === 'EFBIG')
+      throw new AppError('payload_too_large', 'An evidence pack has at most 8 MiB.')
+    throw new AppError('not_found', `${path} cannot be read (${unreadableReason(error)}).`)
   }
 }
 

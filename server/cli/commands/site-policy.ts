@@ -1,4 +1,5 @@
 /** `sightglass site policy`: the robots.txt of a site, its versions, and what a new one would change. */
+import { firstBytes, openRegularFile, unreadableReason } from '../../../db/rules/regular-files.ts'
 import { robotsBytesMax } from '../../../db/rules/robots.ts'
 import type { Json } from '../../../db/contract/store.ts'
 import { isoTime, parseTime } from '../../clock.ts'
@@ -110,18 +111,32 @@ function versionOf(word: string | undefined): number | null {
 /** The text of the file, without reading more of it than may be stored. */
 async function fileOf(path: string | null): Promise<string> {
   if (path === null) throw new UsageError('name the file with --robots FILE, or - for standard input')
+  try {
+    return robotsText(path === '-' ? await firstOfInput() : await firstOfFile(path), path)
+  } catch (error) {
+    if (error instanceof AppError) throw error
+    throw new AppError('not_found', `${path} cannot be read (${unreadableReason(error)}).`)
+  }
+}
+
+async function firstOfFile(path: string): Promise<Uint8Array> {
+  const file = await openRegularFile(path, { follows: true })
+  try {
+    return await firstBytes(file, robotsBytesMax + 1)
+  } finally {
+    await file.close()
+  }
+}
+
+async function firstOfInput(): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
-  try {
-    for await (const chunk of (path === '-' ? Bun.stdin : Bun.file(path)).stream()) {
-      chunks.push(chunk)
-      length += chunk.length
-      if (length > robotsBytesMax) break
-    }
-  } catch (error) {
-    throw new AppError('not_found', `${path} cannot be read: ${error instanceof Error ? error.message : ''}`)
+  for await (const chunk of Bun.stdin.stream()) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > robotsBytesMax) break
   }
-  return robotsText(Buffer.concat(chunks), path)
+  return Buffer.concat(chunks)
 }
 
 function timeOf(time: string | null): number | null {

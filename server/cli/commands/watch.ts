@@ -1,7 +1,7 @@
 /** `sightglass watch`: follows access logs and hands their lines to the appliance, here or on another machine. */
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Json } from '../../../db/contract/store.ts'
+import { readTextFile, unreadableReason } from '../../../db/rules/regular-files.ts'
 import type { LogOptions } from '../../access/agent-events.ts'
 import { processReader } from '../../access/claims.ts'
 import { followLog } from '../../access/follow.ts'
@@ -21,6 +21,8 @@ import { AppError, UsageError } from '../../errors.ts'
 import { importKeyId, newToken } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import { serverAccess } from '../../runtime/store-access.ts'
+import { shortenWaits } from '../../system/slow-files.ts'
+import { watchedPath } from '../../system/watched-path.ts'
 import { textOf, textsOf, type Params, type WorkContext } from '../../runtime/work.ts'
 import { command, type Noun } from '../command.ts'
 import { requireOrg } from '../data-command.ts'
@@ -76,8 +78,14 @@ export const watch: Noun = {
           to.url === null
             ? socketSink(values['data-dir'], values.org, options, paths)
             : httpSink({ url: to.url, key: readKey(to.keyFile), options, reader: newToken() })
-        const hasProxies = options.trustedProxies.length > 0
-        return await followAll({ paths, format: values.format, sink, json: values.json, hasProxies })
+        const watching = {
+          paths,
+          dataDir: values['data-dir'],
+          format: values.format,
+          sink,
+          json: values.json,
+        }
+        return await followAll({ ...watching, hasProxies: options.trustedProxies.length > 0 })
       },
     }),
   ],
@@ -87,15 +95,15 @@ function readKey(path: string | null): string {
   if (path === null)
     throw new UsageError('--to needs --key-file FILE with an ingest key', 'sightglass key create')
   try {
-    return readFileSync(path, 'utf8').trim()
+    return readTextFile(path).trim()
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    throw new UsageError(`--key-file ${path}: cannot be read (${code})`)
+    throw new UsageError(`--key-file ${path}: cannot be read (${unreadableReason(error)})`)
   }
 }
 
 interface Watching {
   paths: string[]
+  dataDir: string
   format: string
   sink: Sink
   json: boolean
@@ -103,14 +111,19 @@ interface Watching {
 }
 
 /** Follows every log until a signal, and prints what it understands, problems and at the end the sums. */
-async function followAll({ paths, format, sink, json, hasProxies }: Watching): Promise<number> {
+async function followAll({ paths, dataDir, format, sink, json, hasProxies }: Watching): Promise<number> {
   const ending = new AbortController()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => ending.abort())
+  const end = (): void => {
+    shortenWaits()
+    ending.abort()
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, end)
   const sums = noLines()
   const progress = startProgress(sums, json)
   const follow = (path: string): Promise<void> =>
     followLog({
       ...{ path, format, sink, signal: ending.signal, now: systemClock.now },
+      watched: watchedPath(path, { dataDir, keyFiles: [] }),
       understood: (file, guess) => progress.print(guessText(file, guess, hasProxies)),
       stored: (more) => addSums(sums, more),
       problem: (message) => progress.print(message === null ? `${path} is read again` : message, true),

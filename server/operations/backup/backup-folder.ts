@@ -1,5 +1,5 @@
 /** The folder of backups: its settings, the names and facts of each backup, and the rotation of scheduled ones. */
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { databaseFiles } from '../../../db/open.ts'
@@ -8,11 +8,14 @@ import { StoreError } from '../../../db/contract/errors.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import { readManifest, type BackupReason, type Manifest } from './manifest.ts'
+import { anyOwner, type BackupOwner } from './owner.ts'
 
 const extension = '.backup'
 const proofExtension = '.proof.json'
-const lastRunFile = 'last-run.json'
 const partialPrefix = '.partial-'
+
+/** Inside of a folder for work in progress: the id of the appliance that works there. */
+const workerFile = 'made-by'
 
 /** The result of verifying a backup, stored beside it. */
 export interface Proof {
@@ -20,6 +23,8 @@ export interface Proof {
   provenAt: string
   /** Increases with every backup of the folder, independent of the clock; absent in backups of earlier releases. */
   sequence?: number
+  /** As in the manifest, which may be damaged. */
+  applianceId?: string
 }
 
 export interface BackupView {
@@ -45,21 +50,50 @@ export function makeBackupFolder(dir: string): void {
   if (made !== undefined) syncFolder(dirname(made))
 }
 
-/** An unused name: the time to the second, the reason, and a number if needed. */
-export function freeName(dir: string, reason: BackupReason, now: number): string {
+/**
+ * An unused name, the time to the second, the reason, and a number if needed, with its folder for work in progress. The
+ * folder reserves the name, because other appliances may use the same folder at the same second.
+ */
+export function reserveName(
+  dir: string,
+  { reason, now, owner }: { reason: BackupReason; now: number; owner: BackupOwner },
+): { name: string; partial: Partial } {
   const stem = `sightglass-${isoTime(now).slice(0, 19).replaceAll(':', '')}Z-${reason}`
   for (let number = 1; ; number++) {
     const name = `${stem}${number === 1 ? '' : `-${number}`}${extension}`
-    if (!existsSync(join(dir, name))) return name
+    if (isTaken(join(dir, name))) continue
+    const partial = tryPartial(dir, name, owner)
+    if (partial === null) continue
+    // Another appliance may have completed a backup of this name meanwhile.
+    if (!isTaken(join(dir, name))) return { name, partial }
+    partial.release()
   }
 }
 
-/** Deletes the leftovers of killed backups. A folder in use by another process is locked and stays. */
-export function removeLeftovers(dir: string): void {
-  for (const entry of readdirSync(dir)) {
-    if (!entry.startsWith(partialPrefix)) continue
-    const path = join(dir, entry)
-    if (!isLocked(path)) rmSync(path, { recursive: true, force: true })
+/** Also by a link whose target is missing, which a rename would replace. */
+function isTaken(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
+/**
+ * Deletes the leftovers of this appliance's killed backups. A folder in use by another process is locked and stays.
+ */
+export function removeLeftovers(dir: string, owner: BackupOwner = anyOwner): void {
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    if (!entry.name.startsWith(partialPrefix) || !entry.isDirectory()) continue
+    const path = join(dir, entry.name)
+    const worker = readWorker(path)
+    const isOwn = worker === null ? owner.isPrivate : worker === owner.applianceId
+    if (isOwn && !isLocked(path)) rmSync(path, { recursive: true, force: true })
+  }
+}
+
+/** Null for a folder of an earlier release. */
+function readWorker(path: string): string | null {
+  try {
+    return readFileSync(join(path, workerFile), 'utf8').trim()
+  } catch {
+    return null
   }
 }
 
@@ -72,34 +106,99 @@ function isLocked(path: string): boolean {
   }
 }
 
+export interface Partial {
+  path: string
+  remove(): Promise<void>
+  /** Removes the folder at once. */
+  release(): void
+}
+
 /** A folder for work in progress, locked while the work runs. */
-export function makePartial(dir: string, name: string): { path: string; remove: () => Promise<void> } {
+export function makePartial(dir: string, name: string, owner: BackupOwner = anyOwner): Partial {
   const path = join(dir, `${partialPrefix}${name}`)
   mkdirSync(path, { mode: 0o700 })
-  const release = databaseFiles.hold(path)
+  const unlock = databaseFiles.hold(path)
+  if (owner.applianceId !== null) writeFileSync(join(path, workerFile), `${owner.applianceId}\n`)
   return {
     path,
     async remove() {
-      release()
+      unlock()
       await rm(path, { recursive: true, force: true })
     },
+    release() {
+      unlock()
+      rmSync(path, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Null when another process works under this name. */
+function tryPartial(dir: string, name: string, owner: BackupOwner): Partial | null {
+  try {
+    return makePartial(dir, name, owner)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return null
+    throw error
   }
 }
 
 /** The path of a backup by its file name; any other name is rejected, so that no other file can be reached. */
 export function backupPath(dir: string, name: string): string {
   const fits = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,120}\.backup$/.test(name)
-  if (!fits || !existsSync(join(dir, name))) throw new AppError('not_found', 'No backup has this name.')
+  if (!fits || !isFile(join(dir, name))) throw noBackup()
   return join(dir, name)
 }
 
+/** The same for a backup of this appliance only: others may use the folder too. */
+export async function ownBackupPath(dir: string, name: string, owner: BackupOwner): Promise<string> {
+  const path = backupPath(dir, name)
+  if (!(await isOwnBackup(await viewOf(dir, name), owner))) throw noBackup()
+  return path
+}
+
+const noBackup = (): AppError => new AppError('not_found', 'No backup has this name.')
+
+/** A link could lead to any file. */
+function isFile(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
+}
+
 /** Newest first: by sequence, which is independent of clocks, then by time and name. */
-export async function listBackups(dir: string): Promise<BackupView[]> {
-  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) return []
+export async function listBackups(dir: string, owner: BackupOwner = anyOwner): Promise<BackupView[]> {
+  return (await sortBackups(dir, owner)).own
+}
+
+export interface SortedBackups {
+  own: BackupView[]
+  /** How many are of other appliances, or cannot be proven to be of this one. */
+  others: number
+}
+
+export async function sortBackups(dir: string, owner: BackupOwner): Promise<SortedBackups> {
+  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) return { own: [], others: 0 }
   const names = readdirSync(dir).filter(isBackupName)
   const views = await Promise.all(names.map((name) => viewOf(dir, name)))
+  const areOwn = await Promise.all(views.map((view) => isOwnBackup(view, owner)))
+  const own = views.filter((_, index) => areOwn[index])
   const key = ({ manifest, name }: BackupView) => `${manifest?.createdAt ?? ''} ${name}`
-  return views.sort((a, b) => sequenceOf(b) - sequenceOf(a) || (key(a) < key(b) ? 1 : -1))
+  own.sort((a, b) => sequenceOf(b) - sequenceOf(a) || (key(a) < key(b) ? 1 : -1))
+  return { own, others: views.length - own.length }
+}
+
+/** For people, after what is said about this appliance's backups. */
+export function othersText(others: number): string {
+  return others === 1
+    ? 'Another backup in the folder is not provably of this appliance. It is never counted or deleted.'
+    : `${others} other backups in the folder are not provably of this appliance. They are never counted or deleted.`
+}
+
+async function isOwnBackup({ manifest, proof }: BackupView, owner: BackupOwner): Promise<boolean> {
+  if (owner === anyOwner) return true
+  const applianceId = manifest === null ? proof?.applianceId : manifest.applianceId
+  if (applianceId !== undefined) return applianceId === owner.applianceId
+  // Of an earlier release, damaged, or no backup at all.
+  if (owner.isPrivate) return true
+  return manifest !== null && (await owner.isEarlierState(manifest.auditHeads))
 }
 
 function sequenceOf({ proof }: BackupView): number {
@@ -107,8 +206,8 @@ function sequenceOf({ proof }: BackupView): number {
 }
 
 /** Of the newest backup; 0 in a folder without one. */
-export async function newestSequence(dir: string): Promise<number> {
-  return Math.max(0, ...(await listBackups(dir)).map(sequenceOf))
+export async function newestSequence(dir: string, owner: BackupOwner = anyOwner): Promise<number> {
+  return Math.max(0, ...(await listBackups(dir, owner)).map(sequenceOf))
 }
 
 /** Excludes backups in progress and leftovers of a crash. */
@@ -118,7 +217,7 @@ function isBackupName(name: string): boolean {
 
 async function viewOf(dir: string, name: string): Promise<BackupView> {
   const path = join(dir, name)
-  const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  const bytes = lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
   const about = { name, path, bytes, proof: readJson<Proof>(`${path}${proofExtension}`) }
   try {
     return { ...about, manifest: await readManifest(path), problem: null }
@@ -140,19 +239,30 @@ export async function removeBackup(path: string): Promise<void> {
  * Deletes scheduled backups beyond the newest `keep`; keeps manual and upgrade backups, and the one just created.
  * Returns the names.
  */
-export async function pruneBackups(dir: string, keep: number, justMade: string): Promise<string[]> {
-  const scheduled = (await listBackups(dir)).filter(({ manifest }) => manifest?.reason === 'scheduled')
+export async function pruneBackups(
+  dir: string,
+  keep: number,
+  justMade: string,
+  owner: BackupOwner = anyOwner,
+): Promise<string[]> {
+  const backups = await listBackups(dir, owner)
+  const scheduled = backups.filter(({ manifest }) => manifest?.reason === 'scheduled')
   const surplus = scheduled.slice(keep).filter(({ name }) => name !== justMade)
   for (const { path } of surplus) await removeBackup(path)
   return surplus.map(({ name }) => name)
 }
 
-export function readLastRun(dir: string): LastRun | null {
-  return readJson<LastRun>(join(dir, lastRunFile))
+export function readLastRun(dir: string, owner: BackupOwner = anyOwner): LastRun | null {
+  return readJson<LastRun>(join(dir, lastRunName(owner)))
 }
 
-export function writeLastRun(dir: string, run: LastRun): void {
-  writeJson(join(dir, lastRunFile), run)
+export function writeLastRun(dir: string, run: LastRun, owner: BackupOwner = anyOwner): void {
+  writeJson(join(dir, lastRunName(owner)), run)
+}
+
+/** In a shared folder each appliance has its own. */
+function lastRunName({ isPrivate, applianceId }: BackupOwner): string {
+  return isPrivate ? 'last-run.json' : `last-run-${applianceId ?? 'none'}.json`
 }
 
 function readJson<T>(path: string): T | null {

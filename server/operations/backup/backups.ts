@@ -7,12 +7,12 @@ import { auditEntry, type Actor } from '../../audit/entry.ts'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
 import {
-  backupPath,
-  listBackups,
   newestSequence,
+  ownBackupPath,
   pruneBackups,
   readLastRun,
   removeBackup,
+  sortBackups,
   writeLastRun,
   type BackupConfig,
   type BackupView,
@@ -20,6 +20,7 @@ import {
 } from './backup-folder.ts'
 import { checkBackup } from './check.ts'
 import { createBackup, type MadeBackup } from './create.ts'
+import { readOwner } from './owner.ts'
 import { Cron } from 'croner'
 import type { Store } from '../../../db/contract/store.ts'
 import type { ClockGuard } from '../../system/clock-guard.ts'
@@ -34,7 +35,7 @@ export interface Backups {
   startScheduled(): void
   list(): Promise<BackupsJson>
   /** Starts verifying a backup in the background; the result appears in the list. */
-  check(name: string): void
+  check(name: string): Promise<void>
   remove(name: string, actor: string): Promise<void>
   /** The path of a backup to download; the audit entry is written before the first byte. */
   handOut(name: string, actor: string): Promise<string>
@@ -58,6 +59,7 @@ export function makeBackups(services: BackupServices): Backups {
   const { config, store, clock } = services
   const { backups: made } = openDatabaseAdmin(services.location ?? services.dataDir)
   const { dir } = config
+  const owner = () => readOwner({ dataDir: services.dataDir, dir })
   let running: { startedAt: string; reason: BackupReason; work: Promise<void> } | null = null
   let lastRun: LastRun | null = null
   let checking: { name: string; work: Promise<void> } | null = null
@@ -81,18 +83,19 @@ export function makeBackups(services: BackupServices): Backups {
       const state = {
         running: running && { startedAt: running.startedAt, reason: running.reason },
         checking: checking?.name ?? null,
-        lastRun: lastRun ?? readLastRun(dir),
+        lastRun: lastRun ?? readLastRun(dir, owner()),
       }
-      const views = await listBackups(dir)
+      const { own, others } = await sortBackups(dir, owner())
       return {
-        backups: views.map((view) => viewJson(view, checked.get(view.name) ?? null)),
+        backups: own.map((view) => viewJson(view, checked.get(view.name) ?? null)),
+        others,
         schedule: scheduleView(config),
         ...state,
         elsewhere: made.by === 'tools' ? made.backUp : null,
       }
     },
-    check(name) {
-      const path = backupPath(dir, name)
+    async check(name) {
+      const path = await ownBackupPath(dir, name, owner())
       if (checking !== null) throw new AppError('conflict', 'Another verification is already running.')
       const work = prove(services, path)
         .then((found) => void checked.set(name, found))
@@ -100,7 +103,7 @@ export function makeBackups(services: BackupServices): Backups {
       checking = { name, work }
     },
     async remove(name, actor) {
-      const path = backupPath(dir, name)
+      const path = await ownBackupPath(dir, name, owner())
       await store.audit.append(
         auditEntry(operating(actor), { action: 'backup.deleted', target: name }, clock.now()),
       )
@@ -108,7 +111,7 @@ export function makeBackups(services: BackupServices): Backups {
       checked.delete(name)
     },
     async handOut(name, actor) {
-      const path = backupPath(dir, name)
+      const path = await ownBackupPath(dir, name, owner())
       await store.audit.append(
         auditEntry(operating(actor), { action: 'backup.downloaded', target: name }, clock.now()),
       )
@@ -132,20 +135,22 @@ async function runOnce(
   try {
     const made = await createBackup({ dataDir, location, dir, reason, passphrase, keyRing, clock })
     await recordBackup(store, made, actor, clock.now())
-    if (reason === 'scheduled' && clockGuard.hold() === null) await pruneBackups(dir, keep, made.name)
+    const owner = readOwner({ dataDir, dir })
+    if (reason === 'scheduled' && clockGuard.hold() === null) await pruneBackups(dir, keep, made.name, owner)
     const { name, bytes, sha256, events } = made
     const durationMs = Math.round(performance.now() - startMs)
     log.info('backup_made', { name, bytes, sha256, events, durationMs })
     const last = { at: isoTime(clock.now()), ok: true, name, message: 'created and verified' }
-    writeLastRun(dir, last)
+    writeLastRun(dir, last, owner)
     return last
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     log.error('backup_failed', { reason, message })
-    const sequence = await newestSequence(dir).catch(() => 0)
+    const owner = readOwner({ dataDir, dir })
+    const sequence = await newestSequence(dir, owner).catch(() => 0)
     const last = { at: isoTime(clock.now()), ok: false, name: null, message, sequence }
     try {
-      writeLastRun(dir, last)
+      writeLastRun(dir, last, owner)
     } catch {
       // Already logged; the disk may be the cause.
     }
@@ -209,6 +214,8 @@ export interface BackupJson {
 
 export interface BackupsJson {
   backups: BackupJson[]
+  /** Backups in the folder of other appliances, or that cannot be proven to be of this one. They are left alone. */
+  others: number
   schedule: { cron: string | null; keep: number; encrypted: boolean; nextAt: string | null }
   running: { startedAt: string; reason: string } | null
   checking: string | null

@@ -11,11 +11,10 @@ import { AppError } from '../../errors.ts'
 import { version } from '../../system/version.ts'
 import type { KeyRing } from '../../system/key-ring.ts'
 import {
-  freeName,
   makeBackupFolder,
-  makePartial,
   newestSequence,
   removeLeftovers,
+  reserveName,
   writeProof,
 } from './backup-folder.ts'
 import {
@@ -36,6 +35,7 @@ import {
   type BackupReason,
   type Manifest,
 } from './manifest.ts'
+import { requireOwner } from './owner.ts'
 import { anchorsOf, copiesOf, differences, faultsOf } from './check.ts'
 import type { DatabaseCopies } from '../../../db/contract/admin.ts'
 import type { CopyReport, DatabaseFacts } from '../../../db/contract/operations.ts'
@@ -78,18 +78,20 @@ async function make(options: BackupOptions): Promise<MadeBackup> {
   const { dataDir, dir, reason, clock } = options
   const copies = copiesOf(openDatabaseAdmin(options.location ?? dataDir))
   makeBackupFolder(dir)
-  removeLeftovers(dir) // first, to free their space
+  const owner = requireOwner(options)
+  removeLeftovers(dir, owner) // first, to free their space
   await requireAdmission(options, copies.bytes())
-  const name = freeName(dir, reason, clock.now())
-  const partial = makePartial(dir, name)
+  const { name, partial } = reserveName(dir, { reason, now: clock.now(), owner })
   try {
     const copy = databaseFiles.pathIn(partial.path)
     const facts = await provenCopy(copies, copy)
-    const draft = { name, path: join(dir, name), copy, partial: partial.path, facts }
-    const sequence = 1 + (await newestSequence(dir))
+    const { applianceId } = owner
+    const draft = { name, path: join(dir, name), copy, partial: partial.path, facts, applianceId }
+    const sequence = 1 + (await newestSequence(dir, owner))
     const made =
       options.passphrase === null ? await sealPlain(options, draft) : await sealEncrypted(options, draft)
-    writeProof(made.path, { sha256: made.sha256, provenAt: isoTime(clock.now()), sequence })
+    const provenAt = isoTime(clock.now())
+    writeProof(made.path, { sha256: made.sha256, provenAt, sequence, applianceId })
     return made
   } finally {
     await partial.remove()
@@ -159,6 +161,7 @@ interface Draft {
   copy: string
   partial: string
   facts: DatabaseFacts
+  applianceId: string
 }
 
 /** Turns the copy into the backup: appends the manifest after its last page. */
@@ -201,12 +204,13 @@ async function sealEncrypted(options: BackupOptions, draft: Draft): Promise<Made
 
 function manifestOf(
   { reason, clock, dataDir, keyRing }: BackupOptions,
-  { facts }: Draft,
+  { facts, applianceId }: Draft,
   { database, body, encryption }: { database: Digest; body: Digest; encryption: Manifest['encryption'] },
 ): Manifest {
   return {
     format: 'sightglass-backup-1',
     version,
+    applianceId,
     createdAt: isoTime(clock.now()),
     reason,
     ...facts,

@@ -6,10 +6,11 @@
  * backups contain the key files of the data folder; plain backups name the key they need.
  */
 import { createHash } from 'node:crypto'
-import { open, type FileHandle } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import { AppError } from '../../errors.ts'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { openRegularFile, readTextFile, unreadableReason } from '../../../db/rules/regular-files.ts'
 import { keyFileName } from '../../system/encryption.ts'
 import { keyIdOf, readKeyRing, type KeyRing } from '../../system/key-ring.ts'
 import type { AuditHead } from '../../../db/contract/store.ts'
@@ -30,6 +31,8 @@ export interface Encryption {
 export interface Manifest {
   format: 'sightglass-backup-1'
   version: string // of the release that created it
+  /** The id of the data folder; absent in backups of earlier releases. */
+  applianceId?: string
   createdAt: string
   reason: BackupReason
   schema: number
@@ -92,10 +95,9 @@ export async function readManifest(path: string): Promise<Manifest> {
 
 async function openBackup(path: string): Promise<FileHandle> {
   try {
-    return await open(path, 'r')
+    return await openRegularFile(path, { follows: true })
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    throw new AppError('not_found', `The backup ${path} cannot be read (${code}).`, {
+    throw new AppError('not_found', `The backup ${path} cannot be read (${unreadableReason(error)}).`, {
       hint: 'sightglass backup list',
     })
   }
@@ -118,7 +120,7 @@ export type KeyFiles = { [name: string]: string }
 export function readKeyFiles(folder: string): KeyFiles {
   const files: KeyFiles = {}
   for (const name of keyFileNames) {
-    if (existsSync(join(folder, name))) files[name] = readFileSync(join(folder, name), 'utf8')
+    if (existsSync(join(folder, name))) files[name] = readTextFile(join(folder, name))
   }
   return files
 }
@@ -136,5 +138,5 @@ export function keyIdsIn(text: string): string[] {
 export function keyIdsOf(folder: string, ring: KeyRing | null): string[] {
   if (ring !== null) return ring.encryption.map(keyIdOf)
   const path = join(folder, keyFileName)
-  return existsSync(path) ? keyIdsIn(readFileSync(path, 'utf8')) : []
+  return existsSync(path) ? keyIdsIn(readTextFile(path)) : []
 }

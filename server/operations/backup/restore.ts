@@ -2,13 +2,15 @@
  * Replaces the database of a data folder with a backup. Everything is prepared and verified in a staging folder first;
  * the previous data is moved aside as a whole, and `--undo` brings it back.
  */
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { databaseFiles, openDatabaseAdmin, openStore } from '../../../db/open.ts'
 import { writeWhole } from '../../../db/rules/durable-files.ts'
+import { readTextFile, unreadableReason } from '../../../db/rules/regular-files.ts'
 import { AppError } from '../../errors.ts'
-import { openFolder } from '../../parquet/open-files.ts'
+import { openFolder, removeOpenFiles } from '../../parquet/open-files.ts'
+import { readApplianceId } from '../../system/appliance-id.ts'
 import { keyFileName, openSecretBox } from '../../system/encryption.ts'
 import type { KeyRing } from '../../system/key-ring.ts'
 import { checkBackup, contentProblems, copiesOf, unpackBackup } from './check.ts'
@@ -230,9 +232,9 @@ function keysToInstall(
 function readKeyFile(path: string, keyId: string | null): string {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
-  } catch {
-    throw new AppError('not_found', `The key file ${path} cannot be read.`)
+    text = readTextFile(path)
+  } catch (error) {
+    throw new AppError('not_found', `The key file ${path} cannot be read (${unreadableReason(error)}).`)
   }
   if (keyId !== null && !keyIdsIn(text).includes(keyId)) {
     throw new AppError('conflict', `${path} is not the key that encrypts the secrets in this backup.`)
@@ -280,7 +282,8 @@ async function place(
 ): Promise<string | null> {
   const aside = freeAside(dataDir, clock)
   // The next run writes the Parquet files of the restored events.
-  rmSync(join(dataDir, openFolder), { recursive: true, force: true })
+  const owner = { folder: join(dataDir, openFolder), applianceId: readApplianceId(dataDir) }
+  await removeOpenFiles(owner, new Set())
   const { movedAside } = await copiesOf(openDatabaseAdmin(dataDir)).place({
     staged,
     aside,

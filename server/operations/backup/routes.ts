@@ -35,7 +35,7 @@ export function backupRoutes({ backups, signIns }: BackupRouteServices) {
       '/api/backups/:name/verify',
       async ({ request, params }) => {
         await operator(request)
-        backups.check(params.name)
+        await backups.check(params.name)
         return json(await backups.list(), 202)
       },
       { parse: 'none' },

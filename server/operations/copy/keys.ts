@@ -1,8 +1,9 @@
 /** The keys of a copied database: which of them its secrets and signatures need, and where the target finds them. */
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeOnce } from '../../../db/rules/durable-files.ts'
+import { readTextFile } from '../../../db/rules/regular-files.ts'
 import { AppError } from '../../errors.ts'
 import { readSigningKey, signingKeyFileName } from '../../audit/signing.ts'
 import { keyFileName, readKeyFile } from '../../system/encryption.ts'
@@ -69,7 +70,7 @@ export function writeKeys({ from, to, ring }: CopiedKeys): void {
 
 function textOf(name: string, from: string | null, ring: KeyRing | null): string | null {
   const path = from === null ? null : join(from, name)
-  if (path !== null && existsSync(path)) return readFileSync(path, 'utf8')
+  if (path !== null && existsSync(path)) return readTextFile(path)
   if (ring === null) return null
   const [signing] = ring.signing
   if (name === keyFileName) return `${ring.encryption.map((key) => key.toString('hex')).join('\n')}\n`

@@ -23,6 +23,7 @@ import {
   checkLog,
   checkSchema,
 } from './folder-checks.ts'
+import { readOwner } from '../backup/owner.ts'
 import { evidenceOf } from '../../evidence/evidence.ts'
 import { evidenceView } from '../../evidence/view.ts'
 import { type Diagnosed, checkOptions, checkProxies, checkReach } from './options.ts'
@@ -51,7 +52,9 @@ export async function diagnose({ config, location, now, live, url }: DiagnosisOp
     ...found.checks,
     checkKeyFile(keyFile),
     found.checkup === null ? null : await checkEvidence(found.checkup, config, now),
-    admin.backups.by === 'copy' ? await checkBackups(backup.dir, now) : checkOtherTools(admin.backups),
+    admin.backups.by === 'copy'
+      ? await checkBackups(backup.dir, now, readOwner({ dataDir, dir: backup.dir }))
+      : checkOtherTools(admin.backups),
     checkReach(config, hasTls),
     checkProxies(config, hasTls),
     ...checkOptions(config, url).filter(({ id }) => isFolder || id !== 'backup-schedule'),

@@ -6,7 +6,15 @@ import { asideFolders } from '../backup/restore.ts'
 import { openLosses } from '../../audit/evidence.ts'
 import { sizeText } from '../../text/text.ts'
 import { failure, ok, warning, type Check } from './check.ts'
-import { listBackups, readLastRun, type LastRun, type Proof } from '../backup/backup-folder.ts'
+import {
+  othersText,
+  readLastRun,
+  sortBackups,
+  type BackupView,
+  type LastRun,
+  type Proof,
+} from '../backup/backup-folder.ts'
+import { anyOwner } from '../backup/owner.ts'
 import { isoTime } from '../../clock.ts'
 import type { Checkup, SchemaState } from '../../../db/contract/operations.ts'
 
@@ -247,11 +255,21 @@ export function checkKeys({ keys: { live, exposed, endingSoon, idle } }: Checkup
 
 const staleDays = 8
 
-/** The newest verified backup, and the result of the newest attempt. */
-export async function checkBackups(dir: string, now: number): Promise<Check> {
-  const backups = await listBackups(dir)
+/** The newest verified backup of this appliance, and the result of the newest attempt. */
+export async function checkBackups(dir: string, now: number, owner = anyOwner): Promise<Check> {
+  const { own, others } = await sortBackups(dir, owner)
+  const check = checkOwnBackups(dir, { backups: own, last: readLastRun(dir, owner), now })
+  return others === 0 ? check : { ...check, detail: `${check.detail} ${othersText(others)}` }
+}
+
+interface OwnBackups {
+  backups: BackupView[]
+  last: LastRun | null
+  now: number
+}
+
+function checkOwnBackups(dir: string, { backups, last, now }: OwnBackups): Check {
   const proven = backups.find(({ proof }) => proof !== null)
-  const last = readLastRun(dir)
   if (last !== null && !last.ok && !isFollowed(last, proven?.proof ?? null)) {
     return failure(
       'backup',

@@ -1,6 +1,6 @@
 /** Reads a setup file. Every message has the file, the line and the field. */
-import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { readTextFile, unreadableReason } from '../../../db/rules/regular-files.ts'
 import { UsageError } from '../../errors.ts'
 import { readSetup, type Setup } from './form.ts'
 
@@ -40,12 +40,11 @@ function parses(text: string): boolean {
 function readText(path: string, setupPath: string): string {
   const from = path === setupPath ? path : `${setupPath}: ${path}`
   try {
-    if (statSync(path).size > bytesMax) throw new UsageError(`${from}: larger than 1 MiB`)
-    return readFileSync(path, 'utf8')
+    return readTextFile(path, bytesMax)
   } catch (error) {
-    if (error instanceof UsageError) throw error
     const code = error instanceof Error && 'code' in error ? error.code : null
-    const reason = code === 'ENOENT' ? 'no such file' : `cannot be read (${String(code)})`
+    if (code === 'EFBIG') throw new UsageError(`${from}: larger than 1 MiB`)
+    const reason = code === 'ENOENT' ? 'no such file' : `cannot be read (${unreadableReason(error)})`
     throw new UsageError(`${from}: ${reason}`)
   }
 }

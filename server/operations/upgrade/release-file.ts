@@ -1,7 +1,8 @@
 /** Verifies the executable of a release: its checksum, and who signed the checksums. Needs no network. */
 import { createHash, createPublicKey, verify, type KeyObject } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { readSmallFile, unreadableReason } from '../../../db/rules/regular-files.ts'
 import { releaseKeys } from '../../../sdk/judge/pack-signature.ts'
 import { AppError } from '../../errors.ts'
 
@@ -19,6 +20,7 @@ interface VerifyOptions {
 }
 
 const sumsName = 'SHA256SUMS'
+const releaseBytesMax = 1024 * 1024 * 1024
 
 /** Throws an AppError that says what is wrong. Nothing is changed. */
 export function readRelease(path: string, { keyFile, trust }: VerifyOptions): ReleaseFile {
@@ -38,10 +40,9 @@ export function readRelease(path: string, { keyFile, trust }: VerifyOptions): Re
 
 function read(path: string): Buffer<ArrayBuffer> {
   try {
-    return readFileSync(path)
+    return readSmallFile(path, releaseBytesMax)
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-    throw new AppError('not_found', `${path} cannot be read (${code}).`)
+    throw new AppError('not_found', `${path} cannot be read (${unreadableReason(error)}).`)
   }
 }
 

@@ -19,6 +19,7 @@ import { dirname, join } from 'node:path'
 import { syncFile, syncFolder } from '../../../db/rules/durable-files.ts'
 import { AppError } from '../../errors.ts'
 import { listBackups } from '../backup/backup-folder.ts'
+import { readOwner } from '../backup/owner.ts'
 import type { ReleaseFile } from './release-file.ts'
 
 /** How the server is stopped and started. */
@@ -273,7 +274,10 @@ async function restoreOlderSchema(options: UpgradeOptions, backupDir: string | n
         hint: 'restore the backup of the database that you made, then start the server; or install the new release again and see its log',
       },
     )
-  const made = backupDir === null ? [] : await listBackups(backupDir)
+  const made =
+    backupDir === null
+      ? []
+      : await listBackups(backupDir, readOwner({ dataDir: options.dataDir, dir: backupDir }))
   const backup = made.find(
     ({ manifest }) => manifest?.reason === 'upgrade' && Date.parse(manifest.createdAt) >= options.nowMs,
   )

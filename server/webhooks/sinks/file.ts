@@ -3,7 +3,8 @@ import { constants } from 'node:fs'
 import { lstat, mkdir, open, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, normalize, relative } from 'node:path'
 import { messageLines } from '../../../db/rules/batch-body.ts'
-import { syncFolder } from '../../../db/rules/durable-files.ts'
+import { syncFolderLater } from '../../../db/rules/durable-files.ts'
+import { withinTime } from '../../system/slow-files.ts'
 import { RefusedUrl, type Sink } from './sink.ts'
 
 export interface FileTarget {
@@ -49,7 +50,10 @@ const lastAppends = new Map<string, Promise<void>>()
 export function appendLines(sinkDir: string, path: string, lines: string[]): Promise<void> {
   const key = join(sinkDir, path)
   const previous = lastAppends.get(key) ?? Promise.resolve()
-  const done = previous.then(() => append(sinkDir, path, lines))
+  // The folder may be a share that does not answer.
+  const done = previous
+    .then(() => withinTime({ path: key }, () => append(sinkDir, path, lines)))
+    .catch(localError)
   const settled = done
     .catch(() => undefined)
     .then(() => {
@@ -59,23 +63,32 @@ export function appendLines(sinkDir: string, path: string, lines: string[]): Pro
   return done
 }
 
+/** A receiver's time-out has the same code as a share that hangs. */
+function localError(error: unknown): never {
+  if (error instanceof Error && 'code' in error && error.code === 'ETIMEDOUT')
+    throw Object.assign(new Error('the sink folder does not answer', { cause: error }), { code: 'EHANG' })
+  throw error
+}
+
 /** Ends an incomplete line that a crash left behind, so that it does not corrupt the next one. */
 async function append(sinkDir: string, path: string, lines: string[]): Promise<void> {
   const folder = await safeFolder(sinkDir, dirname(path))
-  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants
   const handle = await open(
     join(folder, path.split('/').at(-1)!),
-    O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW,
+    O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK,
     0o600,
   )
   try {
-    const { size } = await handle.stat()
+    const stats = await handle.stat()
+    if (!stats.isFile()) throw Object.assign(new Error('the sink is no file'), { code: 'ENOTFILE' })
+    const { size } = stats
     const last = Buffer.alloc(1, '\n')
     if (size > 0) await handle.read(last, 0, 1, size - 1)
     const text = `${lines.join('\n')}\n`
     await handle.writeFile(last[0] === 10 ? text : `\n${text}`)
     await handle.sync()
-    if (size === 0) syncFolder(folder) // makes the name of a new file durable
+    if (size === 0) await syncFolderLater(folder) // makes the name of a new file durable
   } finally {
     await handle.close()
   }
@@ -86,7 +99,8 @@ async function safeFolder(sinkDir: string, below: string): Promise<string> {
   let folder = await realpath(sinkDir)
   for (const name of below === '.' ? [] : below.split('/')) {
     folder = join(folder, name)
-    if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined) syncFolder(dirname(folder))
+    if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined)
+      await syncFolderLater(dirname(folder))
     const stat = await lstat(folder)
     if (stat.isSymbolicLink())
       throw Object.assign(new Error('a symbolic link in the sink path'), { code: 'ELOOP' })

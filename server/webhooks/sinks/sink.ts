@@ -112,6 +112,9 @@ const byCode: { [code: string]: Failure } = {
   EROFS: local('sink_not_writable', 'the sink folder is mounted read-only'),
   EIO: local('disk_failed', 'the disk with the sink folder failed'),
   ELOOP: local('sink_not_writable', 'the sink path contains a symbolic link'),
+  ENOTFILE: local('sink_not_writable', 'the sink path is not a file'),
+  ENXIO: local('sink_not_writable', 'the sink path is not a file'),
+  EHANG: local('disk_failed', 'the sink folder does not answer'),
   ENOTDIR: local('sink_not_writable', 'part of the sink path is not a folder'),
   ENOENT: local('sink_not_writable', 'the sink folder does not exist'),
 }

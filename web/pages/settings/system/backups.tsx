@@ -70,6 +70,12 @@ function BackupList() {
           onRemove={(backup) => (removing.value = backup)}
         />
       )}
+      {known.value && known.value.others > 0 && (
+        <p class="muted">
+          Backups of other appliances in this folder, or not provably of this one: {known.value.others}. They
+          are never deleted.
+        </p>
+      )}
       {removing.value && (
         <FormDialog
           title="Delete backup"
