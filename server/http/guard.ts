@@ -3,6 +3,7 @@ import type { ApiKey, KeyKind, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId, sha256Hex } from '../ids.ts'
+import { requireJson } from './body.ts'
 import { contextOf, type RequestContext } from './request.ts'
 
 export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:read' | 'webhooks:write'
@@ -10,7 +11,7 @@ export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:re
 export interface KeyGuard {
   /** For `/v1/sdk/*`: requires an ingest key that was not sent by a browser. Answers at once when the store does. */
   ingest(request: Request): ApiKey | Promise<ApiKey>
-  /** For gateway endpoints: requires a secret key with `scope`. */
+  /** For gateway endpoints: requires a secret key with `scope`, and JSON of requests that change something. */
   gateway(request: Request, scope: Scope): Promise<ApiKey>
   /** For `/mcp`: requires a secret key. The caller checks its scopes. */
   secret(request: Request): Promise<ApiKey>
@@ -58,7 +59,9 @@ export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard
           reason: 'wrong_scope',
         })
       }
-      return note(request, key)
+      note(request, key)
+      requireJson(request)
+      return key
     },
     async secret(request) {
       return note(request, admit(await store.keys.findByHash(hashOf(request)), 'secret'))

@@ -3,6 +3,7 @@ import { StoreError } from '../../../db/contract/errors.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
+import { requireJson } from '../../http/body.ts'
 import { contextOf } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { hostName, senderName } from '../../http/address.ts'
@@ -38,7 +39,7 @@ export interface SignIns {
   noteFailure(who: { accountId: string; orgId: string }, metadata: AuditEntry['metadata']): Promise<void>
   /**
    * The active sign-in of a request. Throws 401 `no_session`; 403 for a cross-site request, a missing role, or a
-   * missing second factor that the organization requires.
+   * missing second factor that the organization requires; 415 for a request that changes something and is no JSON.
    */
   require(request: Request, roles?: readonly Role[]): Promise<SignInView>
   /** The same for a person's own account, with or without that second factor. */
@@ -68,7 +69,7 @@ export function makeSignIns(
     const network = senderName(contextOf(request).sender().address)
     return { signIn: newSignIn(request, { ...who, token, now: clock.now() }), network, cookie }
   }
-  const requirePerson = async (request: Request): Promise<SignInView> => {
+  const findPerson = async (request: Request): Promise<SignInView> => {
     requireSameOrigin(request)
     const view = await find(request)
     if (!view) throw new AppError('unauthorized', 'Sign in to continue.', { reason: 'no_session' })
@@ -85,13 +86,18 @@ export function makeSignIns(
       const act = { action: 'session.failed', target: accountId, metadata }
       await store.audit.append(auditEntry({ orgId, actor: `user:${accountId}` }, act, clock.now()))
     },
-    requirePerson,
+    async requirePerson(request) {
+      const view = await findPerson(request)
+      requireJson(request)
+      return view
+    },
     async require(request, roles) {
-      const view = await requirePerson(request)
+      const view = await findPerson(request)
       if (view.lacksSecondFactor) throw secondFactorRequired()
       if (roles && !roles.includes(view.role)) {
         throw wrongRole(view.role, roles)
       }
+      requireJson(request)
       return view
     },
     isLive: async (request) => (await find(request)) !== null,
@@ -111,6 +117,7 @@ export function makeSignIns(
     },
     async end(request) {
       requireSameOrigin(request)
+      requireJson(request)
       const view = await find(request)
       if (view) {
         contextOf(request).signIn = view
