@@ -67,7 +67,7 @@ const walks: { name: string; goal: number; starts: string[]; reached: number; re
   {
     name: 'GET /v1/traces',
     goal: 22,
-    reached: 29,
+    reached: 30,
     reason:
       'ten are shared basics (errors, limits, clock, request, text, fields), ten the engine reading a page, five sealed blocks',
     starts: ['server/api/traces/routes.ts', 'db/sql/events/read/page.ts'],
@@ -75,7 +75,7 @@ const walks: { name: string; goal: number; starts: string[]; reached: number; re
   {
     name: 'live stream',
     goal: 16,
-    reached: 25,
+    reached: 26,
     reason: 'eight of them are shared basics, eleven the engine reading arrivals, five sealed blocks',
     starts: ['server/api/live/routes.ts', 'db/sql/events/read/arrivals.ts'],
   },
@@ -110,7 +110,7 @@ const measures: Measure[] = [
     name: 'source files outside db/postgres/',
     value: product.filter(({ path }) => !path.startsWith('db/postgres/')).length,
     goal: 450,
-    reached: 678,
+    reached: 680,
     reason:
       'after the goal came access logs, verdicts, OpenTelemetry, robots.txt, signatures, nodes, Overview, Explore, assistants, Parquet, links, reports, alert measures, path columns, groups of ids, packages, upgrades, texts in columns and rows of several blocks',
   },

@@ -342,8 +342,8 @@ function zstdFrameEnd(view: DataView, at: number): number {
 }
 
 /**
- * Refuses the body of a form or of a page of another site, which needs no consent of ours, before reading it. Also where
- * no body is read, so that no route that changes something can be called that way.
+ * Refuses the body of a form, which any page may send with a person's cookie, before reading it. Also where no body is
+ * read, so that no route that changes something can be called that way.
  */
 export function requireJson(request: Request): void {
   if (request.method === 'GET' || request.method === 'HEAD') return

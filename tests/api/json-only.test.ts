@@ -1,4 +1,4 @@
-/** Every route that changes something reads JSON only, and refuses another body by its content-type before reading it. */
+/** Every route that changes something reads JSON only, and refuses another content-type before reading the body. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { makeAccount } from '../support/people.ts'
 import { allRoutes, nameOf } from '../support/routes.ts'

@@ -46,8 +46,6 @@ export interface SignIns {
   requirePerson(request: Request): Promise<SignInView>
   /** Whether a request has an active sign-in. */
   isLive(request: Request): Promise<boolean>
-  /** Whether a request may read data. Streams check it while they run. */
-  maySee(request: Request): Promise<boolean>
   /** Switches to another organization of the account; returns the Set-Cookie header of the new token. */
   switchOrg(request: Request, view: SignInView, orgId: string): Promise<string>
   /** Ends the sign-in of a request, if any; returns the Set-Cookie header that clears the cookie. */
@@ -69,16 +67,7 @@ export function makeSignIns(
     const network = senderName(contextOf(request).sender().address)
     return { signIn: newSignIn(request, { ...who, token, now: clock.now() }), network, cookie }
   }
-  const findPerson = async (request: Request): Promise<SignInView> => {
-    requireSameOrigin(request)
-    const view = await find(request)
-    if (!view) throw new AppError('unauthorized', 'Sign in to continue.', { reason: 'no_session' })
-    contextOf(request).signIn = view
-    const now = clock.now()
-    if (now - view.signIn.lastSeenAtMs > touchEveryMs)
-      await store.signIns.touch({ tokenHash: view.signIn.tokenHash, now }).catch(unlessStored)
-    return view
-  }
+  const findPerson = personFinder(store, clock, find)
   return {
     draft,
     begin: beginner(store, draft),
@@ -89,6 +78,7 @@ export function makeSignIns(
     async requirePerson(request) {
       const view = await findPerson(request)
       requireJson(request)
+      contextOf(request).permit = async () => (await find(request)) !== null
       return view
     },
     async require(request, roles) {
@@ -98,10 +88,14 @@ export function makeSignIns(
         throw wrongRole(view.role, roles)
       }
       requireJson(request)
+      contextOf(request).permit = async () => {
+        const current = await find(request)
+        const mayStill = current?.lacksSecondFactor === false && current.org.id === view.org.id
+        return mayStill && (roles?.includes(current.role) ?? true)
+      }
       return view
     },
     isLive: async (request) => (await find(request)) !== null,
-    maySee: async (request) => (await find(request))?.lacksSecondFactor === false,
     async switchOrg(request, { account, signIn, org }, orgId) {
       const token = newToken()
       const metadata = { email: account.email, from: org.id }
@@ -128,6 +122,24 @@ export function makeSignIns(
       }
       return cookieHeader('', scopeOf(request), 0)
     },
+  }
+}
+
+/** Finds the active sign-in of a request from our own pages, and notes when it was last seen. */
+function personFinder(
+  store: Pick<Store, 'signIns'>,
+  clock: Clock,
+  find: (request: Request) => Promise<SignInView | null>,
+): (request: Request) => Promise<SignInView> {
+  return async (request) => {
+    requireSameOrigin(request)
+    const view = await find(request)
+    if (!view) throw new AppError('unauthorized', 'Sign in to continue.', { reason: 'no_session' })
+    contextOf(request).signIn = view
+    const now = clock.now()
+    if (now - view.signIn.lastSeenAtMs > touchEveryMs)
+      await store.signIns.touch({ tokenHash: view.signIn.tokenHash, now }).catch(unlessStored)
+    return view
   }
 }
 
