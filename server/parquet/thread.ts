@@ -107,7 +107,8 @@ function openDraft(path: string | null): Draft['file'] {
   if (path === null) return null
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const name = `${path}.tmp`
-  return { handle: openSync(name, 'w', 0o600), draft: name, path }
+  rmSync(name, { force: true }) // of a process that was killed; a link is not followed
+  return { handle: openSync(name, 'wx', 0o600), draft: name, path }
 }
 
 function add({ encoder, facts }: Draft, row: EventRow): Uint8Array[] {
