@@ -129,8 +129,10 @@ export const limits = {
   // webhooks (contract §9)
   webhooksInFlightMax: 32,
   webhooksPerLaneMax: 2, // an endpoint, or a URL origin of an organization
-  webhookSlotsForFirst: 12, // of those in flight, for the first send of organizations that send nothing
-  webhookSlotsForQuick: 16, // reserved from slow and untried receivers
+  /** Of those in flight; `db/rules/webhook-share.ts` says what leaves which of them free. */
+  webhookSlots: { forFirstSend: 12, forFirstTries: 14, forQuick: 16, forUntried: 20 },
+  webhookHangingMax: 64, // first tries that wait for a slow receiver beside those in flight
+  webhookHangingPerOrgMax: 32,
   webhookTimeoutMs: 15_000, // an attempt, name look-up included
   webhookLeaseMs: 30_000, // longer than an attempt and recording it
   webhookRetriesMax: 8, // retries of an endpoint

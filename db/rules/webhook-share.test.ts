@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { shareSlots, type DueLane, type Held, type Pace, type Share } from './webhook-share.ts'
 
 const total = 32
-const reserved = { reservedForFirst: 12, reservedForQuick: 16 }
-const none: Share = { held: {}, slow: 0, paces: {}, ...reserved }
+const reserved = { forFirstSend: 12, forFirstTries: 14, forQuick: 16, forUntried: 20 }
+const none: Share = { held: {}, slow: 0, paces: {}, reserved }
 const lanesOf = (orgId: string, count: number, pace: Pace = 'unknown', dueAtMs = 0): DueLane[] =>
   Array.from({ length: count }, (_, n) => ({ lane: `${orgId}-${pace}-${n}`, orgId, pace, dueAtMs, wants: 2 }))
 const sum = (granted: Map<string, number>, prefix = '') =>
@@ -13,7 +13,8 @@ const sum = (granted: Map<string, number>, prefix = '') =>
 
 test('one organization alone leaves slots free for the first send of others', () => {
   expect(sum(shareSlots(lanesOf('a', 100), total, none))).toBe(16)
-  expect(sum(shareSlots(lanesOf('a', 100, 'quick'), total, none))).toBe(20)
+  expect(sum(shareSlots(lanesOf('a', 100, 'quick'), total, none))).toBe(18)
+  expect(sum(shareSlots(lanesOf('a', 100, 'slow'), total, none))).toBe(12)
   // Slow lanes have a few slots beside lanes of unknown pace, and quick lanes still get some.
   expect(sum(shareSlots([...lanesOf('a', 100, 'slow'), ...lanesOf('a', 20)], total, none))).toBe(18)
 })
@@ -28,7 +29,9 @@ test.each<Pace>(['unknown', 'quick'])(
       due.push(...lanesOf(`h${n}.`, 100, pace, n))
       for (const [lane, count] of shareSlots(due, free, { ...none, held })) {
         const orgId = lane.split('-')[0]!
-        held[orgId] = { count: (held[orgId]?.count ?? 0) + count, hangs: false }
+        const own = held[orgId] ?? { count: 0, firstTries: 0, hangs: false }
+        const firstTries = own.firstTries + (pace === 'unknown' ? count : 0)
+        held[orgId] = { count: own.count + count, firstTries, hangs: false }
         free -= count
       }
     }
@@ -45,10 +48,22 @@ test.each<Pace>(['unknown', 'quick'])(
 )
 
 test('within an organization the quick lanes continue while others hang', () => {
-  const held = { a: { count: 16, hangs: true } }
+  const held = { a: { count: 16, firstTries: 0, hangs: true } }
   const lanes = [...lanesOf('a', 100, 'slow'), ...lanesOf('a', 3, 'quick', 5_000)]
   const granted = shareSlots(lanes, 16, { ...none, held, slow: 16 })
-  expect([sum(granted, 'a-slow'), sum(granted, 'a-quick')]).toEqual([0, 4])
+  expect([sum(granted, 'a-slow'), sum(granted, 'a-quick')]).toEqual([0, 2])
+})
+
+test('slow lanes, and lanes that answer at once, leave slots for two first tries of their organization', () => {
+  const untried = lanesOf('a', 5, 'unknown', 1e6) // due after everything else
+  const granted = shareSlots([...lanesOf('a', 100, 'slow'), ...untried], total, none)
+  expect([sum(granted, 'a-slow'), sum(granted, 'a-unknown')]).toEqual([12, 4])
+  const held = { a: { count: 18, firstTries: 0, hangs: true } }
+  const busy = [...lanesOf('a', 100, 'quick'), ...lanesOf('a', 100, 'slow'), ...untried]
+  expect([...shareSlots(busy, 14, { ...none, held })]).toEqual([
+    ['a-unknown-0', 1],
+    ['a-unknown-1', 1],
+  ])
 })
 
 test('slow lanes get a few slots however busy the quick ones are', () => {
@@ -90,10 +105,25 @@ describe('whatever is due and held', () => {
   test('an organization that sends nothing gets a slot before another gets one more', () => {
     fc.assert(
       fc.property(lanes, fc.integer({ min: 1, max: 8 }), (all, free) => {
-        const held = Object.fromEntries(['a', 'b', 'c'].map((id) => [id, { count: 8, hangs: true }]))
+        const held = Object.fromEntries(
+          ['a', 'b', 'c'].map((id) => [id, { count: 8, firstTries: 0, hangs: true }]),
+        )
         const granted = shareSlots(all, free, { ...none, held, slow: 24 })
         const isDue = all.some(({ orgId, pace, wants }) => orgId === 'd' && pace !== 'slow' && wants > 0)
         if (isDue) expect(sum(granted, 'd-')).toBeGreaterThan(0)
+      }),
+    )
+  })
+
+  test('an organization without a first try begins one beside any number of slow and quick sends of its own', () => {
+    fc.assert(
+      fc.property(lanes, fc.integer({ min: 13, max: total }), fc.boolean(), (all, free, hangs) => {
+        const mine = all.map((each) => ({ ...each, orgId: 'a' }))
+        const held = { a: { count: total - free, firstTries: 0, hangs } }
+        const granted = shareSlots(mine, free, { ...none, held, slow: total - free })
+        const untried = mine.filter(({ pace, wants }) => pace === 'unknown' && wants > 0)
+        const begun = untried.filter(({ lane }) => granted.has(lane))
+        expect(begun.length).toBeGreaterThanOrEqual(Math.min(1, untried.length))
       }),
     )
   })

@@ -6,6 +6,7 @@ export type Pace = 'quick' | 'slow' | 'unknown'
 /** The slots that an organization occupies. */
 export interface Held {
   count: number
+  firstTries: number // of these, at lanes without any earlier attempt
   hangs: boolean // several of its lanes are slow
 }
 
@@ -14,10 +15,19 @@ export interface Share {
   held: { [orgId: string]: Held }
   slow: number // slots that slow lanes occupy, all organizations together
   paces: { [lane: string]: 'quick' | 'slow' }
-  /** Slots that only the first send of an organization may occupy, one each. */
-  reservedForFirst: number
-  /** Slots that slow lanes and lanes of unknown pace leave free, including the reserved ones. */
-  reservedForQuick: number
+  reserved: Reserved
+}
+
+/** How many slots each kind of send leaves free. Each number includes the one before. */
+export interface Reserved {
+  /** Only the first send of an organization may occupy these, one each. */
+  forFirstSend: number
+  /** An organization that makes fewer than two first tries leaves only `forFirstSend`; quick lanes leave this. */
+  forFirstTries: number
+  /** Further first tries leave this. */
+  forQuick: number
+  /** Slow lanes leave this, so that first tries never wait for slow receivers. */
+  forUntried: number
 }
 
 /** A lane with deliveries that are due. */
@@ -31,6 +41,8 @@ export interface DueLane {
 
 /** Slots for slow lanes, however busy the quick ones are. */
 const slowMin = 4
+/** First tries of an organization that may begin beside everything else it sends. */
+const firstTriesMin = 2
 /** Within an organization a slow lane waits behind the others for at most this time. */
 const behindMs = { quick: 0, unknown: 1_000, slow: 30_000 }
 const paces = ['quick', 'unknown', 'slow'] as const
@@ -47,7 +59,7 @@ export function shareSlots(lanes: readonly DueLane[], free: number, share: Share
   }
   const held = new Map<string, Held>()
   for (const orgId of queues.keys()) {
-    held.set(orgId, { ...(share.held[orgId] ?? { count: 0, hangs: false }) })
+    held.set(orgId, { ...(share.held[orgId] ?? { count: 0, firstTries: 0, hangs: false }) })
   }
   const granted = new Map<string, number>()
   for (let slow = share.slow; free > 0; free--) {
@@ -58,6 +70,7 @@ export function shareSlots(lanes: readonly DueLane[], free: number, share: Share
     const own = held.get(lane.orgId)!
     own.count++
     if (lane.pace === 'slow') slow++
+    if (lane.pace === 'unknown') own.firstTries++
     // Every lane gets one slot before any gets two.
     queue.shift()
     if (--lane.wants > 0) queue.push(lane)
@@ -65,11 +78,11 @@ export function shareSlots(lanes: readonly DueLane[], free: number, share: Share
   return granted
 }
 
-function reservedFrom(pace: Pace, own: Held, slow: number, share: Share): number {
-  const { reservedForFirst, reservedForQuick } = share
-  if (pace === 'slow') return slow < slowMin ? (reservedForFirst + reservedForQuick) / 2 : reservedForQuick
+function reservedFrom(pace: Pace, own: Held, slow: number, { reserved }: Share): number {
+  if (pace === 'slow') return slow < slowMin ? reserved.forFirstTries : reserved.forUntried
   if (own.count === 0 && !(own.hangs && pace === 'unknown')) return 0
-  return pace === 'quick' ? reservedForFirst : reservedForQuick
+  if (pace === 'quick') return reserved.forFirstTries
+  return own.firstTries < firstTriesMin ? reserved.forFirstSend : reserved.forQuick
 }
 
 /** The head of the next queue: that of the organization with the fewest slots. */

@@ -168,6 +168,10 @@ function openSpool(path: string | undefined, state: Delivery, platform: Platform
   })
   for (const text of spool.pending) state.queue.restore({ text, bytes: platform.byteLength(text) })
   spool.pending = []
+  if (spool.damaged > 0) {
+    const message = `${spool.damaged} damaged lines of the spool were dropped. The other events are sent.`
+    state.report({ code: 'spool_failed', message, count: spool.damaged })
+  }
   return spool
 }
 

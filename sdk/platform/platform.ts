@@ -25,6 +25,8 @@ export interface Platform {
 /** Events on disk until the appliance acknowledges them, in order. */
 export interface Spool {
   /** Events of an earlier run, oldest first. The caller queues them without appending them again. */
+  /** Lines of earlier processes that were no event, and were dropped. */
+  readonly damaged: number
   pending: string[]
   /** Written before the next event-loop tick, so a crash loses at most the events of one tick. */
   append(text: string): void

@@ -59,13 +59,13 @@ test('appended events are on disk after the tick and are restored in order', asy
 test('acknowledged events stay acknowledged across restarts', () => {
   const path = join(folder(), 'events')
   const spool = open(path)
-  spool.append('a')
-  spool.append('b')
-  spool.forget(1, 1)
+  spool.append('{"id":"a"}')
+  spool.append('{"id":"b"}')
+  spool.forget(1, 10)
   spool.close()
   for (let restart = 0; restart < 3; restart++) {
     const again = open(path)
-    expect(again.pending).toEqual(['b'])
+    expect(again.pending).toEqual(['{"id":"b"}'])
     again.close()
   }
 })
@@ -85,7 +85,7 @@ test('a spool without pending events is nearly empty', () => {
 test('acknowledged segments are deleted while the spool is in use', () => {
   const path = join(folder(), 'events')
   const spool = open(path)
-  const text = 'x'.repeat(1024 * 1024)
+  const text = JSON.stringify({ id: 'x'.repeat(1024 * 1024) })
   for (let index = 0; index < 12; index++) {
     spool.append(text)
     spool.forget(0, 0) // writes, as the end of a tick does
@@ -101,15 +101,15 @@ test('acknowledged segments are deleted while the spool is in use', () => {
 test('a line cut by a crash is ignored, earlier ones are restored', () => {
   const path = join(folder(), 'events')
   const spool = open(path)
-  spool.append('whole')
+  spool.append('{"id":"whole"}')
   spool.close()
   appendFileSync(`${path}.000001`, '{"id":"cu')
   const next = open(path)
-  expect(next.pending).toEqual(['whole'])
-  next.append('after')
-  next.forget(1, 5)
+  expect(next.pending).toEqual(['{"id":"whole"}'])
+  next.append('{"id":"after"}')
+  next.forget(1, 14)
   next.close()
-  expect(open(path).pending).toEqual(['after'])
+  expect(open(path).pending).toEqual(['{"id":"after"}'])
 })
 
 test('one process per spool; a dead holder does not count', () => {
@@ -163,7 +163,7 @@ test('law: across restarts it behaves like a list', () => {
       let model: string[] = []
       for (const each of steps) {
         if (each.kind === 'append') {
-          const text = JSON.stringify(each.text)
+          const text = JSON.stringify({ id: each.text })
           spool.append(text)
           model.push(text)
         } else if (each.kind === 'forget') {
@@ -180,6 +180,40 @@ test('law: across restarts it behaves like a list', () => {
         }
       }
       spool.close()
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('a damaged line costs itself, wherever it stands and whatever it is', () => {
+  const good = fc.integer({ min: 0, max: 1e9 }).map((id) => Buffer.from(JSON.stringify({ id: `evt_${id}ü` })))
+  const damaged = fc.oneof(
+    fc
+      .constantFrom('', '{"id":"a"', '\0\0\0\0', '[]', '1', 'null', '{"id":"a"}{"id":"b"}')
+      .map((text) => Buffer.from(text)),
+    good.map((line) => Buffer.concat([line.subarray(0, -4), Buffer.from([0xff]), line.subarray(-3)])),
+  )
+  const lines = fc.array(
+    fc.oneof(
+      good.map((line) => ({ line, isGood: true })),
+      damaged.map((line) => ({ line, isGood: false })),
+    ),
+    { maxLength: 12 },
+  )
+  fc.assert(
+    fc.property(lines, fc.nat(3), (all, acknowledged) => {
+      const path = join(folder(), 'events')
+      writeFileSync(`${path}.000001`, Buffer.concat(all.flatMap(({ line }) => [line, Buffer.from('\n')])))
+      const kept = all.filter(({ isGood }) => isGood).map(({ line }) => line.toString())
+      const spool = open(path)
+      expect([spool.pending, spool.damaged]).toEqual([kept, all.length - kept.length])
+      const sent = kept.slice(0, acknowledged)
+      if (sent.length > 0) spool.forget(sent.length, Buffer.byteLength(sent.join('')))
+      spool.append('{"id":"new"}')
+      spool.close()
+      const again = open(path)
+      expect([again.pending, again.damaged]).toEqual([[...kept.slice(sent.length), '{"id":"new"}'], 0])
+      again.close()
     }),
     { numRuns: 60 },
   )

@@ -6,11 +6,14 @@ import {
   closeSync,
   constants,
   fstatSync,
+  fsyncSync,
   ftruncateSync,
   mkdirSync,
   openSync,
   readFileSync,
   readdirSync,
+  renameSync,
+  rmSync,
   unlinkSync,
   writeSync,
 } from 'node:fs'
@@ -42,7 +45,7 @@ export function openSpoolFile(path: string, onFailure: (error: unknown) => void)
 }
 
 function startSpool(path: string, unlock: () => void, onFailure: (error: unknown) => void): Spool {
-  const { events, segments, offset, lastNumber } = readSpool(path)
+  const { events, damaged, segments, offset, lastNumber } = readSpool(path)
   const done = openOwn(`${path}.done`, O_WRONLY | O_CREAT | O_TRUNC)
   const state: State = { path, segments, offset, number: lastNumber, file: -1, done, unwritten: '' }
   startSegment(state)
@@ -69,6 +72,7 @@ function startSpool(path: string, unlock: () => void, onFailure: (error: unknown
   process.on('exit', flush) // process.exit() skips microtasks
   return {
     pending: events,
+    damaged,
     append(text) {
       if (state.unwritten === '') queueMicrotask(flush)
       state.unwritten += `${text}\n`
@@ -153,6 +157,7 @@ interface Segment {
 
 interface SpoolContents {
   events: string[] // not acknowledged, oldest first
+  damaged: number // lines that are no event
   segments: Segment[] // with these events
   offset: number // acknowledged bytes of the oldest segment
   lastNumber: number // highest segment number so far
@@ -165,7 +170,7 @@ function segmentPath(path: string, number: number): string {
 /** Reads the events of an earlier run and deletes acknowledged segments. */
 function readSpool(path: string): SpoolContents {
   const done = readDone(path)
-  const contents: SpoolContents = { events: [], segments: [], offset: 0, lastNumber: done.number }
+  const contents: SpoolContents = { events: [], damaged: 0, segments: [], offset: 0, lastNumber: done.number }
   for (const number of segmentNumbers(path)) {
     contents.lastNumber = Math.max(contents.lastNumber, number)
     const bytes = readOwn(segmentPath(path, number))
@@ -177,9 +182,55 @@ function readSpool(path: string): SpoolContents {
     }
     if (contents.segments.length === 0) contents.offset = start
     contents.segments.push({ number, bytes: end })
-    for (const line of bytes.toString('utf8', start, end - 1).split('\n')) contents.events.push(line)
+    readLines(bytes.subarray(start, end), contents)
   }
+  if (contents.damaged > 0) rewrite(path, contents)
   return contents
+}
+
+/** A damaged line, as a full disk, a power cut or an editor leaves it, costs itself: in a batch it would cost all. */
+function readLines(bytes: Buffer, contents: SpoolContents): void {
+  for (let from = 0; from < bytes.length;) {
+    const end = bytes.indexOf(10, from)
+    const line = bytes.subarray(from, end)
+    const text = line.toString('utf8')
+    if (isEvent(text) && Buffer.from(text).equals(line)) contents.events.push(text)
+    else contents.damaged++
+    from = end + 1
+  }
+}
+
+function isEvent(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Writes the remaining events to a segment of their own, because acknowledged bytes are counted without gaps. A process
+ * that is killed in between leaves both: the appliance deduplicates them.
+ */
+function rewrite(path: string, contents: SpoolContents): void {
+  const before = contents.segments
+  const number = contents.lastNumber + 1
+  const bytes = Buffer.from(contents.events.map((text) => `${text}\n`).join(''))
+  const draft = `${path}.draft`
+  rmSync(draft, { force: true })
+  const file = openSync(draft, 'wx', 0o600)
+  try {
+    for (let from = 0; from < bytes.length;) from += writeSync(file, bytes, from)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(draft, segmentPath(path, number))
+  for (const segment of before) unlinkSync(segmentPath(path, segment.number))
+  contents.lastNumber = number
+  contents.offset = 0
+  contents.segments = [{ number, bytes: bytes.length }]
 }
 
 function readDone(path: string): { number: number; offset: number } {

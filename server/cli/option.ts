@@ -2,6 +2,7 @@
  * An option: its shape, and the readers that turn its text into a value. Every refusal is one line that says what is
  * accepted.
  */
+import { unseenProblem } from '../text/names.ts'
 import { nearest } from '../text/text.ts'
 import { Cron } from 'croner'
 import { isIP } from 'node:net'
@@ -97,6 +98,13 @@ export function basePath(text: string): string {
 }
 
 const hostNamePattern = /^(?=.{1,253}$)(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?$/i
+
+/** A name that people see. */
+export function visibleName(text: string): string {
+  const problem = unseenProblem(text)
+  if (problem !== null) throw new UsageError(`a name ${problem}`)
+  return plainText(text)
+}
 
 export function plainText(text: string): string {
   return text

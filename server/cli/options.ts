@@ -24,6 +24,7 @@ import {
   toggle,
   wholeNumber,
   type Options,
+  visibleName,
 } from './option.ts'
 import { accessLogOptions } from './access-options.ts'
 import { reportOptions } from './report-options.ts'
@@ -327,7 +328,12 @@ const identityOptions = {
     environmentOnly: true,
     secret: true,
   },
-  'oidc-name': { ...text('NAME', 'name of the provider on the sign-in page'), default: 'single sign-on' },
+  'oidc-name': {
+    read: visibleName,
+    value: 'NAME',
+    default: 'single sign-on',
+    help: 'name of the provider on the sign-in page',
+  },
   'admin-email': {
     ...text('EMAIL', 'email of the first owner, created at start if no owner exists'),
     environmentOnly: true,
@@ -355,7 +361,7 @@ export const serveOptions = {
     help: 'TOML file of organizations, sites, keys, endpoints and alert rules, applied at every start',
   },
   'node-name': {
-    read: plainText,
+    read: visibleName,
     value: 'NAME',
     default: null,
     help: 'name of this node among those that share the database, by default the host name',

@@ -10,6 +10,7 @@ import { isoTime, type Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { limits } from '../limits.ts'
+import { nameProblem } from '../text/names.ts'
 import type { Json, SavedView, Store } from '../../db/contract/store.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
 
@@ -150,12 +151,8 @@ async function explainConflict(name: string, work: Promise<void>, isFull = async
 
 function nameOf(text: string): string {
   const name = text.trim()
-  const chars = [...name].length
-  if (chars === 0 || chars > limits.viewNameCharsMax || /[\u0000-\u001f\u007f]/.test(name))
-    throw wrongField(
-      'name',
-      `The name must have between 1 and ${limits.viewNameCharsMax} characters on one line.`,
-    )
+  const problem = nameProblem(name, { charsMax: limits.viewNameCharsMax })
+  if (problem !== null) throw wrongField('name', `The name ${problem}.`)
   return name
 }
 

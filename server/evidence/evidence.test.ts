@@ -10,6 +10,9 @@ import { bundledEvidence, evidenceOf, evidenceReader, replacePack, type PackRepl
 import { packFileText, readPackFile } from './pack-file.ts'
 import { evidenceView } from './view.ts'
 
+/** After every pack of these tests was made. */
+const storedAt = Date.parse('2026-12-10T12:00:00Z')
+
 const { privateKey } = generateKeyPairSync('ed25519')
 const ownKey = createPublicKey(privateKey).export({ format: 'jwk' }).x!
 const noon = Date.parse('2026-11-23T12:00:00Z')
@@ -53,7 +56,7 @@ function newer(made = '2026-12-01T00:00:00.000Z'): EvidencePack {
 }
 
 async function replace(text: string | null, trust = false): Promise<PackReplaced | string> {
-  const services = { store, clock: { now: () => noon }, keys: [ownKey] }
+  const services = { store, clock: { now: () => storedAt }, keys: [ownKey] }
   return await replacePack(services, 'cli', { text, trust }).catch((error: Error) => error.message)
 }
 
@@ -120,6 +123,24 @@ test('without trust a pack must be signed with the release key and newer', async
   expect(await replace(older, true)).toMatchObject({ changed: true, signature: 'valid' })
   expect(await replace(asOurs, true)).toMatchObject({ changed: true, signature: 'wrong' })
   expect(stored).toMatchObject({ signedBy: null })
+})
+
+test('dates in the future are refused, signed and trusted or not, and a clock that is a little ahead is not', async () => {
+  const day = (days: number) => new Date(storedAt + days * 24 * 3_600_000).toISOString()
+  const seenIn = (days: number) => {
+    const pack = newer(day(0))
+    const [first, ...others] = pack.lists
+    return { ...pack, lists: [{ ...first!, seen: day(days).slice(0, 10) }, ...others] }
+  }
+  for (const trust of [false, true]) {
+    for (const pack of [newer(day(2)), newer(day(400)), seenIn(3), seenIn(400)])
+      expect(await replace(packFileText(pack, privateKey), trust)).toMatch(
+        /^The date of .* is in the future: /,
+      )
+  }
+  expect([stored, audits]).toEqual([null, []])
+  expect(await replace(packFileText(newer(day(0.9)), privateKey))).toMatchObject({ changed: true })
+  expect(await replace(packFileText(seenIn(1), privateKey), true)).toMatchObject({ changed: true })
 })
 
 test('what is no pack is refused in a sentence', async () => {

@@ -7,6 +7,7 @@ import { releaseKeys } from '../../sdk/judge/pack-signature.ts'
 import { auditEntry } from '../audit/entry.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
+import { cutChars } from '../text/text.ts'
 import { digestOf, readPackFile, type PackFile, type PackSignature } from './pack-file.ts'
 
 export interface EvidenceInForce {
@@ -137,6 +138,7 @@ export async function replacePack(
       },
     )
   }
+  if (text !== null) requirePast(pack, now)
   const isBundled = digest === base.digest
   const origin = isBundled ? 'bundled' : 'replaced'
   const answer = {
@@ -159,6 +161,31 @@ export async function replacePack(
   const stored = { digest, pack: text ?? '', signedBy, storedBy: actor, storedAtMs: now }
   await store.evidence.replace({ pack: isBundled ? null : stored, audit })
   return { changed: true, ...answer }
+}
+
+/** How far the maker's clock may be ahead; it also covers all time zones, because lists have only a day. */
+const aheadMsMax = 24 * 3_600_000
+
+/**
+ * Refuses dates in the future, however the pack is signed: a list that is "seen" next year would contradict claims long
+ * after it is out of date, and no later pack would be newer.
+ */
+function requirePast({ made, lists, hosts, directories, tokens }: EvidencePack, now: number): void {
+  const dates = [
+    { what: 'the pack', date: made },
+    ...lists.map(({ list, seen }) => ({ what: `the list ${list}`, date: seen })),
+    ...lists.map(({ list, published }) => ({ what: `the list ${list}`, date: published })),
+    ...hosts.map(({ list, seen }) => ({ what: `the list ${list}`, date: seen })),
+    ...directories.map(({ operator, seen }) => ({ what: `the keys of ${operator}`, date: seen })),
+    ...tokens.map(({ operator, seen }) => ({ what: `the product tokens of ${operator}`, date: seen })),
+  ]
+  const future = dates.find(({ date }) => Date.parse(date) > now + aheadMsMax)
+  if (future === undefined) return
+  throw new AppError(
+    'conflict',
+    `The date of ${cutChars(future.what, 200)} is in the future: ${future.date}, and now is ${isoTime(now)}.`,
+    { hint: 'correct the date in the file, or the clock of this machine' },
+  )
 }
 
 export function networksIn({ lists }: EvidencePack): number {

@@ -341,6 +341,15 @@ function zstdFrameEnd(view: DataView, at: number): number {
   }
 }
 
+/**
+ * Refuses the body of a form, which any page may send with a person's cookie, before reading it. Also where no body is
+ * read, so that no route that changes something can be called that way.
+ */
+export function requireJson(request: Request): void {
+  if (request.method === 'GET' || request.method === 'HEAD') return
+  mediaType(request.headers.get('content-type'), ['application/json'])
+}
+
 /** The media type of the body, one of `known`; without a header the first of them (contract §1). Throws 415. */
 export function mediaType<Known extends string>(
   header: string | null,

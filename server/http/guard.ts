@@ -3,6 +3,8 @@ import type { ApiKey, KeyKind, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
 import { newId, sha256Hex } from '../ids.ts'
+import { requireJson } from './body.ts'
+import type { Permit } from './permit.ts'
 import { contextOf, type RequestContext } from './request.ts'
 
 export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:read' | 'webhooks:write'
@@ -10,7 +12,7 @@ export type Scope = 'traces:read' | 'metrics:read' | 'audit:read' | 'webhooks:re
 export interface KeyGuard {
   /** For `/v1/sdk/*`: requires an ingest key that was not sent by a browser. Answers at once when the store does. */
   ingest(request: Request): ApiKey | Promise<ApiKey>
-  /** For gateway endpoints: requires a secret key with `scope`. */
+  /** For gateway endpoints: requires a secret key with `scope`, and JSON of requests that change something. */
   gateway(request: Request, scope: Scope): Promise<ApiKey>
   /** For `/mcp`: requires a secret key. The caller checks its scopes. */
   secret(request: Request): Promise<ApiKey>
@@ -26,6 +28,13 @@ interface GuardServices {
 
 /** Builds the guard; `used` is called for every authenticated request. */
 export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard {
+  /** Asks the store again, without counting a request. */
+  const permitOf = (hash: string, scope: Scope | null): Permit => {
+    return async () => {
+      const key = await store.keys.findByHash(hash)
+      return key !== null && isUsable(key, clock.now()) && hasScope(key, scope)
+    }
+  }
   const admit = (found: ApiKey | null, kind: KeyKind): ApiKey => {
     const key = usable(found, clock.now())
     if (key.kind !== kind) throw wrongKind(key.kind, kind)
@@ -52,16 +61,23 @@ export function keyGuard({ store, clock, limit, used }: GuardServices): KeyGuard
       return found instanceof Promise ? admitWhenFound(request, found) : admitIngest(request, found)
     },
     async gateway(request, scope) {
-      const key = admit(await store.keys.findByHash(hashOf(request)), 'secret')
-      if (key.scopes.length > 0 && !key.scopes.includes(scope)) {
+      const hash = hashOf(request)
+      const key = admit(await store.keys.findByHash(hash), 'secret')
+      if (!hasScope(key, scope)) {
         throw new AppError('forbidden', `This key lacks the scope ${scope}.`, {
           reason: 'wrong_scope',
         })
       }
-      return note(request, key)
+      note(request, key)
+      contextOf(request).permit = permitOf(hash, scope)
+      requireJson(request)
+      return key
     },
     async secret(request) {
-      return note(request, admit(await store.keys.findByHash(hashOf(request)), 'secret'))
+      const hash = hashOf(request)
+      const key = note(request, admit(await store.keys.findByHash(hash), 'secret'))
+      contextOf(request).permit = permitOf(hash, null)
+      return key
     },
   }
 }
@@ -77,6 +93,14 @@ function hashOf(request: Request): string {
   const secret = bearer.exec(header)?.[1]
   if (!secret) throw unauthorized('missing_bearer', 'The Authorization header must be "Bearer <key>".')
   return sha256Hex(secret)
+}
+
+function hasScope({ scopes }: ApiKey, scope: Scope | null): boolean {
+  return scope === null || scopes.length === 0 || scopes.includes(scope)
+}
+
+function isUsable({ revokedAtMs, expiresAtMs }: ApiKey, now: number): boolean {
+  return revokedAtMs === null && (expiresAtMs === null || expiresAtMs > now)
 }
 
 /** The key was looked up by the hash of the whole secret, so the time of the lookup tells nothing about the secret. */

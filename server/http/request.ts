@@ -8,6 +8,7 @@ import { limits } from '../limits.ts'
 import { parseTime } from '../clock.ts'
 import type { ApiKey, SignInView } from '../../db/contract/store.ts'
 import type { Owner, Share, Shares } from './shares.ts'
+import type { Permit } from './permit.ts'
 import type { Cipher } from '../system/encryption.ts'
 
 /** A token bucket after a request. */
@@ -34,6 +35,8 @@ export interface RequestContext {
   key?: ApiKey
   rateLimits?: ({ policy: 'address' | 'key' } & BucketState)[] // the limits that applied
   signIn?: SignInView
+  /** Set when a key or a sign-in was accepted. Streams ask it while they run. */
+  permit?: Permit
   inFlight: { bodies: Shares; largeBodies: Shares; responses: Shares } // bytes, of all clients
   body?: Share // of this request's body
   /** An error in the form of this request; null for the common one. */

@@ -1,7 +1,8 @@
 /** Makes every response: its media type, JSON, errors, streamed text, and the headers all of them carry. */
 import { AppError, errorBody, type ErrorCode, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
-import { contextIfAny, ownerOf, type RequestContext } from './request.ts'
+import { permitLost, watchPermit, type Permit } from './permit.ts'
+import { contextIfAny, ownerOf, runningContext, type RequestContext } from './request.ts'
 import { StoreError, type StoreErrorKind } from '../../db/contract/errors.ts'
 import type { Log } from '../log.ts'
 import type { Share, Shares } from './shares.ts'
@@ -71,6 +72,7 @@ export function limitInFlight(response: Response, context: RequestContext): Resp
     parts: pieces(text),
     stallMs: limits.responseStallMs,
     ended: () => share.release(),
+    permit: context.permit,
   })
   return new Response(body, { status: response.status, headers: response.headers })
 }
@@ -175,34 +177,62 @@ interface StreamedText {
   stallMs: number // without progress of the reader, then the connection is closed
   /** Called once when the stream ends; `failed` is the generator's error or the stall, otherwise null. */
   ended(failed: unknown): void
+  /** By default that of the running request. */
+  permit?: Permit | undefined
 }
+
+const pieceBytes = 256 * 1024
 
 /**
  * The body of a streamed response: requests the next part only when the receiver has read the previous one. When
- * generating fails, the connection is closed without a proper end, so that no receiver mistakes a part for the whole.
+ * generating fails, or the key or sign-in of the request is no longer valid, the connection is closed without a proper
+ * end, so that no receiver mistakes a part for the whole.
  */
-export function streamText({ parts, stallMs, ended }: StreamedText): ReadableStream<Uint8Array> {
+export function streamText({ parts, stallMs, ended, permit }: StreamedText): ReadableStream<Uint8Array> {
   let stall: Timer | null = null
   let isOver = false
+  let endWatch = () => {}
   const finish = (failed: unknown): void => {
     if (stall !== null) clearTimeout(stall)
+    endWatch()
     if (isOver) return
     isOver = true
     ended(failed)
   }
+  const mayGoOn = permit ?? runningContext()?.permit
+  let rest: Uint8Array = new Uint8Array()
+  /** A piece of the current part, or of the next one: what was handed over is sent even after the stream is cut. */
+  const nextPiece = async (): Promise<Uint8Array | null> => {
+    while (rest.length === 0) {
+      const { done, value } = await parts.next()
+      if (done) return null
+      rest = typeof value === 'string' ? encoder.encode(value) : value
+    }
+    const piece = rest.subarray(0, pieceBytes)
+    rest = rest.subarray(pieceBytes)
+    return piece
+  }
   return new ReadableStream<Uint8Array>(
     {
+      start(controller) {
+        if (mayGoOn === undefined) return
+        endWatch = watchPermit(mayGoOn, () => {
+          finish(permitLost)
+          controller.error(permitLost)
+          void parts.return(undefined)
+        })
+      },
       async pull(controller) {
         if (stall !== null) clearTimeout(stall)
         try {
-          const { done, value } = await parts.next()
+          const piece = await nextPiece()
           if (isOver) return
-          if (done) {
+          if (piece === null) {
             finish(null)
             controller.close()
             return
           }
-          controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
+          controller.enqueue(piece)
           stall = setTimeout(() => {
             const error = new Error(`the receiver read nothing for ${stallMs} ms`)
             finish(error)
@@ -210,6 +240,7 @@ export function streamText({ parts, stallMs, ended }: StreamedText): ReadableStr
             void parts.return(undefined)
           }, stallMs)
         } catch (error) {
+          if (isOver) return // cut meanwhile
           finish(error)
           controller.error(error)
         }

@@ -1,5 +1,6 @@
 /** Which roles have which permission on the dashboard (DESIGN.md explains them). */
 import { AppError } from '../errors.ts'
+import { contextOf } from '../http/request.ts'
 import type { Role } from '../../db/contract/store.ts'
 import type { SignIns } from './sign-in/sign-ins.ts'
 
@@ -32,6 +33,16 @@ export function rolesOf(permission: Permission): readonly Role[] {
 /** Throws 403 unless an operator of the appliance is signed in; returns the actor for the audit trail. */
 export async function requireOperator(signIns: SignIns, request: Request): Promise<string> {
   const { account } = await signIns.require(request)
+  contextOf(request).permit = () => isStillOperator(signIns, request)
   if (account.operator) return `user:${account.id}`
   throw new AppError('forbidden', 'Only operators of the appliance can do this.', { reason: 'wrong_role' })
+}
+
+async function isStillOperator(signIns: SignIns, request: Request): Promise<boolean> {
+  try {
+    return (await signIns.require(request)).account.operator
+  } catch (error) {
+    if (error instanceof AppError) return false
+    throw error
+  }
 }

@@ -1,7 +1,6 @@
 /** The thread that encodes Parquet files, so that neither requests nor the store wait for it. One file at a time. */
 import {
   closeSync,
-  constants,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -115,18 +114,13 @@ function* rowsOf({
   }
 }
 
-const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_TRUNC, O_WRONLY } = constants
-
 /** Not through a link that somebody put in its place. */
 function openDraft(path: string | null): Draft['file'] {
   if (path === null) return null
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const name = `${path}.tmp`
-  return {
-    handle: openSync(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK, 0o600),
-    draft: name,
-    path,
-  }
+  rmSync(name, { force: true }) // of a process that was killed; a link is not followed
+  return { handle: openSync(name, 'wx', 0o600), draft: name, path }
 }
 
 function add({ encoder, facts }: Draft, row: EventRow): Uint8Array[] {

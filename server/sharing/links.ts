@@ -8,6 +8,7 @@ import { limits } from '../limits.ts'
 import { wrongField } from '../http/validate.ts'
 import { checkContent, panelNames, type ShareContent } from './content.ts'
 import { overviewPanelNames } from './overview.ts'
+import { nameProblem } from '../text/names.ts'
 import { StoreError } from '../../db/contract/errors.ts'
 import type { ShareLink } from '../../db/contract/share-links.ts'
 import type { Store } from '../../db/contract/store.ts'
@@ -189,11 +190,8 @@ function originsOf(origins: string[]): string[] {
 
 function nameOf(text: string): string {
   const name = text.trim()
-  if (name === '' || [...name].length > limits.labelCharsMax || /[\u0000-\u001f\u007f]/.test(name))
-    throw wrongField(
-      'name',
-      `The name must have between 1 and ${limits.labelCharsMax} characters on one line.`,
-    )
+  const problem = nameProblem(name)
+  if (problem !== null) throw wrongField('name', `The name ${problem}.`)
   return name
 }
 

@@ -6,6 +6,8 @@ import { readKeyRing } from '../../server/system/key-ring.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { startPostgres, type Cluster } from '../support/postgres.ts'
 import { testServer, type TestServer } from '../support/server.ts'
+import { removeMember } from '../../server/identity/people/members.ts'
+import { person } from '../support/people.ts'
 import { makeAudit, makeOrg } from '../store/make.ts'
 
 setDefaultTimeout(90_000)
@@ -84,6 +86,19 @@ test('a key created on one node works on the other, and is refused within a seco
   await b.store.keys.revoke(revoking)
   expect(await call(b)).toBe(401)
   await soon(async () => (await call(a)) === 401)
+})
+
+test('a live stream of one node ends soon after the other node removed the person', async () => {
+  const who = await person(a, a.org, 'viewer')
+  const stream = await a.call('/api/live', { headers: { cookie: who.cookie } })
+  expect(stream.status).toBe(200)
+  const reader = stream.body!.getReader()
+  await reader.read()
+  await removeMember(b, { orgId: b.org.id, actor: 'cli', role: 'machine' }, who.id)
+  const over = (async () => {
+    for (;;) if ((await reader.read()).done) return 'ended'
+  })()
+  expect(await Promise.race([over, Bun.sleep(5_000)])).toBe('ended')
 })
 
 test('events of one node are counted and listed by the other at once, and a cursor continues there', async () => {

@@ -41,7 +41,7 @@ function hostilePack(): string {
   const path = files.join('hostile.json')
   writeFileSync(
     path,
-    packFileText({ ...pack, made: '2027-01-01T00:00:00.000Z', lists: [hostile, ...others] }, null),
+    packFileText({ ...pack, made: new Date().toISOString(), lists: [hostile, ...others] }, null),
   )
   return path
 }

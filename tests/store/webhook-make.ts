@@ -36,7 +36,8 @@ export const makeDelivery = (
 }
 export const makeClaim = (leaseId: string, more: Partial<ClaimRequest> = {}): ClaimRequest => {
   const limits = { limit: 32, perLaneMax: 2, ahead: {}, interruptionsMax: 3, attemptsMax: 4 }
-  const share = { held: {}, slow: 0, paces: {}, reservedForFirst: 0, reservedForQuick: 0 }
+  const reserved = { forFirstSend: 0, forFirstTries: 0, forQuick: 0, forUntried: 0 }
+  const share = { held: {}, slow: 0, paces: {}, reserved }
   return { leaseId, leaseMs: 500, dueMs: 10_000, share, ...limits, ...more }
 }
 export const makeAttempt = (more: Partial<Attempt> = {}): Attempt => {

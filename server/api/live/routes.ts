@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { isoTime } from '../../clock.ts'
 import { AppError, retryAfter } from '../../errors.ts'
 import { jsonText } from '../../http/response.ts'
+import { watchPermit } from '../../http/permit.ts'
 import { contextOf, invalidQuery, ownerOf, readQuery } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
@@ -22,7 +23,6 @@ export interface LiveRoutesServices {
 const purpose = 'live-position'
 const heartbeatMs = 10_000
 const lifeMs = 30 * 60_000
-const signInCheckMs = 5_000
 
 /** The opaque position after which a stream resumes. */
 export function livePosition(cursorCipher: Cipher, orgId: string, seq: number): string {
@@ -49,7 +49,9 @@ export function liveRoutes(services: LiveRoutesServices) {
       const signal = AbortSignal.any([request.signal, ended.signal])
       streams.add(ended)
       // Not only in the generator: a client that disconnects before it reads never starts it.
+      const endWatch = watchPermit(contextOf(request).permit!, () => ended.abort())
       const over = () => {
+        endWatch()
         streams.delete(ended)
         share.release()
       }
@@ -59,14 +61,9 @@ export function liveRoutes(services: LiveRoutesServices) {
       const message = (name: string, seq: number, data: string) =>
         `id: ${livePosition(cursorCipher, orgId, seq)}\nevent: ${name}\ndata: ${data}\n\n`
       async function* text() {
-        let checkedMs = performance.now()
         try {
           yield `retry: 1000\n${message('ready', afterSeq, '{}')}`
           for await (const item of items) {
-            if (performance.now() - checkedMs > signInCheckMs) {
-              if (!(await signIns.maySee(request))) return
-              checkedMs = performance.now()
-            }
             yield item.kind === 'quiet'
               ? ': quiet\n\n'
               : message('events', item.lastSeq, eventsJson(item.events))

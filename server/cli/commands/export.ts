@@ -11,9 +11,19 @@ import { requireOrg, withData } from '../data-command.ts'
 import { choice, folderPath, plainText, toggle } from '../option.ts'
 import { orgOption } from '../options.ts'
 import { print } from '../print.ts'
-import { closeSync, existsSync, fsyncSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { syncFolder } from '../../../db/rules/durable-files.ts'
+import { requireNoLink } from '../../system/written-file.ts'
 import { AppError, UsageError } from '../../errors.ts'
 import { manifestName, manifestOf, openParquetWriter, type EventRow } from '../../parquet/parquet.ts'
 import type { EventFilter, EventPosition, Json, Provenance } from '../../../db/contract/store.ts'
@@ -313,8 +323,10 @@ interface Output {
 /** Throws when the file exists and may not be replaced. */
 export function openOutput(path: string | null, replace: boolean): Output {
   if (path === null) return { write: (text) => print(text), end() {} }
+  requireNoLink(path)
   requireReplaceable(path, replace)
-  const file = openSync(path, 'w', 0o600)
+  const { O_CREAT, O_NOFOLLOW, O_TRUNC, O_WRONLY } = constants
+  const file = openSync(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
   let open = true
   // An incomplete file is deleted, so that nobody mistakes it for a complete one.
   process.once('exit', () => {

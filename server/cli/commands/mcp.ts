@@ -13,6 +13,7 @@ import {
   type Connection,
 } from '../../mcp/clients.ts'
 import { httpExchange, serveLines, type Exchange } from '../../mcp/stdio.ts'
+import { requireNoLink } from '../../system/written-file.ts'
 import { serverAccess } from '../../runtime/store-access.ts'
 import { textOf, type Params, type WorkContext } from '../../runtime/work.ts'
 import { command, type Noun } from '../command.ts'
@@ -94,6 +95,7 @@ export const mcp: Noun = {
           printAnswer(values, { client, file, text: snippet }, () => snippet)
           return 0
         }
+        requireNoLink(file, values.file === null ? baseOf(configFiles[client]) : undefined)
         const before = existsSync(file) ? readFileSync(file, 'utf8') : ''
         const after = mergedConfig(client, before, connection, values.yes)
         if (after !== before) replaceFile(file, after)
@@ -115,6 +117,11 @@ function ownProgram(dataDir: string, org: string): Connection {
 
 function pathOf(file: string): string {
   return file.startsWith('~/') ? join(homedir(), file.slice(2)) : resolve(file)
+}
+
+/** The project or the home folder, below which somebody else's repository may have put links. */
+function baseOf(file: string): string {
+  return file.startsWith('~/') ? homedir() : resolve('.')
 }
 
 /** In one step: a client that reads meanwhile sees the file before or after. */

@@ -9,11 +9,11 @@ import {
   isSlug,
   keepOrg,
   makeOrg,
-  nameProblem,
   renameOrg,
   slugCharsMax,
   slugOf,
 } from '../../identity/organizations/organizations.ts'
+import { nameProblem } from '../../text/names.ts'
 import { textOf, textOrNull, type Params } from '../../runtime/work.ts'
 import { dataCommand, machineIn, requireOrg } from '../data-command.ts'
 import { choice, text } from '../option.ts'

@@ -8,6 +8,7 @@ import { isoTime, type Clock } from '../../clock.ts'
 import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { AppError } from '../../errors.ts'
+import { nameProblem } from '../../text/names.ts'
 import type { Sender } from '../../http/request.ts'
 import type { ApiKey, KeyKind, KeySettings, Store } from '../../../db/contract/store.ts'
 import type { Scope } from '../../http/guard.ts'
@@ -72,9 +73,9 @@ export const scopes: readonly Scope[] = [
 
 export function readLabel(text: string): string {
   const label = text.trim()
-  const chars = [...label].length
-  if (chars >= 1 && chars <= limits.labelCharsMax && !/[\u0000-\u001f\u007f]/.test(label)) return label
-  throw wrongField('label', `label must have 1 to ${limits.labelCharsMax} characters, without line breaks.`)
+  const problem = nameProblem(label)
+  if (problem !== null) throw wrongField('label', `label ${problem}.`)
+  return label
 }
 
 /** Throws 400 `invalid_body` for a setting that this kind of key does not have, or an invalid value. */

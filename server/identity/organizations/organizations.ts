@@ -10,6 +10,7 @@ import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import { makeSteps } from '../../operations/retention/expire-all.ts'
 import { wrongField } from '../../http/validate.ts'
+import { nameProblem, unseenProblem } from '../../text/names.ts'
 import type { Org, OrgDeletion, SignInRule, Site, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
 
@@ -134,13 +135,6 @@ export async function deleteDueOrgs(
 const slugForm = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 export const slugCharsMax = 40
 
-/** What is wrong with a name, as a predicate; null when it is valid. */
-export function nameProblem(name: string): string | null {
-  const chars = [...name].length
-  const fits = chars >= 1 && chars <= limits.labelCharsMax && !/[\u0000-\u001f\u007f]/.test(name)
-  return fits ? null : `must have 1 to ${limits.labelCharsMax} characters, without line breaks`
-}
-
 export function isSlug(text: string): boolean {
   return slugForm.test(text) && text.length <= slugCharsMax && text !== 'system'
 }
@@ -172,12 +166,12 @@ export async function changeSite(
   if (siteId === '' || [...siteId].length > limits.idCharsMax)
     throw wrongField('siteId', `A site id must have 1 to ${limits.idCharsMax} characters.`)
   const name = change.name?.trim()
-  if (name !== undefined && ([...name].length > limits.labelCharsMax || /[\u0000-\u001f\u007f]/.test(name)))
-    throw wrongField(
-      'name',
-      `The name must have at most ${limits.labelCharsMax} characters, without line breaks.`,
-    )
+  const problem = nameProblem(name ?? '', { optional: true })
+  if (problem !== null) throw wrongField('name', `The name ${problem}.`)
   const known = (await store.sites.list(who.orgId)).find((site) => site.siteId === siteId)
+  // A sender's events may have any id, which a person can still name.
+  const idProblem = known === undefined ? unseenProblem(siteId) : null
+  if (idProblem !== null) throw wrongField('siteId', `A site id ${idProblem}.`)
   const before = known ?? { siteId, name: null, hidden: false, restricted: false, seen: false }
   const site: Site = {
     ...before,

@@ -15,11 +15,11 @@ import {
   isSlug,
   keepOrg,
   makeOrg,
-  nameProblem,
   renameOrg,
   slugCharsMax,
   slugOf,
 } from './organizations.ts'
+import { nameProblem } from '../../text/names.ts'
 import type { Org, OrgDeletion, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
 

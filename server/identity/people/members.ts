@@ -6,6 +6,7 @@ import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { rolesOf } from '../permissions.ts'
 import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
+import { unseenProblem } from '../../text/names.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
 import type { Account, Invitation, Role, SignIn, Store } from '../../../db/contract/store.ts'
 
@@ -37,8 +38,10 @@ const emailForm = /^[^\s@,;:<>()[\]\\"\u0000-\u001f\u007f]+@[^\s@,;:<>()[\]\\"\u
 /** The address trimmed and in lower case; throws 400 `invalid_body` when it is invalid. */
 export function readEmail(text: string): string {
   const email = text.trim().toLowerCase()
-  if ([...email].length <= limits.emailCharsMax && emailForm.test(email)) return email
-  const message = 'email must be an address such as name@example.com.'
+  const isForm = [...email].length <= limits.emailCharsMax && emailForm.test(email)
+  const problem = isForm ? unseenProblem(email) : 'must be an address such as name@example.com'
+  if (problem === null) return email
+  const message = `email ${problem}.`
   throw new AppError('invalid_body', message, { issues: [{ path: 'email', message, code: 'wrong_format' }] })
 }
 

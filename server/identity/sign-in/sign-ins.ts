@@ -3,6 +3,7 @@ import { StoreError } from '../../../db/contract/errors.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
+import { requireJson } from '../../http/body.ts'
 import { contextOf } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { hostName, senderName } from '../../http/address.ts'
@@ -38,15 +39,13 @@ export interface SignIns {
   noteFailure(who: { accountId: string; orgId: string }, metadata: AuditEntry['metadata']): Promise<void>
   /**
    * The active sign-in of a request. Throws 401 `no_session`; 403 for a cross-site request, a missing role, or a
-   * missing second factor that the organization requires.
+   * missing second factor that the organization requires; 415 for a request that changes something and is no JSON.
    */
   require(request: Request, roles?: readonly Role[]): Promise<SignInView>
   /** The same for a person's own account, with or without that second factor. */
   requirePerson(request: Request): Promise<SignInView>
   /** Whether a request has an active sign-in. */
   isLive(request: Request): Promise<boolean>
-  /** Whether a request may read data. Streams check it while they run. */
-  maySee(request: Request): Promise<boolean>
   /** Switches to another organization of the account; returns the Set-Cookie header of the new token. */
   switchOrg(request: Request, view: SignInView, orgId: string): Promise<string>
   /** Ends the sign-in of a request, if any; returns the Set-Cookie header that clears the cookie. */
@@ -68,16 +67,7 @@ export function makeSignIns(
     const network = senderName(contextOf(request).sender().address)
     return { signIn: newSignIn(request, { ...who, token, now: clock.now() }), network, cookie }
   }
-  const requirePerson = async (request: Request): Promise<SignInView> => {
-    requireSameOrigin(request)
-    const view = await find(request)
-    if (!view) throw new AppError('unauthorized', 'Sign in to continue.', { reason: 'no_session' })
-    contextOf(request).signIn = view
-    const now = clock.now()
-    if (now - view.signIn.lastSeenAtMs > touchEveryMs)
-      await store.signIns.touch({ tokenHash: view.signIn.tokenHash, now }).catch(unlessStored)
-    return view
-  }
+  const findPerson = personFinder(store, clock, find)
   return {
     draft,
     begin: beginner(store, draft),
@@ -85,17 +75,27 @@ export function makeSignIns(
       const act = { action: 'session.failed', target: accountId, metadata }
       await store.audit.append(auditEntry({ orgId, actor: `user:${accountId}` }, act, clock.now()))
     },
-    requirePerson,
+    async requirePerson(request) {
+      const view = await findPerson(request)
+      requireJson(request)
+      contextOf(request).permit = async () => (await find(request)) !== null
+      return view
+    },
     async require(request, roles) {
-      const view = await requirePerson(request)
+      const view = await findPerson(request)
       if (view.lacksSecondFactor) throw secondFactorRequired()
       if (roles && !roles.includes(view.role)) {
         throw wrongRole(view.role, roles)
       }
+      requireJson(request)
+      contextOf(request).permit = async () => {
+        const current = await find(request)
+        const mayStill = current?.lacksSecondFactor === false && current.org.id === view.org.id
+        return mayStill && (roles?.includes(current.role) ?? true)
+      }
       return view
     },
     isLive: async (request) => (await find(request)) !== null,
-    maySee: async (request) => (await find(request))?.lacksSecondFactor === false,
     async switchOrg(request, { account, signIn, org }, orgId) {
       const token = newToken()
       const metadata = { email: account.email, from: org.id }
@@ -111,6 +111,7 @@ export function makeSignIns(
     },
     async end(request) {
       requireSameOrigin(request)
+      requireJson(request)
       const view = await find(request)
       if (view) {
         contextOf(request).signIn = view
@@ -121,6 +122,24 @@ export function makeSignIns(
       }
       return cookieHeader('', scopeOf(request), 0)
     },
+  }
+}
+
+/** Finds the active sign-in of a request from our own pages, and notes when it was last seen. */
+function personFinder(
+  store: Pick<Store, 'signIns'>,
+  clock: Clock,
+  find: (request: Request) => Promise<SignInView | null>,
+): (request: Request) => Promise<SignInView> {
+  return async (request) => {
+    requireSameOrigin(request)
+    const view = await find(request)
+    if (!view) throw new AppError('unauthorized', 'Sign in to continue.', { reason: 'no_session' })
+    contextOf(request).signIn = view
+    const now = clock.now()
+    if (now - view.signIn.lastSeenAtMs > touchEveryMs)
+      await store.signIns.touch({ tokenHash: view.signIn.tokenHash, now }).catch(unlessStored)
+    return view
   }
 }
 

@@ -1,6 +1,7 @@
 /** The systemd service: its unit, installation, removal and state. Never touches the data folder. */
 import {
   chmodSync,
+  constants,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -32,7 +33,8 @@ export async function installUnit({ unitDir, executable }: ServicePlace, unit: s
   try {
     if (process.execPath !== executable) copyExecutable(executable)
     mkdirSync(unitDir, { recursive: true })
-    writeFileSync(`${path}.new`, unit, { mode: 0o644 })
+    rmSync(`${path}.new`, { force: true }) // a link is not followed
+    writeFileSync(`${path}.new`, unit, { mode: 0o644, flag: 'wx' })
     chmodSync(`${path}.new`, 0o644)
     replace(`${path}.new`, path)
   } catch (error) {
@@ -46,7 +48,8 @@ export async function installUnit({ unitDir, executable }: ServicePlace, unit: s
 function copyExecutable(executable: string): void {
   mkdirSync(dirname(executable), { recursive: true })
   const draft = `${executable}.new`
-  copyFileSync(process.execPath, draft)
+  rmSync(draft, { force: true })
+  copyFileSync(process.execPath, draft, constants.COPYFILE_EXCL)
   chmodSync(draft, 0o755)
   replace(draft, executable) // a running process keeps its file
 }

@@ -115,7 +115,7 @@ const cleaning =
 async function stage(draft: string, bytes: Uint8Array): Promise<{ version: string }> {
   try {
     rmSync(draft, { force: true })
-    writeFileSync(draft, bytes, { mode: 0o755 })
+    writeFileSync(draft, bytes, { mode: 0o755, flag: 'wx' })
     chmodSync(draft, 0o755)
     syncFile(draft)
   } catch (error) {

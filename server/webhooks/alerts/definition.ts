@@ -3,6 +3,7 @@ import { eventFields, type EventField } from '../../../db/contract/event-fields.
 import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { shortName } from '../../http/request.ts'
+import { nameProblem } from '../../text/names.ts'
 import { isLongerThan } from '../../text/text.ts'
 import type { Condition, Measure, MeasureDefinition, RuleFilter } from '../../../db/contract/alerts.ts'
 import type { AlsoFilter, CountedMember, SeriesFilter, SeriesQuery } from '../../../db/contract/store.ts'
@@ -63,7 +64,8 @@ export function readDefinition(body: Body): MeasureDefinition {
 export function readRuleName(value: unknown): string {
   if (typeof value !== 'string' || value.trim() === '' || isLongerThan(value, limits.labelCharsMax))
     throw wrongField('name', `name must have 1 to ${limits.labelCharsMax} characters`)
-  if (/\p{Cc}/u.test(value)) throw wrongField('name', 'name must not have control characters')
+  const problem = nameProblem(value)
+  if (problem !== null) throw wrongField('name', `name ${problem}`)
   return value
 }
 

@@ -52,8 +52,8 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
   const lanes = makeLanes(limits.webhooksPerLaneMax)
   const sending = new Set<Promise<void>>()
   const stopping = new AbortController()
-  const decide = decider(services)
-  const free = () => limits.webhooksInFlightMax - sending.size
+  const endedOf = noteEnd(services, lanes)
+  const free = () => limits.webhooksInFlightMax - lanes.occupied(performance.now())
   const [unrecorded, released]: [Ended[], Claim[]] = [[], []]
   let dueMs: number | null = null // null: claims nothing (before the first dispatch and after a stop)
   /** One transaction records every outcome since the previous one and claims the next deliveries. */
@@ -76,6 +76,8 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
     }
   })
 
+  const watchHanging = hangWatch(lanes, () => dueMs !== null && void recordAndClaim())
+
   function start(): void {
     if (dueMs === null) released.push(...lanes.removeAll())
     const { start: claims, release } = lanes.start(free(), performance.now())
@@ -83,15 +85,13 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
     for (const claim of claims) {
       const sent = attempt(services, claim, stopping.signal).then((result) => {
         sending.delete(sent)
-        lanes.ended(claim, { durationMs: result.durationMs, isDelivered: result.failure === null })
-        const outcome = decide(claim, result)
-        unrecorded.push({ outcome, endpointId: claim.delivery.endpointId })
-        logAttempt(log, outcome, result.failure?.detail)
+        unrecorded.push(endedOf(claim, result))
         start()
         void recordAndClaim()
       })
       sending.add(sent)
     }
+    if (claims.length > 0) watchHanging()
   }
 
   async function idle(): Promise<void> {
@@ -115,6 +115,22 @@ export function makeDispatcher(services: DispatcherServices): Dispatcher {
       await idle()
       await recordAndClaim()
     },
+  }
+}
+
+/** First tries that hang give their slots back without an end, so nothing else would claim for them. */
+function hangWatch(lanes: Lanes, claim: () => void): () => void {
+  let timer: Timer | null = null
+  return function watch() {
+    const changeMs = lanes.nextChangeMs(performance.now())
+    if (changeMs === null || timer !== null) return
+    const act = () => {
+      timer = null
+      claim()
+      watch()
+    }
+    timer = setTimeout(act, Math.max(1, changeMs - performance.now() + 1))
+    timer.unref()
   }
 }
 
@@ -164,9 +180,14 @@ async function send(services: AttemptServices, claim: Claim, atMs: number, stop:
     : { ...response, failure: statusFailure(response.status) }
 }
 
-function decider({ clock, waitsMs, random }: DispatcherServices) {
-  return (claim: Claim, result: AttemptResult): Outcome =>
-    decideOutcome({ claim, result, waitsMs, endedAtMs: clock.now(), random: random() })
+/** Notes the pace of the receiver and decides what follows. */
+function noteEnd({ clock, waitsMs, random, log }: DispatcherServices, lanes: Lanes) {
+  return (claim: Claim, result: AttemptResult): Ended => {
+    lanes.ended(claim, { durationMs: result.durationMs, isDelivered: result.failure === null })
+    const outcome = decideOutcome({ claim, result, waitsMs, endedAtMs: clock.now(), random: random() })
+    logAttempt(log, outcome, result.failure?.detail)
+    return { outcome, endpointId: claim.delivery.endpointId }
+  }
 }
 
 /** Shifts retry times after a clock jump; returns the shifted `dueMs`. */

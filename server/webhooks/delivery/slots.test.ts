@@ -1,5 +1,8 @@
 /** Lanes: two sends at a time, claims ahead for quick receivers only, and no start on a lease that is nearly over. */
 import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { shareSlots, type DueLane } from '../../../db/rules/webhook-share.ts'
+import { limits } from '../../limits.ts'
 import type { Claim } from '../../../db/contract/webhooks.ts'
 import { makeLanes } from './slots.ts'
 
@@ -55,7 +58,7 @@ test('a receiver is slow once an attempt takes 2 s, until a quicker one', () => 
   const [a, b] = [claim('a', 'a1'), claim('b', 'b1', false, 'org_2')]
   lanes.add([a, b], 0)
   lanes.start(32, 0)
-  const none = { count: 1, hangs: false }
+  const none = { count: 1, firstTries: 1, hangs: false }
   expect(lanes.share(1_999)).toMatchObject({ paces: {}, slow: 0, held: { org_1: none, org_2: none } })
   expect(lanes.share(2_000)).toMatchObject({ paces: { a: 'slow', b: 'slow' }, slow: 2 })
   lanes.ended(a, { durationMs: 15_000, isDelivered: false })
@@ -86,4 +89,101 @@ test('an organization with four slow receivers counts as slow; a thousand lanes 
     undefined,
     'quick',
   ])
+})
+
+test('a first try that hangs gives its slot back, within limits; a later attempt never does', () => {
+  const lanes = makeLanes(2)
+  const claims = Array.from({ length: 40 }, (_, n) => claim(`lane-${n}`, `id-${n}`))
+  lanes.add(claims, 0)
+  lanes.start(40, 0)
+  expect([lanes.occupied(1_999), lanes.nextChangeMs(1_999)]).toEqual([40, 2_000])
+  expect([lanes.occupied(2_000), lanes.nextChangeMs(2_000)]).toEqual([8, null])
+  expect(lanes.share(2_000).held).toEqual({ org_1: { count: 8, firstTries: 0, hangs: true } })
+  const others = Array.from({ length: 40 }, (_, n) => claim(`other-${n}`, `id-${n}`, false, `org_${n + 2}`))
+  lanes.add(others, 2_000)
+  lanes.start(40, 2_000)
+  expect(lanes.occupied(4_000)).toBe(80 - limits.webhookHangingMax)
+  for (const each of [...claims, ...others]) lanes.ended(each, { durationMs: 15_000, isDelivered: false })
+  expect(lanes.occupied(20_000)).toBe(0)
+  lanes.add([claims[0]!], 20_000)
+  lanes.start(1, 20_000)
+  expect([lanes.occupied(30_000), lanes.nextChangeMs(30_000)]).toEqual([1, null])
+})
+
+interface Receiver {
+  hangs: boolean
+  wasTried: boolean
+  dueAtMs: number
+}
+
+/**
+ * Runs the slots in virtual time, with a claim when an attempt ends and when a first try begins to hang. Returns the
+ * time at which each receiver's first attempt began.
+ */
+function beginnings(receivers: Receiver[]): number[] {
+  const lanes = makeLanes(limits.webhooksPerLaneMax)
+  const names = receivers.map((_, index) => `lane-${index}`)
+  for (const [index, { hangs, wasTried }] of receivers.entries()) {
+    if (!wasTried) continue
+    const earlier = claim(names[index]!, `earlier-${index}`)
+    lanes.add([earlier], 0)
+    lanes.start(Infinity, 0)
+    lanes.ended(earlier, { durationMs: hangs ? limits.webhookTimeoutMs : 5, isDelivered: !hangs })
+  }
+  const waiting = new Set(receivers.keys())
+  const began = new Map<number, number>()
+  const running = new Map<number, { made: Claim; endsMs: number }>()
+  for (let now = 0; began.size < receivers.length;) {
+    const { paces, ...share } = lanes.share(now)
+    const due: DueLane[] = [...waiting].map((index) => {
+      const { dueAtMs } = receivers[index]!
+      const pace = paces[names[index]!] ?? 'unknown'
+      return { lane: names[index]!, orgId: 'org_1', pace, dueAtMs, wants: 1 }
+    })
+    const free = () => limits.webhooksInFlightMax - lanes.occupied(now)
+    for (const lane of shareSlots(due, free(), { paces, ...share }).keys()) {
+      const index = names.indexOf(lane)
+      const made = claim(lane, `claim-${index}`)
+      lanes.add([made], now)
+      lanes.start(Infinity, now)
+      waiting.delete(index)
+      began.set(index, now)
+      running.set(index, { made, endsMs: now + (receivers[index]!.hangs ? limits.webhookTimeoutMs : 5) })
+    }
+    const ends = [...running.values()].map(({ endsMs }) => endsMs)
+    now = Math.min(...ends, lanes.nextChangeMs(now) ?? Infinity)
+    for (const [index, { made, endsMs }] of running) {
+      if (endsMs > now) continue
+      running.delete(index)
+      lanes.ended(made, {
+        durationMs: receivers[index]!.hangs ? limits.webhookTimeoutMs : 5,
+        isDelivered: true,
+      })
+    }
+  }
+  return receivers.map((_, index) => began.get(index)!)
+}
+
+test('whatever forty receivers hang, tried or not, due before or after: no other waits for a timeout', () => {
+  const receiver = (hangs: boolean, wasTried: boolean) =>
+    fc.record({
+      hangs: fc.constant(hangs),
+      wasTried: fc.constant(wasTried),
+      dueAtMs: fc.integer({ min: -60_000, max: 0 }),
+    })
+  const hanging = fc.boolean().chain((wasTried) => receiver(true, wasTried))
+  const answering = receiver(false, false)
+  const receivers = fc
+    .tuple(
+      fc.array(hanging, { minLength: 40, maxLength: 40 }),
+      fc.array(answering, { minLength: 1, maxLength: 5 }),
+    )
+    .map((lists) => lists.flat())
+  fc.assert(
+    fc.property(receivers, (all) => {
+      const began = beginnings(all).filter((_, index) => !all[index]!.hangs)
+      // Two rounds of first tries that hang, each of which gives its slots back when it is known to be slow.
+      expect(Math.max(...began)).toBeLessThanOrEqual(3 * 2_000)
+    }),
+  )
 })

@@ -17,10 +17,17 @@ const lanesMax = 1_000
 
 interface Lane {
   orgId: string
-  sending: Map<Claim, number> // start times
+  sending: Map<Claim, Sending>
   ready: { claim: Claim; claimedAtMs: number }[]
   ahead: number
   isSlow: boolean | null // null: never tried
+}
+
+/** An attempt that is running. */
+interface Sending {
+  sinceMs: number
+  isFirstTry: boolean // the lane had no earlier attempt
+  isBeside: boolean // it hangs, and has given its slot back
 }
 
 /** All times are monotonic. */
@@ -29,6 +36,13 @@ export interface Lanes {
   /** Removes and returns the claims that may start now, and those to release; `free` is the number of free slots. */
   start(free: number, now: number): { start: Claim[]; release: Claim[] }
   ended(claim: Claim, attempt: { durationMs: number; isDelivered: boolean }): void
+  /**
+   * Moves first tries that hang beside the slots, within limits, so that the next first tries can begin. Returns the
+   * occupied slots.
+   */
+  occupied(now: number): number
+  /** When `occupied` may become less although no attempt ends; null: not by waiting. */
+  nextChangeMs(now: number): number | null
   /** How many claims beyond its limit each lane may hold. */
   ahead(): { [lane: string]: number }
   /** Who occupies the slots, and which lanes are slow. */
@@ -74,9 +88,56 @@ export function makeLanes(perLaneMax: number): Lanes {
       const ahead = [...lanes].filter((entry) => entry[1].ahead > 0)
       return Object.fromEntries(ahead.map(([name, lane]) => [name, lane.ahead]))
     },
+    occupied(now) {
+      moveBeside(lanes, now)
+      let slots = 0
+      for (const lane of lanes.values()) slots += slotsOf(lane)
+      return slots
+    },
+    nextChangeMs(now) {
+      let changeMs = Infinity
+      for (const { sending } of lanes.values()) {
+        for (const attempt of sending.values()) {
+          if (isYoungFirstTry(attempt, now)) changeMs = Math.min(changeMs, attempt.sinceMs + slowMs)
+        }
+      }
+      return changeMs === Infinity ? null : changeMs
+    },
     share: (now) => shareOf(lanes, now),
     removeAll: () => [...lanes.values()].flatMap(({ ready }) => ready.splice(0).map(({ claim }) => claim)),
   }
+}
+
+const isYoungFirstTry = ({ isFirstTry, sinceMs }: Sending, now: number) =>
+  isFirstTry && now - sinceMs < slowMs
+
+function moveBeside(lanes: Map<string, Lane>, now: number): void {
+  let total = 0
+  const byOrg = new Map<string, number>()
+  const hanging: { orgId: string; attempt: Sending }[] = []
+  for (const { orgId, sending } of lanes.values()) {
+    for (const attempt of sending.values()) {
+      if (attempt.isBeside) {
+        total++
+        byOrg.set(orgId, (byOrg.get(orgId) ?? 0) + 1)
+      } else if (attempt.isFirstTry && now - attempt.sinceMs >= slowMs) {
+        hanging.push({ orgId, attempt })
+      }
+    }
+  }
+  for (const { orgId, attempt } of hanging) {
+    const count = byOrg.get(orgId) ?? 0
+    if (total >= limits.webhookHangingMax || count >= limits.webhookHangingPerOrgMax) continue
+    attempt.isBeside = true
+    total++
+    byOrg.set(orgId, count + 1)
+  }
+}
+
+function slotsOf({ sending }: Lane): number {
+  let slots = 0
+  for (const { isBeside } of sending.values()) if (!isBeside) slots++
+  return slots
 }
 
 /** Drops the least recently used idle lanes. */
@@ -97,13 +158,13 @@ function startReady(
     const { claim, claimedAtMs } = lane.ready[0]!
     const isOver = now - claimedAtMs > waitMsMax
     // Claims ahead leave the slots free that are reserved for the first send of an organization.
-    const reserved = claim.isAhead ? limits.webhookSlotsForFirst : 0
+    const reserved = claim.isAhead ? limits.webhookSlots.forFirstSend : 0
     if (!isOver && free - into.start.length <= reserved) return
     lane.ready.shift()
     if (isOver) {
       into.release.push(claim)
     } else {
-      lane.sending.set(claim, now)
+      lane.sending.set(claim, { sinceMs: now, isFirstTry: lane.isSlow === null, isBeside: false })
       into.start.push(claim)
     }
   }
@@ -114,23 +175,20 @@ function shareOf(lanes: Map<string, Lane>, now: number): Share {
   const slowLanes = new Map<string, number>()
   const paces: Share['paces'] = {}
   let slow = 0
-  for (const [name, { orgId, sending, isSlow: wasSlow }] of lanes) {
-    const isSlow = wasSlow === true || [...sending.values()].some((sinceMs) => now - sinceMs >= slowMs)
+  for (const [name, lane] of lanes) {
+    const { orgId, isSlow: wasSlow } = lane
+    const sending = [...lane.sending.values()]
+    const isSlow = wasSlow === true || sending.some(({ sinceMs }) => now - sinceMs >= slowMs)
     if (isSlow || wasSlow !== null) paces[name] = isSlow ? 'slow' : 'quick'
-    const own = (held[orgId] ??= { count: 0, hangs: false })
-    own.count += sending.size
+    const own = (held[orgId] ??= { count: 0, firstTries: 0, hangs: false })
+    own.count += slotsOf(lane)
+    own.firstTries += sending.filter((attempt) => isYoungFirstTry(attempt, now)).length
     if (isSlow) {
-      slow += sending.size
+      slow += slotsOf(lane)
       const count = (slowLanes.get(orgId) ?? 0) + 1
       slowLanes.set(orgId, count)
       own.hangs = count >= hangingLanesMin
     }
   }
-  return {
-    held,
-    slow,
-    paces,
-    reservedForFirst: limits.webhookSlotsForFirst,
-    reservedForQuick: limits.webhookSlotsForQuick,
-  }
+  return { held, slow, paces, reserved: limits.webhookSlots }
 }

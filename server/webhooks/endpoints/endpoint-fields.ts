@@ -8,7 +8,8 @@ import { limits } from '../../limits.ts'
 import { waitMs } from '../../clock.ts'
 import { isHttp, parseDestination } from '../sinks/destination.ts'
 import { RefusedUrl, type SinkOptions } from '../sinks/sink.ts'
-import { nearest } from '../../text/text.ts'
+import { nameProblem } from '../../text/names.ts'
+import { isLongerThan, nearest } from '../../text/text.ts'
 import type { EndpointFilter } from '../../../db/contract/webhooks.ts'
 import type { Store } from '../../../db/contract/store.ts'
 
@@ -108,13 +109,10 @@ export function readLabel(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined
   const label = typeof value === 'string' ? value.trim() : null
   if (label === null) throw wrongField('label', 'label must be a string', 'wrong_type')
-  if ([...label].length > limits.labelCharsMax || /[\u0000-\u001f\u007f]/.test(label)) {
-    throw wrongField(
-      'label',
-      `label must have at most ${limits.labelCharsMax} characters, without line breaks`,
-      'too_long',
-    )
-  }
+  if (isLongerThan(label, limits.labelCharsMax))
+    throw wrongField('label', `label must have at most ${limits.labelCharsMax} characters`, 'too_long')
+  const problem = nameProblem(label, { optional: true })
+  if (problem !== null) throw wrongField('label', `label ${problem}`)
   return label
 }
 
