@@ -61,7 +61,9 @@ const walks: { name: string; goal: number; starts: string[]; reached: number; re
   {
     name: 'POST /v1/sdk/events, from the route to the disk',
     goal: 30,
-    reached: 26,
+    reached: 33,
+    reason:
+      'a large body is decompressed, scanned, parsed and accepted in slices, by four files that a small one does not need',
     starts: ['server/ingest/routes.ts', 'db/sql/threads/append-queue.ts', 'db/sql/events/write/append.ts'],
   },
   {

@@ -13,6 +13,7 @@ import type {
 import type { Evidence } from '../../sdk/judge/judge.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
+import { inSlices, slices } from '../http/slices.ts'
 import { newToken } from '../ids.ts'
 import { writeOrExplain, type AdmissionServices } from '../ingest/admission.ts'
 import type { EvidenceReader } from '../evidence/evidence.ts'
@@ -141,7 +142,7 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
       requireEpoch(lines, epoch)
       claims.renew(sender, lines)
       await inOrder(sender, async (memory) => {
-        for (const _ of batchesOf({ sender, lines, memory, isDrain: false })) await yieldToOthers()
+        await inSlices(batchesOf({ sender, lines, memory, isDrain: false }), slices.begin(sender.orgId))
         memory.warmed.add(lines.source)
       })
     },
@@ -167,15 +168,13 @@ function requireEpoch({ epoch: sent }: LogLines, epoch: string): void {
     throw new AppError('unavailable', 'The appliance was restarted. Ask for the position of the log again.')
 }
 
-const yieldToOthers = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
 function parserOf({ format, heading }: LogLines): FileParser {
   const parse = formatNamed(format).open()
   if (heading !== '') parse(heading, 0, heading.length)
   return parse
 }
 
-function* batchesOf({ sender, lines, memory, isDrain }: Storing): Generator<LinesToStore> {
+function* batchesOf({ sender, lines, memory, isDrain }: Storing): Generator<LinesToStore | null> {
   const parse = parserOf(lines)
   const { siteId } = sender.options
   yield* lineBatches({ lines, siteId, isDrain, parse, eventsOf: memory.eventsOf })
@@ -211,9 +210,14 @@ function requestCounts() {
 async function storeLines(services: StoringServices, storing: Storing): Promise<StoreAnswer> {
   const { sender, lines, memory } = storing
   const answer: StoreAnswer = { state: 'known', position: lines.to, tail: '', sums: noLines(), errors: [] }
+  const work = slices.begin(sender.orgId)
   if (services.hostNames !== null)
-    await lookUpAgents(services.hostNames, lines.text, parserOf(lines), memory.eventsOf.unproved)
+    await lookUpAgents(services.hostNames, lines.text, parserOf(lines), memory.eventsOf.unproved, work)
   for (const batch of batchesOf(storing)) {
+    if (batch === null) {
+      await work.pause()
+      continue
+    }
     const { events, access, sums, errors } = batch
     const { orgId, keyId } = sender
     const receivedAtMs = Math.round(services.arrivalMs())
@@ -287,8 +291,15 @@ const lineErrorsMax = 20
 const pathCharsMax = 1_024
 const formatCharsMax = 200
 
-/** Batches of whole lines, as a reader sends them. The lines of each follow those of the one before. */
-export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
+/** So much text, or so many lines, take about a millisecond. */
+const pauseChars = 16 * 1024
+const pauseLines = 256
+
+/**
+ * Batches of whole lines, as a reader sends them. The lines of each follow those of the one before. Null where others
+ * may run.
+ */
+export function* lineBatches(reading: LineReading): Generator<LinesToStore | null> {
   const { lines, siteId, isDrain } = reading
   const { text, from, to, source, cutTail } = lines
   const log = {
@@ -302,7 +313,12 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
   let errors: LineError[] = []
   let at = from === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
   let number = 0
+  let pausedAt = at
   while (at < text.length) {
+    if (at - pausedAt > pauseChars || number % pauseLines === 0) {
+      pausedAt = at
+      yield null
+    }
     number++
     const feed = text.indexOf('\n', at)
     const next = cutTail !== null || feed < 0 ? text.length : feed + 1
