@@ -164,7 +164,7 @@ export function parseJson(text: string): Json {
 /** Bun assembles a body of a declared length in one piece, which takes 100 ms for 64 MiB. */
 const wholeBytesMax = 1024 * 1024
 
-/** Reads a body part by part, and drops it when it is too large. Adds its bytes to the share of a body without a length. */
+/** Reads a body part by part; drops it when it is too large. A share grows with what arrives of an unknown length. */
 async function readParts(request: Request, bytesMax: number, share: Share | null): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
   const reader = request.body.getReader()
