@@ -42,6 +42,7 @@ export const limits = {
   refusedBodyMs: 2_000, // to discard the body of a refused request before the connection is closed
   // tool registry and site memory (contract §5)
   toolsPerPushMax: 1_000,
+  pushValuesMax: 500_000, // of a push as JSON: brackets and commas, so that a body of 8 MiB cannot fill the memory
   toolBytesMax: 64 * 1024, // a descriptor as compact JSON
   toolNameCharsMax: 128,
   toolTextCharsMax: 200, // title, group

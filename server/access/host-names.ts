@@ -5,6 +5,7 @@
 import { Resolver } from 'node:dns/promises'
 import { parseAddress } from '../../sdk/judge/networks.ts'
 import type { Clock } from '../clock.ts'
+import type { Work } from '../http/slices.ts'
 import { noteCall } from '../system/outbound.ts'
 import type { FileParser } from './formats.ts'
 import type { LogRequest } from './log-request.ts'
@@ -91,9 +92,12 @@ export async function lookUpAgents(
   text: string,
   parse: FileParser,
   unproved: (request: LogRequest) => string | null,
+  work?: Work,
 ): Promise<void> {
   const addresses = new Set<string>()
   for (let start = 0; start < text.length;) {
+    const pause = work?.pause()
+    if (pause !== undefined) await pause
     const feed = text.indexOf('\n', start)
     const stop = feed < 0 ? text.length : feed
     const request = stop > start ? parse(text, start, stop) : null

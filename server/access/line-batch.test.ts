@@ -78,8 +78,8 @@ test('many requests by agents at once are several batches, each after the one be
   const parse = formatNamed('combined').open()
   const eventsOf = agentEvents(plainOptions)
   const source = { name: 'log', secret: null }
-  const reading = { lines, source, siteId: 'shop', isDrain: false, parse, eventsOf }
-  const batches = [...lineBatches(reading)]
+  const steps = lineBatches({ lines, source, siteId: 'shop', isDrain: false, parse, eventsOf })
+  const batches = [...steps].filter((batch) => batch !== null)
   const edges = batches.flatMap(({ access }) => [access.from, access.to])
   expect(edges).toEqual([0, ...edges.slice(1, -1), text.length])
   for (let at = 1; at < edges.length - 1; at += 2) expect(edges[at]).toBe(edges[at + 1])

@@ -15,6 +15,7 @@ import type {
 import type { Evidence } from '../../sdk/judge/judge.ts'
 import type { Clock } from '../clock.ts'
 import { AppError } from '../errors.ts'
+import { inSlices, slices } from '../http/slices.ts'
 import { importKeyId, newToken } from '../ids.ts'
 import { writeOrExplain, type AdmissionServices } from '../ingest/admission.ts'
 import type { EvidenceReader } from '../evidence/evidence.ts'
@@ -146,7 +147,8 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
       claims.renew(sender, lines)
       await inOrder(sender, async (memory) => {
         const source = await sourceOf(services.store, sender, lines)
-        for (const _ of batchesOf({ sender, lines, source, memory, isDrain: false })) await yieldToOthers()
+        const steps = batchesOf({ sender, lines, source, memory, isDrain: false })
+        await inSlices(steps, slices.begin(sender.orgId))
         memory.warmed.add(lines.source)
       })
     },
@@ -173,8 +175,6 @@ function requireEpoch({ epoch: sent }: LogLines, epoch: string): void {
     throw new AppError('unavailable', 'The appliance was restarted. Ask for the position of the log again.')
 }
 
-const yieldToOthers = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
 function parserOf({ format, heading }: LogLines): FileParser {
   const parse = formatNamed(format).open()
   if (heading !== '') parse(heading, 0, heading.length)
@@ -186,7 +186,7 @@ function sourceOf(store: ReceiverServices['store'], sender: Sender, lines: LogLi
   return findSource(store, { orgId: sender.orgId, siteId, source: lines.source })
 }
 
-function* batchesOf({ sender, lines, source, memory, isDrain }: Storing): Generator<LinesToStore> {
+function* batchesOf({ sender, lines, source, memory, isDrain }: Storing): Generator<LinesToStore | null> {
   const parse = parserOf(lines)
   const { siteId } = sender.options
   yield* lineBatches({ lines, source, siteId, isDrain, parse, eventsOf: memory.eventsOf })
@@ -223,9 +223,14 @@ function requestCounts() {
 async function storeLines(services: StoringServices, storing: Storing): Promise<StoreAnswer> {
   const { sender, lines, memory } = storing
   const answer: StoreAnswer = { state: 'known', position: lines.to, tail: '', sums: noLines(), errors: [] }
+  const work = slices.begin(sender.orgId)
   if (services.hostNames !== null)
-    await lookUpAgents(services.hostNames, lines.text, parserOf(lines), memory.eventsOf.unproved)
+    await lookUpAgents(services.hostNames, lines.text, parserOf(lines), memory.eventsOf.unproved, work)
   for (const batch of batchesOf(storing)) {
+    if (batch === null) {
+      await work.pause()
+      continue
+    }
     const { events, access, sums, errors } = batch
     const { orgId, keyId, door } = sender
     const receivedAtMs = Math.round(services.arrivalMs())
@@ -300,8 +305,15 @@ const lineErrorsMax = 20
 const pathCharsMax = 1_024
 const formatCharsMax = 200
 
-/** Batches of whole lines, as a reader sends them. The lines of each follow those of the one before. */
-export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
+/** So much text, or so many lines, take about a millisecond. */
+const pauseChars = 16 * 1024
+const pauseLines = 256
+
+/**
+ * Batches of whole lines, as a reader sends them. The lines of each follow those of the one before. Null where others
+ * may run.
+ */
+export function* lineBatches(reading: LineReading): Generator<LinesToStore | null> {
   const { lines, siteId, isDrain } = reading
   const { text, from, to, cutTail } = lines
   const { source } = reading
@@ -316,7 +328,12 @@ export function* lineBatches(reading: LineReading): Generator<LinesToStore> {
   let errors: LineError[] = []
   let at = from === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
   let number = 0
+  let pausedAt = at
   while (at < text.length) {
+    if (at - pausedAt > pauseChars || number % pauseLines === 0) {
+      pausedAt = at
+      yield null
+    }
     number++
     const feed = text.indexOf('\n', at)
     const next = cutTail !== null || feed < 0 ? text.length : feed + 1

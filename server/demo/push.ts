@@ -4,6 +4,7 @@ import { limits } from '../limits.ts'
 import { memoryRecord, toolRecords } from '../api/registry/record.ts'
 import { demoSiteId } from './event.ts'
 import { dayMs } from './traffic.ts'
+import { atOnce } from '../http/slices.ts'
 import { demoTools } from './tools.ts'
 import type { Store } from '../../db/contract/store.ts'
 
@@ -22,7 +23,7 @@ export async function pushDemo(
     for (const { atMs, pushed } of demoRegistry(nowMs)) {
       await registry.pushTools({
         ...site,
-        tools: toolRecords(pushed, pushed),
+        tools: atOnce(toolRecords(pushed, pushed)),
         replace: true,
         now: atMs,
         sitesMax: limits.sitesPerOrgMax,
@@ -35,7 +36,7 @@ export async function pushDemo(
   for (const { atMs, pushed } of demoMemory(nowMs)) {
     await registry.pushMemory({
       ...site,
-      ...memoryRecord({ ...pushed }, null, JSON.stringify(pushed)),
+      ...atOnce(memoryRecord({ ...pushed }, null, pushed)),
       now: atMs,
       sitesMax: limits.sitesPerOrgMax,
       versionsMax: limits.memoryVersionsMax,

@@ -72,14 +72,19 @@ export interface EvidenceReader {
 
 /** Each call reads the digest of the stored pack, because any node may have replaced it. */
 export function evidenceReader(store: Pick<Store, 'evidence'>): EvidenceReader {
-  let known: { digest: string | null; evidence: EvidenceInForce } | null = null
+  let known: { digest: string | null; evidence: Promise<EvidenceInForce> } | null = null
   return {
     async current() {
       const digest = await store.evidence.digest()
       if (known !== null && known.digest === digest) return known.evidence
-      const stored = digest === null ? null : await store.evidence.read()
-      known = { digest: stored?.digest ?? null, evidence: await evidenceOf(stored) }
-      return known.evidence
+      // Requests that arrive meanwhile wait for the same reading: a pack may have 8 MiB.
+      const reading = digest === null ? evidenceOf(null) : store.evidence.read().then(evidenceOf)
+      const current = { digest, evidence: reading }
+      known = current
+      reading.catch(() => {
+        if (known === current) known = null
+      })
+      return reading
     },
   }
 }

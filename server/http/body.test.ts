@@ -6,14 +6,8 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { AppError, errorBody } from '../errors.ts'
-import {
-  contentEncoding,
-  inflate,
-  readBody,
-  readJsonObject,
-  requireBodyCapacity,
-  type Encoding,
-} from './body.ts'
+import { readBody, readJsonObject, requireBodyCapacity } from './body.ts'
+import { contentEncoding, inflate, type Encoding } from './inflate.ts'
 import { setContext, type RequestContext } from './request.ts'
 import { makeShares } from './shares.ts'
 

@@ -2,10 +2,10 @@
  * Reads request bodies within limits: type, bytes, decompression, UTF-8, JSON. Errors never echo bodies. The deadline
  * of the request (`listener.ts`) closes the connection of a body that does not arrive, which ends the reading of it.
  */
-import zlib from 'node:zlib'
 import { AppError, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { contextIfAny, ownerOf, type RequestContext } from './request.ts'
+import { assemble, contentEncoding, free, inflate } from './inflate.ts'
 import { isDeeperThan } from '../text/json-scan.ts'
 import type { Json } from '../../db/contract/store.ts'
 import type { Share, Shares } from './shares.ts'
@@ -39,13 +39,14 @@ export async function readBytes(request: Request, bodyLimits: BodyLimits): Promi
   const share = context === null ? null : acquireShare(context, expected, bytesMax)
   if (context !== null && share === null) await refuseBody(request, expected)
   let bytes: Uint8Array
-  if (isDeclared) {
+  if (declared > wholeBytesMax) bytes = await readParts(request, bytesMax, null)
+  else if (isDeclared) {
     try {
       bytes = await request.bytes()
     } catch {
       cutShort()
     }
-  } else bytes = await readCounted(request, bytesMax, share)
+  } else bytes = await readParts(request, bytesMax, share)
   if (bytes.length > bytesMax) throw tooLarge(bytesMax)
   if (encoding === null) return bytes
   const inflated = await inflate(encoding, bytes, { bytesMax, ratioMax })
@@ -110,14 +111,6 @@ async function readToEnd(reader: ReadableStreamDefaultReader<Uint8Array>, ms: nu
   }
 }
 
-/**
- * Frees the memory of a part of a body now. Left to the garbage collector, the parts of 200 refused bodies of 7 MB
- * occupied 100 MiB more.
- */
-function free(part: Uint8Array): void {
-  if (part.buffer instanceof ArrayBuffer) part.buffer.transfer(0)
-}
-
 function tooManyBodies(headers: { [name: string]: string } = {}): AppError {
   const message = 'Too many request bodies are in flight. Try again later.'
   return new AppError('overloaded', message, { headers: { ...retryAfter(), ...headers } })
@@ -128,8 +121,12 @@ export function decodeBody(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes)
   } catch {
-    throw new AppError('invalid_json', 'The body is not valid UTF-8.')
+    throw notUtf8()
   }
+}
+
+export function notUtf8(): AppError {
+  return new AppError('invalid_json', 'The body is not valid UTF-8.')
 }
 
 /** A small JSON object. With `emptyIsObject` an empty body is read as `{}` (contract §1: audit export and replay). */
@@ -164,8 +161,11 @@ export function parseJson(text: string): Json {
   }
 }
 
-/** Reads a chunked body and counts its bytes while they arrive; drops it when it is too large. */
-async function readCounted(request: Request, bytesMax: number, share: Share | null): Promise<Uint8Array> {
+/** Bun assembles a body of a declared length in one piece, which takes 100 ms for 64 MiB. */
+const wholeBytesMax = 1024 * 1024
+
+/** Reads a body part by part; drops it when it is too large. A share grows with what arrives of an unknown length. */
+async function readParts(request: Request, bytesMax: number, share: Share | null): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array()
   const reader = request.body.getReader()
   const parts: Uint8Array[] = []
@@ -190,9 +190,7 @@ async function readCounted(request: Request, bytesMax: number, share: Share | nu
     cutShort()
   }
   if (parts.length === 1 && parts[0] !== undefined) return parts[0]
-  const whole = Buffer.concat(parts, total)
-  for (const part of parts) free(part)
-  return whole
+  return assemble(parts, total)
 }
 
 // Without `connection: close`: a client that is still sending when the connection closes (Node's fetch, Python) sees a
@@ -203,142 +201,6 @@ function tooLarge(bytesMax: number): AppError {
 
 function cutShort(): never {
   throw new AppError('invalid_body', 'The connection closed before the whole body arrived.')
-}
-
-export type Encoding = 'gzip' | 'deflate' | 'br' | 'zstd'
-
-interface InflateLimits {
-  bytesMax: number // after decompression
-  ratioMax: number // decompressed : compressed
-}
-
-/** Inputs up to this size are decompressed inline (about 1 ms at the ratio limit); larger ones in the thread pool. */
-const syncBytesMax = 16 * 1024
-
-/** The result of `node:zlib` with `info`: the output, and how many input bytes were consumed. */
-interface Inflated {
-  buffer: Uint8Array
-  engine: { bytesWritten: number }
-}
-
-type Options = zlib.ZlibOptions & zlib.BrotliOptions & zlib.ZstdOptions
-type InflateSync = (bytes: Uint8Array, options: Options) => unknown
-type InflateAsync = (
-  bytes: Uint8Array,
-  options: Options,
-  done: (error: Error | null, result: unknown) => void,
-) => void
-
-// RFC 9659: zstd content encoding uses a window of at most 8 MiB; a larger one is rejected before memory is allocated.
-const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: 23 }
-
-const coders: Record<Encoding | 'deflate-raw', { sync: InflateSync; async: InflateAsync; params?: object }> =
-  {
-    gzip: { sync: zlib.gunzipSync, async: zlib.gunzip },
-    deflate: { sync: zlib.inflateSync, async: zlib.inflate },
-    'deflate-raw': { sync: zlib.inflateRawSync, async: zlib.inflateRaw },
-    br: { sync: zlib.brotliDecompressSync, async: zlib.brotliDecompress },
-    zstd: { sync: zlib.zstdDecompressSync, async: zlib.zstdDecompress, params: zstdParams },
-  }
-
-/** Reads a content-encoding header; null means uncompressed. Throws 415 for a list or an unknown encoding. */
-export function contentEncoding(header: string | null): Encoding | null {
-  if (header === null) return null
-  const name = header.trim().toLowerCase()
-  if (name === '' || name === 'identity') return null
-  if (name === 'gzip' || name === 'x-gzip') return 'gzip'
-  if (name === 'deflate' || name === 'br' || name === 'zstd') return name
-  throw new AppError('unsupported_encoding', 'This content-encoding is not supported.', {
-    hint: 'Send the body uncompressed, or encoded as gzip, deflate, br or zstd.',
-    headers: { 'accept-encoding': 'gzip, deflate, br, zstd' },
-  })
-}
-
-/** The decompressed body; a promise for large inputs, so that the HTTP thread is not blocked. */
-export function inflate(
-  encoding: Encoding,
-  bytes: Uint8Array,
-  limits: InflateLimits,
-): Uint8Array | Promise<Uint8Array> {
-  if (bytes.length === 0) return bytes
-  if (encoding === 'zstd' && !isWholeZstd(bytes)) throw corrupt()
-  const coder = coders[encoding === 'deflate' && !hasZlibHeader(bytes) ? 'deflate-raw' : encoding]
-  const options = {
-    info: true,
-    maxOutputLength: Math.min(limits.bytesMax, bytes.length * limits.ratioMax),
-    chunkSize: bytes.length <= syncBytesMax ? 64 * 1024 : 256 * 1024,
-    ...(coder.params === undefined ? {} : { params: coder.params }),
-  } as Options
-  if (bytes.length > syncBytesMax) {
-    return new Promise((resolve, reject) => {
-      coder.async(bytes, options, (error, result) => {
-        if (error !== null && error !== undefined) reject(refusal(error, limits))
-        else if (usedAll(result, bytes)) resolve((result as Inflated).buffer)
-        else reject(corrupt())
-      })
-    })
-  }
-  let result: unknown
-  try {
-    result = coder.sync(bytes, options)
-  } catch (error) {
-    throw refusal(error, limits)
-  }
-  if (!usedAll(result, bytes)) throw corrupt()
-  return (result as Inflated).buffer
-}
-
-/** zlib and brotli stop silently at the end of their data, so extra bytes would be dropped unread. */
-function usedAll(result: unknown, bytes: Uint8Array): boolean {
-  return (result as Inflated).engine.bytesWritten === bytes.length
-}
-
-function refusal(error: unknown, limits: InflateLimits): AppError {
-  if ((error as { code?: unknown }).code !== 'ERR_BUFFER_TOO_LARGE') return corrupt()
-  return new AppError(
-    'payload_too_large',
-    `The decompressed body exceeds ${limits.bytesMax} bytes or ${limits.ratioMax} times its compressed size.`,
-  )
-}
-
-function corrupt(): AppError {
-  return new AppError('invalid_body', 'The compressed body is corrupt, truncated or followed by extra bytes.')
-}
-
-/** HTTP's "deflate" is the zlib format (RFC 9110), but some clients send raw deflate; the header distinguishes them. */
-function hasZlibHeader(bytes: Uint8Array): boolean {
-  const first = bytes[0] ?? 0
-  return (first & 0x0f) === 8 && ((first << 8) | (bytes[1] ?? 0)) % 31 === 0
-}
-
-/** Whether the bytes are complete zstd frames and nothing else: Bun's zstd accepts a truncated frame as complete. */
-function isWholeZstd(bytes: Uint8Array): boolean {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  let at = 0
-  while (at < bytes.length) {
-    if (at + 8 > bytes.length) return false
-    const magic = view.getUint32(at, true)
-    if (magic >>> 4 === 0x184d2a5) at += 8 + view.getUint32(at + 4, true)
-    else if (magic === 0xfd2fb528) at = zstdFrameEnd(view, at)
-    else return false
-  }
-  return at === bytes.length
-}
-
-/** The end of the frame at `at` (RFC 8878 §3.1.1), or Infinity when it is truncated. */
-function zstdFrameEnd(view: DataView, at: number): number {
-  const descriptor = view.getUint8(at + 4)
-  const single = (descriptor >> 5) & 1
-  const contentSizeBytes = [single, 2, 4, 8][descriptor >> 6] ?? 0
-  const dictionaryBytes = [0, 1, 2, 4][descriptor & 3] ?? 0
-  let next = at + 5 + (1 - single) + dictionaryBytes + contentSizeBytes
-  for (;;) {
-    if (next + 3 > view.byteLength) return Infinity
-    const header = view.getUint16(next, true) | (view.getUint8(next + 2) << 16)
-    const isRle = ((header >> 1) & 3) === 1
-    next += 3 + (isRle ? 1 : header >> 3)
-    if ((header & 1) === 1) return next + ((descriptor >> 2) & 1) * 4
-  }
 }
 
 /**

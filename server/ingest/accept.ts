@@ -66,16 +66,16 @@ function parseEvents(text: string): ParsedEvents {
 
 const hint = `Send {"events": [ … ]} with 1 to ${limits.eventsPerRequestMax} events.`
 
-function notObject(): AppError {
+export function notObject(): AppError {
   return new AppError('invalid_body', 'The body must be a JSON object.', { hint })
 }
 
-function notEvents(code: string, message: string): AppError {
+export function notEvents(code: string, message: string): AppError {
   const issues = [{ path: 'events', code, message }]
   return new AppError('invalid_body', `The field "events" ${message}.`, { hint, issues })
 }
 
-function tooManyEvents(): AppError {
+export function tooManyEvents(): AppError {
   const message = `A request can contain at most ${limits.eventsPerRequestMax} events.`
   return new AppError('payload_too_large', message, { hint: 'Split them into several requests.' })
 }
@@ -173,8 +173,7 @@ function acceptOutlined(
 const mark = '\udfff'
 
 const lineFeed = 0x0a
-const blank = new Set([0x20, 0x09, 0x0d, lineFeed])
-const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
+export const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
 /** The text of an NDJSON body; a line that was not UTF-8 is not well-formed in it, so only that line is rejected. */
 export function linesText(bytes: Uint8Array): string {
@@ -188,15 +187,26 @@ function decodeLines(bytes: Buffer): string {
   const lines: string[] = []
   let at = bytes.subarray(0, 3).equals(byteOrderMark) ? 3 : 0
   while (lines.length <= limits.eventsPerRequestMax) {
-    while (at < bytes.length && blank.has(bytes[at]!)) at++
+    while (at < bytes.length && isBlank(bytes[at]!)) at++
     if (at === bytes.length) break
     const found = bytes.indexOf(lineFeed, at)
     const end = found < 0 ? bytes.length : found
     const line = bytes.subarray(at, end)
-    lines.push(isUtf8(line) ? line.toString() : `${line.toString()}${mark}`)
+    lines.push(lineText(line))
     at = end
   }
   return lines.join('\n')
+}
+
+/** Of a line that is not UTF-8 only an excerpt, because decoding it costs ten times as much as decoding text. */
+export function lineText(line: Buffer): string {
+  return isUtf8(line) ? line.toString() : `${line.subarray(0, excerptBytesMax).toString()}${mark}`
+}
+
+const excerptBytesMax = limits.rejectedExcerptBytesMax
+
+export function isBlank(byte: number): boolean {
+  return byte === lineFeed || byte === 0x20 || byte === 0x09 || byte === 0x0d
 }
 
 const notUtf8: Issue = { path: '', code: 'wrong_format', message: 'is not valid UTF-8' }
@@ -209,26 +219,43 @@ export function acceptLines(text: string, siteIds: readonly string[]): Accepted 
   const accepted: Accepted = { sent: lines.length, records: [], positions: [], rejected: [] }
   let first: unknown = null
   for (let i = 0; i < lines.length; i++) {
-    const line = lines[i] ?? ''
-    const issues: Issue[] = []
-    if (!isUtf8 && !line.isWellFormed()) {
-      accepted.rejected.push(rejected(i, null, [notUtf8], line.slice(0, -1)))
-      continue
-    }
-    const event = parseLine(line, issues)
-    const record = issues.length === 0 ? validateEvent(event, siteIds, checkCharacters, issues) : null
-    if (record === null) {
-      if (i === 0) first = event
-      accepted.rejected.push(rejected(i, event, issues, line))
-      continue
-    }
-    restoreNumbers(record, line)
-    accepted.sample ??= event
-    accepted.records.push(record)
-    accepted.positions.push(i)
+    const event = acceptLine(accepted, i, lines[i] ?? '', siteIds, { checkCharacters, isUtf8 })
+    if (i === 0) first = event
   }
   accepted.sample ??= first
   return accepted
+}
+
+/** What is known of all lines. */
+interface LineChecks {
+  checkCharacters: boolean
+  isUtf8: boolean
+}
+
+/** Adds the event of a line to those accepted or rejected. Returns it; null when it was not parsed. */
+export function acceptLine(
+  accepted: Accepted,
+  index: number,
+  line: string,
+  siteIds: readonly string[],
+  { checkCharacters, isUtf8 }: LineChecks,
+): unknown {
+  if (!isUtf8 && !line.isWellFormed()) {
+    accepted.rejected.push(rejected(index, null, [notUtf8], line.slice(0, -1)))
+    return null
+  }
+  const issues: Issue[] = []
+  const event = parseLine(line, issues)
+  const record = issues.length === 0 ? validateEvent(event, siteIds, checkCharacters, issues) : null
+  if (record === null) {
+    accepted.rejected.push(rejected(index, event, issues, line))
+    return event
+  }
+  restoreNumbers(record, line)
+  accepted.sample ??= event
+  accepted.records.push(record)
+  accepted.positions.push(index)
+  return event
 }
 
 /** The non-blank lines, trimmed. Throws when there are none or too many. */
@@ -246,7 +273,7 @@ function splitLines(text: string): string[] {
   return lines
 }
 
-function noLines(): AppError {
+export function noLines(): AppError {
   return new AppError('invalid_body', 'The body contains no events.', {
     hint: `Send 1 to ${limits.eventsPerRequestMax} events, one per line.`,
     issues: [{ path: '', code: 'required', message: 'must contain at least one event' }],
@@ -336,7 +363,7 @@ function sizeOver(text: string, start: number, end: number): OverLimit | null {
 }
 
 /** The name may contain escapes. */
-function isNamedEvents(name: string): boolean {
+export function isNamedEvents(name: string): boolean {
   if (!name.includes('\\')) return name === '"events"'
   try {
     return JSON.parse(name) === 'events'

@@ -16,6 +16,8 @@ import {
 } from './rejected.ts'
 import { explained, requireAdmission, type ParseQueue } from './admission.ts'
 import { acceptEvents, eventsMediaType, linesText, type Accepted, type EventsMediaType } from './accept.ts'
+import { acceptInSteps, largeBodyBytes } from './accept-large.ts'
+import { inSlices, slices } from '../http/slices.ts'
 import { batchCount, type IngestCounts, type RequestCount } from './counts.ts'
 import { nearMisses } from './check-event.ts'
 import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract/store.ts'
@@ -69,7 +71,10 @@ export function postEvents(services: IngestRoutesServices): (request: Request) =
         const bytes = await readBytes(request, bodyLimits)
         const queued = services.parseQueue.wait(bytes.length)
         if (queued !== undefined) await queued
-        read = readEvents(services, key, body, bytes)
+        read =
+          bytes.length <= largeBodyBytes
+            ? readEvents(services, key, body, bytes)
+            : await readLargeEvents(services, key, body, bytes)
       } catch (thrown) {
         throw recorded(services, key, body, thrown)
       }
@@ -101,7 +106,7 @@ const bodyLimits = { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMa
 /** Of a request that is being read. */
 interface Body {
   type: EventsMediaType
-  text: string // '' before it was read
+  text: string // '' before it was read; of a large body the start, for its sample
 }
 
 /** Before the body is read. */
@@ -112,7 +117,34 @@ function requireEvents(request: Request): EventsMediaType {
 
 function readEvents(services: IngestRoutesServices, key: ApiKey, body: Body, bytes: Uint8Array): Accepted {
   body.text = body.type === 'application/x-ndjson' ? linesText(bytes) : decodeBody(bytes)
-  const accepted = acceptEvents(body.text, body.type, key.siteIds)
+  return noteMisses(services, key, acceptEvents(body.text, body.type, key.siteIds))
+}
+
+/** The same in slices, one in each turn of the event loop. */
+async function readLargeEvents(
+  services: IngestRoutesServices,
+  key: ApiKey,
+  body: Body,
+  bytes: Uint8Array,
+): Promise<Accepted> {
+  const work = slices.begin(key.orgId)
+  const accepted = await inSlices(acceptInSteps(bytes, body.type, key.siteIds), work).catch(
+    (thrown: unknown) => {
+      body.text = startText(bytes)
+      throw thrown
+    },
+  )
+  await work.nextSlice()
+  return noteMisses(services, key, accepted)
+}
+
+/** Enough for the sample of a rejected request. */
+function startText(bytes: Uint8Array): string {
+  const start = bytes.subarray(0, limits.rejectedExcerptBytesMax)
+  return Buffer.from(start.buffer, start.byteOffset, start.length).toString()
+}
+
+function noteMisses(services: IngestRoutesServices, key: ApiKey, accepted: Accepted): Accepted {
   // One event per request, because a sender misspells a field in all events alike.
   const found = nearMisses(accepted.sample)
   accepted.sample = undefined // garbage from here on, too

@@ -327,6 +327,8 @@ export interface Role {
 /** A cache: names recur. Hostile names only evict others. */
 const roles = new Map<string, Role>()
 const rolesMax = 4_000
+/** Longer names are not remembered: 4,000 of a megabyte each would stay in memory. */
+const roleNameCharsMax = 200
 
 /** Content is stored only with `--otlp-content`. */
 export function roleOf(name: string): Role {
@@ -342,6 +344,6 @@ export function roleOf(name: string): Role {
     contentPrefixes.some((prefix) => name.startsWith(prefix)) ||
     contentPattern.test(name)
   const role = { isContent, parts }
-  roles.set(name, role)
+  if (name.length <= roleNameCharsMax) roles.set(name, role)
   return role
 }

@@ -1,17 +1,17 @@
 /** Both forms of OTLP: values that need care, limits, and malformed input, which is a 400. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../errors.ts'
-import { encoded, tracesRequest, type Json } from '../../tests/support/otlp.ts'
+import { encoded, readItems, tracesRequest, type Json } from '../../tests/support/otlp.ts'
 import { jsonItems, jsonLists, readMetric as jsonMetric, readSpan as jsonSpan } from './json.ts'
-import { valueDepthMax } from './model.ts'
+import { isRefused, partsMax, valueDepthMax } from './model.ts'
 import { protobufItems, readMetric, readSpan } from './protobuf.ts'
 
 const list = (value: unknown): Json[] => (value ?? []) as Json[]
 const object = (value: unknown): Json => (value ?? {}) as Json
 const bytesOf = (request: Json): Uint8Array => Buffer.from(JSON.stringify(request))
 
-const one = (request: Json) => [...protobufItems(encoded('Traces', request), readSpan)][0]!
-const oneOfJson = (text: string) => [...jsonItems(Buffer.from(text), jsonLists.traces, jsonSpan)][0]!
+const one = (request: Json) => readItems(protobufItems(encoded('Traces', request), readSpan))[0]!
+const oneOfJson = (text: string) => readItems(jsonItems(Buffer.from(text), jsonLists.traces, jsonSpan))[0]!
 
 describe('values', () => {
   test('what no JSON number holds is text, and NUL and broken characters are replaced', () => {
@@ -30,7 +30,7 @@ describe('values', () => {
     // A text that its sender cut inside a character.
     const bytes = encoded('Traces', tracesRequest([{ name: 'half é' }]))
     bytes[Buffer.from(bytes).indexOf('é') + 1] = 0x20
-    expect([...protobufItems(bytes, readSpan)][0]!.name).toBe('half \ufffd ')
+    expect(readItems(protobufItems(bytes, readSpan))[0]!.name).toBe('half \ufffd ')
   })
 
   test('a value nested too deeply is dropped and counted', () => {
@@ -72,7 +72,7 @@ describe('values', () => {
     const content = (bytes: Uint8Array) => bytes.subarray(bytes[1]! < 128 ? 2 : 3)
     const joined = Buffer.concat([content(before), content(after)])
     const bytes = Buffer.concat([Buffer.from([10, (joined.length & 127) | 128, joined.length >> 7]), joined])
-    const [span] = [...protobufItems(bytes, readSpan)]
+    const [span] = readItems(protobufItems(bytes, readSpan))
     expect(span!.origin.resource.values.get('service.name')).toBe('late')
   })
 
@@ -80,8 +80,8 @@ describe('values', () => {
     const points = (count: number) => ({ dataPoints: Array.from({ length: count }, () => ({ asDouble: 1 })) })
     const metrics = [{ name: 'a', gauge: points(2) }, { name: 'b', sum: points(3) }, { name: 'c' }]
     const request = { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] }
-    expect([...protobufItems(encoded('Metrics', request), readMetric)]).toEqual([2, 3, 0])
-    expect([...jsonItems(bytesOf(request), jsonLists.metrics, jsonMetric)]).toEqual([2, 3, 0])
+    expect(readItems(protobufItems(encoded('Metrics', request), readMetric))).toEqual([2, 3, 0])
+    expect(readItems(jsonItems(bytesOf(request), jsonLists.metrics, jsonMetric))).toEqual([2, 3, 0])
   })
 })
 
@@ -98,7 +98,7 @@ describe('malformed requests', () => {
   test('every truncation of a request is refused or has fewer items', () => {
     const bytes = encoded('Traces', tracesRequest([{ attributes: { a: 'b', n: [1, 2.5] } }]))
     for (let length = 1; length < bytes.length; length++)
-      expect(failure(() => [...protobufItems(bytes.subarray(0, length), readSpan)])).toStartWith(
+      expect(failure(() => readItems(protobufItems(bytes.subarray(0, length), readSpan)))).toStartWith(
         'invalid_body',
       )
     const text = JSON.stringify(tracesRequest([{ attributes: { a: 'b', n: [1, 2.5] } }]))
@@ -115,7 +115,9 @@ describe('malformed requests', () => {
     ['a wire type that does not exist', [15]],
     ['groups nested 1,000 deep', Array.from({ length: 1_000 }, () => 19)],
   ])('%s', (_, bytes) => {
-    expect(failure(() => [...protobufItems(Uint8Array.from(bytes), readSpan)])).toStartWith('invalid_body')
+    expect(failure(() => readItems(protobufItems(Uint8Array.from(bytes), readSpan)))).toStartWith(
+      'invalid_body',
+    )
   })
 
   test.each([
@@ -136,16 +138,70 @@ describe('malformed requests', () => {
       Uint8Array.from([...unknown, ...group]),
       encoded('Traces', tracesRequest([{}])),
     ])
-    expect([...protobufItems(bytes, readSpan)]).toHaveLength(1)
+    expect(readItems(protobufItems(bytes, readSpan))).toHaveLength(1)
   })
 
-  test('an item above 4 MiB is passed over undecoded', () => {
+  /** What becomes of each item in both forms: a span, or why it was refused. */
+  function fates(request: Json): string[] {
+    const forms = [
+      protobufItems(encoded('Traces', request), readSpan),
+      jsonItems(bytesOf(request), jsonLists.traces, jsonSpan),
+    ].map((items) =>
+      [...items].flatMap((item) => (item === null ? [] : [isRefused(item) ? item.message : 'span'])),
+    )
+    expect(forms[0]).toEqual(forms[1]!)
+    return forms[0]!
+  }
+
+  test('an item above 4 MiB is refused undecoded, and the others are read', () => {
     const large = tracesRequest([{ name: 'x'.repeat(4 * 1024 * 1024) }, {}])
-    expect([...protobufItems(encoded('Traces', large), readSpan)].map((span) => span === null)).toEqual([
-      true,
-      false,
+    expect(fates(large)).toEqual(['must have at most 4194304 bytes', 'span'])
+  })
+
+  test('an item of more than 50,000 fields is refused, and the others are read', () => {
+    const many = (count: number) => ({ attributes: { list: Array.from({ length: count }, () => 1) } })
+    expect(fates(tracesRequest([many(60_000), {}, many(9_000)]))).toEqual([
+      'must have at most 50000 fields',
+      'span',
+      'span',
     ])
-    const items = jsonItems(bytesOf(large), jsonLists.traces, jsonSpan)
-    expect([...items].map((span) => span === null)).toEqual([true, false])
+  })
+
+  test('the items of a resource or scope above 64 KiB are refused, and the others are read', () => {
+    const items = tracesRequest([{}, {}])
+    const [part] = list(items['resourceSpans'])
+    const attribute = { key: 'service.name', value: { stringValue: 'x'.repeat(70_000) } }
+    const scoped = list(part!['scopeSpans']).map((each) => ({ ...each, scope: { name: 'x'.repeat(70_000) } }))
+    const parts = [{ ...part, resource: { attributes: [attribute] } }, { ...part, scopeSpans: scoped }, part]
+    const refusal = 'must have a resource and a scope of at most 65536 bytes'
+    expect(fates({ resourceSpans: parts })).toEqual([refusal, refusal, refusal, refusal, 'span', 'span'])
+  })
+
+  test.each([
+    ['spans', [{ scopeSpans: [{ spans: Array.from({ length: partsMax }, () => ({})) }] }]],
+    ['scopes', [{ scopeSpans: Array.from({ length: partsMax }, () => ({})) }]],
+    ['resources', Array.from({ length: partsMax + 1 }, () => ({}))],
+  ])('a request of more than 250,000 %s is refused as a whole', (_, resourceSpans) => {
+    const request = { resourceSpans } as Json
+    const whole = 'payload_too_large'
+    expect(failure(() => readItems(protobufItems(encoded('Traces', request), readSpan)))).toStartWith(whole)
+    expect(failure(() => readItems(jsonItems(bytesOf(request), jsonLists.traces, jsonSpan)))).toStartWith(
+      whole,
+    )
+  })
+
+  test('between two pauses a decoder passes a bounded part of a body, whatever it is made of', () => {
+    const pair = (first: number, second: number) => Buffer.alloc(2_000_000, Uint8Array.from([first, second]))
+    const bodies = [pair(24, 0), pair(26, 0)]
+    for (const body of bodies) expect([...protobufItems(body, readSpan)].length).toBeGreaterThan(90)
+    const texts = [
+      `{"a":"${'\\"'.repeat(1_000_000)}"}`,
+      `{"a":[${'[],'.repeat(1_000_000)}0]}`,
+      `{${`"${'a'.repeat(20)}":0,`.repeat(100_000)}"":0}`,
+      `${' '.repeat(3_000_000)}{}`,
+      `{"a":${'1'.repeat(3_000_000)}}`,
+    ]
+    for (const text of texts)
+      expect([...jsonItems(Buffer.from(text), jsonLists.traces, jsonSpan)].length).toBeGreaterThan(12)
   })
 })

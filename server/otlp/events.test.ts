@@ -1,6 +1,6 @@
 /** What spans and records become: the conventions in `fixtures/composed/`, and single ones with odd values. */
 import { describe, expect, test } from 'bun:test'
-import { attributes, tracesRequest, type Json, type TestSpan } from '../../tests/support/otlp.ts'
+import { attributes, readItems, tracesRequest, type Json, type TestSpan } from '../../tests/support/otlp.ts'
 import genAi from './fixtures/composed/gen-ai.json'
 import mcp from './fixtures/composed/mcp.json'
 import pydanticAi from './fixtures/composed/pydantic-ai.json'
@@ -18,8 +18,8 @@ const nowMs = Date.UTC(2026, 10, 23, 9)
 function fates(request: object, options = agents): Fate[] {
   const body = Buffer.from(JSON.stringify(request))
   return 'resourceSpans' in request
-    ? [...jsonItems(body, jsonLists.traces, readSpan)].map((span) => eventsOfSpan(span!, options, nowMs))
-    : [...jsonItems(body, jsonLists.logs, readLog)].map((record) => eventsOfLog(record!, options, nowMs))
+    ? readItems(jsonItems(body, jsonLists.traces, readSpan)).map((span) => eventsOfSpan(span, options, nowMs))
+    : readItems(jsonItems(body, jsonLists.logs, readLog)).map((record) => eventsOfLog(record, options, nowMs))
 }
 
 function eventsOf(request: object, options = agents): Json[] {

@@ -262,12 +262,25 @@ function logId(
   name: string,
 ): string {
   const when = time ?? observed
-  const parts = [
-    ...[when?.ms ?? 0, when?.ns ?? 0, name, traceId, spanId, origin.scope, body],
-    ...[[...attributes.values], [...origin.resource.values]],
-  ]
+  const ids = [when?.ms ?? 0, when?.ns ?? 0, name, traceId, spanId, origin.scope]
+  const parts = JSON.stringify([...ids, body, [...attributes.values]])
   const hash = new Bun.CryptoHasher('sha256')
-  return `otlp_${hash.update(JSON.stringify(parts)).digest().toString('base64url', 0, 16)}`
+  hash.update(parts.slice(0, -1)).update(`,${resourceText(origin.resource)}]`)
+  return `otlp_${hash.digest().toString('base64url', 0, 16)}`
+}
+
+const resourceTexts = new WeakMap<Attributes, string>()
+const resourceCharsMax = 8 * 1024
+
+/** A resource as JSON, once for all of its records; of a large one the hash, because each record hashes it again. */
+function resourceText(resource: Attributes): string {
+  let text = resourceTexts.get(resource)
+  if (text === undefined) {
+    const json = JSON.stringify([...resource.values])
+    text = json.length <= resourceCharsMax ? json : `"${Bun.SHA256.hash(json, 'hex')}"`
+    resourceTexts.set(resource, text)
+  }
+  return text
 }
 
 function siteOf({ site }: Parts, { resource }: Origin): string {
@@ -283,8 +296,13 @@ function serviceOf({ resource: { values } }: Origin): string {
 /** A longer id is shortened to a hash, so that two sessions never become one. */
 function sessionOf({ session }: Parts, otherwise: string): string {
   const id = session ?? otherwise
-  return id.length <= limits.idCharsMax ? id : `sha256:${Bun.SHA256.hash(id, 'hex')}`
+  if (id.length <= limits.idCharsMax) return id
+  if (id !== longSession.id) longSession = { id, hash: `sha256:${Bun.SHA256.hash(id, 'hex')}` }
+  return longSession.hash
 }
+
+/** The last long id, because all items of a resource may have it. */
+let longSession = { id: '', hash: '' }
 
 /** RFC 3339 with the nanoseconds; the time of arrival when the sender gave none. */
 function timeText(time: Instant | null, nowMs: number): string {

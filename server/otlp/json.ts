@@ -2,16 +2,31 @@
  * Reads OTLP requests in JSON, one item at a time. The brackets of the body are scanned first, so that only the text of
  * one item is parsed at once.
  */
-import { skipSpace, skipString, skipValue, type Scan } from '../text/json-scan.ts'
+import {
+  hasSpace,
+  longValue,
+  partBytes,
+  pastSpace,
+  shortValue,
+  signs,
+  type Skip,
+  type Steps,
+} from '../text/json-steps.ts'
 import {
   addAttribute,
   doubleValue,
   instantOf,
   itemBytesMax,
+  itemFieldsMax,
   malformed,
   noAttributes,
+  originBytesMax,
+  originTooLarge,
+  partCounter,
   spanEventsMax,
   storable,
+  tooLarge,
+  tooManyFields,
   valueDepthMax,
   type Attributes,
   type AttributeValue,
@@ -19,21 +34,17 @@ import {
   type Items,
   type LogRecord,
   type Origin,
+  type Refused,
   type Span,
 } from './model.ts'
 
 type Fields = { [name: string]: unknown }
 type ReadItem<Item> = (fields: Fields, origin: Origin) => Item
 
-/** A body and the same bytes as characters: positions in both are equal, and every bracket is one character. */
-interface Source {
-  bytes: Buffer
-  text: string
-}
-
 interface Slice {
   start: number
   end: number
+  members: number // values in it, at most
 }
 
 /** The names of the three lists around the items of each signal. */
@@ -48,78 +59,131 @@ export function* jsonItems<Item>(
   [byResource, byScope, items]: readonly [string, string, string],
   read: ReadItem<Item>,
 ): Items<Item> {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  const source: Source = { bytes, text: bytes.toString('latin1') }
-  const whole = fieldsAt(source, skipSpace(source.text, 0), [byResource])
-  if (skipSpace(source.text, whole.end) !== source.text.length) throw malformed('it is not a JSON object')
+  const source = Buffer.from(body.buffer, body.byteOffset, body.length)
+  const countPart = partCounter()
+  const whole = yield* fieldsAt(source, yield* pastSpace(source, 0), [byResource], countPart)
+  if ((yield* pastSpace(source, whole.end)) !== source.length) throw malformed('it is not a JSON object')
   for (const resourceAt of elements(source, whole.fields.get(byResource))) {
-    const { fields } = fieldsAt(source, resourceAt.start, ['resource', byScope])
-    const resource = attributesOf(parsedObject(source, fields.get('resource'))['attributes'])
+    if (resourceAt === null) {
+      yield null
+      continue
+    }
+    countPart()
+    const { fields } = yield* fieldsAt(source, resourceAt.start, ['resource', byScope], countPart)
+    const isResourceOver = isOver(fields.get('resource'))
+    const resource = isResourceOver
+      ? noAttributes()
+      : attributesOf(parsedObject(source, fields.get('resource'))['attributes'])
     for (const scopeAt of elements(source, fields.get(byScope))) {
-      const { fields: inScope } = fieldsAt(source, scopeAt.start, ['scope', items])
-      const scope = text(parsedObject(source, inScope.get('scope'))['name'])
-      for (const at of elements(source, inScope.get(items)))
-        yield at.end - at.start > itemBytesMax ? null : read(parsedObject(source, at), { resource, scope })
+      if (scopeAt === null) {
+        yield null
+        continue
+      }
+      countPart()
+      const { fields: inScope } = yield* fieldsAt(source, scopeAt.start, ['scope', items], countPart)
+      const isOriginOver = isResourceOver || isOver(inScope.get('scope'))
+      const scope = isOriginOver ? '' : text(parsedObject(source, inScope.get('scope'))['name'])
+      for (const itemAt of elements(source, inScope.get(items))) {
+        if (itemAt === null) {
+          yield null
+          continue
+        }
+        countPart()
+        const refusal = isOriginOver ? originTooLarge : refusalOf(itemAt)
+        yield refusal ?? read(parsedObject(source, itemAt), { resource, scope })
+      }
     }
   }
 }
 
+function isOver(origin: Slice | undefined): boolean {
+  return origin !== undefined && origin.end - origin.start > originBytesMax
+}
+
+function refusalOf({ start, end, members }: Slice): Refused | null {
+  if (end - start > itemBytesMax) return tooLarge
+  return members > itemFieldsMax ? tooManyFields : null
+}
+
 /** The places of the wanted fields of the object at `start`, and where the object ends. The last of a name wins. */
-function fieldsAt({ text: json }: Source, start: number, wanted: readonly string[]) {
+function* fieldsAt(
+  json: Buffer,
+  start: number,
+  wanted: readonly string[],
+  countPart: () => void,
+): Steps<{ fields: Map<string, Slice>; end: number }> {
   const fields = new Map<string, Slice>()
-  if (json[start] !== '{') throw malformed('an object is missing')
-  let at = skipSpace(json, start + 1)
-  while (json[at] === '"') {
-    const nameEnd = skipString(json, at)
-    const colon = nameEnd < 0 ? -1 : skipSpace(json, nameEnd)
-    if (json[colon] !== ':') throw malformed('a field has no value')
-    const slice = sliceAt(json, skipSpace(json, colon + 1))
-    const name = json.slice(at + 1, nameEnd - 1)
-    if (wanted.includes(name)) fields.set(name, slice)
-    at = skipSpace(json, slice.end)
-    if (json[at] !== ',') break
-    at = skipSpace(json, at + 1)
-    if (json[at] !== '"') throw malformed('a field has no name')
+  if (json[start] !== signs.openBrace) throw malformed('an object is missing')
+  let at = yield* pastSpace(json, start + 1)
+  let pausedAt = at
+  while (json[at] === signs.quote) {
+    countPart() // no object around items has more than four fields
+    if (at - pausedAt > partBytes) {
+      pausedAt = at
+      yield null
+    }
+    const name = quickSlice(json, at) ?? (yield* longSlice(json, at))
+    const colon = hasSpace(json, name.end) ? yield* pastSpace(json, name.end) : name.end
+    if (json[colon] !== signs.colon) throw malformed('a field has no value')
+    const valueAt = hasSpace(json, colon + 1) ? yield* pastSpace(json, colon + 1) : colon + 1
+    const value = quickSlice(json, valueAt) ?? (yield* longSlice(json, valueAt))
+    const isWanted = wanted.find((each) => isNamed(json, name, each))
+    if (isWanted !== undefined) fields.set(isWanted, value)
+    at = hasSpace(json, value.end) ? yield* pastSpace(json, value.end) : value.end
+    if (json[at] !== signs.comma) break
+    at = hasSpace(json, at + 1) ? yield* pastSpace(json, at + 1) : at + 1
+    if (json[at] !== signs.quote) throw malformed('a field has no name')
   }
-  if (json[at] !== '}') throw malformed('an object is not closed')
+  if (json[at] !== signs.closeBrace) throw malformed('an object is not closed')
   return { fields, end: at + 1 }
 }
 
-function sliceAt(json: string, start: number): Slice {
-  const scan: Scan = { depth: 0, isExact: true }
-  const end = skipValue(json, start, scan)
-  if (end < 0) throw malformed('it is truncated')
-  return { start, end }
+function isNamed(json: Buffer, { start, end }: Slice, name: string): boolean {
+  return end - start === name.length + 2 && json.toString('latin1', start + 1, end - 1) === name
 }
 
-/** The elements of a list; none when the field is absent or null. */
-function* elements(source: Source, list: Slice | undefined): Generator<Slice> {
-  const json = source.text
-  if (list === undefined || isNull(source, list)) return
-  if (json[list.start] !== '[') throw malformed('a list is missing')
-  let at = skipSpace(json, list.start + 1)
-  if (json[at] === ']') return
+/** A value that is whole; null when it is long. Almost all are short, and this costs less than a generator. */
+function quickSlice(json: Buffer, start: number): Slice | null {
+  const skip = shortValue(json, start)
+  return skip === null ? null : sliceOf(start, skip)
+}
+
+function* longSlice(json: Buffer, start: number): Steps<Slice> {
+  return sliceOf(start, yield* longValue(json, start))
+}
+
+function sliceOf(start: number, { at, members }: Skip): Slice {
+  if (at < 0) throw malformed('it is truncated')
+  return { start, end: at, members }
+}
+
+/** The elements of a list, with a pause (null) after each part of the text; none when the field is absent or null. */
+function* elements(json: Buffer, list: Slice | undefined): Generator<Slice | null> {
+  if (list === undefined || isNull(json, list)) return
+  if (json[list.start] !== signs.openBracket) throw malformed('a list is missing')
+  let at = yield* pastSpace(json, list.start + 1)
+  if (json[at] === signs.closeBracket) return
   for (;;) {
-    const slice = sliceAt(json, at)
+    const slice = quickSlice(json, at) ?? (yield* longSlice(json, at))
     yield slice
-    at = skipSpace(json, slice.end)
-    if (json[at] === ']') return
-    if (json[at] !== ',') throw malformed('a list is not closed')
-    at = skipSpace(json, at + 1)
+    at = hasSpace(json, slice.end) ? yield* pastSpace(json, slice.end) : slice.end
+    if (json[at] === signs.closeBracket) return
+    if (json[at] !== signs.comma) throw malformed('a list is not closed')
+    at = hasSpace(json, at + 1) ? yield* pastSpace(json, at + 1) : at + 1
   }
 }
 
-function isNull({ text: json }: Source, { start, end }: Slice): boolean {
-  return end - start === 4 && json.startsWith('null', start)
+function isNull(json: Buffer, { start, end }: Slice): boolean {
+  return end - start === 4 && json.toString('latin1', start, end) === 'null'
 }
 
 /** Integers without a fraction that doubles may round. */
 const longInteger = /[:[,]\s*-?\d{16}/
 
 /** The object at a place, `{}` for none. Integers that a double cannot hold become text, as 64-bit numbers are. */
-function parsedObject(source: Source, slice: Slice | undefined): Fields {
+function parsedObject(source: Buffer, slice: Slice | undefined): Fields {
   if (slice === undefined || isNull(source, slice)) return {}
-  const one = source.bytes.toString('utf8', slice.start, slice.end)
+  const one = source.toString('utf8', slice.start, slice.end)
   try {
     const value: unknown = longInteger.test(one) ? JSON.parse(one, longAsText) : JSON.parse(one)
     if (isObject(value)) return value

@@ -58,10 +58,48 @@ export interface LogRecord {
   attributes: Attributes
 }
 
-/** A request as items, one after the other; null for an item above `itemBytesMax`. Throws 400 when malformed. */
-export type Items<Item> = Generator<Item | null, void, undefined>
+/** An item that is beyond a limit. It counts as refused; the others of its request are stored. */
+export interface Refused {
+  message: string
+}
+
+/**
+ * A request as items, one after the other. Null after some work that gave no item, so that the reader can let others
+ * run. Throws 400 when the request is malformed, 413 when it has more parts than `partsMax`.
+ */
+export type Items<Item> = Generator<Item | Refused | null, void, undefined>
 
 export const itemBytesMax = 4 * 1024 * 1024
+/** Fields of an item with all that is in it: a span of 1,000 attributes and 100 events with ten each has 8,000. */
+export const itemFieldsMax = 50_000
+/** Of a resource or a scope, because each of its items is stored with it. */
+export const originBytesMax = 64 * 1024
+/** Resources, scopes and items of a request. Exporters send 512 items, collectors 8,192. */
+export const partsMax = 250_000
+
+export const tooLarge: Refused = { message: `must have at most ${itemBytesMax} bytes` }
+export const tooManyFields: Refused = { message: `must have at most ${itemFieldsMax} fields` }
+export const originTooLarge: Refused = {
+  message: `must have a resource and a scope of at most ${originBytesMax} bytes`,
+}
+
+export function isRefused(item: unknown): item is Refused {
+  return item === tooLarge || item === tooManyFields || item === originTooLarge
+}
+
+/** Counts a resource, a scope or an item; throws 413 above the limit. */
+export function partCounter(): () => void {
+  let parts = 0
+  return () => {
+    if (++parts > partsMax)
+      throw new AppError(
+        'payload_too_large',
+        `The body has more than ${partsMax} resources, scopes and items. Nothing in it was stored.`,
+        { hint: 'Send it in several requests.' },
+      )
+  }
+}
+
 /** Deeper values count as dropped. An event may nest 32 levels and has four around a value. */
 export const valueDepthMax = 16
 const attributesMax = 1_000

@@ -5,60 +5,130 @@
 import {
   addAttribute,
   doubleValue,
-  instantOf,
   itemBytesMax,
   malformed,
   noAttributes,
+  originBytesMax,
+  originTooLarge,
+  partCounter,
   spanEventsMax,
-  storable,
+  tooLarge,
+  tooManyFields,
   valueDepthMax,
+  type Refused,
   type Attributes,
   type AttributeValue,
-  type Instant,
   type Items,
   type LogRecord,
   type Origin,
   type Span,
   type SpanEvent,
 } from './model.ts'
-
-/** A position in the body, and the halves of the last varint. */
-interface Cursor {
-  bytes: Buffer
-  at: number
-  low: number
-  high: number
-}
+import {
+  tagAt,
+  delimited,
+  fixed,
+  fixed64,
+  int32,
+  isTrue,
+  count,
+  int64,
+  text,
+  bytesText,
+  hex,
+  skip,
+  overFields,
+  type Cursor,
+} from './wire.ts'
 
 type ReadItem<Item> = (cursor: Cursor, end: number, origin: Origin) => Item
 
 /** The items of a request: messages 1 (by resource), 2 (by scope), 2 (items), the same for all signals. */
 export function* protobufItems<Item>(body: Uint8Array, read: ReadItem<Item>): Items<Item> {
-  const cursor: Cursor = {
-    bytes: Buffer.from(body.buffer, body.byteOffset, body.length),
-    ...{ at: 0, low: 0, high: 0 },
-  }
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
+  const cursor: Cursor = { bytes, at: 0, low: 0, high: 0, fields: 0, passed: 0 }
+  const countPart = partCounter()
   for (const resourceEnd of messages(cursor, body.length, 1)) {
-    const resource = noAttributes()
+    if (resourceEnd === null) {
+      yield null
+      continue
+    }
+    countPart()
     // The fields may come in any order, so what surrounds the items is read first.
-    for (const end of lookAhead(cursor, resourceEnd, 1))
-      for (const to of messages(cursor, end, 1)) keyValue(cursor, to, resource)
+    const start = cursor.at
+    const resource = noAttributes()
+    let resourceBytes = 0
+    for (const end of messages(cursor, resourceEnd, 1)) {
+      if (end === null) {
+        yield null
+        continue
+      }
+      resourceBytes += end - cursor.at
+      if (resourceBytes <= originBytesMax) readAttributes(cursor, end, resource)
+    }
+    cursor.at = start
     for (const scopeEnd of messages(cursor, resourceEnd, 2)) {
+      if (scopeEnd === null) {
+        yield null
+        continue
+      }
+      countPart()
+      const scopeStart = cursor.at
       let scope = ''
-      for (const end of lookAhead(cursor, scopeEnd, 1)) scope = textField(cursor, end, 1) ?? scope
+      let scopeBytes = 0
+      for (const end of messages(cursor, scopeEnd, 1)) {
+        if (end === null) {
+          yield null
+          continue
+        }
+        scopeBytes += end - cursor.at
+        if (scopeBytes <= originBytesMax) scope = textField(cursor, end, 1) ?? scope
+      }
+      cursor.at = scopeStart
+      const isOver = resourceBytes > originBytesMax || scopeBytes > originBytesMax
       const origin = { resource, scope }
-      for (const end of messages(cursor, scopeEnd, 2))
-        yield end - cursor.at > itemBytesMax ? null : read(cursor, end, origin)
+      for (const end of messages(cursor, scopeEnd, 2)) {
+        if (end === null) {
+          yield null
+          continue
+        }
+        countPart()
+        yield isOver ? originTooLarge : readItem(cursor, end, origin, read)
+      }
     }
   }
 }
 
-/** The end of each message in this field; the cursor is at its start, and afterwards at its end. */
-function* messages(cursor: Cursor, end: number, field: number): Generator<number> {
+function readItem<Item>(cursor: Cursor, end: number, origin: Origin, read: ReadItem<Item>): Item | Refused {
+  if (end - cursor.at > itemBytesMax) return tooLarge
+  cursor.fields = 0
+  try {
+    return read(cursor, end, origin)
+  } catch (thrown) {
+    if (thrown === overFields) return tooManyFields
+    throw thrown
+  }
+}
+
+/** So many fields around the items are passed in well below a millisecond. */
+const passedMax = 10_000
+
+/**
+ * The end of each message in this field; the cursor is at its start, and afterwards at its end. Null, which needs
+ * nothing but patience, after much work.
+ */
+function* messages(cursor: Cursor, end: number, field: number): Generator<number | null> {
   while (cursor.at < end) {
+    if (++cursor.passed > passedMax) {
+      cursor.passed = 0
+      const { at } = cursor
+      yield null
+      cursor.at = at
+    }
+    cursor.fields = 0
     const tag = tagAt(cursor, end)
     if (tag !== field * 8 + 2) {
-      skip(cursor, end, tag)
+      skipAround(cursor, end, tag)
       continue
     }
     const to = delimited(cursor, end)
@@ -67,17 +137,35 @@ function* messages(cursor: Cursor, end: number, field: number): Generator<number
   }
 }
 
-/** As `messages`, and back to the start at last. */
-function* lookAhead(cursor: Cursor, end: number, field: number): Generator<number> {
-  const start = cursor.at
-  yield* messages(cursor, end, field)
-  cursor.at = start
+/** A group of unknown fields around the items may not be larger than an item. */
+function skipAround(cursor: Cursor, end: number, tag: number): void {
+  try {
+    skip(cursor, end, tag)
+  } catch (thrown) {
+    if (thrown === overFields) throw malformed('a group of unknown fields is too large')
+    throw thrown
+  }
+}
+
+/** The attributes of a resource, which is bounded in bytes. */
+function readAttributes(cursor: Cursor, end: number, into: Attributes): void {
+  while (cursor.at < end) {
+    cursor.fields = 0
+    const tag = tagAt(cursor, end)
+    if (tag === 10) keyValue(cursor, delimited(cursor, end), into)
+    else skip(cursor, end, tag)
+  }
 }
 
 function textField(cursor: Cursor, end: number, field: number): string | null {
-  let found: string | null = null
-  for (const to of messages(cursor, end, field)) found = text(cursor, to)
-  return found
+  let value: string | null = null
+  while (cursor.at < end) {
+    cursor.fields = 0
+    const tag = tagAt(cursor, end)
+    if (tag === field * 8 + 2) value = text(cursor, delimited(cursor, end))
+    else skip(cursor, end, tag)
+  }
+  return value
 }
 
 export function readSpan(cursor: Cursor, end: number, origin: Origin): Span {
@@ -157,8 +245,22 @@ export function readMetric(cursor: Cursor, end: number): number {
   let points = 0
   while (cursor.at < end) {
     const tag = tagAt(cursor, end)
-    if (metricKinds.has(tag)) for (const _ of messages(cursor, delimited(cursor, end), 1)) points++
+    if (metricKinds.has(tag)) points += countPoints(cursor, delimited(cursor, end))
     else skip(cursor, end, tag)
+  }
+  return points
+}
+
+/** A metric may have as many data points as fit, because they are only passed. */
+function countPoints(cursor: Cursor, end: number): number {
+  let points = 0
+  while (cursor.at < end) {
+    cursor.fields = 0
+    const tag = tagAt(cursor, end)
+    if (tag === 10) {
+      points++
+      cursor.at = delimited(cursor, end)
+    } else skip(cursor, end, tag)
   }
   return points
 }
@@ -223,8 +325,13 @@ function anyValue(cursor: Cursor, end: number, depth: number): AttributeValue | 
 function arrayValue(cursor: Cursor, end: number, depth: number): AttributeValue | undefined {
   const values: AttributeValue[] = []
   if (depth >= valueDepthMax) return beyond(cursor, end)
-  for (const to of messages(cursor, end, 1)) {
-    const value = anyValue(cursor, to, depth + 1)
+  while (cursor.at < end) {
+    const tag = tagAt(cursor, end)
+    if (tag !== 10) {
+      skip(cursor, end, tag)
+      continue
+    }
+    const value = anyValue(cursor, delimited(cursor, end), depth + 1)
     if (value === undefined) return beyond(cursor, end)
     values.push(value)
   }
@@ -234,142 +341,32 @@ function arrayValue(cursor: Cursor, end: number, depth: number): AttributeValue 
 function objectValue(cursor: Cursor, end: number, depth: number): AttributeValue | undefined {
   const fields = new Map<string, AttributeValue>()
   if (depth >= valueDepthMax) return beyond(cursor, end)
-  for (const fieldEnd of messages(cursor, end, 1)) {
-    let name = ''
-    let value: AttributeValue | undefined = null
-    while (cursor.at < fieldEnd) {
-      const tag = tagAt(cursor, fieldEnd)
-      if (tag === 10) name = text(cursor, delimited(cursor, fieldEnd))
-      else if (tag === 18) value = anyValue(cursor, delimited(cursor, fieldEnd), depth + 1)
-      else skip(cursor, fieldEnd, tag)
+  while (cursor.at < end) {
+    const tag = tagAt(cursor, end)
+    if (tag !== 10) {
+      skip(cursor, end, tag)
+      continue
     }
-    if (value === undefined) return beyond(cursor, end)
-    fields.set(name, value)
+    const field = fieldOf(cursor, delimited(cursor, end), depth)
+    if (field.value === undefined) return beyond(cursor, end)
+    fields.set(field.name, field.value)
   }
   return Object.fromEntries(fields)
+}
+
+function fieldOf(cursor: Cursor, end: number, depth: number) {
+  let name = ''
+  let value: AttributeValue | undefined = null
+  while (cursor.at < end) {
+    const tag = tagAt(cursor, end)
+    if (tag === 10) name = text(cursor, delimited(cursor, end))
+    else if (tag === 18) value = anyValue(cursor, delimited(cursor, end), depth + 1)
+    else skip(cursor, end, tag)
+  }
+  return { name, value }
 }
 
 function beyond(cursor: Cursor, end: number): undefined {
   cursor.at = end
   return undefined
-}
-
-// ---------------------------------------------------------------- the wire format
-
-const groupDepthMax = 16
-
-function tagAt(cursor: Cursor, end: number): number {
-  const first = cursor.bytes[cursor.at]!
-  if (first < 128 && first > 7) {
-    cursor.at++
-    return first
-  }
-  varint(cursor, end)
-  if (cursor.high !== 0 || cursor.low < 8) throw malformed('a field has no number')
-  return cursor.low
-}
-
-/** Reads up to 64 bits into `low` and `high`, both unsigned. */
-function varint(cursor: Cursor, end: number): void {
-  let low = 0
-  let high = 0
-  for (let shift = 0; shift < 70; shift += 7) {
-    if (cursor.at >= end) throw malformed('it is truncated')
-    const byte = cursor.bytes[cursor.at++]!
-    const bits = byte & 127
-    if (shift < 28) low |= bits << shift
-    else if (shift === 28) {
-      low |= bits << 28
-      high = bits >>> 4
-    } else high |= bits << (shift - 32)
-    if (byte < 128) {
-      cursor.low = low >>> 0
-      cursor.high = high >>> 0
-      return
-    }
-  }
-  throw malformed('a number is too long')
-}
-
-/** The end of a length-delimited value; the cursor is then at its start. */
-function delimited(cursor: Cursor, end: number): number {
-  varint(cursor, end)
-  if (cursor.high !== 0 || cursor.low > end - cursor.at) throw malformed('it is truncated')
-  return cursor.at + cursor.low
-}
-
-/** The start of a value of fixed size, which the cursor passes. */
-function fixed(cursor: Cursor, end: number, size: number): number {
-  if (end - cursor.at < size) throw malformed('it is truncated')
-  cursor.at += size
-  return cursor.at - size
-}
-
-function fixed64(cursor: Cursor, end: number): Instant | null {
-  const at = fixed(cursor, end, 8)
-  return instantOf(cursor.bytes.readUInt32LE(at + 4), cursor.bytes.readUInt32LE(at))
-}
-
-function int32(cursor: Cursor, end: number): number {
-  varint(cursor, end)
-  return cursor.low | 0
-}
-
-function isTrue(cursor: Cursor, end: number): boolean {
-  varint(cursor, end)
-  return cursor.low !== 0 || cursor.high !== 0
-}
-
-function count(cursor: Cursor, end: number): number {
-  varint(cursor, end)
-  return cursor.low
-}
-
-function int64(cursor: Cursor, end: number): AttributeValue {
-  varint(cursor, end)
-  const value = (cursor.high | 0) * 4_294_967_296 + cursor.low
-  if (Number.isSafeInteger(value)) return value
-  return String((BigInt(cursor.high | 0) << 32n) | BigInt(cursor.low))
-}
-
-/** The text up to `to`. Bytes that are not UTF-8 become U+FFFD: senders truncate texts inside a character. */
-function text(cursor: Cursor, to: number): string {
-  const found = cursor.bytes.toString('utf8', cursor.at, to)
-  cursor.at = to
-  return found.includes('\0') ? storable(found) : found
-}
-
-function bytesText(cursor: Cursor, end: number, as: 'hex' | 'base64'): string {
-  const to = delimited(cursor, end)
-  const found = cursor.bytes.toString(as, cursor.at, to)
-  cursor.at = to
-  return found
-}
-
-/** An id of a trace or span. No valid one has more than 16 bytes, so a longer one needs not be whole. */
-function hex(cursor: Cursor, end: number): string {
-  const to = delimited(cursor, end)
-  const found = cursor.bytes.toString('hex', cursor.at, Math.min(to, cursor.at + 32))
-  cursor.at = to
-  return found
-}
-
-/** Passes the value of a field that is unknown or has another wire type than expected. */
-function skip(cursor: Cursor, end: number, tag: number, depth = 0): void {
-  const type = tag & 7
-  if (type === 0) varint(cursor, end)
-  else if (type === 1) fixed(cursor, end, 8)
-  else if (type === 2) cursor.at = delimited(cursor, end)
-  else if (type === 5) fixed(cursor, end, 4)
-  else if (type === 3 && depth < groupDepthMax) skipGroup(cursor, end, tag, depth)
-  else throw malformed('a field has an unknown wire type')
-}
-
-function skipGroup(cursor: Cursor, end: number, tag: number, depth: number): void {
-  for (;;) {
-    if (cursor.at >= end) throw malformed('it is truncated')
-    const inner = tagAt(cursor, end)
-    if (inner === tag + 1) return
-    skip(cursor, end, inner, depth + 1)
-  }
 }

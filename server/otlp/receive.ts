@@ -21,7 +21,16 @@ import {
 } from './json.ts'
 import { protobufItems, readLog, readMetric, readSpan } from './protobuf.ts'
 import { eventsOfLog, eventsOfSpan, type Fate, type MappingOptions } from './events.ts'
-import { itemBytesMax, spanEventsMax, type Items, type LogRecord, type Origin, type Span } from './model.ts'
+import { inSlices, slices, type Work } from '../http/slices.ts'
+import {
+  isRefused,
+  spanEventsMax,
+  type Items,
+  type LogRecord,
+  type Origin,
+  type Refused,
+  type Span,
+} from './model.ts'
 import type { Accepted, Rejected, Rejections } from '../ingest/rejected.ts'
 import type { ApiKey, EventRecord, Store } from '../../db/contract/store.ts'
 import type { Clock } from '../clock.ts'
@@ -81,40 +90,29 @@ export function logMapping({ body, encoding }: OtlpRequest, options: MappingOpti
   }
 }
 
-/** The number of data points of a request; none of them is stored. */
+/** The number of data points of a request; none of them is stored. A metric beyond a limit counts as one. */
 export async function countDataPoints({
   body,
   encoding,
-}: Pick<OtlpRequest, 'body' | 'encoding'>): Promise<number> {
+  key,
+}: Pick<OtlpRequest, 'body' | 'encoding' | 'key'>): Promise<number> {
   const items =
     encoding === 'json' ? jsonItems(body, jsonLists.metrics, jsonMetric) : protobufItems(body, readMetric)
-  const breathe = breather()
+  const work = slices.begin(key.orgId)
   let points = 0
-  for (const found of items) {
-    points += found ?? 0
-    await breathe()
+  for (const counted of items) {
+    if (isRefused(counted)) points++
+    else if (counted !== null) points += counted
+    const pause = work.pause()
+    if (pause !== undefined) await pause
   }
   return points
 }
 
-const sliceMs = 5
-
-/** Lets other requests run after each 5 ms of work. */
-function breather(): () => Promise<void> | undefined {
-  let startedMs = performance.now()
-  return () => {
-    if (performance.now() - startedMs < sliceMs) return undefined
-    return new Promise((resolve) =>
-      setImmediate(() => {
-        startedMs = performance.now()
-        resolve()
-      }),
-    )
-  }
-}
-
 const batchBytesMax = 4 * 1024 * 1024
 const samplesMax = 50 // of refused items of one request, for the ingest health page
+/** Of a request whose events wait in memory for its end, about 4,000 items. */
+const waitingBatchesMax = 4
 
 /** Events to store in one transaction; all events of an item are in the same batch. */
 interface Batch extends Accepted {
@@ -122,51 +120,61 @@ interface Batch extends Accepted {
   scopes: { index: number; scope: string }[] // of each item
 }
 
-const tooLarge: Fate = { kind: 'refused', path: '', message: `must have at most ${itemBytesMax} bytes` }
-
 /**
  * Stores the events of a request, and resolves when they are on disk. A malformed body stores nothing: the events of a
- * small body wait in memory for its end, and a large one is read to its end first.
+ * small body wait in memory for its end, and one of many items is read to its end before the first is stored.
  */
 export async function receive<Item extends { origin: Origin }>(
   services: ReceiveServices,
   request: OtlpRequest,
   { items, map }: Mapping<Item>,
 ): Promise<Received> {
-  const isLarge = request.body.length > limits.bodyBytesMax
-  const breathe = breather()
-  if (isLarge) for (const _ of items()) await breathe()
+  const work = slices.begin(request.key.orgId)
+  let isRead = request.body.length > limits.bodyBytesMax && (await readToEnd(items, work))
   const received: Received = { items: 0, refused: 0, reason: '', scopes: new Map(), corrections: new Map() }
   const storage = startStoring(services, request, received)
   const nowMs = services.clock.now()
   const batches: Batch[] = []
   let batch = emptyBatch()
   for (const item of items()) {
-    const index = received.items++
-    const fate = item === null ? tooLarge : map(item, nowMs)
-    const scope = item?.origin.scope ?? ''
-    if (fate.kind === 'model call') countItem(received.scopes, scope, 'modelCalls')
-    else if (fate.kind === 'left out') countItem(received.scopes, scope, 'leftOut')
-    else {
-      addTo(batch, index, fate, request.key.siteIds)
-      batch.scopes.push({ index, scope })
+    if (item !== null) {
+      const index = received.items++
+      const fate = isRefused(item) ? refusedItem(item) : map(item, nowMs)
+      const scope = isRefused(item) ? '' : item.origin.scope
+      if (fate.kind === 'model call') countItem(received.scopes, scope, 'modelCalls')
+      else if (fate.kind === 'left out') countItem(received.scopes, scope, 'leftOut')
+      else if (fate.kind === 'refused') storage.refuse(index, scope, fate)
+      else {
+        addTo(batch, index, fate, request.key.siteIds)
+        batch.scopes.push({ index, scope })
+      }
     }
-    // Rejected items count too, so that a body of them cannot fill the memory.
     if (batch.scopes.length >= batchEventsMax || isFull(batch)) {
       batches.push(batch)
       batch = emptyBatch()
-      if (isLarge) await storage.add(batches.shift()!)
+      isRead ||= batches.length > waitingBatchesMax && (await readToEnd(items, work))
+      if (isRead) for (const each of batches.splice(0)) await storage.add(each)
     }
-    const pause = breathe()
+    const pause = work.pause()
     if (pause !== undefined) await pause
   }
   batches.push(batch)
-  const isOnly = !isLarge && batches.length === 1
+  const isOnly = !isRead && batches.length === 1
   for (const each of batches) await storage.add(each, isOnly)
   await storage.end()
   const { scopes, corrections } = received
   services.ingestCounts.scopes(request.key.orgId, (request.count.isWritten ? corrections : scopes).values())
   return received
+}
+
+/** Throws when the request is malformed. Only then may a part of it be stored. */
+async function readToEnd(items: () => Items<unknown>, work: Work): Promise<true> {
+  await inSlices(items(), work)
+  return true
+}
+
+function refusedItem({ message }: Refused): Extract<Fate, { kind: 'refused' }> {
+  return { kind: 'refused', path: '', message }
 }
 
 const scopeCharsMax = 200
@@ -204,15 +212,10 @@ function isFull({ records, bytes }: Batch): boolean {
 function addTo(
   batch: Batch,
   index: number,
-  fate: Extract<Fate, { kind: 'mapped' | 'refused' }>,
+  fate: Extract<Fate, { kind: 'mapped' }>,
   siteIds: readonly string[],
 ): void {
   batch.sent++
-  if (fate.kind === 'refused') {
-    const issue = { path: fate.path, code: 'wrong_format', message: fate.message }
-    batch.rejected.push(rejected(index, null, [issue], ''))
-    return
-  }
   for (const event of fate.events) {
     const issues: Issue[] = []
     const record = validateEvent(event, siteIds, false, issues)
@@ -236,7 +239,8 @@ function bytesOf(json: string): number {
 /** Stores batches one after the other, each while the next one is decoded. */
 function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, received: Received) {
   let writing: Promise<void> = Promise.resolve()
-  let samples: Rejected[] = []
+  const samples: Rejected[] = []
+  let withoutEvents = 0 // refused items, which no batch has
 
   async function write(batch: Batch, isOnly: boolean): Promise<void> {
     const left = rejectRestricted(await services.store.sites.restricted(key.orgId), key, batch)
@@ -251,7 +255,7 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
         moveToRefused(isOnly ? received.corrections : received.scopes, batch, index)
       }
     }
-    noteRejected(left, refused.size)
+    noteRejected(left.rejected, refused.size)
   }
 
   async function append({ records, positions, rejected }: Accepted, isOnly: boolean): Promise<void> {
@@ -264,7 +268,9 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
       receivedAtMs: Math.round(services.node?.clock.now() ?? services.clockGuard.arrival()),
       events: records,
       // Counts of several batches are written after them, so that they count one request.
-      ...(isOnly ? { count: countOf(rejected, newestMs) } : {}),
+      ...(isOnly
+        ? { count: countOf(services, received, withoutEvents + refusedIn(rejected), newestMs) }
+        : {}),
     })
     const result = await writeOrExplain(services, appended)
     if (isOnly) count.isWritten = true
@@ -273,21 +279,22 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
     for (const railed of result.rejected) rejected.push(guardRailRejected(positions[railed.index]!, railed))
   }
 
-  /** Of the whole request. A crash cannot separate it from the events. */
-  function countOf(rejected: readonly Rejected[], newestMs: number) {
-    return batchCount(refusedIn(rejected), newestMs, services.clock.now(), [...received.scopes.values()])
-  }
-
-  function noteRejected({ rejected }: Accepted, refused: number): void {
-    const issue = rejected[0]?.issues[0]
-    if (received.reason === '' && issue !== undefined)
-      received.reason = `${issue.path} ${issue.message}`.trim()
+  function noteRejected(rejected: readonly Rejected[], refused: number): void {
+    noteReason(received, rejected[0]?.issues[0])
     received.refused += refused
     count.rejected += refused
-    samples = [...samples, ...rejected].slice(0, samplesMax)
+    for (const each of rejected) if (samples.length < samplesMax) samples.push(each)
   }
 
   return {
+    /** Counts an item that has no events. Only the first ones become samples: a request may have 250,000. */
+    refuse(index: number, scope: string, { path, message }: Extract<Fate, { kind: 'refused' }>): void {
+      withoutEvents++
+      countItem(received.scopes, scope, 'refused')
+      const issue = { path, code: 'wrong_format', message }
+      noteReason(received, issue)
+      if (samples.length < samplesMax) samples.push(rejected(index, null, [issue], ''))
+    },
     async add(batch: Batch, isOnly = false): Promise<void> {
       await writing
       writing = write(batch, isOnly)
@@ -295,9 +302,20 @@ function startStoring(services: ReceiveServices, { key, count }: OtlpRequest, re
     },
     async end(): Promise<void> {
       await writing
+      noteRejected([], withoutEvents)
       if (samples.length > 0) services.rejections.add(eventSamples(key, services.clock.now(), samples))
     },
   }
+}
+
+/** The first refusal of a request is the one that its sender is told. */
+function noteReason(received: Received, issue: Issue | undefined): void {
+  if (received.reason === '' && issue !== undefined) received.reason = `${issue.path} ${issue.message}`.trim()
+}
+
+/** The count of the whole request. A crash cannot separate it from the events. */
+function countOf({ clock }: ReceiveServices, { scopes }: Received, refused: number, newestMs: number) {
+  return batchCount(refused, newestMs, clock.now(), [...scopes.values()])
 }
 
 /** The number of items with a rejected event. */

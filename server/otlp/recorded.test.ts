@@ -7,6 +7,8 @@ import { validateEvent } from '../ingest/check-event.ts'
 import type { Issue } from '../errors.ts'
 import { logMapping, spanMapping, type OtlpRequest } from './receive.ts'
 import type { Fate, MappingOptions } from './events.ts'
+import type { Items } from './model.ts'
+import { readItems } from '../../tests/support/otlp.ts'
 
 const folder = join(import.meta.dir, 'fixtures/recorded')
 const files = readdirSync(folder).filter((name) => !name.endsWith('.md'))
@@ -19,13 +21,8 @@ function fatesIn(file: string, options: MappingOptions): Fate[] {
   const body = file.endsWith('.gz') ? gunzipSync(bytes) : bytes
   const encoding: OtlpRequest['encoding'] = file.includes('.json') ? 'json' : 'protobuf'
   const request = { ...({} as OtlpRequest), body, encoding }
-  const map = <Item>({
-    items,
-    map,
-  }: {
-    items(): Iterable<Item | null>
-    map(item: Item, nowMs: number): Fate
-  }) => [...items()].map((item) => map(item!, 0))
+  const map = <Item>({ items, map }: { items(): Items<Item>; map(item: Item, nowMs: number): Fate }) =>
+    readItems(items()).map((item) => map(item, 0))
   return file.includes('.logs.') ? map(logMapping(request, options)) : map(spanMapping(request, options))
 }
 

@@ -7,7 +7,7 @@ import { validateEvent } from '../../server/ingest/check-event.ts'
 import { spanMapping, type OtlpRequest } from '../../server/otlp/receive.ts'
 import { startAppliance } from '../support/binary.ts'
 import { ingestRequest, load } from '../support/load.ts'
-import { encoded, tracesRequest, type Json, type TestSpan } from '../support/otlp.ts'
+import { encoded, readItems, tracesRequest, type Json, type TestSpan } from '../support/otlp.ts'
 import { machine, recordTable, table } from './report.ts'
 
 const options = { keep: 'agents', content: false } as const
@@ -38,8 +38,8 @@ function calls(batch: number): TestSpan[] {
 function eventsOf(body: Uint8Array): Json[] {
   const found: Json[] = []
   const { items, map } = spanMapping({ body, encoding: 'protobuf' } as OtlpRequest, options)
-  for (const span of items()) {
-    const fate = map(span!, 0)
+  for (const span of readItems(items())) {
+    const fate = map(span, 0)
     if (fate.kind === 'mapped') found.push(...fate.events)
   }
   return found

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { jsonItems, jsonLists, readLog as jsonLog, readSpan as jsonSpan } from '../../server/otlp/json.ts'
 import type { AttributeValue, Attributes, Instant } from '../../server/otlp/model.ts'
 import { protobufItems, readLog, readSpan } from '../../server/otlp/protobuf.ts'
-import { anyLogs, anyTraces, decoded, encoded, type Json } from '../support/otlp.ts'
+import { anyLogs, anyTraces, decoded, encoded, readItems, type Json } from '../support/otlp.ts'
 import { randomOf } from './otlp-mutations.ts'
 
 const list = (value: unknown): Json[] => (value ?? []) as Json[]
@@ -96,8 +96,9 @@ function compare(kind: Kind, request: Json): number {
     kind === 'Traces'
       ? [protobufItems(bytes, readSpan), jsonItems(bytesOf(request), jsonLists.traces, jsonSpan)]
       : [protobufItems(bytes, readLog), jsonItems(bytesOf(request), jsonLists.logs, jsonLog)]
-  if (!deepEquals([...inProtobuf], expected, true)) throw new Error(`protobuf: ${JSON.stringify(request)}`)
-  if (!deepEquals([...inJson], expected, true)) throw new Error(`JSON: ${JSON.stringify(request)}`)
+  if (!deepEquals(readItems(inProtobuf), expected, true))
+    throw new Error(`protobuf: ${JSON.stringify(request)}`)
+  if (!deepEquals(readItems(inJson), expected, true)) throw new Error(`JSON: ${JSON.stringify(request)}`)
   return expected.length
 }
 

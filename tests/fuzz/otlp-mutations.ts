@@ -9,6 +9,7 @@ import { AppError } from '../../server/errors.ts'
 import genAi from '../../server/otlp/fixtures/composed/gen-ai.json'
 import mcp from '../../server/otlp/fixtures/composed/mcp.json'
 import { logMapping, spanMapping, type OtlpRequest } from '../../server/otlp/receive.ts'
+import { isRefused } from '../../server/otlp/model.ts'
 import type { Fate } from '../../server/otlp/events.ts'
 import { validateEvent } from '../../server/ingest/check-event.ts'
 import { encoded } from '../support/otlp.ts'
@@ -30,12 +31,12 @@ const options = { keep: 'all', content: true } as const
 
 function* spanFates(request: OtlpRequest): Generator<Fate> {
   const { items, map } = spanMapping(request, options)
-  for (const item of items()) if (item !== null) yield map(item, 0)
+  for (const item of items()) if (item !== null && !isRefused(item)) yield map(item, 0)
 }
 
 function* logFates(request: OtlpRequest): Generator<Fate> {
   const { items, map } = logMapping(request, options)
-  for (const item of items()) if (item !== null) yield map(item, 0)
+  for (const item of items()) if (item !== null && !isRefused(item)) yield map(item, 0)
 }
 
 const composed = [genAi, mcp].flatMap((request): Origin[] => [

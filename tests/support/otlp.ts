@@ -1,6 +1,7 @@
 /** OTLP for tests: requests in JSON, the same in protobuf by an independent encoder, and random ones. */
 import fc from 'fast-check'
 import protobuf from 'protobufjs'
+import { isRefused, type Refused } from '../../server/otlp/model.ts'
 
 /** The messages of OTLP 1.9 that the receiver reads, as its .proto files declare them. */
 const schema = `syntax = "proto3";
@@ -189,3 +190,13 @@ export const anyLogs: fc.Arbitrary<Json> = fc.record({
     fc.record({ resource, scopeLogs: some(fc.record({ scope, logRecords: some(logRecord) })) }),
   ),
 })
+
+/** The items of a request, of which none may be refused. */
+export function readItems<Item>(steps: Iterable<Item | Refused | null>): Item[] {
+  return [...steps]
+    .filter((step): step is Item | Refused => step !== null)
+    .map((item) => {
+      if (isRefused(item)) throw new Error(`an item was refused: it ${item.message}`)
+      return item
+    })
+}

@@ -2,6 +2,7 @@
 import { Elysia } from 'elysia'
 import { periodOf, periodParameters, periodView, type Period } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
+import { inSlices } from '../../http/slices.ts'
 import { json, jsonText } from '../../http/response.ts'
 import { encodeCursor, readCursor, readLimit, readQuery } from '../../http/request.ts'
 import { invalidPush, pushHandler, readPush, type PushServices, type SentPush } from './push.ts'
@@ -55,10 +56,10 @@ export function memoryRoutes(services: MemoryRoutesServices) {
 
 async function push(services: MemoryRoutesServices, sent: SentPush): Promise<Site> {
   readQuery(sent.request, {})
-  const { siteId, body, exact } = await readPush(services.store, sent, memoryBodyModel)
+  const { siteId, body, exact } = await readPush(services, sent, memoryBodyModel)
   const snapshot = body['snapshot'] as { [name: string]: unknown }
   const score = typeof body['score'] === 'number' ? body['score'] : null
-  const record = memoryRecord(snapshot, score, JSON.stringify(exact['snapshot']))
+  const record = await inSlices(memoryRecord(snapshot, score, exact['snapshot']), sent.work)
   const result = await writeOrExplain(
     services,
     services.store.registry.pushMemory({

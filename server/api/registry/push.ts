@@ -1,9 +1,13 @@
 /** Handles a push of tools or site memory: admission, a validated body with its numbers as sent, and its errors. */
+import { isUtf8 } from 'node:buffer'
 import { AppError, type Issue } from '../../errors.ts'
-import { mediaType, parseJson, readBody } from '../../http/body.ts'
+import { mediaType, notUtf8, readBytes } from '../../http/body.ts'
+import { inSlices, slices, type Work } from '../../http/slices.ts'
 import { checkSchema, type Schema } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
-import { parseExact, skipSpace, skipValue, type Scan } from '../../text/json-scan.ts'
+import { longValue, pastSpace, type Steps } from '../../text/json-steps.ts'
+import { parseInSteps } from '../../text/json-values.ts'
+import { byteOrderMark } from '../../ingest/accept.ts'
 import { requireAdmission, type ParseQueue } from '../../ingest/admission.ts'
 import { isRestricted, requestSample, restrictedIssue, type Rejections } from '../../ingest/rejected.ts'
 import { json } from '../../http/response.ts'
@@ -29,7 +33,8 @@ export interface PushServices {
 export interface SentPush {
   request: Request
   key: ApiKey
-  /** Called with the text of the body, for the sample of a rejected request. */
+  work: Work
+  /** Called with the start of the body, for the sample of a rejected request. */
   sawText(text: string): void
 }
 
@@ -42,7 +47,10 @@ export function pushHandler(services: PushServices, store: (sent: SentPush) => P
       let sentText = ''
       const sawText = (text: string) => void (sentText = text)
       try {
-        return json({ ok: true, ...(await store({ request, key, sawText })) }, 202)
+        return json(
+          { ok: true, ...(await store({ request, key, work: slices.begin(key.orgId), sawText })) },
+          202,
+        )
       } catch (thrown) {
         if (thrown instanceof AppError)
           services.rejections.add([requestSample(key, services.clock.now(), thrown, sentText)])
@@ -61,29 +69,21 @@ export interface Push {
 
 /** Throws 4xx in the order of the contract. */
 export async function readPush(
-  store: Pick<Store, 'sites'>,
-  { request, key, sawText }: SentPush,
+  { store, parseQueue }: Pick<PushServices, 'store' | 'parseQueue'>,
+  { request, key, sawText, work }: SentPush,
   schema: Schema,
 ): Promise<Push> {
   mediaType(request.headers.get('content-type'), ['application/json'])
-  const text = await readBody(request, { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax })
-  sawText(text)
-  const scan: Scan = { depth: 0, isExact: true }
-  skipValue(text, skipSpace(text, 0), scan)
-  if (scan.depth > limits.jsonDepthMax) {
-    const message = `must not be nested deeper than ${limits.jsonDepthMax} levels`
-    throw invalidPush([{ path: '', code: 'too_deep', message }])
-  }
-  const body = parseJson(text)
+  const bytes = await readBytes(request, { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax })
+  await parseQueue.wait(bytes.length)
+  const json = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  sawText(json.toString('utf8', 0, limits.rejectedExcerptBytesMax))
+  const push = await inSlices(parsePush(json), work)
   const issues: Issue[] = []
-  checkSchema(schema, body, issues)
+  checkSchema(schema, push.body, issues)
   if (issues.length > 0) throw invalidPush(issues)
-  const push = {
-    body: body as Push['body'],
-    exact: (scan.isExact ? body : parseExact(text)) as Push['exact'],
-  }
+  requireStorable(json, push.body)
   const siteId = String(push.body['siteId'])
-  requireStorable(push.body)
   if (key.siteIds.length > 0 && !key.siteIds.includes(siteId)) {
     const issue = { path: 'siteId', code: 'wrong_site', message: 'is not allowed for this ingest key' }
     throw wrongSite('This ingest key is limited to other sites.', issue)
@@ -91,6 +91,29 @@ export async function readPush(
   if (await isRestricted(store, key, siteId))
     throw wrongSite('This ingest key cannot write to this site.', restrictedIssue())
   return { ...push, siteId }
+}
+
+/** A body that is valid JSON within the limits; the members are checked afterwards. */
+function* parsePush(json: Buffer): Steps<Omit<Push, 'siteId'>> {
+  if (!isUtf8(json)) throw notUtf8()
+  const start = yield* pastSpace(json, json.subarray(0, 3).equals(byteOrderMark) ? 3 : 0)
+  const scan = yield* longValue(json, start)
+  if (scan.depth > limits.jsonDepthMax) {
+    const message = `must not be nested deeper than ${limits.jsonDepthMax} levels`
+    throw invalidPush([{ path: '', code: 'too_deep', message }])
+  }
+  if (scan.members > limits.pushValuesMax) {
+    const message = `must have at most ${limits.pushValuesMax} values`
+    throw invalidPush([{ path: '', code: 'too_many', message }])
+  }
+  const body = yield* parseInSteps(json, start, false)
+  if (body === null || (yield* pastSpace(json, body.end)) !== json.length)
+    throw new AppError(
+      'invalid_json',
+      start === json.length ? 'The body is empty.' : 'The body is not valid JSON.',
+    )
+  const exact = scan.isExact ? body : yield* parseInSteps(json, start, true)
+  return { body: body.value as Push['body'], exact: exact!.value as Push['exact'] }
 }
 
 function wrongSite(message: string, issue: Issue): AppError {
@@ -104,16 +127,17 @@ export function invalidPush(issues: Issue[]): AppError {
   return new AppError('invalid_body', `Nothing was stored.${what}`, { issues })
 }
 
-const maybeUnstorable = /\\u(?:0000|d[89a-f])/
+/** Only these escapes make a character that cannot be stored: UTF-8 has none. */
+const unstorableEscapes = ['\\u0000', '\\ud', '\\uD']
 
-function requireStorable(body: Push['body']): void {
-  for (const [name, value] of Object.entries(body)) {
-    // JSON.stringify escapes NUL and unpaired surrogates; only then is every string checked.
-    if (maybeUnstorable.test(JSON.stringify([name, value])) && !everyStringStorable([name, value])) {
-      const path = isStorable(name) && name.length <= 60 ? name : ''
-      const message = 'must not contain NUL or an unpaired surrogate'
-      throw invalidPush([{ path, code: 'wrong_format', message }])
-    }
+function requireStorable(json: Buffer, body: Push['body']): void {
+  if (!unstorableEscapes.some((escape) => json.includes(escape))) return
+  for (const field of Object.entries(body)) {
+    if (everyStringStorable(field)) continue
+    const [name] = field
+    const path = isStorable(name) && name.length <= 60 ? name : ''
+    const message = 'must not contain NUL or an unpaired surrogate'
+    throw invalidPush([{ path, code: 'wrong_format', message }])
   }
 }
 

@@ -5,7 +5,8 @@
 import { isoTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
 import { canonicalText } from '../../text/json-scan.ts'
-import { sha256Hex } from '../../ids.ts'
+import { digestInSteps, textInSteps } from '../../text/json-values.ts'
+import type { Steps } from '../../text/json-steps.ts'
 import { invalidPush } from './push.ts'
 import type {
   MemoryPush,
@@ -21,17 +22,17 @@ interface Fields {
 }
 
 /** `tools` are validated; `exact` are the same with their numbers' spelling. The last of equal names wins. */
-export function toolRecords(tools: readonly unknown[], exact: readonly unknown[]): ToolRecord[] {
+export function* toolRecords(tools: readonly unknown[], exact: readonly unknown[]): Steps<ToolRecord[]> {
   const records = new Map<string, ToolRecord>()
-  tools.forEach((tool, index) => {
+  for (const [index, tool] of tools.entries()) {
     const { name } = tool as { name: string }
-    const json = JSON.stringify(exact[index])
+    const json = yield* textInSteps(exact[index])
     if (Buffer.byteLength(json) > limits.toolBytesMax) {
       const message = `must have at most ${limits.toolBytesMax} bytes`
       throw invalidPush([{ path: `tools.${index}`, code: 'too_large', message, index }])
     }
-    records.set(name, { name, digest: sha256Hex(canonicalText(tool)), json })
-  })
+    records.set(name, { name, digest: yield* digestInSteps(tool), json })
+  }
   return [...records.values()]
 }
 
@@ -81,14 +82,15 @@ function tokenCost(tool: Fields): { tokens: number; estimated: boolean } {
   return { tokens: Math.ceil(chars / 4), estimated: true }
 }
 
-/** `json` is the snapshot with its numbers as they were spelled; a missing score is computed. */
-export function memoryRecord(
+/** `exact` is the snapshot with its numbers as they were spelled; a missing score is computed. */
+export function* memoryRecord(
   snapshot: Fields,
   sent: number | null,
-  json: string,
-): Pick<MemoryPush, 'digest' | 'json' | 'score' | 'computed'> {
+  exact: unknown,
+): Steps<Pick<MemoryPush, 'digest' | 'json' | 'score' | 'computed'>> {
   const score = sent ?? computedScore(snapshot)
-  return { digest: sha256Hex(canonicalText([snapshot, score])), json, score, computed: sent === null }
+  const json = yield* textInSteps(exact)
+  return { digest: yield* digestInSteps([snapshot, score]), json, score, computed: sent === null }
 }
 
 /** The share of its six parts that are filled in (contract §5), 0 to 100, rounded. */
@@ -101,8 +103,13 @@ export function computedScore(snapshot: Fields): number {
 
 function isFilled(part: unknown): boolean {
   if (typeof part === 'string') return part.trim() !== ''
-  if (typeof part === 'object' && part !== null) return Object.keys(part).length > 0
+  if (typeof part === 'object' && part !== null) return hasField(part)
   return typeof part === 'number' || part === true
+}
+
+function hasField(part: object): boolean {
+  for (const _ in part) return true
+  return false
 }
 
 /** JSON text; the snapshot in it is exactly as it was sent. */

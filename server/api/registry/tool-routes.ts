@@ -2,6 +2,7 @@
 import { Elysia } from 'elysia'
 import { periodOf, periodParameters, periodView, type Period } from '../../dashboard/period.ts'
 import { AppError } from '../../errors.ts'
+import { inSlices } from '../../http/slices.ts'
 import { json, jsonText } from '../../http/response.ts'
 import { encodeCursor, invalidQuery, readCursor, readLimit, readQuery } from '../../http/request.ts'
 import { invalidPush, pushHandler, readPush, type PushServices, type SentPush } from './push.ts'
@@ -50,14 +51,15 @@ export function toolRoutes(services: ToolRoutesServices) {
 async function push(services: ToolRoutesServices, sent: SentPush): Promise<{ tools: number }> {
   const mode = readQuery(sent.request, { mode: 'one' }).one('mode')
   if (mode !== undefined && mode !== 'replace') throw invalidQuery('mode', 'mode must be replace or omitted')
-  const { siteId, body, exact } = await readPush(services.store, sent, toolsBodyModel)
+  const { siteId, body, exact } = await readPush(services, sent, toolsBodyModel)
   const tools = body['tools'] as unknown[]
+  const records = await inSlices(toolRecords(tools, exact['tools'] as unknown[]), sent.work)
   const result = await writeOrExplain(
     services,
     services.store.registry.pushTools({
       orgId: sent.key.orgId,
       siteId,
-      tools: toolRecords(tools, exact['tools'] as unknown[]),
+      tools: records,
       replace: mode === 'replace',
       now: services.clock.now(),
       sitesMax: limits.sitesPerOrgMax,

@@ -330,10 +330,11 @@ async function removeAlerts(
 ): Promise<SetupChange[]> {
   const { webhooks, orgs } = services.store
   const fromFile = (await webhooks.rules(null)).filter((rule) => rule.fromFile)
+  const targets = new Map(organizations.map((target) => [target.slug, target]))
   const changes: SetupChange[] = []
   for (const { id, orgId, name } of fromFile) {
     const org = (await orgs.find(orgId))?.slug ?? orgId
-    const target = organizations.find(({ slug }) => slug === org)
+    const target = targets.get(org)
     if (target?.alerts.some((alert) => alert.name === name)) continue
     if (!dryRun) await deleteRule(services, { orgId, actor }, id, { fromFile: true })
     changes.push({ kind: 'alert', org, name, did: 'deleted', note: null })

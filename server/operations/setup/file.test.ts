@@ -119,3 +119,38 @@ test('reads a secret from its file, and no message contains it', () => {
   expect(() => readSetupFile(path)).not.toThrow(/not-a-signing/)
   expect(() => readSetupFile(temp.join('absent.toml'))).toThrow(/absent\.toml: no such file/)
 })
+
+/** A file with 10,000 organizations, and processor time in ms to read a text of it. */
+const organizations = (count: number): string =>
+  Array.from(
+    { length: count },
+    (_, index) => `[[organizations]]\nslug = "org-${index}"\n[[organizations.sites]]\nid = "shop"\n`,
+  ).join('\n')
+
+function readingMs(text: string): number {
+  const before = process.cpuUsage()
+  try {
+    read(text)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+  }
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1_000
+}
+
+test.each([
+  ['valid', ''],
+  ['with a broken last line', 'slug = '],
+  ['with a wrong last field', '[[organizations]]\nslug = "NOT A SLUG"\n'],
+])('the time to read a file grows with its length and not with its square: %s', (_, last) => {
+  readingMs(organizations(500) + last)
+  const small = readingMs(organizations(1_000) + last)
+  const large = readingMs(organizations(8_000) + last)
+  expect(large / small).toBeLessThan(30)
+})
+
+test('a broken line is found also behind a text of several lines', () => {
+  const text = `${organizations(50)}[[organizations]]\nslug = "x"\nname = """\na\nb\n"""\nslug = "y\n${organizations(20)}`
+  const line = text.split('\n').indexOf('slug = "y') + 1
+  expect(() => read(text)).toThrow(`setup.toml:${line}: invalid TOML`)
+})

@@ -13,8 +13,9 @@ export function readSetupFile(path: string): Setup {
 }
 
 export function readSetupText(text: string, name: string, readSecret: (file: string) => string): Setup {
+  const lineOf = lineFinder(text)
   const where = (path: string) => {
-    const line = lineOf(text, path)
+    const line = lineOf(path)
     return `${name}${line === null ? '' : `:${line}`}${path === '' ? '' : `: ${path}`}`
   }
   let table: unknown
@@ -50,29 +51,45 @@ function readText(path: string, setupPath: string): string {
 }
 
 /**
- * The line, from 1, of a path such as `organizations[1].keys[0].hash`, or of the nearest table around it, because the
- * parser reports no positions. Null for tables that are not written under `[[headers]]`.
+ * Finds the line, from 1, of a path such as `organizations[1].keys[0].hash`, or of the nearest table around it, because
+ * the parser reports no positions. Null for tables that are not written under `[[headers]]`. The text is read once: a
+ * file of 10,000 organizations asks for 10,000 lines.
  */
-function lineOf(text: string, path: string): number | null {
-  const target = path.split('.')
+function lineFinder(text: string): (path: string) => number | null {
+  let lines: { tables: Map<string, number>; fields: Map<string, number> } | null = null
+  return (path) => {
+    lines ??= linesByPath(text)
+    const field = lines.fields.get(path)
+    if (field !== undefined) return field
+    const names = path.split('.')
+    for (let depth = names.length; depth > 0; depth--) {
+      const line = lines.tables.get(names.slice(0, depth).join('.'))
+      if (line !== undefined) return line
+    }
+    return null
+  }
+}
+
+function linesByPath(text: string) {
+  const tables = new Map<string, number>()
+  const fields = new Map<string, number>()
   const seen = new Map<string, number>() // tables so far, by path
   let here: string[] = []
-  let nearest: number | null = null
-  let depth = 0
   for (const [index, line] of text.split('\n').entries()) {
     const header = /^\s*\[\[\s*([\w.-]+)\s*\]\]/.exec(line)?.[1]
     if (header !== undefined) {
       here = tablePath(header.split('.'), seen)
-      if (isPrefix(here, target) && here.length > depth) {
-        nearest = index + 1
-        depth = here.length
-      }
+      addFirst(tables, here.join('.'), index + 1)
       continue
     }
     const name = /^\s*"?([\w-]+)"?\s*=/.exec(line)?.[1]
-    if (name !== undefined && [...here, name].join('.') === path) return index + 1
+    if (name !== undefined) addFirst(fields, [...here, name].join('.'), index + 1)
   }
-  return nearest
+  return { tables, fields }
+}
+
+function addFirst(lines: Map<string, number>, path: string, line: number): void {
+  if (!lines.has(path)) lines.set(path, line)
 }
 
 /** Adds to each name of a header the index of its newest table; the last name starts a new table. */
@@ -87,15 +104,33 @@ function tablePath(names: string[], seen: Map<string, number>): string[] {
   return path
 }
 
-function isPrefix(part: string[], whole: string[]): boolean {
-  return part.length <= whole.length && part.every((name, index) => name === whole[index])
-}
+/** Lines of a value that is cut, such as a text of several lines, before the next line with which the file parses. */
+const cutLinesMax = 100
 
-/** The first line that does not parse together with the lines before it. */
+/**
+ * The first line that does not parse together with the lines before it. Halves the lines that are left, because a file
+ * of 1 MiB would be parsed 100,000 times.
+ */
 function brokenLine(text: string, parses: (text: string) => boolean): number {
   const lines = text.split('\n')
-  let last = 0 // lines that parse
-  for (let count = 1; count <= lines.length; count++)
-    if (parses(`${lines.slice(0, count).join('\n')}\n`)) last = count
-  return Math.min(last + 1, lines.length)
+  const isWhole = (count: number) => parses(`${lines.slice(0, count).join('\n')}\n`)
+  let whole = 0 // lines that parse
+  for (;;) {
+    let broken = lines.length + 1
+    while (broken - whole > 1) {
+      const middle = Math.floor((whole + broken) / 2)
+      if (isWhole(middle)) whole = middle
+      else broken = middle
+    }
+    const next = nextWhole(isWhole, whole, lines.length)
+    if (next === null) return Math.min(whole + 1, lines.length)
+    whole = next
+  }
+}
+
+/** A value that was cut in the middle parses again with its last line. */
+function nextWhole(isWhole: (count: number) => boolean, whole: number, count: number): number | null {
+  const last = Math.min(whole + 1 + cutLinesMax, count)
+  for (let lines = whole + 2; lines <= last; lines++) if (isWhole(lines)) return lines
+  return null
 }

@@ -1,0 +1,212 @@
+/**
+ * Parses a large body of events one event at a time, with a step after each, so that other requests run in between. It
+ * accepts what `accept.ts` accepts, which parses a body in one piece; a test compares the two.
+ */
+import { isUtf8 } from 'node:buffer'
+import { AppError, type Issue } from '../errors.ts'
+import { notUtf8, parseJson } from '../http/body.ts'
+import { limits } from '../limits.ts'
+import { exactJson } from '../text/json-scan.ts'
+import {
+  hasSpace,
+  longValue,
+  partBytes,
+  pastSpace,
+  shortValue,
+  signs,
+  type Skip,
+  type Steps,
+} from '../text/json-steps.ts'
+import {
+  acceptLine,
+  byteOrderMark,
+  isBlank,
+  isNamedEvents,
+  lineText,
+  noLines,
+  notEvents,
+  notObject,
+  tooManyEvents,
+  type EventsMediaType,
+} from './accept.ts'
+import { mayContainUnstorable, validateEvent } from './check-event.ts'
+import { overLimitIssue, rejected, type Accepted, type OverLimit } from './rejected.ts'
+
+/** Smaller bodies take a few milliseconds, whatever they hold. */
+export const largeBodyBytes = 256 * 1024
+
+export function acceptInSteps(
+  body: Uint8Array,
+  type: EventsMediaType,
+  siteIds: readonly string[],
+): Steps<Accepted> {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
+  return type === 'application/x-ndjson' ? linesInSteps(bytes, siteIds) : bodyInSteps(bytes, siteIds)
+}
+
+const lineFeed = 0x0a
+
+function* linesInSteps(bytes: Buffer, siteIds: readonly string[]): Steps<Accepted> {
+  const accepted: Accepted = { sent: 0, records: [], positions: [], rejected: [] }
+  let first: unknown = null
+  let at = startsWithMark(bytes) ? byteOrderMark.length : 0
+  for (;;) {
+    at = yield* pastSpace(bytes, at)
+    if (at === bytes.length) break
+    if (accepted.sent === limits.eventsPerRequestMax) throw tooManyEvents()
+    const feed = bytes.indexOf(lineFeed, at)
+    const end = feed < 0 ? bytes.length : feed
+    const event = acceptLargeLine(accepted, trimmed(bytes.subarray(at, end)), siteIds)
+    if (accepted.sent++ === 0) first = event
+    at = end
+    yield null
+  }
+  if (accepted.sent === 0) throw noLines()
+  accepted.sample ??= first
+  return accepted
+}
+
+function startsWithMark(json: Buffer): boolean {
+  return json.subarray(0, byteOrderMark.length).equals(byteOrderMark)
+}
+
+function trimmed(line: Buffer): Buffer {
+  let end = line.length
+  while (end > 0 && isBlank(line[end - 1]!)) end--
+  return line.subarray(0, end)
+}
+
+function acceptLargeLine(accepted: Accepted, line: Buffer, siteIds: readonly string[]): unknown {
+  if (line.length > limits.eventBytesMax && isUtf8(line)) {
+    const start = line.toString('utf8', 0, limits.rejectedExcerptBytesMax)
+    accepted.rejected.push(rejected(accepted.sent, null, [overLimitIssue('too_large')], start))
+    return null
+  }
+  const text = lineText(line)
+  const checks = { checkCharacters: mayContainUnstorable(text), isUtf8: false }
+  return acceptLine(accepted, accepted.sent, text, siteIds, checks)
+}
+
+type Read = Accepted | 'missing' | 'no list'
+
+function* bodyInSteps(json: Buffer, siteIds: readonly string[]): Steps<Accepted> {
+  if (!isUtf8(json)) throw notUtf8()
+  const start = yield* pastSpace(json, startsWithMark(json) ? byteOrderMark.length : 0)
+  if (start === json.length) parseJson('') // throws that it is empty
+  if (json[start] !== signs.openBrace) throw notObject()
+  let read: Read = 'missing'
+  let at = yield* pastSpace(json, start + 1)
+  let pausedAt = at
+  let fields = 0
+  while (json[at] === signs.quote) {
+    if (++fields > fieldsMax) throw tooManyFields()
+    const name = whole(shortValue(json, at) ?? (yield* longValue(json, at)))
+    const nameText = overLimit(at, name) === null ? textOf(json, at, name.at) : '""'
+    parseJson(nameText)
+    const colon = hasSpace(json, name.at) ? yield* pastSpace(json, name.at) : name.at
+    if (json[colon] !== signs.colon) throw invalidJson()
+    const valueAt = hasSpace(json, colon + 1) ? yield* pastSpace(json, colon + 1) : colon + 1
+    if (isNamedEvents(nameText) && json[valueAt] === signs.openBracket) {
+      const list = yield* listInSteps(json, valueAt, siteIds)
+      read = list.accepted
+      at = list.end
+    } else {
+      const value = whole(shortValue(json, valueAt) ?? (yield* longValue(json, valueAt)))
+      // What no event may be is passed over, here as in `accept.ts`.
+      if (overLimit(valueAt, value) === null) parseJson(textOf(json, valueAt, value.at))
+      if (isNamedEvents(nameText)) read = 'no list'
+      at = value.at
+    }
+    at = hasSpace(json, at) ? yield* pastSpace(json, at) : at
+    if (json[at] !== signs.comma) break
+    at = hasSpace(json, at + 1) ? yield* pastSpace(json, at + 1) : at + 1
+    if (json[at] !== signs.quote) throw invalidJson()
+    if (at - pausedAt < partBytes) continue
+    pausedAt = at
+    yield null
+  }
+  if (json[at] !== signs.closeBrace || (yield* pastSpace(json, at + 1)) !== json.length) throw invalidJson()
+  return requireEvents(read)
+}
+
+/** Beside the events. Each may be a list of events, of which only the last one counts. */
+const fieldsMax = 1_000
+
+function tooManyFields(): AppError {
+  return new AppError('invalid_body', `A large body can have at most ${fieldsMax} fields beside the events.`)
+}
+
+function requireEvents(read: Read): Accepted {
+  if (read === 'missing') throw notEvents('required', 'is required')
+  if (read === 'no list') throw notEvents('wrong_type', 'must be an array')
+  if (read.sent === 0) throw notEvents('required', 'must contain at least one event')
+  return read
+}
+
+/** The events of the list at `open`, and where it ends. */
+function* listInSteps(
+  json: Buffer,
+  open: number,
+  siteIds: readonly string[],
+): Steps<{ accepted: Accepted; end: number }> {
+  const accepted: Accepted = { sent: 0, records: [], positions: [], rejected: [] }
+  let first: unknown
+  let at = yield* pastSpace(json, open + 1)
+  if (json[at] === signs.closeBracket) return { accepted, end: at + 1 }
+  for (;;) {
+    if (accepted.sent === limits.eventsPerRequestMax) throw tooManyEvents()
+    const value = whole(shortValue(json, at) ?? (yield* longValue(json, at)))
+    const event = acceptOne(json, at, value, siteIds, accepted)
+    if (accepted.sent++ === 0) first = event
+    yield null
+    at = hasSpace(json, value.at) ? yield* pastSpace(json, value.at) : value.at
+    if (json[at] === signs.closeBracket) break
+    if (json[at] !== signs.comma) throw invalidJson()
+    at = hasSpace(json, at + 1) ? yield* pastSpace(json, at + 1) : at + 1
+  }
+  accepted.sample ??= first
+  return { accepted, end: at + 1 }
+}
+
+/** Adds the event to those accepted or rejected. Returns it; null when it is over a limit. */
+function acceptOne(
+  json: Buffer,
+  start: number,
+  value: Skip,
+  siteIds: readonly string[],
+  accepted: Accepted,
+): unknown {
+  const over = overLimit(start, value)
+  const sentMax = over === null ? value.at : Math.min(value.at, start + limits.rejectedExcerptBytesMax)
+  const sent = textOf(json, start, sentMax)
+  const event = over === null ? parseJson(sent) : null
+  const issues: Issue[] = over === null ? [] : [overLimitIssue(over)]
+  const record = over === null ? validateEvent(event, siteIds, mayContainUnstorable(sent), issues) : null
+  if (record === null) {
+    accepted.rejected.push(rejected(accepted.sent, event, issues, sent))
+    return event
+  }
+  if (!value.isExact) record.json = exactJson(sent)
+  accepted.sample ??= event
+  accepted.records.push(record)
+  accepted.positions.push(accepted.sent)
+  return event
+}
+
+function overLimit(start: number, { at, depth }: Skip): OverLimit | null {
+  if (depth > limits.eventDepthMax) return 'too_deep'
+  return at - start > limits.eventBytesMax ? 'too_large' : null
+}
+
+function textOf(json: Buffer, start: number, end: number): string {
+  return json.toString('utf8', start, end)
+}
+
+function whole(value: Skip): Skip {
+  if (value.at < 0) throw invalidJson()
+  return value
+}
+
+function invalidJson(): AppError {
+  return new AppError('invalid_json', 'The body is not valid JSON.')
+}
