@@ -16,6 +16,9 @@ export type Judge = 'appliance' | 'sender' | 'unknown'
 /** The value of `observedBy` when this appliance read the address itself, from a file or a socket of its machine. */
 export const applianceObserver = 'appliance'
 
+/** What the store has in place of a key for events of files and sample events. Their record has no key. */
+export const keylessIds: readonly string[] = ['import', 'demo']
+
 /** The record of one event. */
 export interface Provenance {
   door: string | null // null in events that were stored before it was recorded

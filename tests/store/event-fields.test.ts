@@ -9,7 +9,7 @@ import { traceFilters } from '../../server/docs/gateway-model.ts'
 import { checkEvent } from '../../server/ingest/check-event.ts'
 
 test('numbers, names and CSV positions are unique', () => {
-  const numbers = [...eventFields.map(({ number }) => number), agentField, 14, 15, 16, 17, 18, 19]
+  const numbers = [...eventFields.map(({ number }) => number), agentField, 14, 15, 16, 18, 19, 29, 30, 31]
   expect(new Set(numbers).size).toBe(numbers.length)
   const places = eventFields.flatMap(({ csv }) => (csv === null ? [] : [csv]))
   expect(new Set(places).size).toBe(places.length)
@@ -20,7 +20,7 @@ test('CSV columns keep their positions; new ones come before the event', () => {
   const released =
     'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,'
   expect(csvColumns.join()).toStartWith(`${released}page,protocol,subject,error,name,purpose,verdict,`)
-  expect(csvColumns.at(-1)).toBe('event')
+  expect(csvColumns.join()).toEndWith(',verdict,robots,door,key,observedBy,receivedAt,judgedBy,network,event')
 })
 
 test('every filterable field is a parameter, documented, and in the client package', () => {
@@ -31,6 +31,8 @@ test('every filterable field is a parameter, documented, and in the client packa
     expect(traceFilters).toHaveProperty([name])
     expect(client).toContain(`  ${name}?: Filter`)
   }
+  expect(filterParameters['network']).toBe('many')
+  expect(client).toContain('  network?: Filter')
 })
 
 test('validation reads every field at its path in the table, up to its longest value', () => {

@@ -9,6 +9,7 @@ import { filterParameters, pageParameters, readFilter, readPage } from './filter
 import { rolesOf } from '../../identity/permissions.ts'
 import { readZone } from '../../dashboard/period.ts'
 import { histogram } from './histogram.ts'
+import { includesRecord, receivedJson } from './record.ts'
 import { exportFormats, traceExporter, type ParquetParts } from './export.ts'
 import type { EventFilter, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
@@ -30,6 +31,7 @@ export function dashboardTraceRoutes({ store, cursorCipher, signIns }: Dashboard
         { events: store.events, cursorCipher },
         org.id,
         readQuery(request, pageParameters),
+        true,
       )
       // A live stream that starts at the page's ceiling continues it without gap or duplicate.
       const live = JSON.stringify(livePosition(cursorCipher, org.id, page.ceilingSeq))
@@ -41,7 +43,7 @@ export function dashboardTraceRoutes({ store, cursorCipher, signIns }: Dashboard
       readQuery(request, {})
       const event = params.id ? await store.events.byId({ orgId: org.id, id: params.id }) : null
       if (!event) throw new AppError('not_found', 'No event has this id.')
-      return jsonText(`{"receivedAt":"${isoTime(event.receivedAtMs)}","event":${event.json}}`)
+      return jsonText(receivedJson(event))
     })
     .get('/api/overview', async ({ request }) => {
       const { org } = await signIns.require(request)
@@ -72,7 +74,7 @@ export function logsRoutes(services: LogsRoutesServices) {
     })
     .get('/api/export/events', async ({ request }) => {
       const { org, account } = await signIns.require(request, rolesOf('events.export'))
-      const query = readQuery(request, { ...filterParameters, format: 'one' })
+      const query = readQuery(request, { ...filterParameters, format: 'one', include: 'one' })
       const format = query.one('format') ?? 'csv'
       if (!Object.hasOwn(exportFormats, format))
         throw invalidQuery('format', 'format must be csv, ndjson or parquet')
@@ -86,6 +88,7 @@ export function logsRoutes(services: LogsRoutesServices) {
           filter,
           type: exportFormats[format as keyof typeof exportFormats],
           raw: false,
+          withRecords: includesRecord(query),
           headOnly: request.method === 'HEAD',
         },
         () => context.keepOpen(),

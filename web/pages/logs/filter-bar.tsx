@@ -158,10 +158,7 @@ function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
   const typed = useSignal('')
   const list = useId()
   // The rows when the field is selected, because suggestions must not change while they are read.
-  const seen = seenValues(
-    entries.peek().map((entry) => entry.event),
-    field.value,
-  )
+  const seen = seenValues(entries.peek(), field.value)
   const add = (): void => {
     if (typed.value === '') return
     addFilter(field.value, typed.value)
