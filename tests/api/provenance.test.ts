@@ -196,3 +196,69 @@ test('sessions are filtered by judge', async () => {
   const { sessions } = await json<{ sessions: { id: string }[] }>('/v1/sessions?judgedBy=sender')
   expect(sessions.map(({ id }) => id)).toEqual(['sess_1'])
 })
+
+interface Requests {
+  verdicts: { rows: { value: string; count: number }[] }
+  judgements: { verdict: string; judgedBy: string; by: string; label: string | null; count: number }[]
+  unjudged: unknown
+}
+
+const ownCount = (verdict: string): number =>
+  loggedAgents.reduce((sum, one) => (one.verdict === verdict ? sum + one.requests : sum), 0)
+
+test("pages count no sender's verdict as Verified, and name the key", async () => {
+  const headers = { cookie: await server.signIn('viewer') }
+  const read = async <T>(path: string): Promise<T> => {
+    const answer = await server.call(path, { headers })
+    expect([path, answer.status]).toEqual([path, 200])
+    return (await answer.json()) as T
+  }
+  const { verdicts, judgements, unjudged } = await read<Requests>('/api/detect/requests?range=24h')
+  expect(verdicts.rows.find(({ value }) => value === 'verified')?.count).toBe(ownCount('verified'))
+  expect(judgements.find(({ judgedBy }) => judgedBy === 'sender')).toMatchObject({
+    ...{ verdict: 'verified', by: senderKey, label: 'backend', count: claimedCount },
+  })
+  expect(
+    judgements.find(({ judgedBy, verdict }) => judgedBy === 'appliance' && verdict === 'verified'),
+  ).toMatchObject({
+    ...{ by: logKey, label: 'drain', count: ownCount('verified') },
+  })
+  expect(unjudged).toBeNull()
+  const { agents } = await read<{ agents: { verified: number }[] }>('/api/detect/claims?range=24h')
+  expect(agents.reduce((sum, { verified }) => sum + verified, 0)).toBe(ownCount('verified'))
+  // Under a filter events are counted one by one: the same numbers.
+  const filtered = await read<Requests>('/api/detect/requests?range=24h&filter=verdict:verified')
+  expect(filtered.verdicts.rows).toMatchObject([{ value: 'verified', count: ownCount('verified') }])
+  const own = await read<Requests>('/api/detect/requests?range=24h&filter=observedBy:appliance')
+  expect(own.verdicts.rows).toEqual([])
+  const { labels } = await read<{ labels: { [id: string]: string } }>('/api/key-labels')
+  expect(labels).toMatchObject({ [senderKey]: 'backend', [logKey]: 'drain' })
+})
+
+test('Explore counts vouched verdicts under a filter of verdicts', async () => {
+  interface Answer {
+    all: { total: number }
+  }
+  const base = '/v1/explore?filter=type:agent.requested&filter=verdict:verified'
+  expect((await json<Answer>(base)).all.total).toBe(ownCount('verified'))
+  expect((await json<Answer>(`${base}&filter=judgedBy:sender`)).all.total).toBe(claimedCount)
+})
+
+test('an alert on Verified counts what the appliance vouches for, unless it names the judge', async () => {
+  const headers = { cookie: await server.signIn('owner') }
+  const windowOf = async (filter: object): Promise<number | null | undefined> => {
+    const body = {
+      ...{ measure: 'count', windowMinutes: 60, condition: { kind: 'above', value: 1 } },
+      ...{ kind: 'measure', name: 'verified', filter: { type: ['agent.requested'], ...filter } },
+    }
+    const answer = await server.call('/api/webhooks/rules/backtest', { body, headers })
+    expect(answer.status).toBe(200)
+    const { points } = (await answer.json()) as { points: { value: number | null }[] }
+    return Math.max(...points.map(({ value }) => value ?? 0))
+  }
+  server.clock.move(3_600_000)
+  expect(await windowOf({ verdict: ['verified'], judgedBy: ['sender'] })).toBe(claimedCount)
+  const own = await windowOf({ verdict: ['verified'] })
+  expect(own).toBeGreaterThan(0)
+  expect(own).toBeLessThanOrEqual(ownCount('verified'))
+})
