@@ -38,6 +38,7 @@ export interface VerdictEvidence {
   list?: string // the address of the operator's list
   listDate?: string
   listDigest?: string // SHA-256 of the list's networks as they were judged, hex
+  networks?: number // how many the operator's lists have, where the address is in none of them
   keyId?: string // of a signature
   reason?: string // of a verdict that proves nothing
 }

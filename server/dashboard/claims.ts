@@ -167,7 +167,7 @@ function byClaim({ rows }: Top['groups'][number]): Map<string, TopRow[]> {
   return claims
 }
 
-const evidenceFields = ['method', 'list', 'listDate', 'networks', 'keyId', 'reason']
+const evidenceFields = ['method', 'list', 'listDate', 'listDigest', 'networks', 'keyId', 'reason']
 const evidenceCharsMax = 200
 
 /** The fields that a verdict is explained with; evidence of other senders can be anything. */

@@ -30,6 +30,11 @@ export const recordModel = t.Object(
           list: t.Optional(t.String({ description: 'The address of the list that the operator publishes.' })),
           listDate: t.Optional(t.String()),
           listDigest: t.Optional(t.String({ description: 'SHA-256 of its networks as they were judged.' })),
+          networks: t.Optional(
+            t.Number({
+              description: "How many the operator's lists have, where the address is in none of them.",
+            }),
+          ),
           keyId: t.Optional(t.String({ description: 'Of a signature.' })),
           reason: t.Optional(t.String({ description: 'Of a verdict that proves nothing.' })),
         },

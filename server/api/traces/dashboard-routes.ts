@@ -2,6 +2,7 @@
 import { Elysia } from 'elysia'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
+import { judgedSince } from '../../evidence/judged-since.ts'
 import { json, jsonText } from '../../http/response.ts'
 import { contextOf, invalidQuery, readQuery } from '../../http/request.ts'
 import { livePosition, wrapEvents } from '../live/routes.ts'
@@ -43,7 +44,17 @@ export function dashboardTraceRoutes({ store, cursorCipher, signIns }: Dashboard
       readQuery(request, {})
       const event = params.id ? await store.events.byId({ orgId: org.id, id: params.id }) : null
       if (!event) throw new AppError('not_found', 'No event has this id.')
-      return jsonText(receivedJson(event))
+      const [keys, judgedSinceMs] = await Promise.all([
+        store.keys.list({ orgId: org.id, kind: 'ingest' }),
+        judgedSince(store),
+      ])
+      const { key = null, observedBy = null } = event.provenance ?? {}
+      const named = keys.filter(({ id }) => id === key || id === observedBy)
+      const about = {
+        keys: Object.fromEntries(named.map(({ id, label }) => [id, label])),
+        judgedSince: judgedSinceMs === null ? null : isoTime(judgedSinceMs),
+      }
+      return jsonText(`${receivedJson(event).slice(0, -1)},${JSON.stringify(about).slice(1)}`)
     })
     .get('/api/overview', async ({ request }) => {
       const { org } = await signIns.require(request)
