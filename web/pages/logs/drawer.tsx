@@ -164,7 +164,7 @@ function Facts({ event, recorded, receivedAtMs }: Omit<Opened, 'json'>) {
     <dl class="facts">
       {event.agent && (
         <Fact name="Agent">
-          <AgentFact agent={event.agent} />
+          <AgentFact agent={event.agent} isReported={recorded?.record.judgedBy === 'sender'} />
         </Fact>
       )}
       <TextFact name="Name" value={event.agent?.name} />
@@ -233,7 +233,9 @@ function RobotsFact({ agent }: { agent: TraceEvent['agent'] }) {
   )
 }
 
-function AgentFact({ agent }: { agent: NonNullable<TraceEvent['agent']> }) {
+/** `isReported`: the sender gave the verdict and, with it, the trust. */
+function AgentFact(props: { agent: NonNullable<TraceEvent['agent']>; isReported: boolean }) {
+  const { agent, isReported } = props
   return (
     <span class="agent-fact">
       {agent.vendor != null && (
@@ -249,6 +251,7 @@ function AgentFact({ agent }: { agent: NonNullable<TraceEvent['agent']> }) {
       {agent.trust != null && (
         <span>
           <Vial trust={agent.trust} /> <Text value={agent.trust} max={40} />
+          {isReported && <small class="muted"> by the sender</small>}
         </span>
       )}
     </span>

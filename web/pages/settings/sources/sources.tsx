@@ -10,7 +10,7 @@ import { Text } from '../../../components/text.tsx'
 import { Moment } from '../../../components/time.tsx'
 import { refreshWhile } from '../../../query/query.ts'
 import { useRecords } from '../../../query/use-query.ts'
-import { KeyName, doorName } from '../../../components/provenance.tsx'
+import { doorName } from '../../../components/provenance.tsx'
 import { bytesText, count, counted } from '../../../text/format.ts'
 import { RoleNote } from '../sections.tsx'
 
@@ -130,21 +130,21 @@ function Doors({ doors: { rows, looked, complete } }: { doors: SourcesView['door
           { name: 'Door', cell: ({ door }) => <Text value={doorName(door)} max={40} /> },
           {
             name: 'Key',
-            cell: ({ key, label }) => (key === null ? '–' : <KeyName id={key} label={label} />),
+            cell: ({ key, label }) => (key === null ? '–' : <KeyCell id={key} label={label} />),
           },
           {
             name: 'Observed by',
-            cell: ({ observers }) =>
+            cell: ({ key, observers }) =>
               observers.length === 0
                 ? 'nothing judged'
                 : observers.map((observer, index) => (
                     <span key={observer}>
                       {index > 0 && ', '}
-                      {observer === 'appliance' ? (
-                        'this appliance'
-                      ) : (
-                        <KeyName id={observer} label={labels.get(observer)} />
-                      )}
+                      <Observer
+                        observer={observer}
+                        isOwnKey={observer === key}
+                        label={labels.get(observer)}
+                      />
                     </span>
                   )),
           },
@@ -154,6 +154,26 @@ function Doors({ doors: { rows, looked, complete } }: { doors: SourcesView['door
       />
     </>
   )
+}
+
+function KeyCell({ id, label }: { id: string; label: string | null | undefined }) {
+  if (label == null) return <Text value={id} max={idChars} mono />
+  return (
+    <>
+      <Text value={label} max={28} />{' '}
+      <small class="muted">
+        <Text value={id} max={idChars} mono />
+      </small>
+    </>
+  )
+}
+
+/** A key's id is whole on hover. */
+const idChars = 16
+
+function Observer(props: { observer: string; isOwnKey: boolean; label: string | null | undefined }) {
+  if (props.observer === 'appliance') return <>this appliance</>
+  return props.isOwnKey ? <>its key</> : <KeyCell id={props.observer} label={props.label} />
 }
 
 const commands = [
