@@ -17,6 +17,7 @@ export const limits = {
   errorCharsMax: 2_000,
   userAgentCharsMax: 2_000,
   detectionVersionCharsMax: 64,
+  networkCharsMax: 50, // of the filter `network`
   issuesPerEventMax: 3, // reported for one rejected event
   rejectedExcerptBytesMax: 4 * 1024,
   // guard rails per organization

@@ -20,6 +20,9 @@ export type Judge = 'appliance' | 'sender' | 'unknown'
 /** The value of `observedBy` when this appliance read the address itself, from a file or a socket of its machine. */
 export const applianceObserver = 'appliance'
 
+/** What the store has in place of a key for events of files and sample events. Their record has no key. */
+export const keylessIds: readonly string[] = ['import', 'demo']
+
 /** The record of one event. */
 export interface Provenance {
   door: string | null // null in events that were stored before it was recorded
@@ -39,6 +42,7 @@ export interface VerdictEvidence {
   list?: string // the address of the operator's list
   listDate?: string
   listDigest?: string // SHA-256 of the list's networks as they were judged, hex
+  networks?: number // how many the operator's lists have, where the address is in none of them
   keyId?: string // of a signature
   reason?: string // of a verdict that proves nothing
 }

@@ -276,6 +276,7 @@ export interface StoreHealth {
   newestSchema: number // of this release
   isNewer: boolean // a newer release wrote the data, and this one must not write to it
   engine: string // its name and version
+  judgedSinceMs: number | null // when an upgrade began to record judges of verdicts; null: from the first event on
   bytes: number // of the database, its log included
   logBytes: number | null // of the log that is not in the database yet; null when the engine has none to watch
 }

@@ -2,22 +2,32 @@
  * Writes and splits the body of a `trace.batch` message as text, because parsing could change the digits of a number.
  */
 
+const betweenLists = '],"records":['
 const tail = ']}}'
 
-/** A batch with as many of the events (JSON text) as fit in `bytesMax`, and at least one. */
+/** An event of a batch and its record, both as JSON text. */
+export interface BatchItem {
+  event: string
+  record: string
+}
+
+/** A batch with as many of the events as fit in `bytesMax` with their records, and at least one. */
 export function writeBatch(
   { sequence, timestamp, bytesMax }: { sequence: number; timestamp: string; bytesMax: number },
-  events: string[],
+  items: readonly BatchItem[],
 ): { body: string; used: number } {
   const head = `{"type":"trace.batch","timestamp":"${timestamp}","data":{"sequence":${sequence},"events":[`
-  let bytes = head.length + tail.length
+  let bytes = head.length + betweenLists.length + tail.length
   let used = 0
-  for (const event of events) {
-    bytes += Buffer.byteLength(event) + 1
+  for (const { event, record } of items) {
+    bytes += Buffer.byteLength(event) + Buffer.byteLength(record) + 2
     if (used > 0 && bytes > bytesMax) break
     used++
   }
-  return { body: `${head}${events.slice(0, used).join(',')}${tail}`, used }
+  const fitting = items.slice(0, used)
+  const events = fitting.map(({ event }) => event).join(',')
+  const records = fitting.map(({ record }) => record).join(',')
+  return { body: `${head}${events}${betweenLists}${records}${tail}`, used }
 }
 
 /** Matches what `writeBatch` writes before the first event. */
@@ -26,6 +36,7 @@ const writtenHead = /^\{"type":"trace\.batch","timestamp":"[^"]*","data":\{"sequ
 export interface BatchBody {
   head: string // up to and including the opening bracket
   events: string[]
+  records: string[] | null // null: written before records were
   tail: string
 }
 
@@ -33,21 +44,44 @@ export interface BatchBody {
 export function splitBatch(body: string): BatchBody | null {
   const head = writtenHead.exec(body)?.[0]
   if (head === undefined) return null
-  const events: string[] = []
+  const events = listItems(body, head.length)
+  if (events === null) return null
+  if (!body.startsWith(betweenLists, events.end))
+    return { head, events: events.items, records: null, tail: body.slice(events.end) }
+  const records = listItems(body, events.end + betweenLists.length)
+  if (records === null) return null
+  return { head, events: events.items, records: records.items, tail: body.slice(records.end) }
+}
+
+/** The items of a list of objects, and where its closing bracket is. `start` is after the opening one. */
+function listItems(body: string, start: number): { items: string[]; end: number } | null {
+  const items: string[] = []
   let depth = 0
-  let start = head.length
-  for (let at = start; at < body.length; at++) {
-    const char = body[at]
-    if (char === '"') at = closingQuote(body, at)
+  let itemStart = start
+  for (let index = start; index < body.length; index++) {
+    const char = body[index]
+    if (char === '"') index = closingQuote(body, index)
     else if (char === '{' || char === '[') depth++
     else if (depth > 0 && (char === '}' || char === ']')) depth--
     else if (depth === 0 && (char === ',' || char === ']')) {
-      if (at > start) events.push(body.slice(start, at))
-      start = at + 1
-      if (char === ']') return { head, events, tail: body.slice(at) }
+      if (index > itemStart) items.push(body.slice(itemStart, index))
+      itemStart = index + 1
+      if (char === ']') return { items, end: index }
     }
   }
   return null
+}
+
+/** The batch without some of its events and their records. */
+export function withoutEvents(batch: BatchBody, isRemoved: (event: string) => boolean): BatchBody {
+  const isKept = batch.events.map((event) => !isRemoved(event))
+  const records = batch.records?.filter((_, index) => isKept[index]) ?? null
+  return { ...batch, events: batch.events.filter((_, index) => isKept[index]), records }
+}
+
+export function joinBatch({ head, events, records, tail: end }: BatchBody): string {
+  const recorded = records === null ? '' : `${betweenLists}${records.join(',')}`
+  return `${head}${events.join(',')}${recorded}${end}`
 }
 
 /** The lines of a message in a file or in syslog: one per event of a batch, otherwise the message itself. */

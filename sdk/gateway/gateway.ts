@@ -113,7 +113,12 @@ export interface TracesQuery {
   purpose?: Filter // agent.purpose
   robots?: Filter // agent.robots: allowed or disallowed
   trust?: Filter
-  verdict?: Filter // agent.verdict, such as contradicted
+  verdict?: Filter // such as contradicted, whoever gave it
+  judgedBy?: Filter // who gave the verdict: appliance, sender or unknown
+  observedBy?: Filter // who saw what was judged: appliance, or the id of an ingest key
+  door?: Filter // how the event came in, such as events or access-log
+  key?: Filter // the id of the ingest key
+  network?: Filter // of contradicted requests, such as 192.0.2.0/24
   outcome?: Filter
   siteId?: Filter
   sessionId?: Filter

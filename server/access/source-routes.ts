@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Elysia } from 'elysia'
 import type { AccessSource, Store } from '../../db/contract/store.ts'
-import { isoTime } from '../clock.ts'
+import { isoTime, type Clock } from '../clock.ts'
+import { openDoors, type OpenDoors } from './open-doors.ts'
 import { readQuery } from '../http/request.ts'
 import { json } from '../http/response.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'
@@ -12,7 +13,8 @@ import type { AccessReceiver } from './receiver.ts'
 import type { SyslogListener, SyslogReport } from './syslog.ts'
 
 export interface SourceRoutesServices {
-  store: Pick<Store, 'accessLogs' | 'orgs'>
+  store: Pick<Store, 'accessLogs' | 'orgs' | 'events' | 'keys'>
+  clock: Clock
   signIns: SignIns
   accessReceiver: AccessReceiver
   syslogListeners: SyslogListener[]
@@ -20,7 +22,7 @@ export interface SourceRoutesServices {
 }
 
 export function sourceRoutes(services: SourceRoutesServices) {
-  const { store, signIns, accessReceiver, syslogListeners, location } = services
+  const { store, clock, signIns, accessReceiver, syslogListeners, location } = services
   return new Elysia()
     .get('/api/sources/first', async ({ request }) => {
       const { org, account } = await signIns.require(request)
@@ -33,7 +35,8 @@ export function sourceRoutes(services: SourceRoutesServices) {
       const sources = await store.accessLogs.sources(org.id)
       const reports = syslogListeners.map((listener) => listener.report())
       const syslog = reports.filter((report) => report.org === org.slug || report.org === org.id)
-      return json(sourcesView(sources, accessReceiver.watched(org.id), syslog))
+      const view = sourcesView(sources, accessReceiver.watched(org.id), syslog)
+      return json({ ...view, doors: await openDoors(store, org.id, clock.now()) })
     })
 }
 
@@ -101,7 +104,7 @@ function sourcesView(sources: AccessSource[], watched: WatchedLog[], syslog: Sys
   return { logs: [...logs.values()], syslog }
 }
 
-export type SourcesView = ReturnType<typeof sourcesView>
+export type SourcesView = ReturnType<typeof sourcesView> & { doors: OpenDoors }
 
 function logOf(logs: Map<string, LogView>, siteId: string, path: string): LogView {
   const name = JSON.stringify([siteId, path])

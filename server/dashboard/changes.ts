@@ -5,6 +5,7 @@ import { StoreError } from '../../db/contract/errors.ts'
 import { invalidQuery, parseQueryTime, type Query } from '../http/request.ts'
 import { limits } from '../limits.ts'
 import { stepAt } from './period.ts'
+import { vouchedJudges } from '../../db/contract/provenance.ts'
 import type { AgentNames, BreakdownQuery, EventFilter, Store } from '../../db/contract/store.ts'
 import type { Change, ChangeKind, Changes } from './shapes.ts'
 
@@ -219,7 +220,12 @@ async function impostorsSince(
   { orgId, sinceMs, comparedMs, edges }: Charted & { comparedMs: number },
 ): Promise<{ found: Change[]; complete: boolean }> {
   const find = async (between: number[], more: EventFilter = {}) => {
-    const filter = { types: ['agent.requested'], verdicts: ['contradicted'], ...more }
+    const filter = {
+      types: ['agent.requested'],
+      verdicts: ['contradicted'],
+      judges: [...vouchedJudges],
+      ...more,
+    }
     const budgetMs = limits.filteredCountMsMax
     const query = { orgId, filter, edges: between, breakdowns: [{ by: 'agent' } as const], budgetMs }
     const { breakdowns, complete } = await events.filteredCounts(query)

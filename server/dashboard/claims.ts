@@ -5,6 +5,7 @@ import { cutChars } from '../text/text.ts'
 import { breakdownRowsMax } from './period-counts.ts'
 import { sharedTypes, type CountScope } from './period.ts'
 import { foldPages } from './page-patterns.ts'
+import { vouchedJudges } from '../../db/contract/provenance.ts'
 import type { AgentNames, EventFilter, FilteredCounts, Top } from '../../db/contract/store.ts'
 import type {
   AgentRequests,
@@ -30,7 +31,7 @@ export async function detectClaims(scope: CountScope): Promise<DetectClaims> {
     ...{ orgId, filter, edges: [period.sinceMs, period.untilMs], budgetMs: limits.filteredCountMsMax },
     ...(period.filter && { also: period.filter.also }),
     breakdowns: [
-      { by: 'agent', and: 'verdict', types },
+      { by: 'agent', and: 'vouched', types },
       { by: 'page', types },
       { by: 'agent', and: 'robots', types },
     ],
@@ -122,7 +123,7 @@ async function impostors(
     ...(period.filter && { also: period.filter.also }),
     filter: {
       ...filter,
-      verdicts: ['contradicted'],
+      ...{ verdicts: ['contradicted'], judges: filter.judges ?? [...vouchedJudges] },
       ...{ sinceMs: period.sinceMs, untilMs: period.untilMs },
     },
     groups: [
@@ -166,7 +167,7 @@ function byClaim({ rows }: Top['groups'][number]): Map<string, TopRow[]> {
   return claims
 }
 
-const evidenceFields = ['method', 'list', 'listDate', 'networks', 'keyId', 'reason']
+const evidenceFields = ['method', 'list', 'listDate', 'listDigest', 'networks', 'keyId', 'reason']
 const evidenceCharsMax = 200
 
 /** The fields that a verdict is explained with; evidence of other senders can be anything. */

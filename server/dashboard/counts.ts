@@ -10,6 +10,7 @@ import {
   type Filtered,
 } from './period-counts.ts'
 import { hourlyFilter, periodView, stepAt, stepCount, type CountScope, type Period } from './period.ts'
+import { judgementsMax, judgementsOf, judgesOf } from './judgements.ts'
 import { isoTime } from '../clock.ts'
 import { edgesOf, steps } from '../text/time-zone.ts'
 import type { Durations } from '../../db/contract/store.ts'
@@ -31,8 +32,8 @@ async function counted<K extends string>(scope: CountScope, queries: { [name in 
   const { store, orgId, period, rowsMax } = scope
   const names = Object.keys(queries) as K[]
   const all = names.map((name): FieldBreakdownQuery => ({
-    ...queries[name],
     ...(rowsMax !== undefined && { rowsMax }),
+    ...queries[name],
   }))
   const [sites, { counts, breakdowns, ...limits }] = await Promise.all([
     store.sites.list(orgId),
@@ -96,15 +97,17 @@ export async function detectCounts(scope: CountScope): Promise<DetectCounts> {
 
 export async function detectRequests(scope: CountScope): Promise<DetectRequests> {
   const types = ['agent.requested']
-  const [{ found }, all] = await Promise.all([
+  const [{ found }, all, who] = await Promise.all([
     counted(scope, {
-      verdicts: { by: 'verdict', types, stepped: true },
+      verdicts: { by: 'vouched', types, stepped: true },
+      judgements: { by: 'judgement', types, rowsMax: judgementsMax },
       purposes: { by: 'purpose', types, stepped: true },
       referrers: { by: 'name', types: ['agent.referred'], stepped: true },
     }),
     allRequests(scope),
+    judgesOf(scope),
   ])
-  return { ...found, all }
+  return { ...found, ...judgementsOf(found, who), all }
 }
 
 /** All requests of the access logs; they have no fields to filter by. */

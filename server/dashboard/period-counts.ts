@@ -6,7 +6,7 @@ import { sharedTypes, stepAt, stepCount, type CountFilter, type Period } from '.
 import { limits } from '../limits.ts'
 import type {
   Breakdown,
-  CountedMember,
+  CountedBy,
   EventFilter,
   EventStore,
   FilteredCounts,
@@ -99,7 +99,7 @@ export const breakdownRowsMax = 500
 const steppedRowsMax = 8
 
 export interface FieldBreakdownQuery {
-  by: CountedMember
+  by: CountedBy
   types?: string[]
   stepped?: boolean
   rowsMax?: number // default: `breakdownRowsMax`

@@ -3,6 +3,7 @@ import { isoTime } from '../clock.ts'
 import { invalidQuery, parseQueryTime, type ParameterKind, type Query } from '../http/request.ts'
 import { edgesOf, isZone, momentOf, moved, steps, wallOf, type Step } from '../text/time-zone.ts'
 import { eventFields, type EventFieldName, type FilterLists } from '../../db/contract/event-fields.ts'
+import { onlyVouched } from '../../db/rules/vouched-verdicts.ts'
 import { isLongerThan } from '../text/text.ts'
 import type { AlsoFilter, CountedMember, EventFilter, Store } from '../../db/contract/store.ts'
 import type { PeriodView, RangeName } from './shapes.ts'
@@ -32,7 +33,7 @@ export interface Period {
 }
 
 export interface CountScope {
-  store: Pick<Store, 'events' | 'sites' | 'accessLogs'>
+  store: Pick<Store, 'events' | 'sites' | 'accessLogs' | 'keys' | 'health'>
   orgId: string
   period: Period
   rowsMax?: number // of each breakdown
@@ -194,7 +195,9 @@ interface Dimension {
 /** Fields with few values: not sites, which pages choose in another way, sessions or subjects. */
 const dimensions: { readonly [name: string]: Dimension } = Object.fromEntries(
   eventFields
-    .filter(({ name, termsMax }) => termsMax > 0 && name !== 'siteId')
+    .filter(({ name, termsMax, counted, filter }) => {
+      return termsMax > 0 && (counted || filter !== null) && name !== 'siteId'
+    })
     .map(({ name, filter, charsMax }) => {
       const longest = name === 'type' ? charsMax + '.*'.length : charsMax
       return [name === 'ruleId' ? 'rule' : name, { field: name, list: filter, charsMax: longest }]
@@ -237,7 +240,7 @@ export function readCountFilter(query: Query): CountFilter | null {
     throw invalidQuery('filter', `at most ${filtersMax} filters are allowed`, 'too_many')
   const found: CountFilter = { named: [], filter: {}, also: [] }
   for (const text of given) addFilter(found, text)
-  return found
+  return { ...found, filter: onlyVouched(found.filter) }
 }
 
 function addFilter({ named, filter, also }: CountFilter, text: string): void {

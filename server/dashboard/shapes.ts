@@ -69,10 +69,26 @@ export interface DetectCounts extends Totals {
 
 /** Requests by agents in access logs, and people whom an assistant sent. */
 export interface DetectRequests {
-  verdicts: BreakdownView
+  verdicts: BreakdownView // of the appliance, and those stored before judges were recorded
+  judgements: JudgementCount[] // who gave verdicts, and who saw what was judged; most first
+  unjudged: Unjudged | null // null: the judge of every verdict is recorded
   purposes: BreakdownView
   referrers: BreakdownView // assistants
   all: { requests: PeriodTotal; agents: PeriodTotal } | null // null: the range has no access log, or filters
+}
+
+/** Requests with one verdict, by its judge and the key behind it. */
+export interface JudgementCount extends PeriodTotal {
+  verdict: string | null // null: a word of the sender that is no known verdict
+  judgedBy: 'appliance' | 'sender'
+  by: string | null // the observer of the appliance's verdict, or the key of the sender; null: beyond the limit
+  label: string | null // of the key; null: it was deleted, or `by` is no key
+}
+
+/** Verdicts that were stored before the appliance recorded judges. They count as its own. */
+export interface Unjudged {
+  count: number
+  before: string | null // when an upgrade began to record judges; null: in another database, before a copy
 }
 
 export interface PeriodTotal {

@@ -29,6 +29,7 @@ import {
   type Parameter,
 } from './operation-model.ts'
 import { limits } from '../limits.ts'
+import { recordModel } from './record-model.ts'
 import { sessionPageModel, sessionStoryModel } from '../api/sessions/routes.ts'
 
 export const ingestOperations: Operation[] = [
@@ -116,6 +117,13 @@ const fieldFilters = Object.fromEntries(filterableFields.map((field) => [field.n
 export const traceFilters: { [name: string]: Parameter } = {
   ...{ since, until, ...fieldFilters },
   agentClass: { ...fieldFilters['class']!, description: 'Alias of class.' },
+  network: {
+    schema: t.String({ maxLength: limits.networkCharsMax, pattern: /^[0-9a-f.:]+\/(?:24|48)$/.source }),
+    description:
+      'The network of a contradicted request, while it is stored. Finds the newest 200,000 requests of a network.',
+    repeats: true,
+    example: '192.0.2.0/24',
+  },
   q: {
     schema: t.String({ minLength: 1, maxLength: limits.searchCharsMax }),
     description:
@@ -123,6 +131,11 @@ export const traceFilters: { [name: string]: Parameter } = {
       'a nextCursor; continue with it.',
     example: 'verified',
   },
+}
+
+const include: Parameter = {
+  schema: t.Literal('record'),
+  description: 'record adds the record of each event: who says so.',
 }
 
 export const traceOperations: Operation[] = [
@@ -140,7 +153,8 @@ export const traceOperations: Operation[] = [
       'With accept: application/x-ndjson, text/csv or application/vnd.apache.parquet, all matches are streamed, without ' +
       'limit and cursor. NDJSON ends with {"_end":{"count":n}}. CSV has the header x-row-count and escapes formulas ' +
       'unless raw=true. Parquet has a column per field and the event as it was sent; a key runs one such export at a ' +
-      'time.',
+      'time. With include=record the response has the record of each event beside it: how it came in, who gave its ' +
+      'verdict and who saw what was judged. CSV and Parquet always have these as columns.',
     key: 'secret',
     scope: 'traces:read',
     query: {
@@ -151,16 +165,21 @@ export const traceOperations: Operation[] = [
         schema: t.Union([t.Literal('true'), t.Literal('false')]),
         description: 'For text/csv: true disables the escaping of formulas.',
       },
+      include,
     },
     answers: {
       200: [
         {
-          description: 'A page of events, as they were sent.',
-          schema: t.Object({ events: t.Array(eventModel), nextCursor: t.Union([t.String(), t.Null()]) }),
+          description: 'A page of events, as they were sent. records are in the order of events.',
+          schema: t.Object({
+            events: t.Array(eventModel),
+            records: t.Optional(t.Array(recordModel, { description: 'Only with include=record.' })),
+            nextCursor: t.Union([t.String(), t.Null()]),
+          }),
           example: { events: [exampleEvent], nextCursor: null },
         },
         {
-          description: 'One event per line.',
+          description: 'One event per line; with include=record {"event":…,"record":…}.',
           type: 'application/x-ndjson',
           example: `${JSON.stringify(exampleEvent)}\n{"_end":{"count":1}}\n`,
         },
@@ -179,8 +198,13 @@ export const traceOperations: Operation[] = [
     key: 'secret',
     scope: 'traces:read',
     params: { id: { description: 'The event id.', example: 'evt_1' } },
+    query: { include },
     answers: {
-      200: { description: 'The event, as it was sent.', schema: eventModel, example: exampleEvent },
+      200: {
+        description: 'The event, as it was sent; with include=record an object with event and record.',
+        schema: t.Union([eventModel, t.Object({ event: eventModel, record: recordModel })]),
+        example: exampleEvent,
+      },
     },
   },
 ]

@@ -2,6 +2,7 @@
 import { t } from 'elysia'
 import { integer, nullable, time as wireTime } from '../http/field-models.ts'
 import { exampleEvent, exampleTime } from './operation-model.ts'
+import { exampleRecord, recordModel } from './record-model.ts'
 
 const count = integer({ minimum: 0 })
 
@@ -33,6 +34,12 @@ const batch = t.Object(
           minItems: 1,
           maxItems: 100,
           description: 'Events as they were sent, in order of arrival.',
+        }),
+        records: t.Array(recordModel, {
+          minItems: 1,
+          maxItems: 100,
+          description:
+            'The record of each event, in the order of events. network is always null, because deliveries are stored longer.',
         }),
         test: t.Optional(t.Literal(true, { description: 'Only in test messages.' })),
       },
@@ -215,11 +222,20 @@ export const webhookMessages: WebhookMessage[] = [
       'arrive more than once, with the same webhook-id.',
     schema: batch,
     examples: [
-      { type: 'trace.batch', timestamp: exampleTime, data: { sequence: 1, events: [exampleEvent] } },
       {
         type: 'trace.batch',
         timestamp: exampleTime,
-        data: { sequence: 0, events: [{ ...exampleEvent, id: 'evt_test_example' }], test: true },
+        data: { sequence: 1, events: [exampleEvent], records: [exampleRecord] },
+      },
+      {
+        type: 'trace.batch',
+        timestamp: exampleTime,
+        data: {
+          sequence: 0,
+          events: [{ ...exampleEvent, id: 'evt_test_example' }],
+          records: [{ ...exampleRecord, key: null }],
+          test: true,
+        },
       },
     ],
   },

@@ -32,8 +32,8 @@ const textsMax = 1_000
 function evidenceText(judged: JudgedEvidence, evidence: Evidence): string {
   let known = texts.get(evidence)
   if (known === undefined) texts.set(evidence, (known = new Map()))
-  const { method, list = '', listDate = '', keyId = '', reason = '' } = judged
-  const name = `${method} ${list} ${listDate} ${keyId} ${reason}`
+  const { method, list = '', listDate = '', networks, keyId = '', reason = '' } = judged
+  const name = `${method} ${list} ${listDate} ${networks} ${keyId} ${reason}`
   const text = known.get(name)
   if (text !== undefined) return text
   if (known.size >= textsMax) known.clear()
@@ -42,6 +42,7 @@ function evidenceText(judged: JudgedEvidence, evidence: Evidence): string {
     method,
     ...(list !== '' && { list, listDate }),
     ...(listDigest !== undefined && { listDigest }),
+    ...(networks !== undefined && { networks }),
     ...(keyId !== '' && { keyId }),
     ...(reason !== '' && { reason }),
   } satisfies VerdictEvidence)

@@ -3,7 +3,8 @@ import { hourRows } from '../dashboard/period-counts.ts'
 import { invalidQuery } from '../http/request.ts'
 import { limits } from '../limits.ts'
 import { filterableFields } from '../../db/contract/event-fields.ts'
-import type { CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
+import { vouchedJudges } from '../../db/contract/provenance.ts'
+import type { CountedBy, CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
 
 export type CountedEvents = Pick<EventStore, 'metrics' | 'breakdown' | 'filteredCounts' | 'histogram'>
 
@@ -58,7 +59,7 @@ export async function countEvents(
   const { filter } = counting
   if (filter.text !== undefined) return searchCounts(events, counting, edges)
   const { storedSinceMs = -Infinity } = counting
-  const by = filter.sinceMs < storedSinceMs ? null : hourlyMember(filter)
+  const by = filter.sinceMs < storedSinceMs ? null : (hourlyVouched(filter) ?? hourlyMember(filter))
   if (by !== null) {
     const counts = await memberCounts(events, counting, edges, by)
     if (counts !== null) return counts
@@ -133,12 +134,21 @@ function hourlyMember(filter: EventFilter): { by: CountedMember; values: string[
   return isHourly(rest) && !values.includes('') ? { by: only.by, values } : null
 }
 
+/** Verdicts that the appliance vouches for, which hourly counts have too. */
+function hourlyVouched(filter: EventFilter): { by: CountedBy; values: string[] } | null {
+  const { verdicts, judges, ...others } = filter
+  const isVouched =
+    judges?.length === vouchedJudges.length && judges.every((one) => vouchedJudges.includes(one))
+  if (verdicts === undefined || !isVouched || !isHourly(others) || verdicts.includes('')) return null
+  return { by: 'vouched', values: verdicts }
+}
+
 /** Null: some values are counted as one, because an hour has too many. */
 async function memberCounts(
   events: CountedEvents,
   counting: Counting,
   edges: number[],
-  { by, values }: { by: CountedMember; values: string[] },
+  { by, values }: { by: CountedBy; values: string[] },
 ): Promise<Counts | null> {
   const { types, outcomes } = counting.filter
   const of = { ...timeOf(counting), ...(types && { types }) }
@@ -232,13 +242,22 @@ async function memberGroups(
   const { orgId, filter } = counting
   if (isHourly(filter)) {
     const types = filter.types && { types: filter.types }
-    return (await events.breakdown({ orgId, ...timeOf(counting), ...types, by, stepMs: null })).rows
+    return (await events.breakdown({ orgId, ...timeOf(counting), ...types, by: vouchedOf(by), stepMs: null }))
+      .rows
   }
   const found = await events.filteredCounts({
     ...{ orgId, filter: fieldsOf(filter), edges: [filter.sinceMs, endOf(counting)] },
-    ...{ breakdowns: [{ by }], budgetMs: limits.filteredCountMsMax },
+    ...{
+      breakdowns: [{ by: filter.judges === undefined ? vouchedOf(by) : by }],
+      budgetMs: limits.filteredCountMsMax,
+    },
   })
   return found.complete ? found.breakdowns[0]! : null
+}
+
+/** Verdicts that senders gave themselves are not among the verdicts, unless judges are asked for. */
+function vouchedOf(by: CountedMember): CountedBy {
+  return by === 'verdict' ? 'vouched' : by
 }
 
 function add<K>(counts: Map<K, number>, key: K, count: number): void {

@@ -22,7 +22,11 @@ const hints: { readonly [name: string]: string } = {
   class: 'webmcp, dom, screenshot, crawler, or another',
   purpose: 'training, search, assistant, user',
   trust: 'detected, declared, verified, linked',
-  verdict: 'verified, consistent, contradicted, unverifiable, unknown',
+  verdict:
+    'verified, consistent, contradicted, unverifiable, unknown. Only verdicts of the appliance, unless judgedBy is given',
+  judgedBy: 'appliance, sender (its own claim, not proved), unknown (stored before judges were recorded)',
+  observedBy: 'appliance, or the id of the ingest key that reported what was judged',
+  door: 'events, access-log, syslog, otlp, import, demo',
   decision: 'allow, deny, review',
   robots: 'allowed, disallowed',
 }
@@ -55,7 +59,7 @@ const text: Arguments = {
     t.String({ description: `Part of any text of the event, at most ${limits.searchCharsMax} characters` }),
   ),
 }
-const filters: Arguments = { ...fields, ...text, ...range }
+const filters: Arguments = { ...fields, network: values('a /24 or /48'), ...text, ...range }
 
 const rows = (byDefault: number, max: number): Arguments => ({
   limit: t.Optional(integer({ minimum: 1, maximum: max, description: `Rows, default ${byDefault}` })),

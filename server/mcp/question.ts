@@ -1,5 +1,7 @@
 /** A question of an assistant: its arguments as filters of the gateway API, its range, and the parts of each answer. */
 import type { EventFilter } from '../../db/contract/event-fields.ts'
+import { vouchedJudges } from '../../db/contract/provenance.ts'
+import { onlyVouched } from '../../db/rules/vouched-verdicts.ts'
 import { readFilter } from '../api/traces/filter.ts'
 import { isoTime, type Clock } from '../clock.ts'
 import { AppError, type Issue } from '../errors.ts'
@@ -79,10 +81,12 @@ export function readQuestion({ clock, baseUrl }: Asking, args: Args, toHour = fa
   }
   const sinceMs = down(clock.now() - spanOf(typeof last === 'string' ? last : '30d'))
   const query = queryOf({ since: isoTime(sinceMs), ...rest })
-  const { sinceMs: since = sinceMs, untilMs, ...lists } = readFilter(query)
+  const { sinceMs: since = sinceMs, untilMs, ...lists } = onlyVouched(readFilter(query))
   const until = untilMs === undefined ? {} : { untilMs: toHour ? down(untilMs) : untilMs }
   const filter = { ...lists, sinceMs: toHour ? down(since) : since, ...until }
-  const names = [...fieldNames, 'q']
+  const names = [...fieldNames, 'network', 'q']
+  const isNarrowed = query.many('verdict') !== undefined && query.many('judgedBy') === undefined
+  const judged = isNarrowed ? { judgedBy: [...vouchedJudges] } : {}
   const shown = Object.fromEntries(
     names.flatMap((name) => {
       const texts = query.many(name)?.map((text) => clean(text))
@@ -91,12 +95,13 @@ export function readQuestion({ clock, baseUrl }: Asking, args: Args, toHour = fa
   )
   return {
     filter,
-    shown,
+    shown: { ...shown, ...judged },
     link(path, more = {}) {
       const params = new URLSearchParams()
       for (const name of names)
         for (const value of query.many(name) ?? [])
           params.append(name === 'class' ? 'agentClass' : name, value)
+      for (const judge of judged.judgedBy ?? []) params.append('judgedBy', judge)
       params.set('since', isoTime(filter.sinceMs))
       if (filter.untilMs !== undefined) params.set('until', isoTime(filter.untilMs))
       for (const [name, value] of Object.entries(more)) params.set(name, value)

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { countText, plainHtml, textHtml } from '../text/html.ts'
 import { perStep } from '../text/time-zone.ts'
+import { applianceObserver } from '../../db/contract/provenance.ts'
 import type { ReportFacts } from './proof.ts'
 import type {
   AnalyticsCounts,
@@ -173,14 +174,39 @@ ${scale.join('')}${bars.join('')}${days.join('')}</svg>
 }
 
 /** Nothing without access logs. */
-function requestSection({ verdicts, purposes, all }: DetectRequests): string {
-  if (verdicts.rows.length === 0) return ''
+function requestSection({ verdicts, judgements, unjudged, purposes, all }: DetectRequests): string {
+  if (verdicts.rows.length === 0 && judgements.length === 0) return ''
   const share =
     all === null
       ? ''
       : `<p>Agents sent ${countText(all.agents.count)} of ${countText(all.requests.count)} requests.</p>`
   return `${share}${table('Verdicts on requests by agents', ['Requests', 'Before'], breakdownRows(verdicts))}
+${judgeNotes(unjudged)}${judgementTables(judgements)}
 ${table('Purposes', ['Requests', 'Before'], breakdownRows(purposes))}`
+}
+
+function judgeNotes(unjudged: DetectRequests['unjudged']): string {
+  if (unjudged === null) return ''
+  const when = unjudged.before === null ? '' : ` before ${unjudged.before.slice(0, 10)}`
+  return `<p>The judge of ${countText(unjudged.count)} verdicts was not recorded${when}.</p>\n`
+}
+
+/** Verdicts that are worth no more than a sender's word, in whole or in part. */
+function judgementTables(judgements: DetectRequests['judgements']): string {
+  const rowsOf = (some: DetectRequests['judgements']): Row[] =>
+    some.map((row) => [`${row.verdict ?? '(other)'}, ${keyName(row)}`, row.count, row.before])
+  const observed = judgements.filter(
+    ({ judgedBy, by }) => judgedBy === 'appliance' && by !== applianceObserver,
+  )
+  const reported = judgements.filter(({ judgedBy }) => judgedBy === 'sender')
+  const columns = ['Requests', 'Before']
+  return `${table('Of these verdicts, from addresses that a key reported', columns, rowsOf(observed))}
+${table('Verdicts reported by senders, not checked and not counted above', columns, rowsOf(reported))}`
+}
+
+function keyName({ by, label }: DetectRequests['judgements'][number]): string {
+  if (by === null) return 'other keys'
+  return label === null ? `key ${by}` : `key ${label} (${by})`
 }
 
 function impostorTable(impostors: Impostor[]): string {

@@ -17,7 +17,7 @@ export interface ReportDraft {
 
 /** `period` without filters. `publicKey` is that of the key that will sign it. */
 export async function draftReport(
-  store: Pick<Store, 'events' | 'sites' | 'accessLogs'>,
+  store: Pick<Store, 'events' | 'sites' | 'accessLogs' | 'keys' | 'health'>,
   org: Pick<Org, 'id' | 'name' | 'slug'>,
   period: Period,
   publicKey: string,

@@ -31,7 +31,7 @@ export interface ScheduledReports {
 }
 
 interface ReportServices {
-  store: Pick<Store, 'orgs' | 'audit' | 'events' | 'sites' | 'accessLogs' | 'webhooks'>
+  store: Pick<Store, 'orgs' | 'audit' | 'events' | 'sites' | 'accessLogs' | 'webhooks' | 'keys' | 'health'>
   log: Pick<Log, 'info' | 'warn'>
   key: SigningKey
   mailServer: MailServer | null

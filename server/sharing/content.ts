@@ -106,7 +106,7 @@ function queryOf(search: string, parameters: Parameters<typeof readQuery>[1]): Q
 }
 
 export async function readContent(
-  store: Pick<Store, 'events' | 'sites' | 'accessLogs' | 'retention'>,
+  store: Pick<Store, 'events' | 'sites' | 'accessLogs' | 'retention' | 'keys' | 'health'>,
   orgId: string,
   { page, search, events, identities, panels }: ShareContent,
   now: number,

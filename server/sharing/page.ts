@@ -1,5 +1,6 @@
 /** The page of a share link: HTML with charts as SVG, without scripts, cookies or links into the dashboard. */
 import { createHash } from 'node:crypto'
+import { filterableFields } from '../../db/contract/event-fields.ts'
 import type { BreakdownView, EventCounts, PeriodCount } from '../dashboard/shapes.ts'
 import { limits } from '../limits.ts'
 import { countText, plainHtml, textHtml } from '../text/html.ts'
@@ -15,7 +16,6 @@ import {
 } from './charts.ts'
 import { exploreBody } from './explore.ts'
 import { overviewBody, type OverviewPanel } from './overview.ts'
-import type { EventFilter } from '../../db/contract/store.ts'
 import type { Panel, ShareContent, SharedEvent, Shown } from './content.ts'
 
 interface SharedPage {
@@ -129,16 +129,9 @@ function view(
 }
 
 const filterNames: { readonly [list: string]: string } = {
-  ...{ types: 'type', outcomes: 'outcome', siteIds: 'site', sessionIds: 'session', classes: 'agent class' },
-  ...{ vendors: 'vendor', trusts: 'trust', tools: 'tool', protocols: 'protocol', subjects: 'identity' },
-  ...{
-    decisions: 'decision',
-    names: 'agent name',
-    purposes: 'purpose',
-    verdicts: 'verdict',
-    robots: 'robots.txt',
-  },
-} satisfies { [list in keyof EventFilter]?: string }
+  ...Object.fromEntries(filterableFields.map(({ filter, label }) => [filter, label])),
+  networks: 'network',
+}
 
 function headlines(all: EventCounts): string {
   const outcomes = Object.entries(all.outcomes)

@@ -30,7 +30,7 @@ export interface WebhookOptions {
   config: WebhookConfig
   dataDir: string
   keyRing?: KeyRing | null // null: the key is a file of the data folder
-  store: Pick<Store, 'webhooks' | 'events' | 'keys' | 'retention'>
+  store: Pick<Store, 'webhooks' | 'events' | 'keys' | 'retention' | 'health'>
   clock: Clock
   log: Log
   version: string

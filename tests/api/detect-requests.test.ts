@@ -133,7 +133,7 @@ test('impostors are named with requests, time, pages and the list that contradic
   expect(Date.parse(impostors[0]!.lastAt!)).toBeLessThan(server.clock.now())
 })
 
-test('evidence of another sender can be anything and stays harmless', async () => {
+test('verdicts and evidence of a sender can be anything and name no impostor', async () => {
   const agents = [
     { evidence: '\u202e<script>', name: '' },
     { evidence: [1, 2], name: '<b>bot</b>', robots: 'disallowed' },
@@ -157,14 +157,9 @@ test('evidence of another sender can be anything and stays harmless', async () =
   expect(found.filter(({ disallowed }) => disallowed > 0)).toMatchObject([
     { name: { name: '<b>bot</b>' }, disallowed: 1 },
   ])
-  const rests = new Map(impostors.map(({ name, requests, evidence }) => [name, [requests, evidence]]))
-  const wanted: typeof rests = new Map([
-    [null, [1, null]],
-    ['<b>bot</b>', [1, {}]],
-    ['n', [1, { method: 'address', list: 'x'.repeat(200) }]],
-    ['__proto__', [1, null]],
-  ])
-  expect(rests).toEqual(wanted)
+  // What a sender says of itself names no impostor.
+  expect(impostors).toEqual([])
+  expect(found.every(({ contradicted }) => contradicted === 0)).toBe(true)
 })
 
 test('the command that imports a first log has paths of the server for its operators only', async () => {

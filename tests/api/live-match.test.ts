@@ -1,7 +1,7 @@
 /** A tab that filters a shared stream gets what the server's filter would send; also after a break. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { matchesFilter } from '../../web/live/hub.ts'
-import type { EventFilter, ReceivedEvent, TraceEvent } from '../../web/api/event-shapes.ts'
+import type { EventFilter, EventProvenance, ReceivedEvent, TraceEvent } from '../../web/api/event-shapes.ts'
 import { event } from '../support/events.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -29,6 +29,7 @@ beforeAll(async () => {
       tool: pick([null, '', 'cart.add'], n),
       agent: pick(
         [
+          { verdict: 'verified', name: 'GPTBot' },
           null,
           { class: 'dom', vendor: '', trust: null },
           { vendor: 'OpenAI', name: 'GPTBot' },
@@ -44,11 +45,30 @@ beforeAll(async () => {
   const { errors = [] } = (await answer.json()) as { errors?: { id?: string }[] }
   const refused = new Set(errors.map(({ id }) => id))
   const receivedAt = new Date(server.clock.now()).toISOString()
+  const newest = (await ask<{ events: ReceivedEvent[] }>('/api/events?limit=1')).events[0]
+  const keyId = newest?.record?.key ?? null
+  expect(keyId).toStartWith('key_')
   sent = (events as unknown as TraceEvent[])
     .filter(({ id }) => !refused.has(id))
-    .map((event) => ({ receivedAt, event }))
+    .map((event) => ({ receivedAt, event, record: recordOf(event, keyId, receivedAt) }))
 })
 afterAll(() => server[Symbol.asyncDispose]())
+
+/** What the appliance records of an event that a key sent with its own verdict, or without one. */
+function recordOf({ agent }: TraceEvent, key: string | null, receivedAt: string): EventProvenance {
+  const verdict = typeof agent?.verdict === 'string' ? agent.verdict : null
+  const judgedBy = verdict === null ? null : ('sender' as const)
+  return {
+    door: 'events',
+    key,
+    receivedAt,
+    verdict,
+    judgedBy,
+    observedBy: null,
+    evidence: null,
+    network: null,
+  }
+}
 
 async function ask<T>(path: string): Promise<T> {
   const answer = await fetch(server.url + path, { headers: { cookie } })
@@ -86,6 +106,13 @@ const filters: EventFilter[] = [
   where(['protocol', 'bearer']),
   where(['protocol', ''], ['subject', '']),
   where(['subject', 'ann']),
+  where(['verdict', 'verified'], ['judgedBy', 'sender']),
+  where(['judgedBy', '']),
+  where(['judgedBy', 'appliance'], ['judgedBy', 'unknown']),
+  where(['door', 'events'], ['observedBy', '']),
+  where(['door', 'syslog'], ['door', '']),
+  where(['key', '']),
+  where(['network', '192.0.2.0/24']),
   ...['allow', 'deny', 'review', ''].map((decision) => where(['decision', decision])),
   where(['since', '2026-06-01T01:00:00Z'], ['until', '2026-06-01T02:00:30Z']),
   where(['since', isoIn(-600_000)], ['until', isoIn(3_600_000)]),

@@ -85,7 +85,7 @@ test('erased data is in no byte of the folder, and everything else is unchanged'
   await server.call('/v1/sdk/events', { key, body: { events: [bad] } })
   const { body } = batchBody(
     1,
-    all.slice(0, 30).map((one) => JSON.stringify(one)),
+    all.slice(0, 30).map((one) => ({ json: JSON.stringify(one), receivedAtMs: 0 })),
     0,
   )
   const audit = makeAudit(org.id)

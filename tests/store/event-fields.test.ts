@@ -21,7 +21,7 @@ test('CSV columns keep their positions; new ones come before the event', () => {
   const released =
     'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,'
   expect(csvColumns.join()).toStartWith(`${released}page,protocol,subject,error,name,purpose,verdict,`)
-  expect(csvColumns.at(-1)).toBe('event')
+  expect(csvColumns.join()).toEndWith(',verdict,robots,door,key,observedBy,receivedAt,judgedBy,network,event')
 })
 
 test('every filterable field is a parameter, documented, and in the client package', () => {
@@ -32,6 +32,8 @@ test('every filterable field is a parameter, documented, and in the client packa
     expect(traceFilters).toHaveProperty([name])
     expect(client).toContain(`  ${name}?: Filter`)
   }
+  expect(filterParameters['network']).toBe('many')
+  expect(client).toContain('  network?: Filter')
 })
 
 test('validation reads every field at its path in the table, up to its longest value', () => {

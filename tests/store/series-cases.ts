@@ -19,6 +19,16 @@ const event = fc.record({
   sessionId: fc.constantFrom('s1', 's2', 's3'),
   durationMs: fc.constantFrom(null, 1, 100),
   minute: fc.integer({ min: 0, max: 400 }),
+  judged: fc.constantFrom(
+    { verdict: null, judgedBy: null, observedBy: null },
+    ...['verified', 'contradicted', 'trusted'].map((verdict) => ({
+      ...{ verdict, judgedBy: 'sender' as const, observedBy: null },
+    })),
+    ...['verified', 'contradicted'].map((verdict) => ({
+      ...{ verdict, judgedBy: 'appliance' as const, observedBy: 'appliance' },
+    })),
+    { verdict: 'verified', judgedBy: null, observedBy: null }, // stored before judges were recorded
+  ),
 })
 const some = <T>(...values: T[]) => fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }))
 const filters = fc.record({
@@ -28,6 +38,8 @@ const filters = fc.record({
   outcomes: some('error', 'blocked'),
   types: some('agent.*', 'tool.executed'),
   siteIds: some('shop'),
+  verdicts: some('verified', 'contradicted', 'trusted'),
+  judges: some('appliance', 'sender', 'unknown'),
 })
 type Wanted = { [list: string]: string[] | null }
 const asked = fc.record({
@@ -47,12 +59,15 @@ const fieldOf: { [list: string]: keyof EventRecord } = {
     outcomes: 'outcome',
     types: 'type',
     siteIds: 'siteId',
+    verdicts: 'verdict',
+    judges: 'judgedBy',
   },
 }
 
 function passes(one: EventRecord, wanted: Wanted): boolean {
   return Object.entries(wanted).every(([list, values]) => {
-    const value = String(one[fieldOf[list]!] ?? '')
+    const isUnknown = list === 'judges' && one.verdict !== null && one.judgedBy === null
+    const value = isUnknown ? 'unknown' : String(one[fieldOf[list]!] ?? '')
     return (
       values === null ||
       values.some((text) => text === value || (text === 'agent.*' && value.startsWith('agent.')))
@@ -67,7 +82,8 @@ export const seriesCases: Cases = {
   async 'any measure, filter, group and steps: what counting the events here comes to'({ store }) {
     const property = fc.asyncProperty(fc.array(event, { maxLength: 50 }), asked, async (made, wanted) => {
       const orgId = makeOrg().id
-      const events = made.map(({ minute, ...more }, n) => {
+      const events = made.map(({ minute, judged, ...given }, n) => {
+        const more = { ...given, ...judged }
         const json = JSON.stringify({
           id: `e${n}`,
           sessionId: more.sessionId,
@@ -113,6 +129,41 @@ export const seriesCases: Cases = {
       expect(byName(named)).toEqual(byName(expected))
     })
     await fc.assert(property, { numRuns: runs(80) })
+  },
+
+  async 'verdicts by judge are counted from rollups'({ store }) {
+    const orgId = makeOrg().id
+    const judges = ['appliance', 'sender', null] as const
+    const events = Array.from({ length: 90 }, (_, n) =>
+      makeEvent(`e${n}`, {
+        ...{ verdict: n % 2 === 0 ? 'verified' : 'contradicted', judgedBy: judges[n % 3]! },
+        ...{ occurredAtMs: noon + n * 60_000, type: n % 5 === 0 ? 'agent.detected' : 'agent.requested' },
+      }),
+    )
+    await store.events.append(makeBatch(orgId, events))
+    const types = ['agent.requested']
+    const countOf = async (judgesOf: string[], more: object) => {
+      const edges = [noon, noon + 2 * hourMs]
+      const query = { orgId, edges, budgetMs, by: null, groupsMax: 1, filter: { types } }
+      const part = { filter: { verdicts: ['verified'], judges: judgesOf } }
+      const { groups, rollups } = await store.events.series({ ...query, part, ...more })
+      return { rollups, part: groups[0]!.part[0] }
+    }
+    for (const judgesOf of [['appliance', 'unknown'], ['sender'], ['unknown'], ['appliance', 'sender']]) {
+      const truth = events.filter(
+        (one) =>
+          types.includes(one.type) &&
+          one.verdict === 'verified' &&
+          judgesOf.includes(one.judgedBy ?? 'unknown'),
+      )
+      expect([judgesOf, await countOf(judgesOf, {})]).toEqual([
+        judgesOf,
+        { rollups: true, part: truth.length },
+      ])
+      // Another clause that no rollup combines: the same from columns.
+      const also = [{ by: 'page', values: [''] }]
+      expect(await countOf(judgesOf, { also })).toEqual({ rollups: false, part: truth.length })
+    }
   },
 
   async 'durations of tools are the same from rollups and from columns'({ store }) {

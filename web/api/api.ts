@@ -315,6 +315,7 @@ export const api = {
   totals: (params: URLSearchParams) => get<Totals>(`/api/totals?${params}`),
   firstSource: (signal?: AbortSignal) => get<FirstSource>('/api/sources/first', signal),
   why: (id: string, signal: AbortSignal) => get<Why>(`/api/authz/why/${encodeURIComponent(id)}`, signal),
+  keyLabels: (signal: AbortSignal) => get<{ labels: { [id: string]: string } }>('/api/key-labels', signal),
   /** Events by any filter of GET /v1/traces, newest first. */
   eventsWhere: (params: URLSearchParams, signal?: AbortSignal) =>
     get<EventPage>(`/api/events?${params}`, signal),

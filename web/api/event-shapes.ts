@@ -36,9 +36,22 @@ export interface TraceEvent {
   } | null
 }
 
+/** The record of an event: what the appliance alone knows of it. */
+export interface EventProvenance {
+  door: string | null
+  key: string | null
+  receivedAt: string
+  verdict: string | null
+  judgedBy: 'appliance' | 'sender' | 'unknown' | null
+  observedBy: string | null
+  evidence: { [name: string]: unknown } | null
+  network: string | null
+}
+
 export interface ReceivedEvent {
   receivedAt: string
   event: TraceEvent
+  record?: EventProvenance | undefined // absent from a node of the release before
 }
 
 export interface EventFilter {

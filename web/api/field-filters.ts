@@ -1,22 +1,27 @@
 /** What Logs, the live stream and saved views read from an event: filterable fields, and its time in lists. */
 import { filterableFields } from '../../db/contract/event-fields.ts'
-import type { TraceEvent } from './event-shapes.ts'
+import type { EventProvenance, ReceivedEvent, TraceEvent } from './event-shapes.ts'
 
 export interface FieldFilter {
   parameter: string // of GET /v1/traces
   label: string
-  /** The value of the field in an event. */
-  valueOf: (event: TraceEvent) => unknown
+  /** The value of the field in an event, or in its record. */
+  valueOf: (received: Pick<ReceivedEvent, 'event' | 'record'>) => unknown
 }
 
 /** Types and outcomes have their own controls. */
-export const fieldFilters: readonly FieldFilter[] = filterableFields
-  .filter(({ name }) => name !== 'type' && name !== 'outcome')
-  .map(({ name, path, label }) => ({
-    parameter: name === 'class' ? 'agentClass' : name,
-    label,
-    valueOf: (event) => (path === null ? undefined : valueAt(event, path)),
-  }))
+export const fieldFilters: readonly FieldFilter[] = [
+  ...filterableFields
+    .filter(({ name }) => name !== 'type' && name !== 'outcome')
+    .map(({ name, path, label }): FieldFilter => {
+      const parameter = name === 'class' ? 'agentClass' : name
+      // The verdict is the record's, whoever gave it.
+      if (path === null || name === 'verdict')
+        return { parameter, label, valueOf: ({ record }) => record?.[name as keyof EventProvenance] }
+      return { parameter, label, valueOf: ({ event }) => valueAt(event, path) }
+    }),
+  { parameter: 'network', label: 'network', valueOf: ({ record }) => record?.network },
+]
 
 function valueAt(event: TraceEvent, path: readonly string[]): unknown {
   let value: unknown = event

@@ -47,8 +47,8 @@ export function verdictSentence(agent: JudgedAgent, network: unknown = null): st
   if (verdict === 'verified') return `${from} is in a network that ${operator} publishes${source}.`
   if (verdict === 'consistent')
     return `${from} is in a network from which ${operator} fetches pages for people${source}, not of its crawlers.`
-  const count = typeof networks === 'number' ? networks.toLocaleString('en-US') : 'the'
-  return `${operator} publishes ${count} networks${source}. ${from} is not in any of them.${reasonText(reason)}`
+  const count = typeof networks === 'number' ? `${networks.toLocaleString('en-US')} networks` : 'its networks'
+  return `${operator} publishes ${count}${source}. ${from} is not in any of them.${reasonText(reason)}`
 }
 
 /**

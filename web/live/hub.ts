@@ -4,7 +4,7 @@
  */
 import { messageReader, type StreamMessage } from './shared.ts'
 import { eventTimeMs, fieldFilters } from '../api/field-filters.ts'
-import type { EventFilter, ReceivedEvent, TraceEvent } from '../api/event-shapes.ts'
+import type { EventFilter, ReceivedEvent } from '../api/event-shapes.ts'
 
 /** Receives the stream of one tab, as the text of a server-sent event stream. */
 export interface LiveSink {
@@ -230,10 +230,10 @@ async function readAll(
 }
 
 /** Whether an event matches a filter, as in GET /v1/traces (contract §6). */
-type Field = (event: TraceEvent) => unknown
+type Field = (received: ReceivedEvent) => unknown
 
 /** Derives the decision like the appliance if the event has none. */
-function decisionOf({ type, outcome, policy }: TraceEvent): unknown {
+function decisionOf({ event: { type, outcome, policy } }: ReceivedEvent): unknown {
   if (policy?.decision) return policy.decision
   if (type !== 'authz.evaluated') return null
   return outcome === 'blocked' ? 'deny' : outcome === 'success' ? 'allow' : null
@@ -257,8 +257,9 @@ const isOfType = (accepted: readonly string[], type: string): boolean =>
 /** Unknown filters match every event, because an extra event is better than a missing one. */
 export function matchesFilter(
   { types, outcomes, where = [] }: EventFilter,
-  { event, receivedAt }: ReceivedEvent,
+  received: ReceivedEvent,
 ): boolean {
+  const { event, receivedAt } = received
   if (!isOfType(types, event.type) || !isOneOf(outcomes, event.outcome)) return false
   const byField = new Map<Field, string[]>()
   const atMs = eventTimeMs(Date.parse(event.occurredAt), Date.parse(receivedAt))
@@ -268,5 +269,5 @@ export function matchesFilter(
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
     if (field) byField.set(field, [...(byField.get(field) ?? []), value])
   }
-  return [...byField].every(([field, accepted]) => isOneOf(accepted, field(event)))
+  return [...byField].every(([field, accepted]) => isOneOf(accepted, field(received)))
 }

@@ -10,7 +10,7 @@ import { place, query, withQuery } from '../app/router.ts'
 import { overview } from '../app/session.ts'
 import { PeriodLine, RangeBar } from './range-bar.tsx'
 import { chooseZone } from '../app/clock.ts'
-import { Text } from '../components/text.tsx'
+import { FilterValue } from '../components/key-label.tsx'
 import { counted } from '../text/format.ts'
 import { filterHref, filterable, filtersOf, logsHref } from './filters.tsx'
 import type { CountsModel } from '../query/use-query.ts'
@@ -156,7 +156,9 @@ function CountFilters({ period }: { period: PeriodView }) {
           <a key={`${filter.name}:${filter.value}`} class="button filter-chip" href={filterHref(filter)}>
             <span class="visually-hidden">Remove filter </span>
             {filterable[filter.name]?.word ?? filter.name}{' '}
-            <b>{filter.value === '' ? 'none' : <Text value={filter.value} max={32} />}</b>
+            <b>
+              <FilterValue {...filter} />
+            </b>
             <span aria-hidden="true">×</span>
           </a>
         ))}

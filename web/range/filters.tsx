@@ -1,6 +1,7 @@
 /** Filters of a page of counts (`filter=vendor:GPTBot` in the URL): values that set them, and links to Logs. */
 import './filters.css'
 import { place, query, withQuery } from '../app/router.ts'
+import { vouchedJudges } from '../../db/contract/provenance.ts'
 import { visibleText } from '../components/text.tsx'
 import type { ComponentChildren } from 'preact'
 
@@ -15,6 +16,10 @@ export interface LogsFilter {
   robots?: string
   trust?: string
   verdict?: string
+  judgedBy?: string
+  observedBy?: string
+  door?: string
+  key?: string
   tool?: string
   protocol?: string
   decision?: string
@@ -38,6 +43,10 @@ export const filterable: { readonly [name: string]: { word: string; logs: keyof 
   class: { word: 'class', logs: 'agentClass' },
   trust: { word: 'trust', logs: 'trust' },
   verdict: { word: 'verdict', logs: 'verdict' },
+  judgedBy: { word: 'judged by', logs: 'judgedBy' },
+  observedBy: { word: 'observed by', logs: 'observedBy' },
+  door: { word: 'door', logs: 'door' },
+  key: { word: 'ingest key', logs: 'key' },
   tool: { word: 'tool', logs: 'tool' },
   page: { word: 'page', logs: null },
   outcome: { word: 'outcome', logs: 'outcome' },
@@ -90,6 +99,9 @@ export function logsHref({ siteIds = [], ...fields }: LogsFilter): string {
     // Omits the page's filter on a field that the link itself sets.
     if (field != null && !Object.hasOwn(fields, field)) params.append(field, value)
   }
+  // Pages count the verdicts that the appliance vouches for.
+  if (params.has('verdict') && !params.has('judgedBy'))
+    for (const judge of vouchedJudges) params.append('judgedBy', judge)
   for (const siteId of siteIds) params.append('siteId', siteId)
   return `/logs?${params.toString().replaceAll('%2A', '*')}`
 }

@@ -58,9 +58,17 @@ export const measures = {
     null,
     'Requests in access logs: those by agents divided by all, which are of agents, people, assets and other programs.',
   ),
-  verified: of('Verified', null, 'Requests by agents with verdict `verified`.'),
+  verified: of(
+    'Verified',
+    null,
+    'Requests by agents with verdict `verified`. Verdicts that a sender reports do not count.',
+  ),
   claimed: of('Claimed', null, 'Requests by agents with verdict `consistent` or `unverifiable`.'),
-  contradicted: of('Contradicted', null, 'Requests by agents with verdict `contradicted`.'),
+  contradicted: of(
+    'Contradicted',
+    null,
+    'Requests by agents with verdict `contradicted`. Verdicts that a sender reports do not count.',
+  ),
   refused: of(
     'Refused',
     null,

@@ -8,6 +8,7 @@ import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
 import { idsInTable } from '../events/ids.ts'
 import { migrations, requireKnownSchema, schemaVersion, writerSchemaOf } from '../migrations/migrations.ts'
+import { judgedSince } from '../../sql/judged-since.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
 import type { ReadContext } from '../../sql/threads/contexts.ts'
 import type { StoreHealth } from '../../contract/store.ts'
@@ -48,6 +49,7 @@ function healthOf(db: Database, schema: string): StoreHealth {
     newestSchema: migrations.length,
     isNewer: version > migrations.length && writerSchemaOf(db, schema) > migrations.length,
     engine: `postgres ${row?.version.split(' ')[0] ?? ''}`,
+    judgedSinceMs: judgedSince(db),
     bytes: row?.bytes ?? 0,
     logBytes: null,
   }

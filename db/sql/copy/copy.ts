@@ -12,6 +12,7 @@ import { copyBlocks, digestBlocks, orgsOf, writeOrgs } from './blocks.ts'
 import { copyTable, digestTable, type Meter } from './rows.ts'
 import { copiedTables, type CopiedTable } from './tables.ts'
 import { readState, stateText, type StoredState } from './state.ts'
+import { copyJudgedSince } from '../judged-since.ts'
 import type { SignedHead } from '../../contract/audit.ts'
 import type { CopyCheck, CopyRequest, CopyStep, CopyVerdict } from '../../contract/copy.ts'
 import type { Sliced } from '../threads/slices.ts'
@@ -170,6 +171,7 @@ function* finish(copying: Copying): Sliced<CopyVerdict> {
   )
   const verdict = { equal: isEqual, checks, faults: [...references, ...numbers, ...chains] }
   if (!isEqual || verdict.faults.length > 0) return { ...verdict, equal: false }
+  copyJudgedSince(source.db, target.db)
   // The source first: at no moment can both be served.
   source.seal({ role: 'source', other: request.to.name, sinceMs: request.now })
   target.complete()

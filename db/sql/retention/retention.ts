@@ -1,6 +1,6 @@
 /** Retention settings, re-count progress, and erasing copies of events from deliveries and samples. */
 import { appendAudit } from '../audit/append.ts'
-import { splitBatch } from '../../rules/batch-body.ts'
+import { joinBatch, splitBatch, withoutEvents } from '../../rules/batch-body.ts'
 import { StoreError } from '../../contract/errors.ts'
 import type {
   ErasureProgress,
@@ -153,10 +153,11 @@ export function eraseFromDeliveries(
   )
   let erased = 0
   for (const { seq, body } of rows) {
-    const parts = splitBatch(body)
-    const remaining = parts?.events.filter((text) => !isErased(text, command))
-    if (parts === null || remaining === undefined || remaining.length === parts.events.length) continue
-    rewrite.run(`${parts.head}${remaining.join(',')}${parts.tail}`, seq)
+    const batch = splitBatch(body)
+    if (batch === null) continue
+    const remaining = withoutEvents(batch, (text) => isErased(text, command))
+    if (remaining.events.length === batch.events.length) continue
+    rewrite.run(joinBatch(remaining), seq)
     forget.run(seq)
     erased++
   }

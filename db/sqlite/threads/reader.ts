@@ -1,5 +1,6 @@
 /** A reader thread: answers from its own read-only connections, so that no scan delays a write or a request. */
 import { storeError } from '../file/failure.ts'
+import { judgedSince } from '../../sql/judged-since.ts'
 import type { SqliteDatabase } from '../file/connection.ts'
 import { statSync } from 'node:fs'
 import { fileVerbs } from '../backup/file-verbs.ts'
@@ -62,6 +63,7 @@ function healthOf(db: SqliteDatabase, folder: string): StoreHealth {
     newestSchema: migrations.length,
     isNewer: schema > migrations.length,
     engine: `sqlite ${sqliteVersion(db)}`,
+    judgedSinceMs: judgedSince(db),
     bytes: bytesOf(path) + logBytes,
     logBytes,
   }

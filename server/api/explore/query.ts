@@ -9,6 +9,7 @@ import {
   type ParameterKind,
   type Query,
 } from '../../http/request.ts'
+import { onlyVouched } from '../../../db/rules/vouched-verdicts.ts'
 import { isLongerThan } from '../../text/text.ts'
 import { readText } from '../traces/filter.ts'
 import { limits } from '../../limits.ts'
@@ -56,7 +57,8 @@ export function readAsked(query: Query): Asked {
   for (const text of given) addFilter(asked, text)
   const text = query.one('q')
   if (text !== undefined) asked.filter.text = readText(text)
-  return asked
+  // Grouped by judge, a sender's verdicts are a row of their own.
+  return asked.by === 'judgedBy' ? asked : { ...asked, filter: onlyVouched(asked.filter) }
 }
 
 function readRows(query: Query): number {

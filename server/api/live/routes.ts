@@ -1,12 +1,12 @@
 /** GET /api/live: streams new events to the Logs page over server-sent events, resumable by Last-Event-ID. */
 import { Elysia } from 'elysia'
-import { isoTime } from '../../clock.ts'
 import { AppError, retryAfter } from '../../errors.ts'
 import { jsonText } from '../../http/response.ts'
 import { watchPermit } from '../../http/permit.ts'
 import { contextOf, invalidQuery, ownerOf, readQuery } from '../../http/request.ts'
 import { limits } from '../../limits.ts'
 import { filterParameters, readFilter } from '../traces/filter.ts'
+import { receivedJson } from '../traces/record.ts'
 import type { EventFilter, EventStore, Store, StoredEvent } from '../../../db/contract/store.ts'
 import type { Owner, Share, Shares } from '../../http/shares.ts'
 import type { Cipher } from '../../system/encryption.ts'
@@ -103,7 +103,10 @@ async function missed(
   const none = { events: [], lastSeq: afterSeq }
   const tail =
     afterSeq < toSeq
-      ? await store.events.tail({ orgId, filter, afterSeq, limit: missedMax, bytesMax: limits.pageBytesMax })
+      ? await store.events.tail({
+          ...{ orgId, filter, afterSeq, limit: missedMax, bytesMax: limits.pageBytesMax },
+          provenance: true,
+        })
       : none
   const more = tail.lastSeq < toSeq
   const ahead = afterSeq > toSeq
@@ -123,13 +126,13 @@ const streamHeaders = {
   'x-accel-buffering': 'no',
 }
 
-/** `{"events":[{"receivedAt":…,"event":…}]}` with each event's stored text unchanged. */
+/** `{"events":[{"receivedAt":…,"event":…,"record":…}]}` with each event's stored text unchanged. */
 function eventsJson(events: StoredEvent[]): string {
   return `{"events":[${wrapEvents(events)}]}`
 }
 
 export function wrapEvents(events: StoredEvent[]): string {
-  return events.map((e) => `{"receivedAt":"${isoTime(e.receivedAtMs)}","event":${e.json}}`).join(',')
+  return events.map(receivedJson).join(',')
 }
 
 /** Yields one organization's events in arrival order, woken by commits, as fast as the client reads. */
@@ -164,7 +167,10 @@ export async function* liveEvents(options: LiveOptions): AsyncGenerator<LiveItem
   try {
     while (!signal.aborted && performance.now() < endAt) {
       wakeUp.reset()
-      const page = await events.tail({ orgId, filter, afterSeq: lastSeq, limit: pageMax, bytesMax })
+      const page = await events.tail({
+        ...{ orgId, filter, afterSeq: lastSeq, limit: pageMax, bytesMax },
+        provenance: true,
+      })
       if (signal.aborted) return
       const moved = page.lastSeq > lastSeq
       lastSeq = Math.max(lastSeq, page.lastSeq)

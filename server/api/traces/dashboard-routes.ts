@@ -2,6 +2,7 @@
 import { Elysia } from 'elysia'
 import { isoTime, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
+import { judgedSince } from '../../evidence/judged-since.ts'
 import { json, jsonText } from '../../http/response.ts'
 import { contextOf, invalidQuery, readQuery } from '../../http/request.ts'
 import { livePosition, wrapEvents } from '../live/routes.ts'
@@ -9,6 +10,7 @@ import { filterParameters, pageParameters, readFilter, readPage } from './filter
 import { rolesOf } from '../../identity/permissions.ts'
 import { readZone } from '../../dashboard/period.ts'
 import { histogram } from './histogram.ts'
+import { includesRecord, receivedJson } from './record.ts'
 import { exportFormats, traceExporter, type ParquetParts } from './export.ts'
 import type { EventFilter, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
@@ -30,6 +32,7 @@ export function dashboardTraceRoutes({ store, cursorCipher, signIns }: Dashboard
         { events: store.events, cursorCipher },
         org.id,
         readQuery(request, pageParameters),
+        true,
       )
       // A live stream that starts at the page's ceiling continues it without gap or duplicate.
       const live = JSON.stringify(livePosition(cursorCipher, org.id, page.ceilingSeq))
@@ -41,7 +44,17 @@ export function dashboardTraceRoutes({ store, cursorCipher, signIns }: Dashboard
       readQuery(request, {})
       const event = params.id ? await store.events.byId({ orgId: org.id, id: params.id }) : null
       if (!event) throw new AppError('not_found', 'No event has this id.')
-      return jsonText(`{"receivedAt":"${isoTime(event.receivedAtMs)}","event":${event.json}}`)
+      const [keys, judgedSinceMs] = await Promise.all([
+        store.keys.list({ orgId: org.id, kind: 'ingest' }),
+        judgedSince(store),
+      ])
+      const { key = null, observedBy = null } = event.provenance ?? {}
+      const named = keys.filter(({ id }) => id === key || id === observedBy)
+      const about = {
+        keys: Object.fromEntries(named.map(({ id, label }) => [id, label])),
+        judgedSince: judgedSinceMs === null ? null : isoTime(judgedSinceMs),
+      }
+      return jsonText(`${receivedJson(event).slice(0, -1)},${JSON.stringify(about).slice(1)}`)
     })
     .get('/api/overview', async ({ request }) => {
       const { org } = await signIns.require(request)
@@ -72,7 +85,7 @@ export function logsRoutes(services: LogsRoutesServices) {
     })
     .get('/api/export/events', async ({ request }) => {
       const { org, account } = await signIns.require(request, rolesOf('events.export'))
-      const query = readQuery(request, { ...filterParameters, format: 'one' })
+      const query = readQuery(request, { ...filterParameters, format: 'one', include: 'one' })
       const format = query.one('format') ?? 'csv'
       if (!Object.hasOwn(exportFormats, format))
         throw invalidQuery('format', 'format must be csv, ndjson or parquet')
@@ -86,6 +99,7 @@ export function logsRoutes(services: LogsRoutesServices) {
           filter,
           type: exportFormats[format as keyof typeof exportFormats],
           raw: false,
+          withRecords: includesRecord(query),
           headOnly: request.method === 'HEAD',
         },
         () => context.keepOpen(),

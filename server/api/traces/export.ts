@@ -5,6 +5,7 @@ import { AppError, retryAfter } from '../../errors.ts'
 import { csvCells, csvRow, type CsvCell } from '../../text/csv.ts'
 import { acquireExport, streamText } from '../../http/response.ts'
 import { limits } from '../../limits.ts'
+import { recordedJson } from './record.ts'
 import { eventFields, impliedDecision } from '../../../db/contract/event-fields.ts'
 import type { Share, Shares } from '../../http/shares.ts'
 import type {
@@ -47,6 +48,7 @@ export interface ExportRequest {
   filter: EventFilter
   type: ExportType
   raw: boolean // CSV without the formula guard
+  withRecords: boolean // NDJSON with the record of each event; CSV and Parquet always have it
   headOnly: boolean
 }
 
@@ -57,7 +59,7 @@ export function traceExporter(services: TraceExportServices): ExportTraces {
   const { store, clock, log, exportShares, parquetParts } = services
 
   async function begin(request: ExportRequest, share: Share): Promise<Response> {
-    const { orgId, filter, type, raw, actor } = request
+    const { orgId, filter, type, raw, withRecords, actor } = request
     const ceilingSeq = await store.events.lastSeq(orgId)
     const headers: Record<string, string> = { 'content-type': contentTypes[type] }
     if (type === 'text/csv') {
@@ -66,16 +68,17 @@ export function traceExporter(services: TraceExportServices): ExportTraces {
     }
     const format = formatOf(type)
     headers['content-disposition'] = `attachment; filename="traces-${orgId}.${format}"`
-    const metadata = { format, filter: { ...filter } }
+    const metadata = { format, filter: { ...filter }, ...(withRecords && { include: 'record' }) }
     const act = { action: 'traces.exported', target: orgId, metadata }
     await store.audit.append(auditEntry({ orgId, actor }, act, clock.now()))
-    const pages = walkEvents(store.events, orgId, filter, ceilingSeq, type !== 'application/x-ndjson')
+    const isRecorded = withRecords || type !== 'application/x-ndjson'
+    const pages = walkEvents(store.events, orgId, filter, ceilingSeq, isRecorded)
     const parts =
       type === 'application/vnd.apache.parquet'
         ? parquetParts(orgId, pages)
         : type === 'text/csv'
           ? csvParts(pages, !raw)
-          : ndjsonParts(pages)
+          : ndjsonParts(pages, withRecords ? recordedJson : ({ json }) => json)
     const ended = (failed: unknown) => {
       share.release()
       if (failed !== null) log.warn('export_cut', { requestId: request.requestId, message: String(failed) })
@@ -122,11 +125,14 @@ function formatOf(type: ExportType): string {
   return Object.entries(exportFormats).find(([, each]) => each === type)![0]
 }
 
-async function* ndjsonParts(pages: AsyncGenerator<StoredEvent[]>): AsyncGenerator<string> {
+async function* ndjsonParts(
+  pages: AsyncGenerator<StoredEvent[]>,
+  lineOf: (event: StoredEvent) => string,
+): AsyncGenerator<string> {
   let count = 0
   for await (const events of pages) {
     count += events.length
-    for (const piece of pieces(events)) yield `${piece.map(({ json }) => json).join('\n')}\n`
+    for (const piece of pieces(events)) yield `${piece.map(lineOf).join('\n')}\n`
   }
   yield `{"_end":{"count":${count}}}\n`
 }

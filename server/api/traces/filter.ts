@@ -13,7 +13,7 @@ import type { EventFilter, EventPage, EventPosition, EventStore } from '../../..
 import type { Cipher } from '../../system/encryption.ts'
 
 interface ListParameter {
-  list: keyof FilterLists
+  list: keyof FilterLists | 'networks'
   charsMax: number
   form?: { pattern: RegExp; example: string }
 }
@@ -42,6 +42,11 @@ const fieldParameters = filterableFields.map(({ name, filter, charsMax }): [stri
 const listParameters: { readonly [name: string]: ListParameter } = {
   ...Object.fromEntries(fieldParameters),
   agentClass: { list: 'classes', charsMax: limits.classCharsMax }, // the name of `class` in contract §6
+  network: {
+    list: 'networks',
+    charsMax: limits.networkCharsMax,
+    form: { pattern: /^[0-9a-f.:]+\/(?:24|48)$/, example: 'a network such as 192.0.2.0/24 or 2001:db8::/48' },
+  },
 }
 
 /** The filter parameters of traces, and whether they may repeat. */
@@ -59,6 +64,8 @@ export function readFilter(query: Query): EventFilter {
     const values = query.many(name)
     if (values === undefined) continue
     for (const value of values) checkValue(name, parameter, value)
+    if (name === 'network' && values.includes(''))
+      throw invalidQuery(name, 'network must name a network: most events have none')
     filter[parameter.list] = canonical([...(filter[parameter.list] ?? []), ...values])
   }
   const since = query.one('since')
@@ -126,6 +133,7 @@ export async function readPage(
   services: { events: Pick<EventStore, 'page'>; cursorCipher: Cipher },
   orgId: string,
   query: Query,
+  provenance = false, // adds to each event who says so
 ): Promise<TracePage> {
   const given = readFilter(query)
   const limit = readLimit(query, limits.tracesPageDefault, limits.tracesPageMax)
@@ -136,7 +144,9 @@ export async function readPage(
       : decodeCursor(services.cursorCipher, cursor, orgId, given)
   const { filter, before, ceilingSeq } = walk
   const bytesMax = limits.pageBytesMax
-  const page = await services.events.page({ orgId, filter, limit, bytesMax, before, ceilingSeq })
+  const page = await services.events.page({
+    ...{ orgId, filter, limit, bytesMax, before, ceilingSeq, provenance },
+  })
   const next = page.next
   const nextCursor =
     next && encodeCursor(services.cursorCipher, { orgId, filter, before: next, ceilingSeq: page.ceilingSeq })

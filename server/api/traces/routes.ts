@@ -5,6 +5,7 @@ import { acceptedType, jsonText } from '../../http/response.ts'
 import { contextOf, invalidQuery, readQuery, type Query } from '../../http/request.ts'
 import { exportFormats, traceExporter, type ExportType, type ParquetParts } from './export.ts'
 import { pageParameters, readFilter, readPage } from './filter.ts'
+import { includesRecord, recordedJson, recordJson } from './record.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
 import type { KeyGuard } from '../../http/guard.ts'
@@ -31,7 +32,7 @@ export function traceRoutes(services: TraceRoutesServices) {
     .get('/v1/traces', async ({ request }) => {
       const key = await guard.gateway(request, 'traces:read')
       const type = acceptedType(request.headers.get('accept'), answerTypes)
-      const query = readQuery(request, { ...pageParameters, raw: 'one' })
+      const query = readQuery(request, { ...pageParameters, raw: 'one', include: 'one' })
       if (type !== 'application/json') {
         const exportRequest = {
           orgId: key.orgId,
@@ -42,17 +43,19 @@ export function traceRoutes(services: TraceRoutesServices) {
         return exportTraces(exportRequest, () => contextOf(request).keepOpen())
       }
       if (query.one('raw') !== undefined) throw invalidQuery('raw', 'raw is only valid with text/csv')
-      const page = await readPage({ events: store.events, cursorCipher }, key.orgId, query)
+      const withRecords = includesRecord(query)
+      const page = await readPage({ events: store.events, cursorCipher }, key.orgId, query, withRecords)
       // Events are stored as JSON text; joining the texts preserves every digit.
       const events = page.events.map((event) => event.json).join(',')
-      return jsonText(`{"events":[${events}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
+      const records = withRecords ? `"records":[${page.events.map(recordJson).join(',')}],` : ''
+      return jsonText(`{"events":[${events}],${records}"nextCursor":${JSON.stringify(page.nextCursor)}}`)
     })
     .get('/v1/traces/:id', async ({ request, params }) => {
       const key = await guard.gateway(request, 'traces:read')
-      readQuery(request, {})
+      const withRecord = includesRecord(readQuery(request, { include: 'one' }))
       const event = params.id ? await store.events.byId({ orgId: key.orgId, id: params.id }) : null
       if (!event) throw new AppError('not_found', 'No event has this id.')
-      return jsonText(event.json)
+      return jsonText(withRecord ? recordedJson(event) : event.json)
     })
 }
 
@@ -64,7 +67,10 @@ function exportOf(request: Request, query: Query, type: ExportType) {
   const raw = query.one('raw')
   if (raw !== undefined && (type !== 'text/csv' || !['true', 'false'].includes(raw)))
     throw invalidQuery('raw', 'raw must be true or false and is only valid with text/csv')
+  const withRecords = includesRecord(query)
+  if (withRecords && type !== exportFormats.ndjson)
+    throw invalidQuery('include', `include is not valid with ${type}, whose columns have the record`)
   const filter = readFilter(query)
   const headOnly = request.method === 'HEAD'
-  return { requestId: contextOf(request).id, filter, type, raw: raw === 'true', headOnly }
+  return { requestId: contextOf(request).id, filter, type, raw: raw === 'true', withRecords, headOnly }
 }

@@ -2,6 +2,7 @@
 import { metricsAnswer, rangeParameters, readRange } from '../../api/metrics/answer.ts'
 import { csvColumns, eventRows, walkPage } from '../../api/traces/export.ts'
 import { filterParameters, readFilter } from '../../api/traces/filter.ts'
+import { recordedJson } from '../../api/traces/record.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { readQuery } from '../../http/request.ts'
 import { numberOf, textOf, type Params, type WorkContext } from '../../runtime/work.ts'
@@ -51,6 +52,7 @@ const options = {
 const traceOptions = {
   ...options,
   format: { ...choice(['json', 'csv', 'parquet'], 'file format'), default: 'json' },
+  include: choice(['record'], 'with JSON: lines of {"event", "record"}, with who says so'),
   partition: choice(['day'], 'with parquet and a folder: a file per day of occurredAt, in UTC'),
 } as const
 
@@ -63,11 +65,13 @@ export const exports: Noun = {
       arguments: '[DIR]',
       about: [
         'JSON has one event per line as it was sent, newest first, and a last line with the count, by which "import" knows that the file is complete. Events that arrive during the export are not included. The audit trail records the export.',
+        'With --include record each line is {"event":…,"record":…}: how the event came in, who gave its verdict, and who saw what was judged. CSV and Parquet have these as columns.',
         'Parquet has a column per field and the event as it was sent. It is written to a file, or to a folder: with --partition day as dt=2026-11-01/part-0.parquet, otherwise as part-0.parquet, with the counts, times and digests of its files in manifest.json.',
       ],
       examples: [
         'sightglass export traces --out events.ndjson',
         'sightglass export traces --org acme --filter "since=2026-06-01&type=authz.*&outcome=blocked" --format csv',
+        'sightglass export traces --include record --filter judgedBy=sender --out reported.ndjson',
         'sightglass export traces --format parquet --partition day ./events',
       ],
       options: traceOptions,
@@ -125,12 +129,18 @@ async function write(
 
 async function exportTraces(invocation: Invocation<typeof traceOptions>): Promise<number> {
   const { words, values } = invocation
-  const { format, partition, out } = values
+  const { format, include, partition, out } = values
   if (format !== 'parquet') {
     if (words.length > 0 || partition !== null)
       throw new UsageError('a folder and --partition need --format parquet', 'sightglass help export traces')
-    return write(invocation, format, 'events', traceLines)
+    if (include !== null && format !== 'json')
+      throw new UsageError('--include is for JSON: other formats have columns of the record')
+    const lines: Lines = (data, query, guard) =>
+      traceLines(data, query, { guard, withRecords: include !== null })
+    return write(invocation, format, 'events', lines)
   }
+  if (include !== null)
+    throw new UsageError('--include is for JSON: other formats have columns of the record')
   if (values.raw) throw new UsageError('--raw is for CSV')
   if ((words[0] === undefined) === (out === null) || (out !== null && partition !== null))
     throw new UsageError('name a folder, or a file with --out', 'sightglass help export traces')
@@ -216,13 +226,17 @@ async function* eventRowsOf(
   }
 }
 
-async function* traceLines(data: StoreAccess, query: Query, guard: boolean): AsyncGenerator<Part> {
+async function* traceLines(
+  data: StoreAccess,
+  query: Query,
+  { guard, withRecords }: { guard: boolean; withRecords: boolean },
+): AsyncGenerator<Part> {
   const { orgId, ceilingSeq } = await begin(data, query)
   if (query.format === 'csv') yield { text: csvRow(csvColumns, false), count: 0 }
   const read = (before: Json) =>
     data.call('export traces page', {
       ...{ orgId, filter: query.filter, ceilingSeq, before },
-      withRecords: query.format === 'csv',
+      withRecords: withRecords || query.format === 'csv',
     }) as unknown as Promise<RecordsPage>
   let count = 0
   let reading: ReturnType<typeof read> | null = read(null)
@@ -232,7 +246,10 @@ async function* traceLines(data: StoreAccess, query: Query, guard: boolean): Asy
     reading = next === null ? null : read(next) // while this page is written
     reading?.catch(() => undefined) // thrown when it is awaited
     count += events.length
-    const text = query.format === 'csv' ? eventRows(rowsOf(page), guard) : events.join('\n')
+    const text =
+      query.format === 'csv'
+        ? eventRows(rowsOf(page), guard)
+        : (withRecords ? rowsOf(page).map(recordedJson) : events).join('\n')
     if (events.length > 0) yield { text, count: events.length }
   }
   if (query.format === 'json') yield { text: JSON.stringify({ _end: { count } }), count: 0 }

@@ -8,6 +8,7 @@ import { limits } from '../../limits.ts'
 import { openParquetEvents } from '../../parquet/read.ts'
 import type { StoreAccess } from '../../runtime/store-access.ts'
 import { textOf, type Params, type WorkContext } from '../../runtime/work.ts'
+import { skipValue } from '../../text/json-scan.ts'
 import { command, type Noun } from '../command.ts'
 import { requireOrg, withData } from '../data-command.ts'
 import { orgOption } from '../options.ts'
@@ -25,6 +26,7 @@ export const imports: Noun = {
       about: [
         'Events pass the same checks as at ingest. An event whose id is known is skipped, so a file may be imported again. Exit code 1 when the file is incomplete or has invalid events; its valid events are stored.',
         'DIR is a folder of Parquet files. If one of them differs from manifest.json, nothing is stored.',
+        'Records in a file are not believed: a verdict of an imported event counts as reported by its sender.',
       ],
       examples: [
         'sightglass import events.ndjson',
@@ -83,7 +85,8 @@ async function* batches(
 ): AsyncGenerator<string[]> {
   let batch: string[] = []
   let chars = 0
-  for await (const line of lines) {
+  for await (const given of lines) {
+    const line = eventOfRecorded(given) ?? given
     if (line.trim() === '') continue
     const end = countOf(line)
     if (end !== null) {
@@ -99,6 +102,21 @@ async function* batches(
     chars += line.length
   }
   if (batch.length > 0) yield batch
+}
+
+/**
+ * The text of the event in a line `{"event":…,"record":…}` of an export with records; null for any other line. The
+ * record is not believed: whoever wrote the file may have changed it.
+ */
+function eventOfRecorded(line: string): string | null {
+  const head = /^\s*\{\s*"event"\s*:\s*(?=\{)/.exec(line)?.[0]
+  if (head === undefined) return null
+  const scan = { depth: 0, isExact: true }
+  const end = skipValue(line, head.length, scan)
+  const between = end < 0 ? null : /^\s*,\s*"record"\s*:\s*(?=\{)/.exec(line.slice(end, end + 100))?.[0]
+  if (between == null) return null
+  const recordEnd = skipValue(line, end + between.length, scan)
+  return recordEnd >= 0 && /^\s*\}\s*$/.test(line.slice(recordEnd)) ? line.slice(head.length, end) : null
 }
 
 /** The count in `{"_end":{"count":n}}`, or null for any other line. */

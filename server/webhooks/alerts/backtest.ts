@@ -4,10 +4,13 @@ import type { Series, Store } from '../../../db/contract/store.ts'
 import { isoTime } from '../../clock.ts'
 import { isAdditive, seriesOf } from './definition.ts'
 import { judge, replay, valueOf, type Judgement, type PastAlert, type Reading } from './judge.ts'
-import { baselinesOf, hourEdges, hourlyReadings, hourMs, hoursBefore } from './measures.ts'
+import { baselinesOf, comparedSince, hourEdges, hourlyReadings, hourMs, hoursBefore } from './measures.ts'
 
 export interface BacktestServices {
-  store: { events: Pick<Store['events'], 'series'>; retention: Pick<Store['retention'], 'firstHour'> }
+  store: Pick<Store, 'health'> & {
+    events: Pick<Store['events'], 'series'>
+    retention: Pick<Store['retention'], 'firstHour'>
+  }
 }
 
 const days = 30
@@ -44,7 +47,10 @@ export async function backtest(
   const stepMs = stepOf(definition)
   const untilMs = Math.floor(now / stepMs) * stepMs
   const sinceMs = untilMs - Math.min(days * 24 * hourMs, stepsMax * stepMs)
-  const firstMs = (await store.retention.firstHour(orgId)) ?? untilMs
+  const comparedMs = await comparedSince(store, definition)
+  const firstStoredMs = (await store.retention.firstHour(orgId)) ?? untilMs
+  // Windows that reach before the upgrade are not evaluated either.
+  const firstMs = Math.max(firstStoredMs, comparedMs === null ? 0 : Math.ceil(comparedMs / stepMs) * stepMs)
   const isHourly = stepMs === hourMs
   const before = isHourly ? hoursBefore(definition) : 0
   const edges = isHourly
@@ -69,7 +75,17 @@ export async function backtest(
     runs.push({ group, events: events.reduce((sum, count) => sum + count, 0), points: shown, alerts })
     await Bun.sleep(0) // other requests come first
   }
-  return viewOf({ definition, runs, series, stepMs, sinceMs: coveredMs, untilMs, wantedMs: sinceMs })
+  const judgedSinceMs = comparedMs !== null && comparedMs > sinceMs ? comparedMs : null
+  return viewOf({
+    definition,
+    runs,
+    series,
+    stepMs,
+    sinceMs: coveredMs,
+    untilMs,
+    wantedMs: sinceMs,
+    judgedSinceMs,
+  })
 }
 
 /** Hours slide; windows below an hour, and measures that hours do not add up to, follow one another. */
@@ -122,10 +138,11 @@ interface Ran {
   sinceMs: number
   untilMs: number
   wantedMs: number
+  judgedSinceMs: number | null // verdicts before it are not compared
 }
 
 /** The chart shows the group with the most alerts. */
-function viewOf({ definition, runs, series, stepMs, sinceMs, untilMs, wantedMs }: Ran) {
+function viewOf({ definition, runs, series, stepMs, sinceMs, untilMs, wantedMs, judgedSinceMs }: Ran) {
   const shown = runs.toSorted((a, b) => b.alerts.length - a.alerts.length || b.events - a.events)[0]
   const all = runs.flatMap(({ group, alerts }) => alerts.map((alert) => ({ group, ...alert })))
   const { condition } = definition
@@ -136,6 +153,7 @@ function viewOf({ definition, runs, series, stepMs, sinceMs, untilMs, wantedMs }
     since: isoTime(fromMs),
     until: isoTime(untilMs),
     complete: fromMs <= wantedMs,
+    judgedSince: judgedSinceMs === null ? null : isoTime(judgedSinceMs),
     hourly: series.rollups,
     stepMinutes: stepMs / minuteMs,
     fired: all.length,

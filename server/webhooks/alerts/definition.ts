@@ -1,5 +1,7 @@
 /** Reads the definition of a rule that compares a measure, from a request or a setup file, and makes it a query. */
 import { eventFields, type EventField } from '../../../db/contract/event-fields.ts'
+import { vouchedJudges } from '../../../db/contract/provenance.ts'
+import { onlyVouched } from '../../../db/rules/vouched-verdicts.ts'
 import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { shortName } from '../../http/request.ts'
@@ -213,7 +215,16 @@ export function storeFilter(filter: RuleFilter): SeriesFilter & { also: AlsoFilt
     if (list === null) found.also.push({ by: name as CountedMember, values })
     else Object.assign(found.filter, { [list]: values })
   }
-  return found
+  return { ...found, filter: onlyVouched(found.filter) }
+}
+
+/** Fields that are missing in events stored before judges were recorded, and the verdict, whose judge is. */
+const judgedFields: readonly string[] = ['verdict', 'judgedBy', 'observedBy', 'door']
+
+/** Whether the rule is about verdicts or their judges, which are not compared across the upgrade. */
+export function isJudged({ filter, of, groupBy }: MeasureDefinition): boolean {
+  const names = [...Object.keys(filter), ...Object.keys(of ?? {}), groupBy]
+  return names.some((name) => name !== null && judgedFields.includes(name))
 }
 
 /** Without times and a budget. */
@@ -223,9 +234,10 @@ export function seriesOf(
 ): Omit<SeriesQuery, 'edges' | 'budgetMs'> {
   const value = measure === 'count' || measure === 'errors' || measure === 'share' ? null : measure
   const part = measure === 'errors' ? { outcome: ['error'] } : of
+  const isByVerdict = groupBy === 'verdict' && filter['judgedBy'] === undefined
   return {
     orgId,
-    ...storeFilter(filter),
+    ...storeFilter(isByVerdict ? { ...filter, judgedBy: [...vouchedJudges] } : filter),
     ...(part !== null && { part: storeFilter(part) }),
     ...(value !== null && { value }),
     by: groupBy as SeriesQuery['by'],

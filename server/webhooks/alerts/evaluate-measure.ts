@@ -8,7 +8,7 @@ import type { Log } from '../../log.ts'
 import type { Incident, MeasureDefinition, Rule } from '../../../db/contract/alerts.ts'
 
 interface EvaluateServices {
-  store: Pick<Store, 'webhooks' | 'events' | 'retention'>
+  store: Pick<Store, 'webhooks' | 'events' | 'retention' | 'health'>
   log: Log
   publicUrl: string | null
 }

@@ -10,7 +10,7 @@ import type { ApiKey, Json, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
 
 interface EvaluateServices {
-  store: Pick<Store, 'webhooks' | 'events' | 'keys' | 'retention'>
+  store: Pick<Store, 'webhooks' | 'events' | 'keys' | 'retention' | 'health'>
   log: Log
   /** The address of the dashboard; null when it is not configured. */
   publicUrl: string | null

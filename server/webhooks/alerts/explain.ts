@@ -2,7 +2,7 @@
 import type { MeasureDefinition, RuleFilter } from '../../../db/contract/alerts.ts'
 import type { CountedMember, FilteredCounts, Store } from '../../../db/contract/store.ts'
 import { storeFilter } from './definition.ts'
-import { hourMs } from './measures.ts'
+import { comparedSince, hourMs } from './measures.ts'
 
 /** A value and its events before and now; a page may be a prefix such as `/docs/*`. */
 export interface Cause {
@@ -43,26 +43,28 @@ type Named = { field: string; value: string; pages?: string[] }
 
 /** Null when nothing changed, nothing stands out, or there are too many events to count in time. */
 export async function explain(
-  {
-    events,
-    retention,
-  }: { events: Pick<Store['events'], 'filteredCounts'>; retention: Pick<Store['retention'], 'firstHour'> },
+  store: Pick<Store, 'health'> & {
+    events: Pick<Store['events'], 'filteredCounts'>
+    retention: Pick<Store['retention'], 'firstHour'>
+  },
   { orgId, definition, group }: { orgId: string; definition: MeasureDefinition; group: string },
   now: number,
 ): Promise<Explanation | null> {
   const windowMs = definition.windowMinutes * 60_000
-  const firstMs = (await retention.firstHour(orgId)) ?? now
+  const { events, retention } = store
+  const comparedMs = await comparedSince(store, definition)
+  const firstMs = Math.max((await retention.firstHour(orgId)) ?? now, comparedMs ?? 0)
   const isWeek = firstMs <= now - weekMs - windowMs
   const backMs = isWeek ? weekMs : windowMs
   const filter = narrowed(definition, group)
-  if (filter === null) return null
+  if (filter === null || (comparedMs !== null && now - 2 * windowMs < comparedMs)) return null
 
   async function countsOf(more: Named[]): Promise<[FilteredCounts, FilteredCounts] | null> {
     const { filter: own, also } = storeFilter(more.reduce(withValue, filter!))
     const count = (untilMs: number) =>
       events.filteredCounts({
         ...{ orgId, filter: own, also, edges: [untilMs - windowMs, untilMs], budgetMs },
-        breakdowns: [...ofAgent, ...ofRequest].map((by) => ({ by })),
+        breakdowns: [...ofAgent, ...ofRequest].map((by) => ({ by: by === 'verdict' ? 'vouched' : by })),
       })
     const [before, present] = [await count(now - backMs), await count(now)]
     return before.complete && present.complete ? [before, present] : null

@@ -30,7 +30,11 @@ test('a costly rule rests twenty times as long as it took, also when the clock i
     return { groups: [{ group: '', events: [5], part: [], values: [] }], sinceMs: edges[0]!, rollups: true }
   }
   const measures = makeMeasures({
-    store: { events: { series }, retention: { firstHour: () => Promise.resolve(0) } },
+    store: {
+      events: { series },
+      retention: { firstHour: () => Promise.resolve(0) },
+      health: () => Promise.reject(new Error('not about verdicts')),
+    },
     log: startLog({ level: 'error', clock: { now: () => 0 } }),
   })
   const holds = async (now: number): Promise<boolean | null> => {

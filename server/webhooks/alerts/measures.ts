@@ -1,8 +1,10 @@
 /** Measures the rules that compare a measure: the present window of each group, and its hours of the past. */
 import type { MeasureDefinition, Rule } from '../../../db/contract/alerts.ts'
 import type { Series, Store } from '../../../db/contract/store.ts'
+import { isoTime } from '../../clock.ts'
 import type { Log } from '../../log.ts'
-import { seriesOf } from './definition.ts'
+import { judgedSince } from '../../evidence/judged-since.ts'
+import { isJudged, seriesOf } from './definition.ts'
 import {
   baselines,
   between,
@@ -15,7 +17,10 @@ import {
 } from './judge.ts'
 
 export interface MeasureServices {
-  store: { events: Pick<Store['events'], 'series'>; retention: Pick<Store['retention'], 'firstHour'> }
+  store: Pick<Store, 'health'> & {
+    events: Pick<Store['events'], 'series'>
+    retention: Pick<Store['retention'], 'firstHour'>
+  }
   log: Log
 }
 
@@ -56,6 +61,7 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   const pasts = new Map<string, Past>()
   const restUntil = new Map<string, number>() // milliseconds since the start, because clocks are set back
   const slow = new Set<string>()
+  const unjudged = new Set<string>() // rules whose window begins before judges were recorded
   let startedMs = performance.now()
   const hasTime = () => performance.now() - startedMs < runMs
 
@@ -69,7 +75,12 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
     const edges = hourEdges(first, hour)
     const series = await store.events.series({ ...seriesOf(orgId, definition), edges, budgetMs })
     const firstMs = await store.retention.firstHour(orgId)
-    const past = { key, series, first, firstHour: Math.floor((firstMs ?? hour * hourMs) / hourMs) }
+    const comparedMs = await comparedSince(store, definition)
+    const firstHour = Math.max(
+      Math.floor((firstMs ?? hour * hourMs) / hourMs),
+      Math.ceil((comparedMs ?? 0) / hourMs),
+    )
+    const past = { key, series, first, firstHour }
     pasts.set(id, past)
     return past
   }
@@ -92,6 +103,13 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   return {
     async measure(rule, now) {
       const { definition, id } = rule
+      const comparedMs = await comparedSince(store, definition)
+      if (comparedMs !== null && now - definition.windowMinutes * minuteMs < comparedMs) {
+        if (!unjudged.has(id))
+          log.warn('alert_rule_not_evaluated', { ruleId: id, reason: unjudgedReason(comparedMs) })
+        unjudged.add(id)
+        return null
+      }
       const beganMs = performance.now()
       if ((restUntil.get(id) ?? -Infinity) > beganMs || !hasTime()) return null
       const window = await readWindow(rule, now)
@@ -111,6 +129,19 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
     },
   }
 }
+
+/**
+ * The time before which the values of a rule are not comparable, because judges were not recorded; null: all are. The
+ * sender's verdicts counted as verdicts then.
+ */
+export async function comparedSince(
+  store: Pick<Store, 'health'>,
+  definition: MeasureDefinition,
+): Promise<number | null> {
+  return isJudged(definition) ? judgedSince(store) : null
+}
+
+const unjudgedReason = (sinceMs: number): string => `judge not recorded before ${isoTime(sinceMs)}`
 
 function needsKnown({ condition: { kind }, noData }: MeasureDefinition): boolean {
   return kind === 'absence' || kind === 'below' || noData === 'alert'

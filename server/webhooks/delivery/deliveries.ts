@@ -84,7 +84,11 @@ function testBatch({ types, outcomes, classes, siteIds }: Filters, deliveryId: s
     policy: { decision: 'deny', ruleId: 'tool:checkout.pay', reason: 'trust below verified' },
     metadata: { page: '/checkout', test: true },
   }
-  const data = { sequence: 0, events: [event], test: true }
+  const record = {
+    ...{ door: 'events', key: null, receivedAt: at, verdict: null, judgedBy: null, observedBy: null },
+    ...{ evidence: null, network: null },
+  }
+  const data = { sequence: 0, events: [event], records: [record], test: true }
   return JSON.stringify({ type: 'trace.batch', timestamp: at, data })
 }
 

@@ -1,8 +1,9 @@
 /** Fans new events out to endpoints: batches become deliveries, and each endpoint's position advances with them. */
-import type { EventStore, Store } from '../../../db/contract/store.ts'
+import type { EventStore, Store, StoredEvent } from '../../../db/contract/store.ts'
 import type { Endpoint } from '../../../db/contract/webhooks.ts'
 import { writeBatch } from '../../../db/rules/batch-body.ts'
 import { isoTime, type Clock } from '../../clock.ts'
+import { messageRecordJson } from '../../api/traces/record.ts'
 import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import type { Log } from '../../log.ts'
@@ -161,13 +162,12 @@ async function advanceTo(
     position += missed
   }
   while (position < untilSeq) {
-    const tail = await store.events.tail({ orgId, filter, afterSeq: position, limit: batchSize })
+    const tail = await store.events.tail({
+      ...{ orgId, filter, afterSeq: position, limit: batchSize },
+      provenance: true,
+    })
     const events = tail.events.filter(({ seq }) => seq <= lastSeqMax)
-    const { body, used } = batchBody(
-      sequence + 1,
-      events.map(({ json }) => json),
-      now,
-    )
+    const { body, used } = batchBody(sequence + 1, events, now)
     // A batch cut by its size ends at its last event; filtered events after that are read again.
     const reached = used < events.length ? events[used - 1]!.seq : Math.min(tail.lastSeq, lastSeqMax)
     const to = Math.max(reached, position)
@@ -196,7 +196,12 @@ async function expiredAfter(events: EventStore, orgId: string, position: number)
 }
 
 /** The message of contract §9, with at least one event and at most 512 KiB. */
-export function batchBody(sequence: number, events: string[], now: number): { body: string; used: number } {
+export function batchBody(
+  sequence: number,
+  events: Pick<StoredEvent, 'json' | 'receivedAtMs' | 'provenance'>[],
+  now: number,
+): { body: string; used: number } {
   const bytesMax = limits.webhookBatchBytesMax
-  return writeBatch({ sequence, timestamp: isoTime(now), bytesMax }, events)
+  const items = events.map((event) => ({ event: event.json, record: messageRecordJson(event) }))
+  return writeBatch({ sequence, timestamp: isoTime(now), bytesMax }, items)
 }

@@ -20,6 +20,7 @@ import { rangeWords } from '../../range/range.ts'
 import { bytesText, count, counted } from '../../text/format.ts'
 import { measures } from '../../text/measures.ts'
 import { Impostors } from './impostors.tsx'
+import { Judges } from './judges.tsx'
 import type {
   AgentRequests,
   AgentResponses,
@@ -48,6 +49,7 @@ export function Requests({ data }: { data: DetectCounts }) {
     <>
       {error && <Problem error={error} />}
       {requested.count > 0 && <RequestHeadlines data={data} found={found.data} of={of} />}
+      {found.data && <Judges found={found.data} of={of} />}
       {claims.data?.complete === false && (
         <p class="muted">
           There are too many requests to list agents, pages and impostors. Choose a shorter range.

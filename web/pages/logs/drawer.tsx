@@ -2,13 +2,15 @@
 import './drawer.css'
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { ApiError, api, type TraceEvent } from '../../api/api.ts'
+import { ApiError, api, type ReceivedEvent, type TraceEvent } from '../../api/api.ts'
+import type { EventProvenance } from '../../api/event-shapes.ts'
+import { isoTime } from '../../app/clock.ts'
 import { ownAddress } from '../../app/router.ts'
 import { CopyButton, keyPlaceholder, sendCurl } from '../../components/copy.tsx'
 import { Chip, ClassMark, Vial } from '../../components/marks.tsx'
 import { Problem } from '../../components/problem.tsx'
 import { Text } from '../../components/text.tsx'
-import { verdictSentence } from '../../components/verdict.ts'
+import { DoorSentence, VerdictSentence, type RecordNames } from '../../components/provenance.tsx'
 import { fieldText, JsonView } from '../../components/json.tsx'
 import { session } from '../../app/session.ts'
 import { aheadMs } from '../../api/field-filters.ts'
@@ -17,13 +19,19 @@ import type { ComponentChildren } from 'preact'
 
 interface Opened {
   event: TraceEvent
+  recorded: Recorded | null // null: of a node of the release before
   receivedAtMs: number
   json: string // the event's own text, digits unchanged
 }
 
+/** The record of the event, and the names in it. */
+type Recorded = RecordNames & { record: EventProvenance }
+
 function openedOf(text: string): Opened {
-  const { receivedAt, event } = JSON.parse(text) as { receivedAt: string; event: TraceEvent }
-  return { event, receivedAtMs: Date.parse(receivedAt), json: fieldText(text, 'event') ?? '{}' }
+  const { receivedAt, event, ...more } = JSON.parse(text) as ReceivedEvent & Partial<RecordNames>
+  const { record, keys = {}, judgedSince = null } = more
+  const recorded = record === undefined ? null : { record, keys, judgedSince }
+  return { event, recorded, receivedAtMs: Date.parse(receivedAt), json: fieldText(text, 'event') ?? '{}' }
 }
 
 export function EventDrawer(props: { id: string; onClose: () => void }) {
@@ -68,12 +76,12 @@ export function EventDrawer(props: { id: string; onClose: () => void }) {
   )
 }
 
-function OpenedEvent({ event, receivedAtMs, json }: Opened) {
+function OpenedEvent({ event, recorded, receivedAtMs, json }: Opened) {
   const url = session.value?.ingestUrl ?? ownAddress()
   return (
     <>
       <Why event={event} />
-      <Facts event={event} receivedAtMs={receivedAtMs} />
+      <Facts event={event} recorded={recorded} receivedAtMs={receivedAtMs} />
       <JsonView json={json} title="As sent" label="The event as JSON">
         <CopyButton text={() => sendCurl(url, keyPlaceholder, `{"events":[${json}]}`)} label="Copy as curl" />
       </JsonView>
@@ -149,19 +157,23 @@ function TextFact(props: { name: string; value: unknown; mono?: boolean }) {
 }
 
 /** The facts of an event, each with its label. */
-function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs: number }) {
+function Facts({ event, recorded, receivedAtMs }: Omit<Opened, 'json'>) {
   const occurredAtMs = Date.parse(event.occurredAt)
   const delayMs = receivedAtMs - occurredAtMs
   return (
     <dl class="facts">
       {event.agent && (
         <Fact name="Agent">
-          <AgentFact agent={event.agent} />
+          <AgentFact agent={event.agent} isReported={recorded?.record.judgedBy === 'sender'} />
         </Fact>
       )}
       <TextFact name="Name" value={event.agent?.name} />
       <TextFact name="Purpose" value={event.agent?.purpose} />
-      <VerdictFact event={event} />
+      {recorded !== null && recorded.record.verdict !== null && (
+        <Fact name="Verdict">
+          <VerdictSentence event={event} {...recorded} />
+        </Fact>
+      )}
       <TextFact name="Tool" value={event.tool} />
       <RobotsFact agent={event.agent} />
       <TextFact name="Page" value={event.metadata?.page} mono />
@@ -175,7 +187,11 @@ function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs: numbe
         </time>
       </Fact>
       <Fact name="Received">
-        <span title={utcTime(receivedAtMs)}>
+        <time dateTime={isoTime(receivedAtMs)} title={utcTime(receivedAtMs)}>
+          {fullTime(receivedAtMs)}
+        </time>
+        <span class="muted">
+          {', '}
           {delayMs > 1_000
             ? `${duration(delayMs)} later`
             : delayMs < -1_000
@@ -183,6 +199,11 @@ function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs: numbe
               : 'immediately'}
         </span>
       </Fact>
+      {recorded !== null && (
+        <Fact name="Came in">
+          <DoorSentence event={event} {...recorded} />
+        </Fact>
+      )}
       {aheadMs(occurredAtMs, receivedAtMs) > 0 && (
         <Fact name="Clock">
           The sender's clock is {duration(aheadMs(occurredAtMs, receivedAtMs))} ahead. The event is listed by
@@ -194,24 +215,6 @@ function Facts({ event, receivedAtMs }: { event: TraceEvent; receivedAtMs: numbe
       <TextFact name="Event ID" value={event.id} mono />
       <TextFact name="User agent" value={event.agent?.userAgent} mono />
     </dl>
-  )
-}
-
-/** The verdict on the agent's claim, and why. */
-function VerdictFact({ event: { agent, metadata } }: { event: TraceEvent }) {
-  const verdict = textOf(agent?.verdict)
-  if (verdict === null) return null
-  const why = verdictSentence(agent ?? {}, metadata?.address)
-  return (
-    <Fact name="Verdict">
-      <Text value={verdict} max={40} />
-      {why !== null && (
-        <>
-          {': '}
-          <Text value={why} multiline />
-        </>
-      )}
-    </Fact>
   )
 }
 
@@ -230,7 +233,9 @@ function RobotsFact({ agent }: { agent: TraceEvent['agent'] }) {
   )
 }
 
-function AgentFact({ agent }: { agent: NonNullable<TraceEvent['agent']> }) {
+/** `isReported`: the sender gave the verdict and, with it, the trust. */
+function AgentFact(props: { agent: NonNullable<TraceEvent['agent']>; isReported: boolean }) {
+  const { agent, isReported } = props
   return (
     <span class="agent-fact">
       {agent.vendor != null && (
@@ -246,6 +251,7 @@ function AgentFact({ agent }: { agent: NonNullable<TraceEvent['agent']> }) {
       {agent.trust != null && (
         <span>
           <Vial trust={agent.trust} /> <Text value={agent.trust} max={40} />
+          {isReported && <small class="muted"> by the sender</small>}
         </span>
       )}
     </span>

@@ -9,6 +9,7 @@ export interface Entry {
   atMs: number // the time that orders the list
   alone: boolean // arrived with few others, so that its animation is visible
   event: TraceEvent
+  record?: ReceivedEvent['record']
 }
 
 export interface EntryList {
@@ -18,11 +19,11 @@ export interface EntryList {
 
 export const emptyList: EntryList = { entries: [], ids: new Set() }
 
-function entryOf({ receivedAt, event }: ReceivedEvent, alone: boolean): Entry {
+function entryOf({ receivedAt, event, record }: ReceivedEvent, alone: boolean): Entry {
   const occurredAtMs = Date.parse(event.occurredAt)
   const receivedAtMs = Date.parse(receivedAt)
   const atMs = eventTimeMs(occurredAtMs, receivedAtMs)
-  return { id: event.id, occurredAtMs, receivedAtMs, atMs, alone, event }
+  return { id: event.id, occurredAtMs, receivedAtMs, atMs, alone, event, ...(record && { record }) }
 }
 
 /** Events of `received` that are not in the list, each once, in the given order. */

@@ -1,6 +1,7 @@
 /** The active filters as chips, and the panel that adds filters by type, outcome or any other field. */
 import { useSignal, type ReadonlySignal } from '@preact/signals'
 import { Disclosure } from '../../components/disclosure.tsx'
+import { FilterValue } from '../../components/key-label.tsx'
 import { Text } from '../../components/text.tsx'
 import { count, shortTime } from '../../text/format.ts'
 import { navigate, place, withQuery } from '../../app/router.ts'
@@ -56,7 +57,7 @@ export function FilterBar(props: FilterBarProps) {
           <span class="visually-hidden">Remove filter </span>
           {chipNames[field] ?? field}{' '}
           <b>
-            <Text value={chipValue(field, value)} max={32} />
+            <FilterValue name={field} value={chipValue(field, value)} />
           </b>
           <span aria-hidden="true">×</span>
         </button>
@@ -158,10 +159,7 @@ function MoreFilters({ entries }: { entries: ReadonlySignal<Entry[]> }) {
   const typed = useSignal('')
   const list = useId()
   // The rows when the field is selected, because suggestions must not change while they are read.
-  const seen = seenValues(
-    entries.peek().map((entry) => entry.event),
-    field.value,
-  )
+  const seen = seenValues(entries.peek(), field.value)
   const add = (): void => {
     if (typed.value === '') return
     addFilter(field.value, typed.value)

@@ -85,9 +85,9 @@ test('a view contains only the filters of a URL and selects the same events', ()
 })
 
 test('suggestions are the values of the rows, each once', () => {
-  const rows = ['b', 'a', 'b', null].map(
-    (vendor) => ({ agent: { vendor }, siteId: 's' }) as unknown as TraceEvent,
-  )
+  const rows = ['b', 'a', 'b', null].map((vendor) => ({
+    event: { agent: { vendor }, siteId: 's' } as unknown as TraceEvent,
+  }))
   expect(seenValues(rows, 'vendor')).toEqual(['a', 'b'])
   expect(seenValues(rows, 'siteId')).toEqual(['s'])
   expect(seenValues(rows, 'protocol')).toEqual([])

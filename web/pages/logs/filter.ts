@@ -1,5 +1,5 @@
 /** The filters of Logs in the URL, and the choices in their menus. */
-import type { EventFilter, TraceEvent } from '../../api/api.ts'
+import type { EventFilter, ReceivedEvent } from '../../api/api.ts'
 import { fieldFilters } from '../../api/field-filters.ts'
 import { filterParams } from '../../api/event-shapes.ts'
 
@@ -59,7 +59,10 @@ export function viewSearch(search: string): string {
 const seenMax = 200
 
 /** Values of a field in the shown rows, as suggestions. */
-export function seenValues(events: Iterable<TraceEvent>, name: string): string[] {
+export function seenValues(
+  events: Iterable<Pick<ReceivedEvent, 'event' | 'record'>>,
+  name: string,
+): string[] {
   const found = new Set<string>()
   for (const event of events) {
     const value = fieldFilters.find(({ parameter }) => parameter === name)?.valueOf(event)

@@ -1,6 +1,7 @@
 /** Translates the texts of an event filter to the codes in blocks and segment indexes. */
 import type { Database } from '../../database.ts'
 import { filterableFields } from '../../../contract/event-fields.ts'
+import { keylessIds } from '../../../contract/provenance.ts'
 import type { EventFilter } from '../../../contract/store.ts'
 import { arrivalField, hashCode, member, fieldAt, termTexts } from '../blocks/fields.ts'
 import { arrivalsOfNetworks } from '../networks.ts'
@@ -50,7 +51,7 @@ export function hasArrival(arrivals: Float64Array, first: number, last: number):
   return low < arrivals.length && arrivals[low]! <= last
 }
 
-/** The field must have one of the texts; '' matches a missing one. */
+/** The field must have one of the texts; '' matches a missing one, which of keys is also that of a file. */
 export function fieldClause(
   db: Database,
   org: number,
@@ -60,7 +61,8 @@ export function fieldClause(
 ): Clause {
   const codes = new Set<number>()
   const hashed = new Map<number, Set<string>>()
-  for (const text of texts) {
+  const isKeyless = index === member.key && texts.includes('')
+  for (const text of isKeyless ? [...texts, ...keylessIds] : texts) {
     if (text === '' || (index === member.judgedBy && text === 'unknown')) codes.add(0)
     else if (index === member.type && text.endsWith('.*')) addPrefix(db, org, text.slice(0, -1), codes)
     else {

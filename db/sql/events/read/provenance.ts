@@ -1,14 +1,11 @@
 /** Reads who says so: the record of an event, from the columns of its block and the table of networks. */
-import type { Judge, Provenance } from '../../../contract/provenance.ts'
+import { keylessIds, type Judge, type Provenance } from '../../../contract/provenance.ts'
 import type { Database } from '../../database.ts'
 import type { OpenBlock } from '../blocks/block-table.ts'
 import { isHash, member, termTexts } from '../blocks/fields.ts'
 import { networkOf } from '../networks.ts'
 
 type TextField = 'door' | 'key' | 'verdict' | 'judgedBy' | 'observedBy' | 'evidence'
-
-/** Keys of events that no sender's key wrote: those that commands read from files, and sample events. */
-const keylessIds: ReadonlySet<string | null> = new Set(['import', 'demo'])
 
 /** The reader of one organization's records in a snapshot. */
 export function provenanceReader(db: Database, org: number): (block: OpenBlock, row: number) => Provenance {
@@ -30,7 +27,7 @@ export function provenanceReader(db: Database, org: number): (block: OpenBlock, 
     const key = textOf(block, row, 'key')
     return {
       door: textOf(block, row, 'door'),
-      key: keylessIds.has(key) ? null : key,
+      key: key === null || keylessIds.includes(key) ? null : key,
       verdict,
       judgedBy: verdict === null ? null : (judge ?? 'unknown'),
       observedBy: textOf(block, row, 'observedBy'),

@@ -10,7 +10,8 @@ import { Text } from '../../../components/text.tsx'
 import { Moment } from '../../../components/time.tsx'
 import { refreshWhile } from '../../../query/query.ts'
 import { useRecords } from '../../../query/use-query.ts'
-import { bytesText, count } from '../../../text/format.ts'
+import { doorName } from '../../../components/provenance.tsx'
+import { bytesText, count, counted } from '../../../text/format.ts'
 import { RoleNote } from '../sections.tsx'
 
 type Log = SourcesView['logs'][number]
@@ -42,13 +43,14 @@ function List() {
   )
   if (error.value) return <Problem error={error.value} onRetry={refetch} />
   if (!data.value) return null
-  const { logs, syslog } = data.value
+  const { logs, syslog, doors } = data.value
   const isEmpty = logs.length + syslog.length === 0
   return (
     <>
       {isEmpty && <p>No access logs yet. Run one of these commands on the machine of the web server.</p>}
       {logs.length > 0 && <Logs logs={logs} />}
       {syslog.length > 0 && <SyslogTable addresses={syslog} />}
+      {doors.rows.length > 0 && <Doors doors={doors} />}
       <Commands />
     </>
   )
@@ -107,6 +109,71 @@ function SyslogTable({ addresses }: { addresses: Syslog[] }) {
       ]}
     />
   )
+}
+
+/** Who sends events, and whose word their addresses are. */
+function Doors({ doors: { rows, looked, complete } }: { doors: SourcesView['doors'] }) {
+  const labels = new Map(rows.flatMap(({ key, label }) => (key === null ? [] : [[key, label] as const])))
+  return (
+    <>
+      <h3>Doors</h3>
+      <p class="muted">
+        {complete ? 'Events of the last 7 days' : `The newest ${counted(looked, 'event')}`} by the way they
+        came in. No verdict is worth more than the word of the observer: the appliance, where it read the
+        address itself, or the key that reported it.
+      </p>
+      <RecordTable
+        label="Doors"
+        rows={rows}
+        keyOf={({ door, key }) => JSON.stringify([door, key])}
+        columns={[
+          { name: 'Door', cell: ({ door }) => <Text value={doorName(door)} max={40} /> },
+          {
+            name: 'Key',
+            cell: ({ key, label }) => (key === null ? '–' : <KeyCell id={key} label={label} />),
+          },
+          {
+            name: 'Observed by',
+            cell: ({ key, observers }) =>
+              observers.length === 0
+                ? 'nothing judged'
+                : observers.map((observer, index) => (
+                    <span key={observer}>
+                      {index > 0 && ', '}
+                      <Observer
+                        observer={observer}
+                        isOwnKey={observer === key}
+                        label={labels.get(observer)}
+                      />
+                    </span>
+                  )),
+          },
+          { name: 'Events', number: true, cell: ({ events }) => count(events) },
+          { name: 'Last event', cell: ({ lastAt }) => <Moment iso={lastAt} /> },
+        ]}
+      />
+    </>
+  )
+}
+
+function KeyCell({ id, label }: { id: string; label: string | null | undefined }) {
+  if (label == null) return <Text value={id} max={idChars} mono />
+  return (
+    <>
+      <Text value={label} max={28} />{' '}
+      <small class="muted">
+        <Text value={id} max={idChars} mono />
+      </small>
+    </>
+  )
+}
+
+/** A key's id is whole on hover. */
+const idChars = 16
+
+function Observer(props: { observer: string; isOwnKey: boolean; label: string | null | undefined }) {
+  if (props.observer === 'appliance') return <>this appliance</>
+  return props.isOwnKey ? <>its key</> : <KeyCell id={props.observer} label={props.label} />
 }
 
 const commands = [

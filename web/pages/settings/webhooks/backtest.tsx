@@ -56,6 +56,12 @@ function Result({ view, measure }: { view: BacktestView; measure: MeasureName })
   const range = complete
     ? 'in the last 30 days'
     : `in the last ${counted(days, 'day')} with data that could be read`
+  const judged = view.judgedSince !== null && (
+    <p class="hint">
+      Judge not recorded before {shortTime(Date.parse(view.judgedSince))}. Verdicts before are not compared.
+    </p>
+  )
+  if (view.points.length === 0 && judged !== false) return judged
   if (view.points.length === 0)
     return (
       <p class="muted">There are no events to test the rule on. It is evaluated as soon as they arrive.</p>
@@ -72,6 +78,7 @@ function Result({ view, measure }: { view: BacktestView; measure: MeasureName })
         <strong class={noisy ? 'noisy' : ''}>Would have fired {counted(fired, 'time')}</strong> {range}.
         {noisy && ' Consider a higher threshold or a longer wait.'}
       </p>
+      {judged}
       <Chart view={view} measure={measure} />
       {groups.length > 1 && (
         <p class="hint">

@@ -1,5 +1,6 @@
 /** What a query reads of each event: the group that it belongs to, and what is measured of it. */
 import type { ExploreQuery } from '../../../../contract/explore.ts'
+import { keylessIds } from '../../../../contract/provenance.ts'
 import type { Database } from '../../../database.ts'
 import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
 import type { OpenBlock, Zone } from '../../blocks/block-table.ts'
@@ -180,6 +181,7 @@ function grouper(
   const texts = termTexts(db, org, index)
   const known: number[] = [missingGroup] // by code
   const others = new Map<number, number>() // by code too large for an array
+  const isKeyless = (text: string): boolean => by === 'key' && keylessIds.includes(text)
   return (block) => {
     const codes = block!.codes(index)
     return (row) => {
@@ -187,7 +189,8 @@ function grouper(
       if (isHash(code)) return groups.ofText(block!.hashedText(index, row))
       const group = code < arrayMax ? known[code] : others.get(code)
       if (group !== undefined) return group
-      const made = groups.ofText(texts.get(code) ?? '')
+      const text = texts.get(code) ?? ''
+      const made = isKeyless(text) ? missingGroup : groups.ofText(text)
       if (code < arrayMax) known[code] = made
       else others.set(code, made)
       return made

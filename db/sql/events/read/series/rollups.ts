@@ -1,6 +1,17 @@
 /** The whole hours of a series from the rollups, where these can answer. */
-import { agentField, agentsByCode, fieldAt, isHash, member, otherCode } from '../../blocks/fields.ts'
-import type { Clause } from '../../index/filter-codes.ts'
+import {
+  agentField,
+  agentsByCode,
+  fieldAt,
+  isHash,
+  judgementField,
+  judgementsByCode,
+  member,
+  otherCode,
+  termTexts,
+} from '../../blocks/fields.ts'
+import { knownVerdicts } from '../../../../contract/provenance.ts'
+import { codeOfTerm, type Clause } from '../../index/filter-codes.ts'
 import { durationMember, hourMs, type RollupCounts } from '../../rollups/counts.ts'
 import { countUnfolded } from '../../rollups/fold.ts'
 import { foldedRows, inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
@@ -8,11 +19,18 @@ import { bucketsMax } from '../../rollups/sketches.ts'
 import type { Sliced } from '../../../threads/slices.ts'
 import { addDuration, cellsOf, makeRoom, type Reading } from './cells.ts'
 
-/** How rollups answer: the field whose values they count, or events alone. */
-export interface Plan {
+/** Rows of the rollups that match some clauses, added to a count or taken from it. */
+interface Source {
   /** The rollups' field; null: `rollup_metric`. */
-  filter: number | null
-  part: number | null
+  index: number | null
+  clauses: readonly Clause[]
+  sign: 1 | -1
+}
+
+/** How rollups answer: from which rows. */
+export interface Plan {
+  filter: Source[]
+  part: Source[]
   durations: boolean
 }
 
@@ -25,11 +43,23 @@ const ofAgents: readonly number[] = [member.vendor, member.name, member.purpose]
  * they cannot answer.
  */
 export function planOf(reading: Reading): Plan | null {
-  const { value, clauses, part, groupMember } = reading
+  const { value, clauses, part } = reading
   if (value !== null && value !== 'p95') return null
   const all = [...clauses, ...(part ?? [])]
+  const filter = judgedSources(reading, clauses) ?? plainSources(reading, clauses)
+  const both = part === null ? [] : (judgedSources(reading, all) ?? plainSources(reading, all))
+  if (filter === null || both === null) return null
+  // Durations are counted by tool, and only of events with a tool.
+  if (value === 'p95')
+    return filter[0]?.index === member.tool && part === null ? { filter, part: [], durations: true } : null
+  return { filter, part: both, durations: false }
+}
+
+/** Rows of the one field that the clauses and the groups are about. */
+function plainSources(reading: Reading, clauses: readonly Clause[]): Source[] | null {
+  const { groupMember } = reading
   if (
-    all.some(({ codes, member: at }) =>
+    clauses.some(({ codes, member: at }) =>
       [...codes].some((code) => isHash(code) || (code === 0 && !inEveryRow.includes(at))),
     )
   )
@@ -43,15 +73,46 @@ export function planOf(reading: Reading): Plan | null {
     return own.length === 1 && fieldAt(first)!.counted ? first : undefined
   }
   const grouped = groupMember === null ? [] : [groupMember]
-  const filter = fieldOf([...clauses.map((clause) => clause.member), ...grouped])
-  const both = fieldOf([...all.map((clause) => clause.member), ...grouped])
-  if (filter === undefined || both === undefined) return null
+  const index = fieldOf([...clauses.map((clause) => clause.member), ...grouped])
+  if (index === undefined) return null
   // Agents beyond their limit count as one, so their names are not known.
-  if (both === agentField && agentsByCode(reading.db, reading.org).size >= agentsMax) return null
-  // Durations are counted by tool, and only of events with a tool.
-  if (value === 'p95')
-    return filter === member.tool && part === null ? { filter, part: null, durations: true } : null
-  return { filter, part: both, durations: false }
+  if (index === agentField && agentsByCode(reading.db, reading.org).size >= agentsMax) return null
+  return [{ index, clauses, sign: 1 }]
+}
+
+/**
+ * Rows of verdicts by some judges; null when the clauses are about something else. Judgements count a verdict with its
+ * judge. Those stored before judges were recorded are the verdicts that no judgement counts, so with them the
+ * judgements by other judges are taken from all verdicts.
+ */
+function judgedSources({ db, org, groupMember }: Reading, clauses: readonly Clause[]): Source[] | null {
+  const verdicts = clauses.filter((clause) => clause.member === member.verdict)
+  const judges = clauses.filter((clause) => clause.member === member.judgedBy)
+  const rest = clauses.filter((clause) => !verdicts.includes(clause) && !judges.includes(clause))
+  if (verdicts.length === 0 || judges.length === 0) return null
+  if (!rest.every((clause) => inEveryRow.includes(clause.member))) return null
+  if (groupMember !== null && !inEveryRow.includes(groupMember)) return null
+  const texts = termTexts(db, org, member.verdict)
+  const isCounted = (code: number) => knownVerdicts.some((verdict) => verdict === texts.get(code))
+  if (!verdicts.every(({ codes }) => [...codes].every(isCounted))) return null
+  const isAllowed = (some: readonly Clause[], code: number) => some.every(({ codes }) => codes.has(code))
+  const judgeCodes = {
+    appliance: codeOfTerm(db, org, member.judgedBy, 'appliance'),
+    sender: codeOfTerm(db, org, member.judgedBy, 'sender'),
+  }
+  /** Judgements of the verdicts, by the judges or by all others. */
+  const judgements = (areJudges: boolean): Clause => {
+    const codes = [...judgementsByCode(db, org)].flatMap(([code, { verdictCode, judgedBy }]) => {
+      const isJudge = isAllowed(judges, judgeCodes[judgedBy] ?? -1)
+      return isAllowed(verdicts, verdictCode) && isJudge === areJudges ? [code] : []
+    })
+    return { member: judgementField, codes: new Set(codes), hashed: new Map() }
+  }
+  if (!isAllowed(judges, 0)) return [{ index: judgementField, clauses: [...rest, judgements(true)], sign: 1 }]
+  return [
+    { index: member.verdict, clauses: [...rest, ...verdicts], sign: 1 },
+    { index: judgementField, clauses: [...rest, judgements(false)], sign: -1 },
+  ]
 }
 
 /**
@@ -80,9 +141,8 @@ function* addWeek(
   range: HourRange,
   hours: ReadonlyMap<number, number>,
 ): Sliced<void> {
-  const { clauses, part } = reading
   if (plan.durations) {
-    yield* rollupRows(reading, durationMember, clauses, range, (hour, group, code, count) => {
+    yield* rollupRows(reading, durationMember, reading.clauses, range, (hour, group, code, count) => {
       const step = hours.get(hour)
       if (step === undefined) return
       addDuration(reading, cellsOf(reading, group), step, code, count)
@@ -90,15 +150,16 @@ function* addWeek(
     })
     return
   }
-  yield* rollupRows(reading, plan.filter, clauses, range, (hour, group, _, count) => {
-    const step = hours.get(hour)
-    if (step !== undefined) cellsOf(reading, group).events[step]! += count
-  })
-  if (part === null) return
-  yield* rollupRows(reading, plan.part, [...clauses, ...part], range, (hour, group, _, count) => {
-    const step = hours.get(hour)
-    if (step !== undefined) cellsOf(reading, group).part[step]! += count
-  })
+  for (const { index, clauses, sign } of plan.filter)
+    yield* rollupRows(reading, index, clauses, range, (hour, group, _, count) => {
+      const step = hours.get(hour)
+      if (step !== undefined) cellsOf(reading, group).events[step]! += sign * count
+    })
+  for (const { index, clauses, sign } of plan.part)
+    yield* rollupRows(reading, index, clauses, range, (hour, group, _, count) => {
+      const step = hours.get(hour)
+      if (step !== undefined) cellsOf(reading, group).part[step]! += sign * count
+    })
 }
 
 function* unfoldedOf({ db, org, unfolded }: Reading, index: number | null): Sliced<RollupCounts> {
