@@ -23,6 +23,7 @@ import {
 } from '../../tests/support/followed-log.ts'
 import { memoryLogStore } from '../../tests/support/log-store.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
+import { sourceId } from './agent-events.ts'
 import { receiverSink } from './watches.ts'
 import { runs } from '../../tests/support/runs.ts'
 
@@ -228,7 +229,7 @@ test('the second of two readers of one log is refused, also under another name',
   const followed = follow(path, receiver)
   await until(() => store.sums().lines === 4)
   symlinkSync(path, temp.join('other.log'))
-  const status = { path: 'other.log', source: store.sources()[0]!, behindBytes: 0, problem: null }
+  const status = { path: 'other.log', source: sourceId(lines(0, 4)), behindBytes: 0, problem: null }
   const second = receiverSink(receiver, senderOf('two')).position(status)
   expect(await second.catch((error: Error) => error.message)).toBe('Another process reads other.log.')
   const refused = follow(temp.join('other.log'), receiver, { reader: 'two' })
