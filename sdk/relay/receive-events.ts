@@ -314,14 +314,20 @@ type Fields = { [field: string]: unknown }
  */
 function stampEvent(value: unknown, { siteId, userAgent, identity }: Stamp): CompleteEvent | null {
   if (!isObject(value) || typeof value['id'] !== 'string' || value['id'] === '') return null
-  const claimed = isObject(value['agent']) ? value['agent'] : null
-  const event: Fields = { ...value }
+  const claimed = isObject(value['agent']) ? withoutProof(value['agent']) : null
+  const { policy: _policy, ...event }: Fields = value
   if (siteId !== null) event['siteId'] = siteId
   const agent = stampAgent(claimed ?? detectAgent(userAgent), userAgent, identity)
   if (agent !== null) event['agent'] = agent
   const metadata = stampMetadata(value['metadata'], identity)
   if (metadata !== undefined) event['metadata'] = metadata
   return event as CompleteEvent
+}
+
+/** A page cannot know what judges and policies of a server say, whatever it sends. Contract §17. */
+function withoutProof(agent: Fields): Fields {
+  const { verdict: _verdict, evidence: _evidence, robots: _robots, robotsRule: _rule, ...claims } = agent
+  return claims
 }
 
 function stampAgent(
