@@ -17,6 +17,9 @@ export const limits = {
   errorCharsMax: 2_000,
   userAgentCharsMax: 2_000,
   detectionVersionCharsMax: 64,
+  observedAddressCharsMax: 64, // of `observed` (contract §17)
+  observedBaseBytesMax: 8 * 1024, // the text that an agent signed
+  observedIssuesMax: 20, // reported for one request
   issuesPerEventMax: 3, // reported for one rejected event
   rejectedExcerptBytesMax: 4 * 1024,
   // guard rails per organization
@@ -170,4 +173,5 @@ export const publishedLimits = {
   tracesPageMax: limits.tracesPageMax,
   contentEncodings: ['gzip', 'deflate', 'br', 'zstd'],
   contentTypes: ['application/json', 'application/x-ndjson'],
+  observed: true, // JSON bodies may have what the sender saw of the requests
 }

@@ -133,7 +133,11 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   // Alone, the key ends with the process. Of several nodes each may receive what another one began.
   const briefCipher =
     shared.node === null ? makeCipher(sha256Hex(newToken())) : boxCipher(shared.webhooks.box)
-  const judged = { evidence: evidenceReader(store), evidenceMaxAgeDays: config.evidenceMaxAgeDays }
+  const judged = {
+    evidence: evidenceReader(store),
+    evidenceMaxAgeDays: config.evidenceMaxAgeDays,
+    hostNames: config.evidenceDns ? startHostNames(clock) : null,
+  }
   const services: Services = {
     ...shared,
     store,
@@ -161,7 +165,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     ...{ otlp: config.otlp, syslogListeners: [], ...judged },
     accessReceiver: makeReceiver({
       ...{ store, clock, disk: shared.disk, isShared: shared.node !== null, ...judged },
-      ...{ robots: robotsReader(store, clock), hostNames: config.evidenceDns ? startHostNames(clock) : null },
+      robots: robotsReader(store, clock),
       arrivalMs: () => shared.node?.clock.now() ?? shared.clockGuard.arrival(),
       fail: (reason, holdsOnlyCopy) => services.fail(reason, holdsOnlyCopy),
     }),
