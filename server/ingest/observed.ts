@@ -13,16 +13,24 @@ import {
   type Proof,
 } from '../../sdk/judge/judge.ts'
 import { parseAddress } from '../../sdk/judge/networks.ts'
+import type { SignatureUse } from '../../db/contract/signatures.ts'
+import { createKeyring, type Keyring } from '../../sdk/judge/signature-keys.ts'
+import {
+  verifyObserved,
+  type ObservedSignature,
+  type VerifiedSignature,
+} from '../../sdk/judge/observed-signature.ts'
+import { sha256Hex } from '../ids.ts'
 import { shortAddress } from '../access/agent-events.ts'
 import type { HostNames } from '../access/host-names.ts'
 import type { Issue } from '../errors.ts'
-import type { EvidenceReader } from '../evidence/evidence.ts'
+import type { EvidenceInForce, EvidenceReader } from '../evidence/evidence.ts'
 import { judgedFields } from '../evidence/judged-record.ts'
 import { limits } from '../limits.ts'
 import type { Accepted, Observations } from './rejected.ts'
 
 export interface ObservedServices {
-  store: Pick<Store, 'sites'>
+  store: Pick<Store, 'sites' | 'signatures'>
   evidence: EvidenceReader
   evidenceMaxAgeDays: number
   hostNames: HostNames | null // null: names are not looked up
@@ -31,11 +39,12 @@ export interface ObservedServices {
 /** What a sender saw of one request. */
 interface Observation {
   address: string | null
+  signature: ObservedSignature | null
 }
 
 interface Observed extends Observation {
   record: EventRecord
-  claim: Claim
+  claim: Claim | null // null: only a signature claims an agent
 }
 
 /**
@@ -46,24 +55,93 @@ export async function judgeObserved(
   services: ObservedServices,
   key: ApiKey,
   { records, positions, observations }: Accepted,
+  arrivalMs: number,
 ): Promise<Issue[]> {
   const issues: Issue[] = []
   const observed = observations === undefined ? [] : readObserved(records, positions, observations, issues)
   if (observed.length === 0) return issues
-  const evidence = (await services.evidence.current()).evidence()
+  const inForce = await services.evidence.current()
+  const evidence = inForce.evidence()
   await lookUpNames(services.hostNames, observed, evidence)
-  for (const { record, claim, address } of observed) {
-    const proof = { address, hostNames: address === null ? undefined : services.hostNames?.of(address) }
+  const signatures = await verifySignatures(services, key, inForce, observed, arrivalMs)
+  for (const [index, { record, claim, address }] of observed.entries()) {
+    const signature = signatures[index]
+    const hostNames = address === null ? undefined : services.hostNames?.of(address)
+    const proof = { address, hostNames, ...(signature?.state === 'valid' && { signature }) }
     const judgment = judgeAt(services, claim, proof, evidence, record.occurredAtMs)
+    if (signature?.state === 'invalid' && !decides(judgment)) setRefusal(judgment, signature)
     const network = address === null ? null : shortAddress(address)
     Object.assign(record, judgedFields(judgment, key.id, evidence, network))
   }
   return issues
 }
 
+/** Whether the address alone proves or disproves the claim. */
+function decides({ verdict }: Judgment): boolean {
+  return verdict === 'verified' || verdict === 'contradicted'
+}
+
+/** The claim rests on a signature that does not count. */
+function setRefusal(
+  judgment: Judgment,
+  { reason, keyId }: Extract<VerifiedSignature, { state: 'invalid' }>,
+): void {
+  judgment.verdict = 'unverifiable'
+  judgment.evidence = { method: 'signature', reason, ...(keyId !== null && { keyId }) }
+}
+
+/** The keys of a pack are imported once, when the first signature is reported. */
+const keyrings = new WeakMap<EvidenceInForce, Promise<Keyring>>()
+
+function keyringOf(inForce: EvidenceInForce): Promise<Keyring> {
+  let keyring = keyrings.get(inForce)
+  if (keyring === undefined) keyrings.set(inForce, (keyring = createKeyring(inForce.pack.directories)))
+  return keyring
+}
+
+/**
+ * The signatures by event; undefined for an event without one. Each counts once among all nodes: for the request that
+ * its session and time name, also when that is sent again.
+ */
+async function verifySignatures(
+  { store }: ObservedServices,
+  { orgId }: ApiKey,
+  inForce: EvidenceInForce,
+  observed: readonly Observed[],
+  arrivalMs: number,
+): Promise<(VerifiedSignature | undefined)[]> {
+  if (observed.every(({ signature }) => signature === null)) return []
+  const keyring = await keyringOf(inForce)
+  const sites = new Map((await store.sites.list(orgId)).map(({ siteId, hosts }) => [siteId, hosts]))
+  const verified: (VerifiedSignature | undefined)[] = []
+  const uses: SignatureUse[] = []
+  const usedBy: number[] = []
+  for (const { record, signature } of observed) {
+    const hosts = sites.get(record.siteId) ?? []
+    const result =
+      signature === null ? undefined : await verifyObserved(signature, { keyring, hosts, arrivalMs })
+    if (result?.state === 'valid') {
+      const hash = sha256Hex(result.use)
+      const { siteId, sessionId, occurredAtMs } = record
+      const owner = sha256Hex(JSON.stringify([hash, orgId, siteId, sessionId, occurredAtMs]))
+      uses.push({ hash, owner, expiresAtMs: result.untilMs })
+      usedBy.push(verified.length)
+    }
+    verified.push(result)
+  }
+  if (uses.length === 0) return verified
+  const isNew = await store.signatures.use({ uses })
+  for (const [use, index] of usedBy.entries()) {
+    const result = verified[index]
+    if (!isNew[use] && result?.state === 'valid')
+      verified[index] = { state: 'invalid', reason: 'replayed', keyId: result.keyId }
+  }
+  return verified
+}
+
 function judgeAt(
   { evidenceMaxAgeDays: maxAgeDays }: ObservedServices,
-  claim: Claim,
+  claim: Claim | null,
   proof: Proof,
   evidence: Evidence,
   atMs: number,
@@ -80,8 +158,8 @@ async function lookUpNames(
   if (hostNames === null) return
   const addresses = new Set<string>()
   for (const { claim, address } of observed)
-    if (address !== null && hostNames.of(address) === undefined && needsHostNames(claim, address, evidence))
-      addresses.add(address)
+    if (address !== null && claim !== null && hostNames.of(address) === undefined)
+      if (needsHostNames(claim, address, evidence)) addresses.add(address)
   if (addresses.size > 0) await hostNames.lookUp(addresses)
 }
 
@@ -109,7 +187,7 @@ function readObserved(
     }
     const claim = claimOf(events[index], record)
     // People are never judged: without a claim there is nothing to prove.
-    if (claim !== null) observed.push({ ...observation, record, claim })
+    if (claim !== null || observation.signature !== null) observed.push({ ...observation, record, claim })
   }
   return observed
 }
@@ -119,11 +197,30 @@ const words = new Uint32Array(4)
 /** The observation, or what is wrong with it. The message quotes nothing, because it leaves the request. */
 function readEntry(entry: unknown): Observation | string {
   if (!isObject(entry)) return 'must be an object with an address'
-  const { address } = entry
+  const signature = readSignature(entry['signature'])
+  if (signature === undefined)
+    return `must have a signature with base, signature and keyId, of at most ${limits.observedBaseBytesMax} bytes`
+  const address = entry['address'] ?? null
+  // Some runtimes do not know the address of a request that is signed.
+  if (address === null && signature !== null) return { address, signature }
   if (typeof address !== 'string' || address.length > limits.observedAddressCharsMax)
     return `must have an address of at most ${limits.observedAddressCharsMax} characters`
   if (!parseAddress(address, words)) return 'must have an IPv4 or IPv6 address'
-  return { address }
+  return { address, signature }
+}
+
+const signatureCharsMax = 100 // 64 bytes as base64
+const keyIdCharsMax = 200
+
+/** Null without a signature, undefined for one that is malformed. */
+function readSignature(value: unknown): ObservedSignature | null | undefined {
+  if (value === undefined || value === null) return null
+  if (!isObject(value)) return undefined
+  const { base, signature, keyId } = value
+  if (typeof base !== 'string' || Buffer.byteLength(base) > limits.observedBaseBytesMax) return undefined
+  if (typeof signature !== 'string' || signature.length > signatureCharsMax) return undefined
+  if (typeof keyId !== 'string' || keyId.length > keyIdCharsMax) return undefined
+  return { base, signature, keyId }
 }
 
 /** What the user agent claims; what the sender's SDK detected where it says nothing. */

@@ -134,7 +134,7 @@ function recorded(services: IngestRoutesServices, key: ApiKey, { text }: Body, t
 /** Judges the observed events, and forgets what was observed. Returns the issues of entries that were of no use. */
 async function judged(services: IngestRoutesServices, key: ApiKey, accepted: Accepted): Promise<Issue[]> {
   try {
-    return await judgeObserved(services, key, accepted)
+    return await judgeObserved(services, key, accepted, arrivalMs(services))
   } catch (thrown) {
     throw explained(services, thrown)
   } finally {
@@ -157,12 +157,16 @@ function append(
     orgId: key.orgId,
     keyId: key.id,
     door: 'events',
-    receivedAtMs: Math.round(services.node?.clock.now() ?? services.clockGuard.arrival()),
+    receivedAtMs: arrivalMs(services),
     events: records,
     count: batchCount(rejected, newestMs, services.clock.now()),
   })
   contextOf(request).body?.release() // counted as queued from here on
   return appended
+}
+
+function arrivalMs({ node, clockGuard }: IngestRoutesServices): number {
+  return Math.round(node?.clock.now() ?? clockGuard.arrival())
 }
 
 function newestOf(records: EventRecord[]): number | null {

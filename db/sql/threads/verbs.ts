@@ -19,6 +19,7 @@ import {
 import { accessReadVerbs, removeAccess } from '../registry/access-logs.ts'
 import { registryReadVerbs, registryWriteVerbs, removePushed } from '../registry/pushed.ts'
 import { robotsReadVerbs, robotsWriteVerbs } from '../registry/robots.ts'
+import { pruneSignatures, useSignatures } from '../registry/signatures.ts'
 import { shareLinkReadVerbs, shareLinkWriteVerbs } from '../registry/share-links.ts'
 import { webhookReadVerbs, webhookWriteVerbs } from '../webhooks/verbs.ts'
 import { nodeReadVerbs, nodeWriteVerbs, requireLease } from '../nodes/nodes.ts'
@@ -77,6 +78,8 @@ export const writeVerbs = {
   'keyCheck.agree': agreeOnKeys,
   'keyCheck.replace': replaceKeyCheck,
   'evidence.replace': replacePack,
+  'signatures.use': useSignatures,
+  'signatures.prune': pruneSignatures,
   secret,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
 

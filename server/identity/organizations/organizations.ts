@@ -10,6 +10,7 @@ import { newId } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import { makeSteps } from '../../operations/retention/expire-all.ts'
 import { wrongField } from '../../http/validate.ts'
+import { readHosts } from './site-hosts.ts'
 import type { Org, OrgDeletion, SignInRule, Site, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
 
@@ -160,6 +161,7 @@ interface SiteChange {
   name?: string | undefined // '' removes the name
   hidden?: boolean | undefined
   restricted?: boolean | undefined
+  hosts?: readonly string[] | undefined
 }
 
 /** Works before the first event of a site, so that it can be named and restricted in advance. */
@@ -178,12 +180,13 @@ export async function changeSite(
       `The name must have at most ${limits.labelCharsMax} characters, without line breaks.`,
     )
   const known = (await store.sites.list(who.orgId)).find((site) => site.siteId === siteId)
-  const before = known ?? { siteId, name: null, hidden: false, restricted: false, seen: false }
+  const before = known ?? { siteId, name: null, hidden: false, restricted: false, hosts: [], seen: false }
   const site: Site = {
     ...before,
     name: name === undefined ? before.name : name || null,
     hidden: change.hidden ?? before.hidden,
     restricted: change.restricted ?? before.restricted,
+    hosts: change.hosts === undefined ? before.hosts : readHosts(change.hosts),
   }
   const metadata = { before: settingsOf(before), after: settingsOf(site) }
   const audit = auditEntry(who, { action: actionOf(before, site), target: siteId, metadata }, clock.now())
@@ -193,11 +196,11 @@ export async function changeSite(
 
 /** A change of the name alone has its own action, so that renamed sites can be found in the audit trail. */
 function actionOf(before: Site, after: Site): string {
-  const isOnlyName =
-    before.name !== after.name && before.hidden === after.hidden && before.restricted === after.restricted
+  const others = ({ hidden, restricted, hosts }: Site): string => JSON.stringify([hidden, restricted, hosts])
+  const isOnlyName = before.name !== after.name && others(before) === others(after)
   return isOnlyName ? 'site.renamed' : 'site.changed'
 }
 
-function settingsOf({ name, hidden, restricted }: Site) {
-  return { name, hidden, restricted }
+function settingsOf({ name, hidden, restricted, hosts }: Site) {
+  return { name, hidden, restricted, hosts }
 }
