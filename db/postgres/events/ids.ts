@@ -17,6 +17,8 @@ import { eraseMarks, fingerprints, readSeed, type Seed } from '../../sql/events/
 import { foldState } from '../../sql/events/rollups/hours.ts'
 import { eachIn, hashOfStored, idHashes, ofOrg, type IdHash } from './id-hash.ts'
 import type { DeletedIds, EventIds } from '../../sql/events/engine.ts'
+import { eventAt } from '../../sql/events/read/page.ts'
+import { provenanceReader } from '../../sql/events/read/provenance.ts'
 import type { Check, Report } from '../../sql/events/verify/blocks.ts'
 import type { Database } from '../../sql/database.ts'
 
@@ -29,7 +31,7 @@ export function idsInTable(db: Database, hash: IdHash = idHashes(readSeed(db))):
       const [zone] = zonesBetween(db, org, seq, seq + 1)
       const block = zone === undefined ? null : readBlock(db, zone)
       if (block === null || block.code(member.type, seq - block.firstSeq) === 0) return null // erased
-      return block.event(seq - block.firstSeq)
+      return eventAt(block, seq - block.firstSeq, provenanceReader(db, org))
     },
     verify: (org, report) => verifyTable(db, org, hash, report),
   }
