@@ -101,9 +101,9 @@ async function settle(
     case 'done':
       if (result !== null) count(state, result)
       discard(state, events)
-      if (!state.knowsLimits) await updateLimits(state)
+      if (state.limitsAskedMs === null) await updateLimits(state)
       // An appliance that was away, or that a proxy replaced unseen, may be another release.
-      else if (wasAway || areLimitsOld(state)) void updateLimits(state)
+      else if (!state.knowsLimits || wasAway || areLimitsOld(state)) void updateLimits(state)
       return
     case 'rejected':
       return reject(state, events, verdict.message, verdict.issues, verdict.status)

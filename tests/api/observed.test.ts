@@ -149,7 +149,7 @@ test('law: every spelling of a body gives the same texts and verdicts', async ()
   )
 }, 60_000)
 
-/** An address as text in the forms that programs write, and packed. */
+/** An address as text in the forms that programs write. */
 function formsOf(address: string): Buffer[] {
   const bytes = address.split('.').map(Number)
   const hex = bytes.map((byte) => byte.toString(16).padStart(2, '0'))
@@ -162,7 +162,7 @@ function formsOf(address: string): Buffer[] {
     Buffer.from(address).toString('base64').replace(/=+$/, ''),
     bytes.join('\\u002e'),
   ]
-  return [...texts.map((text) => Buffer.from(text)), Buffer.from(bytes)]
+  return texts.map((text) => Buffer.from(text))
 }
 
 function filesBelow(folder: string): string[] {
