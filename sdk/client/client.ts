@@ -20,7 +20,7 @@ import type { Tool } from '../sync/intel-sync.ts'
 /** Sends events somewhere. Use `createIntelExporter`, `createBrowserExporter`, or an object of your own. */
 export interface Exporter {
   /**
-   * Queues one event. Must not block. `observed` is what the server saw of the request: it holds the sender's address, so
+   * Queues one event. Must not block. `observed` is what the server saw of the request. It holds the sender's address:
    * pass it on to nothing but an appliance.
    */
   export(event: CompleteEvent, observed?: Observed): unknown
@@ -150,10 +150,7 @@ export function startClient(
         const message = `The visitor could not be identified: ${textOf(error)}.`
         report({ code: 'no_session', message, cause: error })
       }
-      return {
-        sessionId,
-        trace: (event, observed) => trace({ ...event, sessionId: event?.sessionId ?? sessionId }, observed),
-      }
+      return sessionNamed(sessionId, trace)
     },
     tools: (change) => void (isOpen && forEachExporter(async (exporter) => exporter.tools?.(change))),
     flush: (timeoutMs) => forEachExporter((exporter) => exporter.flush?.(timeoutMs)),
@@ -161,6 +158,13 @@ export function startClient(
       isOpen = false
       return forEachExporter((exporter) => exporter.close?.(timeoutMs))
     },
+  }
+}
+
+function sessionNamed(sessionId: string, trace: Client['trace']): Session {
+  return {
+    sessionId,
+    trace: (event, observed) => trace({ ...event, sessionId: event?.sessionId ?? sessionId }, observed),
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Signatures that a server saw and reports: what its middleware sends of a signed request, and how the appliance verifies
- * it without the request (contract §17).
+ * Signatures that a server saw and reports: what its middleware sends of a signed request, and how the appliance
+ * verifies it without the request (contract §17).
  */
 import { webCrypto } from '../platform/web-crypto.ts'
 import type { SignatureProblem } from './judge.ts'
@@ -38,6 +38,9 @@ export function observeSignature(request: SignedRequest): ObservedSignature | nu
       const keyId = textOf(covered.parameters.get('keyid'))
       if (value === undefined || isInnerList(value) || value.value.type !== 'bytes' || keyId === undefined)
         continue
+      // Anybody could have added the header to a signed request.
+      const namesAgent = fieldLines(request.headers, 'signature-agent').length > 0
+      if (namesAgent && !componentsOf(covered).some(({ name }) => name === 'signature-agent')) continue
       const base = signatureBase(request, covered)
       if (base.length > observedBaseCharsMax) continue
       return { base, signature: btoa(String.fromCharCode(...value.value.value)), keyId }

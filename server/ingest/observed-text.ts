@@ -1,6 +1,6 @@
 /**
- * The text of `observed` in a request: what the sender saw of the requests by agents (contract §17). It holds addresses,
- * so nothing of it is stored.
+ * The text of `observed` in a request: what the sender saw of the requests by agents (contract §17). It holds
+ * addresses, so nothing of it is stored.
  */
 import { limits } from '../limits.ts'
 import { skipSpace, skipValue } from '../text/json-scan.ts'

@@ -133,11 +133,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   // Alone, the key ends with the process. Of several nodes each may receive what another one began.
   const briefCipher =
     shared.node === null ? makeCipher(sha256Hex(newToken())) : boxCipher(shared.webhooks.box)
-  const judged = {
-    evidence: evidenceReader(store),
-    evidenceMaxAgeDays: config.evidenceMaxAgeDays,
-    hostNames: config.evidenceDns ? startHostNames(clock) : null,
-  }
+  const judged = judgedBy(config, store, clock)
   const services: Services = {
     ...shared,
     store,
@@ -197,6 +193,12 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   // After a failed write of a request or a job, the contents of the disk are unknown until a new process reads them.
   void store.broken.then(({ message, kind }) => services.fail(message, kind === 'deleted'))
   return { services, jobs, lastUses, trail }
+}
+
+/** What claims of agents are judged by. */
+function judgedBy({ evidenceDns, evidenceMaxAgeDays }: ServeConfig, store: Store, clock: Clock) {
+  const hostNames = evidenceDns ? startHostNames(clock) : null
+  return { evidence: evidenceReader(store), evidenceMaxAgeDays, hostNames }
 }
 
 function openFilesOf({ config, store, log }: ServerOptions): OpenFiles | null {

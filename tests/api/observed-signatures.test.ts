@@ -85,7 +85,7 @@ test('a signature of an operator verifies a browser’s user agent, and a claim 
 test.each<[string, () => ObservedSignature, string]>([
   ['another host', () => signed({ nonce: nonce(), url: 'https://evil.example/' }), 'wrong-host'],
   ['another port', () => signed({ nonce: nonce(), url: 'https://shop.example:8444/' }), 'wrong-host'],
-  ['no host', () => signed({ nonce: nonce(), cover: ['"@method"', '"signature-agent"'] }), 'wrong-host'],
+  ['no host', () => signed({ nonce: nonce(), agent: null, cover: ['"@method"'] }), 'wrong-host'],
   [
     'a future',
     () => signed({ nonce: nonce(), created: nowSeconds() + 600, expires: nowSeconds() + 900 }),
@@ -96,6 +96,7 @@ test.each<[string, () => ObservedSignature, string]>([
     () => signed({ nonce: nonce(), created: nowSeconds() - 172_800, expires: nowSeconds() - 172_500 }),
     'expired',
   ],
+  ['nothing', () => signed({ nonce: nonce(), agent: null, cover: [] }), 'wrong-host'],
   ['a validity of two days', () => signed({ nonce: nonce(), expires: nowSeconds() + 172_800 }), 'invalid'],
   ['no times', () => signed({ nonce: nonce(), created: null }), 'invalid'],
   ['a key that no operator has', () => signed({ nonce: nonce() }, stranger), 'unknown-key'],
@@ -110,6 +111,11 @@ test.each<[string, () => ObservedSignature, string]>([
   const record = await judged(made())
   expect(record).toMatchObject({ verdict: 'unverifiable', judgedBy: 'appliance' })
   expect(evidenceOf(record)).toMatchObject({ method: 'signature', reason })
+})
+
+test('a signature that leaves out the Signature-Agent of its request is not reported', () => {
+  const request = signer.sign({ agent: `"${origin}"`, cover: ['"@authority"'] })
+  expect(observeSignature(request)).toBeNull()
 })
 
 test('a report may be a day late, and the address of the agent may decide without the signature', async () => {

@@ -8,6 +8,8 @@ import {
   listNearMisses,
   listRejected,
   listScopes,
+  pruneSignatures,
+  useSignatures,
 } from '../registry/ingest-counts.ts'
 import {
   eraseFromDeliveries,
@@ -19,7 +21,6 @@ import {
 import { accessReadVerbs, removeAccess } from '../registry/access-logs.ts'
 import { registryReadVerbs, registryWriteVerbs, removePushed } from '../registry/pushed.ts'
 import { robotsReadVerbs, robotsWriteVerbs } from '../registry/robots.ts'
-import { pruneSignatures, useSignatures } from '../registry/signatures.ts'
 import { shareLinkReadVerbs, shareLinkWriteVerbs } from '../registry/share-links.ts'
 import { webhookReadVerbs, webhookWriteVerbs } from '../webhooks/verbs.ts'
 import { nodeReadVerbs, nodeWriteVerbs, requireLease } from '../nodes/nodes.ts'

@@ -1,7 +1,7 @@
 /** The hosts of a site, which signed requests of agents may name (contract §17). */
 import { wrongField } from '../../http/validate.ts'
 
-export const siteHostsMax = 50
+const siteHostsMax = 50
 const hostCharsMax = 253
 const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
 const hostForm = new RegExp(`^(?:${label}(?:\\.${label})*|\\[[0-9a-f:.]{2,45}\\])(?::(\\d{1,5}))?$`)
