@@ -216,6 +216,14 @@ function applianceJobs(services: JobServices): TableJob[] {
       schedule: '0 */10 * * * *',
       run: (now, ending) => expireAll({ store, rule: retention, log }, now, ending),
     },
+    {
+      id: 'signature-prune',
+      deletes: true,
+      schedule: '0 29 * * * *',
+      run: async (now, ending) => {
+        while (!ending.aborted && (await store.signatures.prune({ now })) > 0);
+      },
+    },
     { id: 'webhook-prune', schedule: '0 23 * * * *', run: webhooks.prune, deletes: true },
   ]
 }

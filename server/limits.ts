@@ -18,6 +18,10 @@ export const limits = {
   userAgentCharsMax: 2_000,
   detectionVersionCharsMax: 64,
   networkCharsMax: 50, // of the filter `network`
+  observedAddressCharsMax: 64, // of `observed` (contract §17)
+  observedBytesMax: 1024 * 1024, // of all of it, beside a large list of events
+  observedBaseBytesMax: 8 * 1024, // the text that an agent signed
+  observedIssuesMax: 20, // reported for one request
   issuesPerEventMax: 3, // reported for one rejected event
   rejectedExcerptBytesMax: 4 * 1024,
   // guard rails per organization
@@ -174,4 +178,5 @@ export const publishedLimits = {
   tracesPageMax: limits.tracesPageMax,
   contentEncodings: ['gzip', 'deflate', 'br', 'zstd'],
   contentTypes: ['application/json', 'application/x-ndjson'],
+  observed: true, // JSON bodies may have what the sender saw of the requests
 }

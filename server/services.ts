@@ -2,6 +2,7 @@
 import type { Store } from '../db/contract/store.ts'
 import type { ParquetParts } from './api/traces/export.ts'
 import type { AccessReceiver } from './access/receiver.ts'
+import type { HostNames } from './access/host-names.ts'
 import type { SyslogListener } from './access/syslog.ts'
 import type { SigningKey } from './audit/signing.ts'
 import type { HalfSignIns } from './identity/sign-in/second-factor.ts'
@@ -67,6 +68,7 @@ export interface Services {
   questionSessions: QuestionSessions
   evidence: EvidenceReader
   evidenceMaxAgeDays: number
+  hostNames: HostNames | null // of addresses; null: they are not looked up
   accessReceiver: AccessReceiver
   syslogListeners: SyslogListener[]
   recount: Recount

@@ -4,7 +4,6 @@ import type { ThrottleStore } from './throttle.ts'
 export type * from './audit.ts'
 
 // ---------------------------------------------------------------- organizations and their sites
-
 export interface Org {
   id: string // org_…
   slug: string
@@ -56,6 +55,7 @@ export interface Site {
   name: string | null
   hidden: boolean // not offered in the dashboard's site menu; its events stay
   restricted: boolean // only ingest keys that name it may write to it
+  hosts: string[] // that signed requests may name: shop.example, with its port unless that is the default
   seen: boolean // it has an event; false when it was only named in advance
 }
 

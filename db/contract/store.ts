@@ -59,6 +59,7 @@ import type { ErasureRun, ErasureStore, EvidenceStore, RetentionStore } from './
 import type { RegistryStore } from './registry.ts'
 import type { RobotsStore } from './robots.ts'
 import type { ShareLinkStore } from './share-links.ts'
+import type { SignatureStore } from './signatures.ts'
 import type { SessionStore } from './sessions.ts'
 import type { WebhookStore } from './webhooks.ts'
 export type * from './access-logs.ts'
@@ -322,6 +323,7 @@ export interface Store extends EventLog, Records {
   jobs: JobStore
   keyCheck: KeyCheckStore
   evidence: EvidenceStore
+  signatures: SignatureStore
   /** Null when no other process writes to the database: then nothing is behind. */
   behind(): Behind | null
   /**

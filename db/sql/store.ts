@@ -135,7 +135,7 @@ async function nounsOf(threads: Threads, call: CallVerb) {
     ...{ erasures: noun('erasures'), accessLogs: noun('accessLogs'), robots: noun('robots') },
     shareLinks: noun('shareLinks'),
     ...{ nodes: noun('nodes'), jobs: noun('jobs'), keyCheck: noun('keyCheck') },
-    evidence: noun('evidence'),
+    ...{ evidence: noun('evidence'), signatures: noun('signatures') },
     ...{
       keys,
       sites: cachedSites(noun('sites'), restricted, () => call('sites.restricted')),

@@ -5,6 +5,7 @@
 import { completeEvent, type CompleteEvent, type TraceEvent } from './event.ts'
 import { requireKey } from '../wire/connection.ts'
 import { reporter, type OnError, type Problem } from './problem.ts'
+import type { Observed } from './observed.ts'
 import { createScrub } from './scrub.ts'
 import {
   visitorKey,
@@ -18,8 +19,13 @@ import type { Tool } from '../sync/intel-sync.ts'
 
 /** Sends events somewhere. Use `createIntelExporter`, `createBrowserExporter`, or an object of your own. */
 export interface Exporter {
-  /** Queues one event. Must not block. */
-  export(event: CompleteEvent): unknown
+  /**
+   * Queues one event. Must not block. `observed` is what the server saw of the request. It holds the sender's address:
+   * pass it on to nothing but an appliance.
+   */
+  export(event: CompleteEvent, observed?: Observed): unknown
+  /** Whether `observed` is of use: the appliance judges by it. */
+  observes?(): boolean
   /** Resolves when all queued events were delivered or dropped. */
   flush?(timeoutMs?: number): Promise<unknown>
   close?(timeoutMs?: number): Promise<unknown>
@@ -67,7 +73,9 @@ export interface InitOptions {
 export interface Client {
   readonly sessionId: string
   /** Queues one event. Never throws; problems are reported to `onError`. */
-  trace(event: TraceEvent): void
+  trace(event: TraceEvent, observed?: Observed): void
+  /** Whether an appliance judges by what the middleware saw. */
+  observes(): boolean
   /**
    * The session of one visitor, which ends after 30 minutes without a call. `visitor` is a request, identified by user
    * agent and address, or an id of your own, such as a conversation id. Never throws.
@@ -114,7 +122,7 @@ export function startClient(
   const sessionIdOf = visitorSessions(options.sessionSecret ?? options.publishableKey, platform)
   // Without a session id, a server would put all visitors into one session.
   let mayWarn = options.sessionId === undefined && !platform.isPage
-  const trace = (event: TraceEvent): void => {
+  const trace = (event: TraceEvent, observed?: Observed): void => {
     try {
       if (!isOpen) throw new Error('the client is closed')
       const complete = scrub(completeEvent(event, defaults))
@@ -123,7 +131,7 @@ export function startClient(
         report(noSession)
       }
       if (!isSampled(complete, sample, event.sessionId ?? options.sessionId, Math.random)) return
-      for (const exporter of exporters) exportTo(exporter, complete, report)
+      for (const exporter of exporters) exportTo(exporter, complete, observed, report)
     } catch (error) {
       report({ code: 'invalid_event', message: `An event was not sent: ${textOf(error)}.`, cause: error })
     }
@@ -133,6 +141,7 @@ export function startClient(
       return defaults.sessionId
     },
     trace,
+    observes: () => isOpen && exporters.some((exporter) => exporter.observes?.() === true),
     session(visitor, visitorOptions) {
       let { sessionId } = defaults
       try {
@@ -141,7 +150,7 @@ export function startClient(
         const message = `The visitor could not be identified: ${textOf(error)}.`
         report({ code: 'no_session', message, cause: error })
       }
-      return { sessionId, trace: (event) => trace({ ...event, sessionId: event?.sessionId ?? sessionId }) }
+      return sessionNamed(sessionId, trace)
     },
     tools: (change) => void (isOpen && forEachExporter(async (exporter) => exporter.tools?.(change))),
     flush: (timeoutMs) => forEachExporter((exporter) => exporter.flush?.(timeoutMs)),
@@ -149,6 +158,13 @@ export function startClient(
       isOpen = false
       return forEachExporter((exporter) => exporter.close?.(timeoutMs))
     },
+  }
+}
+
+function sessionNamed(sessionId: string, trace: Client['trace']): Session {
+  return {
+    sessionId,
+    trace: (event, observed) => trace({ ...event, sessionId: event?.sessionId ?? sessionId }, observed),
   }
 }
 
@@ -169,9 +185,14 @@ function checked(options: InitOptions): InitOptions {
   return options
 }
 
-function exportTo(exporter: Exporter, event: CompleteEvent, report: OnError): void {
+function exportTo(
+  exporter: Exporter,
+  event: CompleteEvent,
+  observed: Observed | undefined,
+  report: OnError,
+): void {
   try {
-    const result = exporter.export(event)
+    const result = observed === undefined ? exporter.export(event) : exporter.export(event, observed)
     if (result instanceof Promise) result.catch((error: unknown) => report(exporterFailed(error)))
   } catch (error) {
     report(exporterFailed(error))

@@ -1,5 +1,6 @@
 /** `client.session`: assigns each visitor of a server a session that ends after 30 minutes without a request. */
 import type { TraceEvent } from './event.ts'
+import type { Observed } from './observed.ts'
 
 /** The parts of a request that identify its sender. Works with Fetch, Node.js and Express requests. */
 export interface VisitorRequest {
@@ -17,7 +18,7 @@ export interface VisitorOptions {
 export interface Session {
   readonly sessionId: string
   /** Like `client.trace`, in this session. */
-  trace(event: TraceEvent): void
+  trace(event: TraceEvent, observed?: Observed): void
 }
 
 export interface SessionClock {

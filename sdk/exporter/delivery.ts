@@ -42,6 +42,8 @@ export interface Delivery {
   spool: Spool | null
   limits: IngestLimits
   knowsLimits: boolean
+  limitsAskedMs: number | null // when they were last asked for
+  asking: Promise<void> | null // for them
   compress: boolean
   bytesMax: number // halved when a proxy rejects a batch as too large
   due: number // events to send without waiting for a full batch
@@ -82,7 +84,8 @@ export async function deliver(state: Delivery): Promise<void> {
 
 function nextBatch({ queue, limits, bytesMax, compress, platform }: Delivery, skip: number): Promise<Batch> {
   const bodyBytesMax = Math.min(bytesMax, limits.bodyBytesMax - 1_024)
-  return makeBatch(queue.peek(limits.eventsPerRequestMax, bodyBytesMax, skip), compress, platform)
+  const events = queue.peek(limits.eventsPerRequestMax, bodyBytesMax, skip)
+  return makeBatch(events, limits.observed, compress, platform)
 }
 
 async function settle(
@@ -91,13 +94,16 @@ async function settle(
   verdict: Verdict,
   result: BatchResult | null,
 ): Promise<void> {
+  const wasAway = state.failures > 0
   if (verdict.kind !== 'retry') state.failures = 0
   if (verdict.kind !== 'refused') state.refusal = null
   switch (verdict.kind) {
     case 'done':
       if (result !== null) count(state, result)
       discard(state, events)
-      if (!state.knowsLimits) await updateLimits(state)
+      if (state.limitsAskedMs === null) await updateLimits(state)
+      // An appliance that was away, or that a proxy replaced unseen, may be another release.
+      else if (!state.knowsLimits || wasAway || areLimitsOld(state)) void updateLimits(state)
       return
     case 'rejected':
       return reject(state, events, verdict.message, verdict.issues, verdict.status)
@@ -151,9 +157,36 @@ function discard(state: Delivery, events: QueuedEvent[]): void {
   state.settled += events.length
 }
 
-async function updateLimits(state: Delivery): Promise<void> {
+const limitsMs = 10 * 60_000
+
+function areLimitsOld({ limitsAskedMs, platform }: Delivery): boolean {
+  return limitsAskedMs !== null && Math.abs(platform.nowMs() - limitsAskedMs) > limitsMs
+}
+
+/**
+ * Whether the appliance judges by what is observed. The first call asks, beside the events, which wait for no answer.
+ */
+export function judgesObserved(state: Delivery): boolean {
+  if (state.limitsAskedMs === null) void updateLimits(state)
+  return state.limits.observed
+}
+
+function updateLimits(state: Delivery): Promise<void> {
+  state.limitsAskedMs = state.platform.nowMs()
+  state.asking ??= askLimits(state).finally(() => (state.asking = null))
+  return state.asking
+}
+
+/** Without a response the limits stay unknown, and are asked for again after the next batch. */
+async function askLimits(state: Delivery): Promise<void> {
+  const reply = await request(state.connection, {
+    method: 'GET',
+    path: '/v1/limits',
+    signal: state.stop.signal,
+  })
+  if (reply.kind !== 'response') return
   state.knowsLimits = true
-  state.limits = await fetchLimits(state.connection, state.limits, state.stop.signal)
+  if (reply.status === 200 && isObject(reply.body)) state.limits = limitsIn(reply.body, state.limits)
 }
 
 /** Reports from the second failure on: a restarting appliance is back by the second attempt. */
@@ -229,10 +262,14 @@ interface Batch {
 
 async function makeBatch(
   events: QueuedEvent[],
+  observes: boolean,
   compress: boolean,
   platform: Pick<Platform, 'gzip'>,
 ): Promise<Batch> {
-  const text = `{"events":[${events.map((event) => event.text).join(',')}]}`
+  const observed = observes ? events.flatMap((event) => event.observed ?? []) : []
+  const list = events.map((event) => event.text).join(',')
+  const text =
+    observed.length === 0 ? `{"events":[${list}]}` : `{"events":[${list}],"observed":{${observed.join(',')}}}`
   if (!compress || text.length < compressBytesMin) return { events, body: text, headers: {} }
   const bytes: Bytes = new TextEncoder().encode(text)
   const compressed = await platform.gzip(bytes).catch(() => null) // some edge runtimes have no CompressionStream
@@ -272,23 +309,19 @@ interface IngestLimits {
   eventsPerRequestMax: number
   bodyBytesMax: number
   eventBytesMax: number
+  observed: boolean // the appliance judges by it
 }
 
 export const defaultLimits: IngestLimits = {
   eventsPerRequestMax: 1_000,
   bodyBytesMax: 8 * 1024 * 1024,
   eventBytesMax: 64 * 1024,
+  observed: false,
 }
 
-/** Reads the limits of the appliance. Missing or invalid values keep their previous value. */
-async function fetchLimits(
-  connection: Connection,
-  known: IngestLimits,
-  signal: AbortSignal,
-): Promise<IngestLimits> {
-  const reply = await request(connection, { method: 'GET', path: '/v1/limits', signal })
-  const body = reply.kind === 'response' && reply.status === 200 && isObject(reply.body) ? reply.body : {}
-  const pick = (name: keyof IngestLimits): number => {
+/** The limits of the appliance. Missing or invalid numbers keep their previous value. */
+function limitsIn(body: { [field: string]: unknown }, known: IngestLimits): IngestLimits {
+  const pick = (name: Exclude<keyof IngestLimits, 'observed'>): number => {
     const value = body[name]
     return typeof value === 'number' && value >= 1 ? Math.floor(value) : known[name]
   }
@@ -296,5 +329,6 @@ async function fetchLimits(
     eventsPerRequestMax: pick('eventsPerRequestMax'),
     bodyBytesMax: pick('bodyBytesMax'),
     eventBytesMax: pick('eventBytesMax'),
+    observed: body['observed'] === true,
   }
 }

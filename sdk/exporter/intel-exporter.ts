@@ -7,12 +7,14 @@ import {
   deliver,
   flushWithin,
   isBatchFull,
+  judgesObserved,
   type Delivery,
   type ExporterStats,
 } from './delivery.ts'
-import { createDropReport, createQueue, type DropReport } from './queue.ts'
+import { createDropReport, createQueue, type DropReport, type QueuedEvent } from './queue.ts'
 import type { Exporter, ExporterHost } from '../client/client.ts'
 import type { CompleteEvent } from '../client/event.ts'
+import type { Observed } from '../client/observed.ts'
 import type { Platform, Spool } from '../platform/platform.ts'
 
 export interface IntelExporterOptions {
@@ -47,7 +49,9 @@ export interface IntelExporterOptions {
 
 export interface IntelExporter extends Exporter {
   /** False when the event was dropped or too large. */
-  export(event: CompleteEvent): boolean
+  export(event: CompleteEvent, observed?: Observed): boolean
+  /** Whether the appliance judges by what is observed. Asks it when that is not known yet. */
+  observes(): boolean
   /** True when all events queued before the call were sent in time. */
   flush(timeoutMs?: number): Promise<boolean>
   /** True when all events were sent. The next process sends the rest of a spool. */
@@ -88,7 +92,8 @@ export function startIntelExporter(options: IntelExporterOptions, platform: Plat
     attach(host: ExporterHost) {
       if (options.onError === undefined) state.report = reporter(host.report)
     },
-    export: (event) => enqueue(exporter, event),
+    export: (event, observed) => enqueue(exporter, event, observed),
+    observes: () => judgesObserved(state),
     flush,
     async close(timeoutMs = closeTimeoutMs) {
       if (!exporter.isOpen) return state.queue.count === 0
@@ -142,6 +147,8 @@ function deliveryOf(options: IntelExporterOptions, platform: Platform): Delivery
     spool: null,
     limits: defaultLimits,
     knowsLimits: false,
+    limitsAskedMs: null,
+    asking: null,
     compress: options.gzip ?? !isLoopback(url),
     bytesMax: batchBytesMax,
     due: 0,
@@ -175,7 +182,7 @@ function openSpool(path: string | undefined, state: Delivery, platform: Platform
   return spool
 }
 
-function enqueue(exporter: ExporterState, event: CompleteEvent): boolean {
+function enqueue(exporter: ExporterState, event: CompleteEvent, observed?: Observed): boolean {
   const { state, drops, platform } = exporter
   if (!exporter.isOpen) {
     state.report({ code: 'unsent', message: 'An event after close was dropped.', count: 1 })
@@ -194,7 +201,11 @@ function enqueue(exporter: ExporterState, event: CompleteEvent): boolean {
     state.report({ code: 'event_too_large', message, issues: [{ ...tooLarge, id: event.id }] })
     return false
   }
-  if (!state.queue.push({ text, bytes })) {
+  const queued: QueuedEvent = { text, bytes }
+  // An appliance that does not judge gets no address, so none is kept for it.
+  if (observed !== undefined && (judgesObserved(state) || !state.knowsLimits))
+    queued.observed = `${JSON.stringify(event.id)}:${JSON.stringify(observed)}`
+  if (!state.queue.push(queued)) {
     drops.add()
     return false
   }

@@ -3,7 +3,9 @@ import { type OnError, plural } from '../client/problem.ts'
 
 export interface QueuedEvent {
   text: string // as JSON
-  bytes: number // in UTF-8
+  bytes: number // of the text, in UTF-8
+  /** Its entry in `observed`, as JSON. In memory only. */
+  observed?: string
 }
 
 export interface Queue {
@@ -19,6 +21,10 @@ export interface Queue {
   drop(count: number): void
 }
 
+function sizeOf({ bytes, observed = '' }: QueuedEvent): number {
+  return bytes + observed.length
+}
+
 const spent: QueuedEvent = { text: '', bytes: 0 }
 const spentMax = 1_024 // removed events before the array is compacted; compacting each time would be slow
 
@@ -28,7 +34,7 @@ export function createQueue(limits: { eventsMax: number; bytesMax: number }): Qu
   let bytes = 0
   const add = (event: QueuedEvent): void => {
     events.push(event)
-    bytes += event.bytes
+    bytes += sizeOf(event)
   }
   return {
     get count() {
@@ -38,7 +44,7 @@ export function createQueue(limits: { eventsMax: number; bytesMax: number }): Qu
       return bytes
     },
     push(event) {
-      if (events.length - first >= limits.eventsMax || bytes + event.bytes > limits.bytesMax) return false
+      if (events.length - first >= limits.eventsMax || bytes + sizeOf(event) > limits.bytesMax) return false
       add(event)
       return true
     },
@@ -47,14 +53,14 @@ export function createQueue(limits: { eventsMax: number; bytesMax: number }): Qu
       const start = Math.min(first + skip, events.length)
       let end = start
       for (let bytesLeft = bytesMax; end < events.length && end - start < countMax; end++) {
-        bytesLeft -= events[end]?.bytes ?? 0
+        bytesLeft -= sizeOf(events[end] ?? spent)
         if (bytesLeft < 0 && end > start) break
       }
       return events.slice(start, end)
     },
     drop(count) {
       for (const end = Math.min(first + count, events.length); first < end; first++) {
-        bytes -= events[first]?.bytes ?? 0
+        bytes -= sizeOf(events[first] ?? spent)
         events[first] = spent // frees the text now
       }
       if (first === events.length) {

@@ -25,9 +25,12 @@ export interface JudgedEvidence {
   /** How many networks the lists have. Only where the address is in none of them. */
   networks?: number
   keyId?: string
-  /** Why an address outside of the lists does not contradict the claim. */
-  reason?: 'user-triggered' | 'old-list'
+  /** Why an address outside of the lists does not contradict the claim, or why a signature does not count. */
+  reason?: 'user-triggered' | 'old-list' | SignatureProblem
 }
+
+/** Why a signature that a sender reported does not count (`observed-signature.ts`). */
+export type SignatureProblem = 'wrong-host' | 'expired' | 'replayed' | 'unknown-key' | 'invalid'
 
 export interface Judgment {
   verdict: Verdict

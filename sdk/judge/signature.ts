@@ -93,7 +93,7 @@ const sentences = {
 export type SignatureFault = keyof typeof sentences
 
 /** Why a signature is not accepted; becomes a result, never reaches the caller. */
-class Refusal extends Error {
+export class Refusal extends Error {
   readonly code: SignatureFault
   constructor(code: SignatureFault, detail?: string) {
     super(detail === undefined ? sentences[code] : `${sentences[code]}: ${detail}.`)
@@ -103,13 +103,13 @@ class Refusal extends Error {
 
 const headerCharsMax = 8_192
 const urlCharsMax = 16_384
-const nonceCharsMax = 256
+export const nonceCharsMax = 256
 const reasonCharsMax = 300
 /** Signatures for `web-bot-auth` in one request. A proxy may add one to the agent's. */
 const signaturesMax = 4
-const skewSeconds = 60
-const validSecondsMax = 86_400
-const tag = 'web-bot-auth'
+export const skewSeconds = 60
+export const validSecondsMax = 86_400
+export const tag = 'web-bot-auth'
 
 /** The thumbprint of `test-key-ed25519` of RFC 9421. */
 const testKeyIds = ['poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U']
@@ -208,7 +208,7 @@ function requireHost(
 }
 
 /** The origin in the Signature-Agent header, which must be covered; null without the header. */
-function agentOf(headers: MessageFields, components: Component[]): string | null {
+export function agentOf(headers: MessageFields, components: Component[]): string | null {
   const text = headerOf(headers, 'signature-agent')
   const coverage = components.filter(({ name }) => name === 'signature-agent')
   if (text === '') return null
@@ -245,20 +245,20 @@ function validUntil({ parameters }: InnerList, nowMs: number): number {
   return expires * 1_000
 }
 
-function secondsOf(item: BareItem | undefined): number | null {
+export function secondsOf(item: BareItem | undefined): number | null {
   return item?.type === 'integer' ? item.value : null
 }
 
-function textOf(item: BareItem | undefined): string | undefined {
+export function textOf(item: BareItem | undefined): string | undefined {
   return item?.type === 'string' ? item.value : undefined
 }
 
 /** A key may be in several directories: the one that the agent names decides whose signature it is. */
-function keyOf(
+export function keyOf(
   { parameters }: InnerList,
   agent: string | null,
   nowMs: number,
-  { keyring, allowTestKeys = false }: SignatureOptions,
+  { keyring, allowTestKeys = false }: Pick<SignatureOptions, 'keyring' | 'allowTestKeys'>,
 ): KnownKey {
   const alg = parameters.get('alg')
   if (alg !== undefined && textOf(alg) !== 'ed25519') throw new Refusal('wrong_algorithm')

@@ -1,4 +1,5 @@
 /** Judges what a sender claims: by its address at once, and by its signature when somebody needs the verdict. */
+import { userAgentOf, type RequestHeaders } from '../client/visitor-session.ts'
 import type { DetectedAgent } from '../agents/detect-agent.ts'
 import type { OnError } from '../client/problem.ts'
 import { judge, trustOf, type Judgment } from '../judge/judge.ts'
@@ -73,18 +74,33 @@ async function settle({ visit, named, signed, sender, startMs, evidence, nonces 
   }
 }
 
+/** Whether the request claims, by its signature, to come from an agent. */
+export function isSigned(headers: RequestHeaders): boolean {
+  return (
+    headerOf(headers, 'signature-input').includes('"web-bot-auth"') && headerOf(headers, 'signature') !== ''
+  )
+}
+
+/** The agent field of a request that only its signature claims: the host where its operator says to publish keys. */
+export function signedClaim(headers: RequestHeaders): { [field: string]: unknown } {
+  const [, host] = /"https:\/\/([a-z0-9.-]{1,100})\/?"/i.exec(headerOf(headers, 'signature-agent')) ?? []
+  const claim: { [field: string]: unknown } = { userAgent: userAgentOf(headers) }
+  if (host !== undefined) claim['vendor'] = host.toLowerCase()
+  return claim
+}
+
 /**
  * The request as its sender signed it, or null without a signature. Its host is one of the site's own, whatever the
- * Host header says: that header may come from anybody, and a proxy may have replaced it.
+ * Host header says: that header may come from anybody, and a proxy may have replaced it. Without origins it is that of
+ * the header, which only the appliance can use: it compares the host with those in the settings of the site.
  */
 export function signedRequest(
   { method, url, headers }: SeenRequest,
   origins: readonly URL[],
 ): SignedRequest | null {
-  const [first] = origins
-  if (first === undefined || headerOf(headers, 'signature-input') === '') return null
+  if (headerOf(headers, 'signature-input') === '') return null
   const host = headerOf(headers, 'host').toLowerCase()
-  const { origin } = origins.find((one) => one.host === host) ?? first
+  const { origin } = origins.find((one) => one.host === host) ?? origins[0] ?? { origin: `https://${host}` }
   return { method, url: origin + withoutOrigin(url), headers }
 }
 

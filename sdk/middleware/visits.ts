@@ -6,10 +6,11 @@ import { judge } from '../judge/judge.ts'
 import { nowMs } from '../platform/clock.ts'
 import type { Client } from '../client/client.ts'
 import type { TraceEvent } from '../client/event.ts'
+import { observe } from '../client/observed.ts'
 import type { NonceMemory } from '../judge/signature-keys.ts'
 import type { Identity } from '../relay/receive-events.ts'
 import type { EvidenceSource } from './evidence.ts'
-import { giveVerdict, originOf, settler, signedRequest } from './verdicts.ts'
+import { giveVerdict, isSigned, originOf, settler, signedClaim, signedRequest } from './verdicts.ts'
 import {
   addRequest,
   headerOf,
@@ -69,24 +70,28 @@ export function createVisits<Raw extends object>(client: Client, options: Middle
   const end = async (
     request: SeenRequest,
     visit: OpenVisit,
+    sender: string | null,
     startMs: number,
     response: SeenResponse,
     durationMs: number,
   ) => {
     if (visit.settle !== null) await visit.settle()
-    if (visit.agent === null) return // a person, or a program whose signature is not valid
+    // A person, a program whose signature is not valid, or one whose signature nobody verifies.
+    if (visit.agent === null && (visit.settle !== null || !client.observes())) return
     const { identify } = options
     const asked = identify === undefined ? null : hook('identify', () => identify(request.raw as Raw))
     const identity =
       asked instanceof Promise ? await asked.catch((error) => hook('identify', () => fail(error))) : asked
-    const agent = identity ? { ...visit.eventAgent, trust: identity.trust ?? 'verified' } : visit.eventAgent
+    const claimed = visit.eventAgent ?? signedClaim(request.headers)
+    const agent = identity ? { ...claimed, trust: identity.trust ?? 'verified' } : claimed
     const { session } = visit
     const metadata = metadataOf(request, visit.page, response, identity ?? null)
     const requested: TraceEvent = { type: 'agent.requested', occurredAt: startMs, agent, metadata }
     requested.outcome = outcomeOf(response)
     if (request.isOver !== true) requested.durationMs = durationMs
-    if (isFirst(session.sessionId)) session.trace(startOf(requested))
-    session.trace(requested)
+    const observed = observe(sender, signedRequest(request, origins)) ?? undefined
+    if (isFirst(session.sessionId)) session.trace(startOf(requested), observed)
+    session.trace(requested, observed)
   }
   const begin: Visits['begin'] = (request) => {
     const raw = request.raw as Raw
@@ -106,17 +111,17 @@ export function createVisits<Raw extends object>(client: Client, options: Middle
       const judged = known && judge(claim, { address: sender }, known.evidence, { atMs: startMs })
       giveVerdict(visit, claim, judged)
     }
-    const signed = evidence === undefined ? null : signedRequest(request, origins)
+    const signed = evidence === undefined || origins.length === 0 ? null : signedRequest(request, origins)
     if (evidence !== undefined && (signed !== null || (known === null && claim !== null))) {
       const claimed = claim ?? { userAgent }
       visit.settle = settler({ visit, named: claimed, signed, sender, startMs, evidence, nonces, report })
     }
     addRequest(visit, raw)
-    if (visit.agent === null && visit.settle === null) return () => {}
+    if (visit.agent === null && visit.settle === null && !isSigned(request.headers)) return () => {}
     const fromMs = performance.now()
     return (response) => {
       const durationMs = Math.round((performance.now() - fromMs) * 10) / 10
-      void end(request, visit, startMs, response, durationMs).catch((error) =>
+      void end(request, visit, sender, startMs, response, durationMs).catch((error) =>
         hook('report', () => fail(error)),
       )
     }

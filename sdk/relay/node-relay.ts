@@ -4,6 +4,9 @@ import { eventReceiver, type RelayOptions, type RelayRequest } from './receive-e
 /** The parts of Node's `IncomingMessage` in use, so that no Node.js types are needed. */
 export interface NodeRequest extends AsyncIterable<Uint8Array | string> {
   method?: string | undefined
+  url?: string | undefined
+  /** Express: the URL before a router changed it. */
+  originalUrl?: string | undefined
   headers: { [name: string]: string | string[] | undefined }
   socket: { remoteAddress?: string | undefined }
   /** The result of a body parser such as express.json(). */
@@ -30,6 +33,7 @@ export function createNodeRelay<Raw extends NodeRequest>(
 function relayRequest<Raw extends NodeRequest>(request: Raw): RelayRequest<Raw> {
   return {
     method: request.method ?? 'GET',
+    url: request.originalUrl ?? request.url ?? '/',
     header(name) {
       const value = request.headers[name] ?? (name === 'host' ? request.headers[':authority'] : undefined) // HTTP/2
       return typeof value === 'string' ? value : null

@@ -8,6 +8,7 @@ import { requireKey } from '../wire/connection.ts'
 import { reporter, type OnError } from '../client/problem.ts'
 import { createToolRegistry, type ToolRegistry } from './tool-registry.ts'
 import type { CompleteEvent } from '../client/event.ts'
+import { observe, type Observed } from '../client/observed.ts'
 import type { IntelSync, Tool } from '../sync/intel-sync.ts'
 
 /** The sender of a request, from your own authentication. It replaces any identity the browser claims. */
@@ -22,7 +23,7 @@ export interface Identity {
 
 /** The part of `IntelExporter` that a relay uses. */
 interface RelayExporter {
-  export(event: CompleteEvent): boolean
+  export(event: CompleteEvent, observed?: Observed): boolean
   flush(timeoutMs?: number): Promise<boolean>
 }
 
@@ -108,6 +109,8 @@ function originOf(text: string): string {
 /** A request, independent of the server. */
 export interface RelayRequest<Raw> {
   method: string
+  /** With or without the host. */
+  url: string
   header(name: string): string | null
   address: string | null
   /** The body as text, or null when it is longer than `bytesMax`. */
@@ -235,7 +238,7 @@ async function passTools<Raw>(
 async function pass<Raw>(
   request: RelayRequest<Raw>,
   events: unknown[],
-  { exporter, identify, siteId, answerAfter }: RelayRules<Raw>,
+  { exporter, identify, siteId, answerAfter, clientAddress }: RelayRules<Raw>,
 ): Promise<RelayAnswer> {
   let identity = null
   try {
@@ -247,10 +250,34 @@ async function pass<Raw>(
   const stamped = events.map((event) => stampEvent(event, { siteId, userAgent, identity }))
   const good = stamped.filter((event) => event !== null)
   if (good.length === 0) return refusal(400, 'invalid_body', 'every event needs an id')
-  const accepted = good.filter((event) => exporter.export(event)).length
+  const observed = observedOf(request, clientAddress?.(request.raw) ?? request.address, userAgent)
+  let accepted = 0
+  for (const [index, event] of good.entries()) {
+    // A signature counts once: for the first of the events that came with it.
+    const seen = index === 0 ? observed : withoutSignature(observed)
+    if (seen === null ? exporter.export(event) : exporter.export(event, seen)) accepted++
+  }
   if (accepted === 0) return unavailable
   if (answerAfter === 'sent' && !(await exporter.flush(10_000))) return unavailable
   return json(202, { ok: accepted === events.length, accepted })
+}
+
+function withoutSignature(observed: Observed | null): Observed | null {
+  return observed?.address === undefined ? null : { address: observed.address }
+}
+
+/** Only of requests whose user agent or signature claims an agent. What the page says it saw is ignored. */
+function observedOf<Raw>(
+  request: RelayRequest<Raw>,
+  address: string | null | undefined,
+  userAgent: string | null,
+): Observed | null {
+  const headers = { get: (name: string) => request.header(name) }
+  const isSigned = request.header('signature-input')?.includes('"web-bot-auth"') === true
+  if (!isSigned && detectAgent(userAgent) === null) return null
+  const path = request.url.replace(/^[a-z][a-z+.-]*:\/\/[^/?#]*/i, '')
+  const url = `https://${request.header('host')?.toLowerCase()}${path}`
+  return observe(address, isSigned ? { method: request.method, url, headers } : null)
 }
 
 const unavailable = refusal(503, 'overloaded', 'the queue is full; try again later', { 'retry-after': '5' })
@@ -314,14 +341,20 @@ type Fields = { [field: string]: unknown }
  */
 function stampEvent(value: unknown, { siteId, userAgent, identity }: Stamp): CompleteEvent | null {
   if (!isObject(value) || typeof value['id'] !== 'string' || value['id'] === '') return null
-  const claimed = isObject(value['agent']) ? value['agent'] : null
-  const event: Fields = { ...value }
+  const claimed = isObject(value['agent']) ? withoutProof(value['agent']) : null
+  const { policy: _policy, ...event }: Fields = value
   if (siteId !== null) event['siteId'] = siteId
   const agent = stampAgent(claimed ?? detectAgent(userAgent), userAgent, identity)
   if (agent !== null) event['agent'] = agent
   const metadata = stampMetadata(value['metadata'], identity)
   if (metadata !== undefined) event['metadata'] = metadata
   return event as CompleteEvent
+}
+
+/** A page cannot know what judges and policies of a server say, whatever it sends. Contract §17. */
+function withoutProof(agent: Fields): Fields {
+  const { verdict: _verdict, evidence: _evidence, robots: _robots, robotsRule: _rule, ...claims } = agent
+  return claims
 }
 
 function stampAgent(

@@ -134,6 +134,34 @@ test('the server sets site, user agent, trust and identity', async () => {
   expect(exported[1]?.metadata).toEqual({ page: '/cart', subject: 'user-7', protocol: 'sso' })
 })
 
+test('law: nothing that a page says about proof passes, whatever it sends beside it', async () => {
+  const proof = { verdict: 'verified', evidence: { method: 'signature' }, robots: 'allowed', robotsRule: '*' }
+  const agent = fc.oneof(
+    fc.jsonValue(),
+    fc.record({ trust: fc.constantFrom('verified', 'linked', 'declared', 'x', 5), class: fc.string() }),
+    fc.constant({}),
+  )
+  const more = fc.dictionary(fc.constantFrom('policy', 'observed', 'metadata', 'tool'), fc.jsonValue())
+  await fc.assert(
+    fc.asyncProperty(agent, more, async (claimed, fields) => {
+      const { post, exported } = setUp({ eventsPerMinute: 1e9 })
+      const isObject = typeof claimed === 'object' && claimed !== null && !Array.isArray(claimed)
+      const sent = event({
+        policy: { decision: 'allow' },
+        ...fields,
+        agent: isObject ? { ...claimed, ...proof } : claimed,
+      })
+      const observed = { trc_1: { address: '20.171.206.9' } }
+      const answer = await post({ ...body(sent), observed }, { 'user-agent': 'GPTBot/1.2' })
+      expect(answer.status).toBe(202)
+      const passed = exported[0] as CompleteEvent
+      expect(passed).not.toHaveProperty('policy')
+      expect(['detected', 'declared']).toContain(passed.agent?.trust as string)
+      for (const name of Object.keys(proof)) expect(passed.agent).not.toHaveProperty(name)
+    }),
+  )
+})
+
 test('a known agent is recognized, a browser of a person is not', async () => {
   const { post, exported } = setUp()
   await post(body(), { 'user-agent': 'ClaudeBot/1.0' })

@@ -21,6 +21,7 @@ export function createRelayHandler(
 function relayRequest(request: Request, context: RelayContext | undefined): RelayRequest<Request> {
   return {
     method: request.method,
+    url: request.url,
     header: (name) => request.headers.get(name) ?? (name === 'host' ? new URL(request.url).host : null),
     address: context?.address ?? context?.requestIP?.(request)?.address ?? null,
     readText: (bytesMax) => readText(request, bytesMax),

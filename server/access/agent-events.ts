@@ -302,7 +302,7 @@ function queryOf(path: string, names: string[]): Fields | null {
 }
 
 /** The /24 or /48 network of an address. */
-function shortAddress(address: string): string | null {
+export function shortAddress(address: string): string | null {
   const v4 = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.\d{1,3}$/.exec(address)?.[1]
   if (v4 !== undefined) return `${v4}.0/24`
   if (!address.includes(':') || !/^[0-9a-f:]+$/i.test(address)) return null

@@ -9,13 +9,13 @@ import { exampleTime, since, siteIds, until, type Operation } from './operation-
 
 const limitsModel = t.Object({
   rateLimits: t.Object({ gateway: t.String(), ingest: t.String() }, { examples: ['1200/m', 'off'] }),
-  ...Object.fromEntries(
-    Object.entries(publishedLimits).map(([name, value]) => [
-      name,
-      Array.isArray(value) ? t.Array(t.String()) : integer({ minimum: 1 }),
-    ]),
-  ),
+  ...Object.fromEntries(Object.entries(publishedLimits).map(([name, value]) => [name, limitModel(value)])),
 })
+
+function limitModel(value: unknown) {
+  if (typeof value === 'boolean') return t.Boolean()
+  return Array.isArray(value) ? t.Array(t.String()) : integer({ minimum: 1 })
+}
 
 const checkModel = t.Object({ name: t.String(), ok: t.Boolean(), detail: t.String() })
 

@@ -6,7 +6,7 @@ import { isUtf8 } from 'node:buffer'
 import { AppError, type Issue } from '../errors.ts'
 import { notUtf8, parseJson } from '../http/body.ts'
 import { limits } from '../limits.ts'
-import { exactJson } from '../text/json-scan.ts'
+import { exactJson, hasMoreOpeners } from '../text/json-scan.ts'
 import {
   hasSpace,
   longValue,
@@ -30,7 +30,8 @@ import {
   type EventsMediaType,
 } from './accept.ts'
 import { mayContainUnstorable, validateEvent } from './check-event.ts'
-import { overLimitIssue, rejected, type Accepted, type OverLimit } from './rejected.ts'
+import { fieldName, observedDepthMax, observedOpenersMax } from './observed-text.ts'
+import { overLimitIssue, rejected, type Accepted, type Observations, type OverLimit } from './rejected.ts'
 
 /** Smaller bodies take a few milliseconds, whatever they hold. */
 export const largeBodyBytes = 256 * 1024
@@ -95,6 +96,8 @@ function* bodyInSteps(json: Buffer, siteIds: readonly string[]): Steps<Accepted>
   if (start === json.length) parseJson('') // throws that it is empty
   if (json[start] !== signs.openBrace) throw notObject()
   let read: Read = 'missing'
+  let observed: Pick<Observations, 'entries' | 'isTooLarge'> | null = null
+  let events: unknown[] = []
   let at = yield* pastSpace(json, start + 1)
   let pausedAt = at
   let fields = 0
@@ -107,9 +110,14 @@ function* bodyInSteps(json: Buffer, siteIds: readonly string[]): Steps<Accepted>
     if (json[colon] !== signs.colon) throw invalidJson()
     const valueAt = hasSpace(json, colon + 1) ? yield* pastSpace(json, colon + 1) : colon + 1
     if (isNamedEvents(nameText) && json[valueAt] === signs.openBracket) {
-      const list = yield* listInSteps(json, valueAt, siteIds)
+      events = []
+      const list = yield* listInSteps(json, valueAt, siteIds, events)
       read = list.accepted
       at = list.end
+    } else if (fieldName(nameText) === 'observed') {
+      const value = whole(shortValue(json, valueAt) ?? (yield* longValue(json, valueAt)))
+      observed = readObservations(json, valueAt, value)
+      at = value.at
     } else {
       const value = whole(shortValue(json, valueAt) ?? (yield* longValue(json, valueAt)))
       // What no event may be is passed over, here as in `accept.ts`.
@@ -126,7 +134,20 @@ function* bodyInSteps(json: Buffer, siteIds: readonly string[]): Steps<Accepted>
     yield null
   }
   if (json[at] !== signs.closeBrace || (yield* pastSpace(json, at + 1)) !== json.length) throw invalidJson()
-  return requireEvents(read)
+  const accepted = requireEvents(read)
+  if (observed !== null) accepted.observations = { ...observed, events }
+  return accepted
+}
+
+/** The field is parsed in one turn, so it has a limit of its own. */
+function readObservations(
+  json: Buffer,
+  start: number,
+  { at: end, depth }: Skip,
+): Pick<Observations, 'entries' | 'isTooLarge'> {
+  const isTooLarge = end - start > limits.observedBytesMax
+  const text = isTooLarge || depth > observedDepthMax ? 'null' : textOf(json, start, end)
+  return { entries: hasMoreOpeners(text, observedOpenersMax) ? null : parseJson(text), isTooLarge }
 }
 
 /** Beside the events. Each may be a list of events, of which only the last one counts. */
@@ -143,11 +164,12 @@ function requireEvents(read: Read): Accepted {
   return read
 }
 
-/** The events of the list at `open`, and where it ends. */
+/** The events of the list at `open`, and where it ends. `events` gets what each says of its agent, for `observed.ts`. */
 function* listInSteps(
   json: Buffer,
   open: number,
   siteIds: readonly string[],
+  events: unknown[],
 ): Steps<{ accepted: Accepted; end: number }> {
   const accepted: Accepted = { sent: 0, records: [], positions: [], rejected: [] }
   let first: unknown
@@ -157,6 +179,7 @@ function* listInSteps(
     if (accepted.sent === limits.eventsPerRequestMax) throw tooManyEvents()
     const value = whole(shortValue(json, at) ?? (yield* longValue(json, at)))
     const event = acceptOne(json, at, value, siteIds, accepted)
+    events.push(agentOnly(event))
     if (accepted.sent++ === 0) first = event
     yield null
     at = hasSpace(json, value.at) ? yield* pastSpace(json, value.at) : value.at
@@ -166,6 +189,12 @@ function* listInSteps(
   }
   accepted.sample ??= first
   return { accepted, end: at + 1 }
+}
+
+/** The user agent of an event, without the rest of it. */
+function agentOnly(event: unknown): unknown {
+  const { agent } = (event ?? {}) as { agent?: { userAgent?: unknown } | null }
+  return { agent: { userAgent: agent?.userAgent } }
 }
 
 /** Adds the event to those accepted or rejected. Returns it; null when it is over a limit. */

@@ -11,6 +11,7 @@ import {
 } from '../text/json-scan.ts'
 import { limits } from '../limits.ts'
 import { mayContainUnstorable, validateEvent } from './check-event.ts'
+import { fieldName, observedDepthMax, observedOpenersMax } from './observed-text.ts'
 import { overLimitIssue, rejected, type Accepted, type OverLimit } from './rejected.ts'
 import { AppError, type Issue } from '../errors.ts'
 import { isUtf8 } from 'node:buffer'
@@ -36,6 +37,7 @@ export function acceptEvents(text: string, type: EventsMediaType, siteIds: reado
 /** The list of events of a JSON body, parsed so that deep nesting or one giant event cannot block the thread. */
 interface ParsedEvents {
   events: unknown[] // 1 to 1,000; null where the outline marks an event as over a limit
+  observed: unknown // the field of this name, see observed.ts
   outline: Outline | null // set when it was needed to parse
 }
 
@@ -61,7 +63,8 @@ function parseEvents(text: string): ParsedEvents {
   if (!Array.isArray(events)) throw notEvents('wrong_type', 'must be an array')
   if (events.length === 0) throw notEvents('required', 'must contain at least one event')
   if (events.length > limits.eventsPerRequestMax) throw tooManyEvents()
-  return { events, outline }
+  const observed = Object.hasOwn(body, 'observed') ? body['observed'] : undefined
+  return { events, observed, outline }
 }
 
 const hint = `Send {"events": [ … ]} with 1 to ${limits.eventsPerRequestMax} events.`
@@ -97,21 +100,28 @@ const canonicalHead = /^\{(?:"publishableKey":"[^"\\]*",)?"events":\[/
 
 /** A fast path for text as JSON.stringify writes it, and a slower one for any other spelling. */
 function acceptBody(text: string, siteIds: readonly string[]): Accepted {
-  const { events, outline } = parseEvents(text)
-  const quick = outline === null ? acceptCanonical(text, events, siteIds) : null
-  if (quick !== null) return quick
-  const sent = outline ?? outlineBody(text)
-  if (sent === null) throw new Error('invariant: text that parses as an object has an outline')
-  return acceptOutlined(text, events, sent, siteIds)
+  const { events, observed, outline } = parseEvents(text)
+  const quick = outline === null ? acceptCanonical(text, events, observed, siteIds) : null
+  const sent = outline ?? (quick === null ? outlineBody(text) : null)
+  if (quick === null && sent === null)
+    throw new Error('invariant: text that parses as an object has an outline')
+  const accepted = quick ?? acceptOutlined(text, events, sent!, siteIds)
+  if (observed !== undefined) accepted.observations = { entries: observed, events }
+  return accepted
 }
 
 /**
  * Almost every client sends the output of JSON.stringify. Then each event, stringified again, is found in the text at
  * its position: no number changed, its size is known, and the text need not be scanned. Null at the first event that
- * is spelled differently, too deep or too large. The list must start the text and end at its last bracket, so that no
- * later field of the same name, which would win, can be a list.
+ * is spelled differently, too deep or too large. The list must start the text and end at its last bracket, or only
+ * `observed` may follow it, so that no later field of the same name, which would win, can be a list.
  */
-function acceptCanonical(text: string, events: unknown[], siteIds: readonly string[]): Accepted | null {
+function acceptCanonical(
+  text: string,
+  events: unknown[],
+  observed: unknown,
+  siteIds: readonly string[],
+): Accepted | null {
   const head = text.startsWith(plainHead) ? plainHead : canonicalHead.exec(text)?.[0]
   if (head === undefined) return null
   const end = text.lastIndexOf(']')
@@ -134,7 +144,15 @@ function acceptCanonical(text: string, events: unknown[], siteIds: readonly stri
     }
   }
   accepted.sample ??= events[0]
-  return at === end + 1 ? accepted : null
+  return at === end + 1 || endsWithObserved(text, at, observed) ? accepted : null
+}
+
+/** Whether only `observed` follows the list of events, as JSON.stringify writes it. Signed texts contain brackets. */
+function endsWithObserved(text: string, at: number, observed: unknown): boolean {
+  if (observed === undefined || !text.startsWith('],"observed":', at - 1)) return false
+  if (isDeeperThan(observed, observedDepthMax)) return false
+  const rest = `],"observed":${JSON.stringify(observed)}}`
+  return text.length === at - 1 + rest.length && text.endsWith(rest)
 }
 
 /** A rejected event as JSON.stringify writes it; null when it is too deep to write. */
@@ -330,13 +348,12 @@ function outlineBody(text: string): Outline | null {
     const nameEnd = skipString(text, at)
     const colon = nameEnd < 0 ? -1 : skipSpace(text, nameEnd)
     if (text[colon] !== ':') return null
-    const isEvents = isNamedEvents(text.slice(at, nameEnd))
+    const name = fieldName(text.slice(at, nameEnd))
     const start = skipSpace(text, colon + 1)
-    if (isEvents) outline.events = []
-    at =
-      isEvents && text[start] === '['
-        ? outlineEvents(text, start, outline)
-        : outlineOther(text, start, outline)
+    if (name === 'events') outline.events = []
+    if (name === 'events' && text[start] === '[') at = outlineEvents(text, start, outline)
+    else if (name === 'observed') at = outlineObserved(text, start, outline)
+    else at = outlineOther(text, start, outline)
     if (at < 0) return null
     at = skipSpace(text, at)
     if (text[at] === ',') at = skipSpace(text, at + 1)
@@ -394,4 +411,14 @@ function outlineOther(text: string, start: number, outline: Outline): number {
   if (slice === null) return -1
   if (slice.over !== null) outline.over.push(slice)
   return slice.end
+}
+
+/** Observations of a whole request are longer than one event may be, but never deep. */
+function outlineObserved(text: string, start: number, outline: Outline): number {
+  const scan: Scan = { depth: 0, isExact: true }
+  const end = skipValue(text, start, scan)
+  if (end < 0) return -1
+  const isOver = scan.depth > observedDepthMax || hasMoreOpeners(text.slice(start, end), observedOpenersMax)
+  if (isOver) outline.over.push({ start, end, isExact: true, over: 'too_deep' })
+  return end
 }

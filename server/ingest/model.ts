@@ -90,8 +90,39 @@ export const eventModel = t.Object(
   open,
 )
 
+const observedModel = t.Object({
+  address: t.Optional(
+    t.String({
+      maxLength: limits.observedAddressCharsMax,
+      description: 'The address of the client. It is judged and not stored. Optional beside a signature.',
+    }),
+  ),
+  signature: t.Optional(
+    t.Object(
+      {
+        base: t.String({
+          maxLength: limits.observedBaseBytesMax,
+          description: 'The signature base of RFC 9421: the text that was signed.',
+        }),
+        signature: t.String({ description: 'The signature, base64.' }),
+        keyId: t.String({ description: 'The keyid of the signature.' }),
+      },
+      { description: 'The Web Bot Auth signature of the request.' },
+    ),
+  ),
+})
+
 export const eventsBodyModel = t.Object(
-  { events: t.Array(eventModel, { minItems: 1, maxItems: limits.eventsPerRequestMax }) },
+  {
+    events: t.Array(eventModel, { minItems: 1, maxItems: limits.eventsPerRequestMax }),
+    observed: t.Optional(
+      t.Record(t.String(), observedModel, {
+        description:
+          'What the sender saw of the requests by agents, by event id. The appliance judges the claims by it. JSON bodies ' +
+          'only. An entry that cannot be used is named in warnings, and its event is stored without a verdict.',
+      }),
+    ),
+  },
   open,
 )
 
@@ -114,4 +145,9 @@ export const ingestAnswerModel = t.Object({
   deduped: integer({ minimum: 0, description: 'Events whose id was already stored.' }),
   rejected: t.Optional(integer({ minimum: 1 })),
   errors: t.Optional(t.Array(issueModel)),
+  warnings: t.Optional(
+    t.Array(issueModel, {
+      description: 'Entries of observed that cannot be used; at most 20. Their events are stored.',
+    }),
+  ),
 })

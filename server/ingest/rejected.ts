@@ -1,6 +1,7 @@
 /** Rejected events: their issues, the errors of requests, restricted sites, and samples for the ingest health page. */
 import { AppError, type Issue } from '../errors.ts'
 import { limits } from '../limits.ts'
+import { withoutObserved } from './observed-text.ts'
 import { cutBytes, cutChars, isStorable } from '../text/text.ts'
 import type {
   ApiKey,
@@ -18,8 +19,17 @@ export interface Accepted {
   records: EventRecord[]
   positions: number[] // index of each record in the request
   rejected: Rejected[] // in the order sent
+  /** What the sender saw of the requests, if it says so. Valid until the events are judged. */
+  observations?: Observations
   /** The first valid event, or the first of all when none is valid, if it was parsed. */
   sample?: unknown
+}
+
+/** `observed` as it was sent, and the events beside it. */
+export interface Observations {
+  entries: unknown // by event id
+  isTooLarge?: boolean // then it was not parsed
+  events: readonly unknown[] // as parsed, in the order sent
 }
 
 /** An event that is not stored. Paths in its issues are relative to the event; '' is the event itself. */
@@ -102,9 +112,13 @@ export function requestSample(key: Sender, atMs: number, error: AppError, text: 
   return { orgId: key.orgId, keyId: key.id, atMs, code, message, path, excerpt: excerptOf(text) }
 }
 
-/** At most 4 KiB of whole characters. NUL is replaced because it ends the text in many tools. */
+/**
+ * At most 4 KiB of whole characters, without what the sender observed. NUL is replaced because it ends the text in many
+ * tools.
+ */
 function excerptOf(text: string): string {
-  const start = text.slice(0, limits.rejectedExcerptBytesMax + 1).replaceAll('\0', '\u2400')
+  const head = withoutObserved(text.slice(0, limits.rejectedExcerptBytesMax + 1))
+  const start = head.replaceAll('\0', '\u2400')
   return cutBytes(start, limits.rejectedExcerptBytesMax).toWellFormed()
 }
 

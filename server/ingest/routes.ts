@@ -1,6 +1,6 @@
 /** POST /v1/sdk/events (contract §4), acknowledged after the fsync, and GET /v1/limits. */
 import { Elysia } from 'elysia'
-import { AppError } from '../errors.ts'
+import { AppError, type Issue } from '../errors.ts'
 import { json, jsonText } from '../http/response.ts'
 import { decodeBody, readBytes } from '../http/body.ts'
 import { contextOf, readQuery } from '../http/request.ts'
@@ -18,6 +18,7 @@ import { explained, requireAdmission, type ParseQueue } from './admission.ts'
 import { acceptEvents, eventsMediaType, linesText, type Accepted, type EventsMediaType } from './accept.ts'
 import { acceptInSteps, largeBodyBytes } from './accept-large.ts'
 import { inSlices, slices } from '../http/slices.ts'
+import { judgeObserved, type ObservedServices } from './observed.ts'
 import { batchCount, type IngestCounts, type RequestCount } from './counts.ts'
 import { nearMisses } from './check-event.ts'
 import type { ApiKey, AppendResult, EventRecord, Store } from '../../db/contract/store.ts'
@@ -28,7 +29,7 @@ import type { DiskWatch } from '../operations/health/disk.ts'
 import type { KeyGuard } from '../http/guard.ts'
 import type { RateLimits } from '../http/rate-limit.ts'
 
-export interface IngestRoutesServices {
+export interface IngestRoutesServices extends ObservedServices {
   store: Store
   clock: Clock
   clockGuard: ClockGuard
@@ -80,8 +81,11 @@ export function postEvents(services: IngestRoutesServices): (request: Request) =
       }
       const sites = services.store.sites.restricted(key.orgId)
       const restricted = sites instanceof Promise ? await sites : sites
-      const { records, sent, positions, rejected } = rejectRestricted(restricted, key, read)
+      const accepted = rejectRestricted(restricted, key, read)
+      const { records, sent, positions, rejected } = accepted
       count.newestMs = newestOf(records)
+      let unused: Issue[] = []
+      if (accepted.observations !== undefined) unused = await judged(services, key, accepted)
       // From here on only the store holds the events, packed; the records are garbage.
       const appending = append(services, { request, key }, records, rejected.length, count)
       let result = nothing
@@ -91,7 +95,7 @@ export function postEvents(services: IngestRoutesServices): (request: Request) =
         throw explained(services, thrown)
       }
       count.isWritten = appending !== null
-      const response = answer(services, key, { sent, positions, rejected }, result, count)
+      const response = answer(services, key, { sent, positions, rejected }, result, count, unused)
       refused = 0
       return response
     } finally {
@@ -159,6 +163,17 @@ function recorded(services: IngestRoutesServices, key: ApiKey, { text }: Body, t
   return thrown
 }
 
+/** Judges the observed events, and forgets what was observed. Returns the issues of entries that were of no use. */
+async function judged(services: IngestRoutesServices, key: ApiKey, accepted: Accepted): Promise<Issue[]> {
+  try {
+    return await judgeObserved(services, key, accepted, arrivalMs(services))
+  } catch (thrown) {
+    throw explained(services, thrown)
+  } finally {
+    delete accepted.observations
+  }
+}
+
 const nothing: AppendResult = { accepted: 0, deduped: 0, rejected: [] }
 
 /** Null when there is nothing to append. */
@@ -174,12 +189,16 @@ function append(
     orgId: key.orgId,
     keyId: key.id,
     door: 'events',
-    receivedAtMs: Math.round(services.node?.clock.now() ?? services.clockGuard.arrival()),
+    receivedAtMs: arrivalMs(services),
     events: records,
     count: batchCount(rejected, newestMs, services.clock.now()),
   })
   contextOf(request).body?.release() // counted as queued from here on
   return appended
+}
+
+function arrivalMs({ node, clockGuard }: IngestRoutesServices): number {
+  return Math.round(node?.clock.now() ?? clockGuard.arrival())
 }
 
 function newestOf(records: EventRecord[]): number | null {
@@ -188,13 +207,17 @@ function newestOf(records: EventRecord[]): number | null {
   return newest
 }
 
-/** 202 with the counts, plus the issues when some events were rejected; 400 or 403 when all were. */
+/**
+ * 202 with the counts, plus the issues when some events were rejected, and those of observations that were of no use;
+ * 400 or 403 when all events were rejected.
+ */
 function answer(
   services: IngestRoutesServices,
   key: ApiKey,
   accepted: Omit<Accepted, 'records'>,
   result: AppendResult,
   count: RequestCount,
+  unused: readonly Issue[],
 ): Response {
   const { rejected } = accepted
   for (const railed of result.rejected)
@@ -202,12 +225,15 @@ function answer(
   count.accepted = result.accepted
   count.deduped = result.deduped
   count.rejected = rejected.length
-  if (rejected.length === 0)
+  if (rejected.length === 0 && unused.length === 0)
     return jsonText(`{"ok":true,"accepted":${result.accepted},"deduped":${result.deduped}}`, 202)
+  const warnings = unused.length === 0 ? {} : { warnings: unused }
+  if (rejected.length === 0)
+    return json({ ok: true, accepted: result.accepted, deduped: result.deduped, ...warnings }, 202)
   rejected.sort((a, b) => a.index - b.index)
   services.rejections.add(eventSamples(key, services.clock.now(), rejected))
   if (rejected.length === accepted.sent) throw allRejected(rejected)
   const errors = rejected.flatMap((event) => event.issues)
   const counts = { accepted: result.accepted, deduped: result.deduped, rejected: rejected.length }
-  return json({ ok: false, ...counts, errors }, 202)
+  return json({ ok: false, ...counts, errors, ...warnings }, 202)
 }

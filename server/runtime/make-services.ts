@@ -135,7 +135,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   // Alone, the key ends with the process. Of several nodes each may receive what another one began.
   const briefCipher =
     shared.node === null ? makeCipher(sha256Hex(newToken())) : boxCipher(shared.webhooks.box)
-  const judged = { evidence: evidenceReader(store), evidenceMaxAgeDays: config.evidenceMaxAgeDays }
+  const judged = judgedBy(config, store, clock)
   const services: Services = {
     ...shared,
     store,
@@ -163,7 +163,7 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
     ...{ otlp: config.otlp, syslogListeners: [], ...judged },
     accessReceiver: makeReceiver({
       ...{ store, clock, disk: shared.disk, isShared: shared.node !== null, ...judged },
-      ...{ robots: robotsReader(store, clock), hostNames: config.evidenceDns ? startHostNames(clock) : null },
+      robots: robotsReader(store, clock),
       arrivalMs: () => shared.node?.clock.now() ?? shared.clockGuard.arrival(),
       fail: (reason, holdsOnlyCopy) => services.fail(reason, holdsOnlyCopy),
     }),
@@ -195,6 +195,12 @@ export async function makeServices(options: ServerOptions): Promise<MadeServices
   // After a failed write of a request or a job, the contents of the disk are unknown until a new process reads them.
   void store.broken.then(({ message, kind }) => services.fail(message, kind === 'deleted'))
   return { services, jobs, lastUses, trail }
+}
+
+/** What claims of agents are judged by. */
+function judgedBy({ evidenceDns, evidenceMaxAgeDays }: ServeConfig, store: Store, clock: Clock) {
+  const hostNames = evidenceDns ? startHostNames(clock) : null
+  return { evidence: evidenceReader(store), evidenceMaxAgeDays, hostNames }
 }
 
 function robotsFilesOf({ config, store, log }: ServerOptions, clock: Clock): RobotsFiles | null {

@@ -200,6 +200,8 @@ describe('every operation', () => {
       await check({ body: `${'['.repeat(50_000)}` }, 400, 'invalid_json', 'invalid_body')
       if (call.requestBody!.required) await check({ body: '' }, 400, 'invalid_json')
       for (const [name, member] of Object.entries(schema.properties ?? {})) {
+        // An observation that cannot be used never loses its events.
+        if (name === 'observed') continue
         for (const value of wrongMembers(member)) {
           if (issuesOf(member, value).length === 0) continue
           await check({ body: { ...(withReal(example) as object), [name]: value } }, 400, 'invalid_body')

@@ -53,8 +53,8 @@ test('a restricted site accepts only keys that name it', async () => {
   expect((await send(open, event('vault', 'v5'))).status).toBe(202)
   const { sites } = (await (await owner.call('/api/sites')).json()) as { sites: unknown[] }
   expect(sites).toEqual([
-    { siteId: 'shop', name: null, hidden: false, restricted: false, seen: true },
-    { siteId: 'vault', name: 'The vault', hidden: true, restricted: false, seen: true },
+    { siteId: 'shop', name: null, hidden: false, restricted: false, hosts: [], seen: true },
+    { siteId: 'vault', name: 'The vault', hidden: true, restricted: false, hosts: [], seen: true },
   ])
   expect(await server.store.sites.restricted(org.id)).toEqual(new Set())
 })

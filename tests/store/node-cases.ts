@@ -128,7 +128,7 @@ export const nodeCases: NodeCases = {
     another,
     orgId,
   }) {
-    const site = { siteId: 'shop', name: null, hidden: false, restricted: true }
+    const site = { siteId: 'shop', name: null, hidden: false, restricted: true, hosts: [] }
     await store.sites.change({ orgId, site, audit: makeAudit(orgId) })
     expect([...(await store.sites.restricted(orgId))]).toEqual(['shop'])
     await soon(async () => (await another.sites.restricted(orgId)).has('shop'))

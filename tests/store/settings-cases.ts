@@ -27,7 +27,7 @@ export const orgEndCases: Cases = {
     for (const each of [key, other]) await store.keys.create({ key: each, audit: makeAudit(each.orgId) })
     for (const id of [orgId, kept.id])
       await store.events.append(makeBatch(id, [makeEvent('e1'), makeEvent('e2')]))
-    const site = { siteId: 'shop-acme', name: 'Shop', hidden: false, restricted: true }
+    const site = { siteId: 'shop-acme', name: 'Shop', hidden: false, restricted: true, hosts: [] }
     await store.sites.change({ orgId, site, audit: makeAudit(orgId) })
     const remove = { orgId, now: noon + 10, audit: makeAudit(kept.id) }
     const refused = () => writesNothing(store, kept.id, () => failure(store.orgs.remove(remove)))
@@ -67,12 +67,13 @@ export const siteCases: Cases = {
   }) {
     expect(await store.sites.list(orgId)).toEqual([])
     await store.events.append(makeBatch(orgId, [makeEvent('e1', { siteId: 'b' })]))
-    const chosen = { siteId: 'a', name: 'The first', hidden: true, restricted: true }
+    const hosts = ['shop.example', 'shop.example:8443']
+    const chosen = { siteId: 'a', name: 'The first', hidden: true, restricted: true, hosts }
     const audit = makeAudit(orgId)
     await writesOnce(store, audit, () => store.sites.change({ orgId, site: chosen, audit }))
     expect(await store.sites.list(orgId)).toEqual([
       { ...chosen, seen: false },
-      { siteId: 'b', name: null, hidden: false, restricted: false, seen: true },
+      { siteId: 'b', name: null, hidden: false, restricted: false, hosts: [], seen: true },
     ])
     expect([...(await store.sites.restricted(orgId))]).toEqual(['a'])
     expect((await store.sites.restricted('org_none')).size).toBe(0)

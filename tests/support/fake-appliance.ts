@@ -18,7 +18,7 @@ export interface FakeAppliance extends AsyncDisposable {
   events: { id: string; [field: string]: unknown }[]
   fault: Fault
   /** Overrides of GET /v1/limits. */
-  limits: { [name: string]: number }
+  limits: { [name: string]: number | boolean }
   stop(): Promise<void>
 }
 
@@ -81,7 +81,7 @@ function answer(appliance: FakeAppliance, ids: Set<string>, request: ReceivedReq
 
 function storeEvents(appliance: FakeAppliance, ids: Set<string>, sent: unknown): Response {
   const events = sent as FakeAppliance['events']
-  const most = appliance.limits['eventsPerRequestMax'] ?? limits.eventsPerRequestMax
+  const most = Number(appliance.limits['eventsPerRequestMax'] ?? limits.eventsPerRequestMax)
   if (events.length > most) return problem(413, 'payload_too_large')
   const bad = events.flatMap((event, index) =>
     typeof event.id === 'string'

@@ -118,7 +118,7 @@ const modules: Record<string, string[]> = {
   'server/guide': ['page.ts'],
   'server/identity': ['permissions.ts'],
   'server/identity/keys': ['keys.ts'],
-  'server/identity/organizations': ['organizations.ts'],
+  'server/identity/organizations': ['organizations.ts', 'site-hosts.ts'],
   'server/identity/people': ['first-owner.ts', 'members.ts'],
   'server/identity/sign-in': [
     'password.ts',

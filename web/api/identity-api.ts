@@ -21,6 +21,7 @@ export interface Site {
   name: string | null
   hidden: boolean
   restricted: boolean
+  hosts: string[]
   seen: boolean
 }
 
@@ -76,8 +77,9 @@ export const identityApi = {
   keepOrg: () => done(post('/api/org/keep', {})),
 
   sites: async (signal: AbortSignal) => (await get<{ sites: Site[] }>('/api/sites', signal)).sites,
-  changeSite: (site: { siteId: string; name?: string; hidden?: boolean; restricted?: boolean }) =>
-    done(post('/api/sites', site)),
+  changeSite: (
+    site: { siteId: string } & Partial<Pick<Site, 'hidden' | 'restricted' | 'hosts'>> & { name?: string },
+  ) => done(post('/api/sites', site)),
 
   account: (signal: AbortSignal) => get<OwnAccount>('/api/account', signal),
   changePassword: (change: { current: string; password: string }) =>

@@ -25,7 +25,14 @@ type Work = (context: WriteContext, command: unknown) => unknown
  * Verbs that need no lock on records: they read nothing before they write, or lock the rows they decide about, and they
  * lock rows in one order. They run while another node has that lock, and strangers who cause them hold up nobody.
  */
-const ownLocks = new Set(['throttle.begin', 'throttle.end', 'throttle.prune', 'rejected.add', 'keys.touch'])
+const ownLocks = new Set([
+  'throttle.begin',
+  'throttle.end',
+  'throttle.prune',
+  'rejected.add',
+  'keys.touch',
+  'signatures.use',
+])
 const oneRow = new Set(['nodes.heartbeat', 'jobs.renew'])
 
 /** Of this thread, whose transactions follow one another: the last one that committed is in `store_lock`. */

@@ -160,9 +160,9 @@ export function listSites({ db, orm }: ReadContext, orgId: string): Site[] {
   const chosen = orm.select().from(site).where(eq(site.orgId, orgId)).all()
   const sites = new Map<string, Site>()
   for (const siteId of seen)
-    sites.set(siteId, { siteId, name: null, hidden: false, restricted: false, seen: true })
-  for (const { siteId, name, hidden, restricted } of chosen)
-    sites.set(siteId, { siteId, name, hidden, restricted, seen: sites.has(siteId) })
+    sites.set(siteId, { siteId, name: null, hidden: false, restricted: false, hosts: [], seen: true })
+  for (const { siteId, name, hidden, restricted, hosts } of chosen)
+    sites.set(siteId, { siteId, name, hidden, restricted, hosts, seen: sites.has(siteId) })
   return [...sites.values()].sort((a, b) => (a.siteId < b.siteId ? -1 : 1))
 }
 
@@ -176,12 +176,13 @@ export function restrictedSites({ orm }: ReadContext): { orgId: string; siteId: 
 }
 
 export function changeSite({ db }: WriteContext, command: Parameters<SiteStore['change']>[0]): void {
-  const { siteId, name, hidden, restricted } = command.site
+  const { siteId, name, hidden, restricted, hosts } = command.site
   db.query(
-    `INSERT INTO site (org_id, site_id, name, hidden, restricted) VALUES (?, ?, ?, ?, ?)
+    `INSERT INTO site (org_id, site_id, name, hidden, restricted, hosts) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (org_id, site_id)
-     DO UPDATE SET name = excluded.name, hidden = excluded.hidden, restricted = excluded.restricted`,
-  ).run(command.orgId, siteId, name, hidden ? 1 : 0, restricted ? 1 : 0)
+     DO UPDATE SET name = excluded.name, hidden = excluded.hidden, restricted = excluded.restricted,
+       hosts = excluded.hosts`,
+  ).run(command.orgId, siteId, name, hidden ? 1 : 0, restricted ? 1 : 0, JSON.stringify(hosts))
   noteChange(db, 'sites')
   appendAudit(db, command.audit)
 }

@@ -28,6 +28,7 @@ export const site = sqliteTable(
     name: text('name'),
     hidden: integer('hidden', { mode: 'boolean' }).notNull(),
     restricted: integer('restricted', { mode: 'boolean' }).notNull(),
+    hosts: text('hosts', { mode: 'json' }).$type<string[]>().notNull().default([]),
   },
   (table) => [primaryKey({ columns: [table.orgId, table.siteId] })],
 )

@@ -1,4 +1,4 @@
-/** Ingest counts by hour and key, and samples of rejected requests. */
+/** Ingest counts by hour and key, samples of rejected requests, and signatures that were used. */
 import {
   countHourMs,
   mergeCount,
@@ -13,6 +13,7 @@ import {
 } from '../../contract/ingest-counts.ts'
 import { desc, eq } from 'drizzle-orm'
 import { rejectedSample } from '../identity/schema.ts'
+import type { SignatureStore } from '../../contract/signatures.ts'
 import type { ReadContext, WriteContext } from '../threads/contexts.ts'
 import type { Database } from '../database.ts'
 import type { AppendOutcome } from '../threads/protocol.ts'
@@ -235,4 +236,51 @@ export function listRejected(
     .orderBy(desc(rejectedSample.seq))
     .limit(query.limit)
     .all()
+}
+
+/**
+ * Of signatures that were accepted there is a row for each, and one for the request that used it. Inserts a row unless it
+ * is there. Of two nodes that insert the same one, the later waits for the earlier.
+ */
+function insertSignature(db: Database, hash: string, expiresAtMs: number): boolean {
+  return (
+    db
+      .query('INSERT INTO signature_use (hash, expires_at_ms) VALUES (?, ?) ON CONFLICT (hash) DO NOTHING')
+      .run(Buffer.from(hash, 'hex'), expiresAtMs).changes > 0
+  )
+}
+
+function hasSignature(db: Database, hash: string): boolean {
+  return db.query('SELECT 1 FROM signature_use WHERE hash = ?').get(Buffer.from(hash, 'hex')) !== null
+}
+
+/** In the order of the hashes, so that nodes which use the same ones do not wait for each other in a circle. */
+export function useSignatures(
+  { db }: WriteContext,
+  { uses }: Parameters<SignatureStore['use']>[0],
+): boolean[] {
+  const accepted = uses.map(() => false)
+  const order = uses.map((_, index) => index).sort((a, b) => (uses[a]!.hash < uses[b]!.hash ? -1 : 1))
+  for (const index of order) {
+    const { hash, owner, expiresAtMs } = uses[index]!
+    const isNew = insertSignature(db, hash, expiresAtMs)
+    if (isNew) insertSignature(db, owner, expiresAtMs)
+    accepted[index] = isNew || hasSignature(db, owner)
+  }
+  return accepted
+}
+
+/** Rows per step: some 20 ms. */
+const signaturesPerStep = 4_096
+
+export function pruneSignatures(
+  { db }: WriteContext,
+  { now }: Parameters<SignatureStore['prune']>[0],
+): number {
+  return db
+    .query(
+      `DELETE FROM signature_use WHERE hash IN
+         (SELECT hash FROM signature_use WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ${signaturesPerStep})`,
+    )
+    .run(now).changes
 }

@@ -8,6 +8,8 @@ import {
   listNearMisses,
   listRejected,
   listScopes,
+  pruneSignatures,
+  useSignatures,
 } from '../registry/ingest-counts.ts'
 import {
   eraseFromDeliveries,
@@ -77,6 +79,8 @@ export const writeVerbs = {
   'keyCheck.agree': agreeOnKeys,
   'keyCheck.replace': replaceKeyCheck,
   'evidence.replace': replacePack,
+  'signatures.use': useSignatures,
+  'signatures.prune': pruneSignatures,
   secret,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
 

@@ -1,6 +1,7 @@
 /** `sightglass org` creates, lists, renames and deletes organizations; `sightglass site` manages their sites. */
 import { isoTime } from '../../clock.ts'
 import { AppError, UsageError } from '../../errors.ts'
+import { hostsIn } from '../../identity/organizations/site-hosts.ts'
 import {
   askDeletion,
   changeSignInRule,
@@ -194,53 +195,70 @@ export const site: Noun = {
         table(
           sites,
           'No sites. A site appears with its first event, or with "sightglass site change".',
-          ['SITE', 'NAME', 'HIDDEN', 'RESTRICTED', 'EVENTS'],
-          ({ siteId, name, hidden, restricted, seen }) => [
+          ['SITE', 'NAME', 'HIDDEN', 'RESTRICTED', 'HOSTS', 'EVENTS'],
+          ({ siteId, name, hidden, restricted, hosts, seen }) => [
             cell(siteId),
             cell(name),
             yesNo(hidden),
             yesNo(restricted),
+            cell((hosts as string[]).join(' ')),
             yesNo(seen),
           ],
         ),
     }),
     dataCommand({
       name: 'site change',
-      summary: 'name, hide or restrict a site',
+      summary: 'name, hide or restrict a site, or set its hosts',
       arguments: 'SITE_ID',
-      about: ['Works before the first event of the site. An empty name removes the name.'],
-      examples: ['sightglass site change shop-acme --name "Acme Shop" --restricted yes'],
+      about: [
+        'Works before the first event of the site. An empty name removes the name, an empty list the hosts.',
+        'A request that an agent signed counts only if it was signed for one of the hosts.',
+      ],
+      examples: [
+        'sightglass site change shop-acme --name "Acme Shop" --restricted yes',
+        'sightglass site change shop-acme --hosts shop.example,www.shop.example',
+      ],
       options: {
         ...orgOption,
         name: text('NAME', 'name of the site'),
         hidden: choice(['yes', 'no'], 'hide the site in the dashboard; its events stay'),
         restricted: choice(['yes', 'no'], 'accept events of the site only from ingest keys that name it'),
+        hosts: text('HOST,…', 'hosts of the site that signed requests may name, with their ports if unusual'),
       },
       access: 'write',
       params(invocation) {
         const { words, values } = invocation
-        const { org, name, hidden, restricted } = values
+        const { org, name, hidden, restricted, hosts } = values
         if (words[0] === undefined)
           throw new UsageError('"sightglass site change" needs the id of a site', 'sightglass site list')
-        return { siteId: words[0], org, name: given(invocation, 'name', name), hidden, restricted }
+        return {
+          siteId: words[0],
+          org,
+          name: given(invocation, 'name', name),
+          hidden,
+          restricted,
+          hosts: given(invocation, 'hosts', hosts),
+        }
       },
       async work(context, params) {
         const who = await machineIn(context.store, params)
-        const [name, hidden, restricted] = ['name', 'hidden', 'restricted'].map((each) =>
+        const [name, hidden, restricted, hosts] = ['name', 'hidden', 'restricted', 'hosts'].map((each) =>
           textOrNull(params, each),
         )
         const changed = await changeSite(context, who, textOf(params, 'siteId'), {
           name: name ?? undefined,
           hidden: hidden === null ? undefined : hidden === 'yes',
           restricted: restricted === null ? undefined : restricted === 'yes',
+          hosts: typeof hosts === 'string' ? hostsIn(hosts) : undefined,
         })
         return { ...changed }
       },
-      print: ({ siteId, name, hidden, restricted }) =>
+      print: ({ siteId, name, hidden, restricted, hosts }) =>
         [
           `Site ${cell(siteId)}: ${name === null ? 'no name' : `name ${cell(name)}`}`,
           hidden === true ? 'hidden' : 'visible',
           restricted === true ? 'accepts only ingest keys that name it.' : 'accepts every ingest key.',
+          ...((hosts as string[]).length > 0 ? [`Hosts: ${(hosts as string[]).join(' ')}.`] : []),
         ].join(', '),
     }),
   ],

@@ -11,6 +11,7 @@ import { limits } from '../../limits.ts'
 import { makeSteps } from '../../operations/retention/expire-all.ts'
 import { wrongField } from '../../http/validate.ts'
 import { nameProblem, unseenProblem } from '../../text/names.ts'
+import { readHosts } from './site-hosts.ts'
 import type { Org, OrgDeletion, SignInRule, Site, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
 
@@ -154,6 +155,7 @@ interface SiteChange {
   name?: string | undefined // '' removes the name
   hidden?: boolean | undefined
   restricted?: boolean | undefined
+  hosts?: readonly string[] | undefined
 }
 
 /** Works before the first event of a site, so that it can be named and restricted in advance. */
@@ -172,12 +174,13 @@ export async function changeSite(
   // A sender's events may have any id, which a person can still name.
   const idProblem = known === undefined ? unseenProblem(siteId) : null
   if (idProblem !== null) throw wrongField('siteId', `A site id ${idProblem}.`)
-  const before = known ?? { siteId, name: null, hidden: false, restricted: false, seen: false }
+  const before = known ?? { siteId, name: null, hidden: false, restricted: false, hosts: [], seen: false }
   const site: Site = {
     ...before,
     name: name === undefined ? before.name : name || null,
     hidden: change.hidden ?? before.hidden,
     restricted: change.restricted ?? before.restricted,
+    hosts: change.hosts === undefined ? before.hosts : readHosts(change.hosts),
   }
   const metadata = { before: settingsOf(before), after: settingsOf(site) }
   const audit = auditEntry(who, { action: actionOf(before, site), target: siteId, metadata }, clock.now())
@@ -187,11 +190,11 @@ export async function changeSite(
 
 /** A change of the name alone has its own action, so that renamed sites can be found in the audit trail. */
 function actionOf(before: Site, after: Site): string {
-  const isOnlyName =
-    before.name !== after.name && before.hidden === after.hidden && before.restricted === after.restricted
+  const others = ({ hidden, restricted, hosts }: Site): string => JSON.stringify([hidden, restricted, hosts])
+  const isOnlyName = before.name !== after.name && others(before) === others(after)
   return isOnlyName ? 'site.renamed' : 'site.changed'
 }
 
-function settingsOf({ name, hidden, restricted }: Site) {
-  return { name, hidden, restricted }
+function settingsOf({ name, hidden, restricted, hosts }: Site) {
+  return { name, hidden, restricted, hosts }
 }

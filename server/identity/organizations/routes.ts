@@ -168,7 +168,13 @@ export function siteRoutes(services: SiteRoutesServices) {
       '/api/sites',
       async ({ request }) => {
         const { org, account } = await signIns.require(request, rolesOf('site.manage'))
-        const fields = { siteId: 'text', name: 'text?', hidden: 'flag?', restricted: 'flag?' } as const
+        const fields = {
+          siteId: 'text',
+          name: 'text?',
+          hidden: 'flag?',
+          restricted: 'flag?',
+          hosts: 'texts?',
+        } as const
         const { siteId, ...change } = await readFields(request, fields)
         const who = { orgId: org.id, actor: `user:${account.id}` }
         return json({ site: await changeSite(services, who, siteId, change) })

@@ -101,17 +101,20 @@ async function applyOrg(
 
 async function applySite(
   { store, clock }: SetupServices,
-  { siteId, name, hidden, restricted }: SetupSite,
+  { siteId, name, hidden, restricted, hosts }: SetupSite,
   { orgId, actor, dryRun }: Acting,
 ): Promise<Applied> {
   const known = orgId === null ? [] : await store.sites.list(orgId)
   const site = known.find((each) => each.siteId === siteId)
-  if (site && site.name === name && site.hidden === hidden && site.restricted === restricted) return unchanged
+  const hasHosts = hosts === null || JSON.stringify(site?.hosts ?? []) === JSON.stringify(hosts)
+  if (site && site.name === name && site.hidden === hidden && site.restricted === restricted && hasHosts)
+    return unchanged
   if (orgId !== null && !dryRun) {
     await changeSite({ store, clock }, { orgId, actor }, siteId, {
       name: name ?? '',
       hidden,
       restricted,
+      hosts: hosts ?? undefined,
     })
   }
   return { did: site ? 'changed' : 'created', note: null }

@@ -54,6 +54,7 @@ test('a complete file, with defaults for omitted fields', () => {
         name: null,
         hidden: false,
         restricted: true,
+        hosts: null,
       },
     ],
     keys: [

@@ -3,6 +3,7 @@ import { parseTime } from '../../clock.ts'
 import { limits } from '../../limits.ts'
 import { UsageError } from '../../errors.ts'
 import { isSlug } from '../../identity/organizations/organizations.ts'
+import { hostsProblem, readHosts } from '../../identity/organizations/site-hosts.ts'
 import { nameProblem } from '../../text/names.ts'
 import { definitionFields } from '../../webhooks/alerts/definition.ts'
 import { readRetryWaits } from '../../webhooks/endpoints/endpoint-fields.ts'
@@ -31,6 +32,7 @@ export interface SetupSite {
   name: string | null
   hidden: boolean
   restricted: boolean
+  hosts: string[] | null // null: they stay as they are
 }
 
 export interface SetupKey {
@@ -110,9 +112,19 @@ function readSite(site: TableReader): SetupSite {
     name: site.textOrNull('name', nameProblem),
     hidden: site.flag('hidden'),
     restricted: site.flag('restricted'),
+    hosts: site.read('hosts', siteHosts),
   }
   site.done()
   return read
+}
+
+function siteHosts(value: unknown): string[] | null {
+  if (value === undefined) return null
+  const texts = Array.isArray(value) && value.every((text) => typeof text === 'string') ? value : null
+  if (texts === null) throw new UsageError('must be a list of strings')
+  const problem = hostsProblem(texts)
+  if (problem !== null) throw new UsageError(problem)
+  return readHosts(texts)
 }
 
 function siteProblem(text: string): string | null {

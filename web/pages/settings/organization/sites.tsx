@@ -44,6 +44,11 @@ function SiteTable({ sites, onEdit }: { sites: Site[]; onEdit: ((site: Site) => 
           cell: ({ name }) =>
             name === null ? <span class="muted">none</span> : <Text value={name} max={40} />,
         },
+        {
+          name: 'Hosts',
+          cell: ({ hosts }) =>
+            hosts.length === 0 ? <span class="muted">none</span> : <Text value={hosts.join(' ')} max={60} />,
+        },
         { name: 'State', cell: stateText },
       ]}
       actions={onEdit && ((site) => <RowButton label="Edit" of={site.siteId} onClick={() => onEdit(site)} />)}
@@ -61,7 +66,16 @@ function stateText({ hidden, restricted, seen }: Site): string {
 function SiteDialog({ site, onDone, onClose }: { site: Site; onDone: () => void; onClose: () => void }) {
   const submit = async (form: FormData): Promise<void> => {
     const [hidden, restricted] = [form.has('hidden'), form.has('restricted')]
-    await identityApi.changeSite({ siteId: site.siteId, name: textOf(form, 'name'), hidden, restricted })
+    const hosts = textOf(form, 'hosts')
+      .split(/[\s,]+/)
+      .filter((host) => host !== '')
+    await identityApi.changeSite({
+      siteId: site.siteId,
+      name: textOf(form, 'name'),
+      hidden,
+      restricted,
+      hosts,
+    })
     onDone()
   }
   return (
@@ -70,6 +84,12 @@ function SiteDialog({ site, onDone, onClose }: { site: Site; onDone: () => void;
         <Text value={site.siteId} mono />
       </p>
       <Field name="name" label="Name" value={site.name ?? ''} maxLength={80} autofocus />
+      <Field
+        name="hosts"
+        label="Hosts"
+        value={site.hosts.join(' ')}
+        hint="Separated by spaces: shop.example www.shop.example. A signed request counts only for these hosts."
+      />
       <label>
         <input type="checkbox" name="hidden" defaultChecked={site.hidden} /> Hidden (not offered in filters)
       </label>
