@@ -57,6 +57,30 @@ test('a genuine and a false address are judged by the appliance, in the name of 
   expect(await (await server.call('/v1/traces/real', { key: secret })).json()).toEqual(events[0])
 })
 
+test('observations beside a large list of events are judged too, up to a limit', async () => {
+  const padding = { note: 'x'.repeat(900) }
+  const large = (name: string) =>
+    Array.from({ length: 500 }, (_, index) => request(`${name}-${index}`, { metadata: padding }))
+  const addresses = (name: string) =>
+    large(name).map(({ id }, index) => [id, { address: index % 2 === 0 ? genuine : foreign }])
+  const observed = Object.fromEntries(addresses('large'))
+  expect((await post({ events: large('large'), observed })).body).toEqual({
+    ok: true,
+    accepted: 500,
+    deduped: 0,
+  })
+  expect(await record('large-498')).toMatchObject({ verdict: 'verified', observedBy: keyId })
+  expect(await record('large-499')).toMatchObject({ verdict: 'contradicted', observedBy: keyId })
+  expect(
+    (await post({ observed: Object.fromEntries(addresses('first')), events: large('first') })).status,
+  ).toBe(202)
+  expect(await record('first-0')).toMatchObject({ verdict: 'verified' })
+  const beyond = { ...Object.fromEntries(addresses('beyond')), filler: 'x'.repeat(1024 * 1024) }
+  const answer = await post({ events: large('beyond'), observed: beyond })
+  expect(answer.body).toMatchObject({ accepted: 500, warnings: [{ path: 'observed', code: 'too_large' }] })
+  expect(await record('beyond-0')).toMatchObject({ verdict: null })
+})
+
 test('the limits say that observations are accepted', async () => {
   expect(await (await server.call('/v1/limits')).json()).toMatchObject({ observed: true })
 })
