@@ -52,8 +52,8 @@ export type CountedMember =
   | 'page'
 
 /**
- * What is counted by: a field; `vouched`, the verdicts of the appliance and those stored before judges were recorded; or
- * `judgement`, a verdict with its judge and the key behind it, as the JSON of a `Judgement`.
+ * What is counted by: a field; `vouched`, the verdicts of the appliance and those stored before judges were recorded;
+ * or `judgement`, a verdict with its judge and the key behind it, as the JSON of a `Judgement`.
  */
 export type CountedBy = CountedMember | 'vouched' | 'judgement'
 

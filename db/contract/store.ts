@@ -325,8 +325,8 @@ export interface Store extends EventLog, Records {
   /** Null when no other process writes to the database: then nothing is behind. */
   behind(): Behind | null
   /**
-   * A secret of the database, made once (32 random bytes, hex), the same on every node and in every copy: cursors of one
-   * node work on every other, and a line of an access log has the same id.
+   * A secret of the database, made once (32 random bytes, hex), the same on every node and in every copy: cursors of
+   * one node work on every other, and a line of an access log has the same id.
    */
   secret(name: 'cursor' | 'access-log-ids'): Promise<string>
   health(): Promise<StoreHealth>

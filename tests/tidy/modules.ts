@@ -12,7 +12,7 @@ const everywhere = ['routes.ts', 'page.tsx']
 const modules: Record<string, string[]> = {
   'db/sql/audit': ['append.ts', 'heads.ts', 'list.ts', 'trim.ts', 'verify.ts'],
   'db/sqlite/backup': ['admin.ts', 'file-verbs.ts'],
-  'db/sql/events': ['engine.ts', 'reader.ts', 'writer.ts'],
+  'db/sql/events': ['engine.ts', 'networks.ts', 'reader.ts', 'writer.ts'],
   'db/sql/events/blocks': [
     'block-table.ts',
     'block.ts',
@@ -37,6 +37,7 @@ const modules: Record<string, string[]> = {
     'metrics.ts',
     'new-values.ts',
     'page.ts',
+    'provenance.ts',
     'robots-test.ts',
     'series/series.ts',
     'sessions/page.ts',
@@ -96,7 +97,7 @@ const modules: Record<string, string[]> = {
   'server/api/registry': ['memory-routes.ts', 'model.ts', 'record.ts', 'tool-routes.ts'],
   'server/api/requests': [],
   'server/api/sessions': [],
-  'server/api/traces': ['dashboard-routes.ts', 'export.ts', 'filter.ts', 'histogram.ts'],
+  'server/api/traces': ['dashboard-routes.ts', 'export.ts', 'filter.ts', 'histogram.ts', 'record.ts'],
   'server/audit': ['PROOF.md', 'checkpoints.ts', 'entry.ts', 'export.ts', 'signing.ts', 'verify.ts'],
   'server/cli': ['run.ts'],
   'server/dashboard': [

@@ -14,6 +14,7 @@ import { seqOf } from '../../sql/events/blocks/block.ts'
 import { member } from '../../sql/events/blocks/fields.ts'
 import { openIds } from '../../sql/events/blocks/texts.ts'
 import { eraseMarks, fingerprints, readSeed, type Seed } from '../../sql/events/dedupe/fingerprints.ts'
+import { provenanceReader } from '../../sql/events/read/provenance.ts'
 import { foldState } from '../../sql/events/rollups/hours.ts'
 import { eachIn, hashOfStored, idHashes, ofOrg, type IdHash } from './id-hash.ts'
 import type { DeletedIds, EventIds } from '../../sql/events/engine.ts'
@@ -29,7 +30,8 @@ export function idsInTable(db: Database, hash: IdHash = idHashes(readSeed(db))):
       const [zone] = zonesBetween(db, org, seq, seq + 1)
       const block = zone === undefined ? null : readBlock(db, zone)
       if (block === null || block.code(member.type, seq - block.firstSeq) === 0) return null // erased
-      return block.event(seq - block.firstSeq)
+      const row = seq - block.firstSeq
+      return { ...block.event(row), provenance: provenanceReader(db, org)(block, row) }
     },
     verify: (org, report) => verifyTable(db, org, hash, report),
   }

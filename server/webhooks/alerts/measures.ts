@@ -65,6 +65,16 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   let startedMs = performance.now()
   const hasTime = () => performance.now() - startedMs < runMs
 
+  /** Whether the window begins before judges were recorded, which the log says once. */
+  async function isUnjudged({ id, definition }: Rule & { definition: MeasureDefinition }, now: number) {
+    const sinceMs = await comparedSince(store, definition)
+    if (sinceMs === null || now - definition.windowMinutes * minuteMs >= sinceMs) return false
+    const reason = `judge not recorded before ${isoTime(sinceMs)}`
+    if (!unjudged.has(id)) log.warn('alert_rule_not_evaluated', { ruleId: id, reason })
+    unjudged.add(id)
+    return true
+  }
+
   /** The hours before the present one, read once per hour. */
   async function pastOf(rule: Rule & { definition: MeasureDefinition }, hour: number): Promise<Past> {
     const { definition, orgId, id } = rule
@@ -103,13 +113,7 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   return {
     async measure(rule, now) {
       const { definition, id } = rule
-      const comparedMs = await comparedSince(store, definition)
-      if (comparedMs !== null && now - definition.windowMinutes * minuteMs < comparedMs) {
-        if (!unjudged.has(id))
-          log.warn('alert_rule_not_evaluated', { ruleId: id, reason: unjudgedReason(comparedMs) })
-        unjudged.add(id)
-        return null
-      }
+      if (await isUnjudged(rule, now)) return null
       const beganMs = performance.now()
       if ((restUntil.get(id) ?? -Infinity) > beganMs || !hasTime()) return null
       const window = await readWindow(rule, now)
@@ -140,8 +144,6 @@ export async function comparedSince(
 ): Promise<number | null> {
   return isJudged(definition) ? judgedSince(store) : null
 }
-
-const unjudgedReason = (sinceMs: number): string => `judge not recorded before ${isoTime(sinceMs)}`
 
 function needsKnown({ condition: { kind }, noData }: MeasureDefinition): boolean {
   return kind === 'absence' || kind === 'below' || noData === 'alert'

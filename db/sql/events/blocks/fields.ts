@@ -21,7 +21,7 @@ export const member = Object.fromEntries(eventFields.map(({ name, number }) => [
 /** Vendor, name and purpose together, stored as one more field so that agents are counted by vendor. */
 export const agentField = 22
 
-/** A verdict, who gave it, and the observer or sender behind it, stored as one more field so that they are counted together. */
+/** A verdict, who gave it, and the observer or sender behind it: one more field, so that they are counted together. */
 export const judgementField = 29
 
 /** Verdicts that the appliance vouches for. Made of two columns when it is read; never stored. */
