@@ -61,19 +61,9 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   const pasts = new Map<string, Past>()
   const restUntil = new Map<string, number>() // milliseconds since the start, because clocks are set back
   const slow = new Set<string>()
-  const unjudged = new Set<string>() // rules whose window begins before judges were recorded
+  const isUnjudged = unjudgedRules({ store, log })
   let startedMs = performance.now()
   const hasTime = () => performance.now() - startedMs < runMs
-
-  /** Whether the window begins before judges were recorded, which the log says once. */
-  async function isUnjudged({ id, definition }: Rule & { definition: MeasureDefinition }, now: number) {
-    const sinceMs = await comparedSince(store, definition)
-    if (sinceMs === null || now - definition.windowMinutes * minuteMs >= sinceMs) return false
-    const reason = `judge not recorded before ${isoTime(sinceMs)}`
-    if (!unjudged.has(id)) log.warn('alert_rule_not_evaluated', { ruleId: id, reason })
-    unjudged.add(id)
-    return true
-  }
 
   /** The hours before the present one, read once per hour. */
   async function pastOf(rule: Rule & { definition: MeasureDefinition }, hour: number): Promise<Past> {
@@ -143,6 +133,19 @@ export async function comparedSince(
   definition: MeasureDefinition,
 ): Promise<number | null> {
   return isJudged(definition) ? judgedSince(store) : null
+}
+
+/** Whether the window of a rule begins before judges were recorded, which the log says once. */
+function unjudgedRules({ store, log }: { store: Pick<Store, 'health'>; log: Log }) {
+  const unjudged = new Set<string>()
+  return async ({ id, definition }: Rule & { definition: MeasureDefinition }, now: number) => {
+    const sinceMs = await comparedSince(store, definition)
+    if (sinceMs === null || now - definition.windowMinutes * minuteMs >= sinceMs) return false
+    const reason = `judge not recorded before ${isoTime(sinceMs)}`
+    if (!unjudged.has(id)) log.warn('alert_rule_not_evaluated', { ruleId: id, reason })
+    unjudged.add(id)
+    return true
+  }
 }
 
 function needsKnown({ condition: { kind }, noData }: MeasureDefinition): boolean {
