@@ -10,9 +10,10 @@ import {
   type Filtered,
 } from './period-counts.ts'
 import { hourlyFilter, periodView, stepAt, stepCount, type CountScope, type Period } from './period.ts'
-import { judgementsMax, judgementsOf, judgesOf } from './judgements.ts'
+import { judgedSince } from '../evidence/judged-since.ts'
 import { isoTime } from '../clock.ts'
 import { edgesOf, steps } from '../text/time-zone.ts'
+import type { Judgement } from '../../db/contract/provenance.ts'
 import type { Durations } from '../../db/contract/store.ts'
 import type {
   ActiveAgents,
@@ -23,7 +24,9 @@ import type {
   BreakdownView,
   DetectCounts,
   DetectRequests,
+  JudgementCount,
   Totals,
+  Unjudged,
   WeekCounts,
 } from './shapes.ts'
 
@@ -108,6 +111,39 @@ export async function detectRequests(scope: CountScope): Promise<DetectRequests>
     judgesOf(scope),
   ])
   return { ...found, ...judgementsOf(found, who), all }
+}
+
+/** As many as a breakdown has: verdicts times keys. */
+const judgementsMax = 1_000
+
+interface Judges {
+  labels: ReadonlyMap<string, string> // of ingest keys, by id
+  sinceMs: number | null
+}
+
+async function judgesOf({ store, orgId }: CountScope): Promise<Judges> {
+  const [keys, sinceMs] = await Promise.all([store.keys.list({ orgId, kind: 'ingest' }), judgedSince(store)])
+  return { labels: new Map(keys.map(({ id, label }) => [id, label])), sinceMs }
+}
+
+/** `verdicts` are those that the appliance vouches for: what exceeds its own was stored before judges were recorded. */
+function judgementsOf(
+  { verdicts, judgements }: { verdicts: BreakdownView; judgements: BreakdownView },
+  { labels, sinceMs }: Judges,
+): { judgements: JudgementCount[]; unjudged: Unjudged | null } {
+  const counts = judgements.rows.flatMap(({ value, count, before }): JudgementCount[] => {
+    if (value === null) return []
+    const judgement = JSON.parse(value) as Judgement
+    const label = judgement.by === null ? null : (labels.get(judgement.by) ?? null)
+    return [{ ...judgement, label, count, before }]
+  })
+  const vouched = verdicts.rows.reduce((sum, { count }) => sum + count, verdicts.more?.count ?? 0)
+  const own = counts.reduce((sum, { judgedBy, count }) => (judgedBy === 'appliance' ? sum + count : sum), 0)
+  // Between the two reads more events may arrive.
+  const count = Math.max(0, vouched - own)
+  const hasUnjudged = count > 0 && (sinceMs !== null || own === 0)
+  const before = sinceMs === null ? null : isoTime(sinceMs)
+  return { judgements: counts, unjudged: hasUnjudged ? { count, before } : null }
 }
 
 /** All requests of the access logs; they have no fields to filter by. */

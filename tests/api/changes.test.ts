@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Change, Changes, WeekCounts } from '../../server/dashboard/shapes.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
+import { storeVouched } from '../support/vouched.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
 const hourMs = 3_600_000
@@ -64,9 +65,15 @@ beforeAll(async () => {
     ...many('refused', 12, 0.9, 0, request('ByteDance', 'blocked')),
     ...many('true', 20, 20, 0, request('Google', 'success', 'verified')),
     ...many('claims', 9, 0.9, 0, request('Google', 'success', 'contradicted')),
+    // A sender's own verdict names no impostor.
+    ...many('reported', 9, 0.9, 0, request('ByteDance', 'success', 'contradicted')),
     ...many('allowed', 40, 20, 0, decision('by-purpose', 'success')),
     ...many('denied', 7, 0.9, 0, decision('by-purpose', 'blocked')),
     ...many('always', 60, 20, 0, decision('no-admin', 'blocked')),
+  )
+  await storeVouched(
+    server,
+    sent.filter(({ id }) => /^(?:claims|true)-/.test(id)),
   )
   const key = await server.key('ingest')
   for (let from = 0; from < sent.length; from += 500) {
@@ -110,7 +117,7 @@ test('the last 24 hours: new, refused and failing values, each with the counts o
     ['tool', 'yearly'],
   ])
   const [impostor, refused, rule, failing, operator, pay] = found.changes
-  expectCounted(impostor!, found, (one) => one.agent['verdict' as 'trust'] === 'contradicted')
+  expectCounted(impostor!, found, ({ id }) => id.startsWith('claims-'))
   expect(impostor!.claims).toEqual({ vendor: 'Google', agent: 'GoogleBot' })
   expectCounted(refused!, found, (one) => one.agent.vendor === 'ByteDance' && one.outcome === 'blocked')
   expectCounted(rule!, found, (one) => one.policy?.ruleId === 'by-purpose' && one.outcome === 'blocked')

@@ -80,7 +80,8 @@ test('CSV announces its number of rows, and a spreadsheet reads them unchanged',
   const rows = cellsOf(await response.text())
   expect(rows.length).toBe(sent.length)
   expect(rows.map((row) => JSON.parse(row['event']!) as TestEvent)).toEqual(newestFirst(sent))
-  const { event: _, ...cells } = rows[0]!
+  const { event: _, key, receivedAt, ...cells } = rows[0]!
+  expect([key, receivedAt]).toEqual([expect.stringMatching(/^key_/), expect.stringMatching(/^\d{4}-.*Z$/)])
   expect(cells).toEqual({
     id: 'hostile',
     siteId: 'shop-acme',
@@ -103,6 +104,10 @@ test('CSV announces its number of rows, and a spreadsheet reads them unchanged',
     purpose: 'training',
     verdict: '-1',
     robots: 'disallowed',
+    door: 'events',
+    observedBy: '',
+    judgedBy: 'sender',
+    network: '',
   })
 })
 
@@ -112,10 +117,11 @@ test('without raw=true formulas are escaped', async () => {
   const text = await response.text()
   const [header, row] = [text.split('\n')[0], text.slice(text.indexOf('\n') + 2)]
   expect(header).toBe(
-    'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,page,protocol,subject,error,name,purpose,verdict,robots,event',
+    'id,siteId,sessionId,occurredAt,type,outcome,tool,durationMs,class,trust,vendor,decision,ruleId,page,protocol,subject,error,name,purpose,verdict,robots,door,key,observedBy,receivedAt,judgedBy,network,event',
   )
   expect(row).toContain(`"'=cmd|calc,""x""\ny",3,'+1,'\tx,'-2,deny,`)
-  expect(row).toContain(`,'@SUM(A1),'=1+2,training,'-1,disallowed,"{""id""`)
+  expect(row).toContain(`,'@SUM(A1),'=1+2,training,'-1,disallowed,events,key_`)
+  expect(row).toContain(',sender,,"{""id""')
   const { tool, class: agentClass, error } = cellsOf(text, true)[0]!
   expect([tool, agentClass, error]).toEqual(['=cmd|calc,"x"\ny', '+1', '@SUM(A1)'])
 })

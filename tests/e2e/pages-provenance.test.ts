@@ -152,12 +152,14 @@ test('Sources lists each door with its key and who observed', async () => {
     await open(
       '/settings/sources',
       async (page) => {
-        const table = page.getByRole('table', { name: 'Doors' })
+        const table = page.getByRole('region', { name: 'Doors' })
         await table.waitFor()
         const rows = await table
           .locator('tbody tr')
           .evaluateAll((all) =>
-            all.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent?.trim() ?? '')),
+            all.map((row) =>
+              [...row.querySelectorAll('th, td')].map((cell) => cell.textContent?.trim() ?? ''),
+            ),
           )
         expect(rows).toHaveLength(4)
         expect(rows[0]!.slice(0, 1)).toEqual(['Events API'])

@@ -32,12 +32,13 @@ const laws: Law[] = [
   {
     rule: 'web-types-only',
     message:
-      'web/ imports only types from server/, only in web/api/*.ts, the arithmetic of time zones and the table of ' +
-      'event fields',
+      'web/ imports only types from server/, only in web/api/*.ts, the arithmetic of time zones, the table of event ' +
+      'fields and the judges of verdicts',
     breaks: (edge) =>
       leaves(edge, inWeb) &&
       edge.to !== 'server/text/time-zone.ts' &&
       edge.to !== 'db/contract/event-fields.ts' &&
+      edge.to !== 'db/contract/provenance.ts' &&
       !(/^web\/api\/[^/]+\.ts$/.test(edge.from) && edge.typeOnly && inServer(edge.to)),
   },
   {

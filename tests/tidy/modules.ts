@@ -98,7 +98,7 @@ const modules: Record<string, string[]> = {
   'server/api/registry': ['memory-routes.ts', 'model.ts', 'record.ts', 'tool-routes.ts'],
   'server/api/requests': [],
   'server/api/sessions': [],
-  'server/api/traces': ['dashboard-routes.ts', 'export.ts', 'filter.ts', 'histogram.ts'],
+  'server/api/traces': ['dashboard-routes.ts', 'export.ts', 'filter.ts', 'histogram.ts', 'record.ts'],
   'server/audit': [
     'PROOF.md',
     'checkpoints.ts',

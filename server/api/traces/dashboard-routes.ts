@@ -25,42 +25,51 @@ export interface DashboardTraceRoutesServices {
 }
 
 export function dashboardTraceRoutes({ store, cursorCipher, signIns }: DashboardTraceRoutesServices) {
-  return new Elysia()
-    .get('/api/events', async ({ request }) => {
-      const { org } = await signIns.require(request)
-      const page = await readPage(
-        { events: store.events, cursorCipher },
-        org.id,
-        readQuery(request, pageParameters),
-        true,
-      )
-      // A live stream that starts at the page's ceiling continues it without gap or duplicate.
-      const live = JSON.stringify(livePosition(cursorCipher, org.id, page.ceilingSeq))
-      const nextCursor = JSON.stringify(page.nextCursor)
-      return jsonText(`{"events":[${wrapEvents(page.events)}],"nextCursor":${nextCursor},"live":${live}}`)
-    })
-    .get('/api/events/:id', async ({ request, params }) => {
-      const { org } = await signIns.require(request)
-      readQuery(request, {})
-      const event = params.id ? await store.events.byId({ orgId: org.id, id: params.id }) : null
-      if (!event) throw new AppError('not_found', 'No event has this id.')
-      const [keys, judgedSinceMs] = await Promise.all([
-        store.keys.list({ orgId: org.id, kind: 'ingest' }),
-        judgedSince(store),
-      ])
-      const { key = null, observedBy = null } = event.provenance ?? {}
-      const named = keys.filter(({ id }) => id === key || id === observedBy)
-      const about = {
-        keys: Object.fromEntries(named.map(({ id, label }) => [id, label])),
-        judgedSince: judgedSinceMs === null ? null : isoTime(judgedSinceMs),
-      }
-      return jsonText(`${receivedJson(event).slice(0, -1)},${JSON.stringify(about).slice(1)}`)
-    })
-    .get('/api/overview', async ({ request }) => {
-      const { org } = await signIns.require(request)
-      readQuery(request, {})
-      return json(await store.events.overview(org.id))
-    })
+  return (
+    new Elysia()
+      .get('/api/events', async ({ request }) => {
+        const { org } = await signIns.require(request)
+        const page = await readPage(
+          { events: store.events, cursorCipher },
+          org.id,
+          readQuery(request, pageParameters),
+          true,
+        )
+        // A live stream that starts at the page's ceiling continues it without gap or duplicate.
+        const live = JSON.stringify(livePosition(cursorCipher, org.id, page.ceilingSeq))
+        const nextCursor = JSON.stringify(page.nextCursor)
+        return jsonText(`{"events":[${wrapEvents(page.events)}],"nextCursor":${nextCursor},"live":${live}}`)
+      })
+      .get('/api/events/:id', async ({ request, params }) => {
+        const { org } = await signIns.require(request)
+        readQuery(request, {})
+        const event = params.id ? await store.events.byId({ orgId: org.id, id: params.id }) : null
+        if (!event) throw new AppError('not_found', 'No event has this id.')
+        const [keys, judgedSinceMs] = await Promise.all([
+          store.keys.list({ orgId: org.id, kind: 'ingest' }),
+          judgedSince(store),
+        ])
+        const { key = null, observedBy = null } = event.provenance ?? {}
+        const named = keys.filter(({ id }) => id === key || id === observedBy)
+        const about = {
+          keys: Object.fromEntries(named.map(({ id, label }) => [id, label])),
+          judgedSince: judgedSinceMs === null ? null : isoTime(judgedSinceMs),
+        }
+        return jsonText(`${receivedJson(event).slice(0, -1)},${JSON.stringify(about).slice(1)}`)
+      })
+      // Every role sees which key sent an event, so every role sees its name.
+      .get('/api/key-labels', async ({ request }) => {
+        const { org } = await signIns.require(request)
+        readQuery(request, {})
+        const keys = await store.keys.list({ orgId: org.id, kind: 'ingest' })
+        return json({ labels: Object.fromEntries(keys.map(({ id, label }) => [id, label])) })
+      })
+      .get('/api/overview', async ({ request }) => {
+        const { org } = await signIns.require(request)
+        readQuery(request, {})
+        return json(await store.events.overview(org.id))
+      })
+  )
 }
 
 /** The histogram above the Logs table, and the export of its events. */

@@ -41,75 +41,66 @@ export function keyRoutes(services: KeyRoutesServices) {
     const { org, account } = await signIns.require(request, rolesOf('key.manage'))
     return { orgId: org.id, actor: `user:${account.id}` }
   }
-  return (
-    new Elysia()
-      .get('/api/keys', async ({ request }) => {
-        const { orgId } = await manager(request)
-        const kind = readQuery(request, { kind: 'one' }).one('kind')
-        if (kind !== undefined && !kinds.includes(kind))
-          throw invalidQuery('kind', `kind must be ${kinds.join(', ')}`)
-        const keys = await store.keys.list({ orgId, kind: kind as KeyKind | undefined })
-        return json({ keys: keys.map(keyView) })
-      })
-      // Every role sees which key sent an event, so every role sees its name.
-      .get('/api/key-labels', async ({ request }) => {
-        const { org } = await signIns.require(request)
-        readQuery(request, {})
-        const keys = await store.keys.list({ orgId: org.id, kind: 'ingest' })
-        return json({ labels: Object.fromEntries(keys.map(({ id, label }) => [id, label])) })
-      })
-      .post(
-        '/api/keys',
-        async ({ request }) => {
-          const who = await manager(request)
-          const body = await readFields(request, keyFields)
-          const { kind, label, scopes, siteIds, behindProxy, expiresAt } = body
-          if (!kinds.includes(kind)) throw wrongField('kind', `kind must be one of ${kinds.join(', ')}`)
-          const settings = {
-            ...who,
-            kind: kind as KeyKind,
-            label,
-            scopes: scopes ?? [],
-            siteIds: siteIds ?? [],
-            behindProxy: behindProxy ?? false,
-            expiresAtMs: expiresAt === undefined ? null : readTime(expiresAt),
-          }
-          const made = await mintKey(store, settings, clock)
-          return json({ key: keyView(made.key), secret: made.secret }, 201)
-        },
-        unparsed,
-      )
-      .post(
-        '/api/keys/:id/change',
-        async ({ request, params }) => {
-          const who = await manager(request)
-          const { expiresAt, ...settings } = await readFields(request, changeFields)
-          const expiresAtMs = typeof expiresAt === 'string' ? readTime(expiresAt) : expiresAt
-          const key = await changeKey(services, who, params.id, { ...settings, expiresAtMs })
-          return json({ key: keyView(key) })
-        },
-        unparsed,
-      )
-      .post(
-        '/api/keys/:id/rotate',
-        async ({ request, params }) => {
-          const who = await manager(request)
-          const { overlapHours } = await readFields(request, { overlapHours: 'number' })
-          const { key, secret, old } = await rotateKey(services, who, params.id, overlapHours * hourMs)
-          return json({ key: keyView(key), secret, old: keyView(old) }, 201)
-        },
-        unparsed,
-      )
-      .post(
-        '/api/keys/:id/revoke',
-        async ({ request, params }) => {
-          const who = await manager(request)
-          const key = await revokeKey(store, { ...who, keyId: params.id }, clock)
-          return json({ key: keyView(key) })
-        },
-        unparsed,
-      )
-  )
+  return new Elysia()
+    .get('/api/keys', async ({ request }) => {
+      const { orgId } = await manager(request)
+      const kind = readQuery(request, { kind: 'one' }).one('kind')
+      if (kind !== undefined && !kinds.includes(kind))
+        throw invalidQuery('kind', `kind must be ${kinds.join(', ')}`)
+      const keys = await store.keys.list({ orgId, kind: kind as KeyKind | undefined })
+      return json({ keys: keys.map(keyView) })
+    })
+    .post(
+      '/api/keys',
+      async ({ request }) => {
+        const who = await manager(request)
+        const body = await readFields(request, keyFields)
+        const { kind, label, scopes, siteIds, behindProxy, expiresAt } = body
+        if (!kinds.includes(kind)) throw wrongField('kind', `kind must be one of ${kinds.join(', ')}`)
+        const settings = {
+          ...who,
+          kind: kind as KeyKind,
+          label,
+          scopes: scopes ?? [],
+          siteIds: siteIds ?? [],
+          behindProxy: behindProxy ?? false,
+          expiresAtMs: expiresAt === undefined ? null : readTime(expiresAt),
+        }
+        const made = await mintKey(store, settings, clock)
+        return json({ key: keyView(made.key), secret: made.secret }, 201)
+      },
+      unparsed,
+    )
+    .post(
+      '/api/keys/:id/change',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        const { expiresAt, ...settings } = await readFields(request, changeFields)
+        const expiresAtMs = typeof expiresAt === 'string' ? readTime(expiresAt) : expiresAt
+        const key = await changeKey(services, who, params.id, { ...settings, expiresAtMs })
+        return json({ key: keyView(key) })
+      },
+      unparsed,
+    )
+    .post(
+      '/api/keys/:id/rotate',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        const { overlapHours } = await readFields(request, { overlapHours: 'number' })
+        const { key, secret, old } = await rotateKey(services, who, params.id, overlapHours * hourMs)
+        return json({ key: keyView(key), secret, old: keyView(old) }, 201)
+      },
+      unparsed,
+    )
+    .post(
+      '/api/keys/:id/revoke',
+      async ({ request, params }) => {
+        const who = await manager(request)
+        const key = await revokeKey(store, { ...who, keyId: params.id }, clock)
+        return json({ key: keyView(key) })
+      },
+      unparsed,
+    )
 }
 
 /** A key without its hash. */

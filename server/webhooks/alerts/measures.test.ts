@@ -22,6 +22,35 @@ const rule: Rule & { definition: MeasureDefinition } = {
 }
 const dayMs = 24 * 3_600_000
 
+test('a rule about verdicts is not evaluated while its window begins before judges were recorded', async () => {
+  const upgradeMs = 400 * dayMs
+  const read: number[][] = []
+  const series = async ({ edges }: { edges: number[] }) => {
+    read.push(edges)
+    return { groups: [{ group: '', events: [5], part: [], values: [] }], sinceMs: edges[0]!, rollups: true }
+  }
+  const measures = makeMeasures({
+    store: {
+      events: { series },
+      retention: { firstHour: () => Promise.resolve(0) },
+      health: () =>
+        Promise.resolve({
+          ...{ schema: 31, newestSchema: 31, isNewer: false, engine: '', bytes: 0, logBytes: null },
+          judgedSinceMs: upgradeMs,
+        }),
+    },
+    log: startLog({ level: 'error', clock: { now: () => 0 } }),
+  })
+  const judged = { ...rule, definition: { ...definition, filter: { verdict: ['verified'] } } }
+  measures.begin(new Set([rule.id]))
+  for (const afterMs of [-dayMs, 0, 59 * 60_000])
+    expect(await measures.measure(judged, upgradeMs + afterMs)).toBeNull()
+  expect(read).toEqual([])
+  expect(await measures.measure(judged, upgradeMs + 60 * 60_000)).toMatchObject([{ events: 5 }])
+  // Other rules compare across the upgrade.
+  expect(await measures.measure(rule, upgradeMs + 1)).toMatchObject([{ events: 5 }])
+})
+
 test('a costly rule rests twenty times as long as it took, also when the clock is set back or forward', async () => {
   let elapsedMs = 0
   using _ = spyOn(performance, 'now').mockImplementation(() => elapsedMs)

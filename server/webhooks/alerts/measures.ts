@@ -61,7 +61,7 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   const pasts = new Map<string, Past>()
   const restUntil = new Map<string, number>() // milliseconds since the start, because clocks are set back
   const slow = new Set<string>()
-  const unjudged = new Set<string>() // rules whose window begins before judges were recorded
+  const isUnjudged = unjudgedRules({ store, log })
   let startedMs = performance.now()
   const hasTime = () => performance.now() - startedMs < runMs
 
@@ -103,13 +103,7 @@ export function makeMeasures({ store, log }: MeasureServices): Measures {
   return {
     async measure(rule, now) {
       const { definition, id } = rule
-      const comparedMs = await comparedSince(store, definition)
-      if (comparedMs !== null && now - definition.windowMinutes * minuteMs < comparedMs) {
-        if (!unjudged.has(id))
-          log.warn('alert_rule_not_evaluated', { ruleId: id, reason: unjudgedReason(comparedMs) })
-        unjudged.add(id)
-        return null
-      }
+      if (await isUnjudged(rule, now)) return null
       const beganMs = performance.now()
       if ((restUntil.get(id) ?? -Infinity) > beganMs || !hasTime()) return null
       const window = await readWindow(rule, now)
@@ -141,7 +135,18 @@ export async function comparedSince(
   return isJudged(definition) ? judgedSince(store) : null
 }
 
-const unjudgedReason = (sinceMs: number): string => `judge not recorded before ${isoTime(sinceMs)}`
+/** Whether the window of a rule begins before judges were recorded, which the log says once. */
+function unjudgedRules({ store, log }: { store: Pick<Store, 'health'>; log: Log }) {
+  const unjudged = new Set<string>()
+  return async ({ id, definition }: Rule & { definition: MeasureDefinition }, now: number) => {
+    const sinceMs = await comparedSince(store, definition)
+    if (sinceMs === null || now - definition.windowMinutes * minuteMs >= sinceMs) return false
+    const reason = `judge not recorded before ${isoTime(sinceMs)}`
+    if (!unjudged.has(id)) log.warn('alert_rule_not_evaluated', { ruleId: id, reason })
+    unjudged.add(id)
+    return true
+  }
+}
 
 function needsKnown({ condition: { kind }, noData }: MeasureDefinition): boolean {
   return kind === 'absence' || kind === 'below' || noData === 'alert'

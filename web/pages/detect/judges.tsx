@@ -1,4 +1,4 @@
-/** Whose word the verdicts are: those from what a key reported, those of senders, and those without a recorded judge. */
+/** Whose word verdicts are: from what a key reported, of senders, and those without a recorded judge. */
 import { KeyName } from '../../components/provenance.tsx'
 import { filterHref, filtersOf, logsHref, type LogsFilter } from '../../range/filters.tsx'
 import { query } from '../../app/router.ts'
