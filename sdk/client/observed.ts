@@ -2,7 +2,7 @@
  * What a server saw of a request by an agent: the address of the sender and its signature. It is sent beside the event,
  * and only to an appliance that judges by it and forgets it. It is never written to a spool.
  */
-import { observeSignature, type ObservedSignature } from '../judge/observed-signature.ts'
+import { observeSignature, type ObservedSignature } from '../judge/observe-signature.ts'
 import type { MessageFields } from '../judge/signature-base.ts'
 
 export interface Observed {

@@ -1,55 +1,24 @@
 /**
- * Signatures that a server saw and reports: what its middleware sends of a signed request, and how the appliance
- * verifies it without the request (contract §17).
+ * Verifies a signature that a server saw and reported (`observe-signature.ts`), without the request that it signs
+ * (contract §17).
  */
 import { webCrypto } from '../platform/web-crypto.ts'
 import type { SignatureProblem } from './judge.ts'
-import { agentOf, keyOf, nonceCharsMax, Refusal, secondsOf, skewSeconds, tag, textOf } from './signature.ts'
-import { validSecondsMax, type SignedRequest } from './signature.ts'
-import { ComponentError, componentsOf, fieldLines, signatureBase, targetOf } from './signature-base.ts'
-import type { Component } from './signature-base.ts'
-import type { Keyring } from './signature-keys.ts'
+import { observedBaseCharsMax, type ObservedSignature } from './observe-signature.ts'
 import {
-  FieldError,
-  type InnerList,
-  isInnerList,
-  parseDictionary,
-  serializeParameters,
-} from './structured-fields.ts'
-
-export interface ObservedSignature {
-  base: string // the text that was signed
-  signature: string // base64
-  keyId: string
-}
-
-export const observedBaseCharsMax = 8_192
-const headerCharsMax = 8_192
-
-/** The first signature of an agent in a request; null without one that could be verified. Never throws. */
-export function observeSignature(request: SignedRequest): ObservedSignature | null {
-  try {
-    const input = fieldLines(request.headers, 'signature-input').join(', ')
-    const values = fieldLines(request.headers, 'signature').join(', ')
-    if (input === '' || values === '' || Math.max(input.length, values.length) > headerCharsMax) return null
-    for (const [label, covered] of parseDictionary(input)) {
-      if (!isInnerList(covered) || textOf(covered.parameters.get('tag')) !== tag) continue
-      const value = parseDictionary(values).get(label)
-      const keyId = textOf(covered.parameters.get('keyid'))
-      if (value === undefined || isInnerList(value) || value.value.type !== 'bytes' || keyId === undefined)
-        continue
-      // Anybody could have added the header to a signed request.
-      const namesAgent = fieldLines(request.headers, 'signature-agent').length > 0
-      if (namesAgent && !componentsOf(covered).some(({ name }) => name === 'signature-agent')) continue
-      const base = signatureBase(request, covered)
-      if (base.length > observedBaseCharsMax) continue
-      return { base, signature: btoa(String.fromCharCode(...value.value.value)), keyId }
-    }
-  } catch (error) {
-    if (!(error instanceof FieldError || error instanceof ComponentError)) throw error
-  }
-  return null
-}
+  agentOf,
+  keyOf,
+  nonceCharsMax,
+  Refusal,
+  secondsOf,
+  skewSeconds,
+  tag,
+  textOf,
+  validSecondsMax,
+} from './signature.ts'
+import { type Component, componentsOf, targetOf } from './signature-base.ts'
+import type { Keyring } from './signature-keys.ts'
+import { type InnerList, isInnerList, parseDictionary, serializeParameters } from './structured-fields.ts'
 
 export interface ObservedOptions {
   keyring: Keyring

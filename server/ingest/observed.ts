@@ -15,11 +15,8 @@ import {
 import { parseAddress } from '../../sdk/judge/networks.ts'
 import type { SignatureUse } from '../../db/contract/signatures.ts'
 import { createKeyring, type Keyring } from '../../sdk/judge/signature-keys.ts'
-import {
-  verifyObserved,
-  type ObservedSignature,
-  type VerifiedSignature,
-} from '../../sdk/judge/observed-signature.ts'
+import type { ObservedSignature } from '../../sdk/judge/observe-signature.ts'
+import { verifyObserved, type VerifiedSignature } from '../../sdk/judge/observed-signature.ts'
 import { sha256Hex } from '../ids.ts'
 import { shortAddress } from '../access/agent-events.ts'
 import type { HostNames } from '../access/host-names.ts'

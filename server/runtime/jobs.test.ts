@@ -37,6 +37,7 @@ const timesADay: { [job: string]: number } = {
   'webhook-dispatch': 1_440,
   reports: 86_400,
   'webhook-prune': 24,
+  'signature-prune': 24,
   'robots-files': 17_280,
   'overview-warm': 17_280,
 }

@@ -121,6 +121,23 @@ test('events of one node are counted and listed by the other at once, and a curs
   expect(found.slice(0, 30).toSorted()).toEqual(ids.toSorted())
 })
 
+test('a signature counts once, whichever of the nodes gets it', async () => {
+  const hash = (text: string): string => new Bun.CryptoHasher('sha256').update(text).digest('hex')
+  const expiresAtMs = Date.now() + 60_000
+  for (let round = 0; round < 10; round++) {
+    // Several at once, in different orders, so that nodes would wait for each other in a circle.
+    const names = Array.from({ length: 8 }, (_, index) => hash(`signature ${round} ${index}`))
+    const use = (server: TestServer, owner: string, order: readonly string[]) =>
+      server.store.signatures.use({
+        uses: order.map((name) => ({ hash: name, owner: hash(owner + name), expiresAtMs })),
+      })
+    const reversed = names.toReversed()
+    const [first, second] = await Promise.all([use(a, 'a', names), use(b, 'b', reversed)])
+    expect(first).toEqual(second.toReversed().map((isNew) => !isNew))
+    expect(await use(b, 'a', names)).toEqual(first) // sent again, to another node
+  }
+})
+
 test('a sign-in holds on both nodes, and a live stream gets the events of the other', async () => {
   const cookie = await a.signIn('owner')
   expect((await b.call('/api/overview', { headers: { cookie } })).status).toBe(200)

@@ -62,8 +62,8 @@ test('the tarball is under 85 KB, readable, without dependencies, and every file
 })
 
 test.each([
-  ['node.js', 21_000],
-  ['edge.js', 20_000],
+  ['node.js', 22_500], // the relay reports signatures, so it has the parser of their headers
+  ['edge.js', 21_500],
   ['browser/browser.js', 8_000],
 ])('%s is at most %i bytes in a bundle, minified and compressed', async (entry, bytesMax) => {
   const built = await Bun.build({

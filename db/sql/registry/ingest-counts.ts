@@ -239,8 +239,8 @@ export function listRejected(
 }
 
 /**
- * Of signatures that were accepted there is a row for each, and one for the request that used it. Inserts a row unless it
- * is there. Of two nodes that insert the same one, the later waits for the earlier.
+ * Of signatures that were accepted there is a row for each, and one for the request that used it. Inserts a row unless
+ * it is there. Of two nodes that insert the same one, the later waits for the earlier.
  */
 function insertSignature(db: Database, hash: string, expiresAtMs: number): boolean {
   return (
