@@ -164,7 +164,7 @@ function requireEvents(read: Read): Accepted {
   return read
 }
 
-/** The events of the list at `open`, and where it ends. `events` gets what each says of its agent, for `observed.ts`. */
+/** The events of the list at `open`, and where it ends. `events` gets the user agent of each, for `observed.ts`. */
 function* listInSteps(
   json: Buffer,
   open: number,

@@ -12,7 +12,7 @@ import {
   type Judgment,
   type Proof,
 } from '../../sdk/judge/judge.ts'
-import { parseAddress } from '../../sdk/judge/networks.ts'
+import { readAddress } from '../../sdk/judge/address.ts'
 import type { SignatureUse } from '../../db/contract/signatures.ts'
 import { createKeyring, type Keyring } from '../../sdk/judge/signature-keys.ts'
 import type { ObservedSignature } from '../../sdk/judge/observe-signature.ts'
@@ -194,8 +194,6 @@ function readObserved(
   return observed
 }
 
-const words = new Uint32Array(4)
-
 /** The observation, or what is wrong with it. The message quotes nothing, because it leaves the request. */
 function readEntry(entry: unknown): Observation | string {
   if (!isObject(entry)) return 'must be an object with an address'
@@ -207,8 +205,9 @@ function readEntry(entry: unknown): Observation | string {
   if (address === null && signature !== null) return { address, signature }
   if (typeof address !== 'string' || address.length > limits.observedAddressCharsMax)
     return `must have an address of at most ${limits.observedAddressCharsMax} characters`
-  if (!parseAddress(address, words)) return 'must have an IPv4 or IPv6 address'
-  return { address, signature }
+  const client = readAddress(address)
+  if (client === null) return 'must have an IPv4 or IPv6 address'
+  return { address: client, signature }
 }
 
 const signatureCharsMax = 100 // 64 bytes as base64

@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { AppError } from '../errors.ts'
 
 /** What is there, without following a link; null when nothing is. */
-export function entryAt(path: string): Stats | null {
+function entryAt(path: string): Stats | null {
   return lstatSync(path, { throwIfNoEntry: false }) ?? null
 }
 

@@ -151,7 +151,8 @@ test.each([
 })
 
 test('a broken line is found also behind a text of several lines', () => {
-  const text = `${organizations(50)}[[organizations]]\nslug = "x"\nname = """\na\nb\n"""\nslug = "y\n${organizations(20)}`
+  const broken = '[[organizations]]\nslug = "x"\nname = """\na\nb\n"""\nslug = "y\n'
+  const text = `${organizations(50)}${broken}${organizations(20)}`
   const line = text.split('\n').indexOf('slug = "y') + 1
   expect(() => read(text)).toThrow(`setup.toml:${line}: invalid TOML`)
 })

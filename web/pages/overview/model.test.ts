@@ -104,7 +104,8 @@ test('a link leads to the counted events and nothing else', () => {
   const times = 'since=2026-11-20T03%3A00%3A00Z&until=2026-11-23T19%3A00%3A00Z'
   const claims = { vendor: 'OpenAI', agent: 'GPTBot' }
   expect(hrefOf(change({ kind: 'impostor', name: 'GPTBot', claims }), range)).toBe(
-    `/logs?type=agent.requested&verdict=contradicted&vendor=OpenAI&name=GPTBot&${times}&judgedBy=appliance&judgedBy=unknown`,
+    `/logs?type=agent.requested&verdict=contradicted&vendor=OpenAI&name=GPTBot&${times}` +
+      '&judgedBy=appliance&judgedBy=unknown',
   )
   expect(hrefOf(change({ kind: 'refusingRule', name: 'a&b=c' }), range)).toBe(
     `/authz?${times}&filter=rule%3Aa%26b%3Dc`,
