@@ -1,4 +1,4 @@
-/** `export traces --include record` and `import`: texts survive a move, and nobody's record of elsewhere is believed. */
+/** `export traces --include record` and `import`: texts survive a move, and no record of elsewhere is believed. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { EventProvenance } from '../../web/api/event-shapes.ts'
