@@ -36,9 +36,9 @@ const backupOf = (folder: string) => ({ dir: join(folder, 'backups'), passphrase
 
 const upgrades = new Map<string, Promise<string>>()
 
-function migrateFolder(folder: string, nowMs = noon): void {
+function migrateFolder(folder: string): void {
   using db = openDatabase(join(folder, 'sightglass.db'))
-  migrate(db, migrations, nowMs)
+  migrate(db, migrations, noon)
 }
 
 /** The steps of `openDataFolder` for data of an earlier schema, without the threads of a store. */
@@ -392,47 +392,5 @@ describe('from every number of migrations', () => {
     const status = await cli(['migrate', 'status', '--json'], { dataDir: folder })
     expect([status.code, JSON.parse(status.stdout)]).toMatchObject([1, { state: 'newer' }])
     expect(readFileSync(join(folder, 'sightglass.db'))).toEqual(bytes)
-  })
-})
-
-describe('verdicts stored before judges were recorded', () => {
-  const breakdownOf = async (store: Store, by: 'verdict' | 'vouched') => {
-    const query = { orgId: 'org_first', sinceMs: 0, untilMs: null, stepMs: null, by }
-    const { rows } = await store.events.breakdown(query)
-    return new Map(
-      rows
-        .filter(({ count }) => count > 0)
-        .map(({ value, outcome, count }) => [`${value} ${outcome}`, count]),
-    )
-  }
-
-  test('count as before, and the store knows since when judges are recorded', async () => {
-    const fixture = fixtures().find(({ name }) => name === 'schema-0030')!
-    const folder = unpacked(fixture, 'judges')
-    const upgradedMs = noon + 3_600_000 // the fixture was made at noon
-    migrateFolder(folder, upgradedMs)
-    const store = await openStore({ folder, now: upgradedMs })
-    try {
-      expect((await store.health()).judgedSinceMs).toBe(upgradedMs)
-      const before = await breakdownOf(store, 'verdict')
-      expect(await breakdownOf(store, 'vouched')).toEqual(before)
-      const reported = makeEvent('reported', { verdict: 'verified', judgedBy: 'sender' })
-      await store.events.append(makeBatch('org_first', [reported]))
-      expect(await breakdownOf(store, 'vouched')).toEqual(before)
-      const all = await breakdownOf(store, 'verdict')
-      const key = `verified ${reported.outcome}`
-      expect(all.get(key)).toBe((before.get(key) ?? 0) + 1)
-    } finally {
-      await store.close()
-    }
-  })
-
-  test('a new database records judges from its first event on', async () => {
-    const store = await openStore({ folder: temp.join('new-judges'), now: noon })
-    try {
-      expect((await store.health()).judgedSinceMs).toBeNull()
-    } finally {
-      await store.close()
-    }
   })
 })

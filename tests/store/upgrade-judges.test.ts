@@ -1,0 +1,66 @@
+/** Verdicts stored before judges were recorded count as before, and the store knows since when they are recorded. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { join } from 'node:path'
+import { openStore } from '../../db/open.ts'
+import type { Store } from '../../db/contract/store.ts'
+import { openDatabase } from '../../db/sqlite/file/connection.ts'
+import { migrate, migrations } from '../../db/sqlite/migrations/migrations.ts'
+import { openSecretBox } from '../../server/system/encryption.ts'
+import { tempDir, type TempDir } from '../support/temp-dir.ts'
+import { fixtures } from './fixture.ts'
+import { makeBatch, makeEvent, noon } from './make.ts'
+
+setDefaultTimeout(60_000)
+
+let temp: TempDir
+beforeAll(() => void (temp = tempDir('upgrade-judges')))
+afterAll(() => temp.remove())
+
+function migrateFolder(folder: string, nowMs: number): void {
+  using db = openDatabase(join(folder, 'sightglass.db'))
+  migrate(db, migrations, nowMs)
+}
+
+describe('verdicts stored before judges were recorded', () => {
+  const breakdownOf = async (store: Store, by: 'verdict' | 'vouched') => {
+    const query = { orgId: 'org_first', sinceMs: 0, untilMs: null, stepMs: null, by }
+    const { rows } = await store.events.breakdown(query)
+    return new Map(
+      rows
+        .filter(({ count }) => count > 0)
+        .map(({ value, outcome, count }) => [`${value} ${outcome}`, count]),
+    )
+  }
+
+  test('count as before, and the store knows since when judges are recorded', async () => {
+    const fixture = fixtures().find(({ name }) => name === 'schema-0030')!
+    const folder = temp.join('judges')
+    fixture.unpack(folder)
+    openSecretBox(folder)
+    const upgradedMs = noon + 3_600_000 // the fixture was made at noon
+    migrateFolder(folder, upgradedMs)
+    const store = await openStore({ folder, now: upgradedMs })
+    try {
+      expect((await store.health()).judgedSinceMs).toBe(upgradedMs)
+      const before = await breakdownOf(store, 'verdict')
+      expect(await breakdownOf(store, 'vouched')).toEqual(before)
+      const reported = makeEvent('reported', { verdict: 'verified', judgedBy: 'sender' })
+      await store.events.append(makeBatch('org_first', [reported]))
+      expect(await breakdownOf(store, 'vouched')).toEqual(before)
+      const all = await breakdownOf(store, 'verdict')
+      const key = `verified ${reported.outcome}`
+      expect(all.get(key)).toBe((before.get(key) ?? 0) + 1)
+    } finally {
+      await store.close()
+    }
+  })
+
+  test('a new database records judges from its first event on', async () => {
+    const store = await openStore({ folder: temp.join('new-judges'), now: noon })
+    try {
+      expect((await store.health()).judgedSinceMs).toBeNull()
+    } finally {
+      await store.close()
+    }
+  })
+})
