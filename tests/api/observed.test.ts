@@ -40,7 +40,11 @@ async function record(id: string): Promise<Provenance> {
 
 test('a genuine and a false address are judged by the appliance, in the name of the key', async () => {
   const events = [request('real'), request('fake'), request('unseen')]
-  const observed = { real: { address: `[::ffff:${genuine}]:443` }, fake: { address: foreign }, other: { address: genuine } }
+  const observed = {
+    real: { address: `[::ffff:${genuine}]:443` },
+    fake: { address: foreign },
+    other: { address: genuine },
+  }
   expect(await post({ events, observed })).toEqual({
     status: 202,
     body: { ok: true, accepted: 3, deduped: 0 },
