@@ -64,7 +64,7 @@ test('columns have the values of the fields', async () => {
 })
 
 test('every field that the store knows has a column', () => {
-  expect(parquetColumns.length).toBe(eventFields.length + 7)
+  expect(parquetColumns.length).toBe(eventFields.length + 8)
   expect(new Set(parquetColumns).size).toBe(parquetColumns.length)
 })
 

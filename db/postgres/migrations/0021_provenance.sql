@@ -17,6 +17,7 @@ CREATE TABLE signature_use (
   hash bytea PRIMARY KEY NOT NULL,
   expires_at_ms bigint NOT NULL
 );
+ALTER TABLE signature_use ALTER COLUMN hash SET STORAGE EXTERNAL;
 CREATE INDEX signature_use_expiry ON signature_use (expires_at_ms);
 
 -- Hosts of the site, a JSON list, which signed requests may name.
