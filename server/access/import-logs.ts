@@ -2,7 +2,7 @@
 import { AppError } from '../errors.ts'
 import { agentEvents, lineReader, sourceId } from './agent-events.ts'
 import type { AccessOptions, AgentReader, ReadLine } from './agent-events.ts'
-import { checkFormat, detectFormat, type Guess } from './detect-format.ts'
+import { checkFormat, detectFormat, hasUserAgent, withoutUserAgent, type Guess } from './detect-format.ts'
 import { byteOrderMark, formatNamed } from './formats.ts'
 import { blocksOf, findLogs, lineBytesMax, openLog, reasonOf, textBefore } from './input.ts'
 import type { Block, FileProblem, LogFile, OpenLog } from './input.ts'
@@ -75,17 +75,6 @@ function refusal(path: string, problem: string, hint: string): AppError {
 }
 
 const formatHint = `name its format with --format, such as --format combined or --format '%h %^[%d:%t %^] "%r" %s %b "%R" "%u"'`
-
-/** Few requests without a user agent may be an accident, unless the format has none. */
-const fewRequests = 20
-
-export function hasUserAgent({ format, fits, userAgents }: Guess): boolean {
-  return userAgents > 0 || (format.hasUserAgent && fits < fewRequests)
-}
-
-export function withoutUserAgent({ format }: Guess): string {
-  return `has the format ${format.name}, which has no user agents, so agents cannot be recognized`
-}
 
 /** Where lines are stored. */
 export interface LogStore {
