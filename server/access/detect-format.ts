@@ -199,6 +199,10 @@ export function createStreamFormat(): StreamFormat {
 
   function read(head: string): { name: string } | { seen: string } {
     if (lines < detectionLinesMax) vote(head)
+    return formatOf(head)
+  }
+
+  function formatOf(head: string): { name: string } | { seen: string } {
     if (name !== null && checkFormat(head, name) !== null) return { name }
     const detection = detectFormat(head)
     if ('seen' in detection) return name === null ? detection : { name }
@@ -223,7 +227,7 @@ export function createStreamFormat(): StreamFormat {
       for (const line of all) {
         const fits = parse.plain?.read(line, 0, line.length) === true || parse(line, 0, line.length) !== null
         // What anybody may send costs no more than some lines.
-        const format = fits || ++tried > detectionLinesMax ? main : read(line)
+        const format = fits || ++tried > detectionLinesMax ? main : formatOf(line)
         const formatName = 'name' in format ? format.name : mainName
         const same = byFormat.get(formatName)
         if (same === undefined) byFormat.set(formatName, [line])

@@ -24,6 +24,8 @@ const priority = String.raw`(?:${octetCount}<\d{1,3}>)?`
 
 const rfc5424 = String.raw`${priority}1 (?:[^ ]{1,255} ){5}${structuredData} ?${byteOrderMark}`
 const syslog = String.raw`${priority}(?:${bsdTime}|${isoTime}|${journalTime}) ${hostName}${tag}${byteOrderMark}`
+/** Python's `ident` stands alone between the priority and the text. */
+const tagAlone = String.raw`${octetCount}<\d{1,3}>${tag}`
 /** A sequence number, an origin, and an asterisk or dot for a clock that is not synchronized. */
 const cisco = String.raw`${priority}(?:\d{1,10}: )?(?:[\w.-]{1,128}: )?[*.]?${bsdTime}(?: [A-Z]{2,5})?: `
 const cri = String.raw`${isoTime} std(?:out|err) [FP](?::[\w:]{1,20})? `
@@ -35,7 +37,7 @@ const timestamps = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d
 /** OpenLiteSpeed writes a quote before and behind its lines. */
 const quote = String.raw`"(?=[^"])`
 
-const prefixes = [rfc5424, syslog, cisco, cri, compose, kubectl, timestamps, quote]
+const prefixes = [rfc5424, syslog, cisco, tagAlone, cri, compose, kubectl, timestamps, quote]
 const prefix = new RegExp(`(?:${prefixes.join('|')}) *(?:@cee: ?)?`, 'y')
 
 /** The length of a prefix without structured data is less. */

@@ -125,6 +125,7 @@ const headers: [name: string, message: string, sender: string][] = [
   ['Go, local', '<14>Nov 23 10:00:00 shop[4242]: {}\n', 'shop'],
   ['Python', '<14>{}\0', ''],
   ['Python with an ident', '<14>Nov 23 10:00:00 shop: {}\0', 'shop'],
+  ['Python with an ident alone', '<14>shop: {}\0', 'shop'],
   ['Docker', '<30>Nov 23 10:00:00 0123456789ab[812]: {}', '0123456789ab'],
   ['Docker, remote', '<30>2026-11-23T10:00:00Z web1 0123456789ab[812]: {}', 'web1 0123456789ab'],
   [
