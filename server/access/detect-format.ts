@@ -71,7 +71,7 @@ function hasTrueHost({ fits, strangeHosts }: Guess): boolean {
   return strangeHosts * 2 < fits
 }
 
-const notHost = /^(?:\d{4}-\d\d-\d\dT\d\d(?::|$)|\[[^\]]*\/)/
+const notHost = /^(?:\d{4}-\d\d-\d\dT\d\d(?::\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d))?|\[pod\/[\w./-]+\])$/
 
 /** How well a format that was given fits; null when no line does. */
 export function checkFormat(head: string, text: string): Guess | null {
@@ -112,7 +112,7 @@ function fitOf(format: LogFormat, lines: string[]): Guess {
       guess.forwarded++
       if (isAddressList(parsed.forwarded)) guess.forwardedLists++
     }
-    if (parsed.host !== null && notHost.test(parsed.host)) guess.strangeHosts++
+    if (format.isCommonLog && parsed.host !== null && notHost.test(parsed.host)) guess.strangeHosts++
     guess.fields += Object.values(parsed).filter((value) => value !== null).length
     if (guess.samples.length < samplesMax) guess.samples.push(parsed)
   }
