@@ -115,12 +115,13 @@ export function importRun(options: AccessOptions, store: LogStore | null): Impor
       const chunks = untilProblem(planned.log.chunks(), (message) => (problem = { path, message }))
       try {
         for await (const block of blocksOf(chunks)) {
+          if (store !== null && (await beginsOtherLog(block, found.position, store))) throw new JoinedLogs()
           if (hostNames) await lookUpAgents(hostNames, block.text, early, eventsOf.unproved)
           await readBlock(block)
         }
         await sender?.end()
       } catch (error) {
-        if (!(error instanceof OtherLog)) throw error
+        if (!(error instanceof OtherLog || error instanceof JoinedLogs)) throw error
         problem = { path, message: error.message }
       }
       return problem
@@ -168,6 +169,25 @@ class OtherLog extends Error {
   constructor() {
     super('begins like a log that was imported, but differs from it: save it as a file, and import that')
   }
+}
+
+/** `cat a b`, where both were imported: the lines of the second one have other offsets here, and would be stored again. */
+class JoinedLogs extends Error {
+  constructor() {
+    super(
+      'goes on with another log that was imported. Nothing of that is stored again: import each log by itself',
+    )
+  }
+}
+
+/** Whether the first line that is not stored is the first one of a log that is. */
+async function beginsOtherLog({ text, offset }: Block, position: number, store: LogStore): Promise<boolean> {
+  const start = position - offset
+  if (position === 0 || start < 0 || start >= text.length) return false
+  const isLineStart = start === 0 || text[start - 1] === '\n'
+  if (!isLineStart) return false
+  const { known } = await store.find(sourceId(text.slice(start)))
+  return known !== null
 }
 
 interface SenderOptions {
