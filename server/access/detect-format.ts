@@ -18,6 +18,7 @@ export interface Guess {
   fields: number // read from each line that fits
   forwarded: number // of those that fit, how many have X-Forwarded-For
   forwardedLists: number // and how many of these are addresses
+  strangeHosts: number // of those that fit, how many have something else in the place of the host
   samples: LogRequest[] // the first three
 }
 
@@ -32,7 +33,9 @@ export function detectFormat(head: string, { quotes = true } = {}): Detection {
   if (lines.length === 0) return { seen: 'it has no lines' }
   const guesses = logFormats.map((format) => fitOf(format, lines)).filter(({ fits }) => fits > 0)
   const share = ({ fits, lines: of }: Guess): number => fits / of
-  const good = guesses.filter((guess) => share(guess) >= shareMin && hasTrueForwarded(guess))
+  const good = guesses.filter(
+    (guess) => share(guess) >= shareMin && hasTrueForwarded(guess) && hasTrueHost(guess),
+  )
   // A format with user agents wins over one that fits more lines, because only it can show agents.
   const named = good.filter(({ userAgents }) => userAgents > 0)
   const candidates = named.length > 0 ? named : good
@@ -63,6 +66,13 @@ function hasTrueForwarded({ format, forwarded, forwardedLists }: Guess): boolean
   return !format.hasUnnamedForwarded || forwardedLists * 2 >= forwarded
 }
 
+/** Rejects a format with the host first where a runtime wrote the time or the name of a container first. */
+function hasTrueHost({ fits, strangeHosts }: Guess): boolean {
+  return strangeHosts * 2 < fits
+}
+
+const notHost = /^(?:\d{4}-\d\d-\d\dT\d\d(?::\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d))?|\[pod\/[\w./-]+\])$/
+
 /** How well a format that was given fits; null when no line does. */
 export function checkFormat(head: string, text: string): Guess | null {
   const guess = fitOf(formatNamed(text), firstLines(head))
@@ -88,6 +98,7 @@ function fitOf(format: LogFormat, lines: string[]): Guess {
     fields: 0,
     forwarded: 0,
     forwardedLists: 0,
+    strangeHosts: 0,
     samples: [],
   }
   for (const line of lines) {
@@ -101,6 +112,7 @@ function fitOf(format: LogFormat, lines: string[]): Guess {
       guess.forwarded++
       if (isAddressList(parsed.forwarded)) guess.forwardedLists++
     }
+    if (format.isCommonLog && parsed.host !== null && notHost.test(parsed.host)) guess.strangeHosts++
     guess.fields += Object.values(parsed).filter((value) => value !== null).length
     if (guess.samples.length < samplesMax) guess.samples.push(parsed)
   }
@@ -139,11 +151,30 @@ export function withoutForwarded(guess: Guess): string | null {
   return `--trusted-proxy has no effect: ${format.name} has no X-Forwarded-For`
 }
 
+/** Few requests without a user agent may be an accident, unless the format has none. */
+const fewRequests = 20
+
+export function hasUserAgent({
+  format,
+  fits,
+  userAgents,
+}: Pick<Guess, 'format' | 'fits' | 'userAgents'>): boolean {
+  return userAgents > 0 || (format.hasUserAgent && fits < fewRequests)
+}
+
+export function withoutUserAgent({ format }: Pick<Guess, 'format'>): string {
+  return `has the format ${format.name}, which has no user agents, so agents cannot be recognized`
+}
+
 export interface StreamFormat {
   /** Null until lines were recognized. */
   name(): string | null
+  /** Why no agent can be recognized; null when agents can be. */
+  problem(): string | null
   /** The format of these lines, or what they look like instead. */
   read(head: string): { name: string } | { seen: string }
+  /** Lines by their format, each checked. Lines that have none are with the others. */
+  divide(lines: readonly string[]): Map<string, string[]>
 }
 
 /**
@@ -151,32 +182,64 @@ export interface StreamFormat {
  * can send a few lines that look different, also the first ones; they do not change how the others are read.
  */
 export function createStreamFormat(): StreamFormat {
-  const votes = new Map<string, number>()
+  const votes = new Map<string, { fits: number; userAgents: number }>()
   let name: string | null = null
   let lines = 0
 
   function vote(head: string): void {
     const detection = detectFormat(head)
     if (!('guess' in detection)) return
-    const { format, fits } = detection.guess
-    const votesOfFormat = (votes.get(format.name) ?? 0) + fits
-    votes.set(format.name, votesOfFormat)
-    lines += detection.guess.lines
-    if (votesOfFormat > (votes.get(name ?? '') ?? 0)) name = format.name
+    const { guess } = detection
+    const known = votes.get(guess.format.name) ?? { fits: 0, userAgents: 0 }
+    const fits = known.fits + guess.fits
+    votes.set(guess.format.name, { fits, userAgents: known.userAgents + guess.userAgents })
+    lines += guess.lines
+    if (fits > (votes.get(name ?? '')?.fits ?? 0)) name = guess.format.name
+  }
+
+  function read(head: string): { name: string } | { seen: string } {
+    if (lines < detectionLinesMax) vote(head)
+    return formatOf(head)
+  }
+
+  function formatOf(head: string): { name: string } | { seen: string } {
+    if (name !== null && checkFormat(head, name) !== null) return { name }
+    const detection = detectFormat(head)
+    if ('seen' in detection) return name === null ? detection : { name }
+    const other = detection.guess.format
+    return { name: name === null || isOfOtherServer(other, name) ? other.name : name }
   }
 
   return {
     name: () => name,
-    read(head) {
-      if (lines < detectionLinesMax) vote(head)
-      if (name !== null && checkFormat(head, name) !== null) return { name }
-      const detection = detectFormat(head)
-      if ('seen' in detection) return name === null ? detection : { name }
-      const other = detection.guess.format
-      return { name: name === null || isOfOtherServer(other, name) ? other.name : name }
+    problem() {
+      if (name === null) return null
+      const format = formatNamed(name)
+      return hasUserAgent({ format, ...votes.get(name)! }) ? null : withoutUserAgent({ format })
+    },
+    read,
+    divide(all) {
+      const main = read(all.slice(0, detectionLinesMax).join('\n'))
+      const mainName = 'name' in main ? main.name : formatUnknown
+      const parse = formatNamed(mainName).open()
+      const byFormat = new Map<string, string[]>()
+      let tried = 0
+      for (const line of all) {
+        const fits = parse.plain?.read(line, 0, line.length) === true || parse(line, 0, line.length) !== null
+        // What anybody may send costs no more than some lines.
+        const format = fits || ++tried > detectionLinesMax ? main : formatOf(line)
+        const formatName = 'name' in format ? format.name : mainName
+        const same = byFormat.get(formatName)
+        if (same === undefined) byFormat.set(formatName, [line])
+        else same.push(line)
+      }
+      return byFormat
     },
   }
 }
+
+/** What lines are stored as, all of them bad, before a format is recognized. */
+const formatUnknown = 'combined'
 
 /**
  * Several servers may send to one site. But a line of a common log that does not fit its format may be a forged one,

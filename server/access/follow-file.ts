@@ -1,7 +1,6 @@
 /** One step of following a log: reads one of its files from the stored position to its end. */
 import { cutChars } from '../text/text.ts'
-import { checkFormat, detectFormat, type Guess } from './detect-format.ts'
-import { hasUserAgent, withoutUserAgent } from './import-logs.ts'
+import { checkFormat, detectFormat, hasUserAgent, withoutUserAgent, type Guess } from './detect-format.ts'
 import {
   checkTail,
   identityOf,

@@ -200,12 +200,76 @@ test('words in front of a line are skipped, never stored', () => {
     ...['Nov  5 10:00:00 web1 nginx: ', 'Nov 15 10:00:00 web1 nginx[12]: ', 'Nov  5 10:00:00 nginx: '],
     ...['2026-11-05T10:00:00.123456+02:00 web1 nginx: ', '<190>1 2026-11-05T10:00:00Z web1 nginx 12 - - '],
     ...['2026-11-05T10:00:00.123456789Z stdout F ', 'web-1  | ', '<190>Nov  5 10:00:00 web1 nginx: '],
+    ...['2026-11-05T10:00:00.123456789Z ', 'web-1  | 2026-11-05T10:00:00.123456789Z ', '[pod/web-1/nginx] '],
+    ...['Nov 05 10:00:00.123456 web1 nginx[12]: ', 'Thu 2026-11-05 10:00:00 UTC web1 nginx[12]: '],
+    ...['1793872800.123456 web1 nginx[12]: ', '[ 1234.567890] web1 nginx[12]: ', '"'],
+    ...['2026-11-05T10:00:00+0000 web1 nginx[12]: ', '\u001b[36mweb-1  |\u001b[0m '],
+    ...['<30>Nov  5 10:00:00 docker.io/library/nginx:1.29/web/0123456789ab[12]: '],
+    ...[
+      '145 <190>Nov  5 10:00:00 web1 nginx: ',
+      '<189>29: *Nov  5 10:00:00.123: ',
+      '<189>29: r1: Nov  5 10:00:00 UTC: ',
+    ],
+    ...['<190>Nov  5 2026 10:00:00 web1 nginx: ', '<190>Nov  5 10:00:00 web1 nginx: @cee: '],
   ]) {
     expect([prefix, guessed([prefix + line])]).toEqual([prefix, 'combined'])
     expect(verdictOn('combined', [prefix + line])).toBe('verified')
   }
   for (const prefix of ['Nov ', 'Nov 5 10:00:00 ', 'access: web1 ', '7 ', 'info - '])
     expect([prefix, verdictOn('combined', [prefix + line])]).toEqual([prefix, 'bad'])
+})
+
+test('a line inside of a JSON object is read, and no object around a piece of a line', () => {
+  const line = `20.171.206.9 - - [${when}] "GET /ä HTTP/1.1" 200 5 "-" "${gptBot}"`
+  const docker = (log: string): string => JSON.stringify({ log, stream: 'stdout', time: iso })
+  const journal = (MESSAGE: unknown, more = {}): string =>
+    JSON.stringify({ __REALTIME_TIMESTAMP: '1793872800000000', _PID: '12', MESSAGE, ...more })
+  const wholes = [
+    docker(`${line}\n`),
+    docker(`web1 nginx: ${line}\n`.slice('web1 nginx: '.length)),
+    docker(`Nov  5 10:00:00 web1 nginx: ${line}\n`),
+    journal(line),
+    journal([...Buffer.from(line)]),
+    JSON.stringify({ '@timestamp': iso, message: line, host: { name: 'web1' } }),
+    JSON.stringify({ date: 1_793_872_800.5, log: line }),
+    `Nov  5 10:00:00 web1 dockerd[12]: ${docker(`${line}\n`)}`,
+  ]
+  for (const whole of wholes) {
+    expect([whole, guessed([whole])]).toEqual([whole, 'combined'])
+    expect([whole, verdictOn('combined', [whole])]).toEqual([whole, 'verified'])
+  }
+  const caddy = writers['caddy']!.line({ ...plainRequest, peer: '20.171.206.9' })
+  expect(guessed([docker(`${caddy}\n`)])).toBe('caddy')
+  expect(verdictOn('caddy', [docker(`${caddy}\n`)])).toBe('verified')
+  const first = `198.51.100.7 - - [${when}] "GET /aaaa`
+  const cri = (mark: string, text: string, stream = 'stdout'): string => `${iso} ${stream} ${mark} ${text}`
+  for (const pieces of [
+    [docker(first), docker(`${line}\n`)],
+    [docker(first), docker('b'), docker(`${line}\n`)],
+    [cri('P', first), cri('F', line)],
+    [cri('P', first), cri('F', 'an error\n', 'stderr'), cri('F', line)],
+    [cri('P', line)],
+    [journal(first, { _LINE_BREAK: 'line-max' }), journal(line)],
+    [journal(line, { CONTAINER_PARTIAL_MESSAGE: 'true', CONTAINER_PARTIAL_LAST: 'true' })],
+  ])
+    expect([pieces, verdictOn('combined', pieces)]).toEqual([pieces, 'bad'])
+  expect(verdictOn('combined', [docker(first), docker(`${line}\n`), docker(`${line}\n`)])).toBe('verified')
+  expect(verdictOn('combined', [docker(`${line}\n${line}\n`)])).toBe('verified') // one line, never two
+})
+
+test('a time that is not of a common log is read in its place', () => {
+  const line = (time: string): string => `20.171.206.9 - - [${time}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
+  for (const time of [
+    '2026-11-05T10:00:01+02:00',
+    '2026-11-05T10:00:01.123Z',
+    '2026-11-05 10:00:01 +0200',
+    '1793872801.123',
+  ]) {
+    expect([time, guessed([line(time)])]).toEqual([time, 'combined'])
+    expect([time, verdictOn('combined', [line(time)])]).toEqual([time, 'verified'])
+  }
+  for (const time of ['2026-11-05', 'yesterday', '12', '2026-13-05T10:00:01Z'])
+    expect([time, verdictOn('combined', [line(time)])]).toEqual([time, 'bad'])
 })
 
 test('an agent without an address is counted, and cannot be verified', () => {

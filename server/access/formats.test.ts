@@ -215,6 +215,32 @@ const samples: [name: string, lines: string[], request: Partial<LogRequest>][] =
     },
   ],
   [
+    'nginx-proxy-manager',
+    [
+      '[23/Nov/2026:07:32:28 +0200] - 200 200 - GET https shop.example "/a?b" [Client 192.0.2.4] [Length 123] [Gzip 2.1] [Sent-to 10.0.0.9] "curl/8" "-"',
+    ],
+    {
+      ...{ timeMs: at('2026-11-23T05:32:28Z'), address: '192.0.2.4', method: 'GET', path: '/a?b' },
+      ...{ host: 'shop.example', status: 200, bytes: 123, userAgent: 'curl/8' },
+    },
+  ],
+  [
+    'nginx-proxy-manager-direct',
+    [
+      '[23/Nov/2026:07:32:28 +0000] 404 - GET http shop.example "/a" [Client 192.0.2.4] [Length 12] [Gzip -] "curl/8" "https://a.example/"',
+    ],
+    {
+      ...{ timeMs: at('2026-11-23T07:32:28Z'), address: '192.0.2.4', method: 'GET', path: '/a' },
+      ...{
+        host: 'shop.example',
+        status: 404,
+        bytes: 12,
+        userAgent: 'curl/8',
+        referrer: 'https://a.example/',
+      },
+    },
+  ],
+  [
     'caddy',
     [
       '{"level":"info","ts":1646861401.5241024,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"127.0.0.1","remote_port":"41342","client_ip":"127.0.0.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b","headers":{"User-Agent":["curl/7.82.0"],"Accept":["*/*"]},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com"}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":10900,"status":200,"resp_headers":{"Server":["Caddy"]}}',

@@ -4,9 +4,9 @@ import { nearest } from '../text/text.ts'
 import { compileJson, jsonSets, readJsonFormat, type JsonFields } from './json-line.ts'
 import type { LogRequest } from './log-request.ts'
 import type { Escapes } from './escapes.ts'
-import { prefixEnd } from './line-prefix.ts'
-import { compilePattern, type LineParser } from './pattern.ts'
+import { compilePattern, type LineParser, type PatternOptions } from './pattern.ts'
 import { plainReader, type PlainReader } from './plain-line.ts'
+import { pieceTracker, unwrapLine } from './wrapped-line.ts'
 
 export interface LogFormat {
   name: string
@@ -54,6 +54,11 @@ const patterns: [name: string, pattern: string, escapes?: Escapes][] = [
   ['vcommon', `%v:%^ %h ${ncsa}`],
   ['host-common', `%v %h ${ncsa}`],
   ['common', `%h ${ncsa}`],
+  [
+    'nginx-proxy-manager',
+    '[%d:%t %^] %^ %^ %s - %m %^ %v "%U" [Client %h] [Length %b] [Gzip %^] [Sent-to %^] "%u" "%R"',
+  ],
+  ['nginx-proxy-manager-direct', '[%d:%t %^] %s - %m %^ %v "%U" [Client %h] [Length %b] [Gzip %^] "%u" "%R"'],
   ['squid', '%x %~%L %h %^/%s %b %m %U'],
   ['squid-syslog', '%^ %^ %^ %v %^: %x %~%L %h %^/%s %b %m %U'],
 ]
@@ -146,8 +151,8 @@ function w3cFormat(name: string, isCloudFront: boolean): LogFormat {
 }
 
 /**
- * A format without state. Other lines that begin with `#` are comments, and Cloud Storage has a heading. Syslog and
- * container runtimes write a prefix of their own.
+ * A format whose lines do not depend on each other. Other lines that begin with `#` are comments, and Cloud Storage has
+ * a heading. Syslog and container runtimes wrap lines, and may cut them.
  */
 function plainFormat(facts: FormatFacts, compile: () => LineParser, pattern = ''): LogFormat {
   let compiled: LineParser | null = null
@@ -155,12 +160,15 @@ function plainFormat(facts: FormatFacts, compile: () => LineParser, pattern = ''
     ...facts,
     open() {
       const parse = (compiled ??= compile())
+      const isWhole = pieceTracker()
       const read: FileParser = (text, start, end) => {
         const request = parse(text, start, end)
         if (request !== null) return request
         if (text[start] === '#' || text.startsWith('"time_micros"', start)) return 'note'
-        const line = prefixEnd(text, start, end)
-        return line === start ? null : parse(text, line, end)
+        const line = unwrapLine(text, start, end)
+        if (line === null || !isWhole(line)) return null
+        if (line.start === line.end || line.text[line.start] === '#') return 'note'
+        return parse(line.text, line.start, line.end)
       }
       return Object.assign(read, { plain: plainReader(pattern) })
     },
@@ -173,7 +181,7 @@ function plainFormat(facts: FormatFacts, compile: () => LineParser, pattern = ''
  */
 export const logFormats: readonly LogFormat[] = [
   ...patterns.map(([name, pattern, escapes]) =>
-    plainFormat(factsOf(name, pattern), () => compilePattern(pattern, escapes && { escapes }), pattern),
+    plainFormat(factsOf(name, pattern), () => compileWithTimes(pattern, escapes && { escapes }), pattern),
   ),
   w3cFormat('cloudfront', true),
   w3cFormat('w3c', false),
@@ -181,6 +189,25 @@ export const logFormats: readonly LogFormat[] = [
     plainFormat(factsOfJson(name, fields), () => compileJson(fields)),
   ),
 ]
+
+/** Reads the time of a common log, and where Apache or nginx was told to write another one there, that one too. */
+function compileWithTimes(pattern: string, options: PatternOptions = {}): LineParser {
+  const parse = compilePattern(pattern, options)
+  if (!pattern.includes(commonTime)) return parse
+  let parseOther: LineParser | null = null
+  return (text, start, end) => {
+    const request = parse(text, start, end)
+    if (request !== null) return request
+    if (!otherTime.test(text.slice(start, Math.min(end, start + otherTimeCharsMax)))) return null
+    parseOther ??= compilePattern(pattern.replace(commonTime, '[%x]'), options)
+    return parseOther(text, start, end)
+  }
+}
+
+const commonTime = '[%d:%t %^]'
+/** `$time_iso8601`, `%{%FT%T%z}t` or `$msec`. */
+const otherTime = /\[(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\]]{0,20}|\d{10}(?:\.\d{1,9})?)\]/
+const otherTimeCharsMax = 1_024
 
 type FormatFacts = Omit<LogFormat, 'open'>
 

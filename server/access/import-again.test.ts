@@ -153,3 +153,25 @@ test('a line without its end is stored when it is complete', async () => {
     { path, line: 15, message: 'was imported before it was complete' },
   ])
 })
+
+test('logs that were joined after each was imported are not stored again', async () => {
+  using temp = tempDir('joined')
+  const [first, second, third] = [mixed(5), mixed(5, 100), mixed(5, 200)]
+  const path = (name: string, text: string): string => {
+    const file = temp.join(name)
+    writeFileSync(file, text)
+    return file
+  }
+  const memory = newMemory()
+  await importLogs([path('a', first), path('b', second)], {}, memory)
+  const before = totals(memory)
+  for (const joined of [first + second, second + first, first + second + third]) {
+    const { problems } = await importLogs([path('joined', joined)], {}, memory)
+    expect(problems).toMatchObject([{ message: expect.stringContaining('goes on with another log') }])
+    expect(totals(memory)).toEqual(before)
+  }
+  // A log that grew goes on with lines that no other log begins with.
+  const { problems } = await importLogs([path('a', first + third)], {}, memory)
+  expect(problems).toEqual([])
+  expect(totals(memory)[0]).toBe(before[0]! + 5)
+})

@@ -2,7 +2,7 @@
 import { AppError } from '../errors.ts'
 import { agentEvents, lineReader, sourceId } from './agent-events.ts'
 import type { AccessOptions, AgentReader, ReadLine } from './agent-events.ts'
-import { checkFormat, detectFormat, type Guess } from './detect-format.ts'
+import { checkFormat, detectFormat, hasUserAgent, withoutUserAgent, type Guess } from './detect-format.ts'
 import { byteOrderMark, formatNamed } from './formats.ts'
 import { blocksOf, findLogs, lineBytesMax, openLog, reasonOf, textBefore } from './input.ts'
 import type { Block, FileProblem, LogFile, OpenLog } from './input.ts'
@@ -76,17 +76,6 @@ function refusal(path: string, problem: string, hint: string): AppError {
 
 const formatHint = `name its format with --format, such as --format combined or --format '%h %^[%d:%t %^] "%r" %s %b "%R" "%u"'`
 
-/** Few requests without a user agent may be an accident, unless the format has none. */
-const fewRequests = 20
-
-export function hasUserAgent({ format, fits, userAgents }: Guess): boolean {
-  return userAgents > 0 || (format.hasUserAgent && fits < fewRequests)
-}
-
-export function withoutUserAgent({ format }: Guess): string {
-  return `has the format ${format.name}, which has no user agents, so agents cannot be recognized`
-}
-
 /** Where lines are stored. */
 export interface LogStore {
   /** Of a batch; by default as many as a request may have. */
@@ -126,12 +115,13 @@ export function importRun(options: AccessOptions, store: LogStore | null): Impor
       const chunks = untilProblem(planned.log.chunks(), (message) => (problem = { path, message }))
       try {
         for await (const block of blocksOf(chunks)) {
+          if (store !== null && (await beginsOtherLog(block, found.position, store))) throw new JoinedLogs()
           if (hostNames) await lookUpAgents(hostNames, block.text, early, eventsOf.unproved)
           await readBlock(block)
         }
         await sender?.end()
       } catch (error) {
-        if (!(error instanceof OtherLog)) throw error
+        if (!(error instanceof OtherLog || error instanceof JoinedLogs)) throw error
         problem = { path, message: error.message }
       }
       return problem
@@ -179,6 +169,25 @@ class OtherLog extends Error {
   constructor() {
     super('begins like a log that was imported, but differs from it: save it as a file, and import that')
   }
+}
+
+/** `cat a b`, where both were imported: the lines of the second one have other offsets here, and would be stored again. */
+class JoinedLogs extends Error {
+  constructor() {
+    super(
+      'goes on with another log that was imported. Nothing of that is stored again: import each log by itself',
+    )
+  }
+}
+
+/** Whether the first line that is not stored is the first one of a log that is. */
+async function beginsOtherLog({ text, offset }: Block, position: number, store: LogStore): Promise<boolean> {
+  const start = position - offset
+  if (position === 0 || start < 0 || start >= text.length) return false
+  const isLineStart = start === 0 || text[start - 1] === '\n'
+  if (!isLineStart) return false
+  const { known } = await store.find(sourceId(text.slice(start)))
+  return known !== null
 }
 
 interface SenderOptions {

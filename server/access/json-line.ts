@@ -215,7 +215,7 @@ function utf8(bytes: string): string {
   return beyondAscii.test(bytes) ? Buffer.from(bytes, 'latin1').toString() : bytes
 }
 
-/** Names of a field from outside to inside, and the same as one key with dots, which some servers write. */
+/** Names of a field from outside to inside, and the same as one key with dots, which counts first. */
 interface Path {
   key: string
   names: string[]
@@ -225,10 +225,10 @@ const isPresent = (value: Json): boolean =>
   value !== undefined && value !== null && value !== '' && value !== '-'
 
 function memberAt(line: Json, { key, names }: Path): Json {
+  if (names.length > 1 && Object.hasOwn(line as object, key)) return (line as { [name: string]: Json })[key]
   let value: Json = line
   for (const name of names) {
-    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, name))
-      return value === line && names.length > 1 ? (line as { [name: string]: Json })[key] : undefined
+    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, name)) return undefined
     value = (value as { [name: string]: Json })[name]
   }
   return value

@@ -5,7 +5,8 @@ import fc from 'fast-check'
 import { testWith } from '../../tests/support/installed.ts'
 import { tempDir } from '../../tests/support/temp-dir.ts'
 import { identityOf, isRotationOf, lineBlocks, oldestFirst, openMember, type LineBlock } from './log-files.ts'
-import { messageOf, syslogRules } from './syslog.ts'
+import { readMessage } from './line-prefix.ts'
+import { syslogRules } from './syslog.ts'
 import { watchRules } from './watches.ts'
 
 test('names that rotation gives, and names of other logs', () => {
@@ -101,18 +102,54 @@ test('blocks cover the content without gaps and end at line feeds, whatever the 
   )
 })
 
-test('the line of a datagram, whatever its header', () => {
-  const line = '203.0.113.9 - - [23/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "x"'
-  for (const head of [
-    ...[
-      '<190>Nov 23 10:00:00 web1 nginx: ',
-      '<190>Nov  3 10:00:00 nginx: ',
-      '<14>Nov 23 10:00:00 web1 haproxy[12]: ',
-    ],
-    ...['<190>1 2026-11-23T10:00:00Z web1 nginx 12 - - ', '<190>1 - - - - - [a@1 b="c\\]d"] ', ''],
-  ])
-    expect(messageOf(Buffer.from(`${head}${line}\n`))).toBe(line)
-  expect(messageOf(Buffer.from(`<190>Nov 23 10:00:00 nginx: one\ntwo`))).toBe('one two')
+/** Headers as senders write them, and the sender that they name. `{}` stands for the line. */
+const headers: [name: string, message: string, sender: string][] = [
+  ['nginx', '<190>Nov 23 10:00:00 web1 nginx: {}', 'web1 nginx'],
+  ['nginx, nohostname', '<190>Nov  3 10:00:00 nginx: {}', 'nginx'],
+  ['HAProxy', '<14>Nov 23 10:00:00 web1 haproxy[12]: {}', 'web1 haproxy'],
+  ['RFC 5424', '<190>1 2026-11-23T10:00:00Z web1 nginx 12 - - {}', 'web1 nginx'],
+  ['RFC 5424 with data', '<190>1 - web2 nginx - - [a@1 b="c\\]d"] {}', 'web2 nginx'],
+  ['RFC 5424 with a byte order mark', '<190>1 - web2 nginx - - - \ufeff{}', 'web2 nginx'],
+  ['rsyslog', '<190>Nov  3 10:00:00 web1 nginx: {}', 'web1 nginx'],
+  ['rsyslog, RSYSLOG_ForwardFormat', '<190>2026-11-23T10:00:00.123456+01:00 web1 nginx: {}', 'web1 nginx'],
+  ['syslog-ng with fractions', '<190>Nov  3 10:00:00.123 web1 nginx[7]: {}', 'web1 nginx'],
+  ['syslog-ng, ISO', '<190>2026-11-23T10:00:00+01:00 web1 nginx[7]: {}', 'web1 nginx'],
+  [
+    'logger',
+    '<13>1 2026-11-23T10:00:00.1+00:00 web1 root - - [timeQuality tzKnown="1" isSynced="0"] {}',
+    'web1 root',
+  ],
+  ['logger --rfc3164', '<13>Nov 23 10:00:00 web1 root: {}', 'web1 root'],
+  ['logger --octet-count', '99 <13>Nov 23 10:00:00 web1 root: {}', 'web1 root'],
+  ['Go, network', '<14>2026-11-23T10:00:00Z web1 shop[4242]: {}\n', 'web1 shop'],
+  ['Go, local', '<14>Nov 23 10:00:00 shop[4242]: {}\n', 'shop'],
+  ['Python', '<14>{}\0', ''],
+  ['Python with an ident', '<14>Nov 23 10:00:00 shop: {}\0', 'shop'],
+  ['Python with an ident alone', '<14>shop: {}\0', 'shop'],
+  ['Docker', '<30>Nov 23 10:00:00 0123456789ab[812]: {}', '0123456789ab'],
+  ['Docker, remote', '<30>2026-11-23T10:00:00Z web1 0123456789ab[812]: {}', 'web1 0123456789ab'],
+  [
+    'Docker, a tag with image and name',
+    '<30>Nov 23 10:00:00 web1 nginx:1.29/web/01[8]: {}',
+    'web1 nginx:1.29/web/01',
+  ],
+  [
+    'Docker, rfc5424',
+    '<30>1 2026-11-23T10:00:00Z web1 0123456789ab 812 0123456789ab - {}',
+    'web1 0123456789ab',
+  ],
+  ['Cisco', '<189>29: *Nov 23 10:00:00.123: {}', ''],
+  ['Cisco with origin, year and zone', '<189>29: r1: .Nov 23 2026 10:00:00 UTC: {}', ''],
+  ['no header', '{}', ''],
+]
+
+test.each(headers)('the line of a datagram: %s', (_, message, sender) => {
+  const text = '203.0.113.9 - - [23/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "x"'
+  expect(readMessage(Buffer.from(message.replace('{}', () => text)))).toEqual({ line: text, sender })
+})
+
+test('a line feed in a datagram makes no second line', () => {
+  expect(readMessage(Buffer.from(`<190>Nov 23 10:00:00 nginx: one\ntwo`)).line).toBe('one two')
 })
 
 test('rules of --watch and --listen-syslog, and what is wrong with others', () => {
@@ -133,15 +170,17 @@ test('rules of --watch and --listen-syslog, and what is wrong with others', () =
     '[1]',
   ])
     expect(() => watchRules(wrong)).toThrow()
-  expect(syslogRules('a=udp:127.0.0.1:514,b=unix:/run/s.sock,c=udp:[::1]:5514')).toEqual([
+  expect(syslogRules('a=udp:127.0.0.1:514,b=unix:/run/s.sock,c=udp:[::1]:5514')).toMatchObject([
     { siteId: 'a', org: 'default', at: { host: '127.0.0.1', port: 514 } },
     { siteId: 'b', org: 'default', at: { unix: '/run/s.sock' } },
     { siteId: 'c', org: 'default', at: { host: '::1', port: 5514 } },
   ])
   const address = { site: 'a', address: 'unix:/run/s.sock', org: 'acme' }
-  expect(syslogRules(JSON.stringify([address]))).toEqual([
-    { siteId: 'a', org: 'acme', at: { unix: '/run/s.sock' } },
+  expect(syslogRules(JSON.stringify([{ ...address, 'trusted-proxy': ['10.0.0.0/8'] }]))).toEqual([
+    { siteId: 'a', org: 'acme', at: { unix: '/run/s.sock' }, trustedProxies: ['10.0.0.0/8'] },
   ])
+  expect(() => syslogRules(JSON.stringify([{ ...address, 'trusted-proxy': ['ten'] }]))).toThrow()
+  expect(() => syslogRules('a=tcp:1.2.3.4:5')).toThrow('syslog over TCP is not received')
   for (const wrong of ['a', 'udp:1.2.3.4:5', 'a=tcp:1.2.3.4:5', 'a=udp:1.2.3.4:99999', 'a=unix:'])
     expect(() => syslogRules(wrong)).toThrow()
   expect(() => syslogRules('[{"site":"a"}]')).toThrow('[[listen-syslog]] needs address as a string')

@@ -193,7 +193,7 @@ function compileSteps(tokens: readonly Token[], escapes: Escapes): Compiled {
       steps.push({ kind: 'quoted', field: isSkipped ? -1 : store(storedSpec(spec, hasPeer)), escapes })
     else if (spec === '^' && delimiter === '[') {
       const next = tokens[index + 2]
-      steps.push({ kind: 'user', isRetried: isRetried && isField(next) && 'dt'.includes(next.spec) })
+      steps.push({ kind: 'user', isRetried: isRetried && isField(next) && 'dtx'.includes(next.spec) })
       isRetried = false
     } else if (spec === 'F') {
       const mayBeQuoted = token.separators.includes('"')

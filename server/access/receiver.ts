@@ -77,6 +77,13 @@ export interface AccessReceiver {
   watched(orgId: string): WatchedLog[]
   /** What this process has stored, since it started. */
   requests(): RequestCount[]
+  /** Lines that this process could not read, by where they came from, since it started. */
+  badLines(): BadLineCount[]
+}
+
+export interface BadLineCount {
+  door: Door
+  lines: number
 }
 
 export interface RequestCount {
@@ -154,6 +161,7 @@ export function makeReceiver(services: ReceiverServices): AccessReceiver {
     },
     watched: claims.watched,
     requests: requests.list,
+    badLines: requests.listBad,
   }
 }
 
@@ -211,7 +219,12 @@ function requestCounts() {
     const count = counts.get(name) ?? { kind, verdict, requests: 0 }
     counts.set(name, { ...count, requests: count.requests + requests })
   }
+  const bad = new Map<Door, number>()
   return {
+    addBad(door: Door, lines: number): void {
+      if (lines > 0) bad.set(door, (bad.get(door) ?? 0) + lines)
+    },
+    listBad: () => [...bad].map(([door, lines]) => ({ door, lines })),
     add({ events, access }: LinesToStore): void {
       events.forEach(({ verdict }, at) => access.requests[at] !== null && add('agent', verdict ?? null, 1))
       for (const { kind, requests } of access.counts) add(kind, null, requests)
@@ -247,6 +260,7 @@ async function storeLines(services: StoringServices, storing: Storing): Promise<
     }
     Object.assign(answer, { position, tail })
     settleSums(batch, result.access!)
+    if (state === 'stored') services.requests.addBad(door, sums.bad)
     answer.errors.push(...errors.slice(0, lineErrorsMax - answer.errors.length))
     addSums(answer.sums, sums)
   }

@@ -13,8 +13,8 @@ import { requireAdmission, type AdmissionServices } from '../ingest/admission.ts
 import type { IngestCounts } from '../ingest/counts.ts'
 import { limits } from '../limits.ts'
 import type { LogOptions } from './agent-events.ts'
-import { createStreamFormat, type StreamFormat } from './detect-format.ts'
-import { formatNamed } from './formats.ts'
+import { createStreamFormat, withoutUserAgent, type StreamFormat } from './detect-format.ts'
+import { formatNamed, type LogFormat } from './formats.ts'
 import { accessLogsPath } from './http-sink.ts'
 import type { AccessReceiver, Sender } from './receiver.ts'
 import type { LogLines, LogStatus, StoreAnswer } from './sink.ts'
@@ -89,7 +89,13 @@ export function accessRoutes(services: AccessRoutesServices) {
           await services.parseQueue.wait(bytes.length)
           const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
           const isDrain = query.one('source') === undefined
-          const format = drainFormat(drainFormats, sender, textOf(query, 'format') || 'auto', text)
+          const format = drainFormat(
+            drainFormats,
+            sender,
+            textOf(query, 'format') || 'auto',
+            textOf(query, 'path'),
+            text,
+          )
           if (format === null) return json(testAnswer, 202)
           const lines = linesOf(query, text, format, isDrain)
           if (query.one('warm') === 'true') {
@@ -160,35 +166,48 @@ function senderOf(key: ApiKey, query: Query): Sender {
 const testBody = /^\{"content":"tests?"\}\s*$/
 
 /**
- * The format of a body: the given one, or that of the site's bodies, which the first ones showed. Null for a test of
+ * The format of a body: the given one, or that of the key's bodies for the site with this path, which the first ones
+ * showed. Null for a test of
  * the address.
  */
 function drainFormat(
   known: Map<string, StreamFormat>,
-  { orgId, options }: Sender,
+  { orgId, keyId, options }: Sender,
   given: string,
+  path: string,
   text: string,
 ): string | null {
   if (given !== 'auto') {
-    try {
-      return formatNamed(given) && given
-    } catch (error) {
-      throw invalidQuery('format', error instanceof Error ? error.message : 'format is not known')
-    }
+    const format = formatGiven(given)
+    if (!format.hasUserAgent) throw invalidQuery('format', `the body ${withoutUserAgent({ format })}`)
+    return given
   }
   if (text === '' || testBody.test(text)) return null
   const head = text.slice(0, headChars)
-  const name = JSON.stringify([orgId, options.siteId])
+  const name = JSON.stringify([orgId, options.siteId, keyId, path])
   const stream = known.get(name) ?? createStreamFormat()
   const format = stream.read(head)
   if ('seen' in format)
     throw new AppError('unsupported_media_type', `The body is not an access log: ${format.seen}.`, {
       hint: 'Name the format with ?format=, such as format=combined.',
     })
+  const problem = stream.problem()
+  if (problem !== null)
+    throw new AppError('unsupported_media_type', `The body ${problem}.`, {
+      hint: 'Configure the server to log in the combined format.',
+    })
   known.delete(name)
   known.set(name, stream)
   if (known.size > drainFormatsMax) known.delete(known.keys().next().value!)
   return format.name
+}
+
+function formatGiven(text: string): LogFormat {
+  try {
+    return formatNamed(text)
+  } catch (error) {
+    throw invalidQuery('format', error instanceof Error ? error.message : 'format is not known')
+  }
 }
 
 const headChars = 256 * 1024

@@ -12,8 +12,9 @@ import { newToken } from '../ids.ts'
 import { limits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import { optionTables } from '../text/option-tables.ts'
+import { trustReader } from '../http/address.ts'
+import { readMessage } from './line-prefix.ts'
 import { createStreamFormat, type StreamFormat } from './detect-format.ts'
-import { prefixEnd } from './line-prefix.ts'
 import type { AccessReceiver, Sender } from './receiver.ts'
 import { receiveDatagrams } from './unix-datagrams.ts'
 
@@ -21,6 +22,7 @@ export interface SyslogRule {
   siteId: string
   org: string // slug or id
   at: { host: string; port: number } | { unix: string }
+  trustedProxies: string[]
 }
 
 export interface SyslogReport {
@@ -28,7 +30,8 @@ export interface SyslogReport {
   org: string
   listen: string
   received: number // lines, since the server started
-  dropped: number
+  dropped: number // not stored: too long, too many at once, or waiting when the server ended
+  bad: number // stored as lines that fit no format
   lastAt: string | null
   format: string | null
   problem: string | null
@@ -38,15 +41,18 @@ const rulesMax = 20
 
 export const defaultOrg = 'default'
 
-const fields = ['site', 'address', 'org']
+const fields = ['site', 'address', 'org', 'trusted-proxy']
 
 /** `SITE=udp:HOST:PORT` or `SITE=unix:PATH`, separated by commas, or the tables of the file as JSON. */
 export function syslogRules(text: string): SyslogRule[] {
   const tables = optionTables(text, 'listen-syslog', fields)
   const rules =
-    tables?.map((table) =>
-      ruleOf(table.text('site'), table.text('address'), table.text('org', defaultOrg)),
-    ) ?? pairsOf(text)
+    tables?.map((table) => {
+      const rule = ruleOf(table.text('site'), table.text('address'), table.text('org', defaultOrg))
+      rule.trustedProxies = table.texts('trusted-proxy')
+      trustReader(rule.trustedProxies)
+      return rule
+    }) ?? pairsOf(text)
   if (rules.length > rulesMax) throw new UsageError(`syslog can have at most ${rulesMax} addresses`)
   return rules
 }
@@ -60,24 +66,18 @@ function pairsOf(text: string): SyslogRule[] {
 }
 
 function ruleOf(siteId: string, address: string, org: string): SyslogRule {
+  if (address.startsWith('tcp:'))
+    throw new UsageError(
+      `syslog over TCP is not received: "${address}"`,
+      'use udp:HOST:PORT, or let rsyslog or syslog-ng write a file, and watch that',
+    )
   const [, kind, rest = ''] = /^(udp|unix):(.+)$/.exec(address) ?? []
   const [, v6, name = '', digits = ''] = /^(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+)):(\d{1,5})$/.exec(rest) ?? []
   const port = Number(digits)
   const isUdp = kind === 'udp' && digits !== '' && port <= 65_535
   if (siteId === '' || siteId.length > limits.idCharsMax || !(isUdp || kind === 'unix'))
     throw new UsageError(`"${siteId}=${address}" is not SITE=udp:HOST:PORT or SITE=unix:PATH`)
-  return { siteId, org, at: isUdp ? { host: v6 ?? name, port } : { unix: rest } }
-}
-
-/** Of a message without a tag. Whether a host follows, only the format of the line can tell. */
-const priority = /^<\d{1,3}>(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )?/
-
-/** The line of a datagram. A line feed in it would make a second line, which anybody could then forge. */
-export function messageOf(datagram: Buffer): string {
-  const text = datagram.toString('latin1').replace(/[\0\r\n]+$/, '')
-  const start = prefixEnd(text, 0, text.length)
-  const line = start > 0 ? text.slice(start) : text.replace(priority, '')
-  return line.replaceAll(/[\r\n]/g, ' ')
+  return { siteId, org, at: isUdp ? { host: v6 ?? name, port } : { unix: rest }, trustedProxies: [] }
 }
 
 const waitingBytesMax = 8 * 1024 * 1024
@@ -104,39 +104,57 @@ export async function listenSyslog(services: SyslogServices, rule: SyslogRule): 
   const { clock, log } = services
   const { siteId, org, at } = rule
   const report: SyslogReport = {
-    ...{ siteId, org, listen: '', received: 0, dropped: 0, lastAt: null, format: null, problem: null },
+    ...{
+      siteId,
+      org,
+      listen: '',
+      received: 0,
+      dropped: 0,
+      bad: 0,
+      lastAt: null,
+      format: null,
+      problem: null,
+    },
   }
-  let waiting: string[] = []
+  let waiting: Waiting = new Map()
   let waitingBytes = 0
   let [isStopping, storing] = [false, Promise.resolve()]
-  const receive = (datagram: Buffer): void => {
-    const line = messageOf(datagram)
+  const receive = (datagram: Buffer, peer: string): void => {
+    const { line, sender } = readMessage(datagram)
     report.lastAt = isoTime(clock.now())
-    if (waitingBytes + line.length > waitingBytesMax) report.dropped++
-    else {
-      report.received++
-      waitingBytes += line.length + 1
-      waiting.push(line)
-      if (waitingBytes >= batchBytes) flush()
+    if (waitingBytes + line.length > waitingBytesMax) {
+      report.dropped++
+      return
     }
+    report.received++
+    waitingBytes += line.length + 1
+    const name = `${peer} ${sender}`
+    const lines = waiting.get(name)
+    if (lines === undefined) waiting.set(name, [line])
+    else lines.push(line)
+    if (waitingBytes >= batchBytes) flush()
+  }
+  const cut = (): void => {
+    report.lastAt = isoTime(clock.now())
+    report.dropped++
   }
   const store = batchStorer(services, rule, report, () => isStopping)
   let isRunning = false
   function flush(): void {
-    if (isRunning || waiting.length === 0) return
+    if (isRunning || waiting.size === 0) return
     isRunning = true
     storing = (async () => {
-      while (waiting.length > 0) {
-        const text = `${waiting.join('\n')}\n`
+      while (waiting.size > 0) {
+        const lines = waiting
         const bytes = waitingBytes
-        waiting = []
-        await store(text)
+        waiting = new Map()
+        await store(lines)
         waitingBytes -= bytes // counts until it is stored
       }
       isRunning = false
     })()
   }
-  const socket = await openSocket(at, receive)
+  const socket = await openSocket(at, receive, cut)
   report.listen = socket.address
   const timer = setInterval(flush, flushMs)
   log.info('syslog_listening', { listen: report.listen, site: siteId })
@@ -153,40 +171,84 @@ export async function listenSyslog(services: SyslogServices, rule: SyslogRule): 
   }
 }
 
-/** Stores a batch, and repeats it until it is stored or the server stops. */
+/** Lines by who sent them. */
+type Waiting = Map<string, string[]>
+
+/** More programs than this send to no address. Their names are in datagrams, which anybody may send. */
+const sendersMax = 1_000
+
+/** Stores a batch. Every sender has a format of its own. */
 function batchStorer(
+  services: SyslogServices,
+  rule: SyslogRule,
+  report: SyslogReport,
+  isStopping: () => boolean,
+): (waiting: Waiting) => Promise<void> {
+  const streams = new Map<string, StreamFormat>()
+  const streamOf = (sender: string): StreamFormat => {
+    const stream = streams.get(sender) ?? createStreamFormat()
+    streams.delete(sender)
+    streams.set(sender, stream)
+    if (streams.size > sendersMax) streams.delete(streams.keys().next().value!)
+    return stream
+  }
+  return async (waiting) => {
+    const byFormat = new Map<string, string[]>()
+    let withoutAgents: string | null = null
+    for (const [sender, lines] of waiting) {
+      const stream = streamOf(sender)
+      for (const [format, some] of stream.divide(lines)) {
+        const same = byFormat.get(format)
+        if (same === undefined) byFormat.set(format, some)
+        else for (const line of some) same.push(line)
+      }
+      const problem = stream.problem()
+      if (problem !== null) withoutAgents = `what ${sender.trim()} sends ${problem}`
+    }
+    report.format = formatsOf(streams)
+    for (const [format, lines] of byFormat)
+      await storeLines(services, rule, report, isStopping, format, lines)
+    report.problem ??= withoutAgents
+  }
+}
+
+/** All formats that are received, in the order in which their senders began. */
+function formatsOf(streams: Map<string, StreamFormat>): string | null {
+  const names = new Set([...streams.values()].map((stream) => stream.name()).filter((name) => name !== null))
+  return names.size === 0 ? null : [...names].join(', ')
+}
+
+/** Stores lines of one format, and repeats it until they are stored or the server stops. */
+async function storeLines(
   { accessReceiver, log, senderOf }: SyslogServices,
   rule: SyslogRule,
   report: SyslogReport,
   isStopping: () => boolean,
-): (text: string) => Promise<void> {
-  const stream = createStreamFormat()
-  return async (text) => {
-    const source = `syslog:${newToken()}`
-    const format = formatOf(stream, report, text)
-    const lines = { source, format, path: report.listen, heading: '', from: 0, to: text.length, text }
-    for (;;) {
-      try {
-        const sender = await senderOf(rule)
-        await accessReceiver.store(sender, { ...lines, cutTail: null, epoch: '' }, true)
-        report.problem = null
+  format: string,
+  lines: string[],
+): Promise<void> {
+  const text = `${lines.join('\n')}\n`
+  const source = `syslog:${newToken()}`
+  const batch = { source, format, path: report.listen, heading: '', from: 0, to: text.length, text }
+  for (;;) {
+    try {
+      const sender = await senderOf(rule)
+      const { sums } = await accessReceiver.store(sender, { ...batch, cutTail: null, epoch: '' }, true)
+      report.bad += sums.bad
+      report.problem = null
+      return
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      if (report.problem === null) log.warn('syslog_lines_wait', { listen: report.listen, message })
+      report.problem = message
+      if (isStopping()) {
+        report.dropped += lines.length
+        log.warn('syslog_lines_dropped', { listen: report.listen, lines: lines.length, message })
         return
-      } catch (error) {
-        const message = error instanceof Error ? error.message : String(error)
-        if (report.problem === null) log.warn('syslog_lines_wait', { listen: report.listen, message })
-        report.problem = message
-        if (isStopping()) return
-        await Bun.sleep(retryMs)
       }
+      await Bun.sleep(retryMs)
     }
   }
-}
-
-/** Lines that arrive before a format is recognized are stored as bad ones. */
-function formatOf(stream: StreamFormat, report: SyslogReport, text: string): string {
-  const format = stream.read(text)
-  report.format = stream.name()
-  return 'name' in format ? format.name : 'combined'
 }
 
 interface Socket {
@@ -195,15 +257,21 @@ interface Socket {
   close(): void
 }
 
-async function openSocket(at: SyslogRule['at'], receive: (datagram: Buffer) => void): Promise<Socket> {
-  if ('unix' in at)
-    return { address: `unix:${at.unix}`, droppedByKernel: () => 0, ...receiveDatagrams(at.unix, receive) }
+async function openSocket(
+  at: SyslogRule['at'],
+  receive: (datagram: Buffer, peer: string) => void,
+  cut: () => void,
+): Promise<Socket> {
+  if ('unix' in at) {
+    const socket = receiveDatagrams(at.unix, (datagram) => receive(datagram, ''), cut)
+    return { address: `unix:${at.unix}`, droppedByKernel: () => 0, ...socket }
+  }
   const { host, port } = at
   try {
     const socket = await Bun.udpSocket({
       hostname: host,
       port,
-      socket: { data: (_, data) => receive(data) },
+      socket: { data: (_, data, __, peer) => receive(data, peer) },
     })
     const shown = host.includes(':') ? `[${host}]` : host
     return {

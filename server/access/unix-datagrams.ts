@@ -30,8 +30,15 @@ function systemCalls(): { [name in 'socket' | 'bind' | 'recv' | 'close']: Call }
   throw new UsageError('a Unix socket for syslog needs Linux; use udp:HOST:PORT')
 }
 
+/** `recv` returns the true length of a datagram of which it cut the end. */
+const trueLength = 0x20
+
 /** The socket file of a server before is replaced; any other file is an error. Every local user may send. */
-export function receiveDatagrams(path: string, receive: (datagram: Buffer) => void): { close(): void } {
+export function receiveDatagrams(
+  path: string,
+  receive: (datagram: Buffer) => void,
+  cut: () => void,
+): { close(): void } {
   if (process.platform !== 'linux')
     throw new UsageError('a Unix socket for syslog needs Linux; use udp:HOST:PORT')
   if (existsSync(path)) {
@@ -51,9 +58,10 @@ export function receiveDatagrams(path: string, receive: (datagram: Buffer) => vo
   const buffer = Buffer.alloc(datagramBytesMax)
   const timer = setInterval(() => {
     for (let count = 0; count < readsPerPoll; count++) {
-      const bytes = Number(system.recv(socket, ptr(buffer), buffer.length, 0))
-      if (bytes <= 0) return
-      receive(Buffer.from(buffer.subarray(0, bytes)))
+      const bytes = Number(system.recv(socket, ptr(buffer), buffer.length, trueLength))
+      if (bytes < 0) return
+      if (bytes > buffer.length) cut()
+      else receive(Buffer.from(buffer.subarray(0, bytes)))
     }
   }, pollMs)
   return {

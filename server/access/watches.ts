@@ -97,8 +97,8 @@ export async function startLogInputs(
 }
 
 function syslogSender({ store }: LogInputServices): (rule: SyslogRule) => Promise<Sender> {
-  return async ({ siteId, org }) => {
-    const options = { siteId, keepQuery: [], keepAddresses: false, trustedProxies: [] }
+  return async ({ siteId, org, trustedProxies }) => {
+    const options = { siteId, keepQuery: [], keepAddresses: false, trustedProxies }
     return { orgId: await orgIdOf(store, org), keyId: importKeyId, door: 'syslog', options, reader: null }
   }
 }

@@ -51,7 +51,7 @@ export const accessLogOptions = {
     read: syslogRules,
     value: 'SITE=udp:HOST:PORT|SITE=unix:PATH',
     default: '',
-    help: 'address that receives an access log by syslog; what is lost on the way is not noticed; in the file as [[listen-syslog]] with site, address and org',
+    help: 'address that receives an access log by syslog; what is lost on the way is not noticed; in the file as [[listen-syslog]] with site, address, org and trusted-proxy',
     adds: true,
   },
 } satisfies Options

@@ -108,7 +108,7 @@ describe('sources', () => {
     const tables = Object.entries(fields).map(([name, more]) => `[[${name}]]\nsite = "b"\norg = "a"\n${more}`)
     const { watches, robots, syslog } = serving(['--config', file(tables.join('\n'))])
     expect([...watches, ...robots]).toMatchObject(['/a.log', '/r'].map((path) => ({ org: 'a', path })))
-    expect(syslog).toEqual([{ org: 'a', siteId: 'b', at: { unix: '/s' } }])
+    expect(syslog).toEqual([{ org: 'a', siteId: 'b', at: { unix: '/s' }, trustedProxies: [] }])
   })
 
   test('every option has a variable, and an empty variable counts as absent', () => {

@@ -29,6 +29,7 @@ test('a jump of the machine’s clock does not move the node’s time, is logged
       aheadMs: node.aheadMs(),
       upkeep: null,
       reports: null,
+      lostLines: { bad: 0, dropped: 0 },
     }).find(({ id }) => id === 'clock-skew')
   expect([node.clock.now(), node.aheadMs(), skew()?.status]).toEqual([start, 0, 'ok'])
 

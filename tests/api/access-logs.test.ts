@@ -208,7 +208,7 @@ test('bodies of any bytes are stored, counted as bad or refused; the sums always
     '&format=combined',
     '&format=w3c',
     '&format=caddy',
-    '&format=json:time=t,ip=a',
+    '&format=json:time=t,ip=a,ua=u',
   )
   await fc.assert(
     fc.asyncProperty(fc.array(piece, { maxLength: 12 }), format, async (pieces, given) => {

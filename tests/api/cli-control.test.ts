@@ -37,6 +37,7 @@ const notWatched: AccessReceiver = {
   warm: () => Promise.reject(new Error('no log is watched here')),
   watched: () => [],
   requests: () => [],
+  badLines: () => [],
 }
 
 async function withServer(dataDir: string, use: (store: Store) => Promise<void>): Promise<void> {

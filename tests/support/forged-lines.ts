@@ -43,6 +43,16 @@ export const writers: { readonly [format: string]: { heading?: string; line(sent
   },
   combined: { line: (sent) => `${sent.peer} ${ncsa(sent)}` },
   'combined-forwarded': { line: (sent) => `${sent.peer} ${ncsa(sent)} "${quoted(sent.forwarded)}"` },
+  'nginx-proxy-manager': {
+    line: ({ peer, host, path, referrer }) =>
+      `[${when}] - 200 200 - GET https ${word(host)} "/${quoted(word(path))}" [Client ${peer}] [Length 5] [Gzip -] ` +
+      `[Sent-to 10.0.0.9] "${gptBot}" "${quoted(referrer)}"`,
+  },
+  'nginx-proxy-manager-direct': {
+    line: ({ peer, host, path, referrer }) =>
+      `[${when}] 200 - GET https ${word(host)} "/${quoted(word(path))}" [Client ${peer}] [Length 5] [Gzip 1.2] ` +
+      `"${gptBot}" "${quoted(referrer)}"`,
+  },
   awsalb: {
     line: (sent) =>
       `h2 ${iso} app/lb/1 ${bracketed(sent.peer)}:1234 10.0.0.1:80 0.000 0.006 0.000 200 200 945 11891 ` +

@@ -13,10 +13,12 @@ const packages = {
   groff: 'groff',
   gzip: 'gzip',
   haproxy: 'haproxy',
+  logger: 'bsdutils',
   nginx: 'nginx',
   php: 'php-cli',
   python3: 'python3',
   rpmkeys: 'rpm',
+  rsyslogd: 'rsyslog',
   'systemd-analyze': 'systemd',
   zstd: 'zstd',
 } as const

@@ -2,6 +2,8 @@
  * Checks of a running server: its state, and that each outgoing connection belongs to a webhook or an identity
  * provider.
  */
+import type { AccessReceiver } from '../../access/receiver.ts'
+import type { SyslogListener } from '../../access/syslog.ts'
 import { holdSentence } from '../health/clock.ts'
 import { ok, warning, type Check } from './check.ts'
 import { checkSkew, checkUpkeep } from './shared-checks.ts'
@@ -24,6 +26,7 @@ export interface ServerState {
   aheadMs: number | null // of the database's clock; null when no other node shares the database
   upkeep: string | null // what is wrong with the background work
   reports: string[] | null // scheduled ones that fail; null: none is scheduled
+  lostLines: LostLines
   options: Diagnosed // that it was started with
   url: string // of its listener
   pid: number
@@ -36,6 +39,7 @@ export function stateChecks({
   aheadMs,
   upkeep,
   reports,
+  lostLines,
 }: Omit<ServerState, 'options' | 'url' | 'pid'>): Check[] {
   const checks = ready.map(({ name, ok, detail }) => ({
     id: `server-${name}`,
@@ -44,7 +48,26 @@ export function stateChecks({
     hint: ok ? null : 'see its log',
   }))
   const shared = aheadMs === null ? [] : [checkSkew(aheadMs), checkUpkeep(upkeep)]
-  return [...checks, checkHold(clock), ...shared, ...checkReports(reports), checkOutbound(outbound)]
+  const logs = checkLines(lostLines)
+  return [...checks, checkHold(clock), ...shared, ...checkReports(reports), logs, checkOutbound(outbound)]
+}
+
+/** Lines of access logs of which nothing is stored, since the server started. */
+interface LostLines {
+  bad: number
+  dropped: number
+}
+
+/** Whether every line of an access log that the server got was read. */
+function checkLines({ bad, dropped }: LostLines): Check {
+  if (bad === 0 && dropped === 0) return ok('access-lines', 'Access logs: every line was read.')
+  const number = (value: number): string => value.toLocaleString('en')
+  const lost = `${number(bad)} lines fit no format, ${number(dropped)} syslog datagrams were dropped`
+  return warning(
+    'access-lines',
+    `Access logs, since the server started: ${lost}.`,
+    'see Settings, Sources, for the log, and name its format',
+  )
 }
 
 function checkReports(problems: string[] | null): Check[] {
@@ -73,6 +96,8 @@ export interface ServerStateServices {
   disk: DiskWatch
   memory: MemoryWatch
   jobs: Pick<Jobs, 'late' | 'report'>
+  accessReceiver: Pick<AccessReceiver, 'badLines'>
+  syslogListeners: SyslogListener[]
   scheduledReports: { problems(): string[] | null }
   diagnosed: Diagnosed
   state: { isDraining: boolean; storeFailed: string | null }
@@ -85,12 +110,17 @@ export async function serverState(services: ServerStateServices, url: string): P
   const aheadMs = services.node?.aheadMs() ?? null
   const upkeep = upkeepProblem(services.store.behind()?.upkeep ?? null)
   const reports = services.scheduledReports.problems()
+  const lostLines = {
+    bad: services.accessReceiver.badLines().reduce((sum, { lines }) => sum + lines, 0),
+    dropped: services.syslogListeners.reduce((sum, listener) => sum + listener.report().dropped, 0),
+  }
   return {
     ready,
     clock,
     aheadMs,
     upkeep,
     reports,
+    lostLines,
     outbound,
     options: services.diagnosed,
     url,

@@ -1,7 +1,7 @@
 /** GET /metrics in Prometheus text 0.0.4: with the metrics token or on the metrics listener, otherwise 404. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Elysia } from 'elysia'
-import type { AccessReceiver, RequestCount } from '../../access/receiver.ts'
+import type { AccessReceiver, BadLineCount, RequestCount } from '../../access/receiver.ts'
 import type { SyslogListener, SyslogReport } from '../../access/syslog.ts'
 import { AppError } from '../../errors.ts'
 import { contextOf, readQuery } from '../../http/request.ts'
@@ -59,6 +59,7 @@ export function prometheusRoutes(services: PrometheusRoutesServices) {
       memoryBytes: process.memoryUsage.rss(),
       syslog: services.syslogListeners.map((listener) => listener.report()),
       requests: services.accessReceiver.requests(),
+      badLines: services.accessReceiver.badLines(),
     }
     const { node } = services
     const own = [...metricsOf(gathered), ...services.scheduledReports.metrics()]
@@ -151,6 +152,7 @@ interface Gathered {
   memoryBytes: number
   syslog: SyslogReport[]
   requests: RequestCount[]
+  badLines: BadLineCount[]
 }
 
 /** Of the process. */
@@ -175,6 +177,7 @@ function metricsOf(of: Gathered): AnyMetric[] {
     ]),
     ...syslogMetrics(of),
     ...requestMetrics(of),
+    ...badLineMetrics(of),
     ...jobMetrics(of),
     counter('webhook_attempts_total', 'Webhook attempts by outcome.', [
       { labels: { outcome: 'delivered' }, value: of.webhooks.delivered },
@@ -285,7 +288,21 @@ function syslogMetrics({ syslog }: Pick<Gathered, 'syslog'>): Metric[] {
       'Lines received by syslog that were dropped.',
       each(({ dropped }) => dropped),
     ),
+    counter(
+      'syslog_bad_lines_total',
+      'Lines received by syslog that fit no format.',
+      each(({ bad }) => bad),
+    ),
   ]
+}
+
+/** Nothing while every line is read. */
+function badLineMetrics({ badLines }: Pick<Gathered, 'badLines'>): Metric[] {
+  if (badLines.length === 0) return []
+  const samples = badLines.map(({ door, lines }) => ({ labels: { door }, value: lines }))
+  const help =
+    'Lines of access logs that were followed, sent or received by syslog and do not fit their format.'
+  return [counter('access_bad_lines_total', help, samples)]
 }
 
 /** Nothing without access logs. */

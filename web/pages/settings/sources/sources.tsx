@@ -100,6 +100,7 @@ function SyslogTable({ addresses }: { addresses: Syslog[] }) {
         { name: 'Site', cell: ({ siteId }) => <Text value={siteId} max={36} /> },
         { name: 'Format', cell: ({ format }) => format ?? '–' },
         { name: 'Received', number: true, cell: ({ received }) => count(received) },
+        { name: 'Bad lines', number: true, cell: ({ bad }) => count(bad) },
         { name: 'Dropped', number: true, cell: ({ dropped }) => count(dropped) },
         { name: 'Last line', cell: ({ lastAt }) => (lastAt === null ? '–' : <Moment iso={lastAt} />) },
         {
