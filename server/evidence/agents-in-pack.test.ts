@@ -26,9 +26,9 @@ test.each(products)('%s: %s is detected as the operator of %s', (_, operator, pr
 })
 
 /**
- * Agents for which nothing is published, of operators who publish where others come from. A new agent of such an operator
- * belongs here or in the pack: without a list its claims cannot be checked. Google's list of common crawlers also covers
- * the two variants of GoogleOther; the next signed pack can name them.
+ * Agents for which nothing is published, of operators who publish where others come from. A new agent of such an
+ * operator belongs here or in the pack: without a list its claims cannot be checked. Google's list of common crawlers
+ * also covers the two variants of GoogleOther; the next signed pack can name them.
  */
 const withoutPublishedSources: { [operator: string]: string[] } = {
   OpenAI: ['ChatGPT-Atlas'],
