@@ -15,7 +15,7 @@ function ownTokens(): ProductTokens[] {
   return operators.map(({ vendor, agents }) => ({
     operator: vendor,
     source: agentSources[vendor]!,
-    seen: `${listVersion}-01`,
+    seen: listVersion,
     digest: '',
     tokens: [...new Set(Object.keys(agents).map(reportedName))],
   }))

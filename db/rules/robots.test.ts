@@ -2,10 +2,11 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import robotsParser from 'robots-parser'
-import { parseRobots, robotsBytesMax, robotsJudge, robotsProducts } from './robots.ts'
+import { parseRobots, robotsBytesMax, robotsJudge } from './robots.ts'
+import { robotsFamilies, robotsTokens } from './robots-families.ts'
 
 const judge = (text: string, product: string, target: string) =>
-  robotsJudge(parseRobots(text))([product], target)
+  robotsJudge(parseRobots(text))([product, '*'], target)
 const line = (text: string, product: string, target: string) => judge(text, product, target).line
 
 describe('groups (RFC 9309 §2.2.1)', () => {
@@ -24,29 +25,83 @@ describe('groups (RFC 9309 §2.2.1)', () => {
     expect(judge('User-agent: a\nDisallow: /', 'c', '/x')).toEqual({ allowed: true, line: null })
   })
 
-  test('the first of several products that has a group counts', () => {
-    expect([robotsProducts('Googlebot-Image'), robotsProducts('GPTBot')]).toEqual([
-      ['Googlebot-Image', 'Googlebot'],
-      ['GPTBot'],
-    ])
+  test('the first of several tokens that has a group counts', () => {
     const judgeBoth = robotsJudge(
       parseRobots('User-agent: Googlebot\nDisallow: /g\nUser-agent: *\nDisallow: /'),
     )
-    expect(judgeBoth(['Googlebot-Image', 'Googlebot'], '/g').line).toBe(2)
-    expect(judgeBoth(['Googlebot-Image', 'Googlebot'], '/x').line).toBe(null)
-    expect(judgeBoth(['Googlebot-Image'], '/x').line).toBe(4)
+    expect(judgeBoth(['Googlebot-Image', 'Googlebot', '*'], '/g').line).toBe(2)
+    expect(judgeBoth(['Googlebot-Image', 'Googlebot', '*'], '/x').line).toBe(null)
+    expect(judgeBoth(['Googlebot-Image', '*'], '/x').line).toBe(4)
   })
 
   test('rules outside of any group are ignored, and lines end in LF, CR or CRLF', () => {
     const file = parseRobots('\ufeffDisallow: /\rUser-agent: *\r\nDisallow: /x # why\rAllow: /x/y\n')
     expect(file).toMatchObject({ rules: 2, ignored: 1, isCut: false })
-    expect(robotsJudge(file)(['a'], '/x/y')).toEqual({ allowed: true, line: 4 })
-    expect(robotsJudge(file)(['a'], '/x/z')).toEqual({ allowed: false, line: 3 })
+    expect(robotsJudge(file)(['a', '*'], '/x/y')).toEqual({ allowed: true, line: 4 })
+    expect(robotsJudge(file)(['a', '*'], '/x/z')).toEqual({ allowed: false, line: 3 })
   })
 
   test('names of properties are ordinary products', () => {
     expect(line('User-agent: *\nDisallow: /', '__proto__', '/')).toBe(2)
     expect(line('User-agent: constructor\nDisallow: /', 'constructor', '/')).toBe(2)
+  })
+})
+
+describe('families of crawlers', () => {
+  /** Each crawler with the tokens that its operator documents, the most specific first. */
+  test.each([
+    ['Applebot', 'Applebot Googlebot *'],
+    ['applebot', 'applebot Googlebot *'],
+    ['Applebot-Extended', 'Applebot-Extended *'],
+    ['Googlebot', 'Googlebot *'],
+    ['Googlebot-Image', 'Googlebot-Image Googlebot *'],
+    ['Googlebot-News', 'Googlebot-News Googlebot *'],
+    ['Googlebot-Video', 'Googlebot-Video Googlebot *'],
+    ['Google-InspectionTool', 'Google-InspectionTool Googlebot *'],
+    ['Storebot-Google', 'Storebot-Google *'],
+    ['GoogleOther', 'GoogleOther *'],
+    ['GoogleOther-Image', 'GoogleOther-Image GoogleOther *'],
+    ['GoogleOther-Video', 'GoogleOther-Video GoogleOther *'],
+    ['Google-CloudVertexBot', 'Google-CloudVertexBot *'],
+    ['Google-Extended', 'Google-Extended *'],
+    ['AdsBot-Google', 'AdsBot-Google'],
+    ['Mediapartners-Google', 'Mediapartners-Google'],
+    ['YandexBot', 'YandexBot Yandex *'],
+    ['YandexImages', 'YandexImages Yandex *'],
+    ['Yandex', 'Yandex *'],
+    ['YaDirectFetcher', 'YaDirectFetcher Yandex *'],
+    ['bingbot', 'bingbot msnbot *'],
+    ['msnbot', 'msnbot *'],
+    ['GPTBot', 'GPTBot *'],
+  ])('%s obeys %s', (name, tokens) => {
+    expect(robotsTokens(name).join(' ')).toBe(tokens)
+  })
+
+  test('each has a source of its operator', () => {
+    for (const { source } of robotsFamilies) expect(new URL(source).protocol).toBe('https:')
+  })
+
+  test('law: a crawler is judged by the first of its tokens that has a group, and by no other', () => {
+    const crawlers = [
+      'Applebot',
+      'Googlebot-News',
+      'GoogleOther-Image',
+      'YandexBot',
+      'bingbot',
+      'AdsBot-Google',
+    ]
+    const groups = fc.uniqueArray(
+      fc.constantFrom(...crawlers, 'Googlebot', 'GoogleOther', 'Yandex', 'msnbot', '*'),
+      { minLength: 1 },
+    )
+    fc.assert(
+      fc.property(fc.constantFrom(...crawlers), groups, (name, tokens) => {
+        const text = tokens.map((token) => `User-agent: ${token}\nDisallow: /\n`).join('')
+        const deciding = robotsTokens(name).find((token) => tokens.includes(token))
+        const line = deciding === undefined ? null : 2 * tokens.indexOf(deciding) + 2
+        expect(robotsJudge(parseRobots(text))(robotsTokens(name), '/x').line).toBe(line)
+      }),
+    )
   })
 })
 
@@ -117,6 +172,23 @@ describe('rules (RFC 9309 §2.2.2 and §2.2.3)', () => {
 })
 
 describe('other lines', () => {
+  test.each(['GPTBot, CCBot', 'GPTBot,CCBot', 'GPTBot; CCBot', 'GPTBot|CCBot', 'GPT*', '*Bot', '*, GPTBot'])(
+    'User-agent: %s matches nobody (§2.2.1), and is noted',
+    (value) => {
+      const text = `User-agent: ${value}\nDisallow: /`
+      for (const name of ['GPTBot', 'CCBot', 'GPT', 'Bot', 'other'])
+        expect(judge(text, name, '/x')).toEqual({ allowed: true, line: null })
+      const file = parseRobots(text)
+      expect(file).toMatchObject({ unmatched: 1, ignored: 0, rules: 1 })
+      expect(file.notes).toMatchObject([{ line: 1, kind: 'unmatched', text: value }])
+    },
+  )
+
+  test('names with versions, spaces, dots and digits are no fault', () => {
+    for (const value of ['*', 'GPTBot/1.2', 'Kangaroo Bot', 'search.marginalia.nu', 'AI2Bot', '* # all'])
+      expect(parseRobots(`User-agent: ${value}\nDisallow: /`)).toMatchObject({ unmatched: 0, notes: [] })
+  })
+
   test('Content-Usage, Crawl-delay and Sitemap are noted with their group and end no group', () => {
     const file = parseRobots(
       [
@@ -132,7 +204,9 @@ describe('other lines', () => {
       { line: 8, kind: 'ignored', products: ['a', 'b'], text: 'nonsense' },
     ])
     expect([file.ignored, file.rules]).toEqual([2, 1])
-    expect([robotsJudge(file)(['a'], '/x').line, robotsJudge(file)(['b'], '/x').line]).toEqual([6, 6])
+    expect([robotsJudge(file)(['a', '*'], '/x').line, robotsJudge(file)(['b', '*'], '/x').line]).toEqual([
+      6, 6,
+    ])
   })
 
   test('whole lines of the first 500 KiB are read', () => {
@@ -237,10 +311,10 @@ test('robots-parser agrees on 100,000 random requests, except where RFC 9309 say
         const ours = robotsJudge(parseRobots(text))
         const theirs = robotsParser(origin, forText(text))
         const [one, path] = asked[0]!
-        if (robotsParser(origin, text).isAllowed(host + path, one) !== ours([one], path).allowed)
+        if (robotsParser(origin, text).isAllowed(host + path, one) !== ours([one, '*'], path).allowed)
           differ.asGiven++
         for (const [product, target] of asked) {
-          const verdict = ours([product], target)
+          const verdict = ours([product, '*'], target)
           differ.pairs++
           if (!verdict.allowed) differ.disallowed++
           if (target === '/robots.txt') {
@@ -300,8 +374,8 @@ describe('hostile files', () => {
     ['a long literal', `/*${'a'.repeat(400_000)}`],
   ])('%s: a pattern is matched in one pass over the path', (_, pattern) => {
     const judgeIt = robotsJudge(parseRobots(`User-agent: *\nDisallow: ${pattern}`))
-    for (let n = 0; n < 20; n++) judgeIt(['a'], `/${'a'.repeat(8_000)}`)
-    expect(judgeIt(['a'], `/${'a'.repeat(8_000)}`).allowed).toBe(!pattern.endsWith('$'))
+    for (let n = 0; n < 20; n++) judgeIt(['a', '*'], `/${'a'.repeat(8_000)}`)
+    expect(judgeIt(['a', '*'], `/${'a'.repeat(8_000)}`).allowed).toBe(!pattern.endsWith('$'))
   })
 
   test('many rules and products', () => {
@@ -310,9 +384,9 @@ describe('hostile files', () => {
     const file = parseRobots(`${names}\n${rules}`)
     expect([file.isCut, file.rules]).toEqual([false, 15_000])
     const judgeIt = robotsJudge(file)
-    expect(judgeIt(['p1'], '/x14999').line).toBe(25_000)
-    expect(judgeIt(['p9999'], '/x').line).toBe(null)
-    expect(judgeIt(['q'], '/x14999').line).toBe(null)
+    expect(judgeIt(['p1', '*'], '/x14999').line).toBe(25_000)
+    expect(judgeIt(['p9999', '*'], '/x').line).toBe(null)
+    expect(judgeIt(['q', '*'], '/x14999').line).toBe(null)
   })
 
   test('any text parses, and a verdict names a line of the file', () => {

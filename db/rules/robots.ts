@@ -16,10 +16,13 @@ interface RobotsGroup {
   rules: RobotsRule[]
 }
 
-/** A line that is no rule of RFC 9309 but means something to people: shown, and never judged by. */
+/**
+ * A line that is no rule of RFC 9309 but means something to people: shown, and never judged by. `unmatched` is a
+ * `User-agent` that names no crawler.
+ */
 export interface RobotsNote {
   line: number
-  kind: 'content-usage' | 'crawl-delay' | 'sitemap' | 'ignored'
+  kind: 'content-usage' | 'crawl-delay' | 'sitemap' | 'unmatched' | 'ignored'
   products: string[] // the first of its group; [] outside of groups
   text: string // the value, or the whole line when it is ignored
 }
@@ -29,6 +32,7 @@ export interface RobotsFile {
   rules: number
   notes: RobotsNote[] // at most `notesMax`
   ignored: number // lines that are no record, or rules outside of any group
+  unmatched: number // User-agent lines that name no crawler, such as `User-agent: GPTBot, CCBot`
   isCut: boolean // longer than `robotsBytesMax`
 }
 
@@ -63,11 +67,12 @@ const noteProductsMax = 20
 /** `text` is decoded UTF-8. Any text can be parsed: lines that mean nothing are counted. */
 export function parseRobots(text: string): RobotsFile {
   const { kept, isCut } = firstBytes(text.startsWith('\ufeff') ? text.slice(1) : text)
-  const file: RobotsFile = { groups: [], rules: 0, notes: [], ignored: 0, isCut }
+  const file: RobotsFile = { groups: [], rules: 0, notes: [], ignored: 0, unmatched: 0, isCut }
   let group: RobotsGroup | null = null
   let isNaming = false // the last rule or user-agent line was a user-agent line
   const note = (line: number, kind: RobotsNote['kind'], value: string): void => {
     if (kind === 'ignored') file.ignored++
+    if (kind === 'unmatched') file.unmatched++
     if (file.notes.length >= notesMax) return
     const products = kind === 'sitemap' ? [] : [...(group?.products ?? [])].slice(0, noteProductsMax)
     file.notes.push({ line, kind, products, text: value.slice(0, noteCharsMax) })
@@ -82,8 +87,9 @@ export function parseRobots(text: string): RobotsFile {
     if (name === 'user-agent') {
       if (!isNaming || group === null) file.groups.push((group = { products: new Set(), rules: [] }))
       isNaming = true
-      if (value !== '') group.products.add(productOf(value))
-      else note(line, 'ignored', content)
+      if (value === '') note(line, 'ignored', content)
+      else group.products.add(productOf(value))
+      if (namesNobody(value)) note(line, 'unmatched', value)
     } else if (name === 'allow' || name === 'disallow') {
       isNaming = false
       const rule = value === '' ? null : ruleOf(value, name === 'allow', line)
@@ -112,6 +118,12 @@ function productOf(value: string): string {
   const slash = value.indexOf('/')
   return (slash < 0 ? value : value.slice(0, slash)).trim().toLowerCase()
 }
+
+/**
+ * Whether a user-agent line is no token of one crawler (§2.2.1): several names on one line, or a part of a name with a
+ * wildcard. Spaces and digits are no part of a token either, but crawlers have them in their names.
+ */
+const namesNobody = (value: string): boolean => /[,;|]/.test(value) || /.\*|\*./.test(value)
 
 /** Null for a pattern that can match no path. */
 function ruleOf(pattern: string, allow: boolean, line: number): RobotsRule | null {
@@ -142,31 +154,23 @@ function comparable(text: string, isPattern: boolean): string {
   })
 }
 
-/**
- * The tokens that a crawler obeys, the most specific first: Google documents that its variants follow `Googlebot`
- * where they are not named themselves.
- */
-export function robotsProducts(name: string): string[] {
-  return /^googlebot-./i.test(name) ? [name, 'Googlebot'] : [name]
-}
-
-export type JudgeRobots = (products: readonly string[], target: string) => RobotsVerdict
+export type JudgeRobots = (tokens: readonly string[], target: string) => RobotsVerdict
 
 const productsMax = 1_000
 
 /**
- * Judges requests by a file. `products` are the tokens that a crawler obeys: the first one with a group counts, else
- * the groups of `*`. `target` is a path with or without its query.
+ * Judges requests by a file. `tokens` are those that a crawler obeys (`robotsTokens`): the first one with a group counts.
+ * `target` is a path with or without its query.
  */
 export function robotsJudge(file: RobotsFile): JudgeRobots {
   const known = new Map<string, readonly RobotsRule[]>()
-  return (products, target) => {
+  return (tokens, target) => {
     if (/^\/robots\.txt(?:\?|$)/.test(target)) return { allowed: true, line: null } // §2.2.2
-    const key = products.join('\n')
+    const key = tokens.join('\n')
     let rules = known.get(key)
     if (rules === undefined) {
       if (known.size >= productsMax) known.clear()
-      known.set(key, (rules = rulesFor(file, products)))
+      known.set(key, (rules = rulesFor(file, tokens)))
     }
     const path = comparable(target, false)
     const rule = rules.find((each) => matches(each, path))
@@ -174,9 +178,9 @@ export function robotsJudge(file: RobotsFile): JudgeRobots {
   }
 }
 
-/** The rules of all groups of a product, so that the first match decides: the longest, then allow, then the first. */
-function rulesFor(file: RobotsFile, products: readonly string[]): RobotsRule[] {
-  for (const product of [...products.map(productOf), '*']) {
+/** The rules of all groups of a token, so that the first match decides: the longest, then allow, then the first. */
+function rulesFor(file: RobotsFile, tokens: readonly string[]): RobotsRule[] {
+  for (const product of tokens.map(productOf)) {
     const groups = file.groups.filter((group) => group.products.has(product))
     if (groups.length === 0) continue
     return groups

@@ -7,16 +7,17 @@
 
 /**
  * `training`: collects text for models. `search`: builds an index that answers cite or list. `assistant`: fetches a
- * page for a person who waits for it.
+ * page for a person who waits for it. `other`: checks advertisements, makes previews, reads feeds or watches a site.
  */
-export type Purpose = 'training' | 'search' | 'assistant'
+export type Purpose = 'training' | 'search' | 'assistant' | 'other'
 
 export interface Operator {
   vendor: string
   /**
-   * By the text in the user agent, matched as a whole word in any letter case. `spider.com=Spider` reports "Spider"
+   * By the text in the user agent, matched in any letter case where it stands as a product of its own: at the start or
+   * behind a space, a bracket or `;`, and in front of the same, `/` or the end. `spider.com=Spider` reports "Spider"
    * where the user agent has "spider.com". A text that ends in `/` or `-` may be followed by anything; its last
-   * character is not reported.
+   * character is not reported. Names that are everyday words, such as Devin, end in `/`.
    */
   agents: { [text: string]: Purpose }
 }
@@ -27,8 +28,8 @@ export function reportedName(entry: string): string {
   return name.replace(/[/-]$/, '')
 }
 
-/** Goes into `agent.detectionVersion`, so that old detections can be distinguished from new ones. */
-export const listVersion = '2026-11'
+/** The day of the last change. Goes into `agent.detectionVersion`, so that old detections can be told from new ones. */
+export const listVersion = '2026-11-29'
 
 export const operators: Operator[] = [
   {
@@ -39,6 +40,8 @@ export const operators: Operator[] = [
       'ChatGPT-User': 'assistant',
       'ChatGPT-Atlas': 'assistant',
       'ChatGPT Atlas=ChatGPT-Atlas': 'assistant',
+      'OAI-AdsBot': 'other',
+      'ChatGPT connectors': 'assistant',
     },
   },
   {
@@ -68,6 +71,19 @@ export const operators: Operator[] = [
       'Google-Agent': 'assistant',
       'Google-Extended': 'training',
       'Google-Read-Aloud': 'assistant',
+      'GoogleOther-Image': 'training',
+      'GoogleOther-Video': 'training',
+      'CloudVertexBot=Google-CloudVertexBot': 'search',
+      'NotebookLM=Google-NotebookLM': 'assistant',
+      'GoogleAgent-Mariner': 'assistant',
+      'GoogleAgent-URLContext': 'assistant',
+      'Google-Gemini-CLI': 'assistant',
+      'Google-Firebase': 'assistant',
+      'AdsBot-Google': 'other',
+      'AdsBot-Google-Mobile': 'other',
+      'AdsBot-Google-Mobile-Apps=AdsBot-Google-Mobile': 'other',
+      'Mediapartners-Google': 'other',
+      'FeedFetcher-Google': 'other',
     },
   },
   {
@@ -79,6 +95,8 @@ export const operators: Operator[] = [
       'AzureAI-SearchBot': 'search',
       officestorebot: 'search',
       msrbot: 'search',
+      BingPreview: 'other',
+      MicrosoftPreview: 'other',
     },
   },
   {
@@ -96,11 +114,12 @@ export const operators: Operator[] = [
       'meta-externalagent': 'training',
       FacebookBot: 'training',
       'meta-externalfetcher': 'assistant',
+      'meta-webindexer': 'search',
     },
   },
   {
     vendor: 'Apple',
-    agents: { Applebot: 'search' },
+    agents: { Applebot: 'search', 'Applebot-Extended': 'training' },
   },
   {
     vendor: 'Amazon',
@@ -113,6 +132,12 @@ export const operators: Operator[] = [
       AmazonSellerInitiatedListing: 'assistant',
       NovaAct: 'assistant',
       'Agent-NovaAct=NovaAct': 'assistant',
+      'amazon-kendra': 'search',
+      'amazon-QBusiness': 'search',
+      AmazonBuyForMe: 'assistant',
+      bedrockbot: 'training',
+      'Amazon-Bedrock-AgentCore-Browser': 'assistant',
+      AmazonAdBot: 'other',
     },
   },
   {
@@ -126,7 +151,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Mistral AI',
-    agents: { 'MistralAI-User': 'assistant' },
+    agents: { 'MistralAI-User': 'assistant', 'MistralAI-Index': 'search', 'MistralAI-Training': 'training' },
   },
   {
     vendor: 'Cohere',
@@ -146,7 +171,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Allen Institute for AI',
-    agents: { AI2Bot: 'training' },
+    agents: { AI2Bot: 'training', 'Ai2Bot-Dolma': 'training', 'AI2Bot-DeepResearchEval': 'assistant' },
   },
   {
     vendor: 'Diffbot',
@@ -158,7 +183,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'LAION',
-    agents: { 'laion-huggingface-processor': 'training' },
+    agents: { 'laion-huggingface-processor': 'training', LAIONDownloader: 'training' },
   },
   {
     vendor: 'img2dataset',
@@ -170,7 +195,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Webz.io',
-    agents: { omgili: 'training' },
+    agents: { omgili: 'training', omgilibot: 'training', 'Webzio-Extended': 'training' },
   },
   {
     vendor: 'You.com',
@@ -178,7 +203,12 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'DuckDuckGo',
-    agents: { DuckDuckBot: 'search', DuckAssistBot: 'assistant', 'DuckDuckGo-Favicons-Bot': 'search' },
+    agents: {
+      DuckDuckBot: 'search',
+      DuckAssistBot: 'assistant',
+      'DuckDuckGo-Favicons-Bot': 'search',
+      'DuckDuckBot-Https=DuckDuckBot': 'search',
+    },
   },
   {
     vendor: 'Brave',
@@ -198,11 +228,17 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Yandex',
-    agents: { YandexBot: 'search', YandexImages: 'search', YandexRenderResourcesBot: 'search' },
+    agents: {
+      YandexBot: 'search',
+      YandexImages: 'search',
+      YandexRenderResourcesBot: 'search',
+      YandexAdditional: 'search',
+      YandexAdditionalBot: 'search',
+    },
   },
   {
     vendor: 'Baidu',
-    agents: { Baiduspider: 'search', 'Baiduspider-render': 'search' },
+    agents: { Baiduspider: 'search', 'Baiduspider-render': 'search', YiyanBot: 'assistant' },
   },
   {
     vendor: 'Sogou',
@@ -226,7 +262,13 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Coc Coc',
-    agents: { coccoc: 'search', 'coccocbot-web': 'search' },
+    agents: {
+      coccoc: 'search',
+      'coccocbot-web': 'search',
+      'coccocbot-image': 'search',
+      'image.coccoc=coccocbot-image': 'search',
+      'imagecoccoc=coccocbot-image': 'search',
+    },
   },
   {
     vendor: 'Yahoo',
@@ -238,7 +280,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Open Web Search',
-    agents: { Owler: 'search' },
+    agents: { Owler: 'search', 'OWLer-W=Owler': 'search' },
   },
   {
     vendor: 'Marginalia',
@@ -266,7 +308,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Parallel',
-    agents: { ShapBot: 'search' },
+    agents: { ShapBot: 'search', 'Shap-User': 'assistant' },
   },
   {
     vendor: 'Valyu',
@@ -278,7 +320,7 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Cognition',
-    agents: { Devin: 'assistant' },
+    agents: { 'Devin/': 'assistant' },
   },
   {
     vendor: 'xAI',
@@ -362,7 +404,11 @@ export const operators: Operator[] = [
   },
   {
     vendor: 'Semantic Visions',
-    agents: { 'semantic-visions': 'training', 'semantic-visions-discovery': 'training' },
+    agents: {
+      'semantic-visions': 'training',
+      'semantic-visions-discovery': 'training',
+      'semantic-visions.com=semantic-visions': 'training',
+    },
   },
   {
     vendor: 'TaraGroup',
@@ -395,5 +441,61 @@ export const operators: Operator[] = [
   {
     vendor: 'The Knowledge AI',
     agents: { 'The Knowledge AI': 'training' },
+  },
+  {
+    vendor: 'Moonshot AI',
+    agents: { 'Kimi-User': 'assistant' },
+  },
+  {
+    vendor: 'Alibaba',
+    agents: { TongyiBot: 'assistant' },
+  },
+  {
+    vendor: 'Exa',
+    agents: { ExaSearchBot: 'search' },
+  },
+  {
+    vendor: 'Querit',
+    agents: { 'Querit-SearchBot': 'search', QueritBot: 'search' },
+  },
+  {
+    vendor: 'Andi',
+    agents: { Andibot: 'search' },
+  },
+  {
+    vendor: 'NICT',
+    agents: { 'ICC-Crawler': 'training' },
+  },
+  {
+    vendor: 'ROIS',
+    agents: { Cotoyogi: 'training' },
+  },
+  {
+    vendor: 'Mozilla',
+    agents: { 'Mozilla-Tabstack': 'assistant' },
+  },
+  {
+    vendor: 'Klaviyo',
+    agents: { KlaviyoAIBot: 'assistant' },
+  },
+  {
+    vendor: 'Lyrenth',
+    agents: { AIWebIndex: 'search' },
+  },
+  {
+    vendor: 'Pinterest',
+    agents: { Pinterestbot: 'other' },
+  },
+  {
+    vendor: 'Stripe',
+    agents: { Stripebot: 'other' },
+  },
+  {
+    vendor: 'UptimeRobot',
+    agents: { UptimeRobot: 'other' },
+  },
+  {
+    vendor: 'Adyen',
+    agents: { Adyen: 'other' },
   },
 ]

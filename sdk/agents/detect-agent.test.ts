@@ -45,7 +45,55 @@ const ownSamples = [
     'AISearchBot/1.0',
     'Crawl4AI/0.7',
   ],
+  ...[
+    compatible('MistralAI-Index/1.0; +https://docs.mistral.ai/robots'),
+    compatible('MistralAI-Training/1.0; +https://docs.mistral.ai/robots'),
+    compatible('Kimi-User/1.0'),
+    compatible('OAI-AdsBot/1.0; +https://openai.com/adsbot'),
+    'ChatGPT connectors',
+  ],
+  ...[
+    'GoogleOther-Image/1.0',
+    'GoogleOther-Video/1.0',
+    compatible('CloudVertexBot'),
+    compatible('NotebookLM'),
+  ],
+  ...[
+    'GoogleAgent-URLContext',
+    'Google-Firebase',
+    compatible('Applebot-Extended/0.1'),
+    compatible('Ai2Bot-Dolma'),
+  ],
+  ...[
+    'amazon-kendra',
+    'amazon-QBusiness',
+    'bedrockbot',
+    'LAIONDownloader',
+    'omgilibot/0.4',
+    'Webzio-Extended',
+  ],
+  ...[
+    'YiyanBot',
+    'Shap-User/1.0',
+    'YandexAdditional',
+    'YandexAdditionalBot',
+    'TongyiBot',
+    'ExaSearchBot/1.0',
+  ],
+  ...[
+    'AI2Bot-DeepResearchEval',
+    'Querit-SearchBot',
+    'QueritBot',
+    'Andibot',
+    'Mozilla-Tabstack',
+    'KlaviyoAIBot',
+  ],
+  ...['AIWebIndex', 'Stripebot/1.0', 'Adyen HttpClient 1.0'],
 ]
+
+function compatible(product: string): string {
+  return `Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; ${product})`
+}
 
 test.each(names)('%s is found in a real user agent as %s of %s, for %s', (text, name, vendor, purpose) => {
   const holding = [...samples, ...ownSamples].filter((one) => one.toLowerCase().includes(text.toLowerCase()))
@@ -95,7 +143,7 @@ test('the result is a valid agent field of an event', () => {
       purpose: 'training',
       userAgent,
     },
-    detectionVersion: '2026-11',
+    detectionVersion: '2026-11-29',
   })
 })
 
@@ -105,6 +153,19 @@ test.each([
   'curl/8.5.0',
   'Yetisports/1.0',
   'my-gptbot-clone',
+  // A word is an agent where it stands as a product of its own.
+  'monitor/1.0 (+https://shop.example/blog/gptbot)',
+  'monitor/1.0 (+https://gptbot.example/)',
+  'Mozilla/5.0 (compatible; acapbot/0.1; treat like Googlebot)',
+  'Mozilla/5.0 (Linux; Android 14; Devin) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36',
+  'Mozilla/5.0 (Linux; Android 14; Devin Build/UP1A) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36',
+  `${browserLike} Devin`,
+  `${browserLike} Operator/1.0`,
+  `${browserLike} Atlas/1.0`,
+  `${browserLike} CometBrowser/1.0`,
+  `${browserLike} Halley_Comet/1.0`,
+  'Yeti-Phone/1.0',
+  'Slurp-Browser/1.0',
   'notgptbot/1.0',
   // Browsers of companies that also crawl, and apps that show pages.
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) coc_coc_browser/120.0 Chrome/114.0 Safari/537.36',
@@ -135,6 +196,85 @@ test('accepts every kind of request', () => {
   expect(detectAgent({ headers: {} })).toBeNull()
   expect(detectAgent(null)).toBeNull()
   expect(detectAgent(undefined)).toBeNull()
+})
+
+/** Words of agents, as vendors of phones and carriers could use them. */
+const hostileWords = fc.constantFrom(
+  ...[...operators, ...rareSearchEngines].flatMap(({ agents }) =>
+    Object.keys(agents).map((entry) => entry.replace(/=.*/, '').replace(/[/-]$/, '')),
+  ),
+  ...['Comet', 'Devin', 'Operator', 'Atlas', 'Claude', 'Gemini', 'Kimi', 'GPTBot-Pro', 'Googlebot-Fold'],
+)
+const modelName = fc
+  .record({
+    word: hostileWords,
+    form: fc.constantFrom(
+      '@',
+      '@ 5',
+      'Nova @',
+      '@-5G',
+      'SM-@',
+      '@ Pro (2026)',
+      '(2026) @',
+      '@_EEA',
+      '@/Nova',
+    ),
+  })
+  .map(({ word, form }) => form.replace('@', word))
+const webKit = 'AppleWebKit/537.36 (KHTML, like Gecko)'
+const personForms: ((model: string) => string)[] = [
+  (model) => `Mozilla/5.0 (Linux; Android 14; ${model}) ${webKit} Chrome/142.0.0.0 Mobile Safari/537.36`,
+  (model) => `Mozilla/5.0 (Linux; Android 14; ${model} Build/UP1A.23; wv) ${webKit} Version/4.0 Chrome/142.0`,
+  (model) => `Mozilla/5.0 (Linux; U; Android 9; en-us; ${model} Build/PKQ1) ${webKit} MiuiBrowser/14 Mobile`,
+  (model) => `Mozilla/5.0 (Linux; Android 14; ${model}) ${webKit} SamsungBrowser/25.0 Chrome/121.0 Mobile`,
+  (model) =>
+    `Mozilla/5.0 (Linux; Android 14; ${model}) ${webKit} Chrome/142.0 Mobile Safari/537.36 EdgA/142.0`,
+  (model) => `Mozilla/5.0 (Android 14; Mobile; ${model}; rv:140.0) Gecko/140.0 Firefox/140.0`,
+  (model) => `Mozilla/5.0 (Mobile; ${model}; rv:48.0) Gecko/48.0 Firefox/48.0 KAIOS/2.5`,
+  (model) => `Mozilla/5.0 (Windows Phone 10.0; Android 6.0.1; Microsoft; ${model}) ${webKit} Edge/15.15254`,
+  (model) => `Dalvik/2.1.0 (Linux; U; Android 14; ${model} Build/UP1A)`,
+  (model) => `Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Mobile/15E148 [FBAN/FBIOS;FBCR/${model};FBLC/en_US]`,
+  (model) => `Instagram 350.0.0 Android (34/14; 480dpi; 1080x2400; samsung; ${model}; qcom; en_US)`,
+]
+
+test('law: people stay people, whatever their phone and carrier are called', () => {
+  fc.assert(
+    fc.property(modelName, fc.constantFrom(...personForms), (model, form) => {
+      expect(detectAgent(form(model)), form(model)).toBeNull()
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+test('a product of its own is an agent on a phone too', () => {
+  const phone = 'Mozilla/5.0 (Linux; Android 14; Devin Build/UP1A; Storebot-Google/1.0) Chrome/142.0'
+  expect(detectAgent(phone)?.name).toBe('Storebot-Google')
+  const behind = 'Mozilla/5.0 (Linux; Android 14; Devin) Chrome/142.0 (compatible; GPTBot/1.0)'
+  expect(detectAgent(behind)?.name).toBe('GPTBot')
+  expect(detectAgent('Mozilla/5.0 (Linux; Android 14; compatible; Bytespider)')?.name).toBe('Bytespider')
+})
+
+test.each([
+  ['GPTBot-Video/1.0', 'OpenAI', 'GPTBot-Video', 'training'],
+  ['Mozilla/5.0 (compatible; MistralAI-User-Beta/2; +x)', 'Mistral AI', 'MistralAI-User-Beta', 'assistant'],
+  ['GoogleOther-Audio', 'Google', 'GoogleOther-Audio', 'training'],
+  ['gptbot-video', 'OpenAI', 'GPTBot-video', 'training'],
+  ['GPTBot-1.2', 'OpenAI', 'GPTBot', 'training'],
+])('%s is a variant of an agent of %s: %s', (userAgent, vendor, name, purpose) => {
+  expect(detectAgent(userAgent)).toMatchObject({ vendor, name, purpose })
+})
+
+test('law: the variant of an extendable name has its vendor and purpose, and a bounded name', () => {
+  const bases = names.filter(([text, name]) => /bot$|spider$|-user$/i.test(text) && text === name)
+  const variants = fc.stringMatching(/^-[A-Za-z][A-Za-z0-9]{0,60}$/)
+  fc.assert(
+    fc.property(fc.constantFrom(...bases), variants, ([text, name, vendor, purpose], variant) => {
+      const agent = detectAgent(`Mozilla/5.0 (compatible; ${text}${variant}/1.0)`)
+      if (variant.length > 41) return expect(agent).toBeNull()
+      fc.pre(!names.some(([other]) => other.toLowerCase() === `${text}${variant}`.toLowerCase()))
+      expect(agent).toMatchObject({ vendor, purpose, name: `${name}${variant}` })
+    }),
+  )
 })
 
 test('the longest name wins, in any letter case', () => {

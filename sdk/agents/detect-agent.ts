@@ -29,18 +29,21 @@ export function detectAgent(source: AgentSource | null | undefined): DetectedAge
   if (source === null || source === undefined) return null
   const userAgent = userAgentOf(typeof source === 'string' ? { 'user-agent': source } : source.headers)
   if (userAgent === '') return null
-  const { known, anyText } = (index ??= makeIndex())
-  let found: Known | null = null
+  const { agents, anyText } = (index ??= createIndex())
+  let named: KnownAgent | null = null
+  let devices: Comment[] | null = null
   for (const match of userAgent.matchAll(anyText)) {
-    const agent = known.get((match[1] ?? '').toLowerCase())
+    const agent = agentAt(match, agents)
     // A user agent may contain several names; the longest one is the most specific.
-    if (agent !== undefined && (found === null || agent.name.length >= found.name.length)) found = agent
+    const isLonger = agent !== null && (named === null || agent.name.length >= named.name.length)
+    if (!isLonger || isLikeness(match)) continue
+    if (!isDeviceName(match, (devices ??= deviceComments(userAgent)))) named = agent
   }
-  if (found === null) return null
-  return { class: 'crawler', trust: 'detected', ...found, userAgent, detectionVersion: listVersion }
+  if (named === null) return null
+  return { class: 'crawler', trust: 'detected', ...named, userAgent, detectionVersion: listVersion }
 }
 
-interface Known {
+interface KnownAgent {
   vendor: string
   name: string
   purpose: Purpose
@@ -48,26 +51,115 @@ interface Known {
 
 const textOf = (entry: string): string => entry.replace(/=.*/, '').toLowerCase()
 
+/** Names that a variant may extend: `GPTBot-Video` is OpenAI's, but `Yeti-Phone` need not be Naver's. */
+const extendable = /bot|spider|crawl|agent|fetcher|other|user|-ai$/
+
+/**
+ * The agent that a match names. `Name-Variant` of a known name is a variant: it has the vendor and purpose of the known
+ * agent, and its own name as written, because the addresses that an operator publishes for one agent must not
+ * contradict another one. `Name-1.2` is a version.
+ */
+function agentAt(match: RegExpExecArray, agents: Map<string, KnownAgent>): KnownAgent | null {
+  const text = match[0]
+  const ending = match[2]
+  const agent = agents.get((match[1] ?? text).toLowerCase()) ?? null
+  if (agent === null || ending === undefined || !/^-[a-z]/i.test(ending)) return agent
+  return { ...agent, name: agent.name + ending }
+}
+
+/** Whether a program says that it is like an agent: `Feedly/1.0 (like FeedFetcher-Google)`. */
+function isLikeness({ index, input }: RegExpExecArray): boolean {
+  return /\b(?:like|following) $/i.test(input.slice(Math.max(0, index - 11), index))
+}
+
+interface Comment {
+  start: number
+  end: number
+}
+
+const mayHaveDevice = /Android|Windows Phone|Tizen|\((?:Mobile|Tablet);|dpi;|FBAN\//
+const deviceComment = /\bAndroid\b|\bWindows Phone\b|\bTizen\b|^(?:Mobile|Tablet);|\ddpi;|^FBAN\/|;FBAN\//
+
+/** The outermost comments that describe a person's phone, without their brackets. */
+function deviceComments(userAgent: string): Comment[] {
+  if (!mayHaveDevice.test(userAgent)) return []
+  const comments: Comment[] = []
+  let depth = 0
+  let start = 0
+  for (let offset = 0; offset < userAgent.length; offset++) {
+    const char = userAgent[offset]!
+    if (char === '(' || char === '[') {
+      if (depth === 0) start = offset + 1
+      depth++
+    } else if ((char === ')' || char === ']') && depth > 0) {
+      depth--
+      if (depth === 0) comments.push({ start, end: offset })
+    }
+  }
+  if (depth > 0) comments.push({ start, end: userAgent.length })
+  return comments.filter((comment) => deviceComment.test(userAgent.slice(comment.start, comment.end)))
+}
+
+/**
+ * Whether a name is part of a comment about a phone, whose model and carrier can have any name: `(Linux; Android 14;
+ * Devin Build/UP1A)`. A product of its own is an agent there too: `(Linux; Android 8.0; Pixel 2; Storebot-Google/1.0)`,
+ * as is one that is declared `compatible;`.
+ */
+function isDeviceName({ 0: text, index, input }: RegExpExecArray, devices: Comment[]): boolean {
+  const comment = devices.find(({ start, end }) => start <= index && index < end)
+  if (comment === undefined) return false
+  const before = input.slice(Math.max(comment.start, index - 12), index)
+  if (/compatible; ?$/i.test(before)) return false
+  const nameEnd = index + text.replace(/\/$/, '').length
+  const after = input.slice(nameEnd, Math.min(comment.end, nameEnd + 20))
+  const isProduct = (index === comment.start || /; ?$/.test(before)) && /^\/\d[\w.]*(?:;|$)/.test(after)
+  return !isProduct
+}
+
 interface Index {
   /** By the lower-case text in the user agent. */
-  known: Map<string, Known>
-  /** Matches whole words: `Yeti/1.1` is Naver's, `Yetisports` is not. Longer texts come first. */
+  agents: Map<string, KnownAgent>
+  /** Matches texts as `Operator.agents` has them, and the ending of a variant. Longer texts come first. */
   anyText: RegExp
 }
 
 /** Made for the first user agent, because a program may load this module and never detect an agent. */
 let index: Index | null = null
 
-function makeIndex(): Index {
-  const known = new Map<string, Known>(
-    [...operators, ...rareSearchEngines].flatMap(({ vendor, agents }) =>
-      Object.entries(agents).map(([entry, purpose]): [string, Known] => {
+function createIndex(): Index {
+  const agents = new Map<string, KnownAgent>(
+    [...operators, ...rareSearchEngines].flatMap(({ vendor, agents: entries }) =>
+      Object.entries(entries).map(([entry, purpose]): [string, KnownAgent] => {
         return [textOf(entry), { vendor, name: reportedName(entry), purpose }]
       }),
     ),
   )
-  const texts = [...known.keys()]
-    .sort((left, right) => right.length - left.length)
-    .map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + (/\w$/.test(text) ? '(?![A-Za-z0-9-])' : ''))
-  return { known, anyText: new RegExp(`(?<![A-Za-z0-9-])(${texts.join('|')})`, 'gi') }
+  const texts = [...agents.keys()]
+  const hosts = texts.filter((text) => isHost.test(text))
+  const paths = texts.filter((text) => text.startsWith('/'))
+  const names = texts.filter((text) => !isHost.test(text) && !text.startsWith('/'))
+  const starts = names.filter((text) => /[/-]$/.test(text))
+  const words = names.filter((text) => !/[/-]$/.test(text))
+  const extendedWords = words.filter((text) => extendable.test(text))
+  const plainWords = words.filter((text) => !extendable.test(text))
+  const ending = '-[0-9][0-9a-z.]*|-[a-z][0-9a-z_-]{0,39}'
+  const isOver = '(?![^\\s/;:,)\\]"\'+])'
+  const named = `(${anyOf(extendedWords)})(${ending})?${isOver}|(?:${anyOf(plainWords)})${isOver}|${anyOf(starts)}`
+  const addressed = `(?<![0-9a-z-])(?:${anyOf(hosts)})(?![0-9a-z-])|${anyOf(paths)}`
+  return { agents, anyText: new RegExp(`(?<![^\\s;:,("'[+])(?:${named})|${addressed}`, 'gi') }
 }
+
+/** Crawlers without a name of their own are recognized by the address in their user agent. */
+const isHost = /^[^ /]+\.[a-z]{2,}.*[^-]$/
+
+/** An expression for the longest of the texts. Shared first letters make it quicker than a plain list. */
+function anyOf(texts: string[]): string {
+  const endings = new Map<string, string[]>()
+  for (const text of [...texts].sort((left, right) => right.length - left.length)) {
+    const letter = text.slice(0, 1)
+    endings.set(letter, [...(endings.get(letter) ?? []), escaped(text.slice(1))])
+  }
+  return [...endings].map(([letter, group]) => `${escaped(letter)}(?:${group.join('|')})`).join('|')
+}
+
+const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')

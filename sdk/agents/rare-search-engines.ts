@@ -15,13 +15,14 @@ Yandex: YandexMobileScreenShotBot|YandexNews|YandexOntoDB|YandexOntoDBAPI|Yandex
 Yandex: YandexPartner|YandexRCA|YandexSearchShop|YandexSitelinks|YandexSpravBot|YandexTracker
 Yandex: YandexVertis|YandexVerticals|YandexWebmaster|YandexScreenshotBot|YaDirectFetcher
 Yandex: yandex.com/bots=Yandex
+Microsoft: librabot|msnbot-media=msnbot|msnbot-NewsBlogs=msnbot|msnbot-UDiscovery=msnbot
 AISearchBot
 NewsAI: newsai/
-Apache Nutch: Nutch|Nutch-|NutchCVS
+Apache Nutch: Nutch|Nutch-|/Nutch-=Nutch|NutchCVS
 Jyxo: jyxobot
 FAST: FAST-WebCrawler|FAST Enterprise Crawler
 BIGLOTRON
-Ask.com: Teoma
+Ask.com: Teoma|Ask Jeeves/Teoma=Teoma
 Convera: ConveraCrawler
 Seekbot
 Gigablast: Gigabot|GigablastOpenSource

@@ -44,7 +44,7 @@ const conditions = ['operator', 'product', 'purpose', 'verdict', 'path', 'tool']
 const decisions = ['allow', 'deny', 'review']
 /** Conditions with few values: a misspelt one would match nothing, and a rule that denies would not. */
 const values: { [condition: string]: readonly string[] } = {
-  purpose: ['training', 'search', 'assistant'] satisfies Purpose[],
+  purpose: ['training', 'search', 'assistant', 'other'] satisfies Purpose[],
   verdict: ['verified', 'consistent', 'contradicted', 'unverifiable', 'unknown'] satisfies Verdict[],
 }
 

@@ -218,8 +218,9 @@ const comment = (line: string): string => `# ${line.replaceAll(/[^\x20-\x7e]/g, 
 const lines = (all: string[]): string => `${all.join('\n')}\n`
 
 /**
- * Matches the names of agents as whole words, as `detectAgent` does. Without backslashes and look-around, because the
- * servers quote differently, and the expressions of Caddy have no look-around.
+ * Matches the names of agents as whole words, a little wider than `detectAgent`: also in the path of an address, in
+ * the name of a phone, and behind "like". Without backslashes and look-around, because the servers quote differently,
+ * and the expressions of Caddy have no look-around.
  */
 export function patternOf(agents: Pick<KnownAgent, 'texts'>[]): string {
   const names = agents.flatMap(({ texts }) =>

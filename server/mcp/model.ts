@@ -20,7 +20,7 @@ const hints: { readonly [name: string]: string } = {
   type: 'Event types, or a prefix such as authz.*',
   outcome: 'success, error, blocked, or another',
   class: 'webmcp, dom, screenshot, crawler, or another',
-  purpose: 'training, search, assistant, user',
+  purpose: 'training, search, assistant, user, other',
   trust: 'detected, declared, verified, linked',
   verdict:
     'verified, consistent, contradicted, unverifiable, unknown. Only verdicts of the appliance, unless judgedBy is given',

@@ -1,5 +1,6 @@
 /** Judges requests by the version of the site's robots.txt that was in force at their time. */
-import { parseRobots, robotsJudge, robotsProducts, type JudgeRobots } from '../../db/rules/robots.ts'
+import { parseRobots, robotsJudge, type JudgeRobots } from '../../db/rules/robots.ts'
+import { robotsTokens } from '../../db/rules/robots-families.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { elapsedMs, isoTime, type Clock } from '../clock.ts'
 
@@ -56,7 +57,7 @@ function markBy({ version, fromMs, text }: RobotsText): MarkOne {
     const known = marks.get(key)
     if (known !== undefined) return known
     if (marks.size >= marksMax) marks.clear()
-    const { allowed, line } = judge(robotsProducts(name), target)
+    const { allowed, line } = judge(robotsTokens(name), target)
     const rule = line === null ? { version, from } : { version, from, line }
     const mark: RobotsMark = { robots: allowed ? 'allowed' : 'disallowed', robotsRule: rule }
     marks.set(Buffer.from(key).toString(), mark) // a copy: a part of a block would hold all of it

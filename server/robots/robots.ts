@@ -48,7 +48,7 @@ export async function setRobots(
   const from = fromMs ?? now
   if (from > now)
     throw wrongField('from', 'A robots.txt cannot take effect in the future. Set it when it does.')
-  const { rules, ignored } = parseRobots(text)
+  const { rules, ignored, unmatched } = parseRobots(text)
   const digest = Bun.SHA256.hash(text, 'hex')
   const metadata: { [name: string]: Json } = {
     digest,
@@ -65,7 +65,7 @@ export async function setRobots(
   if (result.state === 'over')
     throw wrongField('siteId', `Only ${limits.sitesPerOrgMax} sites can have a robots.txt.`, 'too_many')
   const { state, version } = result
-  return { siteId, state, version, from: isoTime(from), digest, rules, ignored }
+  return { siteId, state, version, from: isoTime(from), digest, rules, ignored, unmatched }
 }
 
 export interface SetView {
@@ -76,6 +76,7 @@ export interface SetView {
   digest: string
   rules: number
   ignored: number // lines that no crawler reads
+  unmatched: number // User-agent lines that name no crawler
 }
 
 function requireSiteId(siteId: string): void {
@@ -121,6 +122,7 @@ export interface RobotsDetail {
   rules: number
   notes: RobotsNote[]
   ignored: number
+  unmatched: number
   before: number | null // the version that was in force before
   changes: LineChanges | null
 }
@@ -139,11 +141,11 @@ export async function robotsDetail(
   if (!wanted || !found) throw noRobots()
   const earlier = versions[index + 1]
   const before = earlier ? await store.robots.find({ orgId, siteId, version: earlier.version }) : null
-  const { rules, notes, ignored } = parseRobots(found.text)
+  const { rules, notes, ignored, unmatched } = parseRobots(found.text)
   return {
     version: robotsViews(versions, nameOf)[index]!,
     text: found.text,
-    ...{ rules, notes, ignored },
+    ...{ rules, notes, ignored, unmatched },
     before: before?.version ?? null,
     changes: before === null ? null : lineChanges(before.text, found.text),
   }
@@ -158,6 +160,7 @@ export interface RobotsTestView extends RobotsTest {
   since: string
   rules: number
   ignored: number
+  unmatched: number
   queryRules: number // rules with a query, which stored requests cannot match
 }
 
@@ -176,14 +179,14 @@ export async function testRobots(
   const now = clock.now()
   const sinceMs = now - testMs
   const range = { sinceMs, untilMs: now + 1, agentsMax, pagesMax, budgetMs: limits.robotsTestMsMax }
-  const { groups, rules, ignored } = parseRobots(text)
+  const { groups, rules, ignored, unmatched } = parseRobots(text)
   const queryRules = groups.reduce(
     (sum, group) =>
       sum + group.rules.filter(({ pieces }) => pieces.some((piece) => piece.includes('?'))).length,
     0,
   )
   const found = await store.robots.test({ orgId, siteId, text, ...range })
-  return { siteId, since: isoTime(sinceMs), rules, ignored, queryRules, ...found }
+  return { siteId, since: isoTime(sinceMs), rules, ignored, unmatched, queryRules, ...found }
 }
 
 export interface LineChange {

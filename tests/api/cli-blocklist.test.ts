@@ -78,7 +78,7 @@ test('wrong usage says what is accepted', async () => {
   expect(await refused('--format', 'iis', '--unverified')).toEqual(says('is not one of nginx, caddy, apache'))
   expect(await refused('--format', 'nginx')).toEqual(says('choose what to block'))
   expect(await refused('--format', 'nginx', '--purpose', 'fun')).toEqual(
-    says('not one of training, search, assistant'),
+    says('not one of training, search, assistant, other'),
   )
   expect(await refused('--format', 'nginx', '--agent', 'GPTBott')).toEqual(says('did you mean GPTBot?'))
   expect(await refused('--format', 'robots', '--unverified')).toEqual(says('robots.txt has no addresses'))

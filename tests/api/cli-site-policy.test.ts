@@ -126,6 +126,34 @@ test('a new file is tested against the stored requests', async () => {
   expect(await policy('test', '--site', 'nowhere', '--robots', next)).toContain('No requests by agents')
 })
 
+test('Applebot obeys the group of Googlebot, and two names on one line are reported', async () => {
+  const robots = file('apple.txt', 'User-agent: Googlebot\nAllow: /\n\nUser-agent: *\nDisallow: /\n')
+  const appleBot =
+    'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_5) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/13.1.1 ' +
+    'Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)'
+  await policy('set', '--site', 'apple', '--robots', robots, '--from', new Date(noon - 1_000).toISOString())
+  const log = file('apple.log', logLine(noon, '/apple', appleBot))
+  done(await appliance.cli('import', 'access', log, '--site', 'apple'))
+  const [event] = done(await appliance.cli('export', 'traces'))
+    .trim()
+    .split('\n')
+    .flatMap((line) => (line.includes('Applebot') ? [JSON.parse(line) as Event] : []))
+    .filter(({ type }) => type === 'agent.requested')
+  expect(event!.agent).toMatchObject({
+    name: 'Applebot',
+    robots: 'allowed',
+    robotsRule: { version: 1, line: 2 },
+  })
+
+  const twoNames = file('two.txt', 'User-agent: GPTBot, CCBot\nDisallow: /\n')
+  const warning = '1 User-agent line names no crawler. Write one name per line.'
+  expect(await policy('set', '--site', 'two', '--robots', twoNames)).toContain(warning)
+  const shown = await policy('show', '--site', 'two')
+  expect(shown).toContain(warning)
+  expect(shown).toContain('Line 1: no crawler is named GPTBot, CCBot')
+  expect(await policy('test', '--site', 'shop', '--robots', twoNames)).toContain(warning)
+})
+
 test('versions are listed and shown, and a watched file makes one', async () => {
   const { versions } = JSON.parse(await policy('list', '--site', 'shop', '--json'))
   expect(versions).toMatchObject([

@@ -35,6 +35,7 @@ test('a version is shown with its text, its notes and what changed', async () =>
     from: '2026-11-01T00:00:00.000Z',
     rules: 1,
     ignored: 0,
+    unmatched: 0,
   })
   await json(admin.post('/api/robots', { siteId: 'shop', text: changed }))
   expect(await json(admin.post('/api/robots', { siteId: 'shop', text: changed }))).toMatchObject({

@@ -127,6 +127,35 @@ export const robotsCases: Cases = {
     const nobody = { ...query, ...limits, orgId: 'org_nobody' }
     expect(await store.robots.test(nobody)).toMatchObject({ requests: 0, agents: [], complete: true })
   },
+  async 'a test judges the crawlers of a family by the groups that they obey'({ store, orgId }) {
+    const names = [
+      'Applebot',
+      'Googlebot-News',
+      'GoogleOther-Image',
+      'YandexImages',
+      'bingbot',
+      'AdsBot-Google',
+    ]
+    const requests = [...names, 'GPTBot'].map((name) =>
+      makeEvent(name, { siteId: 'shop', type: 'agent.requested', vendor: null, name, page: '/x' }),
+    )
+    await store.events.append(makeBatch(orgId, requests))
+    const disallowedBy = async (text: string): Promise<string[]> => {
+      const range = { sinceMs: noon, untilMs: noon + 1, agentsMax: 9, pagesMax: 1, budgetMs: 10_000 }
+      const { agents } = await store.robots.test({ orgId, siteId: 'shop', text, ...range })
+      return agents.flatMap(({ name, disallowed }) => (disallowed > 0 ? [name ?? ''] : [])).toSorted()
+    }
+    const nobodyBut = (token: string): string =>
+      `User-agent: ${token}\nAllow: /\n\nUser-agent: *\nDisallow: /`
+    const without = (...allowed: string[]): string[] =>
+      [...names.slice(0, 5), 'GPTBot'].filter((name) => !allowed.includes(name)).toSorted()
+    expect(await disallowedBy(nobodyBut('Googlebot'))).toEqual(without('Applebot', 'Googlebot-News'))
+    expect(await disallowedBy(nobodyBut('GoogleOther'))).toEqual(without('GoogleOther-Image'))
+    expect(await disallowedBy(nobodyBut('Yandex'))).toEqual(without('YandexImages'))
+    expect(await disallowedBy(nobodyBut('msnbot'))).toEqual(without('bingbot'))
+    expect(await disallowedBy(nobodyBut('GPTBot, Applebot'))).toEqual(without())
+    expect(await disallowedBy('User-agent: AdsBot-Google\nDisallow: /')).toEqual(['AdsBot-Google'])
+  },
   async 'a filter finds events by what robots.txt said'({ store, orgId }) {
     const events = [null, 'allowed', 'disallowed'].map((robots) => makeEvent(`${robots}`, { robots }))
     await store.events.append(makeBatch(orgId, events))

@@ -15,7 +15,7 @@ import { orgOption } from '../options.ts'
 import { print } from '../print.ts'
 import { openOutput } from './export.ts'
 
-const purposes = ['training', 'search', 'assistant'] as const
+const purposes = ['training', 'search', 'assistant', 'other'] as const
 const formats = Object.keys(blocklistWriters) as (keyof typeof blocklistWriters)[]
 const days = 30
 const dayMs = 24 * 3_600_000

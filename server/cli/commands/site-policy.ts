@@ -186,13 +186,20 @@ function ignoredText(ignored: number): string {
   return ignored === 0 ? '' : ` Crawlers ignore ${number(ignored)} ${ignored === 1 ? 'line' : 'lines'}.`
 }
 
-function setText({ siteId, state, version, from, rules, ignored }: SetView): string {
+/** Several names on one line are a mistake that no crawler reports. */
+function unmatchedText(unmatched: number): string {
+  if (unmatched === 0) return ''
+  const lines = unmatched === 1 ? '1 User-agent line names' : `${number(unmatched)} User-agent lines name`
+  return ` ${lines} no crawler. Write one name per line.`
+}
+
+function setText({ siteId, state, version, from, rules, ignored, unmatched }: SetView): string {
   const what = `version ${version} of the robots.txt of ${siteId}`
   const done =
     state === 'same'
       ? `Nothing changed: ${what} has this text.`
       : `Stored ${what}, in force from ${minute(from)} UTC, with ${rulesText(rules)}.`
-  return oneLine(done + ignoredText(ignored))
+  return oneLine(done + ignoredText(ignored) + unmatchedText(unmatched))
 }
 
 function listText({ versions }: { versions: RobotsView[] }): string {
@@ -205,16 +212,18 @@ function listText({ versions }: { versions: RobotsView[] }): string {
 }
 
 /** The file with its line numbers. */
-function detailText({ version, text, rules, ignored, notes }: RobotsDetail): string {
+function detailText({ version, text, rules, ignored, unmatched, notes }: RobotsDetail): string {
   const { siteId, from, until, setBy } = version
   const end = until === null ? 'in force' : `until ${minute(until)}`
   const lines = text
     .split(/\r\n|\r|\n/)
     .map((line, index) => `${String(index + 1).padStart(6)}  ${oneLine(line)}`)
   const usage = notes.filter(({ kind }) => kind === 'content-usage')
+  const nobody = notes.filter(({ kind }) => kind === 'unmatched')
   return [
     oneLine(`Version ${version.version} of ${siteId}, from ${minute(from)} UTC, ${end}, set by ${setBy}.`),
-    `${rulesText(rules)}.${ignoredText(ignored)}`,
+    `${rulesText(rules)}.${ignoredText(ignored)}${unmatchedText(unmatched)}`,
+    ...nobody.map(({ line, text: value }) => oneLine(`Line ${line}: no crawler is named ${value}`)),
     ...usage.map(({ line, text: value }) => oneLine(`Line ${line}: content usage ${value}`)),
     '',
     ...lines,
@@ -222,7 +231,8 @@ function detailText({ version, text, rules, ignored, notes }: RobotsDetail): str
 }
 
 function testText(result: RobotsTestView): string {
-  const { requests, disallowed, wasDisallowed, agents, complete, exactSinceMs, queryRules, ignored } = result
+  const { requests, disallowed, wasDisallowed, agents, complete, exactSinceMs } = result
+  const { queryRules, ignored, unmatched } = result
   if (requests === 0)
     return 'No requests by agents in the last 30 days. Import an access log with "sightglass import access".'
   const rows = agents.map(({ name, ...agent }) => [
@@ -231,11 +241,12 @@ function testText(result: RobotsTestView): string {
   ])
   const since = complete ? 'the last 30 days' : `the time since ${minute(isoTime(exactSinceMs))} UTC`
   const counted = `${number(disallowed)} would be disallowed, ${number(wasDisallowed)} were.`
-  const unmatched = `${rulesText(queryRules)} with a query cannot match, because queries are not stored.`
+  const queryText = `${rulesText(queryRules)} with a query cannot match, because queries are not stored.`
   const lines = [
     `${number(requests)} requests of ${since}: ${counted}`,
-    ...(queryRules === 0 ? [] : [unmatched]),
+    ...(queryRules === 0 ? [] : [queryText]),
     ...(ignored === 0 ? [] : [ignoredText(ignored).trim()]),
+    ...(unmatched === 0 ? [] : [unmatchedText(unmatched).trim()]),
     columns(['AGENT', 'REQUESTS', 'DISALLOWED', 'BEFORE', 'PAGES'], rows),
   ]
   return lines.join('\n')

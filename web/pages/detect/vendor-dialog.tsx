@@ -136,7 +136,7 @@ function Names({ title, names, mark, wide }: NamesProps) {
 }
 
 /** `operators.json` is the client package's list of crawlers, held equal by `tests/e2e/pages-agents.test.ts`. */
-type Purpose = 'training' | 'search' | 'assistant'
+type Purpose = 'training' | 'search' | 'assistant' | 'other'
 
 interface KnownAgent {
   operator: string
@@ -213,4 +213,5 @@ const purposeWords: { [purpose in Purpose]: string } = {
   training: 'collects text to train models',
   search: 'builds a search index',
   assistant: 'fetches pages at the request of a person',
+  other: 'checks advertisements, makes previews, reads feeds or watches sites',
 }

@@ -101,7 +101,8 @@ export function TestRobots({ siteId, onClose }: { siteId: string; onClose: () =>
 }
 
 function Result({ result }: { result: RobotsTest }) {
-  const { requests, disallowed, wasDisallowed, complete, exactSinceMs, queryRules, ignored } = result
+  const { requests, disallowed, wasDisallowed, complete, exactSinceMs } = result
+  const { queryRules, ignored, unmatched } = result
   if (requests === 0)
     return <p role="status">No requests by agents in the last 30 days. Import an access log first.</p>
   return (
@@ -113,6 +114,8 @@ function Result({ result }: { result: RobotsTest }) {
         {queryRules > 0 &&
           ` ${counted(queryRules, 'rule')} with a query cannot match: queries are not stored.`}
         {ignored > 0 && ` Crawlers ignore ${counted(ignored, 'line')} of this text.`}
+        {unmatched > 0 &&
+          ` No crawler is named by ${counted(unmatched, 'User-agent line')}. Write one name per line.`}
       </p>
       <RecordTable
         label="Agents"

@@ -136,12 +136,18 @@ function Detail({ version: { siteId, version } }: { version: RobotsVersion }) {
   if (error) return <Problem error={error} onRetry={refetch} />
   if (data === null) return null
   const usage = data.notes.filter(({ kind }) => kind === 'content-usage')
+  const nobody = data.notes.filter(({ kind }) => kind === 'unmatched')
   return (
     <div>
       <p class="muted">
         {counted(data.rules, 'rule')}
         {data.ignored > 0 && `, ${counted(data.ignored, 'line')} that crawlers ignore`}
       </p>
+      {nobody.map(({ line, text }) => (
+        <p key={line}>
+          Line {line}: no crawler is named <Text value={text} max={120} mono />. Write one name per line.
+        </p>
+      ))}
       {usage.map(({ line, text }) => (
         <p key={line}>
           Line {line}: content usage <Text value={text} max={120} mono />

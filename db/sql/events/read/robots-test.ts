@@ -1,6 +1,7 @@
 /** Judges the stored requests by agents by a robots.txt that is not in force yet, from columns, newest first. */
 import type { RobotsTest, RobotsTestQuery } from '../../../contract/robots.ts'
-import { parseRobots, robotsJudge, robotsProducts, type JudgeRobots } from '../../../rules/robots.ts'
+import { parseRobots, robotsJudge, type JudgeRobots } from '../../../rules/robots.ts'
+import { robotsTokens } from '../../../rules/robots-families.ts'
 import type { Database } from '../../database.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
 import { type OpenBlock, readAhead, readBlock } from '../blocks/block-table.ts'
@@ -78,7 +79,7 @@ function counter(db: Database, org: number, judge: JudgeRobots) {
     const known = verdicts.get(key)
     if (known !== undefined) return known
     if (verdicts.size >= verdictsMax) verdicts = new Map()
-    const { allowed, line } = judge(robotsProducts(name), page)
+    const { allowed, line } = judge(robotsTokens(name), page)
     const found = allowed ? null : line
     verdicts.set(key, found)
     return found
