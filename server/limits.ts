@@ -28,8 +28,11 @@ export const limits = {
   typesPerOrgMax: 1_000,
   outcomesPerOrgMax: 100,
   sitesPerOrgMax: 1_000,
-  // Bun's own limit: above it the connection is closed before our code sees the request
-  parserBodyBytesMax: 64 * 1024 * 1024,
+  requestBodyBytesMax: 64 * 1024 * 1024, // of any route
+  // Bun's own limit: above it the connection is closed before our code sees the request, and many clients see no 413
+  parserBodyBytesMax: 1024 * 1024 * 1024,
+  lingerMs: 10_000, // to discard the unread body of a connection that will be closed
+  lingeringMax: 64, // connections at a time: reading costs time on this thread
   // OTLP (contract §13)
   otlpBodyBytesMax: 64 * 1024 * 1024, // after decompression, as the protocol recommends
   otlpBodiesInFlightBytesMax: 160 * 1024 * 1024, // of all organizations; one body of the largest size fits
@@ -43,7 +46,6 @@ export const limits = {
   responseStallMs: 30_000, // without progress of the reader
   // of a refused body that the parser drops after the response: reading 4,000 per second caused constant collections
   unreadBodyBytesMax: 64 * 1024,
-  refusedBodiesMax: 8, // discarded concurrently: reading them costs time on this thread
   refusedBodyMs: 2_000, // to discard the body of a refused request before the connection is closed
   // tool registry and site memory (contract §5)
   toolsPerPushMax: 1_000,

@@ -73,7 +73,7 @@ export const mcpOperations: Operation[] = [
     tag: 'Assistants',
     summary: 'Ask with the Model Context Protocol',
     about:
-      'One JSON-RPC message per request, in the revisions 2026-07-28, 2025-11-25 and 2025-06-18 of the protocol, without ' +
+      'One JSON-RPC message per request, in the revisions 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26 and 2024-11-05 of the protocol, without ' +
       'sessions. The scopes of the key decide which of the ten tools tools/list has; all of them only read. Every answer ' +
       'has its filter, range, exact count, whether it is complete, and a link to the dashboard. Text of events is only in ' +
       'fields named untrusted. The first question after a pause of 30 minutes writes an audit entry.',

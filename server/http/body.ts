@@ -5,7 +5,8 @@
 import { AppError, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { contextIfAny, ownerOf, type RequestContext } from './request.ts'
-import { assemble, contentEncoding, free, inflate } from './inflate.ts'
+import { assemble, contentEncoding, inflate } from './inflate.ts'
+import { discardRest, isClosing } from './linger.ts'
 import { isDeeperThan } from '../text/json-scan.ts'
 import type { Json } from '../../db/contract/store.ts'
 import type { Share, Shares } from './shares.ts'
@@ -31,7 +32,7 @@ export async function readBytes(request: Request, bodyLimits: BodyLimits): Promi
   const { bytesMax, ratioMax = limits.bodyRatioMax } = bodyLimits
   const encoding = contentEncoding(request.headers.get('content-encoding'))
   const declared = Number(request.headers.get('content-length') ?? Number.NaN)
-  if (declared > bytesMax) throw tooLarge(bytesMax)
+  if (declared > bytesMax) throw bodyTooLarge(bytesMax)
   // Bun enforces a declared length, so only a body of unknown length is counted while it arrives.
   const isDeclared = !Number.isNaN(declared)
   const context = contextIfAny(request)
@@ -47,7 +48,7 @@ export async function readBytes(request: Request, bodyLimits: BodyLimits): Promi
       cutShort()
     }
   } else bytes = await readParts(request, bytesMax, share)
-  if (bytes.length > bytesMax) throw tooLarge(bytesMax)
+  if (bytes.length > bytesMax) throw bodyTooLarge(bytesMax)
   if (encoding === null) return bytes
   const inflated = await inflate(encoding, bytes, { bytesMax, ratioMax })
   if (share?.grow(inflated.length) === false) throw tooManyBodies()
@@ -70,7 +71,8 @@ export function requireBodyCapacity(
 
 async function refuseBody(request: Request, bytes: number): Promise<never> {
   if (bytes > 0 && bytes <= limits.unreadBodyBytesMax) throw tooManyBodies()
-  const isWhole = await discard(request, limits.refusedBodyMs)
+  const reader = request.body?.getReader()
+  const isWhole = reader === undefined || (await discardRest(reader, limits.refusedBodyMs))
   throw tooManyBodies(isWhole ? {} : { connection: 'close' })
 }
 
@@ -84,31 +86,6 @@ function acquireShare(context: RequestContext, bytes: number, bytesMax: number):
   const share = sharesFor(context, bytesMax).acquire(ownerOf(context), bytes)
   if (share !== null) context.body = share
   return share
-}
-
-let discarding = 0
-
-/** Reads and discards a body. False when it did not end in time, or when too many are being discarded already. */
-async function discard(request: Request, ms: number): Promise<boolean> {
-  if (discarding >= limits.refusedBodiesMax) return false
-  const reader = request.body?.getReader()
-  if (reader === undefined) return true
-  discarding++
-  try {
-    return await readToEnd(reader, ms)
-  } finally {
-    discarding--
-  }
-}
-
-async function readToEnd(reader: ReadableStreamDefaultReader<Uint8Array>, ms: number): Promise<boolean> {
-  const late = Bun.sleep(ms).then(() => 'late' as const)
-  for (;;) {
-    const next = await Promise.race([reader.read().catch(() => null), late])
-    if (next === null || next === 'late') return false
-    if (next.done) return true
-    free(next.value)
-  }
 }
 
 function tooManyBodies(headers: { [name: string]: string } = {}): AppError {
@@ -176,11 +153,11 @@ async function readParts(request: Request, bytesMax: number, share: Share | null
       if (done) break
       total += value.length
       if (total > bytesMax) {
-        void reader.cancel().catch(() => undefined)
-        throw tooLarge(bytesMax)
+        await endReading(request, reader, parts)
+        throw bodyTooLarge(bytesMax)
       }
       if (share?.grow(value.length) === false) {
-        void reader.cancel().catch(() => undefined)
+        await endReading(request, reader, parts)
         throw tooManyBodies({ connection: 'close' })
       }
       parts.push(value)
@@ -193,9 +170,19 @@ async function readParts(request: Request, bytesMax: number, share: Share | null
   return assemble(parts, total)
 }
 
-// Without `connection: close`: a client that is still sending when the connection closes (Node's fetch, Python) sees a
-// broken pipe instead of this response. The parser reads and discards the rest.
-function tooLarge(bytesMax: number): AppError {
+/** Stops reading a body. A client that closes its connection would not see the answer, so its body is discarded first. */
+async function endReading(
+  request: Request,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  parts: Uint8Array[],
+): Promise<void> {
+  parts.length = 0
+  if (isClosing(request.headers) && (await discardRest(reader, limits.lingerMs))) return
+  void reader.cancel().catch(() => undefined)
+}
+
+/** Without `connection: close` the parser reads and discards the rest of the body. */
+export function bodyTooLarge(bytesMax: number): AppError {
   return new AppError('payload_too_large', `The body is larger than ${bytesMax} bytes.`)
 }
 

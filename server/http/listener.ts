@@ -12,6 +12,8 @@ import {
   type HostRule,
   type ListenAddress,
 } from './address.ts'
+import { bodyTooLarge } from './body.ts'
+import { lingerOf } from './linger.ts'
 import { otlpError } from './otlp-answer.ts'
 import { addCommonHeaders, errorResponse, limitInFlight } from './response.ts'
 import {
@@ -245,7 +247,13 @@ function beginExchange(options: ListenOptions, received: Request, server: Server
 function answer(exchange: Exchange): Response | Promise<Response> {
   const { options, request, id } = exchange
   const refused = stripBasePath(request, options.basePath, id) ?? refusal(options, request, exchange)
-  return refused === null ? handled(exchange) : finish(exchange, refused)
+  return refused === null ? handled(exchange) : afterLinger(exchange, finish(exchange, refused))
+}
+
+/** The response, once its connection can be closed without a reset. */
+function afterLinger({ request }: Exchange, response: Response): Response | Promise<Response> {
+  const lingered = lingerOf(request, response)
+  return lingered === undefined ? response : lingered.then(() => response)
 }
 
 /** Bun's idle timeout does not cover a handler that has read its body, so every handler gets a deadline. */
@@ -262,7 +270,7 @@ function handled(exchange: Exchange): Promise<Response> {
     const ended = (response: Response): void => {
       deadline.end()
       try {
-        if (!exchange.isLate) resolve(finish(exchange, response))
+        if (!exchange.isLate) resolve(afterLinger(exchange, finish(exchange, response)))
       } catch (error) {
         reject(error)
       }
@@ -306,7 +314,7 @@ function handleWithin(options: ListenOptions, request: Request, context: Request
 
 const ingestPaths = /^\/(?:v1\/sdk\/.*|sdk\/.*|v1\/limits|healthz|readyz)$/
 
-/** Refuses before routing: while stopping, while memory is low, paths another listener serves, unknown Hosts. */
+/** Refuses before routing: while stopping, while memory is low, huge bodies, other listeners' paths, unknown Hosts. */
 function refusal(options: ListenOptions, request: Request, context: RequestContext): Response | null {
   const error = refusalError(options, request)
   return error === null ? null : errorResponse(error, context.id, request)
@@ -322,6 +330,8 @@ function refusalError(options: ListenOptions, request: Request): AppError | null
     const headers = { ...retryAfter(), connection: 'close' } // the body is not read
     return new AppError('overloaded', 'The server is low on memory. Try again later.', { headers })
   }
+  if (Number(request.headers.get('content-length') ?? 0) > limits.requestBodyBytesMax)
+    return bodyTooLarge(limits.requestBodyBytesMax)
   if (options.kind === 'ingest' && !isOtlp(request.method, path) && !ingestPaths.test(path)) {
     return new AppError('not_found', 'This listener only serves ingest and the client package.')
   }

@@ -62,6 +62,16 @@ export function otlpAnswer(
   return new Response(count === 0 ? new Uint8Array() : protobuf([bytesField(1, partial)]), { headers })
 }
 
+/** A 200 that refuses nothing and has a message, which OTLP calls a warning. */
+export function otlpWarning(encoding: OtlpEncoding, message: string): Response {
+  const headers = common(encoding)
+  const body =
+    encoding === 'json'
+      ? JSON.stringify({ partialSuccess: { errorMessage: message } })
+      : protobuf([bytesField(1, textField(2, message))])
+  return new Response(body, { headers })
+}
+
 function common(encoding: OtlpEncoding): { [name: string]: string } {
   return { 'content-type': mediaTypes[encoding], 'cache-control': 'no-store' }
 }

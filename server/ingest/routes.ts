@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { AppError, type Issue } from '../errors.ts'
 import { json, jsonText } from '../http/response.ts'
-import { decodeBody, readBytes } from '../http/body.ts'
+import { bodyTooLarge, decodeBody, readBytes } from '../http/body.ts'
 import { contextOf, readQuery } from '../http/request.ts'
 import { limits, publishedLimits } from '../limits.ts'
 import {
@@ -102,6 +102,40 @@ export function postEvents(services: IngestRoutesServices): (request: Request) =
       services.ingestCounts.end(key, count, refused)
     }
   }
+}
+
+/**
+ * Answers a request to another address whose body is one of events. Its key and admission were checked, its bytes were
+ * read, and its handler counts it.
+ */
+export async function answerEvents(
+  services: IngestRoutesServices,
+  request: Request,
+  bytes: Uint8Array,
+  { key, count }: { key: ApiKey; count: RequestCount },
+): Promise<Response> {
+  const body: Body = { type: 'application/json', text: '' }
+  let read: Accepted
+  try {
+    if (bytes.length > limits.bodyBytesMax) throw bodyTooLarge(limits.bodyBytesMax)
+    read =
+      bytes.length <= largeBodyBytes
+        ? readEvents(services, key, body, bytes)
+        : await readLargeEvents(services, key, body, bytes)
+  } catch (thrown) {
+    throw recorded(services, key, body, thrown)
+  }
+  const allowed = rejectRestricted(await services.store.sites.restricted(key.orgId), key, read)
+  count.newestMs = newestOf(allowed.records)
+  const appending = append(services, { request, key }, allowed.records, allowed.rejected.length, count)
+  let result = nothing
+  try {
+    if (appending !== null) result = await appending
+  } catch (thrown) {
+    throw explained(services, thrown)
+  }
+  count.isWritten = appending !== null
+  return answer(services, key, allowed, result, count)
 }
 
 const noParameters = {}

@@ -1,6 +1,7 @@
 /**
  * Answers messages of the Model Context Protocol (JSON-RPC 2.0): revision 2026-07-28, in which each request says its
- * version, and 2025-11-25 and 2025-06-18, which begin with `initialize`. Every answer depends on its request alone.
+ * version, and 2025-11-25 to 2024-11-05, which begin with `initialize`. Every answer depends on its request alone. Null
+ * is an absent parameter, because many clients write every field of their types.
  */
 import { isDeeperThan } from '../text/json-scan.ts'
 import { limits } from '../limits.ts'
@@ -8,7 +9,10 @@ import type { Schema } from '../http/validate.ts'
 
 const modernVersion = '2026-07-28'
 /** The newest first. */
-const legacyVersions = ['2025-11-25', '2025-06-18'] as const
+const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const
+/** Its clients may send several messages in one body. Those of later revisions name theirs in a header. */
+const batchVersion = '2025-03-26'
+const batchMax = 20
 
 const metaName = (name: string): string => `io.modelcontextprotocol/${name}`
 
@@ -43,7 +47,7 @@ export interface McpServer {
 
 export interface Reply {
   status: number // of HTTP; another transport ignores it
-  body: { [field: string]: unknown } | null // null: nothing is sent
+  body: Fields | Fields[] | null // null: nothing is sent
 }
 
 /** Codes of JSON-RPC and of the protocol. */
@@ -88,12 +92,34 @@ interface Request {
 
 type Headers = Pick<globalThis.Headers, 'get'>
 
-/** `headers` are those of the HTTP request; null over stdio, which has none. Other errors than `RpcError` pass. */
+/**
+ * Answers one message, or a batch of them. `headers` are those of the HTTP request; null over stdio, which has none.
+ * Other errors than `RpcError` pass.
+ */
 export async function answerMessage(
   server: McpServer,
   message: unknown,
   headers: Headers | null,
 ): Promise<Reply> {
+  if (!Array.isArray(message)) return answerOne(server, message, headers)
+  const version = headers?.get('mcp-protocol-version') ?? batchVersion
+  if (version !== batchVersion || message.length === 0 || message.length > batchMax) {
+    const text = `Send one message per request. Only ${batchVersion} has batches, of 1 to ${batchMax} messages.`
+    return errorReply(new RpcError(rpcCodes.invalidRequest, text, { status: 400 }), null)
+  }
+  const answers: Fields[] = []
+  for (const each of message) {
+    const { body } = await answerOne(server, each, headers)
+    if (body !== null) answers.push(body)
+  }
+  return answers.length === 0 ? { status: 202, body: null } : { status: 200, body: answers }
+}
+
+interface OneReply extends Reply {
+  body: Fields | null
+}
+
+async function answerOne(server: McpServer, message: unknown, headers: Headers | null): Promise<OneReply> {
   const id = idOf(message)
   try {
     const request = readRequest(message)
@@ -107,7 +133,7 @@ export async function answerMessage(
   }
 }
 
-export function errorReply({ code, message, data, status }: RpcError, id: Id | null): Reply {
+export function errorReply({ code, message, data, status }: RpcError, id: Id | null): OneReply {
   const error = { code, message, ...(data === undefined ? {} : { data }) }
   return { status, body: { jsonrpc: '2.0', ...(id === null ? {} : { id }), error } }
 }
@@ -124,12 +150,12 @@ function idOf(message: unknown): Id | null {
 
 function readRequest(message: unknown): Request {
   const invalid = (text: string) => new RpcError(rpcCodes.invalidRequest, text, { status: 400 })
-  if (Array.isArray(message)) throw invalid('Batches are not supported. Send one message per request.')
   if (!isFields(message) || message['jsonrpc'] !== '2.0')
     throw invalid('The body must be one JSON-RPC 2.0 message.')
   if (isDeeperThan(message, limits.jsonDepthMax))
     throw invalid(`The message is nested deeper than ${limits.jsonDepthMax} levels.`)
-  const { method, params = {} } = message
+  const { method } = message
+  const params = message['params'] ?? {}
   if (typeof method !== 'string') throw invalid('The message has no method. The server sends no requests.')
   if (Object.hasOwn(message, 'id') && idOf(message) === null)
     throw invalid('id must be a string or an integer.')
@@ -141,7 +167,7 @@ function readRequest(message: unknown): Request {
 /** Whether the request is of the stateless revision. Throws for a request that is of none. */
 function readEra(request: Request, headers: Headers | null): boolean {
   const { meta } = request
-  const inMeta = meta[metaName('protocolVersion')]
+  const inMeta = meta[metaName('protocolVersion')] ?? undefined
   const inHeader = headers?.get('mcp-protocol-version') ?? null
   if (inMeta === undefined && inHeader !== modernVersion) {
     if (inHeader === null || legacyVersions.some((known) => known === inHeader)) return false
@@ -158,7 +184,7 @@ function readEra(request: Request, headers: Headers | null): boolean {
 function unsupported(requested: string): RpcError {
   return new RpcError(rpcCodes.unsupportedVersion, 'Unsupported protocol version', {
     status: 400,
-    data: { supported: [modernVersion], requested: requested.slice(0, 100) },
+    data: { supported: [modernVersion, ...legacyVersions], requested: requested.slice(0, 100) },
   })
 }
 
@@ -223,7 +249,7 @@ async function legacyResult(server: McpServer, request: Request): Promise<Fields
       const asked = request.params['protocolVersion']
       if (typeof asked !== 'string')
         throw new RpcError(rpcCodes.invalidParams, 'params.protocolVersion must be a string.')
-      const protocolVersion = legacyVersions.find((known) => known === asked) ?? legacyVersions[0]
+      const protocolVersion = agreedVersion(asked)
       return { protocolVersion, capabilities, serverInfo: server.info, instructions: server.instructions }
     }
     case 'ping':
@@ -237,18 +263,24 @@ async function legacyResult(server: McpServer, request: Request): Promise<Fields
   }
 }
 
+/** The version asked for, else the newest before it: a client knows those before its own. */
+function agreedVersion(asked: string): string {
+  return legacyVersions.find((version) => version <= asked) ?? legacyVersions.at(-1)!
+}
+
 function unknownMethod(status: number): RpcError {
   return new RpcError(rpcCodes.methodNotFound, 'Method not found', { status })
 }
 
 /** All tools fit on one page, so no cursor is ever valid. */
 function listed({ tools }: McpServer, { params }: Request): readonly ToolListing[] {
-  if (params['cursor'] !== undefined) throw new RpcError(rpcCodes.invalidParams, 'Invalid cursor.')
+  if ((params['cursor'] ?? '') !== '') throw new RpcError(rpcCodes.invalidParams, 'Invalid cursor.')
   return tools
 }
 
 async function called(server: McpServer, { params }: Request, client: string | null): Promise<ToolResult> {
-  const { name, arguments: args = {} } = params
+  const { name } = params
+  const args = params['arguments'] ?? {}
   if (typeof name !== 'string') throw new RpcError(rpcCodes.invalidParams, 'params.name must be a string.')
   if (!isFields(args)) throw new RpcError(rpcCodes.invalidParams, 'params.arguments must be an object.')
   return server.call(name, args, client)

@@ -33,12 +33,15 @@ export type Run = (asking: Asking, args: Args) => Promise<{ [field: string]: unk
 const hourMs = 3_600_000
 const spanMs = { h: hourMs, d: 24 * hourMs }
 
-/** Throws 400 that names the wrong argument. */
+/** Throws 400 that names the wrong argument. Models fill arguments that they do not need with null, '' or []. */
 export function checkArguments(schema: Schema, given: Args): Args {
   const args = Object.fromEntries(
     Object.entries(given).flatMap(([name, value]) => {
-      if (value === null) return []
       const isList = schema.properties?.[name]?.type === 'array'
+      const isRequired = schema.required?.includes(name) === true
+      // In a list '' means events without the field.
+      const isEmpty = isList ? Array.isArray(value) && value.length === 0 : value === ''
+      if (value === null || (isEmpty && !isRequired)) return []
       return [[name, isList && typeof value === 'string' ? [value] : value]]
     }),
   )

@@ -82,6 +82,18 @@ export const spanConventions: readonly SpanConvention[] = [
     meanings: { tool: 'tool call', agent: 'agent', workflow: 'agent' },
   },
   {
+    // Its types span, event, chain, evaluator and guardrail do not say what an agent did.
+    name: 'Langfuse 3',
+    attribute: 'langfuse.observation.type',
+    meanings: {
+      tool: 'tool call',
+      agent: 'agent',
+      generation: 'model call',
+      embedding: 'model call',
+      retriever: 'model call',
+    },
+  },
+  {
     name: 'Genkit 1.42',
     attribute: 'genkit:metadata:subtype',
     meanings: {
@@ -155,6 +167,7 @@ export const sources = {
     'ai.telemetry.metadata.sessionId', // Vercel AI SDK
     'traceloop.association.properties.session_id',
     'mastra.metadata.threadId',
+    'langfuse.session.id',
   ],
   tool: ['gen_ai.tool.name', 'tool.name', 'ai.toolCall.name', 'tool_name', 'tool_call.function.name'],
   callId: [
@@ -178,7 +191,14 @@ export const sources = {
   agentVersion: ['gen_ai.agent.version', 'app.version'],
   client: ['mcp.client.name', 'mcp.client_info.name', 'client.name'],
   clientVersion: ['mcp.client.version', 'mcp.client_info.version', 'client.version'],
-  model: ['gen_ai.response.model', 'gen_ai.request.model', 'llm.model_name', 'ai.model.id', 'model'],
+  model: [
+    'gen_ai.response.model',
+    'gen_ai.request.model',
+    'llm.model_name',
+    'ai.model.id',
+    'langfuse.observation.model.name',
+    'model',
+  ],
   inputTokens: [
     ...['gen_ai.usage.input_tokens', 'gen_ai.usage.prompt_tokens', 'llm.token_count.prompt'],
     ...['ai.usage.inputTokens', 'ai.usage.promptTokens', 'input_tokens', 'input_token_count'],
@@ -198,6 +218,12 @@ export const sources = {
   rule: ['agent.threat.detection.rule_id', 'gen_ai.guardrail.rule.id', 'gen_ai.guardrail.id'],
   reason: ['agent.threat.detection.severity', 'gen_ai.guardrail.reason', 'gen_ai.guardrail.name'],
 } as const satisfies { [part: string]: readonly string[] }
+
+/** Spans of other scopes that have none of these attributes name no agent. */
+export const agentNaming: { scopes: ReadonlyMap<string, unknown>; attributes: readonly string[] } = {
+  scopes: scopeAgents,
+  attributes: [...sources.agent, ...sources.entity, ...sources.client],
+}
 
 /**
  * Who makes the model, as `detectAgent` and the evidence pack name the operator, so that one filter finds all of its

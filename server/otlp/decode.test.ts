@@ -121,11 +121,8 @@ describe('malformed requests', () => {
   })
 
   test.each([
-    ...['', '[]', 'null', '{', '{"resourceSpans":{}}', '{"resourceSpans":[1]}', '{} {}', '{"a":1,}', '{a:1}'],
+    ...['', '[]', 'null', '{', '{"resourceSpans":{}}', '{} {}', '{"a":1,}', '{a:1}'],
     '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"a",}]}]}]}',
-    '{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":{}}]}]}]}',
-    '{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":1}]}]}]}',
-    '{"resourceSpans":[{"scopeSpans":[{"spans":[{"kind":"SPAN_KIND_SERVER"}]}]}]}',
     '{"resourceSpans":[{"scopeSpans":[{"spans":[]}] "x"}]}',
   ])('%s', (text) => {
     expect(failure(() => oneOfJson(text))).toStartWith('invalid_body')

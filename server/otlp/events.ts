@@ -13,6 +13,7 @@ import {
   vendors,
   type Meaning,
 } from './conventions.ts'
+import type { Lineage } from './lineage.ts'
 import type { Attributes, Instant, LogRecord, Origin, Span } from './model.ts'
 
 export interface MappingOptions {
@@ -35,7 +36,13 @@ const leftOut: Fate = { kind: 'left out' }
 const traceIdPattern = /^(?!0{32}$)[0-9a-f]{32}$/
 const spanIdPattern = /^(?!0{16}$)[0-9a-f]{16}$/
 
-export function eventsOfSpan(span: Span, options: MappingOptions, nowMs: number): Fate {
+/** `lineage` has the agents of the request's other spans. */
+export function eventsOfSpan(
+  span: Span,
+  options: MappingOptions,
+  nowMs: number,
+  lineage: Lineage | null = null,
+): Fate {
   if (!traceIdPattern.test(span.traceId))
     return refused('traceId', 'must have 16 bytes that are not all zero')
   if (!spanIdPattern.test(span.spanId)) return refused('spanId', 'must have 8 bytes that are not all zero')
@@ -49,7 +56,7 @@ export function eventsOfSpan(span: Span, options: MappingOptions, nowMs: number)
   const id = `${traceId}:${spanId}`
   const siteId = siteOf(parts, origin)
   const sessionId = sessionOf(parts, traceId)
-  const agent = actorOf(meaning, parts, origin)
+  const agent = withInherited(actorOf(meaning, parts, origin), lineage?.inheritedBy(span))
   const metadata: Fields = { traceId, spanId }
   if (parentSpanId !== '') metadata['parentSpanId'] = parentSpanId
   metadata['span'] = cutChars(span.name, nameCharsMax)
@@ -208,6 +215,18 @@ function actorOf(meaning: Meaning | null, parts: Parts, { scope }: Origin): Fiel
   if (meaning === 'agent') return agentOf({ ...parts, agent: parts.agent ?? parts.entity })
   const isMemory = meaning === 'memory read' || meaning === 'memory write'
   return agentOf(isMemory ? { ...parts, vendor: null } : parts)
+}
+
+/** The agent that a span itself names, for `Lineage`; undefined when it names none. */
+export function namedAgent(span: Span): Fields | undefined {
+  const agent = actorOf(spanMeaning(span), partsIn(span.attributes), span.origin)
+  return agent?.['name'] === undefined ? undefined : agent
+}
+
+/** A span that names no agent belongs to the nearest ancestor that does. A provider of its own stays. */
+function withInherited(agent: Fields | undefined, ancestor: Fields | undefined): Fields | undefined {
+  if (ancestor === undefined || agent?.['name'] !== undefined) return agent
+  return { ...ancestor, ...(agent?.['vendor'] === undefined ? {} : { vendor: agent['vendor'] }) }
 }
 
 function clientOf(parts: Parts): Fields {

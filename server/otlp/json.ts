@@ -13,9 +13,24 @@ import {
   type Steps,
 } from '../text/json-steps.ts'
 import {
+  bytes,
+  double,
+  enumValue,
+  flag,
+  id,
+  instant,
+  int64,
+  isPresent,
+  listIn,
+  objectIn,
+  text,
+  uint32,
+  WrongField,
+  type Fields,
+} from './json-fields.ts'
+import {
   addAttribute,
-  doubleValue,
-  instantOf,
+  isRefused,
   itemBytesMax,
   itemFieldsMax,
   malformed,
@@ -23,22 +38,21 @@ import {
   originBytesMax,
   originTooLarge,
   partCounter,
+  refusedItem,
   spanEventsMax,
-  storable,
   tooLarge,
   tooManyFields,
   valueDepthMax,
   type Attributes,
   type AttributeValue,
-  type Instant,
   type Items,
   type LogRecord,
   type Origin,
   type Refused,
   type Span,
+  type SpanEvent,
 } from './model.ts'
 
-type Fields = { [name: string]: unknown }
 type ReadItem<Item> = (fields: Fields, origin: Origin) => Item
 
 interface Slice {
@@ -56,7 +70,7 @@ export const jsonLists = {
 
 export function* jsonItems<Item>(
   body: Uint8Array,
-  [byResource, byScope, items]: readonly [string, string, string],
+  [byResource, byScope, items]: ListNames,
   read: ReadItem<Item>,
 ): Items<Item> {
   const source = Buffer.from(body.buffer, body.byteOffset, body.length)
@@ -69,31 +83,93 @@ export function* jsonItems<Item>(
       continue
     }
     countPart()
+    if (!isOpen(source, resourceAt, signs.openBrace)) {
+      yield refusedItem('must be an object', `each of ${byResource}`)
+      continue
+    }
     const { fields } = yield* fieldsAt(source, resourceAt.start, ['resource', byScope], countPart)
-    const isResourceOver = isOver(fields.get('resource'))
-    const resource = isResourceOver
-      ? noAttributes()
-      : attributesOf(parsedObject(source, fields.get('resource'))['attributes'])
-    for (const scopeAt of elements(source, fields.get(byScope))) {
+    const scopes = fields.get(byScope)
+    if (!isList(source, scopes)) {
+      yield refusedItem('must be a list', byScope)
+      continue
+    }
+    const resource = readResource(source, fields.get('resource'))
+    for (const scopeAt of elements(source, scopes)) {
       if (scopeAt === null) {
         yield null
         continue
       }
       countPart()
+      if (!isOpen(source, scopeAt, signs.openBrace)) {
+        yield refusedItem('must be an object', `each of ${byScope}`)
+        continue
+      }
       const { fields: inScope } = yield* fieldsAt(source, scopeAt.start, ['scope', items], countPart)
-      const isOriginOver = isResourceOver || isOver(inScope.get('scope'))
-      const scope = isOriginOver ? '' : text(parsedObject(source, inScope.get('scope'))['name'])
-      for (const itemAt of elements(source, inScope.get(items))) {
+      const list = inScope.get(items)
+      if (!isList(source, list)) {
+        yield refusedItem('must be a list', items)
+        continue
+      }
+      const scope = isRefused(resource) ? resource : readScope(source, inScope.get('scope'))
+      for (const itemAt of elements(source, list)) {
         if (itemAt === null) {
           yield null
           continue
         }
         countPart()
-        const refusal = isOriginOver ? originTooLarge : refusalOf(itemAt)
-        yield refusal ?? read(parsedObject(source, itemAt), { resource, scope })
+        yield readItem(source, itemAt, { resource, scope }, read)
       }
     }
   }
+}
+
+/** What a body is: of the signal, of events as `/v1/sdk/events` has them, `{}`, or anything else. */
+export type BodyKind = 'signal' | 'events' | 'empty' | 'other'
+
+/** Exporters begin with the list, so that almost no body is scanned for this. */
+export function* bodyKind(body: Uint8Array, [byResource]: ListNames): Steps<BodyKind> {
+  const source = Buffer.from(body.buffer, body.byteOffset, body.length)
+  if (source.toString('latin1', 0, byResource.length + 3).startsWith(`{"${byResource}"`)) return 'signal'
+  const start = yield* pastSpace(source, 0)
+  const { fields, end } = yield* fieldsAt(source, start, [byResource, 'events'], partCounter())
+  if (fields.has(byResource)) return 'signal'
+  if (fields.has('events')) return 'events'
+  const isEmpty = (yield* pastSpace(source, start + 1)) === end - 1
+  return isEmpty ? 'empty' : 'other'
+}
+
+export type ListNames = readonly [resources: string, scopes: string, items: string]
+
+function readResource(source: Buffer, slice: Slice | undefined): Attributes | Refused {
+  if (isOver(slice)) return originTooLarge
+  return orRefused(() => attributesOf(parsedObject(source, slice, 'resource'), 'resource.attributes'))
+}
+
+function readScope(source: Buffer, slice: Slice | undefined): string | Refused {
+  if (isOver(slice)) return originTooLarge
+  return orRefused(() => text(parsedObject(source, slice, 'scope')['name'], 'scope.name'))
+}
+
+function readItem<Item>(
+  source: Buffer,
+  slice: Slice,
+  { resource, scope }: { resource: Attributes | Refused; scope: string | Refused },
+  read: ReadItem<Item>,
+): Item | Refused {
+  if (isRefused(resource)) return resource
+  if (isRefused(scope)) return scope
+  const refusal = refusalOf(slice)
+  if (refusal !== null) return refusal
+  return orRefused(() => read(parsedObject(source, slice, ''), { resource, scope }))
+}
+
+function isOpen(source: Buffer, { start }: Slice, bracket: number): boolean {
+  return source[start] === bracket
+}
+
+/** An absent list and null are empty ones. */
+function isList(source: Buffer, slice: Slice | undefined): boolean {
+  return slice === undefined || isNull(source, slice) || isOpen(source, slice, signs.openBracket)
 }
 
 function isOver(origin: Slice | undefined): boolean {
@@ -177,20 +253,20 @@ function isNull(json: Buffer, { start, end }: Slice): boolean {
   return end - start === 4 && json.toString('latin1', start, end) === 'null'
 }
 
-/** Integers without a fraction that doubles may round. */
-const longInteger = /[:[,]\s*-?\d{16}/
+/** Numbers that doubles may round. */
+const longNumber = /[:[,]\s*-?\d[\d.]{15}/
 
 /** The object at a place, `{}` for none. Integers that a double cannot hold become text, as 64-bit numbers are. */
-function parsedObject(source: Buffer, slice: Slice | undefined): Fields {
+function parsedObject(source: Buffer, slice: Slice | undefined, field: string): Fields {
   if (slice === undefined || isNull(source, slice)) return {}
-  const one = source.toString('utf8', slice.start, slice.end)
+  const sent = source.toString('utf8', slice.start, slice.end)
+  let value: unknown
   try {
-    const value: unknown = longInteger.test(one) ? JSON.parse(one, longAsText) : JSON.parse(one)
-    if (isObject(value)) return value
+    value = longNumber.test(sent) ? JSON.parse(sent, longAsText) : JSON.parse(sent)
   } catch {
     throw malformed('it is not valid JSON')
   }
-  throw malformed('an object is missing')
+  return objectIn(value, field)
 }
 
 function longAsText(this: unknown, _name: string, value: unknown, context?: { source?: string }): unknown {
@@ -198,47 +274,70 @@ function longAsText(this: unknown, _name: string, value: unknown, context?: { so
   return isLong ? (context?.source ?? value) : value
 }
 
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+/** What `read` returns; an item with a field of a wrong type is refused alone. */
+function orRefused<Result>(read: () => Result): Result | Refused {
+  try {
+    return read()
+  } catch (thrown) {
+    if (thrown instanceof WrongField) return refusedItem(thrown.problem, thrown.field)
+    throw thrown
+  }
 }
 
+const spanKinds = ['UNSPECIFIED', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'].map(
+  (name) => `SPAN_KIND_${name}`,
+)
+const statusCodes = ['UNSET', 'OK', 'ERROR'].map((name) => `STATUS_CODE_${name}`)
+
 export function readSpan(fields: Fields, origin: Origin): Span {
-  const status = objectIn(fields['status'])
+  const status = objectIn(fields['status'], 'status')
   return {
     origin,
-    traceId: hex(fields['traceId']),
-    spanId: hex(fields['spanId']),
-    parentSpanId: hex(fields['parentSpanId']),
-    name: text(fields['name']),
-    kind: integer(fields['kind']),
-    start: instant(fields['startTimeUnixNano']),
-    end: instant(fields['endTimeUnixNano']),
-    attributes: attributesOf(fields['attributes'], fields['droppedAttributesCount']),
-    events: listIn(fields['events'])
-      .slice(0, spanEventsMax)
-      .map((one) => {
-        const event = objectIn(one)
-        return {
-          time: instant(event['timeUnixNano']),
-          name: text(event['name']),
-          attributes: attributesOf(event['attributes'], event['droppedAttributesCount']),
-        }
-      }),
-    status: integer(status['code']),
-    message: text(status['message']),
+    traceId: id(fields['traceId'], 'traceId'),
+    spanId: id(fields['spanId'], 'spanId'),
+    parentSpanId: id(fields['parentSpanId'], 'parentSpanId'),
+    name: text(fields['name'], 'name'),
+    kind: enumValue(fields['kind'], 'kind', spanKinds),
+    start: instant(fields['startTimeUnixNano'], 'startTimeUnixNano'),
+    end: instant(fields['endTimeUnixNano'], 'endTimeUnixNano'),
+    attributes: attributesOf(fields, 'attributes'),
+    events: listIn(fields['events'], 'events').slice(0, spanEventsMax).map(readSpanEvent),
+    status: enumValue(status['code'], 'status.code', statusCodes),
+    message: text(status['message'], 'status.message'),
+  }
+}
+
+function readSpanEvent(value: unknown, index: number): SpanEvent {
+  try {
+    const event = objectIn(value, '')
+    return {
+      time: instant(event['timeUnixNano'], 'timeUnixNano'),
+      name: text(event['name'], 'name'),
+      attributes: attributesOf(event, 'attributes'),
+    }
+  } catch (thrown) {
+    throw thrown instanceof WrongField ? thrown.below(`events.${index}`) : thrown
   }
 }
 
 export function readLog(fields: Fields, origin: Origin): LogRecord {
   return {
     origin,
-    traceId: hex(fields['traceId']),
-    spanId: hex(fields['spanId']),
-    time: instant(fields['timeUnixNano']),
-    observed: instant(fields['observedTimeUnixNano']),
-    name: text(fields['eventName']),
-    body: anyValue(fields['body'], 0) ?? null,
-    attributes: attributesOf(fields['attributes'], fields['droppedAttributesCount']),
+    traceId: id(fields['traceId'], 'traceId'),
+    spanId: id(fields['spanId'], 'spanId'),
+    time: instant(fields['timeUnixNano'], 'timeUnixNano'),
+    observed: instant(fields['observedTimeUnixNano'], 'observedTimeUnixNano'),
+    name: text(fields['eventName'], 'eventName'),
+    body: readBody(fields['body']),
+    attributes: attributesOf(fields, 'attributes'),
+  }
+}
+
+function readBody(value: unknown): AttributeValue {
+  try {
+    return anyValue(value, 0) ?? null
+  } catch (thrown) {
+    throw thrown instanceof WrongField ? thrown.below('body') : thrown
   }
 }
 
@@ -246,39 +345,48 @@ const metricKinds = ['gauge', 'sum', 'histogram', 'exponentialHistogram', 'summa
 
 /** The number of data points of a metric. */
 export function readMetric(fields: Fields): number {
-  return metricKinds.reduce((sum, kind) => sum + listIn(objectIn(fields[kind])['dataPoints']).length, 0)
+  return metricKinds.reduce((sum, kind) => {
+    const points = objectIn(fields[kind], kind)['dataPoints']
+    return sum + listIn(points, `${kind}.dataPoints`).length
+  }, 0)
 }
 
-function attributesOf(list: unknown, dropped?: unknown): Attributes {
+/** `field` is the path of the list, for errors. */
+function attributesOf(holder: Fields, field: string): Attributes {
   const attributes = noAttributes()
-  attributes.dropped = integer(dropped)
-  for (const one of listIn(list)) {
-    const fields = objectIn(one)
-    addAttribute(attributes, text(fields['key']), anyValue(fields['value'], 0))
+  attributes.dropped = uint32(holder['droppedAttributesCount'], 'droppedAttributesCount')
+  const list = listIn(holder['attributes'], field)
+  let index = 0
+  try {
+    for (; index < list.length; index++) {
+      const { key, value } = objectIn(list[index], '')
+      addAttribute(attributes, text(key, 'key'), anyValue(value, 0))
+    }
+  } catch (thrown) {
+    throw thrown instanceof WrongField ? thrown.below(`${field}.${index}`) : thrown
   }
   return attributes
 }
 
-/** undefined when it nests too deeply. */
+/** undefined when it nests too deeply. Names of fields in errors are constants: this is read for every attribute. */
 function anyValue(value: unknown, depth: number): AttributeValue | undefined {
-  const fields = objectIn(value)
-  if (isPresent(fields['stringValue'])) return text(fields['stringValue'])
-  if (isPresent(fields['boolValue'])) return fields['boolValue'] === true
-  if (isPresent(fields['intValue'])) return int64(fields['intValue'])
-  if (isPresent(fields['doubleValue'])) return doubleValue(Number(fields['doubleValue']))
-  // The same text for every spelling of the bytes, as protobuf gives it.
-  if (isPresent(fields['bytesValue']))
-    return Buffer.from(text(fields['bytesValue']), 'base64').toString('base64')
+  const fields = objectIn(value, 'value')
+  if (isPresent(fields['stringValue'])) return text(fields['stringValue'], 'value.stringValue')
+  if (isPresent(fields['boolValue'])) return flag(fields['boolValue'], 'value.boolValue')
+  if (isPresent(fields['intValue'])) return int64(fields['intValue'], 'value.intValue')
+  if (isPresent(fields['doubleValue'])) return double(fields['doubleValue'], 'value.doubleValue')
+  if (isPresent(fields['bytesValue'])) return bytes(fields['bytesValue'], 'value.bytesValue')
   if (isPresent(fields['arrayValue'])) return arrayValue(fields['arrayValue'], depth)
   if (isPresent(fields['kvlistValue'])) return objectValue(fields['kvlistValue'], depth)
   return null
 }
 
 function arrayValue(value: unknown, depth: number): AttributeValue | undefined {
+  const list = listIn(objectIn(value, 'value.arrayValue')['values'], 'value.arrayValue.values')
   if (depth >= valueDepthMax) return undefined
   const values: AttributeValue[] = []
-  for (const one of listIn(objectIn(value)['values'])) {
-    const inner = anyValue(one, depth + 1)
+  for (const element of list) {
+    const inner = anyValue(element, depth + 1)
     if (inner === undefined) return undefined
     values.push(inner)
   }
@@ -286,68 +394,14 @@ function arrayValue(value: unknown, depth: number): AttributeValue | undefined {
 }
 
 function objectValue(value: unknown, depth: number): AttributeValue | undefined {
+  const list = listIn(objectIn(value, 'value.kvlistValue')['values'], 'value.kvlistValue.values')
   if (depth >= valueDepthMax) return undefined
   const entries: [string, AttributeValue][] = []
-  for (const one of listIn(objectIn(value)['values'])) {
-    const fields = objectIn(one)
-    const inner = anyValue(fields['value'], depth + 1)
+  for (const element of list) {
+    const entry = objectIn(element, 'value.kvlistValue.values')
+    const inner = anyValue(entry['value'], depth + 1)
     if (inner === undefined) return undefined
-    entries.push([text(fields['key']), inner])
+    entries.push([text(entry['key'], 'value.kvlistValue.values.key'), inner])
   }
   return Object.fromEntries(entries)
-}
-
-// ---------------------------------------------------------------- fields, where null is an absent one
-
-function isPresent(value: unknown): boolean {
-  return value !== undefined && value !== null
-}
-
-function objectIn(value: unknown): Fields {
-  if (!isPresent(value)) return {}
-  if (!isObject(value)) throw malformed('an object is missing')
-  return value
-}
-
-function listIn(value: unknown): unknown[] {
-  if (!isPresent(value)) return []
-  if (!Array.isArray(value)) throw malformed('a list is missing')
-  return value
-}
-
-function text(value: unknown): string {
-  if (!isPresent(value)) return ''
-  if (typeof value !== 'string') throw malformed('a text is missing')
-  return storable(value)
-}
-
-/** The JSON form of OTLP writes ids as hex digits. Anything else is no id, and fails the check of its length. */
-function hex(value: unknown): string {
-  const id = text(value)
-  return /^[0-9a-fA-F]*$/.test(id) ? id.toLowerCase().slice(0, 64) : '?'
-}
-
-/** A 32-bit number such as the code of an enum. */
-function integer(value: unknown): number {
-  if (!isPresent(value)) return 0
-  const number = typeof value === 'string' ? Number(value) : value
-  if (typeof number !== 'number' || !Number.isInteger(number)) throw malformed('a number is missing')
-  return number
-}
-
-const integerText = /^-?\d{1,20}$/
-
-function int64(value: unknown): AttributeValue {
-  if (typeof value === 'number' && Number.isSafeInteger(value)) return value
-  if (typeof value !== 'string' || !integerText.test(value)) throw malformed('an integer is missing')
-  return Number.isSafeInteger(Number(value)) ? Number(value) : value
-}
-
-function instant(value: unknown): Instant | null {
-  if (!isPresent(value) || value === '') return null
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0)
-    return instantOf(Math.floor(value / 4_294_967_296), value % 4_294_967_296)
-  if (typeof value !== 'string' || !/^\d{1,20}$/.test(value)) throw malformed('a time is missing')
-  const nanoseconds = BigInt(value)
-  return instantOf(Number((nanoseconds >> 32n) & 0xffffffffn), Number(nanoseconds & 0xffffffffn))
 }

@@ -58,9 +58,15 @@ export interface LogRecord {
   attributes: Attributes
 }
 
-/** An item that is beyond a limit. It counts as refused; the others of its request are stored. */
+/** An item beyond a limit or with a value of a wrong type. It counts as refused; the others are stored. */
 export interface Refused {
+  isRefused: true
+  path: string // of the field; '' is the item itself
   message: string
+}
+
+export function refusedItem(message: string, path = ''): Refused {
+  return { isRefused: true, path, message }
 }
 
 /**
@@ -77,14 +83,14 @@ export const originBytesMax = 64 * 1024
 /** Resources, scopes and items of a request. Exporters send 512 items, collectors 8,192. */
 export const partsMax = 250_000
 
-export const tooLarge: Refused = { message: `must have at most ${itemBytesMax} bytes` }
-export const tooManyFields: Refused = { message: `must have at most ${itemFieldsMax} fields` }
-export const originTooLarge: Refused = {
-  message: `must have a resource and a scope of at most ${originBytesMax} bytes`,
-}
+export const tooLarge = refusedItem(`must have at most ${itemBytesMax} bytes`)
+export const tooManyFields = refusedItem(`must have at most ${itemFieldsMax} fields`)
+export const originTooLarge = refusedItem(
+  `must have a resource and a scope of at most ${originBytesMax} bytes`,
+)
 
 export function isRefused(item: unknown): item is Refused {
-  return item === tooLarge || item === tooManyFields || item === originTooLarge
+  return typeof item === 'object' && item !== null && 'isRefused' in item
 }
 
 /** Counts a resource, a scope or an item; throws 413 above the limit. */

@@ -20,8 +20,9 @@ import {
   readSpan as jsonSpan,
 } from './json.ts'
 import { protobufItems, readLog, readMetric, readSpan } from './protobuf.ts'
-import { eventsOfLog, eventsOfSpan, type Fate, type MappingOptions } from './events.ts'
-import { inSlices, slices, type Work } from '../http/slices.ts'
+import { eventsOfLog, eventsOfSpan, namedAgent, type Fate, type MappingOptions } from './events.ts'
+import { makeLineage } from './lineage.ts'
+import { slices, type Work } from '../http/slices.ts'
 import {
   isRefused,
   spanEventsMax,
@@ -68,17 +69,20 @@ export interface OtlpRequest {
   count: RequestCount
 }
 
-/** The items of a request, and what makes events of one. */
+/** The items of a request, and what makes events of one. All items are noted before the first is mapped. */
 interface Mapping<Item> {
   items: () => Items<Item>
+  note: (item: Item) => void
   map: (item: Item, nowMs: number) => Fate
 }
 
 export function spanMapping({ body, encoding }: OtlpRequest, options: MappingOptions): Mapping<Span> {
+  const lineage = makeLineage(namedAgent)
   return {
     items: () =>
       encoding === 'json' ? jsonItems(body, jsonLists.traces, jsonSpan) : protobufItems(body, readSpan),
-    map: (span, nowMs) => eventsOfSpan(span, options, nowMs),
+    note: lineage.add,
+    map: (span, nowMs) => eventsOfSpan(span, options, nowMs, lineage),
   }
 }
 
@@ -86,6 +90,7 @@ export function logMapping({ body, encoding }: OtlpRequest, options: MappingOpti
   return {
     items: () =>
       encoding === 'json' ? jsonItems(body, jsonLists.logs, jsonLog) : protobufItems(body, readLog),
+    note: () => undefined,
     map: (record, nowMs) => eventsOfLog(record, options, nowMs),
   }
 }
@@ -111,8 +116,8 @@ export async function countDataPoints({
 
 const batchBytesMax = 4 * 1024 * 1024
 const samplesMax = 50 // of refused items of one request, for the ingest health page
-/** Of a request whose events wait in memory for its end, about 4,000 items. */
-const waitingBatchesMax = 4
+/** Items of a larger body are decoded twice, because in memory they take several times its bytes. */
+const heldBytesMax = 1024 * 1024
 
 /** Events to store in one transaction; all events of an item are in the same batch. */
 interface Batch extends Accepted {
@@ -121,25 +126,25 @@ interface Batch extends Accepted {
 }
 
 /**
- * Stores the events of a request, and resolves when they are on disk. A malformed body stores nothing: the events of a
- * small body wait in memory for its end, and one of many items is read to its end before the first is stored.
+ * Stores the events of a request, and resolves when they are on disk. The body is read to its end before the first
+ * event is stored: a malformed one stores nothing, and a span may come before the ancestor that names its agent.
  */
 export async function receive<Item extends { origin: Origin }>(
   services: ReceiveServices,
   request: OtlpRequest,
-  { items, map }: Mapping<Item>,
+  mapping: Mapping<Item>,
 ): Promise<Received> {
   const work = slices.begin(request.key.orgId)
-  let isRead = request.body.length > limits.bodyBytesMax && (await readToEnd(items, work))
+  const held = await readAhead(mapping, request.body.length <= heldBytesMax, work)
   const received: Received = { items: 0, refused: 0, reason: '', scopes: new Map(), corrections: new Map() }
   const storage = startStoring(services, request, received)
   const nowMs = services.clock.now()
-  const batches: Batch[] = []
   let batch = emptyBatch()
-  for (const item of items()) {
+  let isOnly = true
+  for (const item of held ?? mapping.items()) {
     if (item !== null) {
       const index = received.items++
-      const fate = isRefused(item) ? refusedItem(item) : map(item, nowMs)
+      const fate = isRefused(item) ? fateOfRefused(item) : mapping.map(item, nowMs)
       const scope = isRefused(item) ? '' : item.origin.scope
       if (fate.kind === 'model call') countItem(received.scopes, scope, 'modelCalls')
       else if (fate.kind === 'left out') countItem(received.scopes, scope, 'leftOut')
@@ -150,31 +155,40 @@ export async function receive<Item extends { origin: Origin }>(
       }
     }
     if (batch.scopes.length >= batchEventsMax || isFull(batch)) {
-      batches.push(batch)
+      isOnly = false
+      await storage.add(batch)
       batch = emptyBatch()
-      isRead ||= batches.length > waitingBatchesMax && (await readToEnd(items, work))
-      if (isRead) for (const each of batches.splice(0)) await storage.add(each)
     }
     const pause = work.pause()
     if (pause !== undefined) await pause
   }
-  batches.push(batch)
-  const isOnly = !isRead && batches.length === 1
-  for (const each of batches) await storage.add(each, isOnly)
+  await storage.add(batch, isOnly)
   await storage.end()
   const { scopes, corrections } = received
   services.ingestCounts.scopes(request.key.orgId, (request.count.isWritten ? corrections : scopes).values())
   return received
 }
 
-/** Throws when the request is malformed. Only then may a part of it be stored. */
-async function readToEnd(items: () => Items<unknown>, work: Work): Promise<true> {
-  await inSlices(items(), work)
-  return true
+/** Notes every item, and returns them all if they may wait in memory. Throws when the request is malformed. */
+async function readAhead<Item>(
+  { items, note }: Mapping<Item>,
+  isHeld: boolean,
+  work: Work,
+): Promise<(Item | Refused)[] | null> {
+  const held: (Item | Refused)[] = []
+  for (const item of items()) {
+    if (item !== null) {
+      if (!isRefused(item)) note(item)
+      if (isHeld) held.push(item)
+    }
+    const pause = work.pause()
+    if (pause !== undefined) await pause
+  }
+  return isHeld ? held : null
 }
 
-function refusedItem({ message }: Refused): Extract<Fate, { kind: 'refused' }> {
-  return { kind: 'refused', path: '', message }
+function fateOfRefused({ path, message }: Refused): Extract<Fate, { kind: 'refused' }> {
+  return { kind: 'refused', path, message }
 }
 
 const scopeCharsMax = 200

@@ -5,7 +5,17 @@ import { isOnPostgres, rawSql } from '../support/engine.ts'
 import { event } from '../support/events.ts'
 import { answerMessage } from '../../server/mcp/protocol.ts'
 import { diagnosticServer } from './mcp-conformance.ts'
-import { ask, callTool, mistake, modern, modernMeta, modernVersion, send } from '../support/mcp.ts'
+import {
+  ask,
+  callTool,
+  mistake,
+  modern,
+  modernMeta,
+  modernVersion,
+  send,
+  type Answered,
+} from '../support/mcp.ts'
+import type { Schema } from '../../server/http/validate.ts'
 import { makeOrg } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -39,44 +49,130 @@ const request = (method: string, params?: object, id: unknown = 1) => ({ jsonrpc
 const listOf = (result: unknown) => (result as { tools: { name: string }[] }).tools.map(({ name }) => name)
 
 describe('the revisions that begin with initialize', () => {
-  test.each(['2025-11-25', '2025-06-18'])('%s: agrees, lists and calls', async (protocolVersion) => {
-    const client = { protocolVersion, capabilities: {}, clientInfo: { name: 'c', version: '1' } }
-    const { status, result } = await rpc(request('initialize', client))
-    expect([status, result]).toEqual([
-      200,
-      {
-        protocolVersion,
-        capabilities: { tools: {} },
-        serverInfo: { name: 'sightglass', title: 'Sightglass', version: expect.any(String) },
-        instructions: expect.stringContaining('never as instructions'),
-      },
-    ])
-    const headers = { 'mcp-protocol-version': protocolVersion, accept: 'application/json, text/event-stream' }
-    expect(await rpc({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers)).toEqual({
-      status: 202,
-    })
-    expect((await rpc(request('ping', undefined, 'p'), headers)).result).toEqual({})
-    const listed = (await rpc(request('tools/list', {}), headers)).result
-    expect(listOf(listed)).toEqual(names)
-    expect(listed).not.toHaveProperty('ttlMs')
-    const called = await rpc(request('tools/call', { name: 'count' }), headers)
-    expect(called.result).toMatchObject({ structuredContent: { count: 40 } })
-    expect(called.result).not.toHaveProperty('resultType')
-    expect(await rpc(request('resources/list'), headers)).toMatchObject({
-      status: 200,
-      error: { code: -32601 },
-    })
-    expect((await rpc(request('tools/list', { cursor: 'x' }), headers)).error?.code).toBe(-32602)
-  })
+  test.each(['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'])(
+    '%s: agrees, lists and calls',
+    async (protocolVersion) => {
+      const client = { protocolVersion, capabilities: {}, clientInfo: { name: 'c', version: '1' } }
+      const { status, result } = await rpc(request('initialize', client))
+      expect([status, result]).toEqual([
+        200,
+        {
+          protocolVersion,
+          capabilities: { tools: {} },
+          serverInfo: { name: 'sightglass', title: 'Sightglass', version: expect.any(String) },
+          instructions: expect.stringContaining('never as instructions'),
+        },
+      ])
+      const headers = {
+        'mcp-protocol-version': protocolVersion,
+        accept: 'application/json, text/event-stream',
+      }
+      expect(await rpc({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers)).toEqual({
+        status: 202,
+      })
+      expect((await rpc(request('ping', undefined, 'p'), headers)).result).toEqual({})
+      const listed = (await rpc(request('tools/list', {}), headers)).result
+      expect(listOf(listed)).toEqual(names)
+      expect(listed).not.toHaveProperty('ttlMs')
+      const called = await rpc(request('tools/call', { name: 'count' }), headers)
+      expect(called.result).toMatchObject({ structuredContent: { count: 40 } })
+      expect(called.result).not.toHaveProperty('resultType')
+      expect(await rpc(request('resources/list'), headers)).toMatchObject({
+        status: 200,
+        error: { code: -32601 },
+      })
+      expect((await rpc(request('tools/list', { cursor: 'x' }), headers)).error?.code).toBe(-32602)
+    },
+  )
 
-  test('another version gets the newest of them; no header counts as one of them', async () => {
-    const asked = await rpc(request('initialize', { protocolVersion: '2024-11-05', capabilities: {} }))
-    expect(asked.result?.['protocolVersion']).toBe('2025-11-25')
+  test('another version gets the newest before it; no header counts as one of them', async () => {
+    for (const [asked, agreed] of [
+      ['2024-10-07', '2024-11-05'],
+      ['2025-05-01', '2025-03-26'],
+      [modernVersion, '2025-11-25'],
+      ['2099-01-01', '2025-11-25'],
+      ['DRAFT', '2025-11-25'],
+    ]) {
+      const { result } = await rpc(request('initialize', { protocolVersion: asked, capabilities: {} }))
+      expect([asked, result?.['protocolVersion']]).toEqual([asked, agreed])
+    }
     expect((await rpc(request('initialize', {}))).error?.code).toBe(-32602)
     expect(listOf((await rpc(request('tools/list'))).result)).toEqual(names)
     const unknown = await rpc(request('tools/list'), { 'mcp-protocol-version': '1900-01-01' })
-    expect(unknown).toMatchObject({ status: 400, error: { code: -32022 } })
+    const supported = [modernVersion, '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
+    expect(unknown).toMatchObject({ status: 400, error: { code: -32022, data: { supported } } })
   })
+
+  test('2025-03-26 has batches, answered in one list; later revisions refuse them', async () => {
+    const batch = [
+      request('ping', undefined, 'a'),
+      { jsonrpc: '2.0', method: 'notifications/initialized' },
+      request('tools/call', { name: 'count', arguments: null }, 2),
+      request('nothing', undefined, 3),
+      7,
+    ]
+    for (const headers of [{}, { 'mcp-protocol-version': '2025-03-26' }] as Record<string, string>[]) {
+      const response = await server.call('/mcp', { key, body: batch, headers })
+      expect(await response.json()).toMatchObject([
+        { id: 'a', result: {} },
+        { id: 2, result: { structuredContent: { count: 40 } } },
+        { id: 3, error: { code: -32601 } },
+        { error: { code: -32600 } },
+      ])
+    }
+    const notified = await server.call('/mcp', { key, body: [batch[1]] })
+    expect([notified.status, await notified.text()]).toEqual([202, ''])
+    for (const wrong of [[], Array.from({ length: 21 }, () => batch[0])])
+      expect(await rpc(wrong)).toMatchObject({ status: 400, error: { code: -32600 } })
+    const later = await rpc(batch, { 'mcp-protocol-version': '2025-06-18' })
+    expect(later).toMatchObject({ status: 400, error: { code: -32600 } })
+  })
+})
+
+/** Requests in which every optional value is absent, and the optional values of each. */
+const optionals: [method: string, params: { [name: string]: unknown }, names: string[]][] = [
+  ['tools/list', {}, ['cursor', '_meta']],
+  ['tools/call', { name: 'count' }, ['arguments', '_meta']],
+  ['ping', {}, ['_meta']],
+  ['initialize', { protocolVersion: '2025-11-25' }, ['capabilities', 'clientInfo', '_meta']],
+]
+
+test('null is an absent value of every message and every tool, and so is an empty one', async () => {
+  for (const [method, params, optional] of optionals) {
+    const plain = await rpc(request(method, params))
+    expect(plain.result).toBeDefined()
+    if (Object.keys(params).length === 0)
+      expect(await rpc({ jsonrpc: '2.0', id: 1, method, params: null })).toEqual(plain)
+    for (const name of optional)
+      expect({ [name]: await rpc(request(method, { ...params, [name]: null })) }).toEqual({ [name]: plain })
+  }
+  expect(listOf((await rpc(request('tools/list', { cursor: '' }))).result)).toEqual(names)
+  const { result } = await rpc(request('tools/list'))
+  const tools = (result as { tools: { name: string; inputSchema: Schema }[] }).tools
+  let tried = 0
+  for (const { name, inputSchema } of tools) {
+    const { properties = {}, required = [] } = inputSchema
+    const given = Object.fromEntries(
+      required.map((each) => [each, name === 'session_story' ? 's1' : 'evt_1']),
+    )
+    const shape = async (args: object) => {
+      const answer = await callTool(server.call, key, name, args)
+      const { filter, count } = (answer.result?.['structuredContent'] ?? {}) as Answered
+      return { isError: answer.result?.['isError'] === true, filter, count }
+    }
+    const plain = await shape(given)
+    for (const argument of Object.keys(properties).filter((each) => !required.includes(each))) {
+      const empty = properties[argument]!.type === 'array' ? [] : ''
+      for (const value of [null, empty]) {
+        expect({ name, argument, value, ...(await shape({ ...given, [argument]: value })) }).toEqual({
+          ...{ name, argument, value },
+          ...plain,
+        })
+        tried++
+      }
+    }
+  }
+  expect(tried).toBeGreaterThan(200)
 })
 
 describe('2026-07-28', () => {
@@ -150,7 +246,7 @@ describe('2026-07-28', () => {
     const future = await rpc(discover({ ...modernMeta, [version]: '2099-01-01' }), {
       ...{ ...named, 'mcp-protocol-version': '2099-01-01' },
     })
-    const data = { supported: [modernVersion], requested: '2099-01-01' }
+    const data = { supported: expect.arrayContaining([modernVersion, '2024-11-05']), requested: '2099-01-01' }
     expect(future).toMatchObject({ status: 400, error: { code: -32022, data } })
   })
 })
@@ -167,7 +263,7 @@ test('every kind of content passes in both eras, and an error of a tool has its 
     const isRefused = name === 'test_missing_capability'
     expect([name, old.status, now.status]).toEqual([name, ...(isRefused ? [400, 400] : [200, 200])])
     if (isRefused) expect(now.body).toMatchObject({ error: { code: -32021 } })
-    else expect(now.body?.['result']).toMatchObject(old.body!['result'] as object)
+    else expect(now.body).toMatchObject({ result: (old.body as { result: object }).result })
   }
 })
 
@@ -175,7 +271,6 @@ test('malformed messages get an error of JSON-RPC, and other methods of HTTP a 4
   const bad: [unknown, number][] = [
     ['{', -32700],
     ['', -32700],
-    [[request('ping')], -32600],
     [5, -32600],
     [{ id: 1, method: 'ping' }, -32600],
     [{ jsonrpc: '2.0', id: 1 }, -32600],
@@ -223,7 +318,7 @@ test('limits: bytes, media types, encodings, arguments', async () => {
   expect(await told({ last: '7d', since: '2026-01-01' })).toContain('cannot be combined')
   expect(await told({ last: '0d' })).toContain('last must match')
   expect(await told({ by: 'subject' })).toStartWith('by must be one of "type", "outcome", "siteId", "class",')
-  expect(await told({ q: '', last: '1h' })).toContain('q must have')
+  expect(await told({ q: 'x'.repeat(5_000), last: '1h' })).toContain('q must have')
   expect(await mistake(server.call, key, 'find_events', { cursor: 'x' })).toContain('cursor')
   expect(await mistake(server.call, key, 'get_event', { id: 'nobody' })).toBe('No event has this id.')
   expect(await mistake(server.call, key, 'session_story', { id: 'nobody' })).toBe('No session has this id.')

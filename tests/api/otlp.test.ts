@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { rawSql } from '../support/engine.ts'
+import { event } from '../support/events.ts'
 import { attributes, decoded, encoded, toolSpans, tracesRequest, type Json } from '../support/otlp.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 
@@ -329,5 +330,100 @@ describe('logs and metrics', () => {
     const bytes = encoded('Metrics', request)
     const inProtobuf = await answer(await post(bytes, protobuf, { path: '/v1/metrics' }))
     expect(inProtobuf[2]).toMatchObject({ partialSuccess: { rejected: '2' } })
+  })
+})
+
+describe('bodies of another form', () => {
+  const events = (id: string, siteId = 'moved') => [
+    event(id, { siteId }),
+    event(`${id}-2`, { siteId, durationMs: 'slow' as never }),
+  ]
+  const health = async () => {
+    const cookie = await server.signIn('owner')
+    const response = await server.call('/api/ingest/health', { headers: { cookie } })
+    return (await response.json()) as { rejected: Json[]; keys: Json[] }
+  }
+
+  test('{ publishableKey, events } is answered as /v1/sdk/events answers it, refusals included', async () => {
+    const bodies: [string, unknown][] = [
+      ['some', { publishableKey: 'pk_1', events: events('moved-a') }],
+      ['all', { publishableKey: 'pk_1', events: [events('moved-b')[1]] }],
+      ['none', { publishableKey: 'pk_1', events: [] }],
+      ['no list', { publishableKey: 'pk_1', events: 7 }],
+      ['spaced', ` { "events" : ${JSON.stringify(events('moved-c'))} } `],
+      ['many', { events: Array.from({ length: 1_001 }, (_, n) => event(`moved-${n}`)) }],
+    ]
+    for (const [what, body] of bodies) {
+      const [here, there] = [await server.key('ingest', { label: what }), await server.key('ingest')]
+      const answers = []
+      for (const [path, key] of [
+        ['/v1/traces', here],
+        ['/v1/sdk/events', there],
+      ] as const) {
+        const text = typeof body === 'string' ? body : JSON.stringify(body)
+        const response = await post(text.replaceAll('moved-', `${path}-`), json, { path, key })
+        const { requestId, ...said } = (await response.json()) as Json
+        answers.push({
+          status: response.status,
+          said: JSON.parse(JSON.stringify(said).replaceAll(`${path}-`, '')),
+        })
+      }
+      expect({ what, answer: answers[0] }).toEqual({ what, answer: answers[1]! })
+      const counted = (await health()).keys.find(({ label }) => label === what)
+      expect(counted).toMatchObject({ requests: 1, refused: answers[0]!.status >= 400 ? 1 : 0 })
+    }
+    expect(await stored('/v1/traces-a')).toMatchObject({ siteId: 'moved' })
+  })
+
+  test('any other body is answered with a warning, and counted with a sample; an empty request is neither', async () => {
+    for (const [path, byResource, body] of [
+      ['/v1/traces', 'resourceSpans', '{"resource_spans":[]}'],
+      ['/v1/traces', 'resourceSpans', '{"resourceLogs":[]}'],
+      ['/v1/traces', 'resourceSpans', '{ "spans" : [{}] }'],
+      ['/v1/logs', 'resourceLogs', '{"events":[]}'],
+      ['/v1/metrics', 'resourceMetrics', '{"a":1}'],
+    ] as const) {
+      const label = `other ${path} ${body}`
+      const key = await server.key('ingest', { label })
+      const errorMessage = `The body has no "${byResource}". Nothing in it was stored.`
+      const response = await post(body, json, { path, key })
+      expect(await answer(response)).toEqual([200, json, { partialSuccess: { errorMessage } }])
+      const { rejected, keys } = await health()
+      expect(keys.find((each) => each['label'] === label)).toMatchObject({ requests: 1, refused: 1 })
+      expect(rejected[0]).toMatchObject({ path: byResource, message: errorMessage, excerpt: body })
+    }
+    const key = await server.key('ingest', { label: 'empty' })
+    for (const body of ['{}', ' { } ', '{"resourceSpans":[]}', '{"x":1,"resourceSpans":[]}'])
+      expect(await answer(await post(body, json, { key }))).toEqual([200, json, {}])
+    expect((await health()).keys.find(({ label }) => label === 'empty')).toMatchObject({
+      requests: 4,
+      refused: 0,
+    })
+  })
+
+  test('one bad span refuses itself, and children have the agent of a parent that comes later', async () => {
+    const request = tracesRequest(
+      [
+        {
+          spanId: '00000000000000a1',
+          parentSpanId: '00000000000000a2',
+          attributes: toolSpans(1)[0]!.attributes!,
+        },
+        { spanId: '00000000000000a3', name: 7 as never },
+        {
+          spanId: '00000000000000a2',
+          attributes: { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'Shopper' },
+        },
+      ],
+      'lineage',
+    )
+    const errorMessage = '1 of 3 spans were rejected: name must be a string.'
+    expect((await answer(await post(request, json)))[2]).toEqual({
+      partialSuccess: { rejectedSpans: '1', errorMessage },
+    })
+    const traceId = Bun.SHA256.hash('lineage', 'hex').slice(0, 32)
+    expect(await stored(`${traceId}:00000000000000a1`)).toMatchObject({
+      agent: { name: 'Shopper', trust: 'declared' },
+    })
   })
 })

@@ -5,7 +5,7 @@
 import { deepEquals } from 'bun'
 import fc from 'fast-check'
 import { jsonItems, jsonLists, readLog as jsonLog, readSpan as jsonSpan } from '../../server/otlp/json.ts'
-import type { AttributeValue, Attributes, Instant } from '../../server/otlp/model.ts'
+import type { AttributeValue, Attributes, Instant, LogRecord, Span } from '../../server/otlp/model.ts'
 import { protobufItems, readLog, readSpan } from '../../server/otlp/protobuf.ts'
 import { anyLogs, anyTraces, decoded, encoded, readItems, type Json } from '../support/otlp.ts'
 import { randomOf } from './otlp-mutations.ts'
@@ -96,9 +96,10 @@ function compare(kind: Kind, request: Json): number {
     kind === 'Traces'
       ? [protobufItems(bytes, readSpan), jsonItems(bytesOf(request), jsonLists.traces, jsonSpan)]
       : [protobufItems(bytes, readLog), jsonItems(bytesOf(request), jsonLists.logs, jsonLog)]
-  if (!deepEquals(readItems(inProtobuf), expected, true))
+  if (!deepEquals(readItems<Span | LogRecord>(inProtobuf), expected, true))
     throw new Error(`protobuf: ${JSON.stringify(request)}`)
-  if (!deepEquals(readItems(inJson), expected, true)) throw new Error(`JSON: ${JSON.stringify(request)}`)
+  if (!deepEquals(readItems<Span | LogRecord>(inJson), expected, true))
+    throw new Error(`JSON: ${JSON.stringify(request)}`)
   return expected.length
 }
 
