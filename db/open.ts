@@ -1,5 +1,6 @@
 /** Opens the store in a data folder, or in a database that several nodes share. The only file that picks an engine. */
 import { openPostgresReader, openPostgresStore } from './postgres/store.ts'
+import { serverOptions } from './postgres/connection/options.ts'
 import { openServerAdmin } from './postgres/admin/admin.ts'
 import { folderFiles, openFolderAdmin } from './sqlite/backup/admin.ts'
 import { openPort, type Port } from './sql/threads/port.ts'
@@ -60,6 +61,13 @@ export async function openReadStore(folder: string, shared: SharedDatabase | nul
   return shared === null
     ? openSqliteReader(folder, readDeadlineMsDefault)
     : openPostgresReader(shared, readDeadlineMsDefault)
+}
+
+/** Where a node connects to its shared database over the network; a socket has no address. */
+export function databaseServers({ url, node }: SharedDatabase): { host: string; port: number }[] {
+  return serverOptions({ url, node, statementTimeoutMs: readDeadlineMsDefault })
+    .servers.filter(({ host }) => !host.startsWith('/'))
+    .map(({ host, port, address = host }) => ({ host: address, port }))
 }
 
 /** Whether a location is the URL of a shared database; otherwise it is a data folder. */

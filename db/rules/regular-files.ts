@@ -4,6 +4,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
+import { decodeText } from './decode-text.ts'
 
 /** `code` like the errors of the file system, so that callers treat them alike. */
 class FileRefused extends Error {
@@ -22,9 +23,12 @@ const inheritedDescriptor = /^\/(?:dev|proc\/self)\/(?:fd\/\d+|stdin)$/
 /** More than any certificate, key or secret has. */
 const bytesMaxDefault = 2 * 1024 * 1024
 
-/** The text of a small file. Throws the error of the file system, or `FileRefused`. Links are followed. */
+/**
+ * The text of a small file, without a byte order mark. Throws the error of the file system, or `FileRefused`. Links
+ * are followed.
+ */
 export function readTextFile(path: string, bytesMax = bytesMaxDefault): string {
-  return readSmallFile(path, bytesMax).toString('utf8')
+  return decodeText(readSmallFile(path, bytesMax))
 }
 
 export function readSmallFile(path: string, bytesMax = bytesMaxDefault): Buffer<ArrayBuffer> {

@@ -5,6 +5,7 @@ import { readTextFile, unreadableReason } from '../../db/rules/regular-files.ts'
 import { UsageError } from '../errors.ts'
 import { optionTable, readArguments, type Arguments } from './arguments.ts'
 import { environmentTwin, type Option, type Options } from './option.ts'
+import { hasUnreadableBytes, trimSecret } from '../text/secret-text.ts'
 import { nearest } from '../text/text.ts'
 import type { Environment } from '../system/environment.ts'
 import type { Invocation, KnownCommand, Setting, Values } from './command.ts'
@@ -56,7 +57,23 @@ function configFile(parsed: Arguments, environment: Environment, table: Map<stri
   return typeof path === 'string' ? { path, keys: readConfigFile(path, table) } : null
 }
 
-function resolve(name: string, option: Option, { parsed, environment, file }: Sources): Setting {
+function resolve(name: string, option: Option, sources: Sources): Setting {
+  const setting = givenSetting(name, option, sources)
+  return option.secret && setting.text !== null
+    ? { ...setting, text: secretText(setting, setting.text) }
+    : setting
+}
+
+/** The same secret from each source, because each source adds other line ends and marks. */
+function secretText({ name, from, source }: Setting, given: string): string {
+  const place = source === 'file' ? `${from}: ${name}` : from
+  const text = trimSecret(given)
+  if (text === '') throw new UsageError(`${place}: the value is empty`)
+  if (hasUnreadableBytes(text)) throw new UsageError(`${place}: the value is not UTF-8; save it as UTF-8`)
+  return text
+}
+
+function givenSetting(name: string, option: Option, { parsed, environment, file }: Sources): Setting {
   const flag = parsed.flags.get(name)
   if (flag !== undefined) return { name, option, text: flag, source: 'flag', from: `--${name}` }
   const variable = option.flagOnly ? null : fromEnvironment(name, option, environment)
@@ -100,7 +117,7 @@ function credentialPath(name: string, { CREDENTIALS_DIRECTORY: folder }: Environ
 
 function readSecret(path: string, from: string): string {
   try {
-    return readTextFile(path).replace(/\r?\n$/, '')
+    return readTextFile(path)
   } catch (error) {
     throw new UsageError(`${from}: ${path} cannot be read (${unreadableReason(error)})`)
   }

@@ -8,6 +8,7 @@ import { openStoreAccess, type StoreAccess } from '../runtime/store-access.ts'
 import { keyRingOf, linkOptions, sharedDatabaseOf } from './options.ts'
 import { printAnswer, type Answer } from './print.ts'
 import { AppError } from '../errors.ts'
+import { findAccountByEmail } from '../identity/email.ts'
 import { readEmail, type Acting } from '../identity/people/members.ts'
 import { textOf, type Params, type Work, type WorkTable } from '../runtime/work.ts'
 import type { Command, CommandText, Invocation, KnownCommand } from './command.ts'
@@ -95,7 +96,7 @@ export async function requireOrg(store: Pick<Store, 'orgs'>, idOrSlug: string): 
 
 export async function requireAccount(store: Pick<Store, 'accounts'>, params: Params) {
   const email = readEmail(textOf(params, 'email'))
-  const account = await store.accounts.findByEmail(email)
+  const account = await findAccountByEmail(store, email)
   if (account) return account
   throw new AppError('not_found', `No account with the email ${email}.`, { hint: 'sightglass account list' })
 }

@@ -320,8 +320,8 @@ export function retrySteps(text: string): number[] {
 
 /** `postgres://…`, returned as given: the engine reads its parameters. */
 export function databaseUrl(text: string): string {
-  const withOneHost = text.replace(/,[^/?#@]*(?=[/?#]|$)/, '') // several may be listed
-  if (/^postgres(?:ql)?:\/\//.test(text) && URL.canParse(withOneHost)) return text
+  // The engine reads the rest, and names what it cannot use.
+  if (/^postgres(?:ql)?:\/\//.test(text)) return text
   throw new UsageError('the URL of a database is postgres://USER:PASSWORD@HOST:PORT/DATABASE')
 }
 

@@ -3,6 +3,7 @@ import { prepareFirstOwner } from '../identity/people/first-owner.ts'
 import { systemClock } from '../clock.ts'
 import { shortenWaits } from '../system/slow-files.ts'
 import { startClockGuard, systemTime } from '../system/clock-guard.ts'
+import { noteDatabase } from '../system/outbound.ts'
 import { protectedFiles } from '../system/watched-path.ts'
 import { startControl } from './store-access.ts'
 import { isShed, memoryAllowed, requireMemory } from '../operations/health/memory.ts'
@@ -10,7 +11,7 @@ import { startLog } from '../log.ts'
 import { setUpAtStart } from '../operations/setup/apply.ts'
 import { readSetupFile } from '../operations/setup/file.ts'
 import { version } from '../system/version.ts'
-import { openDatabaseAdmin } from '../../db/open.ts'
+import { databaseServers, openDatabaseAdmin } from '../../db/open.ts'
 import { nodeReport } from '../operations/health/nodes.ts'
 import { openServerStore } from './open-data-folder.ts'
 import { upgradeWait } from './upgrade-wait.ts'
@@ -34,6 +35,7 @@ import type { Webhooks } from '../webhooks/start.ts'
 export async function serve(config: ServeConfig, work: WorkTable): Promise<number> {
   const log = startLog({ level: config.logLevel, clock: systemClock })
   const location = config.shared?.url ?? config.dataDir
+  if (config.shared !== null) noteDatabase(databaseServers(config.shared)) // also refuses a URL that is wrong
   // Before the store is opened, which writes: without its own file the guard uses the newest write.
   const lastWriteMs = await openDatabaseAdmin(location).lastWriteMs()
   const clockGuard = startClockGuard({ time: systemTime(), dataDir: config.dataDir, lastWriteMs, log })

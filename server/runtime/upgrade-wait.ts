@@ -17,6 +17,9 @@ type Waiting = Pick<ServeConfig, 'listen' | 'tls' | 'basePath' | 'upgradeWaitMs'
 const retryMs = 2_000
 const sayAgainMs = 30_000
 
+/** A database that starts with this machine, or fails over, is there within this time. */
+const databaseWaitMs = 60_000
+
 export interface UpgradeWait {
   /** Resolves when it is time for another try, or throws: another failure, or waited long enough. */
   afterFailure(error: unknown): Promise<void>
@@ -28,8 +31,24 @@ export function upgradeWait(config: Waiting, log: Log): UpgradeWait {
   let since = 0
   let saidMs = 0
   let refusing: { stop(): Promise<void> } | null = null
+
+  let awaySinceMs = 0
+  /** Bounded, because a wrong address looks the same as a database that starts later than this machine. */
+  async function awaitDatabase(error: StoreError): Promise<void> {
+    const nowMs = performance.now()
+    awaySinceMs ||= nowMs
+    if (nowMs - awaySinceMs >= databaseWaitMs) throw error
+    refusing ??= refuseRequests(config, waitingForDatabase(error.message), log)
+    if (saidMs === 0 || nowMs - saidMs >= sayAgainMs) {
+      saidMs = nowMs
+      log.warn('waiting_for_database', { message: error.message, limit: `${databaseWaitMs / 1_000} s` })
+    }
+    await Bun.sleep(retryMs)
+  }
+
   return {
     async afterFailure(error) {
+      if (error instanceof StoreError && isAway(error)) return awaitDatabase(error)
       if (!(error instanceof StoreError) || error.kind !== 'locked') throw error
       const nowMs = performance.now()
       since ||= nowMs
@@ -37,7 +56,7 @@ export function upgradeWait(config: Waiting, log: Log): UpgradeWait {
         throw new AppError('conflict', `The database cannot be migrated: ${error.message}.`, {
           hint: 'end these nodes, then start this one again; --upgrade-wait lets it wait for them',
         })
-      refusing ??= refuseRequests(config, error.message, log)
+      refusing ??= refuseRequests(config, waitingToUpgrade(error.message), log)
       if (saidMs === 0 || nowMs - saidMs >= sayAgainMs) {
         saidMs = nowMs
         log.warn('waiting_to_migrate', { message: error.message })
@@ -51,9 +70,31 @@ export function upgradeWait(config: Waiting, log: Log): UpgradeWait {
   }
 }
 
+/** What requests get meanwhile. */
+interface Waits {
+  readiness: string
+  message: string
+}
+
+function waitingToUpgrade(why: string): Waits {
+  return {
+    readiness: `upgrade: ${why}`,
+    message: 'This node waits to upgrade the database. Use another node.',
+  }
+}
+
+function waitingForDatabase(why: string): Waits {
+  return { readiness: `database: ${why}`, message: 'This node waits for the database. Use another node.' }
+}
+
+/** A refused login or a missing database does not pass by waiting. Their codes are at the end of the message. */
+function isAway({ kind, message }: StoreError): boolean {
+  return kind === 'unavailable' && !/\((?:28|3D)[0-9A-Z]{3}\)/.test(message)
+}
+
 function refuseRequests(
   { listen, tls, basePath }: Waiting,
-  why: string,
+  waits: Waits,
   log: Log,
 ): { stop(): Promise<void> } {
   const certificate = watchCertificate(tls, log)
@@ -63,7 +104,7 @@ function refuseRequests(
     if (pathname === `${basePath}/healthz` || pathname === '/healthz')
       return Response.json({ status: 'ok', version })
     const isCheck = pathname.endsWith('/readyz')
-    const message = isCheck ? `upgrade: ${why}` : 'This node waits to upgrade the database. Use another node.'
+    const message = isCheck ? waits.readiness : waits.message
     const error = new AppError(isCheck ? 'not_ready' : 'unavailable', message)
     const headers = { 'content-type': 'application/json', 'retry-after': '2' }
     return new Response(errorBody(error, newId('req')), { status: 503, headers })

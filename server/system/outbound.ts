@@ -1,7 +1,9 @@
 /** The outgoing connections of this process since it started, recorded where they are made, for the doctor. */
 
+import { isIP } from 'node:net'
+
 export interface OutboundCall {
-  what: 'webhook' | 'syslog' | 'sign-in provider' | 'name lookup' | 'mail server'
+  what: 'webhook' | 'syslog' | 'sign-in provider' | 'name lookup' | 'mail server' | 'database'
   host: string
   address: string | null // null: the library resolves the name itself
   port: number
@@ -23,6 +25,16 @@ export function noteCall(call: Omit<OutboundCall, 'times'>): void {
   }
 }
 
+/** The servers of the shared database, whose connections stay open. They are never dropped from the list. */
+const databases: OutboundCall[] = []
+
+export function noteDatabase(servers: readonly { host: string; port: number }[]): void {
+  for (const { host, port } of servers) {
+    const address = isIP(host) === 0 ? null : host
+    databases.push({ what: 'database', host, address, port, times: 1 })
+  }
+}
+
 export function outboundCalls(): OutboundCall[] {
-  return [...calls.values()]
+  return [...databases, ...calls.values()]
 }

@@ -1,5 +1,6 @@
 /** The first owner, signing in and out, and rejected requests of the dashboard's API, over HTTP with real cookies. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { auditEntry } from '../../server/audit/entry.ts'
 import { hashPassword } from '../../server/identity/sign-in/password.ts'
 import { newId, sha256Hex } from '../../server/ids.ts'
 import { quickPasswords } from '../support/quick-passwords.ts'
@@ -102,6 +103,31 @@ test('signing in returns a cookie that opens the dashboard until the sign-out', 
   expect([after.status, ((await after.json()) as { reason: string }).reason]).toEqual([401, 'no_session'])
   const seen = await actions()
   for (const action of ['session.created', 'session.failed', 'session.ended']) expect(seen).toContain(action)
+})
+
+test('an address and a password are the same in every form of their letters', async () => {
+  const address = 'jos\u00e9@example.com'
+  const secret = 'Cr\u00e8me br\u00fbl\u00e9e f\u00fcr 2'
+  const addAccount = async (stored: string, passwordHash: string) => {
+    const account = { id: newId('usr'), email: stored, passwordHash, operator: false, createdAtMs: 0 }
+    const audit = {
+      ...auditEntry(
+        { orgId: server.org.id, actor: 'cli' },
+        { action: 'account.created', target: account.id },
+        0,
+      ),
+    }
+    await server.store.accounts.create({ account, orgId: server.org.id, role: 'viewer', audit })
+  }
+  await addAccount(address, await hashPassword(secret))
+  // As an earlier release stored what a Mac decomposed.
+  await addAccount('zo\u00eb@example.com'.normalize('NFD'), await Bun.password.hash(secret.normalize('NFD')))
+  for (const given of [address, 'zo\u00eb@example.com']) {
+    for (const form of ['NFC', 'NFD']) {
+      const body = { email: given.normalize(form), password: secret.normalize(form) }
+      expect((await post('/api/sign-in', body)).status).toBe(200)
+    }
+  }
 })
 
 test('a viewer reads events and sees no keys', async () => {

@@ -1,7 +1,16 @@
 /** Backups: their contents, detection of every damage, and the backup folder. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
-import { cpSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { openDatabaseAdmin } from '../../db/open.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { makeAudit, makeBatch, makeEvent } from './make.ts'
@@ -12,7 +21,8 @@ import { openSecretBox } from '../../server/system/encryption.ts'
 import { backupPath, listBackups, pruneBackups } from '../../server/operations/backup/backup-folder.ts'
 import { checkBackup } from '../../server/operations/backup/check.ts'
 import { createBackup, type MadeBackup } from '../../server/operations/backup/create.ts'
-import type { BackupReason } from '../../server/operations/backup/manifest.ts'
+import { decrypted, deriveKey, encrypted, keyOf, piecesOf } from '../../server/operations/backup/body.ts'
+import { manifestBytes, readManifest, type BackupReason } from '../../server/operations/backup/manifest.ts'
 
 setDefaultTimeout(90_000)
 const temp = tempDir('backup')
@@ -56,6 +66,42 @@ test('a backup reports its contents and is verified', async () => {
   expect(statSync(plain.path).mode & 0o777).toBe(0o600)
   expect(readdirSync(dir).filter((name) => name.startsWith('.partial'))).toEqual([])
 })
+
+test('one passphrase opens backups of every spelling, also those of earlier releases', async () => {
+  const passphrase = 'Cr\u00e8me br\u00fbl\u00e9e f\u00fcr 2'
+  for (const spelling of [
+    passphrase,
+    `${passphrase}\n`,
+    `\uFEFF${passphrase}\r\n`,
+    passphrase.normalize('NFD'),
+  ]) {
+    const { path } = await make(spelling)
+    expect(await checkBackup(path, passphrase)).toMatchObject({ ok: true, opened: true })
+    rmSync(path)
+  }
+  for (const earlier of [`${passphrase}\n`, `${passphrase}\r\n`, `\uFEFF${passphrase}`]) {
+    const { path } = await make(passphrase)
+    await encryptAgain(path, passphrase, earlier)
+    for (const given of [passphrase, earlier, passphrase.normalize('NFD')])
+      expect(await checkBackup(path, given)).toMatchObject({ ok: true, opened: true })
+    expect(await checkBackup(path, 'another one')).toMatchObject({ ok: false, opened: false })
+    rmSync(path)
+  }
+})
+
+/** As earlier releases did, whose key was that of the passphrase with its line end. */
+async function encryptAgain(path: string, passphrase: string, earlier: string): Promise<void> {
+  const manifest = await readManifest(path)
+  const encryption = manifest.encryption!
+  const body = piecesOf(path, manifest.bodyBytes)
+  const clear = decrypted(body, await keyOf(passphrase, encryption), encryption)
+  const pieces: Buffer[] = []
+  for await (const piece of encrypted(clear, await deriveKey(earlier, encryption), encryption))
+    pieces.push(piece)
+  const bytes = Buffer.concat(pieces)
+  const bodySha256 = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
+  writeFileSync(path, Buffer.concat([bytes, manifestBytes({ ...manifest, bodySha256 })]))
+}
 
 test('erased events are not counted, before and after the fold', async () => {
   const org = await store.orgs.find('default')

@@ -121,16 +121,20 @@ function connectOnce(
 
 const firstOf = (servers: Server[], first: Server) => [first, ...servers.filter((one) => one !== first)]
 
-function connectTo({ host, port }: Server, seconds: number): Promise<Socket> {
+/** The longest that a timer waits. The system gives up long before. */
+const timerMsMax = 2 ** 31 - 1
+
+function connectTo({ host, port, address = host }: Server, seconds: number): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>()
   const isSocket = host.startsWith('/')
-  const socket = isSocket ? connectSocket(`${host}/.s.PGSQL.${port}`) : connectSocket({ host, port })
+  const socket = isSocket ? connectSocket(`${host}/.s.PGSQL.${port}`) : connectSocket({ host: address, port })
   // The driver verifies the certificate of this name.
   if (!isSocket) Object.assign(socket, { host })
+  const limitMs = seconds === 0 ? timerMsMax : seconds * 1_000
   const timer = setTimeout(() => {
     reject(lost(`no connection to ${host} within ${seconds} s`))
     socket.destroy()
-  }, seconds * 1_000)
+  }, limitMs)
   const failed = (error: Error) => {
     clearTimeout(timer)
     reject(error)

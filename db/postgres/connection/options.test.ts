@@ -104,11 +104,23 @@ test('a URL that cannot be used says why, without repeating its password', () =>
   }
   const cases = {
     'mysql://u:secret@h/d': 'it must begin with postgres://',
-    'postgres://u:secret@h:port/d': 'it is not a URL',
+    'postgres://u:secret@h:port/d': 'a host is NAME, NAME:PORT or [IPV6]:PORT',
     'postgres://u:secret@h/d?sslmode=yes':
       'sslmode must be one of disable, allow, prefer, require, verify-ca, verify-full',
     'postgres://u:secret@h/d?target_session_attrs=standby':
       'target_session_attrs must be one of any, read-write, primary',
+    'postgres://u:secret@more@h/d': 'its password contains "@"; write that as %40',
+    'postgres://u:secret/more@h/d': 'its password contains "/"; write that as %2F',
+    'postgres://u:secret%more@h/d':
+      'the password contains a "%" that begins no encoded character; write it as %25',
+    'postgres://u:secret@h:99999/d': 'a port is a number from 1 to 65535',
+    'postgres://u:secret@a,b,c/d?port=1,2': 'it has 2 ports and 3 hosts',
+    'postgres://u:secret@h/d?connect_timeout=soon': 'connect_timeout must be a whole number',
+    'postgres://u:secret@h/d?sslmode': '"sslmode" has no value',
+    'postgres://u:secret@h/d?channel_binding=require':
+      'channel_binding=require is not supported: the driver cannot bind a password to its TLS connection; leave it out, and set sslmode=verify-full to check the server',
+    'postgres://u:secret@h/d?pgbouncer=true':
+      'pgbouncer=true is not supported: write prepare=false for a pooler',
     'postgres://u:secret@h/d?pool=3': '"pool" is not a parameter of a PostgreSQL URL',
     "postgres://u:secret@h/d?search_path='a'":
       'search_path must be a list of names in lower case, separated by commas',

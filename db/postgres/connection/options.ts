@@ -2,8 +2,11 @@
 import { statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { StoreError } from '../../contract/errors.ts'
 import { readTextFile, unreadableReason } from '../../rules/regular-files.ts'
+import { requireSupported } from './parameters.ts'
+import { saslPrepared } from './saslprep.ts'
+import { fixedSettings, localSettings } from './settings.ts'
+import { decodePercent, parseDatabaseUrl, refused } from './url.ts'
 
 export interface ConnectionOptions {
   url: string
@@ -29,6 +32,10 @@ export interface CertificateOptions {
   /** Whether the certificate must name the host. */
   checksHost: boolean
   ca?: string
+  crl?: string
+  passphrase?: string // of the key
+  minVersion?: string
+  maxVersion?: string
   cert?: string
   key?: string
 }
@@ -42,7 +49,8 @@ export interface ServerOptions {
   password?: string
   ssl: boolean | string | CertificateOptions
   primaryOnly: boolean
-  connect_timeout: number
+  connect_timeout: number // in seconds; 0 for no limit
+  keep_alive: number | null // idle seconds before the first probe; null for none
   connection: { [parameter: string]: string | number }
   /** The first of the search path: where the tables are. */
   schema: string
@@ -65,71 +73,147 @@ const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-
 
 export function serverOptions(options: ConnectionOptions): ServerOptions {
   const environment = options.environment ?? process.env
-  const { url, hosts, parameters } = parsed(options.url)
-  const take = (name: string, variable?: string): string | undefined => {
-    const value = parameters.get(name) ?? undefined
+  const url = parseDatabaseUrl(options.url)
+  const { parameters } = url
+  const take: Take = (name, variable) => {
+    const value = parameters.get(name) || undefined
     parameters.delete(name)
     return value ?? (variable === undefined ? undefined : environment[variable] || undefined)
   }
-  const part = (text: string): string | undefined => (text === '' ? undefined : decodeURIComponent(text))
-  const servers = serversOf(hosts, take('host') ?? environment['PGHOST'], take('port', 'PGPORT'))
+  if (take('ssl') === 'true' && !parameters.has('sslmode')) parameters.set('sslmode', 'require') // as JDBC writes it
+  const servers = serversOf(url.hosts, take, environment)
+  const startOptions = take('options', 'PGOPTIONS')
   const prepare = take('prepare') !== 'false'
-  const path = searchPath(take('search_path') ?? options.schema ?? 'sightglass')
+  const path = searchPath(take('search_path') ?? searchPathIn(startOptions) ?? options.schema ?? 'sightglass')
   const settings = {
     search_path: path,
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs ?? lockTimeoutMs,
     idle_in_transaction_session_timeout: options.idleInTransactionMs ?? idleInTransactionMs,
-    jit: 'off', // compiling takes longer than any of our statements
+    ...fixedSettings,
   }
-  const local = Object.entries(settings).map(([name, value]) => `; SET LOCAL ${name} = ${value}`)
+  const givenName = take('application_name', 'PGAPPNAME') ?? take('fallback_application_name')
+  parameters.delete('fallback_application_name')
+  const name = `sightglass/${options.node}` // counts as one of ours in `pg_stat_activity`
   const result: ServerOptions = {
     ssl: sslOption(take),
     servers,
-    ...given('database', take('dbname') ?? part(url.pathname.slice(1)) ?? environment['PGDATABASE']),
-    ...given('username', take('user') ?? part(url.username) ?? environment['PGUSER']),
-    ...given('password', take('password') ?? part(url.password) ?? (environment['PGPASSWORD'] || undefined)),
+    ...given('database', take('dbname') ?? url.database ?? environment['PGDATABASE']),
+    ...given('username', take('user') ?? url.user ?? environment['PGUSER']),
+    ...given('password', take('password') ?? url.password ?? (environment['PGPASSWORD'] || undefined)),
     primaryOnly: wantsPrimary(take, options),
-    connect_timeout: Number(take('connect_timeout', 'PGCONNECT_TIMEOUT') ?? connectSeconds),
-    connection: { application_name: `sightglass/${options.node}`, ...(prepare ? settings : {}) },
-    ...{ schema: path.split(',')[0]!, prepare, settings: prepare ? '' : local.join('') },
+    connect_timeout: Math.max(
+      0,
+      wholeNumber('connect_timeout', take('connect_timeout', 'PGCONNECT_TIMEOUT'), connectSeconds),
+    ),
+    keep_alive: keepAlive(take),
+    connection: {
+      application_name: givenName === undefined ? name : `${name} ${givenName}`,
+      ...given('options', startOptions),
+      ...(prepare ? settings : {}),
+    },
+    schema: path.split(',')[0]!,
+    prepare,
+    settings: prepare ? '' : localSettings(settings),
     deadlineMs: options.statementTimeoutMs,
   }
   if (result.password === undefined)
     Object.assign(result, given('password', storedPassword(result, take, environment)))
-  const [unknown] = parameters.keys()
-  if (unknown !== undefined) throw refused(`"${unknown}" is not a parameter of a PostgreSQL URL`)
+  if (result.password !== undefined) result.password = saslPrepared(result.password)
+  requireSupported(parameters, environment)
   return result
+}
+
+type Take = (name: string, variable?: string) => string | undefined
+
+function wholeNumber(name: string, text: string | undefined, byDefault: number): number {
+  if (text === undefined) return byDefault
+  if (!/^\s*-?\d{1,9}\s*$/.test(text)) throw refused(`${name} must be a whole number`)
+  return Number(text)
+}
+
+const keepAliveSeconds = 60
+
+function keepAlive(take: Take): number | null {
+  const isOn = wholeNumber('keepalives', take('keepalives'), 1) !== 0
+  const seconds = wholeNumber('keepalives_idle', take('keepalives_idle'), 0)
+  return isOn ? seconds || keepAliveSeconds : null
+}
+
+/** `-c search_path=logs`, as `psql` takes it: the session's own would override it. */
+function searchPathIn(startOptions: string | undefined): string | undefined {
+  return /(?:-c\s*|--)search_path=(\S+)/.exec(startOptions ?? '')?.[1]
 }
 
 export interface Server {
   host: string // a name, an address, or the folder of a socket
   port: number
+  address?: string // where to connect, when the host is only the name in its certificate
 }
 
 const defaultPort = 5432
 
-/** The hosts of the URL, or else those of the parameter; a list of ports has one for each, or one for all. */
-function serversOf(ofUrl: string[], ofParameter: string | undefined, portList: string | undefined): Server[] {
-  const ports = (portList ?? '').split(',').filter(Boolean).map(Number)
-  const portOf = (index: number) => ports[index] ?? ports[0] ?? defaultPort
-  const names = ofParameter?.split(',').filter(Boolean) ?? []
-  if (ofUrl.length === 0)
-    return (names.length === 0 ? ['localhost'] : names).map((host, index) => ({ host, port: portOf(index) }))
-  return ofUrl.map((text, index) => {
-    const [, bracketed, name, port] = /^(?:\[(.+)\]|([^:[\]]+))(?::(\d+))?$/.exec(text) ?? []
-    const host = bracketed ?? name
-    if (host === undefined) throw refused('it is not a URL')
-    return { host: decodeURIComponent(host), port: port === undefined ? portOf(index) : Number(port) }
-  })
+/** As in libpq, parameters override what is written before them. A list of ports has one for each host, or one for all. */
+function serversOf(
+  urlHosts: string[],
+  take: Take,
+  environment: { [variable: string]: string | undefined },
+): Server[] {
+  const written = urlHosts.map(hostAndPort)
+  const names = listOf(take('host')) ?? (written.length > 0 ? written.map(({ host }) => host) : null)
+  const addresses = listOf(take('hostaddr', 'PGHOSTADDR'))
+  const hosts = names ?? listOf(environment['PGHOST']) ?? addresses ?? ['localhost']
+  const givenPorts = listOf(take('port'))
+  const writtenPorts = written.some(({ port }) => port !== '') ? written.map(({ port }) => port) : null
+  const ports =
+    givenPorts ?? (writtenPorts?.length === hosts.length ? writtenPorts : listOf(environment['PGPORT'])) ?? []
+  requireSameCount('ports', ports, hosts)
+  requireSameCount('addresses in hostaddr', addresses ?? [], hosts)
+  const servers = hosts.map((host, index) => ({
+    host,
+    port: portOf((ports.length === 1 ? ports[0] : ports[index]) || environmentPort(environment)),
+    ...given('address', addresses?.[index]),
+  }))
+  return take('load_balance_hosts', 'PGLOADBALANCEHOSTS') === 'random' ? shuffled(servers) : servers
 }
 
-const attributes = ['any', 'read-write', 'primary']
+function listOf(text: string | undefined): string[] | null {
+  const parts = (text ?? '').split(',').filter(Boolean)
+  return parts.length === 0 ? null : parts
+}
 
-function wantsPrimary(
-  take: (name: string, variable?: string) => string | undefined,
-  { primaryOnly = false }: ConnectionOptions,
-): boolean {
+function hostAndPort(text: string): { host: string; port: string } {
+  const [, bracketed, name, port = ''] = /^(?:\[(.+)\]|([^:[\]]+))(?::(\d*))?$/.exec(text) ?? []
+  const host = bracketed ?? name
+  if (host === undefined) throw refused('a host is NAME, NAME:PORT or [IPV6]:PORT')
+  return { host: decodePercent('a host', host), port }
+}
+
+function requireSameCount(what: string, values: string[], hosts: string[]): void {
+  if (values.length > 1 && values.length !== hosts.length)
+    throw refused(`it has ${values.length} ${what} and ${hosts.length} hosts`)
+}
+
+function environmentPort({ PGPORT: port = '' }: { [variable: string]: string | undefined }): string {
+  return /^\d+$/.test(port) ? port : String(defaultPort)
+}
+
+function portOf(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  if (port < 1 || port > 65_535) throw refused('a port is a number from 1 to 65535')
+  return port
+}
+
+function shuffled(servers: Server[]): Server[] {
+  return servers
+    .map((server) => ({ server, order: Math.random() }))
+    .toSorted((left, right) => left.order - right.order)
+    .map(({ server }) => server)
+}
+
+const attributes = ['any', 'read-write', 'primary'] // a node writes, so no standby serves it
+
+function wantsPrimary(take: Take, { primaryOnly = false }: ConnectionOptions): boolean {
   const wanted = take('target_session_attrs', 'PGTARGETSESSIONATTRS') ?? 'any'
   if (!attributes.includes(wanted))
     throw refused(`target_session_attrs must be one of ${attributes.join(', ')}`)
@@ -143,39 +227,44 @@ function searchPath(names: string): string {
   return names
 }
 
-function refused(message: string): StoreError {
-  return new StoreError('internal', `the database URL cannot be used: ${message}`)
-}
-
-/** The URL is not repeated in errors, because it may contain a password. `URL` knows one host only. */
-function parsed(text: string): { url: URL; hosts: string[]; parameters: Map<string, string> } {
-  const [, start, hosts = '', rest] = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(text) ?? []
-  if (start === undefined) throw refused('it must begin with postgres://')
-  const url = URL.parse(`${start}${start.endsWith('@') ? 'host' : ''}${rest}`)
-  if (url === null) throw refused('it is not a URL')
-  return { url, hosts: hosts.split(',').filter(Boolean), parameters: new Map(url.searchParams) }
-}
-
 function given<K extends string, V>(name: K, value: V | undefined): { [key in K]?: V } {
   return value === undefined ? {} : ({ [name]: value } as { [key in K]?: V })
 }
 
-function sslOption(take: (name: string, variable?: string) => string | undefined): ServerOptions['ssl'] {
+function sslOption(take: Take): ServerOptions['ssl'] {
   const mode = take('sslmode', 'PGSSLMODE') ?? 'prefer'
   const root = take('sslrootcert', 'PGSSLROOTCERT')
-  const [cert, key] = [take('sslcert', 'PGSSLCERT'), take('sslkey', 'PGSSLKEY')]
+  const cert = take('sslcert', 'PGSSLCERT')
+  const key = take('sslkey', 'PGSSLKEY')
+  const crl = take('sslcrl', 'PGSSLCRL')
+  const passphrase = take('sslpassword')
+  const minVersion = tlsVersion(take('ssl_min_protocol_version', 'PGSSLMINPROTOCOLVERSION'))
+  const maxVersion = tlsVersion(take('ssl_max_protocol_version', 'PGSSLMAXPROTOCOLVERSION'))
   if (!sslModes.includes(mode)) throw refused(`sslmode must be one of ${sslModes.join(', ')}`)
   if (mode === 'disable') return false
   // As in libpq: `require` checks the certificate when it knows an authority, but not the host.
   const isVerified = mode.startsWith('verify') || (mode === 'require' && root !== undefined)
-  if (!isVerified && root === undefined && cert === undefined) return mode
+  const isPlain = [root, cert, crl, minVersion, maxVersion].every((value) => value === undefined)
+  if (!isVerified && isPlain) return mode
   return {
     rejectUnauthorized: isVerified,
     checksHost: mode === 'verify-full',
     ...given('ca', root === undefined || root === 'system' ? undefined : readText('sslrootcert', root)),
     ...given('cert', cert === undefined ? undefined : readText('sslcert', cert)),
     ...given('key', key === undefined ? undefined : readText('sslkey', key)),
+    ...given('crl', crl === undefined ? undefined : readText('sslcrl', crl)),
+    ...given('passphrase', passphrase),
+    ...given('minVersion', minVersion),
+    ...given('maxVersion', maxVersion),
   }
+}
+
+const tlsVersions = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
+
+function tlsVersion(text: string | undefined): string | undefined {
+  if (text !== undefined && !tlsVersions.includes(text))
+    throw refused(`a version of TLS is one of ${tlsVersions.join(', ')}`)
+  return text
 }
 
 function readText(parameter: string, path: string): string {
@@ -189,7 +278,7 @@ function readText(parameter: string, path: string): string {
 /** From the password file of libpq, whose lines are host:port:database:user:password. */
 function storedPassword(
   { servers, database, username }: Pick<ServerOptions, 'servers' | 'database' | 'username'>,
-  take: (name: string, variable?: string) => string | undefined,
+  take: Take,
   environment: { [variable: string]: string | undefined },
 ): string | undefined {
   const named = take('passfile', 'PGPASSFILE')

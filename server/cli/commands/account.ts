@@ -1,14 +1,17 @@
 /** `sightglass account`: creates and lists accounts, makes one-time links, and changes roles. */
 import type { Account, Json, OneTimeLink, Role } from '../../../db/contract/store.ts'
+import { decodeText } from '../../../db/rules/decode-text.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { isoTime } from '../../clock.ts'
 import { AppError, UsageError } from '../../errors.ts'
 import { applianceOrgId } from '../../../db/contract/audit.ts'
+import { findAccountByEmail } from '../../identity/email.ts'
 import { changeRole, invite, readEmail, readRole, removeMember } from '../../identity/people/members.ts'
 import { checkPasswordRules, hashPassword } from '../../identity/sign-in/password.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
 import { limits } from '../../limits.ts'
 import { flagOf, textOf, textOrNull, type Params, type Work, type WorkContext } from '../../runtime/work.ts'
+import { hasUnreadableBytes, trimSecret } from '../../text/secret-text.ts'
 import type { Noun } from '../command.ts'
 import { dataCommand, machineIn, requireAccount, requireOrg } from '../data-command.ts'
 import { choice, text, toggle } from '../option.ts'
@@ -193,8 +196,8 @@ export const account: Noun = {
 
 async function passwordFromStdin(): Promise<string> {
   if (process.stdin.isTTY) throw new UsageError('--password-stdin reads a pipe or a file, not a terminal')
-  // One newline at the end belongs to the file, not to the password.
-  const password = (await Bun.stdin.text()).replace(/\r?\n$/, '')
+  const password = trimSecret(decodeText(await Bun.stdin.bytes()))
+  if (hasUnreadableBytes(password)) throw new UsageError('the password on standard input is not UTF-8')
   if (/[\r\n]/.test(password)) throw new UsageError('the password on standard input must be one line')
   return password
 }
@@ -207,7 +210,7 @@ async function create(context: WorkContext, params: Params): Promise<Json> {
   const password = textOrNull(params, 'password')
   const org = await requireOrg(store, textOf(params, 'org'))
   if (password !== null) checkPasswordRules(password, address)
-  if (await store.accounts.findByEmail(address))
+  if (await findAccountByEmail(store, address))
     throw new AppError('conflict', `An account with the email ${address} already exists.`)
   // The first owner is operator too: somebody has to be.
   const operator = flagOf(params, 'operator') || (given === 'owner' && !(await store.accounts.ownerExists()))

@@ -5,6 +5,7 @@ import { AppError } from '../../errors.ts'
 import { wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { rolesOf } from '../permissions.ts'
+import { canonicalEmail, findAccountByEmail } from '../email.ts'
 import { checkPasswordRules, hashPassword } from '../sign-in/password.ts'
 import { unseenProblem } from '../../text/names.ts'
 import { newId, newToken, sha256Hex } from '../../ids.ts'
@@ -35,9 +36,9 @@ export function readRole(text: string): Role {
 /** Strict enough to catch typing errors, not a parser of RFC 5322. */
 const emailForm = /^[^\s@,;:<>()[\]\\"\u0000-\u001f\u007f]+@[^\s@,;:<>()[\]\\"\u0000-\u001f\u007f]+$/u
 
-/** The address trimmed and in lower case; throws 400 `invalid_body` when it is invalid. */
+/** The address trimmed, composed and in lower case; throws 400 `invalid_body` when it is invalid. */
 export function readEmail(text: string): string {
-  const email = text.trim().toLowerCase()
+  const email = canonicalEmail(text)
   const isForm = [...email].length <= limits.emailCharsMax && emailForm.test(email)
   const problem = isForm ? unseenProblem(email) : 'must be an address such as name@example.com'
   if (problem === null) return email
@@ -142,7 +143,7 @@ export async function invite(
 ): Promise<{ invitation: Invitation; token: string }> {
   requireMayGrant(who, role)
   const email = readEmail(address)
-  const account = await store.accounts.findByEmail(email)
+  const account = await findAccountByEmail(store, email)
   const memberships = account === null ? [] : ((await store.accounts.find(account.id))?.memberships ?? [])
   if (memberships.some(({ orgId }) => orgId === who.orgId))
     throw new AppError('conflict', `${email} is already a member.`)
@@ -192,7 +193,7 @@ export async function openInvitation(
   if (invitation === null || invitation.expiresAtMs <= clock.now()) return null
   const org = await store.orgs.find(invitation.orgId)
   if (org === null) return null
-  return { invitation, orgName: org.name, account: await store.accounts.findByEmail(invitation.email) }
+  return { invitation, orgName: org.name, account: await findAccountByEmail(store, invitation.email) }
 }
 
 /**

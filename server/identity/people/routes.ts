@@ -12,6 +12,7 @@ import { readFields, wrongField } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { rolesOf } from '../permissions.ts'
 import { addressOf } from '../../http/address.ts'
+import { canonicalPassword } from '../../text/secret-text.ts'
 import {
   changeRole,
   invite,
@@ -175,7 +176,7 @@ async function changePassword(services: AccountRoutesServices, request: Request)
   const { account, signIn } = view
   const { current, password } = await readFields(request, { current: 'text', password: 'text' })
   checkPasswordRules(password, account.email)
-  if (current === password)
+  if (canonicalPassword(current) === canonicalPassword(password))
     throw new AppError('conflict', 'The new password must differ from the current one.')
   await confirmPassword(services, account, current, contextOf(request).sender().address)
   await services.store.accounts.setPassword({

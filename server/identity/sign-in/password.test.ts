@@ -39,6 +39,24 @@ test('the list is the 5,000 most common passwords of the package that are long e
   expect(list).toBe(`${expected.join('\n')}\n`)
 })
 
+test('the same letters are the same password, also for hashes of earlier releases', async () => {
+  const composed = 'Cr\u00e8me br\u00fbl\u00e9e f\u00fcr 2'
+  const decomposed = composed.normalize('NFD')
+  const spellings = [composed, decomposed, composed.replaceAll(' ', '\u00a0'), `${composed}\n`]
+  for (const spelling of spellings) {
+    const hash = await hashPassword(spelling)
+    for (const typed of spellings) expect(await verifyPassword(typed, hash)).toBe(true)
+    expect(await verifyPassword('Creme brulee fur 2', hash)).toBe(false)
+  }
+  const earlier = await Bun.password.hash(decomposed, {
+    algorithm: 'argon2id',
+    memoryCost: 47_104,
+    timeCost: 2,
+  })
+  for (const typed of [composed, decomposed]) expect(await verifyPassword(typed, earlier)).toBe(true)
+  expect(await verifyPassword('Creme brulee fur 2', earlier)).toBe(false)
+})
+
 test('a hash verifies its password and no other; garbage is wrong, not an error', async () => {
   const hash = await hashPassword('correct horse battery')
   expect(hash).toStartWith('$argon2id$v=19$m=47104,t=2,p=1$')

@@ -2,6 +2,7 @@
 import list from './common-passwords.txt' with { type: 'text' }
 import { AppError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
+import { canonicalPassword, passwordForms } from '../../text/secret-text.ts'
 
 // The second OWASP recommendation, 46 MiB and two passes: about 100 ms, on a separate thread.
 const memoryKib = 46 * 1024
@@ -19,7 +20,7 @@ const waitingMax = 32 // in each lane
 
 /** Throws `invalid_body` when the password is rejected (NIST SP 800-63B: length and lists of common passwords). */
 export function checkPasswordRules(password: string, email: string): void {
-  const problem = passwordProblem(password, email)
+  const problem = passwordProblem(canonicalPassword(password), email)
   if (problem === null) return
   const [code, message] = problem
   throw new AppError('invalid_body', message, { issues: [{ path: 'password', message, code }] })
@@ -45,7 +46,11 @@ function passwordProblem(password: string, email: string): [code: string, messag
 /** The PHC string to store. `rate_limited` when too many passwords are already being hashed. */
 export function hashPassword(password: string, lane: HashLane = 'new-password'): Promise<string> {
   return throughGate(lane, () =>
-    Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: memoryKib, timeCost: passes }),
+    Bun.password.hash(canonicalPassword(password), {
+      algorithm: 'argon2id',
+      memoryCost: memoryKib,
+      timeCost: passes,
+    }),
   )
 }
 
@@ -61,7 +66,9 @@ export async function verifyPassword(
   lane: HashLane = 'sign-in',
 ): Promise<boolean> {
   // No account can have such a password, so rejecting it early reveals nothing.
-  if (password === '' || password.length > 2 * limits.passwordCharsMax) return false
+  const canonical = canonicalPassword(password)
+  if (canonical === '' || canonical.length > 2 * limits.passwordCharsMax) return false
+  const forms = passwordForms(password)
   if (hash === null) {
     await throughGate(lane, async () => {
       dummyHash ??= Bun.password.hash('nobody', {
@@ -69,11 +76,19 @@ export async function verifyPassword(
         memoryCost: memoryKib,
         timeCost: passes,
       })
-      await Bun.password.verify(password, await dummyHash)
+      await matchesAny(forms, await dummyHash)
     })
     return false
   }
-  return throughGate(lane, () => Bun.password.verify(password, hash).catch(() => false))
+  return throughGate(lane, () => matchesAny(forms, hash))
+}
+
+/** One after the other, because each needs the memory of a hash. */
+async function matchesAny(forms: readonly string[], hash: string): Promise<boolean> {
+  for (const form of forms) {
+    if (await Bun.password.verify(form, hash).catch(() => false)) return true
+  }
+  return false
 }
 
 /** Whether a hash has outdated parameters; the next successful sign-in then stores a new one. */

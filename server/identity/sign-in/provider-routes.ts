@@ -8,6 +8,7 @@ import { Elysia } from 'elysia'
 import { AppError } from '../../errors.ts'
 import { addressOf } from '../../http/address.ts'
 import { contextOf, readQuery } from '../../http/request.ts'
+import { findAccountByEmail } from '../email.ts'
 import { homeOf } from './sign-in.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from './sign-ins.ts'
@@ -83,7 +84,7 @@ async function enter(
 ): Promise<string | null> {
   const { issuer, subject, email } = proven
   const known = await services.store.signIns.findExternal({ issuer, subject })
-  const account = known ?? (email === null ? null : await services.store.accounts.findByEmail(email))
+  const account = known ?? (email === null ? null : await findAccountByEmail(services.store, email))
   const orgId = account && (await homeOf(services, account.id))
   if (!account || !orgId) return null
   const who = { accountId: account.id, orgId, email: account.email }

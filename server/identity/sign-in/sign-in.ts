@@ -6,6 +6,7 @@ import { applianceOrgId } from '../../../db/contract/audit.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { AppError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
+import { canonicalEmail, findAccountByEmail } from '../email.ts'
 import { hashPassword, needsRehash, verifyPassword, type HashLane } from './password.ts'
 import { senderName } from '../../http/address.ts'
 import type { Account, AuditEntry, Store } from '../../../db/contract/store.ts'
@@ -26,8 +27,8 @@ export async function signInWithPassword(
   password: string,
   address: string,
 ): Promise<Who> {
-  const name = email.trim().toLowerCase()
-  const account = await services.store.accounts.findByEmail(name)
+  const name = canonicalEmail(email)
+  const account = await findAccountByEmail(services.store, email)
   const { names, lane } = await throttledNames(services, { account, email: name, address })
   let orgId: string | null = null
   const { right, refusedBefore } = await services.throttle.attempt(names, async () => {

@@ -9,6 +9,7 @@ import { createCipheriv, createDecipheriv, createHash, scrypt } from 'node:crypt
 import { open, type FileHandle } from 'node:fs/promises'
 import { AppError } from '../../errors.ts'
 import { newToken } from '../../ids.ts'
+import { canonicalPassphrase } from '../../text/secret-text.ts'
 import type { Encryption } from './manifest.ts'
 
 const pieceBytes = 256 * 1024
@@ -99,13 +100,19 @@ export function newEncryption(): Encryption {
   }
 }
 
-export function keyOf(
-  passphrase: string,
+/** The key of a new backup. */
+export function keyOf(passphrase: string, encryption: Encryption): Promise<Buffer> {
+  return deriveKey(canonicalPassphrase(passphrase), encryption)
+}
+
+/** `form` is the passphrase in one of its forms. */
+export function deriveKey(
+  form: string,
   { cost, blockSize, parallelization, salt }: Encryption,
 ): Promise<Buffer> {
   const options = { N: cost, r: blockSize, p: parallelization, maxmem: scryptBytesMax }
   return new Promise((resolve, reject) => {
-    scrypt(passphrase.normalize('NFC'), salt, keyBytes, options, (error, key) => {
+    scrypt(form, salt, keyBytes, options, (error, key) => {
       if (error) reject(error)
       else resolve(key)
     })

@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { databaseFiles } from '../../../db/open.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { AppError } from '../../errors.ts'
-import { decrypted, digestFile, keyOf, piecesOf, writePieces } from './body.ts'
+import { passphraseForms } from '../../text/secret-text.ts'
+import { decrypted, deriveKey, digestFile, keyOf, piecesOf, writePieces } from './body.ts'
 import { keyFileNames, readManifest, type Encryption, type KeyFiles, type Manifest } from './manifest.ts'
 import type { DatabaseAdmin, DatabaseCopies } from '../../../db/contract/admin.ts'
 import type { CopyReport, DatabaseFacts, Inspection } from '../../../db/contract/operations.ts'
@@ -120,7 +121,9 @@ export async function unpackBackup(
   const source =
     encryption === null
       ? { pieces: body, keyFiles: {} }
-      : await splitKeyFiles(await decryptedBody(body, encryption, passphrase))
+      : await splitKeyFiles(
+          decrypted(body, await findKey(path, bodyBytes, encryption, passphrase), encryption),
+        )
   const database = databaseFiles.pathIn(folder)
   const file = await open(database, 'wx', 0o600)
   try {
@@ -134,17 +137,41 @@ export async function unpackBackup(
   return { database, keyFiles: source.keyFiles }
 }
 
-async function decryptedBody(
-  body: AsyncGenerator<Buffer>,
+/** The key that decrypts the first part of the body; earlier releases derived it from other forms of the passphrase. */
+async function findKey(
+  path: string,
+  bodyBytes: number,
   encryption: Encryption,
   passphrase: string | null,
-): Promise<AsyncGenerator<Buffer>> {
+): Promise<Buffer> {
   if (passphrase === null) {
     throw new AppError('conflict', 'This backup is encrypted. Provide its passphrase.', {
       hint: 'set SIGHTGLASS_BACKUP_PASSPHRASE or SIGHTGLASS_BACKUP_PASSPHRASE_FILE',
     })
   }
-  return decrypted(body, await keyOf(passphrase, encryption), encryption)
+  for (const form of passphraseForms(passphrase)) {
+    const key = await deriveKey(form, encryption)
+    if (await decryptsStart(path, bodyBytes, key, encryption)) return key
+  }
+  return keyOf(passphrase, encryption) // does not decrypt, which the reader of the body reports
+}
+
+async function decryptsStart(
+  path: string,
+  bodyBytes: number,
+  key: Buffer,
+  encryption: Encryption,
+): Promise<boolean> {
+  const clear = decrypted(piecesOf(path, bodyBytes), key, encryption)
+  try {
+    await clear.next()
+    return true
+  } catch (error) {
+    if (error instanceof AppError) return false
+    throw error
+  } finally {
+    await clear.return(undefined)
+  }
 }
 
 /** The clear text begins with one line of JSON; the rest is the database. */

@@ -3,7 +3,24 @@ import { expect, test } from 'bun:test'
 import { connect, createServer } from 'node:net'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tempDir } from '../../../tests/support/temp-dir.ts'
+import { noteCall, noteDatabase, outboundCalls } from '../../system/outbound.ts'
 import { checkOutbound, outwardConnections } from './server-checks.ts'
+
+test('the connections of a node to its database are explained, others to that machine are not', () => {
+  noteDatabase([
+    { host: '127.0.0.1', port: 5432 },
+    { host: 'db.example', port: 6543 },
+  ])
+  const checked = (address: string, port: number) =>
+    checkOutbound({ calls: outboundCalls(), open: [{ address, port }] }).status
+  expect(checked('127.0.0.1', 5432)).toBe('ok')
+  expect(checked('192.0.2.7', 6543)).toBe('ok') // the address of a name
+  expect(checked('127.0.0.1', 5433)).toBe('warning')
+  expect(checked('192.0.2.7', 5432)).toBe('warning')
+  for (let index = 0; index < 1_100; index++)
+    noteCall({ what: 'webhook', host: `h${index}.example`, address: null, port: 443 })
+  expect(checked('127.0.0.1', 5432)).toBe('ok')
+})
 
 test('a connection is listed only on the side that opened it', async () => {
   const accepted = Promise.withResolvers<void>()

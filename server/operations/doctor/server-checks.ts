@@ -246,6 +246,7 @@ export function checkOutbound({ calls, open }: Outbound): Check {
   if (calls.length === 0) return ok('outbound', 'No outgoing connection since the server started.')
   const names = calls.toReversed().map(({ what, host, address, port, times }) => {
     const at = address === null || address === host ? '' : ` (${address})`
+    if (what === 'database') return `database ${host} port ${port}`
     return `${what} ${host}${at} port ${port}, ${times} ${times === 1 ? 'time' : 'times'}`
   })
   const rest = names.length > shownMax ? `; and ${names.length - shownMax} more` : ''
