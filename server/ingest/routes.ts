@@ -127,6 +127,7 @@ export async function answerEvents(
   }
   const allowed = rejectRestricted(await services.store.sites.restricted(key.orgId), key, read)
   count.newestMs = newestOf(allowed.records)
+  const unused = allowed.observations === undefined ? [] : await judged(services, key, allowed)
   const appending = append(services, { request, key }, allowed.records, allowed.rejected.length, count)
   let result = nothing
   try {
@@ -135,7 +136,7 @@ export async function answerEvents(
     throw explained(services, thrown)
   }
   count.isWritten = appending !== null
-  return answer(services, key, allowed, result, count)
+  return answer(services, key, allowed, result, count, unused)
 }
 
 const noParameters = {}
