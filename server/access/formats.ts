@@ -6,7 +6,7 @@ import type { LogRequest } from './log-request.ts'
 import type { Escapes } from './escapes.ts'
 import { compilePattern, type LineParser, type PatternOptions } from './pattern.ts'
 import { plainReader, type PlainReader } from './plain-line.ts'
-import { pieceTracker, unwrapLine } from './wrapped-line.ts'
+import { pieceTracker, unwrapLine, type WrappedLine } from './wrapped-line.ts'
 
 export interface LogFormat {
   name: string
@@ -165,10 +165,15 @@ function plainFormat(facts: FormatFacts, compile: () => LineParser, pattern = ''
         const request = parse(text, start, end)
         if (request !== null) return request
         if (text[start] === '#' || text.startsWith('"time_micros"', start)) return 'note'
-        const line = unwrapLine(text, start, end)
-        if (line === null || !isWhole(line)) return null
-        if (line.start === line.end || line.text[line.start] === '#') return 'note'
-        return parse(line.text, line.start, line.end)
+        let line: WrappedLine | null = { text, start, end, stream: null, isPiece: false, isLast: true }
+        for (let depth = 0; depth < wrappersMax; depth++) {
+          line = unwrapLine(line.text, line.start, line.end)
+          if (line === null || !isWhole(line)) return null
+          const inner = parse(line.text, line.start, line.end)
+          if (inner !== null) return inner
+          if (line.start === line.end || line.text[line.start] === '#') return 'note'
+        }
+        return null
       }
       return Object.assign(read, { plain: plainReader(pattern) })
     },
@@ -189,6 +194,9 @@ export const logFormats: readonly LogFormat[] = [
     plainFormat(factsOfJson(name, fields), () => compileJson(fields)),
   ),
 ]
+
+/** Compose writes a name before the time that Docker wrote, and syslog may carry the JSON of a runtime. */
+const wrappersMax = 3
 
 /** Reads the time of a common log, and where Apache or nginx was told to write another one there, that one too. */
 function compileWithTimes(pattern: string, options: PatternOptions = {}): LineParser {

@@ -23,10 +23,6 @@ export function unwrapLine(text: string, start: number, end: number): WrappedLin
   if (text[start] === '{') return lineInJson(text.slice(start, end))
   const inner = prefixEnd(text, start, end)
   if (inner === start) return null
-  if (text[inner] === '{') {
-    const wrapped = lineInJson(text.slice(inner, end))
-    if (wrapped !== null) return wrapped
-  }
   const [, stream = null, mark = 'F'] = criMark.exec(text.slice(start, inner)) ?? []
   const isLast = mark === 'F'
   return { text, start: inner, end, stream, isPiece: !isLast, isLast }
@@ -83,7 +79,7 @@ function shippedLine(record: Wrapper): WrappedLine | null {
 function lineOf(line: string, cut: Pick<WrappedLine, 'stream' | 'isPiece' | 'isLast'>): WrappedLine {
   // A line feed inside would make a second line, which a client could then forge.
   const text = Buffer.from(line.replaceAll(/[\r\n]/g, ' ').trimEnd()).toString('latin1')
-  return { text, start: prefixEnd(text, 0, text.length), end: text.length, ...cut }
+  return { text, start: 0, end: text.length, ...cut }
 }
 
 /** Says of each line of a log whether it is whole. */
