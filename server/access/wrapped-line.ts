@@ -82,6 +82,22 @@ function lineOf(line: string, cut: Pick<WrappedLine, 'stream' | 'isPiece' | 'isL
   return { text, start: 0, end: text.length, ...cut }
 }
 
+/**
+ * A line that stands for the last one of a text, when that is a piece of which more follows: whoever reads on must know
+ * of it. Null otherwise.
+ */
+export function pieceHeading(text: string): string | null {
+  const end = text.endsWith('\n') ? text.length - 1 : text.length
+  const start = text.lastIndexOf('\n', end - 1) + 1
+  const line = start < end ? unwrapLine(text, start, end) : null
+  if (line === null || line.isLast || line.stream === null) return null
+  if (text[start] !== '{') return text.slice(start, line.start)
+  const { stream } = line
+  if (stream === 'stdout' || stream === 'stderr') return JSON.stringify({ log: '', stream })
+  const cut = { CONTAINER_PARTIAL_MESSAGE: 'true', CONTAINER_ID: stream }
+  return JSON.stringify({ MESSAGE: '', __REALTIME_TIMESTAMP: '0', ...cut })
+}
+
 /** Says of each line of a log whether it is whole. */
 export function pieceTracker(): (line: WrappedLine) => boolean {
   const cut = new Set<string>() // streams whose last line is not at its end
