@@ -352,6 +352,22 @@ test('an agent without an address is counted, and cannot be verified', () => {
   expect(verdictOn('w3c', [fields, `2026-11-05 10:00:00 - GET /a ${plus(gptBot)} 200 more`])).toBe('bad')
 })
 
+test('values between quotes in a W3C log are read', () => {
+  const fields = '#Fields: date time c-ip cs-method cs-uri-stem cs(Referer) cs(User-Agent) sc-status'
+  const line = (peer: string, referrer: string): string =>
+    `2026-11-05 10:00:00 ${peer} GET /a "${referrer}" "${gptBot}" 200`
+  expect(guessed([fields, line(published, '-')])).toBe('w3c')
+  for (const referrer of ['-', 'https://a.example/ b', 'a ""b"" c', `x"" ${published} ""`])
+    expect([referrer, verdictOn('w3c', [fields, line('198.51.100.7', referrer)])]).toEqual([
+      referrer,
+      'contradicted',
+    ])
+  expect(verdictOn('w3c', [fields, line(published, 'https://a.example/ b')])).toBe('verified')
+  expect(verdictOn('w3c', [fields, line(published, 'a" 200 "b')])).toBe('bad')
+  const noReferrer = line('198.51.100.7', '-').replace('"-"', '-')
+  expect(verdictOn('w3c', [fields, noReferrer])).toBe('contradicted')
+})
+
 test('a proxy that reports no client says nothing about it', () => {
   const rest = `- - [${when}] "GET / HTTP/1.1" 200 5 "-" "${gptBot}"`
   for (const forwarded of ['-', 'unknown', '20.171.206.9, unknown', '_hidden'])

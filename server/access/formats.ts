@@ -100,12 +100,52 @@ function w3cParser(fields: string, isCloudFront: boolean, isWhole: boolean): Lin
   })
   const escapes = isCloudFront ? 'percent' : 'plus'
   const parse = compilePattern(specs.join(isCloudFront ? '\t' : ' '), { escapes, isWhole })
+  const quotedParsers = new Map<string, LineParser>()
   return (text, start, end) => {
-    const request = parse(text, start, end)
+    let request = parse(text, start, end)
+    if (request === null && isWhole && !isCloudFront) {
+      const format = quotedFormat(text.slice(start, end), names, specs)
+      if (format === null) return null
+      let quotedParser = quotedParsers.get(format)
+      if (quotedParser === undefined) {
+        quotedParser = compilePattern(format, { escapes: 'double', isWhole })
+        if (quotedParsers.size >= quotedParsersMax) quotedParsers.clear()
+        quotedParsers.set(format, quotedParser)
+      }
+      request = quotedParser(text, start, end)
+    }
     if (request?.path?.endsWith('?-')) request.path = request.path.slice(0, -2)
     return request
   }
 }
+
+/**
+ * The format of a line some of whose headers are between quotes, with their spaces, as Tomcat and others write them;
+ * null for a line without any. A quote in another field begins nothing.
+ */
+function quotedFormat(line: string, names: readonly string[], specs: readonly string[]): string | null {
+  let position = 0
+  let hasQuoted = false
+  const format = names.map((name, index) => {
+    const isQuoted = line[position] === '"' && /^[cs]{2}\(/.test(name)
+    const close = isQuoted ? closingQuote(line, position + 1) : position
+    const blank = line.indexOf(' ', close)
+    position = blank < 0 ? line.length : blank + 1
+    hasQuoted ||= isQuoted
+    return isQuoted ? `"${specs[index]}"` : specs[index]
+  })
+  return hasQuoted ? format.join(' ') : null
+}
+
+/** A quote inside is doubled. */
+function closingQuote(line: string, from: number): number {
+  let position = line.indexOf('"', from)
+  while (position >= 0 && line[position + 1] === '"') position = line.indexOf('"', position + 2)
+  return position < 0 ? line.length : position
+}
+
+/** One for each set of headers that a line has. */
+const quotedParsersMax = 64
 
 const headingsMax = 50
 
