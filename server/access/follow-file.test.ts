@@ -216,3 +216,31 @@ test('W3C logs keep the fields that they named in their first lines', async () =
   const pages = store.events_.filter(({ type }) => type === 'agent.requested').map(({ page }) => page)
   expect(pages).toEqual(['/n/0', '/n/1'])
 })
+
+/** How runtimes write a piece of a line, and its end. */
+const pieceWriters = {
+  CRI: (text: string, isEnd: boolean) => `2026-11-23T10:00:00.1Z stdout ${isEnd ? 'F' : 'P'} ${text}\n`,
+  'json-file': (text: string, isEnd: boolean) =>
+    `${JSON.stringify({ log: isEnd ? `${text}\n` : text, stream: 'stdout', time: '2026-11-23T10:00:00.1Z' })}\n`,
+}
+
+test.each(Object.entries(pieceWriters))(
+  'a line that %s cut is bad, also when its end comes later',
+  async (_, write) => {
+    using temp = tempDir('follow')
+    const path = temp.join('access.log')
+    const store = memoryLogStore()
+    const whole = (index: number): string => write(line(index).trimEnd(), true)
+    writeFileSync(path, whole(0) + write('203.0.113.9 - - [23/Nov/2026:10:00:00 +0000] "GET /aaaa', false))
+    const followed = follow(path, receiverOf(store))
+    await until(() => store.sums().lines === 2)
+    appendFileSync(path, whole(7)) // what a client wrote where the cut is
+    await until(() => store.sums().lines === 3)
+    appendFileSync(path, whole(1))
+    await until(() => store.sums().lines === 4)
+    await followed.stop()
+    expect(store.sums().bad).toBe(2)
+    const pages = store.events_.filter(({ type }) => type === 'agent.requested').map(({ page }) => page)
+    expect(pages).not.toContain('/n/7')
+  },
+)

@@ -9,6 +9,7 @@ import {
   type LogMember,
   type OpenMember,
 } from './log-files.ts'
+import { pieceHeading } from './wrapped-line.ts'
 import type { LineSums, LogPosition, LogStatus, Sink } from './sink.ts'
 
 /** A file that cannot be followed. The message continues its name. */
@@ -139,6 +140,13 @@ function headingIn(text: string): string | null {
   return text.slice(last, text.indexOf('\n', last)).slice(0, headingCharsMax).trimEnd()
 }
 
+/** What the lines after this text must know: the fields of a W3C log, or that the last line was cut. */
+function headingAfter(text: string, heading: string): string {
+  const piece = pieceHeading(text)
+  if (piece !== null) return piece
+  return headingIn(text) ?? (heading.startsWith(fieldsMark) ? heading : '')
+}
+
 const fieldsMark = '#Fields:'
 const headingCharsMax = 2_000
 
@@ -155,7 +163,7 @@ async function warm(reader: Reader, { member, file, log, format, head }: Reading
   let isFirst = from > 0 // it begins inside of a line
   for await (const block of blocks) {
     if (reader.signal.aborted) return
-    format.heading = headingIn(block.text) ?? format.heading
+    format.heading = headingAfter(block.text, format.heading)
     if (!isFirst && block.cutTail === null)
       await reader.sink.warm({ ...named(log, member, format), ...block })
     isFirst = false
@@ -190,7 +198,7 @@ async function readOn(reader: Reader, reading: Reading): Promise<boolean> {
       }
       if (!file.isCompressed && !(await isUnchanged(reading, block.to))) return true
       if (!(await storeBlock(reader, reading, block))) return true
-      format.heading = headingIn(block.text) ?? format.heading
+      format.heading = headingAfter(block.text, format.heading)
       if (done === true) return false
     }
   } finally {

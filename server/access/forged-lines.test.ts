@@ -47,6 +47,10 @@ const words = fc.constantFrom(
     ', ',
     '%20',
     '#Fields: date',
+    'web-1 | ',
+    `${iso} `,
+    'Nov  5 10:00:00 web1 nginx: ',
+    '<14>x: ',
     'unix:',
     '- -',
   ],
@@ -161,6 +165,71 @@ describe.each(Object.keys(writers))('%s', (format) => {
     },
   )
 })
+
+/** What stands around a line when it comes by syslog or from a container, journald or a shipper. */
+const wrappers: { readonly [name: string]: (line: string) => string } = {
+  nothing: (line) => line,
+  syslog: (line) => `<190>Nov  5 10:00:00 web1 nginx: ${line}`,
+  'syslog, RFC 5424': (line) => `<190>1 2026-11-05T10:00:00Z web1 nginx 12 - [a@1 b="c"] ${line}`,
+  'journalctl -o short': (line) => `Nov 05 10:00:00 web1 nginx[12]: ${line}`,
+  CRI: (line) => `${iso} stdout F ${line}`,
+  compose: (line) => `web-1  | ${line}`,
+  'docker logs -t': (line) => `${iso} ${line}`,
+  'json-file': (line) => JSON.stringify({ log: `${line}\n`, stream: 'stdout', time: iso }),
+  'journalctl -o json': (line) => JSON.stringify({ MESSAGE: line, __REALTIME_TIMESTAMP: '1793872800000000' }),
+}
+
+/** Formats whose servers write no referrer, and W3C, where an escaped character and its escape are one. */
+const withoutReferrer = ['awsalb', 'awselb', 'w3c']
+const startedMs = Date.parse('2026-11-05T10:00:00Z')
+
+describe.each(Object.keys(writers))(
+  '%s: what is read is what was sent, whatever wraps it, or is bad',
+  (format) => {
+    // The heading of a log with headings is not of this line.
+    const names = writers[format]!.heading === undefined ? Object.keys(wrappers) : ['nothing']
+
+    test.each(names)('in %s', (wrapper) => {
+      let read = 0
+      let tried = 0
+      fc.assert(
+        fc.property(sent, fc.constantFrom('', 'ä😀', '\\x22', '\t'), (request, more) => {
+          const referrer = `${request.referrer}${more}`
+          const lines = linesOf(format, [{ ...request, referrer }])
+          const parse = formatNamed(format).open()
+          const parsed = lines.map((line, index) => {
+            const text = bytes(index === lines.length - 1 ? wrappers[wrapper]!(line) : line)
+            return parse(text, 0, text.length)
+          })
+          const result = parsed.at(-1)!
+          tried++
+          if (result === null) return
+          read++
+          if (result === 'note') throw new Error('a request became a comment')
+          const isAmbiguous = verdictsFor(format, request).length > 1
+          expect({
+            timeMs: Math.floor(result.timeMs / 1_000) * 1_000,
+            address: isAmbiguous ? (result.address ?? request.peer) : result.address,
+            status: result.status,
+            userAgent: result.userAgent,
+            method: result.method,
+            referrer: withoutReferrer.includes(format) ? null : result.referrer,
+          }).toEqual({
+            timeMs: startedMs,
+            address: request.peer,
+            status: 200,
+            // IIS writes a space as a plus sign, and a plus sign as itself.
+            userAgent: format === 'w3c' ? gptBot.replaceAll('+', ' ') : gptBot,
+            method: 'GET',
+            referrer: withoutReferrer.includes(format) || /^-?$/.test(referrer) ? null : referrer,
+          })
+        }),
+        { numRuns: runs(300) },
+      )
+      expect(read).toBeGreaterThan(tried * 0.8)
+    })
+  },
+)
 
 test('a Host header with spaces, which old servers accept, is never taken for the address', () => {
   const spaced = fc.record({
@@ -281,6 +350,22 @@ test('an agent without an address is counted, and cannot be verified', () => {
   const fields = '#Fields: date time c-ip cs-method cs-uri-stem cs(User-Agent) sc-status'
   expect(verdictOn('w3c', [fields, `2026-11-05 10:00:00 - GET /a ${plus(gptBot)} 200`])).toBe('unverifiable')
   expect(verdictOn('w3c', [fields, `2026-11-05 10:00:00 - GET /a ${plus(gptBot)} 200 more`])).toBe('bad')
+})
+
+test('values between quotes in a W3C log are read', () => {
+  const fields = '#Fields: date time c-ip cs-method cs-uri-stem cs(Referer) cs(User-Agent) sc-status'
+  const line = (peer: string, referrer: string): string =>
+    `2026-11-05 10:00:00 ${peer} GET /a "${referrer}" "${gptBot}" 200`
+  expect(guessed([fields, line(published, '-')])).toBe('w3c')
+  for (const referrer of ['-', 'https://a.example/ b', 'a ""b"" c', `x"" ${published} ""`])
+    expect([referrer, verdictOn('w3c', [fields, line('198.51.100.7', referrer)])]).toEqual([
+      referrer,
+      'contradicted',
+    ])
+  expect(verdictOn('w3c', [fields, line(published, 'https://a.example/ b')])).toBe('verified')
+  expect(verdictOn('w3c', [fields, line(published, 'a" 200 "b')])).toBe('bad')
+  const noReferrer = line('198.51.100.7', '-').replace('"-"', '-')
+  expect(verdictOn('w3c', [fields, noReferrer])).toBe('contradicted')
 })
 
 test('a proxy that reports no client says nothing about it', () => {

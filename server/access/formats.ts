@@ -6,7 +6,7 @@ import type { LogRequest } from './log-request.ts'
 import type { Escapes } from './escapes.ts'
 import { compilePattern, type LineParser, type PatternOptions } from './pattern.ts'
 import { plainReader, type PlainReader } from './plain-line.ts'
-import { pieceTracker, unwrapLine } from './wrapped-line.ts'
+import { pieceTracker, unwrapLine, type WrappedLine } from './wrapped-line.ts'
 
 export interface LogFormat {
   name: string
@@ -100,12 +100,52 @@ function w3cParser(fields: string, isCloudFront: boolean, isWhole: boolean): Lin
   })
   const escapes = isCloudFront ? 'percent' : 'plus'
   const parse = compilePattern(specs.join(isCloudFront ? '\t' : ' '), { escapes, isWhole })
+  const quotedParsers = new Map<string, LineParser>()
   return (text, start, end) => {
-    const request = parse(text, start, end)
+    let request = parse(text, start, end)
+    if (request === null && isWhole && !isCloudFront) {
+      const format = quotedFormat(text.slice(start, end), names, specs)
+      if (format === null) return null
+      let quotedParser = quotedParsers.get(format)
+      if (quotedParser === undefined) {
+        quotedParser = compilePattern(format, { escapes: 'double', isWhole })
+        if (quotedParsers.size >= quotedParsersMax) quotedParsers.clear()
+        quotedParsers.set(format, quotedParser)
+      }
+      request = quotedParser(text, start, end)
+    }
     if (request?.path?.endsWith('?-')) request.path = request.path.slice(0, -2)
     return request
   }
 }
+
+/**
+ * The format of a line some of whose headers are between quotes, with their spaces, as Tomcat and others write them;
+ * null for a line without any. A quote in another field begins nothing.
+ */
+function quotedFormat(line: string, names: readonly string[], specs: readonly string[]): string | null {
+  let position = 0
+  let hasQuoted = false
+  const format = names.map((name, index) => {
+    const isQuoted = line[position] === '"' && /^[cs]{2}\(/.test(name)
+    const close = isQuoted ? closingQuote(line, position + 1) : position
+    const blank = line.indexOf(' ', close)
+    position = blank < 0 ? line.length : blank + 1
+    hasQuoted ||= isQuoted
+    return isQuoted ? `"${specs[index]}"` : specs[index]
+  })
+  return hasQuoted ? format.join(' ') : null
+}
+
+/** A quote inside is doubled. */
+function closingQuote(line: string, from: number): number {
+  let position = line.indexOf('"', from)
+  while (position >= 0 && line[position + 1] === '"') position = line.indexOf('"', position + 2)
+  return position < 0 ? line.length : position
+}
+
+/** One for each set of headers that a line has. */
+const quotedParsersMax = 64
 
 const headingsMax = 50
 
@@ -165,10 +205,15 @@ function plainFormat(facts: FormatFacts, compile: () => LineParser, pattern = ''
         const request = parse(text, start, end)
         if (request !== null) return request
         if (text[start] === '#' || text.startsWith('"time_micros"', start)) return 'note'
-        const line = unwrapLine(text, start, end)
-        if (line === null || !isWhole(line)) return null
-        if (line.start === line.end || line.text[line.start] === '#') return 'note'
-        return parse(line.text, line.start, line.end)
+        let line: WrappedLine | null = { text, start, end, stream: null, isPiece: false, isLast: true }
+        for (let depth = 0; depth < wrappersMax; depth++) {
+          line = unwrapLine(line.text, line.start, line.end)
+          if (line === null || !isWhole(line)) return null
+          const inner = parse(line.text, line.start, line.end)
+          if (inner !== null) return inner
+          if (line.start === line.end || line.text[line.start] === '#') return 'note'
+        }
+        return null
       }
       return Object.assign(read, { plain: plainReader(pattern) })
     },
@@ -189,6 +234,9 @@ export const logFormats: readonly LogFormat[] = [
     plainFormat(factsOfJson(name, fields), () => compileJson(fields)),
   ),
 ]
+
+/** Compose writes a name before the time that Docker wrote, and syslog may carry the JSON of a runtime. */
+const wrappersMax = 3
 
 /** Reads the time of a common log, and where Apache or nginx was told to write another one there, that one too. */
 function compileWithTimes(pattern: string, options: PatternOptions = {}): LineParser {

@@ -167,7 +167,7 @@ test('logs that were joined after each was imported are not stored again', async
   const before = totals(memory)
   for (const joined of [first + second, second + first, first + second + third]) {
     const { problems } = await importLogs([path('joined', joined)], {}, memory)
-    expect(problems).toMatchObject([{ message: expect.stringContaining('goes on with another log') }])
+    expect(problems).toMatchObject([{ message: expect.stringContaining('continues with another log') }])
     expect(totals(memory)).toEqual(before)
   }
   // A log that grew goes on with lines that no other log begins with.

@@ -171,11 +171,11 @@ class OtherLog extends Error {
   }
 }
 
-/** `cat a b`, where both were imported: the lines of the second one have other offsets here, and would be stored again. */
+/** `cat a b`, where both were imported: the lines of `b` have other offsets here, and would be stored again. */
 class JoinedLogs extends Error {
   constructor() {
     super(
-      'goes on with another log that was imported. Nothing of that is stored again: import each log by itself',
+      'continues with another log that was imported. Its lines are not stored again: import each log by itself',
     )
   }
 }

@@ -30,8 +30,8 @@ const tagAlone = String.raw`${octetCount}<\d{1,3}>${tag}`
 const cisco = String.raw`${priority}(?:\d{1,10}: )?(?:[\w.-]{1,128}: )?[*.]?${bsdTime}(?: [A-Z]{2,5})?: `
 const cri = String.raw`${isoTime} std(?:out|err) [FP](?::[\w:]{1,20})? `
 const color = String.raw`(?:\u001b\[[\d;]{0,12}m)*`
-const compose = String.raw`${color}[\w.-]{1,128} +\|${color} (?:${isoTime} )?${color}`
-const kubectl = String.raw`\[pod/[\w./-]{1,512}\] (?:${isoTime} )?`
+const compose = String.raw`${color}[\w.-]{1,128} +\|${color} ${color}`
+const kubectl = String.raw`\[pod/[\w./-]{1,512}\] `
 /** `docker logs -t` and `kubectl logs --timestamps`. */
 const timestamps = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d) `
 /** OpenLiteSpeed writes a quote before and behind its lines. */

@@ -243,7 +243,11 @@ function peerEnd(text: string, from: number, end: number, delimiter: string): nu
   return value === '-' || hasAddress(value) || isHostName(value) ? next : -1
 }
 
+/** The longest header that servers accept by default. */
+const listCharsMax = 8_192
+
 function hasAddress(value: string): boolean {
+  if (value.length > listCharsMax) return false
   if (!value.includes(',')) return peerAddress(value) !== null
   return value.split(',').some((hop) => peerAddress(hop.trim()) !== null)
 }

@@ -23,10 +23,6 @@ export function unwrapLine(text: string, start: number, end: number): WrappedLin
   if (text[start] === '{') return lineInJson(text.slice(start, end))
   const inner = prefixEnd(text, start, end)
   if (inner === start) return null
-  if (text[inner] === '{') {
-    const wrapped = lineInJson(text.slice(inner, end))
-    if (wrapped !== null) return wrapped
-  }
   const [, stream = null, mark = 'F'] = criMark.exec(text.slice(start, inner)) ?? []
   const isLast = mark === 'F'
   return { text, start: inner, end, stream, isPiece: !isLast, isLast }
@@ -83,7 +79,23 @@ function shippedLine(record: Wrapper): WrappedLine | null {
 function lineOf(line: string, cut: Pick<WrappedLine, 'stream' | 'isPiece' | 'isLast'>): WrappedLine {
   // A line feed inside would make a second line, which a client could then forge.
   const text = Buffer.from(line.replaceAll(/[\r\n]/g, ' ').trimEnd()).toString('latin1')
-  return { text, start: prefixEnd(text, 0, text.length), end: text.length, ...cut }
+  return { text, start: 0, end: text.length, ...cut }
+}
+
+/**
+ * A line that stands for the last one of a text, when that is a piece of which more follows: whoever reads on must know
+ * of it. Null otherwise.
+ */
+export function pieceHeading(text: string): string | null {
+  const end = text.endsWith('\n') ? text.length - 1 : text.length
+  const start = text.lastIndexOf('\n', end - 1) + 1
+  const line = start < end ? unwrapLine(text, start, end) : null
+  if (line === null || line.isLast || line.stream === null) return null
+  if (text[start] !== '{') return text.slice(start, line.start)
+  const { stream } = line
+  if (stream === 'stdout' || stream === 'stderr') return JSON.stringify({ log: '', stream })
+  const cut = { CONTAINER_PARTIAL_MESSAGE: 'true', CONTAINER_ID: stream }
+  return JSON.stringify({ MESSAGE: '', __REALTIME_TIMESTAMP: '0', ...cut })
 }
 
 /** Says of each line of a log whether it is whole. */
