@@ -1,6 +1,5 @@
 /** Delivers messages as signed HTTP POST requests, directly or through the operator's proxy. */
 import { isIP } from 'node:net'
-import { limits } from '../../limits.ts'
 import { noteCall } from '../../system/outbound.ts'
 import { cutBytes } from '../../text/text.ts'
 import {
@@ -14,6 +13,7 @@ import {
   type SinkResponse,
 } from './sink.ts'
 import { firstReached, isPrivateName, refuseForbidden, requireAddresses } from './addresses.ts'
+import { readRetryAfter } from './retry-after.ts'
 import { secretPurpose, signedHeaders } from '../delivery/signing.ts'
 
 export interface HttpTarget {
@@ -124,8 +124,10 @@ function portOf({ port, protocol }: URL): number {
   return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
 }
 
+/** A dot at the end makes a name absolute in DNS; the name of a certificate has none (RFC 6066 §3). */
 function tlsOptions(host: string, ca: string | null): { serverName?: string; ca?: string } {
-  return { ...(isIP(host) === 0 ? { serverName: host } : {}), ...(ca === null ? {} : { ca }) }
+  const name = isIP(host) === 0 ? { serverName: host.replace(/\.$/, '') } : {}
+  return { ...name, ...(ca === null ? {} : { ca }) }
 }
 
 const proxyCredentials = local('proxy_credentials', 'the proxy rejected its credentials')
@@ -184,18 +186,4 @@ export function excerptText(bytes: Uint8Array, contentEncoding: string | null): 
     return `(${bytes.length} bytes in content-encoding, not shown)`
   const text = decoder.decode(bytes).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '\ufffd')
   return cutBytes(text, excerptBytesMax) // each invalid byte became three
-}
-
-/**
- * Reads a `Retry-After` header, seconds or an HTTP date, as at most one hour; null when it is invalid. Fractions are
- * not valid HTTP, but receivers send them; they are rounded up. Negative numbers are ignored.
- */
-export function readRetryAfter(header: string | null, nowMs: number): number | null {
-  const text = header?.trim() ?? ''
-  if (/^\d+(?:\.\d+)?$/.test(text))
-    return Math.min(Math.ceil(Number(text) * 1_000), limits.webhookRetryAfterMsMax)
-  // Date.parse accepts far more than HTTP dates.
-  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return null
-  const atMs = Date.parse(text)
-  return Number.isNaN(atMs) ? null : Math.min(Math.max(0, atMs - nowMs), limits.webhookRetryAfterMsMax)
 }
