@@ -126,6 +126,43 @@ test('empty times count as absent on the dashboard’s routes too', async () => 
   expect(taking).toBeGreaterThan(10)
 }, 60_000)
 
+interface Model {
+  properties?: { [name: string]: unknown }
+  required?: readonly string[]
+}
+
+test('null is an absent value, of every optional field of every body that creates or sends something', async () => {
+  const creation = operations.find(
+    ({ method, path }) => method === 'post' && path === '/v1/webhooks/endpoints',
+  )
+  const made = await server.call('/v1/webhooks/endpoints', {
+    key: keys.secret,
+    body: creation!.body!.example,
+  })
+  const { endpoint } = (await made.json()) as { endpoint: { id: string } }
+  let tried = 0
+  for (const { method, path, key, body } of operations) {
+    const { properties = {}, required = [] } = (body?.schema ?? {}) as Model
+    const isCreation = method === 'post' && !path.includes('{') && path !== '/mcp' // whose id is no optional value
+    if (!isCreation || typeof body?.example !== 'object') continue
+    const example = body.example as { [name: string]: unknown }
+    const whole = 'endpointId' in properties ? { ...example, endpointId: endpoint.id } : example
+    for (const name of Object.keys(properties).filter((each) => !required.includes(each))) {
+      const { [name]: _removed, ...absent } = whole
+      const send = async (sent: object) => {
+        const headers = { 'content-type': 'application/json' }
+        const text = JSON.stringify(sent)
+        return server.call(path, { method: 'POST', key: keys[key as 'secret'], body: text, headers })
+      }
+      const plain = await send(absent)
+      const withNull = await send({ ...absent, [name]: null })
+      expect([path, name, withNull.status]).toEqual([path, name, plain.status])
+      tried++
+    }
+  }
+  expect(tried).toBeGreaterThan(20)
+}, 60_000)
+
 test('a missing content-type is JSON', async () => {
   for (const { method, path, headers } of bodyRoutes()) {
     const answer = await server.call(path, { method, body: bytes('{"nosuchmember":1}'), headers })
