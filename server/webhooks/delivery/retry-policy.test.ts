@@ -10,7 +10,7 @@ import {
   nextAttemptAt,
   type AttemptResult,
 } from './retry-policy.ts'
-import { readRetryAfter } from '../sinks/retry-after.ts'
+import { readRetryAfter } from '../sinks/http.ts'
 import { limits } from '../../limits.ts'
 
 const waitsMs = [1_000, 2_000, 3_000]

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { limits } from '../../limits.ts'
-import { readRetryAfter } from './retry-after.ts'
+import { readRetryAfter } from './http.ts'
 
 const nowMs = Date.UTC(2026, 10, 29, 8, 49, 37)
 const long = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
