@@ -170,7 +170,7 @@ async function readParts(request: Request, bytesMax: number, share: Share | null
   return assemble(parts, total)
 }
 
-/** Stops reading a body. A client that closes its connection would not see the answer, so its body is discarded first. */
+/** Stops reading a body. One of a client that closes its connection is discarded first, or it would see no answer. */
 async function endReading(
   request: Request,
   reader: ReadableStreamDefaultReader<Uint8Array>,

@@ -121,9 +121,6 @@ export function isOtlp(method: string, path: string): boolean {
 
 const valueCharsMax = 2_000
 
-/** Clients loop with `cursor=${cursor ?? ''}`, so these count as absent when empty (contract §1). */
-const absentWhenEmpty = new Set(['cursor', 'since', 'until'])
-
 export type ParameterKind = 'one' | 'many'
 
 export interface Query {
@@ -152,7 +149,8 @@ export function readQuery(request: Request, allowed: Record<string, ParameterKin
         'unknown',
       )
     }
-    if (value === '' && absentWhenEmpty.has(name)) continue
+    // Clients write `cursor=${cursor ?? ''}`. In a list '' means events without the field.
+    if (value === '' && kind === 'one') continue
     const list = values.get(name)
     if (list && kind === 'one') throw invalidQuery(name, `'${name}' must not be repeated`, 'repeated')
     if (list && list.length >= 100)

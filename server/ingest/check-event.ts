@@ -174,9 +174,13 @@ function requiredText(value: unknown, path: string, charsMax: number, issues: Is
     return ''
   }
   if (value === '') issues.push({ path, code: 'wrong_format', message: 'must not be empty' })
+  else if (value === '.' || value === '..') issues.push({ path, code: 'wrong_format', message: dotId })
   else if (isLongerThan(value, charsMax)) issues.push(tooLong(path, charsMax))
   return value
 }
+
+/** Clients and proxies resolve `/v1/traces/..` before they send it, however it is encoded. */
+const dotId = 'must not be "." or "..", which no address of a page or of the API can hold'
 
 function word(value: unknown, path: string, charsMax: number, pattern: RegExp, issues: Issue[]): string {
   if (typeof value !== 'string') {

@@ -7,8 +7,11 @@ import { limits } from '../limits.ts'
 const text = (maxLength: number, description?: string) =>
   t.Optional(t.Union([t.String({ maxLength }), t.Null()], description === undefined ? {} : { description }))
 
+/** Any text except "." and "..", which no address can hold. */
+const idPattern = '^(?!\\.{1,2}$)'
+
 const requiredText = (maxLength: number, description: string) =>
-  t.String({ minLength: 1, maxLength, description })
+  t.String({ minLength: 1, maxLength, pattern: idPattern, description })
 
 /** The fields of one object of an event. */
 const fieldsIn = (object: string) =>

@@ -82,20 +82,22 @@ test('invalid_body always has issues, with the path "" for the whole body', asyn
   expect(wholes).toBeGreaterThan(50)
 }, 60_000)
 
-test('an empty cursor, since or until counts as absent, on every operation that accepts one', async () => {
-  const taking = operations.filter(({ query }) => ['cursor', 'since', 'until'].some((name) => query?.[name]))
-  expect(taking.map(({ id }) => id)).toContain('listTraces')
-  for (const { method, path, query = {}, params = {} } of taking) {
+test('an empty value counts as absent, of every parameter of every operation that has one value', async () => {
+  let tried = 0
+  for (const { method, path, query = {}, params = {} } of operations.filter(
+    ({ method }) => method === 'get',
+  )) {
+    if (path.startsWith('/v1/live')) continue // never ends
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => params[name]?.example ?? 'nobody')
     const plain = await server.call(filled, { method: method.toUpperCase(), key: keys.secret })
-    for (const name of ['cursor', 'since', 'until'].filter((each) => query[each] !== undefined)) {
-      const empty = await server.call(`${filled}?${name}=`, {
-        method: method.toUpperCase(),
-        key: keys.secret,
-      })
+    const single = Object.entries(query).filter(([, { repeats }]) => repeats !== true)
+    for (const [name] of single) {
+      const empty = await server.call(`${filled}?${name}=`, { key: keys.secret })
       expect([path, name, empty.status]).toEqual([path, name, plain.status])
+      tried++
     }
   }
+  expect(tried).toBeGreaterThan(15)
   const streamed = await server.call('/v1/traces?cursor=&since=&until=', {
     key: keys.secret,
     headers: { accept: 'application/x-ndjson' },
@@ -122,6 +124,43 @@ test('empty times count as absent on the dashboard’s routes too', async () => 
     }
   }
   expect(taking).toBeGreaterThan(10)
+}, 60_000)
+
+interface Model {
+  properties?: { [name: string]: unknown }
+  required?: readonly string[]
+}
+
+test('null is an absent value, of every optional field of every body that creates or sends something', async () => {
+  const creation = operations.find(
+    ({ method, path }) => method === 'post' && path === '/v1/webhooks/endpoints',
+  )
+  const made = await server.call('/v1/webhooks/endpoints', {
+    key: keys.secret,
+    body: creation!.body!.example,
+  })
+  const { endpoint } = (await made.json()) as { endpoint: { id: string } }
+  let tried = 0
+  for (const { method, path, key, body } of operations) {
+    const { properties = {}, required = [] } = (body?.schema ?? {}) as Model
+    const isCreation = method === 'post' && !path.includes('{') && path !== '/mcp' // whose id is no optional value
+    if (!isCreation || typeof body?.example !== 'object') continue
+    const example = body.example as { [name: string]: unknown }
+    const whole = 'endpointId' in properties ? { ...example, endpointId: endpoint.id } : example
+    for (const name of Object.keys(properties).filter((each) => !required.includes(each))) {
+      const { [name]: _removed, ...absent } = whole
+      const send = async (sent: object) => {
+        const headers = { 'content-type': 'application/json' }
+        const text = JSON.stringify(sent)
+        return server.call(path, { method: 'POST', key: keys[key as 'secret'], body: text, headers })
+      }
+      const plain = await send(absent)
+      const withNull = await send({ ...absent, [name]: null })
+      expect([path, name, withNull.status]).toEqual([path, name, plain.status])
+      tried++
+    }
+  }
+  expect(tried).toBeGreaterThan(20)
 }, 60_000)
 
 test('a missing content-type is JSON', async () => {

@@ -172,11 +172,14 @@ describe('every operation', () => {
 
   test('rejects invalid query parameters by name', async () => {
     for (const call of usual) {
+      if (ignoresQuery.has(call.path)) continue
       await expectWrongQuery(call, [['nosuchparameter', '1']], 'nosuchparameter')
       for (const parameter of (call.parameters ?? []).filter((one) => one.in === 'query')) {
         const { name, schema } = parameter
         const since: [string, string][] = name === 'q' ? [['since', '2026-01-01']] : []
-        for (const value of wrongValues(name, schema.items ?? schema))
+        // An empty value is an absent one, except in lists.
+        const values = wrongValues(name, schema.items ?? schema)
+        for (const value of values.filter((each) => each !== '' || schema.items !== undefined))
           await expectWrongQuery(call, [...since, [name, value]], name)
         const right = String(parameter.example ?? 'true')
         if (schema.items === undefined)
@@ -282,6 +285,9 @@ async function expectWrongQuery(call: Call, query: [string, string][], name: str
 }
 
 /** Values that the parameter's schema rejects, and invalid times and cursors, which are strings in the schema. */
+/** Supervisors add a time or a name to their address. */
+const ignoresQuery = new Set(['/healthz', '/readyz'])
+
 function wrongValues(name: string, schema: Schema): string[] {
   const values = ['x'.repeat(7_000)]
   if (name === 'since' || name === 'until') return ['soon', '2026-02-30', ...values]

@@ -5,6 +5,7 @@ const word = fc.stringMatching(/^[a-z][a-z0-9_-]{0,9}$/)
 const name = fc
   .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
   .filter((value) => !value.includes('\0'))
+const id = name.filter((value) => value !== '.' && value !== '..')
 const maybe = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: null })
 const text = maybe(name)
 const when = fc.integer({ min: 0, max: Date.UTC(2201, 0, 1) - 1 }).map((ms) => new Date(ms).toISOString())
@@ -12,9 +13,9 @@ const when = fc.integer({ min: 0, max: Date.UTC(2201, 0, 1) - 1 }).map((ms) => n
 /** Events that pass every check, with optional fields present, null or missing. */
 export const validEvent = fc.record(
   {
-    id: name,
-    siteId: name,
-    sessionId: name,
+    id,
+    siteId: id,
+    sessionId: id,
     occurredAt: when,
     type: fc.oneof(
       fc.constant('authz.evaluated'),

@@ -39,13 +39,14 @@ const numbersOf: { readonly [kind in RuleKind]: (body: Body) => RuleNumbers } = 
 
 const kinds = Object.keys(numbersOf) as RuleKind[]
 
-/** `fromFile`: the rule is defined in the setup file. */
+/** `fromFile`: the rule is defined in the setup file. A null field is absent here; in a change it may remove one. */
 export async function createRule(
   { store, clock }: RuleServices,
   who: Actor,
-  body: Body,
+  given: Body,
   { fromFile = false } = {},
 ): Promise<Rule> {
+  const body: Body = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
   const kind = kinds.find((each) => each === body['kind'])
   if (kind === undefined) throw wrongField('kind', `kind must be one of ${kinds.join(', ')}`)
   const { endpointId } = body

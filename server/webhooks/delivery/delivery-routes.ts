@@ -81,7 +81,7 @@ async function readTestBody(request: Request): Promise<{ url: unknown; payload: 
     throw wrongField('', `The body is nested deeper than ${limits.jsonDepthMax} levels.`, 'too_deep')
   }
   const { url, payload } = value
-  if (payload === undefined) return { url, payload: '{}' }
+  if (payload === undefined || payload === null) return { url, payload: '{}' }
   if (!isObject(payload)) throw wrongField('payload', 'payload must be an object', 'wrong_type')
   const exact = payloadText(text)
   if (Buffer.byteLength(exact) > limits.webhookPayloadBytesMax) {
