@@ -159,8 +159,8 @@ export type JudgeRobots = (tokens: readonly string[], target: string) => RobotsV
 const productsMax = 1_000
 
 /**
- * Judges requests by a file. `tokens` are those that a crawler obeys (`robotsTokens`): the first one with a group counts.
- * `target` is a path with or without its query.
+ * Judges requests by a file. `tokens` are those that a crawler obeys (`robotsTokens`): the first one with a group
+ * counts. `target` is a path with or without its query.
  */
 export function robotsJudge(file: RobotsFile): JudgeRobots {
   const known = new Map<string, readonly RobotsRule[]>()
