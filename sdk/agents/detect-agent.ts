@@ -37,7 +37,7 @@ export function detectAgent(source: AgentSource | null | undefined): DetectedAge
     // A user agent may contain several names; the longest one is the most specific.
     const isLonger = agent !== null && (named === null || agent.name.length >= named.name.length)
     if (!isLonger || isLikeness(match)) continue
-    if (!isDeviceName(match, (devices ??= deviceComments(userAgent)))) named = agent
+    if (!isDeviceName(match, () => (devices ??= deviceComments(userAgent)))) named = agent
   }
   if (named === null) return null
   return { class: 'crawler', trust: 'detected', ...named, userAgent, detectionVersion: listVersion }
@@ -69,7 +69,9 @@ function agentAt(match: RegExpExecArray, agents: Map<string, KnownAgent>): Known
 
 /** Whether a program says that it is like an agent: `Feedly/1.0 (like FeedFetcher-Google)`. */
 function isLikeness({ index, input }: RegExpExecArray): boolean {
-  return /\b(?:like|following) $/i.test(input.slice(Math.max(0, index - 11), index))
+  return (
+    input[index - 1] === ' ' && /\b(?:like|following) $/i.test(input.slice(Math.max(0, index - 11), index))
+  )
 }
 
 interface Comment {
@@ -105,15 +107,13 @@ function deviceComments(userAgent: string): Comment[] {
  * Devin Build/UP1A)`. A product of its own is an agent there too: `(Linux; Android 8.0; Pixel 2; Storebot-Google/1.0)`,
  * as is one that is declared `compatible;`.
  */
-function isDeviceName({ 0: text, index, input }: RegExpExecArray, devices: Comment[]): boolean {
-  const comment = devices.find(({ start, end }) => start <= index && index < end)
-  if (comment === undefined) return false
-  const before = input.slice(Math.max(comment.start, index - 12), index)
-  if (/compatible; ?$/i.test(before)) return false
-  const nameEnd = index + text.replace(/\/$/, '').length
-  const after = input.slice(nameEnd, Math.min(comment.end, nameEnd + 20))
-  const isProduct = (index === comment.start || /; ?$/.test(before)) && /^\/\d[\w.]*(?:;|$)/.test(after)
-  return !isProduct
+function isDeviceName({ 0: text, index, input }: RegExpExecArray, readDevices: () => Comment[]): boolean {
+  // Agents usually stand behind one of these, and then the comments need not be read.
+  if (index === 0 || /compatible; ?$/i.test(input.slice(Math.max(0, index - 12), index))) return false
+  const nameEnd = text.endsWith('/') ? index + text.length - 1 : index + text.length
+  const isSegment = /[;([] ?$/.test(input.slice(Math.max(0, index - 2), index))
+  if (isSegment && /^\/\d[\w.]*(?:[;)\]]|$)/.test(input.slice(nameEnd, nameEnd + 20))) return false
+  return readDevices().some(({ start, end }) => start <= index && index < end)
 }
 
 interface Index {
@@ -145,8 +145,10 @@ function createIndex(): Index {
   const ending = '-[0-9][0-9a-z.]*|-[a-z][0-9a-z_-]{0,39}'
   const isOver = '(?![^\\s/;:,)\\]"\'+])'
   const named = `(${anyOf(extendedWords)})(${ending})?${isOver}|(?:${anyOf(plainWords)})${isOver}|${anyOf(starts)}`
-  const addressed = `(?<![0-9a-z-])(?:${anyOf(hosts)})(?![0-9a-z-])|${anyOf(paths)}`
-  return { agents, anyText: new RegExp(`(?<![^\\s;:,("'[+])(?:${named})|${addressed}`, 'gi') }
+  const standing = `(?<![^\\s;:,("'[+])(?:${named})`
+  const addressed = `(?:${anyOf(hosts)})(?![0-9a-z-])`
+  // The first check fails inside of a word, which is most of a user agent.
+  return { agents, anyText: new RegExp(`(?<![0-9a-z-])(?:${standing}|${addressed})|${anyOf(paths)}`, 'gi') }
 }
 
 /** Crawlers without a name of their own are recognized by the address in their user agent. */
