@@ -58,6 +58,7 @@ const encoded = encodeURIComponent
 test('twenty forms of a URL lead where psql goes', async () => {
   const socket = encoded(cluster.socketFolder)
   const address = `127.0.0.1:${port}`
+  const attributes = 'keepalives=1&target_session_attrs=read-write'
   const keepalives = 'keepalives=1&keepalives_idle=30'
   const forms = [
     `postgres://plain:p+w@${address}/plain`,
@@ -71,7 +72,7 @@ test('twenty forms of a URL lead where psql goes', async () => {
     `postgresql://plain:p+w@127.0.0.1:1,${address}/plain`,
     `postgresql://plain:p+w@127.0.0.1,127.0.0.1/plain?port=1,${port}`,
     `postgresql://plain:p+w@nowhere.invalid:${port}/plain?hostaddr=127.0.0.1`,
-    `postgresql://plain:p+w@${address}/plain?application_name=x&connect_timeout=10&${keepalives}&target_session_attrs=read-write`,
+    `postgresql://plain:p+w@${address}/plain?application_name=x&connect_timeout=10&${attributes}`,
     `postgresql://plain:p+w@${address}/plain?channel_binding=prefer&gssencmode=disable&sslcompression=0`,
     `postgresql://plain:p+w@${address}/plain?options=-c%20geqo%3Doff%20-c%20work_mem%3D8MB`,
     `postgresql://plain:p+w@${address}/plain?${keepalives}&keepalives_interval=5&keepalives_count=3`,

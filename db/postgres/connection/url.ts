@@ -1,4 +1,4 @@
-/** Reads the URL of a database and its password as libpq does. `URL` knows one host, ends at `#` and reads `+` as a space. */
+/** Reads the URL of a database and its password as libpq does. `URL` knows one host, and ends at `#`. */
 import { StoreError } from '../../contract/errors.ts'
 
 export interface DatabaseUrl {
