@@ -139,7 +139,7 @@ export async function compile(
     root,
     target: 'bun',
     format: 'esm', // bytecode's default, cjs, would break import.meta and top-level await
-    minify: true,
+    minify: { whitespace: true, syntax: true, identifiers: true, keepNames: true }, // names of errors are in logs
     bytecode: true,
     splitting: true, // modules that threads share are there once, and those behind `import()` load when they are used
     sourcemap: 'linked', // embedded, so that stack traces name our lines

@@ -116,7 +116,7 @@ const modules: Record<string, string[]> = {
   'server/demo': ['event.ts', 'post.ts', 'push.ts', 'traffic.ts'],
   'server/docs': ['openapi.ts', 'page-frame.ts'],
   'server/guide': ['page.ts'],
-  'server/identity': ['permissions.ts'],
+  'server/identity': ['email.ts', 'permissions.ts'],
   'server/identity/keys': ['keys.ts'],
   'server/identity/organizations': ['organizations.ts', 'site-hosts.ts'],
   'server/identity/people': ['first-owner.ts', 'members.ts'],

@@ -4,9 +4,8 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { readTextFile, unreadableReason } from '../../rules/regular-files.ts'
 import { requireSupported } from './parameters.ts'
-import { saslPrepared } from './saslprep.ts'
 import { fixedSettings, localSettings } from './settings.ts'
-import { decodePercent, parseDatabaseUrl, refused } from './url.ts'
+import { decodePercent, parseDatabaseUrl, refused, saslPrepared } from './url.ts'
 
 export interface ConnectionOptions {
   url: string
@@ -153,7 +152,7 @@ export interface Server {
 
 const defaultPort = 5432
 
-/** As in libpq, parameters override what is written before them. A list of ports has one for each host, or one for all. */
+/** As in libpq, parameters override what is before them. A list of ports has one for each host, or one for all. */
 function serversOf(
   urlHosts: string[],
   take: Take,

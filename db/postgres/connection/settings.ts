@@ -2,6 +2,11 @@
 
 export type Settings = { [name: string]: string | number }
 
+/**
+ * Left out: `synchronous_commit`, which is the operator's choice and a finding of `doctor`; `session_replication_role`
+ * and `lc_messages`, which only a superuser may set; and `transaction_timeout`, which PostgreSQL 15 does not know.
+ */
+
 /** On in every session: a role that turned one off would make reads slow. */
 const planner = [
   ...['bitmapscan', 'hashagg', 'hashjoin', 'indexonlyscan', 'indexscan', 'material', 'memoize', 'mergejoin'],

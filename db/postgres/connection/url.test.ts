@@ -58,6 +58,8 @@ const encoded = encodeURIComponent
 test('twenty forms of a URL lead where psql goes', async () => {
   const socket = encoded(cluster.socketFolder)
   const address = `127.0.0.1:${port}`
+  const attributes = 'keepalives=1&target_session_attrs=read-write'
+  const keepalives = 'keepalives=1&keepalives_idle=30'
   const forms = [
     `postgres://plain:p+w@${address}/plain`,
     `postgresql://plain:p%2Bw@${address}/plain?sslmode=prefer`,
@@ -70,10 +72,10 @@ test('twenty forms of a URL lead where psql goes', async () => {
     `postgresql://plain:p+w@127.0.0.1:1,${address}/plain`,
     `postgresql://plain:p+w@127.0.0.1,127.0.0.1/plain?port=1,${port}`,
     `postgresql://plain:p+w@nowhere.invalid:${port}/plain?hostaddr=127.0.0.1`,
-    `postgresql://plain:p+w@${address}/plain?application_name=x&connect_timeout=10&keepalives=1&target_session_attrs=read-write`,
+    `postgresql://plain:p+w@${address}/plain?application_name=x&connect_timeout=10&${attributes}`,
     `postgresql://plain:p+w@${address}/plain?channel_binding=prefer&gssencmode=disable&sslcompression=0`,
     `postgresql://plain:p+w@${address}/plain?options=-c%20geqo%3Doff%20-c%20work_mem%3D8MB`,
-    `postgresql://plain:p+w@${address}/plain?keepalives_idle=30&keepalives_interval=5&keepalives_count=3&tcp_user_timeout=1000`,
+    `postgresql://plain:p+w@${address}/plain?${keepalives}&keepalives_interval=5&keepalives_count=3`,
     `postgresql://plain:p+w@${address}/plain?client_encoding=UTF8&fallback_application_name=y&connect_timeout=0`,
     `postgresql://signs:${encoded(passwords.signs)}@${address}/signs`,
     `postgresql://signs:a%40b%2Fc#d?e:f%25@${address}/signs`,

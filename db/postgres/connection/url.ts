@@ -1,4 +1,4 @@
-/** Splits the URL of a database as libpq does. `URL` knows one host, ends at `#` and reads `+` as a space. */
+/** Reads the URL of a database and its password as libpq does. `URL` knows one host, and ends at `#`. */
 import { StoreError } from '../../contract/errors.ts'
 
 export interface DatabaseUrl {
@@ -32,7 +32,7 @@ export function refused(message: string): StoreError {
   return new StoreError('internal', `the database URL cannot be used: ${message}`)
 }
 
-/** Where a password has an `@` or a `/`, libpq connects to its end as a host. `userAsHost`: no `@` came before a `/`. */
+/** Behind an `@` or `/` in a password, libpq reads a host. `userAsHost`: no `@` came before a `/`. */
 function requireEncodedPassword(userAsHost: string | null, hosts: string, rest: string): void {
   if (hosts.includes('@')) throw refused('its password contains "@"; write that as %40')
   const isCut = userAsHost?.includes(':') && !userAsHost.includes('[') && /^[^?&=]*@/.test(rest)
@@ -61,4 +61,23 @@ function parametersOf(query: string): Map<string, string> {
     parameters.set(decodedName, decodePercent(`"${decodedName}"`, values[0] ?? ''))
   }
   return parameters
+}
+
+const spaces = /[\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000]/g
+const nothing = /[\u00ad\u034f\u1806\u180b-\u180d\u200c\u200d\u2060\ufe00-\ufe0f\ufeff]/g
+
+/** Control characters, private use, surrogates, non-characters, and what changes how text is shown. */
+const prohibitedClasses = /[\p{Cc}\p{Co}\p{Cs}\p{Noncharacter_Code_Point}]/u
+const prohibitedCharacters =
+  /[\u0340\u0341\u06dd\u070f\u180e\u200e\u200f\u2028-\u202e\u2061-\u206f\u2ff0-\u2ffb\ufff9-\ufffd]/
+
+/**
+ * The password as SCRAM wants it (RFC 4013), which the driver sends as it is. As in PostgreSQL, one that cannot be
+ * prepared is used as it is.
+ */
+export function saslPrepared(password: string): string {
+  if (/^[\x20-\x7e]*$/.test(password)) return password
+  const prepared = password.replace(spaces, ' ').replace(nothing, '').normalize('NFKC')
+  const isProhibited = prohibitedClasses.test(prepared) || prohibitedCharacters.test(prepared)
+  return prepared === '' || isProhibited ? password : prepared
 }

@@ -251,8 +251,9 @@ function optionTable(commands: readonly KnownCommand[]): string {
 
 Each option is also an environment variable (\`--data-dir\` is \`SIGHTGLASS_DATA_DIR\`) and a key of the TOML file in
 \`--config\`. A flag overrides the environment, which overrides the file. \`sightglass config\` shows each value and its
-source. Line ends behind a secret and a byte order mark before it are ignored. To read a secret from a file, append \`_FILE\` to its variable, or name a systemd credential after the option:
-\`LoadCredential=sightglass.backup-passphrase:/etc/…\`.
+source. To read a secret from a file, append \`_FILE\` to its variable, or name a systemd credential after the option:
+\`LoadCredential=sightglass.backup-passphrase:/etc/…\`. Line ends behind a
+secret and a byte order mark before it are ignored.
 
 | Option | Description | Default |
 | ------ | ----------- | ------- |

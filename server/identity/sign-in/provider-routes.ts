@@ -10,6 +10,7 @@ import { addressOf } from '../../http/address.ts'
 import { contextOf, readQuery } from '../../http/request.ts'
 import { findAccountByEmail } from '../email.ts'
 import { homeOf } from './sign-in.ts'
+import { hasProviderCode, providerReason } from './provider-reason.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from './sign-ins.ts'
 import type { Clock } from '../../clock.ts'
@@ -27,19 +28,31 @@ interface ProviderRoutesServices {
   provider: Provider | null
 }
 
-const cookieName = 'sightglass_errand'
+/** One for each authorization request, so that two tabs and stray callbacks do not end each other's. */
+const cookiePrefix = 'sightglass_errand_'
+const requestsMax = 5 // of one browser at once
+const stateForm = /^[A-Za-z0-9_-]{43}$/
+
+/** The reason of a refusal, for the page that follows. Not in its address, which anyone could forge. */
+const reasonCookie = 'sightglass_refusal'
+const reasonSeconds = 60
+
 const purpose = 'oidc-errand'
 const requestMs = 10 * 60_000
 
 /** Why a sign-in failed; the sign-in page shows it. */
-type Refusal = 'unreachable' | 'failed' | 'no_account'
+type Refusal = 'unreachable' | 'failed' | 'expired' | 'no_account'
 
 export function providerRoutes(services: ProviderRoutesServices) {
   const { basePath } = services
   const redirectUrl = (request: Request) => `${addressOf(request, services)}/api/oidc/callback`
   const requestCookie = requestCookieBelow(basePath)
-  const refuse = (request: Request, why: Refusal) =>
-    redirect(`${basePath}/sign-in?refused=${why}`, requestCookie(request, '', 0))
+  const refuse = (request: Request, why: Refusal, reason = '') => {
+    const state = stateOf(request)
+    const ended = state === null ? [] : [requestCookie(request, state, '', 0)]
+    const cookies = reason === '' ? ended : [...ended, reasonCookieOf(basePath, reason)]
+    return redirect(`${basePath}/sign-in?refused=${why}`, cookies)
+  }
   return new Elysia()
     .get('/api/oidc/start', async ({ request }) => {
       const { provider, briefCipher, clock, log } = services
@@ -48,27 +61,33 @@ export function providerRoutes(services: ProviderRoutesServices) {
       try {
         const { url, authorization } = await provider.begin(redirectUrl(request))
         const encrypted = briefCipher.encrypt(purpose, { ...authorization, untilMs: clock.now() + requestMs })
-        return redirect(url, requestCookie(request, encrypted, requestMs))
+        const open = openStates(request)
+        const given = open.length < requestsMax ? [] : open
+        const ended = given.map((state) => requestCookie(request, state, '', 0))
+        return redirect(url, [...ended, requestCookie(request, authorization.state, encrypted, requestMs)])
       } catch (error) {
-        log.warn('provider_failed', { at: 'start', message: String(error) })
-        return refuse(request, 'unreachable')
+        const reason = providerReason(error)
+        log.warn('provider_failed', { at: 'start', message: reason })
+        return refuse(request, 'unreachable', reason)
       }
     })
     .get('/api/oidc/callback', async ({ request }) => {
       if (services.provider === null) throw noProvider()
       const authorization = authorizationOf(services, request)
-      if (authorization === null) return refuse(request, 'failed')
+      if (authorization === null) {
+        services.log.warn('provider_failed', { at: 'callback', message: 'no sign-in began with this state' })
+        return refuse(request, 'expired')
+      }
       const query = new URL(request.url).search
       try {
         const proven = await services.provider.finish(new URL(redirectUrl(request) + query), authorization)
         const cookie = await enter(services, request, proven)
         if (cookie === null) return refuse(request, 'no_account')
-        const answer = redirect(`${basePath}/`, cookie)
-        answer.headers.append('set-cookie', requestCookie(request, '', 0))
-        return answer
+        return redirect(`${basePath}/`, [cookie, requestCookie(request, authorization.state, '', 0)])
       } catch (error) {
-        services.log.warn('provider_failed', { at: 'callback', message: String(error) })
-        return refuse(request, 'failed')
+        const reason = providerReason(error)
+        services.log.warn('provider_failed', { at: 'callback', message: reason })
+        return refuse(request, 'failed', reason)
       }
     })
 }
@@ -99,8 +118,8 @@ function authorizationOf(
   { briefCipher, clock }: ProviderRoutesServices,
   request: Request,
 ): AuthorizationRequest | null {
-  const cookies = (request.headers.get('cookie') ?? '').split(';').map((part) => part.trim())
-  const encrypted = cookies.find((part) => part.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
+  const state = stateOf(request)
+  const encrypted = state === null ? undefined : cookiesOf(request).get(cookiePrefix + state)
   const authorization =
     encrypted === undefined
       ? null
@@ -108,16 +127,42 @@ function authorizationOf(
   return authorization !== null && authorization.untilMs > clock.now() ? authorization : null
 }
 
+/** The state that a callback names, if it can be one of ours. */
+function stateOf(request: Request): string | null {
+  const state = new URL(request.url).searchParams.get('state')
+  return state !== null && stateForm.test(state) ? state : null
+}
+
+function openStates(request: Request): string[] {
+  return [...cookiesOf(request).keys()]
+    .filter((name) => name.startsWith(cookiePrefix))
+    .map((name) => name.slice(cookiePrefix.length))
+    .filter((state) => stateForm.test(state))
+}
+
+function cookiesOf(request: Request): Map<string, string> {
+  const parts = (request.headers.get('cookie') ?? '').split(';').map((part) => part.trim().split('='))
+  return new Map(parts.map(([name = '', value = '']) => [name, value]))
+}
+
+/** The page reads it, so it is not HttpOnly. */
+function reasonCookieOf(basePath: string, reason: string): string {
+  const flags = `SameSite=Lax; Max-Age=${reasonSeconds}`
+  return `${reasonCookie}=${encodeURIComponent(reason)}; Path=${basePath}/sign-in; ${flags}`
+}
+
 function requestCookieBelow(basePath: string) {
-  return (request: Request, value: string, maxAgeMs: number): string => {
+  return (request: Request, state: string, value: string, maxAgeMs: number): string => {
     const flags = `HttpOnly; SameSite=Lax; Max-Age=${maxAgeMs / 1000}`
     const secure = contextOf(request).sender().secure ? '; Secure' : ''
-    return `${cookieName}=${value}; Path=${basePath}/api/oidc; ${flags}${secure}`
+    return `${cookiePrefix}${state}=${value}; Path=${basePath}/api/oidc; ${flags}${secure}`
   }
 }
 
-function redirect(location: string, cookie: string): Response {
-  return new Response(null, { status: 303, headers: { location, 'set-cookie': cookie } })
+function redirect(location: string, cookies: string[]): Response {
+  const response = new Response(null, { status: 303, headers: { location } })
+  for (const cookie of cookies) response.headers.append('set-cookie', cookie)
+  return response
 }
 
 function noProvider(): AppError {
@@ -148,20 +193,27 @@ export interface Provider {
 
 /** Contacts the provider at the first sign-in only, so the appliance starts while the provider is down. */
 export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfig): Provider {
+  const authentication = clientAuthentication(clientSecret)
   let found: Promise<client.Configuration> | null = null
   const discover = (): Promise<client.Configuration> => {
     // Plain HTTP is for a provider on this machine; the configuration allows no other.
     const execute = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
-    found ??= client.discovery(new URL(issuer), clientId, clientSecret ?? undefined, undefined, {
-      execute,
-      timeout: 10,
-      [client.customFetch]: (url, init) => {
-        const { hostname, port, protocol } = new URL(url)
-        const known = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
-        noteCall({ what: 'sign-in provider', host: hostname, address: null, port: known })
-        return fetch(url, init as RequestInit)
+    found ??= client.discovery(
+      new URL(issuer),
+      clientId,
+      clientSecret ?? undefined,
+      authentication.authenticate,
+      {
+        execute,
+        timeout: 10,
+        [client.customFetch]: (url, init) => {
+          const { hostname, port, protocol } = new URL(url)
+          const known = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
+          noteCall({ what: 'sign-in provider', host: hostname, address: null, port: known })
+          return fetch(url, init as RequestInit)
+        },
       },
-    })
+    )
     found.catch(() => (found = null))
     return found
   }
@@ -188,18 +240,88 @@ export function makeProvider({ issuer, clientId, clientSecret, name }: OidcConfi
         expectedNonce: nonce,
         idTokenExpected: true,
       }
-      const tokens = await client.authorizationCodeGrant(config, url, checks)
+      const tokens = await authentication.tryEach(config, () =>
+        client.authorizationCodeGrant(config, url, checks),
+      )
       const claims = tokens.claims()
       if (claims === undefined) throw new Error('the provider sent no identity token')
-      const profile =
-        claims['email'] === undefined
-          ? await client.fetchUserInfo(config, tokens.access_token, claims.sub)
-          : claims
-      const verified = profile['email_verified'] === true && typeof profile['email'] === 'string'
-      const email = verified ? String(profile['email']).toLowerCase() : null
+      const profile = await profileOf(config, tokens.access_token, claims)
+      const isVerified = profile['email_verified'] === true || profile['email_verified'] === 'true'
+      const email = isVerified && typeof profile['email'] === 'string' ? profile['email'] : null
       return { issuer: claims.iss, subject: claims.sub, email }
     },
   }
+}
+
+/** The identity token, and what only the userinfo of the provider says. */
+async function profileOf(
+  config: client.Configuration,
+  accessToken: string,
+  claims: client.IDToken,
+): Promise<{ [claim: string]: unknown }> {
+  const isComplete = claims['email'] !== undefined && claims['email_verified'] !== undefined
+  if (isComplete || config.serverMetadata().userinfo_endpoint === undefined) return claims
+  return { ...claims, ...(await client.fetchUserInfo(config, accessToken, claims.sub)) }
+}
+
+type Method = 'client_secret_basic' | 'client_secret_post' | 'client_secret_jwt'
+
+const methods: { [method in Method]: (secret: string) => client.ClientAuth } = {
+  client_secret_basic: client.ClientSecretBasic,
+  client_secret_post: client.ClientSecretPost,
+  client_secret_jwt: client.ClientSecretJwt,
+}
+const methodsInOrder = Object.keys(methods) as Method[]
+
+/**
+ * How the secret reaches the provider. Its metadata says what it supports, but not what it expects of this client, so a
+ * refused method is followed by the next. The provider refuses before it reads the code, which can be sent again.
+ */
+function clientAuthentication(secret: string | null) {
+  let accepted: Method | null = null
+  let current: Method = 'client_secret_basic'
+
+  /** Without the metadata it is basic (RFC 8414, section 2), and then what most clients send. */
+  function offered(config: client.Configuration): Method[] {
+    const supported = config.serverMetadata().token_endpoint_auth_methods_supported
+    if (supported === undefined) return ['client_secret_basic', 'client_secret_post']
+    const usable = methodsInOrder.filter((method) => supported.includes(method))
+    if (usable.length > 0) return usable
+    throw new Error(
+      `the provider accepts no client secret, only ${supported.join(', ')}; ` +
+        'unset SIGHTGLASS_OIDC_CLIENT_SECRET for a public client',
+    )
+  }
+
+  const authenticate: client.ClientAuth = (server, metadata, body, headers) => {
+    const authentication = secret === null ? client.None() : methods[current](secret)
+    return authentication(server, metadata, body, headers)
+  }
+
+  async function tryEach<T>(config: client.Configuration, send: () => Promise<T>): Promise<T> {
+    if (secret === null) return send()
+    const tried = [...new Set([accepted, ...offered(config)])].filter((method) => method !== null)
+    for (const [index, method] of tried.entries()) {
+      current = method
+      try {
+        const answer = await send()
+        accepted = method
+        return answer
+      } catch (error) {
+        const isRefused = hasProviderCode(error, 'invalid_client') || isChallenge(error)
+        if (isRefused) accepted = null
+        if (!isRefused || index === tried.length - 1) throw error
+      }
+    }
+    throw new Error('the provider offers no method')
+  }
+
+  return { authenticate, tryEach }
+}
+
+/** A 401 without a body that says why. */
+function isChallenge(error: unknown): boolean {
+  return error instanceof client.WWWAuthenticateChallengeError
 }
 
 /** The options of the operator. */

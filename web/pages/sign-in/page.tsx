@@ -67,11 +67,23 @@ export function SignIn() {
 const refusals: { [why: string]: string } = {
   unreachable: 'The identity provider does not respond. Try again, or sign in with your password.',
   failed: 'The identity provider could not confirm your identity. Try again, or sign in with your password.',
+  expired: 'This sign-in expired, or began in another browser. Try again.',
   no_account: 'No account has this identity. Ask an owner for an invitation.',
+}
+
+/** In a cookie of a minute that the server sets for this page, because anyone could write it into an address. */
+function reasonOfRefusal(): string {
+  const value = /(?:^|; )sightglass_refusal=([^;]*)/.exec(document.cookie)?.[1] ?? ''
+  try {
+    return decodeURIComponent(value)
+  } catch {
+    return ''
+  }
 }
 
 function Notices() {
   const refused = refusals[query.value.get('refused') ?? '']
+  const providerReason = reasonOfRefusal()
   return (
     <>
       {signInNotice.value !== '' && (
@@ -82,6 +94,7 @@ function Notices() {
       {refused !== undefined && (
         <p class="notice" role="alert">
           {refused}
+          {providerReason !== '' && ` The provider says: ${providerReason}`}
         </p>
       )}
       {needsOwner.value && (

@@ -1,0 +1,111 @@
+/** Identity providers as companies configure them: each proves the same identity, or says why it does not. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import {
+  signInAt,
+  startIdentityProvider,
+  type IdentityProvider,
+} from '../../../tests/support/identity-provider.ts'
+import { providerReason } from './provider-reason.ts'
+import { makeProvider } from './provider-routes.ts'
+
+const redirectUri = 'http://127.0.0.1:1/api/oidc/callback'
+const secret = 'a secret: with+signs/and=%more'
+const email = 'ada@example.com'
+
+let provider: IdentityProvider
+beforeAll(async () => {
+  provider = await startIdentityProvider()
+})
+afterAll(() => provider.stop())
+
+type Known = Partial<Parameters<IdentityProvider['knows']>[0]>
+
+async function proven(known: Known, clientSecret: string | null = secret, issuer = provider.issuer) {
+  provider.knows({ id: 'sightglass', secret, redirectUri, ...known })
+  const ours = makeProvider({ issuer, clientId: 'sightglass', clientSecret, name: 'ID' })
+  const { url, authorization } = await ours.begin(redirectUri)
+  return ours.finish(await signInAt(url, 'ada'), authorization)
+}
+
+const methods = (...clientAuthMethods: string[]) => ({ clientAuthMethods })
+const method = (token_endpoint_auth_method: string) => ({ token_endpoint_auth_method })
+const list = 'token_endpoint_auth_methods_supported'
+
+const configurations: { [name: string]: Known & { clientSecret?: null; verified?: string } } = {
+  'basic only': { metadata: method('client_secret_basic'), options: methods('client_secret_basic') },
+  'post only': { metadata: method('client_secret_post'), options: methods('client_secret_post') },
+  'basic, and metadata without a list': { metadata: method('client_secret_basic'), unsaid: [list] },
+  'post, and metadata without a list': { metadata: method('client_secret_post'), unsaid: [list] },
+  'both, and a client of post': { metadata: method('client_secret_post') },
+  'a JWT under the secret': {
+    metadata: method('client_secret_jwt'),
+    options: methods('client_secret_jwt', 'private_key_jwt'),
+  },
+  'a public client with PKCE': {
+    metadata: { ...method('none'), client_secret: undefined },
+    clientSecret: null,
+  },
+  'claims in the identity token': { options: { conformIdTokenClaims: false } },
+  'email_verified as text': { verified: 'true' },
+  'email_verified as text in the identity token': {
+    verified: 'true',
+    options: { conformIdTokenClaims: false },
+  },
+  'only the address in the identity token': {
+    options: { conformIdTokenClaims: false },
+    untold: ['email_verified'],
+  },
+  'signed userinfo': {
+    metadata: { userinfo_signed_response_alg: 'RS256' },
+    options: { features: { jwtUserinfo: { enabled: true }, devInteractions: { enabled: true } } },
+  },
+}
+
+for (const [name, { clientSecret = secret, verified = true, ...known }] of Object.entries(configurations))
+  test(`signs in: ${name}`, async () => {
+    provider.people.set('ada', { email, verified })
+    expect(await proven(known, clientSecret)).toEqual({ issuer: provider.issuer, subject: 'ada', email })
+  })
+
+test('an address that is not verified, in whatever words, is no address', async () => {
+  for (const verified of [false, 'false', 'yes', '1', '']) {
+    provider.people.set('ada', { email, verified })
+    expect(await proven({})).toMatchObject({ subject: 'ada', email: null })
+  }
+})
+
+const reasonOf = async (work: Promise<unknown>) =>
+  providerReason(
+    await work.then(
+      () => 'no error',
+      (error: unknown) => error,
+    ),
+  )
+
+test("the provider's reason is told, and both issuers where they differ", async () => {
+  provider.people.set('ada', { email, verified: true })
+  expect(await reasonOf(proven({}, 'a wrong secret'))).toStartWith(
+    'invalid_client: client authentication failed',
+  )
+  const other = provider.issuer.replace('127.0.0.1', 'localhost')
+  const reason = await reasonOf(proven({}, secret, other))
+  expect(reason).toContain(`expected ${other}`)
+  expect(reason).toContain(`the provider says ${provider.issuer}`)
+  const ours = makeProvider({
+    issuer: provider.issuer,
+    clientId: 'sightglass',
+    clientSecret: secret,
+    name: 'ID',
+  })
+  const { authorization } = await ours.begin(redirectUri)
+  const denied = new URL(redirectUri)
+  for (const [name, value] of Object.entries({
+    error: 'access_denied',
+    error_description: 'Ada is not\n in the group',
+    state: authorization.state,
+    iss: provider.issuer,
+  }))
+    denied.searchParams.set(name, value)
+  expect(await reasonOf(ours.finish(denied, authorization))).toBe('access_denied: Ada is not in the group')
+  expect(await reasonOf(Promise.reject(new Error('plain')))).toBe('plain')
+})
