@@ -160,12 +160,7 @@ const productsMax = 1_000
 
 /**
  * Judges requests by a file. `tokens` are those that a crawler obeys (`robotsTokens`): the first one with a group
-<<<<<<< HEAD
- * counts.
- * `target` is a path with or without its query.
-=======
  * counts. `target` is a path with or without its query.
->>>>>>> w-agents
  */
 export function robotsJudge(file: RobotsFile): JudgeRobots {
   const known = new Map<string, readonly RobotsRule[]>()

@@ -89,7 +89,7 @@ describe('organizations', () => {
     [{ name: 'X', slug: 'system' }, 'not a valid slug'],
     [{ name: '東京' }, 'no letters for a slug'],
     [{ name: ' ' }, '1 to 80'],
-    [{ name: 'a\nb' }, '1 to 80'],
+    [{ name: 'a\nb' }, 'characters that cannot be seen'],
     [{}, 'name is missing'],
   ])('refused: %j', async (params, part) => {
     expect(await refused('org create', params as Params)).toContain(part)

@@ -66,10 +66,10 @@ test('a store for reading has one connection, rejects writes and an older schema
   expect(await cluster.sql(sessions)).toBe('1')
   expect(await failure(store.audit.append(makeAudit('org_a')))).toMatchObject({ kind: 'read_only' })
   await store.close()
-  await cluster.sql('DELETE FROM sightglass.schema_migration WHERE version > 19', name)
+  await cluster.sql('DELETE FROM sightglass.schema_migration WHERE version > 20', name)
   expect(await failure(openReadStore('', shared))).toMatchObject({
     kind: 'older_schema',
-    message: 'the data has schema 19, this release works with 20',
+    message: 'the data has schema 20, this release works with 21',
   })
 }, 60_000)
 

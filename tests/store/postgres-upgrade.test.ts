@@ -15,10 +15,10 @@ setDefaultTimeout(60_000)
 const open = (url: string, node: string): Promise<Store> =>
   openStore({ folder: '', now: noon, shared: { url, node } })
 
-async function expectSound(url: string): Promise<void> {
+async function expectSound(url: string, auditFaults: string[] = []): Promise<void> {
   const admin = openDatabaseAdmin(url)
   expect(await admin.schema()).toMatchObject({ version: migrations.length, pending: [], isNewer: false })
-  expect((await admin.verifyAudit()).faults).toEqual([])
+  expect((await admin.verifyAudit()).faults.map(({ message }) => message)).toEqual(auditFaults)
   expect((await admin.verifyEvents()).faults).toEqual([])
 }
 
@@ -72,5 +72,6 @@ test.each([1, 2, 3])('from schema %i, which no node ever served', async (schema)
   expect((await store.orgs.list()).map(({ id }) => id)).toEqual(['org_old'])
   expect(await store.events.append(makeBatch('org_old', [makeEvent('evt_1')]))).toMatchObject({ accepted: 1 })
   await store.close()
-  await expectSound(url)
+  // Its organization was inserted without an audit entry, which no release does.
+  await expectSound(url, ['there are organizations, but not one audit entry'])
 })
