@@ -17,6 +17,7 @@ import {
   doubleValue,
   instantOf,
   itemBytesMax,
+  itemDepthMax,
   itemFieldsMax,
   malformed,
   noAttributes,
@@ -25,6 +26,7 @@ import {
   partCounter,
   spanEventsMax,
   storable,
+  tooDeep,
   tooLarge,
   tooManyFields,
   valueDepthMax,
@@ -45,6 +47,7 @@ interface Slice {
   start: number
   end: number
   members: number // values in it, at most
+  depth: number
 }
 
 /** The names of the three lists around the items of each signal. */
@@ -97,12 +100,13 @@ export function* jsonItems<Item>(
 }
 
 function isOver(origin: Slice | undefined): boolean {
-  return origin !== undefined && origin.end - origin.start > originBytesMax
+  return origin !== undefined && (origin.end - origin.start > originBytesMax || origin.depth > itemDepthMax)
 }
 
-function refusalOf({ start, end, members }: Slice): Refused | null {
+function refusalOf({ start, end, members, depth }: Slice): Refused | null {
   if (end - start > itemBytesMax) return tooLarge
-  return members > itemFieldsMax ? tooManyFields : null
+  if (members > itemFieldsMax) return tooManyFields
+  return depth > itemDepthMax ? tooDeep : null
 }
 
 /** The places of the wanted fields of the object at `start`, and where the object ends. The last of a name wins. */
@@ -152,9 +156,9 @@ function* longSlice(json: Buffer, start: number): Steps<Slice> {
   return sliceOf(start, yield* longValue(json, start))
 }
 
-function sliceOf(start: number, { at, members }: Skip): Slice {
+function sliceOf(start: number, { at, members, depth }: Skip): Slice {
   if (at < 0) throw malformed('it is truncated')
-  return { start, end: at, members }
+  return { start, end: at, members, depth }
 }
 
 /** The elements of a list, with a pause (null) after each part of the text; none when the field is absent or null. */

@@ -38,7 +38,7 @@ export async function startMetered(options: ApplianceOptions = {}): Promise<Mete
       const after = usedBy(pid)
       const written = readFileSync(turns, 'utf8').slice(start).split('\n').map(Number)
       return {
-        longestTurnMs: Math.max(...written) / 1e6,
+        longestTurnMs: Math.max(0, ...written) / 1e6,
         threadMs: after.threadMs - before.threadMs,
         processMs: after.processMs - before.processMs,
         peakMiB: Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024,
