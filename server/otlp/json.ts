@@ -72,6 +72,7 @@ export function* jsonItems<Item>(
       continue
     }
     countPart()
+    yield null // 250,000 without an item would be one turn
     const { fields } = yield* fieldsAt(source, resourceAt.start, ['resource', byScope], countPart)
     const isResourceOver = isOver(fields.get('resource'))
     const resource = isResourceOver
@@ -83,6 +84,7 @@ export function* jsonItems<Item>(
         continue
       }
       countPart()
+      yield null
       const { fields: inScope } = yield* fieldsAt(source, scopeAt.start, ['scope', items], countPart)
       const isOriginOver = isResourceOver || isOver(inScope.get('scope'))
       const scope = isOriginOver ? '' : text(parsedObject(source, inScope.get('scope'))['name'])

@@ -76,8 +76,8 @@ async function send(body: HostileBody, bytes: Uint8Array): Promise<Response> {
   }
 }
 
-/** Others of the machine may take the caches of a turn away, so that the best of three attempts counts. */
-const attempts = 3
+/** Others of the machine may take the caches of a turn away, so that the best of some attempts counts. */
+const attempts = 6
 
 async function costOf(body: HostileBody): Promise<Cost & { answer: string; status: number }> {
   const bytes = body.bytes()
