@@ -56,10 +56,12 @@ const msPerTick = 10
 
 function usedBy(pid: number): { threadMs: number; processMs: number } {
   const thread = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8')
+  return { threadMs: Number(thread.split(' ')[0]) / 1e6, processMs: processorMs(pid) }
+}
+
+/** Processor time of a process since its start, of all its threads. */
+export function processorMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return {
-    threadMs: Number(thread.split(' ')[0]) / 1e6,
-    processMs: (Number(fields[11]) + Number(fields[12])) * msPerTick,
-  }
+  return (Number(fields[11]) + Number(fields[12])) * msPerTick
 }
