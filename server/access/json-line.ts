@@ -1,4 +1,5 @@
 /** JSON access logs: which names of fields mean what, by server. */
+import { nestsDeeperThan } from '../text/json-scan.ts'
 import { UsageError } from '../errors.ts'
 import {
   countOf,
@@ -163,6 +164,9 @@ export const jsonSets: { readonly [name: string]: JsonFields } = {
 
 type Json = unknown
 
+/** Servers nest a few levels. The parser needs 80 ms for a line of brackets. */
+const lineDepthMax = 100
+
 /** Parses lines with these names. A line needs a time, and a status or a request. */
 export function compileJson(fields: JsonFields): LineParser {
   const paths = Object.fromEntries(
@@ -176,7 +180,9 @@ export function compileJson(fields: JsonFields): LineParser {
     if (!/[{\s]/.test(text[start] ?? '')) return null
     let line: Json
     try {
-      line = JSON.parse(utf8(text.slice(start, end)))
+      const lineText = utf8(text.slice(start, end))
+      if (nestsDeeperThan(lineText, lineDepthMax)) return null
+      line = JSON.parse(lineText)
     } catch {
       return null
     }

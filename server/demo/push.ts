@@ -23,7 +23,7 @@ export async function pushDemo(
     for (const { atMs, pushed } of demoRegistry(nowMs)) {
       await registry.pushTools({
         ...site,
-        tools: atOnce(toolRecords(pushed, pushed)),
+        tools: atOnce(toolRecords(pushed)),
         replace: true,
         now: atMs,
         sitesMax: limits.sitesPerOrgMax,
@@ -36,7 +36,7 @@ export async function pushDemo(
   for (const { atMs, pushed } of demoMemory(nowMs)) {
     await registry.pushMemory({
       ...site,
-      ...atOnce(memoryRecord({ ...pushed }, null, pushed)),
+      ...atOnce(memoryRecord({ ...pushed }, null)),
       now: atMs,
       sitesMax: limits.sitesPerOrgMax,
       versionsMax: limits.memoryVersionsMax,

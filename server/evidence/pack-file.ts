@@ -3,7 +3,7 @@ import { createHash, createPublicKey, sign, verify, type KeyObject } from 'node:
 import { packLimits, PackError, readPack, type EvidencePack } from '../../sdk/judge/evidence-pack.ts'
 import { releaseKeys, signedText } from '../../sdk/judge/pack-signature.ts'
 import { AppError } from '../errors.ts'
-import { isDeeperThan } from '../text/json-scan.ts'
+import { nestsDeeperThan } from '../text/json-scan.ts'
 import { cutChars } from '../text/text.ts'
 
 /** How far a file is signed. Only `valid` needs nobody's trust. */
@@ -38,6 +38,7 @@ export function readPackFile(text: string, keys: readonly string[] = releaseKeys
 const depthMax = 16 // a key of a directory is at 5
 
 function parse(text: string): { [field: string]: unknown } {
+  if (nestsDeeperThan(text, depthMax)) throw notPack('the file nests too deeply')
   let document: unknown
   try {
     document = JSON.parse(text)
@@ -46,7 +47,6 @@ function parse(text: string): { [field: string]: unknown } {
   }
   if (typeof document !== 'object' || document === null || Array.isArray(document))
     throw notPack('the file has no JSON object')
-  if (isDeeperThan(document, depthMax)) throw notPack('the file nests too deeply')
   return document as { [field: string]: unknown }
 }
 

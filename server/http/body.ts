@@ -5,9 +5,9 @@
 import { AppError, retryAfter } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { contextIfAny, ownerOf, type RequestContext } from './request.ts'
-import { assemble, contentEncoding, inflate } from './inflate.ts'
+import { assemble, contentEncoding, free, inflate } from './inflate.ts'
 import { discardRest, isClosing } from './linger.ts'
-import { isDeeperThan } from '../text/json-scan.ts'
+import { nestsDeeperThan } from '../text/json-scan.ts'
 import type { Json } from '../../db/contract/store.ts'
 import type { Share, Shares } from './shares.ts'
 
@@ -115,13 +115,13 @@ export async function readJsonObject(
   mediaType(request.headers.get('content-type'), ['application/json'])
   const text = await readBody(request, bodyLimits)
   if (text === '' && options.emptyIsObject === true) return {}
+  // Deeper values take long to parse, and overflow the stack when they are serialized.
+  if (nestsDeeperThan(text, limits.jsonDepthMax)) {
+    throw new AppError('invalid_body', `The body is nested deeper than ${limits.jsonDepthMax} levels.`)
+  }
   const value = parseJson(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new AppError('invalid_body', 'The body must be a JSON object.')
-  }
-  // Deeper values parse, but overflow the stack when they are serialized.
-  if (isDeeperThan(value, limits.jsonDepthMax)) {
-    throw new AppError('invalid_body', `The body is nested deeper than ${limits.jsonDepthMax} levels.`)
   }
   return value
 }

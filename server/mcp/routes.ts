@@ -6,7 +6,7 @@ import type { KeyGuard } from '../http/guard.ts'
 import { contextOf, readQuery } from '../http/request.ts'
 import { acceptedType, json } from '../http/response.ts'
 import { limits } from '../limits.ts'
-import { answerMessage, errorReply, RpcError, rpcCodes, type Reply } from './protocol.ts'
+import { answerMessage, errorReply, parseMessage, RpcError, type Reply } from './protocol.ts'
 import { mcpServer, type McpServices } from './server.ts'
 import { clean } from './untrusted.ts'
 
@@ -29,18 +29,10 @@ export function mcpRoutes(services: McpRoutesServices) {
       const client = agent === null ? null : clean(agent, 80)
       const caller = { orgId: key.orgId, actor: `key:${key.id}`, scopes: key.scopes, client }
       const server = mcpServer(services, caller, addressOf(request, services), contextOf(request).id)
-      return respond(await reply(() => answerMessage(server, parse(text), headers)))
+      return respond(await reply(() => answerMessage(server, parseMessage(text), headers)))
     },
     { parse: 'none' },
   )
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new RpcError(rpcCodes.parse, 'The body is not valid JSON.', { status: 400 })
-  }
 }
 
 /** Errors before the message is understood have no id. */

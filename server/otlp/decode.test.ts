@@ -170,7 +170,7 @@ describe('malformed requests', () => {
     const attribute = { key: 'service.name', value: { stringValue: 'x'.repeat(70_000) } }
     const scoped = list(part!['scopeSpans']).map((each) => ({ ...each, scope: { name: 'x'.repeat(70_000) } }))
     const parts = [{ ...part, resource: { attributes: [attribute] } }, { ...part, scopeSpans: scoped }, part]
-    const refusal = 'must have a resource and a scope of at most 65536 bytes'
+    const refusal = 'must have a resource and a scope of at most 65536 bytes and 1000 levels'
     expect(fates({ resourceSpans: parts })).toEqual([refusal, refusal, refusal, refusal, 'span', 'span'])
   })
 

@@ -32,6 +32,7 @@ import {
   addAttribute,
   isRefused,
   itemBytesMax,
+  itemDepthMax,
   itemFieldsMax,
   malformed,
   noAttributes,
@@ -40,6 +41,7 @@ import {
   partCounter,
   refusedItem,
   spanEventsMax,
+  tooDeep,
   tooLarge,
   tooManyFields,
   valueDepthMax,
@@ -59,6 +61,7 @@ interface Slice {
   start: number
   end: number
   members: number // values in it, at most
+  depth: number
 }
 
 /** The names of the three lists around the items of each signal. */
@@ -83,6 +86,7 @@ export function* jsonItems<Item>(
       continue
     }
     countPart()
+    yield null // 250,000 without an item would be one turn
     if (!isOpen(source, resourceAt, signs.openBrace)) {
       yield refusedItem('must be an object', `each of ${byResource}`)
       continue
@@ -100,6 +104,7 @@ export function* jsonItems<Item>(
         continue
       }
       countPart()
+      yield null
       if (!isOpen(source, scopeAt, signs.openBrace)) {
         yield refusedItem('must be an object', `each of ${byScope}`)
         continue
@@ -173,12 +178,13 @@ function isList(source: Buffer, slice: Slice | undefined): boolean {
 }
 
 function isOver(origin: Slice | undefined): boolean {
-  return origin !== undefined && origin.end - origin.start > originBytesMax
+  return origin !== undefined && (origin.end - origin.start > originBytesMax || origin.depth > itemDepthMax)
 }
 
-function refusalOf({ start, end, members }: Slice): Refused | null {
+function refusalOf({ start, end, members, depth }: Slice): Refused | null {
   if (end - start > itemBytesMax) return tooLarge
-  return members > itemFieldsMax ? tooManyFields : null
+  if (members > itemFieldsMax) return tooManyFields
+  return depth > itemDepthMax ? tooDeep : null
 }
 
 /** The places of the wanted fields of the object at `start`, and where the object ends. The last of a name wins. */
@@ -228,9 +234,9 @@ function* longSlice(json: Buffer, start: number): Steps<Slice> {
   return sliceOf(start, yield* longValue(json, start))
 }
 
-function sliceOf(start: number, { at, members }: Skip): Slice {
+function sliceOf(start: number, { at, members, depth }: Skip): Slice {
   if (at < 0) throw malformed('it is truncated')
-  return { start, end: at, members }
+  return { start, end: at, members, depth }
 }
 
 /** The elements of a list, with a pause (null) after each part of the text; none when the field is absent or null. */

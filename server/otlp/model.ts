@@ -78,6 +78,8 @@ export type Items<Item> = Generator<Item | Refused | null, void, undefined>
 export const itemBytesMax = 4 * 1024 * 1024
 /** Fields of an item with all that is in it: a span of 1,000 attributes and 100 events with ten each has 8,000. */
 export const itemFieldsMax = 50_000
+/** Of the brackets of an item in JSON. Values nest a quarter as deep; `valueDepthMax` levels of them are stored. */
+export const itemDepthMax = 1_000
 /** Of a resource or a scope, because each of its items is stored with it. */
 export const originBytesMax = 64 * 1024
 /** Resources, scopes and items of a request. Exporters send 512 items, collectors 8,192. */
@@ -85,8 +87,9 @@ export const partsMax = 250_000
 
 export const tooLarge = refusedItem(`must have at most ${itemBytesMax} bytes`)
 export const tooManyFields = refusedItem(`must have at most ${itemFieldsMax} fields`)
+export const tooDeep = refusedItem(`must not be nested deeper than ${itemDepthMax} levels`)
 export const originTooLarge = refusedItem(
-  `must have a resource and a scope of at most ${originBytesMax} bytes`,
+  `must have a resource and a scope of at most ${originBytesMax} bytes and ${itemDepthMax} levels`,
 )
 
 export function isRefused(item: unknown): item is Refused {

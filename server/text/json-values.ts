@@ -2,7 +2,7 @@
  * Parses and writes large JSON values in steps: what is small in them in one piece, what is larger part by part. The
  * results are those of `JSON.parse`, `JSON.stringify` and `canonicalText`.
  */
-import { canonicalText, parseExact } from './json-scan.ts'
+import { canonicalText, exactJson } from './json-scan.ts'
 import {
   hasSpace,
   longValue,
@@ -19,72 +19,146 @@ const pieceMembersMax = 2_000
 /** A text is parsed in one piece, whatever its length. */
 const pieceBytesMax = partBytes
 
-interface Parsed {
-  value: unknown
+interface Parsed<Value> {
+  value: Value
   end: number
 }
 
+/** The value at `start`, which nests at most as deep as the stack allows. Null when it is not valid JSON. */
+export function* parseInSteps(json: Buffer, start: number): Steps<Parsed<unknown> | null> {
+  return yield* readInSteps(json, start, valueReader)
+}
+
 /**
- * The value at `start`, which nests at most as deep as the stack allows. With `exact`, `JSON.stringify` restores every
- * number's spelling. Null when it is not valid JSON.
+ * The compact text of each value at most so many levels below the one at `start`, with every number spelled as it was
+ * sent. The numbers of a body as objects would occupy the memory of twenty such bodies.
  */
-export function* parseInSteps(json: Buffer, start: number, exact: boolean): Steps<Parsed | null> {
+export function* exactInSteps(json: Buffer, start: number, levels: number): Steps<Parsed<unknown> | null> {
+  return yield* readInSteps(json, start, textReader(levels))
+}
+
+/** What becomes of a piece of text, of a list and of an object. */
+interface Reader {
+  piece(text: string): unknown
+  /** Small members of a list, of the text of that list. Without it each is read by itself. */
+  run?: (text: string) => unknown[]
+  list(items: unknown[]): unknown
+  object(fields: { [name: string]: unknown }): unknown
+  /** Of what is inside. */
+  inner(): Reader
+  splits: boolean // also small lists and objects
+}
+
+const valueReader: Reader = {
+  piece: (text) => JSON.parse(text) as unknown,
+  run: (text) => JSON.parse(text) as unknown[],
+  list: (items) => items,
+  object: (fields) => fields,
+  inner: () => valueReader,
+  splits: false,
+}
+
+const wholeText: Reader = {
+  piece: exactJson,
+  run: (text) => [exactJson(text).slice(1, -1)],
+  list: (texts) => `[${texts.join(',')}]`,
+  object: (fields) => {
+    const texts = Object.entries(fields).map(([name, text]) => `${JSON.stringify(name)}:${String(text)}`)
+    return `{${texts.join(',')}}`
+  },
+  inner: () => wholeText,
+  splits: false,
+}
+
+function textReader(levels: number): Reader {
+  if (levels === 0) return wholeText
+  const { list, object } = valueReader
+  return { piece: exactJson, list, object, inner: () => textReader(levels - 1), splits: true }
+}
+
+function* readInSteps(json: Buffer, start: number, reader: Reader): Steps<Parsed<unknown> | null> {
   const skip = shortValue(json, start) ?? (yield* longValue(json, start))
   if (skip.at < 0) return null
   const isList = json[start] === signs.openBracket
   const isObject = json[start] === signs.openBrace
-  if (isPiece(start, skip) || (!isList && !isObject)) {
-    const piece = parsePiece(json.toString('utf8', start, skip.at), exact)
+  if ((isPiece(start, skip) && !reader.splits) || (!isList && !isObject)) {
+    const piece = readPiece(json.toString('utf8', start, skip.at), reader.piece)
     yield null
     return piece === undefined ? null : { value: piece, end: skip.at }
   }
-  return isList ? yield* parseList(json, start, exact) : yield* parseObject(json, start, exact)
+  return isList ? yield* readList(json, start, reader) : yield* readObject(json, start, reader)
 }
 
 function isPiece(start: number, { at, members }: Skip): boolean {
   return members <= pieceMembersMax && at - start <= pieceBytesMax
 }
 
-function parsePiece(text: string, exact: boolean): unknown {
+function readPiece<Value>(text: string, read: (text: string) => Value): Value | undefined {
   try {
-    return exact ? parseExact(text) : (JSON.parse(text) as unknown)
+    return read(text)
   } catch {
     return undefined
   }
 }
 
-function* parseList(json: Buffer, open: number, exact: boolean): Steps<Parsed | null> {
-  const list: unknown[] = []
+function* readList(json: Buffer, open: number, reader: Reader): Steps<Parsed<unknown> | null> {
+  const items: unknown[] = []
   let at = yield* past(json, open + 1)
-  if (json[at] === signs.closeBracket) return { value: list, end: at + 1 }
+  if (json[at] === signs.closeBracket) return { value: reader.list(items), end: at + 1 }
+  const { run } = reader.inner()
   for (;;) {
-    const item = yield* parseInSteps(json, at, exact)
-    if (item === null) return null
-    list.push(item.value)
-    at = yield* past(json, item.end)
-    if (json[at] === signs.closeBracket) return { value: list, end: at + 1 }
+    let end = run === undefined ? at : runEnd(json, at)
+    if (run !== undefined && end > at) {
+      const members = readPiece(`[${json.toString('utf8', at, end)}]`, run)
+      if (members === undefined) return null
+      for (const member of members) items.push(member)
+      yield null
+    } else {
+      const item = yield* readInSteps(json, at, reader.inner())
+      if (item === null) return null
+      items.push(item.value)
+      end = item.end
+    }
+    at = yield* past(json, end)
+    if (json[at] === signs.closeBracket) return { value: reader.list(items), end: at + 1 }
     if (json[at] !== signs.comma) return null
     at = yield* past(json, at + 1)
   }
 }
 
-function* parseObject(json: Buffer, open: number, exact: boolean): Steps<Parsed | null> {
+/** The end of the members of a list from `start` that are a piece together; `start` when the first is larger. */
+function runEnd(json: Buffer, start: number): number {
+  let end = start
+  let members = 0
+  for (let at = start; !hasSpace(json, at); at++) {
+    const skip = shortValue(json, at)
+    if (skip === null || skip.at <= at || skip.at - start > pieceBytesMax) break
+    members += skip.members + 1
+    if (members > pieceMembersMax) break
+    at = end = skip.at
+    if (json[at] !== signs.comma) break
+  }
+  return end
+}
+
+function* readObject(json: Buffer, open: number, reader: Reader): Steps<Parsed<unknown> | null> {
   const fields: { [name: string]: unknown } = {}
   let at = yield* past(json, open + 1)
-  if (json[at] === signs.closeBrace) return { value: fields, end: at + 1 }
+  if (json[at] === signs.closeBrace) return { value: reader.object(fields), end: at + 1 }
   for (;;) {
     if (json[at] !== signs.quote) return null
     const name = shortValue(json, at) ?? (yield* longValue(json, at))
-    const nameText = name.at < 0 ? undefined : parsePiece(json.toString('utf8', at, name.at), false)
+    const nameText =
+      name.at < 0 ? undefined : readPiece(json.toString('utf8', at, name.at), valueReader.piece)
     if (typeof nameText !== 'string') return null
     at = yield* past(json, name.at)
     if (json[at] !== signs.colon) return null
-    const field = yield* parseInSteps(json, yield* past(json, at + 1), exact)
+    const field = yield* readInSteps(json, yield* past(json, at + 1), reader.inner())
     if (field === null) return null
     if (nameText === '__proto__') defineField(fields, nameText, field.value)
     else fields[nameText] = field.value
     at = yield* past(json, field.end)
-    if (json[at] === signs.closeBrace) return { value: fields, end: at + 1 }
+    if (json[at] === signs.closeBrace) return { value: reader.object(fields), end: at + 1 }
     if (json[at] !== signs.comma) return null
     at = yield* past(json, at + 1)
   }
@@ -137,10 +211,21 @@ export function* textInSteps(value: unknown): Steps<string> {
   return pieces.join('')
 }
 
+/** Hashed in one piece, in about a millisecond. */
+const hashedBytesMax = 512 * 1024
+
 /** The hash of the value as `canonicalText` writes it, hex. */
 export function* digestInSteps(value: unknown): Steps<string> {
   const hash = new Bun.CryptoHasher('sha256')
-  yield* writeInSteps(value, 'canonical', (piece) => hash.update(piece))
+  const pieces: string[] = []
+  yield* writeInSteps(value, 'canonical', (piece) => pieces.push(piece))
+  for (const piece of pieces) {
+    const bytes = Buffer.from(piece)
+    for (let at = 0; at < bytes.length; at += hashedBytesMax) {
+      hash.update(bytes.subarray(at, at + hashedBytesMax))
+      yield null
+    }
+  }
   return hash.digest('hex')
 }
 

@@ -4,7 +4,7 @@
  */
 import { exampleEvent } from '../support/events.ts'
 import { otlpBodies } from './hostile-otlp.ts'
-import { bytesMax, filled, inJson, ids, type HostileBody } from './hostile-parts.ts'
+import { bytesMax, filled, inJson, type HostileBody } from './hostile-parts.ts'
 
 const events = { key: 'ingest', type: 'application/json', path: '/v1/sdk/events' } as const
 const lines = { ...events, type: 'application/x-ndjson' } as const
@@ -155,6 +155,7 @@ const accessBodies: HostileBody[] = [
   ['4 million lines of JSON', accessPath('caddy'), '0\n'],
   ['lines of JSON of empty lists', accessPath('caddy'), `${inJson('{"a":[', '[],', '[]', ']}', 60_000)}\n`],
   ['lines of JSON of fields', accessPath('caddy'), `${inJson('{', '"a":0,', '"b":0', '}', 60_000)}\n`],
+  ['lines of JSON of brackets', accessPath('caddy'), `{"a":${'['.repeat(60_000)}\n`],
   ['lines of quotes', accessPath('combined'), `${'" '.repeat(20_000)}\n`],
   ['headings of the extended format', accessPath('w3c'), '#Fields: time c-ip\n'],
 ].map(([name, path, part]) => ({
@@ -215,8 +216,19 @@ const pushBodies: HostileBody[] = [
   },
 ]
 
+/** Bodies for routes that take at most 64 KiB of JSON. */
+export const smallShapes: { [shape: string]: Buffer } = {
+  brackets: filled('[', 64_000),
+  'brackets in a field': inJson('{"a":', '[', '', '}', 64_000),
+  'objects in objects': filled('{"a":', 64_000),
+  'closed brackets in a field': Buffer.from(`{"a":${'['.repeat(32_000)}${']'.repeat(32_000)}}`),
+  'empty lists in a field': inJson('{"a":[', '[],', '[]', ']}', 64_000),
+  'equal fields': inJson('{', '"a":0,', '"a":0', '}', 64_000),
+}
+
 const mcpBodies: HostileBody[] = [
   ['brackets', filled('[', 64_000)],
+  ['objects in objects', filled('{"a":', 64_000)],
   ['a batch of 20,000 messages', inJson('[', '{},', '{}', ']', 64_000)],
   [
     'a call with 20,000 lists',

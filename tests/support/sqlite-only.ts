@@ -20,6 +20,7 @@ export const sqliteOnlyFiles: { [path: string]: string } = {
   'tests/e2e/pages-nodes.test.ts': nodes,
   'tests/api/identity-checkpoints.test.ts': folder,
   'tests/api/lost-evidence.test.ts': folder,
+  'tests/api/promised-bounds.test.ts': folder,
   'tests/api/unavailable.test.ts': 'plays a failing database over the threads of a folder',
   'tests/e2e/full-disk.test.ts': 'fills the disk of a data folder',
   'tests/e2e/identity-canary.test.ts': folder,

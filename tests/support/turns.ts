@@ -38,7 +38,7 @@ export async function startMetered(options: ApplianceOptions = {}): Promise<Mete
       const after = usedBy(pid)
       const written = readFileSync(turns, 'utf8').slice(start).split('\n').map(Number)
       return {
-        longestTurnMs: Math.max(...written) / 1e6,
+        longestTurnMs: Math.max(0, ...written) / 1e6,
         threadMs: after.threadMs - before.threadMs,
         processMs: after.processMs - before.processMs,
         peakMiB: Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024,
@@ -56,10 +56,12 @@ const msPerTick = 10
 
 function usedBy(pid: number): { threadMs: number; processMs: number } {
   const thread = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8')
+  return { threadMs: Number(thread.split(' ')[0]) / 1e6, processMs: processorMs(pid) }
+}
+
+/** Processor time of a process since its start, of all its threads. */
+export function processorMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return {
-    threadMs: Number(thread.split(' ')[0]) / 1e6,
-    processMs: (Number(fields[11]) + Number(fields[12])) * msPerTick,
-  }
+  return (Number(fields[11]) + Number(fields[12])) * msPerTick
 }

@@ -1,6 +1,14 @@
 /** Both ends of a worker: `openPort` sends requests and matches responses, `serve` answers them in order. */
 import { StoreError } from '../../contract/errors.ts'
-import { failureOf, packAnswer, unpackAnswer, unpackRequest, type Answer, type Progress } from './protocol.ts'
+import {
+  failureOf,
+  packAnswer,
+  packRequest,
+  unpackAnswer,
+  unpackRequest,
+  type Answer,
+  type Progress,
+} from './protocol.ts'
 import type { Following } from '../../contract/explore.ts'
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
@@ -69,7 +77,7 @@ export function openPort(name: string, url: string): Port {
   }
 
   return {
-    ask: (verb, command, following) => askPacked((id) => JSON.stringify([id, verb, command]), following),
+    ask: (verb, command, following) => askPacked((id) => packRequest(id, verb, command), following),
     askPacked,
     open: () => pending.size,
     ended,

@@ -4,13 +4,15 @@
  *
  * A request is a JSON list [id, verb, command]. The command of an append is the number of parts that follow, each after
  * a record separator. They are parcels: a JSON list of everything but the events' texts, then these without id and
- * session, so that they are not escaped again; JSON text cannot contain that character.
+ * session, so that they are not escaped again; JSON text cannot contain that character. So do the texts of a push,
+ * which are up to 8 MiB.
  * A response is the JSON list [id, result] or [id, null, failure], after any number of [id, share, "progress"].
  * Events return in the same format: a separator, [id,
  * the result without them, their numbers], and their texts; rows of metrics without numbers, as one text.
  */
 import { StoreError, type StoreErrorKind } from '../../contract/errors.ts'
 import type { AccessLines } from '../../contract/access-logs.ts'
+import type { MemoryPush, ToolPush } from '../../contract/registry.ts'
 import type { ScopeCount } from '../../contract/ingest-counts.ts'
 import type { StoredEvent } from '../../contract/event-fields.ts'
 import {
@@ -205,12 +207,31 @@ export function packAppend(id: number, parcels: readonly Parcel[]): string {
   return [JSON.stringify([id, 'append', parts]), ...parcels.map(({ text }) => text)].join(separator)
 }
 
+/** Where a command has JSON texts: each of these objects has one in its field `json`. */
+const textsOf: { [verb: string]: (command: unknown) => { json: string }[] } = {
+  'registry.pushTools': (command) => (command as ToolPush).tools,
+  'registry.pushMemory': (command) => [command as MemoryPush],
+}
+
+export function packRequest(id: number, verb: string, command: unknown): string {
+  const texts = textsOf[verb]?.(command).map(({ json }) => json)
+  if (texts === undefined) return JSON.stringify([id, verb, command])
+  const withoutTexts = (name: string, value: unknown) => (name === 'json' ? '' : value)
+  return [JSON.stringify([id, verb, command], withoutTexts), ...texts].join(separator)
+}
+
 /** The request of a message. For an append, `parts` are the batches after it. */
 export function unpackRequest(message: string): { request: Request; parts: string[] } {
   const end = message.indexOf(separator)
   if (end < 0) return { request: JSON.parse(message) as Request, parts: [] }
   const parts = message.slice(end + 1).split(separator)
-  return { request: JSON.parse(message.slice(0, end)) as Request, parts }
+  const request = JSON.parse(message.slice(0, end)) as Request
+  const [, verb, command] = request
+  const withTexts = textsOf[verb]?.(command)
+  if (withTexts === undefined) return { request, parts }
+  if (withTexts.length !== parts.length) throw new StoreError('internal', 'a push is incomplete')
+  for (const [index, one] of withTexts.entries()) one.json = parts[index]!
+  return { request, parts: [] }
 }
 
 /** The batches of an append with this number of parts. */

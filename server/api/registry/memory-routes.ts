@@ -56,10 +56,13 @@ export function memoryRoutes(services: MemoryRoutesServices) {
 
 async function push(services: MemoryRoutesServices, sent: SentPush): Promise<Site> {
   readQuery(sent.request, {})
-  const { siteId, body, exact } = await readPush(services, sent, memoryBodyModel)
+  const { siteId, body, exact } = await readPush(services, sent, memoryBodyModel, 1)
   const snapshot = body['snapshot'] as { [name: string]: unknown }
   const score = typeof body['score'] === 'number' ? body['score'] : null
-  const record = await inSlices(memoryRecord(snapshot, score, exact['snapshot']), sent.work)
+  const record = await inSlices(
+    memoryRecord(snapshot, score, exact?.['snapshot'] as string | undefined),
+    sent.work,
+  )
   const result = await writeOrExplain(
     services,
     services.store.registry.pushMemory({

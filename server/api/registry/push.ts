@@ -6,7 +6,7 @@ import { inSlices, slices, type Work } from '../../http/slices.ts'
 import { checkSchema, type Schema } from '../../http/validate.ts'
 import { limits } from '../../limits.ts'
 import { longValue, pastSpace, type Steps } from '../../text/json-steps.ts'
-import { parseInSteps } from '../../text/json-values.ts'
+import { exactInSteps, parseInSteps } from '../../text/json-values.ts'
 import { byteOrderMark } from '../../ingest/accept.ts'
 import { requireAdmission, type ParseQueue } from '../../ingest/admission.ts'
 import { isRestricted, requestSample, restrictedIssue, type Rejections } from '../../ingest/rejected.ts'
@@ -63,26 +63,27 @@ export function pushHandler(services: PushServices, store: (sent: SentPush) => P
 export interface Push {
   siteId: string
   body: { [name: string]: unknown }
-  /** The same with its numbers as they were spelled, for the stored JSON text. */
-  exact: { [name: string]: unknown }
+  /** JSON texts in it, with numbers as they were spelled. Null when `JSON.stringify` spells them so. */
+  exact: { [name: string]: unknown } | null
 }
 
-/** Throws 4xx in the order of the contract. */
+/** Throws 4xx in the order of the contract. `levels`: how deep in the body its stored texts are. */
 export async function readPush(
   { store, parseQueue }: Pick<PushServices, 'store' | 'parseQueue'>,
   { request, key, sawText, work }: SentPush,
   schema: Schema,
+  levels: number,
 ): Promise<Push> {
   mediaType(request.headers.get('content-type'), ['application/json'])
   const bytes = await readBytes(request, { bytesMax: limits.bodyBytesMax, ratioMax: limits.bodyRatioMax })
   await parseQueue.wait(bytes.length)
   const json = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   sawText(json.toString('utf8', 0, limits.rejectedExcerptBytesMax))
-  const push = await inSlices(parsePush(json), work)
+  const push = await inSlices(parsePush(json, levels), work)
   const issues: Issue[] = []
   checkSchema(schema, push.body, issues)
   if (issues.length > 0) throw invalidPush(issues)
-  requireStorable(json, push.body)
+  await inSlices(requireStorable(json, push.body), work)
   const siteId = String(push.body['siteId'])
   if (key.siteIds.length > 0 && !key.siteIds.includes(siteId)) {
     const issue = { path: 'siteId', code: 'wrong_site', message: 'is not allowed for this ingest key' }
@@ -94,7 +95,7 @@ export async function readPush(
 }
 
 /** A body that is valid JSON within the limits; the members are checked afterwards. */
-function* parsePush(json: Buffer): Steps<Omit<Push, 'siteId'>> {
+function* parsePush(json: Buffer, levels: number): Steps<Omit<Push, 'siteId'>> {
   if (!isUtf8(json)) throw notUtf8()
   const start = yield* pastSpace(json, json.subarray(0, 3).equals(byteOrderMark) ? 3 : 0)
   const scan = yield* longValue(json, start)
@@ -106,14 +107,14 @@ function* parsePush(json: Buffer): Steps<Omit<Push, 'siteId'>> {
     const message = `must have at most ${limits.pushValuesMax} values`
     throw invalidPush([{ path: '', code: 'too_many', message }])
   }
-  const body = yield* parseInSteps(json, start, false)
+  const body = yield* parseInSteps(json, start)
   if (body === null || (yield* pastSpace(json, body.end)) !== json.length)
     throw new AppError(
       'invalid_json',
       start === json.length ? 'The body is empty.' : 'The body is not valid JSON.',
     )
-  const exact = scan.isExact ? body : yield* parseInSteps(json, start, true)
-  return { body: body.value as Push['body'], exact: exact!.value as Push['exact'] }
+  const exact = scan.isExact ? null : yield* exactInSteps(json, start, levels)
+  return { body: body.value as Push['body'], exact: (exact?.value ?? null) as Push['exact'] }
 }
 
 function wrongSite(message: string, issue: Issue): AppError {
@@ -130,10 +131,10 @@ export function invalidPush(issues: Issue[]): AppError {
 /** Only these escapes make a character that cannot be stored: UTF-8 has none. */
 const unstorableEscapes = ['\\u0000', '\\ud', '\\uD']
 
-function requireStorable(json: Buffer, body: Push['body']): void {
+function* requireStorable(json: Buffer, body: Push['body']): Steps<void> {
   if (!unstorableEscapes.some((escape) => json.includes(escape))) return
   for (const field of Object.entries(body)) {
-    if (everyStringStorable(field)) continue
+    if (yield* everyStringStorable(field)) continue
     const [name] = field
     const path = isStorable(name) && name.length <= 60 ? name : ''
     const message = 'must not contain NUL or an unpaired surrogate'
@@ -141,8 +142,14 @@ function requireStorable(json: Buffer, body: Push['body']): void {
   }
 }
 
-function everyStringStorable(value: unknown): boolean {
+function* everyStringStorable(value: unknown): Steps<boolean> {
   if (typeof value === 'string') return isStorable(value)
   if (typeof value !== 'object' || value === null) return true
-  return Object.entries(value).every(([name, inner]) => isStorable(name) && everyStringStorable(inner))
+  yield null
+  for (const name in value) {
+    if (!isStorable(name)) return false
+    const inner = (value as { [name: string]: unknown })[name]
+    if (typeof inner === 'string' ? !isStorable(inner) : !(yield* everyStringStorable(inner))) return false
+  }
+  return true
 }

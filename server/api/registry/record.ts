@@ -21,12 +21,12 @@ interface Fields {
   [name: string]: unknown
 }
 
-/** `tools` are validated; `exact` are the same with their numbers' spelling. The last of equal names wins. */
-export function* toolRecords(tools: readonly unknown[], exact: readonly unknown[]): Steps<ToolRecord[]> {
+/** `tools` are validated; `texts` are theirs where numbers are spelled otherwise. The last of equal names wins. */
+export function* toolRecords(tools: readonly unknown[], texts?: readonly string[]): Steps<ToolRecord[]> {
   const records = new Map<string, ToolRecord>()
   for (const [index, tool] of tools.entries()) {
     const { name } = tool as { name: string }
-    const json = yield* textInSteps(exact[index])
+    const json = texts?.[index] ?? (yield* textInSteps(tool))
     if (Buffer.byteLength(json) > limits.toolBytesMax) {
       const message = `must have at most ${limits.toolBytesMax} bytes`
       throw invalidPush([{ path: `tools.${index}`, code: 'too_large', message, index }])
@@ -82,14 +82,14 @@ function tokenCost(tool: Fields): { tokens: number; estimated: boolean } {
   return { tokens: Math.ceil(chars / 4), estimated: true }
 }
 
-/** `exact` is the snapshot with its numbers as they were spelled; a missing score is computed. */
+/** `text` is the snapshot's where numbers are spelled otherwise; a missing score is computed. */
 export function* memoryRecord(
   snapshot: Fields,
   sent: number | null,
-  exact: unknown,
+  text?: string,
 ): Steps<Pick<MemoryPush, 'digest' | 'json' | 'score' | 'computed'>> {
   const score = sent ?? computedScore(snapshot)
-  const json = yield* textInSteps(exact)
+  const json = text ?? (yield* textInSteps(snapshot))
   return { digest: yield* digestInSteps([snapshot, score]), json, score, computed: sent === null }
 }
 

@@ -51,9 +51,9 @@ export function toolRoutes(services: ToolRoutesServices) {
 async function push(services: ToolRoutesServices, sent: SentPush): Promise<{ tools: number }> {
   const mode = readQuery(sent.request, { mode: 'one' }).one('mode')
   if (mode !== undefined && mode !== 'replace') throw invalidQuery('mode', 'mode must be replace or omitted')
-  const { siteId, body, exact } = await readPush(services, sent, toolsBodyModel)
+  const { siteId, body, exact } = await readPush(services, sent, toolsBodyModel, 2)
   const tools = body['tools'] as unknown[]
-  const records = await inSlices(toolRecords(tools, exact['tools'] as unknown[]), sent.work)
+  const records = await inSlices(toolRecords(tools, exact?.['tools'] as string[] | undefined), sent.work)
   const result = await writeOrExplain(
     services,
     services.store.registry.pushTools({

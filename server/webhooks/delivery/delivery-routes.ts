@@ -7,7 +7,7 @@ import { invalidQuery, readLimit, readQuery, type ParameterKind } from '../../ht
 import { limits } from '../../limits.ts'
 import { deliveryStatuses, findDelivery, replayDelivery, scheduleDelivery } from './deliveries.ts'
 import { attemptView, deliveryText, type Access } from '../view.ts'
-import { isDeeperThan, parseExact } from '../../text/json-scan.ts'
+import { nestsDeeperThan, parseExact } from '../../text/json-scan.ts'
 import { wrongField } from '../../http/validate.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { Clock } from '../../clock.ts'
@@ -75,11 +75,11 @@ const envelopeBytesMax = 16 * 1024 // url, field names and white space around th
 async function readTestBody(request: Request): Promise<{ url: unknown; payload: string }> {
   mediaType(request.headers.get('content-type'), ['application/json'])
   const text = await readBody(request, { bytesMax: limits.webhookPayloadBytesMax + envelopeBytesMax })
-  const value = parseJson(text)
-  if (!isObject(value)) throw wrongField('', 'The body must be a JSON object.', 'wrong_type')
-  if (isDeeperThan(value, limits.jsonDepthMax)) {
+  if (nestsDeeperThan(text, limits.jsonDepthMax)) {
     throw wrongField('', `The body is nested deeper than ${limits.jsonDepthMax} levels.`, 'too_deep')
   }
+  const value = parseJson(text)
+  if (!isObject(value)) throw wrongField('', 'The body must be a JSON object.', 'wrong_type')
   const { url, payload } = value
   if (payload === undefined || payload === null) return { url, payload: '{}' }
   if (!isObject(payload)) throw wrongField('payload', 'payload must be an object', 'wrong_type')
