@@ -228,7 +228,7 @@ describe('rejected requests', () => {
     const url = `${receiver.url}/ok`
     expect(await issueOf({ payload: {} })).toEqual([400, 'invalid_body', 'url', 'required'])
     expect(await issueOf({ url: 5, payload: {} })).toEqual([400, 'invalid_body', 'url', 'wrong_type'])
-    for (const payload of [[], 'x', 1, null, true]) {
+    for (const payload of [[], 'x', 1, true]) {
       expect(await issueOf({ url, payload })).toEqual([400, 'invalid_body', 'payload', 'wrong_type'])
     }
     expect(await issueOf({ url, payload: { text: 'x'.repeat(524_300) } })).toEqual([
