@@ -292,7 +292,6 @@ test('an invalid query names its parameter', async () => {
     ['step=minute', 'step'],
     ['step=hour&since=2020-01-01', 'step'],
     ['zone=Mars', 'zone'],
-    ['q=', 'q'],
     [`q=${'x'.repeat(201)}`, 'q'],
     ['since=2026-01-02&until=2026-01-01', 'until'],
     ['range=7d', 'range'],

@@ -172,7 +172,6 @@ test('q finds a part of any text in any case, from since on, and pages to the en
 test('invalid parameters are 400 and named', async () => {
   const wrong: [string, string, string][] = [
     ['?q=x', 'since', 'required'],
-    ['?q=&since=2026-01-01', 'q', 'wrong_length'],
     [`?q=${'x'.repeat(201)}&since=2026-01-01`, 'q', 'wrong_length'],
     ['?q=a&q=b&since=2026-01-01', 'q', 'repeated'],
     ['?outcome=Not%20One', 'outcome', 'wrong_format'],

@@ -14,10 +14,10 @@ let lines: string[]
 beforeAll(async () => {
   dir = tempDir('proof-file')
   const dataDir = dir.join('data')
-  const create = ['org', 'create', '--slug', 'acme', '--name', 'A \u2028 line, "quotes" and 🪟']
+  const create = ['org', 'create', '--slug', 'acme', '--name', 'A line, "quotes", \\ and 🪟']
   expect((await cli(create, { dataDir })).code).toBe(0)
   for (const label of ['one', 'two', 'three'])
-    await cli(['key', 'create', '--kind', 'ingest', '--org', 'acme', '--label', `${label} \u2029`], {
+    await cli(['key', 'create', '--kind', 'ingest', '--org', 'acme', '--label', `${label} é\u0301`], {
       dataDir,
     })
   expect(

@@ -45,10 +45,10 @@ async function runProgram(name: string, command: string[], text: string): Promis
   return child.stdout()
 }
 
-test('the tarball is under 85 KB, readable, without dependencies, and every file of the exports map is in it', () => {
+test('the tarball is under 90 KB, readable, without dependencies, and every file of the exports map is in it', () => {
   // Code to be read (names and lines as written) needs more bytes than the 30 KB of minified code did; what a bundler
   // makes of it is held below.
-  expect(project.tarballBytes).toBeLessThan(85_000)
+  expect(project.tarballBytes).toBeLessThan(90_000)
   const installed = project.dir.join('node_modules/@sightglass/sdk')
   const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
     [name: string]: unknown
@@ -62,8 +62,8 @@ test('the tarball is under 85 KB, readable, without dependencies, and every file
 })
 
 test.each([
-  ['node.js', 22_500], // the relay reports signatures, so it has the parser of their headers
-  ['edge.js', 21_500],
+  ['node.js', 24_500], // the relay reports signatures, so it has the parser of their headers
+  ['edge.js', 23_500],
   ['browser/browser.js', 8_000],
 ])('%s is at most %i bytes in a bundle, minified and compressed', async (entry, bytesMax) => {
   const built = await Bun.build({
