@@ -40,9 +40,24 @@ function snapshot(db: Database, num: number, orgId: string): Snapshot {
   })
 }
 
+const connectMs = 30_000
+
+/** Waits for a server that a fault has just killed. */
+function connect(url: string): Database {
+  for (const endMs = performance.now() + connectMs; ;) {
+    try {
+      return openConnection({ url, node: 'snapshots', schema: 'sightglass', statementTimeoutMs: 30_000 })
+    } catch (error) {
+      const isAway = error instanceof StoreError && error.kind === 'unavailable'
+      if (!isAway || performance.now() > endMs) throw error
+      Bun.sleepSync(50)
+    }
+  }
+}
+
 /** Again after a lost connection: what a fault interrupts is no snapshot. */
 function readAll(url: string, count: number): { differ: Snapshot[]; first: number; last: number } {
-  const db = openConnection({ url, node: 'snapshots', schema: 'sightglass', statementTimeoutMs: 30_000 })
+  const db = connect(url)
   const differ: Snapshot[] = []
   let [first, last] = [-1, 0]
   for (let read = 0; read < count;) {
