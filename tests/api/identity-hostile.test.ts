@@ -87,7 +87,6 @@ test('strange names are returned unchanged; too long or malformed ones are rejec
     'Ωμέγα 🫖',
     '=1+1',
     "Robert'); DROP TABLE org;--",
-    '\u202Egnp.exe',
     'a'.repeat(80),
   ]
   for (const name of strange) {
@@ -100,7 +99,8 @@ test('strange names are returned unchanged; too long or malformed ones are rejec
   }
   const { sites } = (await (await owner.call('/api/sites')).json()) as { sites: { name: string }[] }
   expect(sites.map(({ name }) => name).toSorted()).toEqual(strange.toSorted())
-  for (const name of ['', '   ', 'a'.repeat(81), 'two\nlines', 'nul\u0000', 'x'.repeat(50_000)]) {
+  const refused = ['', '   ', 'a'.repeat(81), 'two\nlines', 'nul\u0000', '\u202Egnp.exe', 'x'.repeat(50_000)]
+  for (const name of refused) {
     for (const answer of [
       await owner.post('/api/keys', { kind: 'ingest', label: name }),
       await owner.post('/api/org/rename', { name }),
