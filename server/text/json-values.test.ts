@@ -65,6 +65,7 @@ describe('in steps', () => {
         expect(atOnce(digestInSteps(value))).toBe(hash)
         expect(parsed(text, 0)).toEqual({ value: exactJson(text) })
         const inside = parsed(text, 1) as { value: object }
+        expect(Object.keys(inside.value)).toEqual(Object.keys(value as object))
         const members = Object.entries(inside.value).map(([name, member]) => {
           return Array.isArray(value) ? String(member) : `${JSON.stringify(name)}:${String(member)}`
         })

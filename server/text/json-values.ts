@@ -40,7 +40,7 @@ export function* exactInSteps(json: Buffer, start: number, levels: number): Step
 /** What becomes of a piece of text, of a list and of an object. */
 interface Reader {
   piece(text: string): unknown
-  /** Small members of a list, of the text of that list. Without it each is read by itself. */
+  /** Small members of a list, of the text of that list; texts may be joined. Without it each is read by itself. */
   run?: (text: string) => unknown[]
   list(items: unknown[]): unknown
   object(fields: { [name: string]: unknown }): unknown
@@ -105,7 +105,8 @@ function* readList(json: Buffer, open: number, reader: Reader): Steps<Parsed<unk
   const items: unknown[] = []
   let at = yield* past(json, open + 1)
   if (json[at] === signs.closeBracket) return { value: reader.list(items), end: at + 1 }
-  const { run } = reader.inner()
+  // Each member of a list whose values stay apart is read by itself.
+  const run = reader.splits ? undefined : reader.inner().run
   for (;;) {
     let end = run === undefined ? at : runEnd(json, at)
     if (run !== undefined && end > at) {
