@@ -85,15 +85,15 @@ function onPostgres(of: Suite): Suite {
 
 const ofSqlite: Suite[] = [
   suite('tidy', ['tests/tidy.test.ts', 'tests/tidy'], 30, 1, 'nothing'),
-  suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 60, 6, 'nothing'),
+  suite('unit', ['server', 'db', 'web', 'sdk', 'scripts'], 60, 10, 'nothing'),
   suite('support', ['tests/support', 'tests/soak'], 30, 1, 'browser'),
-  suite('store', ['tests/store'], 60, 8, 'nothing'),
+  suite('store', ['tests/store'], 60, 10, 'nothing'),
   suite('engine', ['tests/engine'], 120, 8, 'nothing'),
-  suite('api', ['tests/api'], 60, 8, 'binary'),
+  suite('api', ['tests/api'], 60, 16, 'binary'),
   suite('e2e', ['tests/e2e'], 60, 20, 'browser'),
-  suite('crash', ['tests/crash'], 120, 6, 'binary'),
-  suite('fuzz', ['tests/fuzz'], 60, 2, 'binary'),
-  suite('regressions', ['tests/regressions'], 60, 2, 'binary'),
+  suite('crash', ['tests/crash'], 120, 9, 'binary'),
+  suite('fuzz', ['tests/fuzz'], 60, 5, 'binary'),
+  suite('regressions', ['tests/regressions'], 60, 4, 'binary'),
   suite('bench', ['tests/bench'], 120, 8, 'browser'),
 ]
 
