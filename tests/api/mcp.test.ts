@@ -437,9 +437,12 @@ test('a session of questions is one entry, written before its first answer', asy
   expect(String((await entriesOf())[0]!.metadata['client']).length).toBeLessThanOrEqual(80)
 })
 
-/** Every table, but for the audit log and what changes beside: jobs, nodes, counts of requests, upkeep of events. */
+/**
+ * Every table, but for the audit log with the count of its checkpoints (`key_check`), and what changes beside: jobs,
+ * nodes, counts of requests, upkeep of events.
+ */
 async function digest(): Promise<Map<string, string>> {
-  const aside = /^(?:audit|job|node|ingest_|sqlite_|store_lock|cache_version|event_|rollup_)/
+  const aside = /^(?:audit|key_check|job|node|ingest_|sqlite_|store_lock|cache_version|event_|rollup_)/
   const listed = isOnPostgres
     ? `SELECT c.relname::text AS name FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
        WHERE c.relkind = 'r' AND n.nspname = current_schema()`
