@@ -22,7 +22,7 @@ test('a limit above the maximum means the largest page, however many digits it h
       const { status } = await server.call(`${list}?limit=${limit}`, { key: secret })
       expect([list, limit, status]).toEqual([list, limit, 200])
     }
-    for (const limit of ['0', '0'.repeat(20), '-1', '1.0', '1e3', ' 1', '']) {
+    for (const limit of ['0', '0'.repeat(20), '-1', '1.0', '1e3', ' 1']) {
       const { status } = await server.call(`${list}?limit=${encodeURIComponent(limit)}`, { key: secret })
       expect([list, limit, status]).toEqual([list, limit, 400])
     }
