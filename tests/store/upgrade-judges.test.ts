@@ -43,10 +43,13 @@ describe('verdicts stored before judges were recorded', () => {
     try {
       expect((await store.health()).judgedSinceMs).toBe(upgradedMs)
       const before = await breakdownOf(store, 'verdict')
-      expect(await breakdownOf(store, 'vouched')).toEqual(before)
+      // Nobody vouches for a word that is no verdict, whoever wrote it.
+      const vouched = new Map([...before].filter(([key]) => !key.startsWith('a word of the sender')))
+      expect(vouched.size).toBe(before.size - 1)
+      expect(await breakdownOf(store, 'vouched')).toEqual(vouched)
       const reported = makeEvent('reported', { verdict: 'verified', judgedBy: 'sender' })
       await store.events.append(makeBatch('org_first', [reported]))
-      expect(await breakdownOf(store, 'vouched')).toEqual(before)
+      expect(await breakdownOf(store, 'vouched')).toEqual(vouched)
       const all = await breakdownOf(store, 'verdict')
       const key = `verified ${reported.outcome}`
       expect(all.get(key)).toBe((before.get(key) ?? 0) + 1)
