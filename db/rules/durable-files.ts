@@ -18,7 +18,7 @@ export function syncFolder(path: string): void {
   syncFile(path)
 }
 
-/** The same where the folder may be on a share that hangs: the thread of the caller goes on. */
+/** Like `syncFolder`, without blocking the thread: the folder may be on a share that hangs. */
 export async function syncFolderLater(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {

@@ -42,7 +42,7 @@ export function readSmallFile(path: string, bytesMax = bytesMaxDefault): Buffer<
   }
 }
 
-/** The first bytes of an open file, at most so many. */
+/** The first `bytesMax` bytes of an open file, or all of a shorter one. */
 export async function firstBytes(file: FileHandle, bytesMax: number): Promise<Uint8Array> {
   const buffer = Buffer.alloc(bytesMax)
   let length = 0

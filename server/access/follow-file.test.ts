@@ -77,7 +77,7 @@ test('lines of 1 MiB count as bad; NUL bytes before a line and invalid UTF-8 are
   expect(pages).toEqual(['/n/0', '/n/1', '/n/\ufffd\ufffd', '/n/4', '/n/6'])
 })
 
-test('what takes the place of a log is neither stored nor quoted, and the log goes on after it', async () => {
+test('a file that replaces a log is neither stored nor quoted, and a log that returns is read on', async () => {
   using temp = tempDir('follow')
   const path = temp.join('logs', 'access.log')
   mkdirSync(temp.join('logs'))

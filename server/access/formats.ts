@@ -238,7 +238,7 @@ export const logFormats: readonly LogFormat[] = [
 /** Compose writes a name before the time that Docker wrote, and syslog may carry the JSON of a runtime. */
 const wrappersMax = 3
 
-/** Reads the time of a common log, and where Apache or nginx was told to write another one there, that one too. */
+/** Reads the time of a common log in its usual form, and in any other form that Apache or nginx is set to write. */
 function compileWithTimes(pattern: string, options: PatternOptions = {}): LineParser {
   const parse = compilePattern(pattern, options)
   if (!pattern.includes(commonTime)) return parse

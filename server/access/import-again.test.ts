@@ -170,7 +170,7 @@ test('logs that were joined after each was imported are not stored again', async
     expect(problems).toMatchObject([{ message: expect.stringContaining('continues with another log') }])
     expect(totals(memory)).toEqual(before)
   }
-  // A log that grew goes on with lines that no other log begins with.
+  // No other log begins with the lines that this one gained.
   const { problems } = await importLogs([path('a', first + third)], {}, memory)
   expect(problems).toEqual([])
   expect(totals(memory)[0]).toBe(before[0]! + 5)

@@ -40,7 +40,7 @@ export function emptyRequest(): LogRequest {
 const hostName = /^\w[\w-]*(?:\.[\w-]+)*\.?$/
 const hostNameCharsMax = 253
 
-/** Whether a text may be a host name that the server looked up. A number is none. */
+/** Whether a text may be a host name that the server looked up. A number may not. */
 export function isHostName(text: string): boolean {
   return text.length <= hostNameCharsMax && /[A-Za-z_]/.test(text) && hostName.test(text)
 }

@@ -319,7 +319,7 @@ const lineErrorsMax = 20
 const pathCharsMax = 1_024
 const formatCharsMax = 200
 
-/** So much text, or so many lines, take about a millisecond. */
+/** Reading this many characters, or this many lines, takes about a millisecond. */
 const pauseChars = 16 * 1024
 const pauseLines = 256
 

@@ -22,7 +22,7 @@ export function hostsProblem(texts: readonly string[]): string | null {
     : 'must be hosts such as shop.example or shop.example:8443, without https:// and without a path'
 }
 
-/** The hosts of a form or a command; 400 when one is none. */
+/** The hosts that a form or a command names. Throws 400 when one of them is not a host. */
 export function readHosts(texts: readonly string[]): string[] {
   const problem = hostsProblem(texts)
   if (problem !== null) throw wrongField('hosts', `The hosts ${problem}.`)

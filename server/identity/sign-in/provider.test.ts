@@ -82,7 +82,7 @@ const reasonOf = async (work: Promise<unknown>) =>
     ),
   )
 
-test("the provider's reason is told, and both issuers where they differ", async () => {
+test("the error names the provider's reason, and both issuers when they differ", async () => {
   provider.people.set('ada', { email, verified: true })
   expect(await reasonOf(proven({}, 'a wrong secret'))).toStartWith(
     'invalid_client: client authentication failed',
