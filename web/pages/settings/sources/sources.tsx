@@ -120,8 +120,8 @@ function Doors({ doors: { rows, looked, complete } }: { doors: SourcesView['door
       <h3>Doors</h3>
       <p class="muted">
         {complete ? 'Events of the last 7 days' : `The newest ${counted(looked, 'event')}`} by the way they
-        came in. No verdict is worth more than the word of the observer: the appliance, where it read the
-        address itself, or the key that reported it.
+        came in. A verdict is only as good as its observer: the appliance, when it read the address itself,
+        otherwise the key that reported it.
       </p>
       <RecordTable
         label="Doors"
