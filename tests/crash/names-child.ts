@@ -13,7 +13,11 @@ const log = quiet as never
 openSecretBox(folder)
 const key = openSigningKey(folder)
 const heads = async () => ({ org_a: { count: 1, hash: 'a'.repeat(64) } })
-await writeCheckpoints({ store: { audit: { heads } as never }, key, folder, log }, Date.now())
+const noteCheckpoints = async () => {}
+await writeCheckpoints(
+  { store: { audit: { heads, noteCheckpoints } as never }, key, folder, log },
+  Date.now(),
+)
 writeProof(`${folder}/one.backup`, { sha256: '', provenAt: '' })
 writeLastRun(folder, { at: '', ok: true, name: null, message: '' })
 startClockGuard({ time: testTime({ now: () => Date.now() }), dataDir: folder, log }).save()

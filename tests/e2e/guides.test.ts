@@ -56,13 +56,20 @@ const hasPage = (page: string) => async () => (await stored('shop')).some((one) 
 const withLog = (block: string, folder: string): string => block.replaceAll('/var/log/nginx', folder)
 
 let accessLogs: Promise<Guide> | null = null
-const accessLogBlocks = async (): Promise<string[]> => {
+/** The first block that contains the text. */
+async function accessLogBlock(text: string): Promise<string> {
   accessLogs ??= readGuide(appliance, 'access-logs')
-  return (await accessLogs).blocks
+  const block = (await accessLogs).blocks.find((candidate) => candidate.includes(text))
+  if (block === undefined) throw new Error(`the guide has no block with ${text}`)
+  return block
 }
 
 test('Access logs: imported once, followed, from another machine, as a drain', async () => {
-  const [imported = '', dry = '', , watch = '', , , remote = '', drain = ''] = await accessLogBlocks()
+  const imported = await accessLogBlock('sightglass import access')
+  const dry = await accessLogBlock('--dry-run')
+  const watch = await accessLogBlock('sightglass watch')
+  const remote = await accessLogBlock('--to ')
+  const drain = await accessLogBlock('curl ')
   const log = files.join('access.log')
   appendFileSync(`${log}.1`, line({ path: '/old' }))
   appendFileSync(log, line({ path: '/new', second: 1 }))
@@ -120,7 +127,8 @@ const pagesOf = async (of: Appliance): Promise<string[]> =>
   ].map(([, page]) => page!)
 
 test('Access logs: the server follows the log, by option and by file', async () => {
-  const [, , , , serve = '', toml = ''] = await accessLogBlocks()
+  const serve = await accessLogBlock('serve --watch')
+  const toml = await accessLogBlock('[[watch]]')
   const folder = files.join('served')
   mkdirSync(folder)
   appendFileSync(join(folder, 'access.log'), line({ path: '/served' }))
@@ -143,7 +151,8 @@ async function freeUdpPort(): Promise<string> {
 }
 
 testWith('nginx', 'Access logs: nginx sends its log by syslog', async () => {
-  const [, , , , , , , , serve = '', directive = ''] = await accessLogBlocks()
+  const serve = await accessLogBlock('serve --listen-syslog')
+  const directive = await accessLogBlock('access_log syslog:')
   const port = await freeUdpPort()
   await using server = await served(serve.replace('5514', port))
   const folder = files.join('nginx')
@@ -169,7 +178,8 @@ events {} http { ${temp.join(' ')} ${directive.replace('5514', port)}
 })
 
 testWith('caddy', 'Access logs: Caddy writes a log that is imported', async () => {
-  const [imported = '', , block = ''] = await accessLogBlocks()
+  const imported = await accessLogBlock('sightglass import access')
+  const block = await accessLogBlock('output file')
   const folder = files.join('caddy')
   const options = '{\n  admin off\n  auto_https off\n}\n'
   const site = `${options}http://127.0.0.1 {\n  bind unix/${folder}/web.sock\n  respond "page"\n`

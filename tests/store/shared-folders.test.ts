@@ -192,7 +192,7 @@ test('every job on a shared folder leaves what others put there as it is, and co
       expect((await lists()).toSorted()).toEqual(own.toSorted())
       expect(readLastRun(dir, owner)).toBeNull()
       for (const name of foreign.filter((each) => each.endsWith('.backup')))
-        expect(ownBackupPath(dir, name, owner)).rejects.toThrow('No backup has this name')
+        await expect(ownBackupPath(dir, name, owner)).rejects.toThrow('No backup has this name')
       const check = await checkBackups(dir, now, owner)
       expect([check.status, check.detail]).toEqual(['ok', expect.stringContaining(own.at(-1)!)])
       removeLeftovers(dir, owner)

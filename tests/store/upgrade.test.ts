@@ -5,6 +5,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:f
 import { join } from 'node:path'
 import { openDatabaseAdmin, openStore } from '../../db/open.ts'
 import type { EventFilter, Store } from '../../db/contract/store.ts'
+import { appendAudit } from '../../db/sql/audit/append.ts'
 import { migrate, migrations } from '../../db/sqlite/migrations/migrations.ts'
 import { checkBackup } from '../../server/operations/backup/check.ts'
 import { backUpBeforeUpgrade } from '../../server/operations/backup/create.ts'
@@ -271,7 +272,7 @@ describe('agents and clocks far ahead, in segments that an earlier schema sealed
   })
 })
 
-/** An empty database with only the first migrations, as a release of that time left it. */
+/** A database with only the first migrations and one organization, as a release of that time left it. */
 function early(schema: number): string {
   const folder = temp.join(`early-${schema}-${Math.random().toString(36).slice(2)}`)
   mkdirSync(folder)
@@ -279,6 +280,15 @@ function early(schema: number): string {
   db.run('PRAGMA journal_mode = WAL')
   migrate(db, migrations.slice(0, schema), noon)
   db.run("INSERT INTO org (id, slug, name, created_at_ms) VALUES ('org_early', 'early', 'Early', 1)")
+  appendAudit(db, {
+    id: 'audit_early',
+    orgId: 'org_early',
+    actor: 'cli',
+    action: 'org.created',
+    target: 'org_early',
+    metadata: {},
+    occurredAtMs: 1,
+  })
   db.close()
   return folder
 }

@@ -15,10 +15,20 @@ export interface FindingsQuery {
 }
 
 const settingNames = [
-  ...['fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'server_version_num'],
-  ...['autovacuum', 'track_counts', 'autovacuum_freeze_max_age', 'default_transaction_isolation'],
-  ...['default_transaction_read_only', 'session_replication_role', 'idle_session_timeout'],
-  ...['transaction_timeout', 'max_connections', 'superuser_reserved_connections', 'reserved_connections'],
+  'fsync',
+  'full_page_writes',
+  'synchronous_commit',
+  'synchronous_standby_names',
+  'server_version_num',
+  'autovacuum',
+  'track_counts',
+  'autovacuum_freeze_max_age',
+  'default_transaction_read_only',
+  'session_replication_role',
+  'transaction_timeout',
+  'max_connections',
+  'superuser_reserved_connections',
+  'reserved_connections',
 ]
 
 /** Each reads a few rows of the server's own views. None is as long as a scan of a table. */
@@ -77,27 +87,13 @@ function durabilityFinding(settings: Settings): Finding {
   return ok('durability', `fsync and full_page_writes are on, synchronous_commit is ${commit}.`)
 }
 
-/** Statements run as written only with these. The time limits of statements and locks are set by each node. */
+/** What no session can set for itself. The rest is in `connection/settings.ts`. */
 function behaviourFinding(settings: Settings): Finding {
-  const isolation = settings.get('default_transaction_isolation')
-  if (isolation !== 'read committed')
-    return failure(
-      'settings',
-      `default_transaction_isolation is ${isolation}: writes of several nodes fail with serialization errors.`,
-      "set default_transaction_isolation = 'read committed' for the database and the role",
-    )
   if (settings.get('session_replication_role') !== 'origin')
     return failure(
       'settings',
       `session_replication_role is ${settings.get('session_replication_role')}: the triggers that protect the audit trail are off.`,
       'set session_replication_role = origin for the database and the role',
-    )
-  const idleMs = Number(settings.get('idle_session_timeout') ?? 0)
-  if (idleMs > 0)
-    return warning(
-      'settings',
-      `idle_session_timeout is ${idleMs} ms: connections of a quiet node end, and requests wait for new ones.`,
-      'set idle_session_timeout = 0 for the role',
     )
   const transactionMs = Number(settings.get('transaction_timeout') ?? 0)
   if (transactionMs > 0 && transactionMs < transactionMsMin)
@@ -106,7 +102,7 @@ function behaviourFinding(settings: Settings): Finding {
       `transaction_timeout is ${transactionMs} ms: long reads, migrations and sightglass verify may be ended.`,
       'set transaction_timeout = 0 for the role',
     )
-  return ok('settings', 'Isolation, triggers and time limits are as expected.')
+  return ok('settings', 'Triggers and time limits are as expected.')
 }
 
 const transactionMsMin = 30 * 60_000

@@ -3,8 +3,9 @@
 export type Settings = { [name: string]: string | number }
 
 /**
- * Left out: `synchronous_commit`, which is the operator's choice and a finding of `doctor`; `session_replication_role`
- * and `lc_messages`, which only a superuser may set; and `transaction_timeout`, which PostgreSQL 15 does not know.
+ * Left out: `synchronous_commit` and `default_transaction_read_only`, which are the operator's choice (managed servers
+ * turn the second one on when a disk is nearly full) and findings of `doctor`; `session_replication_role` and
+ * `lc_messages`, which only a superuser may set; and `transaction_timeout`, which PostgreSQL 15 does not know.
  */
 
 /** On in every session: a role that turned one off would make reads slow. */
@@ -31,7 +32,6 @@ export const fixedSettings: Settings = {
   // Which rows a statement sees.
   default_transaction_deferrable: 'off',
   default_transaction_isolation: 'read committed',
-  default_transaction_read_only: 'off',
   gin_fuzzy_search_limit: '0', // the driver sends no number 0
   row_security: 'off', // an error instead of hidden rows
   // Time.
@@ -45,7 +45,6 @@ export const fixedSettings: Settings = {
 const ofTransaction: { [name: string]: string } = {
   default_transaction_deferrable: 'transaction_deferrable',
   default_transaction_isolation: 'transaction_isolation',
-  default_transaction_read_only: 'transaction_read_only',
 }
 
 /** What a transaction sets through a pooler. `idle_session_timeout` belongs to the pooler's own sessions. */
