@@ -241,7 +241,7 @@ test('an endpoint that was deleted meanwhile gets no delivery', async () => {
     act('report_gone/x'),
     server.clock.now(),
   )
-  expect(scheduled).rejects.toMatchObject({ kind: 'not_found' })
+  await expect(scheduled).rejects.toMatchObject({ kind: 'not_found' })
   await scheduled.catch(() => undefined)
   expect((await sentEntries()).length).toBe(before)
 })
