@@ -111,7 +111,7 @@ function Answer(props: { event: TraceEvent; refusalNumber: number; complete: boo
       {trust !== null && (
         <>
           {' '}
-          This agent’s trust was{' '}
+          Trust in the event:{' '}
           <span class="with-mark">
             <Vial trust={trust} />
             <b>

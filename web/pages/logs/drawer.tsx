@@ -80,7 +80,7 @@ function OpenedEvent({ event, recorded, receivedAtMs, json }: Opened) {
   const url = session.value?.ingestUrl ?? ownAddress()
   return (
     <>
-      <Why event={event} />
+      <Why event={event} isReported={recorded?.record.judgedBy === 'sender'} />
       <Facts event={event} recorded={recorded} receivedAtMs={receivedAtMs} />
       <JsonView json={json} title="As sent" label="The event as JSON">
         <CopyButton text={() => sendCurl(url, keyPlaceholder, `{"events":[${json}]}`)} label="Copy as curl" />
@@ -100,7 +100,7 @@ function verdict(event: TraceEvent): 'refused' | 'review' | 'failed' | null {
 const deed = { refused: 'denied this event', review: 'requires a review', failed: 'applied' } as const
 
 /** The rule and its effect, the reason, and the agent's trust, if the event has them. */
-function Why({ event }: { event: TraceEvent }) {
+function Why({ event, isReported }: { event: TraceEvent; isReported: boolean }) {
   const found = verdict(event)
   if (found === null) return null
   const { ruleId = null, reason = null } = event.policy ?? {}
@@ -121,11 +121,11 @@ function Why({ event }: { event: TraceEvent }) {
       </p>
       {trust !== null && (
         <p>
-          The agent’s trust was <Vial trust={trust} />{' '}
+          Trust in the event: <Vial trust={trust} />{' '}
           <b>
             <Text value={trust} max={40} />
           </b>
-          .
+          {isReported && ' by the sender'}.
         </p>
       )}
     </section>
