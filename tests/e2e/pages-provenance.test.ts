@@ -102,7 +102,7 @@ test('the drawer says who reported a verdict, and that nobody checked it', async
       const text = await fact(page, 'Verdict').innerText()
       expect(text).toStartWith(`Reported as verified by the sender, key ${label}`)
       expect(text).toEndWith('Sightglass did not check it.')
-      expect(await fact(page, 'Came in').innerText()).toContain(`Events API, with key ${label}`)
+      expect(await fact(page, 'Received by').innerText()).toContain(`Events API, with key ${label}`)
       expect(await page.locator('main img').count()).toBe(0)
       await expectAccessible(page.locator('.drawer'))
       await picture(page, `drawer-${id}`)
@@ -135,7 +135,7 @@ test('the drawer says by which list the appliance judged, and from whose observa
           /^Verified, from an address that key edge drain \(key_\S+\) reported\. The address is in/,
         )
       expect(text).toMatch(/Judged .* by the list \w+ of \d{4}-\d\d-\d\d, SHA-256 [0-9a-f]{12}… Copy digest/)
-      const door = await fact(page, 'Came in').innerText()
+      const door = await fact(page, 'Received by').innerText()
       expect(door).toStartWith(isOwn ? 'Access log, read on this machine' : 'Access log, with key edge drain')
       await expectAccessible(page.locator('.drawer'))
     })
@@ -146,6 +146,38 @@ interface Received {
   event: { id: string }
   record: { key: string | null }
 }
+
+test('a row of Logs tells the agent from its impostor, and names the request and its answer', async () => {
+  const rowOf = (page: Page) => page.locator('.event-row').first()
+  for (const width of [1440, 390]) {
+    await open(
+      '/logs?type=agent.requested&verdict=contradicted',
+      async (page) => {
+        await rowOf(page).waitFor()
+        const text = (await rowOf(page).innerText()).replaceAll(/\s+/g, ' ')
+        expect(text).toMatch(/✕ .*contradicted .*GET \/\S+ \d{3}|✕ .*GET \/\S+ \d{3}.* contradicted/)
+      },
+      width,
+    )
+    await open(
+      '/logs?type=agent.requested&verdict=verified&judgedBy=appliance&outcome=blocked',
+      async (page) => {
+        await rowOf(page).waitFor()
+        expect(await rowOf(page).innerText()).not.toContain('✕')
+        await rowOf(page).click()
+        await fact(page, 'Status').waitFor()
+        expect(await fact(page, 'Status').innerText()).toBe('403')
+        expect(await fact(page, 'Method').innerText()).toBe('GET')
+        expect(await page.locator('.drawer .why').innerText()).toContain('The response was 403 (forbidden).')
+      },
+      width,
+    )
+  }
+  await open('/logs?type=agent.requested&verdict=verified&judgedBy=sender', async (page) => {
+    await rowOf(page).waitFor()
+    expect(await rowOf(page).innerText()).toContain('verified, by sender')
+  })
+}, 60_000)
 
 test('Sources lists each door with its key and who observed', async () => {
   for (const width of [1440, 390])

@@ -26,6 +26,9 @@ export interface TraceEvent {
   policy?: { decision?: string | null; ruleId?: string | null; reason?: string | null } | null
   metadata?: {
     page?: unknown
+    method?: unknown // of a request, as the next two
+    status?: unknown
+    bytes?: unknown
     address?: unknown
     protocol?: unknown
     subject?: unknown

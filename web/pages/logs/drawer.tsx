@@ -14,7 +14,7 @@ import { DoorSentence, VerdictSentence, type RecordNames } from '../../component
 import { fieldText, JsonView } from '../../components/json.tsx'
 import { session } from '../../app/session.ts'
 import { aheadMs } from '../../api/field-filters.ts'
-import { duration, fullTime, minuteTime, utcTime } from '../../text/format.ts'
+import { count, duration, fullTime, minuteTime, utcTime } from '../../text/format.ts'
 import type { ComponentChildren } from 'preact'
 
 interface Opened {
@@ -99,6 +99,39 @@ function verdict(event: TraceEvent): 'refused' | 'review' | 'failed' | null {
 
 const deed = { refused: 'denied this event', review: 'requires a review', failed: 'applied' } as const
 
+const statusNames: { readonly [status: number]: string } = {
+  400: 'bad request',
+  401: 'sign-in required',
+  402: 'payment required',
+  403: 'forbidden',
+  404: 'not found',
+  405: 'method not allowed',
+  408: 'request timeout',
+  410: 'gone',
+  413: 'body too large',
+  415: 'unsupported format',
+  418: 'teapot',
+  421: 'wrong server',
+  422: 'unprocessable',
+  429: 'too many requests',
+  431: 'headers too large',
+  444: 'closed without a response, by nginx',
+  451: 'blocked for legal reasons',
+  499: 'the client closed the connection, by nginx',
+  500: 'server error',
+  501: 'not implemented',
+  502: 'bad gateway',
+  503: 'unavailable',
+  504: 'gateway timeout',
+}
+
+/** What a log says about a refusal without a rule is its status. */
+function noReason(status: unknown): string {
+  if (typeof status !== 'number') return 'The event has no reason.'
+  const name = statusNames[status]
+  return `The response was ${status}${name === undefined ? '' : ` (${name})`}.`
+}
+
 /** The rule and its effect, the reason, and the agent's trust, if the event has them. */
 function Why({ event, isReported }: { event: TraceEvent; isReported: boolean }) {
   const found = verdict(event)
@@ -116,8 +149,8 @@ function Why({ event, isReported }: { event: TraceEvent; isReported: boolean }) 
             {cause === null ? '. ' : ': '}
           </>
         )}
-        {cause === null ? 'The event has no reason.' : <Text value={cause} multiline />}
-        {ruleId === null && found === 'refused' && ' (no rule)'}
+        {cause === null ? noReason(event.metadata?.status) : <Text value={cause} multiline />}
+        {ruleId === null && cause !== null && found === 'refused' && ' (no rule)'}
       </p>
       {trust !== null && (
         <p>
@@ -177,6 +210,10 @@ function Facts({ event, recorded, receivedAtMs }: Omit<Opened, 'json'>) {
       <TextFact name="Tool" value={event.tool} />
       <RobotsFact agent={event.agent} />
       <TextFact name="Page" value={event.metadata?.page} mono />
+      <TextFact name="Method" value={event.metadata?.method} mono />
+      {typeof event.metadata?.status === 'number' && <Fact name="Status">{event.metadata.status}</Fact>}
+      {typeof event.metadata?.bytes === 'number' && <Fact name="Bytes">{count(event.metadata.bytes)}</Fact>}
+      <TextFact name="Network" value={recorded?.record.network} mono />
       <TextFact name="Decision" value={event.policy?.decision} />
       <TextFact name="Protocol" value={event.metadata?.protocol} />
       <TextFact name="Identity" value={event.metadata?.subject} mono />
@@ -200,7 +237,7 @@ function Facts({ event, recorded, receivedAtMs }: Omit<Opened, 'json'>) {
         </span>
       </Fact>
       {recorded !== null && (
-        <Fact name="Came in">
+        <Fact name="Received by">
           <DoorSentence event={event} {...recorded} />
         </Fact>
       )}

@@ -32,7 +32,7 @@ interface EventTableProps {
   onOpen: (id: string) => void
 }
 
-const columns = ['Time', 'Type', 'Agent', 'Tool', 'Page', 'Outcome']
+const columns = ['Time', 'Type', 'Agent', 'Verdict', 'Details', 'Site', 'Outcome']
 
 export function EventTable({ model, activeId, openedId, onOpen }: EventTableProps) {
   const entries = model.entries.value
@@ -91,12 +91,9 @@ interface EventRowProps {
 }
 
 const freshMs = 1_500
-const delayShownFromMs = 1_000
-const delayShownToMs = 365 * 86_400_000 // a longer delay is visible from the time itself
 
 function EventRow({ entry, index, nowMs, selected, onOpen }: EventRowProps) {
   const { event } = entry
-  const page = event.metadata?.page
   const fresh = entry.alone && nowMs - entry.receivedAtMs < freshMs
   return (
     <div
@@ -109,19 +106,27 @@ function EventRow({ entry, index, nowMs, selected, onOpen }: EventRowProps) {
     >
       <span role="gridcell" class="mono time" title={timeTitle(entry)}>
         {eventTime(entry.atMs, nowMs)}
-        <Delay entry={entry} />
+        <ClockAhead entry={entry} />
       </span>
       <span role="gridcell" class="type">
         <Text value={event.type} max={40} />
       </span>
       <span role="gridcell" class="agent">
+        {isImpostor(entry) && (
+          <span class="impostor" title="not from the agent that it names">
+            ✕
+          </span>
+        )}
         <AgentName agent={event.agent} />
       </span>
-      <span role="gridcell" class="tool">
-        {event.tool != null && <Text value={event.tool} max={36} />}
+      <span role="gridcell" class="verdict">
+        <Verdict record={entry.record} />
       </span>
-      <span role="gridcell" class="mono page-path">
-        {typeof page === 'string' && <Text value={page} max={36} />}
+      <span role="gridcell" class="details">
+        <Details event={event} />
+      </span>
+      <span role="gridcell" class="mono site">
+        <Text value={event.siteId} max={30} />
       </span>
       <span role="gridcell" class="outcome">
         <Chip value={event.outcome} max={11} />
@@ -139,18 +144,16 @@ function timeTitle(entry: Entry): string {
   return `${fullTime(entry.occurredAtMs)}\n${utcTime(entry.occurredAtMs)}\nreceived ${utcTime(entry.receivedAtMs)}`
 }
 
-function Delay({ entry }: { entry: Entry }) {
-  const ahead = aheadMs(entry.occurredAtMs, entry.receivedAtMs)
-  if (ahead > 0)
-    return (
-      <small class="ahead" title={aheadTitle(entry)}>
-        {' '}
-        {duration(ahead)} ahead
-      </small>
-    )
-  const delayMs = entry.receivedAtMs - entry.occurredAtMs
-  if (delayMs <= delayShownFromMs || delayMs > delayShownToMs) return null
-  return <small> +{duration(delayMs)}</small>
+/** A late arrival is no fault: only the drawer has it, because beside a time it reads as a time zone. */
+function ClockAhead({ entry }: { entry: Entry }) {
+  const clockAheadMs = aheadMs(entry.occurredAtMs, entry.receivedAtMs)
+  if (clockAheadMs <= 0) return null
+  return (
+    <small class="ahead" title={aheadTitle(entry)}>
+      {' '}
+      {duration(clockAheadMs)} ahead
+    </small>
+  )
 }
 
 function AgentName({ agent }: { agent: Entry['event']['agent'] }) {
@@ -168,6 +171,50 @@ function AgentName({ agent }: { agent: Entry['event']['agent'] }) {
         </small>
       )}
       {agent.class != null && <span class="visually-hidden">, {agent.class}</span>}
+    </>
+  )
+}
+
+/** The verdict, and whose word it is. A sender's claim never looks like a check of the appliance. */
+function Verdict({ record }: { record: Entry['record'] }) {
+  if (record === undefined || record.verdict === null) return null
+  if (record.judgedBy === 'sender')
+    return (
+      <small>
+        <Text value={record.verdict} max={20} />, by sender
+      </small>
+    )
+  return (
+    <span class={record.verdict === 'contradicted' ? 'impostor' : undefined}>
+      <Text value={record.verdict} max={20} />
+    </span>
+  )
+}
+
+function isImpostor({ record }: Entry): boolean {
+  return record?.verdict === 'contradicted' && record.judgedBy !== 'sender'
+}
+
+/** What the type of the event is about: a tool and its duration, a rule, or a request and its answer. */
+function Details({ event }: { event: Entry['event'] }) {
+  const { page, method, status } = event.metadata ?? {}
+  const rule = event.type.startsWith('authz.') ? event.policy?.ruleId : null
+  return (
+    <>
+      {event.tool != null && <Text value={event.tool} max={36} />}
+      {event.tool != null && event.durationMs != null && <small>{duration(event.durationMs)}</small>}
+      {rule != null && (
+        <small>
+          <Text value={rule} max={36} />
+        </small>
+      )}
+      {typeof method === 'string' && (
+        <small class="mono">
+          <Text value={method} max={12} />
+        </small>
+      )}
+      {typeof page === 'string' && <Text value={page} max={60} mono />}
+      {typeof status === 'number' && <small class="mono">{status}</small>}
     </>
   )
 }
