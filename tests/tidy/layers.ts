@@ -19,6 +19,7 @@ const layers: { [tree: string]: string[][] } = {
     [
       'server/access',
       'server/api',
+      'server/counts',
       'server/dashboard',
       'server/docs',
       'server/guide',
