@@ -4,7 +4,7 @@ import { evidenceState } from './audit/evidence.ts'
 import { columnsOf, inSnapshot, type Database } from './database.ts'
 import { eachBlockAfter } from './events/blocks/block-table.ts'
 import { member } from './events/blocks/fields.ts'
-import { atOnce } from './threads/slices.ts'
+import { atOnce } from './slices.ts'
 import type { Checkup, DatabaseFacts, StoredPack } from '../contract/operations.ts'
 
 /** One snapshot of the database. Tables that its schema lacks count as empty. */

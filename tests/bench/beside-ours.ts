@@ -5,7 +5,7 @@ import { inTransaction } from '../../db/sql/database.ts'
 import { idsInRuns } from '../../db/sql/events/dedupe/ids-in-runs.ts'
 import { compactEventReader } from '../../db/sql/events/reader.ts'
 import { compactEventWriter } from '../../db/sql/events/writer.ts'
-import { beginSlice } from '../../db/sql/threads/slices.ts'
+import { beginSlice } from '../../db/sql/slices.ts'
 import {
   openReaderConnection,
   openWriterConnection,

@@ -48,7 +48,8 @@ const layers: { [tree: string]: string[][] } = {
   db: [
     ['db/open.ts', 'db/copy'],
     ['db/sqlite', 'db/postgres'],
-    ['db/sql/copy', 'db/sql/facts.ts', 'db/sql/store.ts'],
+    ['db/sql/copy', 'db/sql/facts.ts', 'db/sql/reader.ts', 'db/sql/store.ts'],
+    ['db/sql/verbs.ts'],
     // Nouns: the records beside the events, each with its verbs.
     [
       'db/sql/audit',
@@ -58,9 +59,10 @@ const layers: { [tree: string]: string[][] } = {
       'db/sql/retention',
       'db/sql/webhooks',
     ],
+    ['db/sql/contexts.ts'],
     ['db/sql/events'],
     ['db/sql/threads'],
-    ['db/sql/database.ts', 'db/sql/judged-since.ts'],
+    ['db/sql/database.ts', 'db/sql/judged-since.ts', 'db/sql/slices.ts'],
     ['db/rules'],
     ['db/contract'],
   ],

@@ -49,7 +49,7 @@ import type {
 } from '../../contract/store.ts'
 import type { Explored, ExploreQuery } from '../../contract/explore.ts'
 import type { RobotsTest, RobotsTestQuery } from '../../contract/robots.ts'
-import type { Sliced } from '../threads/slices.ts'
+import type { Sliced } from '../slices.ts'
 import type { EraseMark } from './dedupe/fingerprints.ts'
 import type { Check, Report } from './verify/blocks.ts'
 

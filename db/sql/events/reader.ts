@@ -25,7 +25,7 @@ import { readPage } from './read/page.ts'
 import { recounting } from './rollups/recount.ts'
 import { listSessions, readStory } from './read/sessions/page.ts'
 import { readTrustReached } from './read/sessions/trust-reached.ts'
-import { atOnce, type Sliced } from '../threads/slices.ts'
+import { atOnce, type Sliced } from '../slices.ts'
 import { readFilteredCounts } from './read/filtered-counts.ts'
 import { verifyEvents } from './verify/verify.ts'
 

@@ -19,7 +19,7 @@ import {
 } from '../../rules/access-ledger.ts'
 import type { Database, SqlValue } from '../database.ts'
 import type { EventFault } from '../../contract/event-counts.ts'
-import type { ReadContext } from '../threads/contexts.ts'
+import type { ReadContext } from '../contexts.ts'
 
 /** The columns of `access_source` as a `SourceRow` names them. */
 export const sourceColumns = `org_id AS orgId, site_id AS siteId, source, path, format, position, tail, lines, stored,

@@ -6,8 +6,8 @@ import type { Upkeep } from '../../contract/nodes.ts'
 import type { MaintenanceReason } from '../../contract/operations.ts'
 import type { AppendOutcome, Parcel } from './protocol.ts'
 import type { Port } from './port.ts'
-import type { Sliced } from './slices.ts'
-import type { ReadVerbs, WriteVerbs } from './verbs.ts'
+import type { Sliced } from '../slices.ts'
+import type { ReadVerbs, WriteVerbs } from '../verbs.ts'
 
 export interface Threads {
   /** The names of the verbs, as the threads reported them when they opened. */

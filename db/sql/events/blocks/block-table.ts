@@ -14,7 +14,7 @@ import {
   type BlockContent,
 } from './block.ts'
 import { bodiesBetween, deleteBodies, readBlob } from './body-table.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import { columnsAhead, columnsRead, textsAhead, textsRead } from './read-ahead.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { StoreError } from '../../../contract/errors.ts'

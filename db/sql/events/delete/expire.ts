@@ -11,7 +11,7 @@ import type { ExpireCommand } from '../../../contract/event-counts.ts'
 import type { DeletedIds } from '../engine.ts'
 import type { OrgState } from '../write/org-state.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 
 /*
  * A block expires when all its events arrived before the given time, so an event may outlast it by the time a block

@@ -1,7 +1,7 @@
 /** Counts the stored events that match any filter by type, outcome, values and time, from their columns. */
 import type { Database } from '../../database.ts'
 import type { BreakdownBy, CountedBy, FilteredCounts, FilteredCountsQuery } from '../../../contract/store.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
 import { isKnownVerdict } from '../../../contract/provenance.ts'
 import { codeOfTerm, filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'

@@ -1,7 +1,7 @@
 /** Counts the stored events that match a filter by outcome and time, newest first: the bars above Logs. */
 import type { Database } from '../../database.ts'
 import type { EventHistogram, HistogramQuery } from '../../../contract/store.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
 import { member, termTexts } from '../blocks/fields.ts'
 import { filterClauses, type Clause } from '../index/filter-codes.ts'

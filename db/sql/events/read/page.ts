@@ -5,7 +5,7 @@ import { placeOf, seqOf } from '../blocks/block.ts'
 import { textFinder } from '../blocks/texts.ts'
 import { partGroups, partsOf, readZonesAhead, type Part } from './walk.ts'
 import { provenanceReader } from './provenance.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import type { Database } from '../../database.ts'
 import type {
   EventFilter,

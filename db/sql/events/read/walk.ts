@@ -12,7 +12,7 @@ import {
   postingReader,
   setBit,
 } from '../index/posting.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import type { Database } from '../../database.ts'
 import type { Clause } from '../index/filter-codes.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'

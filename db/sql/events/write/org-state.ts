@@ -16,7 +16,7 @@ import {
   segmentOf,
   seqOf,
 } from '../blocks/block.ts'
-import { atOnce } from '../../threads/slices.ts'
+import { atOnce } from '../../slices.ts'
 import { guardRails, hashCode, member, fieldAt } from '../blocks/fields.ts'
 import { applianceObserver, doors, knownVerdicts } from '../../../contract/provenance.ts'
 import type { NetworkRow } from '../networks.ts'

@@ -2,7 +2,7 @@
 import { nothingExplored } from '../../../../contract/explore.ts'
 import type { Explored, ExploredNumbers, ExploreQuery } from '../../../../contract/explore.ts'
 import type { Database } from '../../../database.ts'
-import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../../slices.ts'
 import { type Zone, bothAhead, readBlock } from '../../blocks/block-table.ts'
 import { seqOf } from '../../blocks/block.ts'
 import { member } from '../../blocks/fields.ts'

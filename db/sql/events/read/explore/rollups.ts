@@ -2,7 +2,7 @@
 import type { ExploreQuery } from '../../../../contract/explore.ts'
 import type { CountedMember } from '../../../../contract/store.ts'
 import type { Database } from '../../../database.ts'
-import type { Sliced } from '../../../threads/slices.ts'
+import type { Sliced } from '../../../slices.ts'
 import { fieldAt, member, otherCode, termTexts } from '../../blocks/fields.ts'
 import type { Clause } from '../../index/filter-codes.ts'
 import { hourMs, type RollupGroup } from '../../rollups/counts.ts'

@@ -2,7 +2,7 @@
 import type { ExploreQuery } from '../../../../contract/explore.ts'
 import { keylessIds } from '../../../../contract/provenance.ts'
 import type { Database } from '../../../database.ts'
-import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../../slices.ts'
 import type { OpenBlock, Zone } from '../../blocks/block-table.ts'
 import { extra, segmentEvents } from '../../blocks/block.ts'
 import { hashSpan, isHash, member, termTexts } from '../../blocks/fields.ts'

@@ -1,7 +1,7 @@
 /** Measures over time under any filter, by the values of one field: from rollups for whole hours, else from columns. */
 import type { Database } from '../../../database.ts'
 import type { Series, SeriesFilter, SeriesGroup, SeriesQuery } from '../../../../contract/event-series.ts'
-import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../../slices.ts'
 import { extra } from '../../blocks/block.ts'
 import { type OpenBlock, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { isHash, member, otherCode, termTexts } from '../../blocks/fields.ts'

@@ -5,7 +5,7 @@ import { isAfter, newestOf, newestOfSession, sessionTexts, type LogView, type Se
 import { StoreError } from '../../../../contract/errors.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { textsAhead } from '../../blocks/read-ahead.ts'
-import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../../slices.ts'
 import { boundsOf, endsBefore, newestFirst, newestZones, overlaps, type Bounds, type Span } from '../page.ts'
 import { partsOf, type Part } from '../walk.ts'
 import type {

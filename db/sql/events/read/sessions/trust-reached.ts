@@ -7,7 +7,7 @@ import { segmentSample } from '../../paths/columns.ts'
 import { isSampled, sampledOneIn, trustHeight } from '../../paths/session-sample.ts'
 import { readDistinct } from '../sketches.ts'
 import { type Part, partsOf } from '../walk.ts'
-import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../../slices.ts'
 import type { LogView } from './rows.ts'
 
 /** How far a session is followed before and after the range; most end after half an hour. */

@@ -1,6 +1,6 @@
 /** Every verb of the store, by the name under which a thread receives it. Writing verbs run in a transaction. */
-import { appendAudit } from '../audit/append.ts'
-import { identityReadVerbs, identityWriteVerbs } from '../identity/verbs.ts'
+import { appendAudit } from './audit/append.ts'
+import { identityReadVerbs, identityWriteVerbs } from './identity/verbs.ts'
 import {
   addIngestCounts,
   addRejected,
@@ -10,25 +10,25 @@ import {
   listScopes,
   pruneSignatures,
   useSignatures,
-} from '../registry/ingest-counts.ts'
+} from './registry/ingest-counts.ts'
 import {
   eraseFromDeliveries,
   eraseSamples,
   noteErasure,
   retentionReadVerbs,
   retentionWriteVerbs,
-} from '../retention/retention.ts'
-import { accessReadVerbs, removeAccess } from '../registry/access-logs.ts'
-import { registryReadVerbs, registryWriteVerbs, removePushed } from '../registry/pushed.ts'
-import { robotsReadVerbs, robotsWriteVerbs } from '../registry/robots.ts'
-import { shareLinkReadVerbs, shareLinkWriteVerbs } from '../registry/share-links.ts'
-import { webhookReadVerbs, webhookWriteVerbs } from '../webhooks/verbs.ts'
-import { nodeReadVerbs, nodeWriteVerbs, requireLease } from '../nodes/nodes.ts'
+} from './retention/retention.ts'
+import { accessReadVerbs, removeAccess } from './registry/access-logs.ts'
+import { registryReadVerbs, registryWriteVerbs, removePushed } from './registry/pushed.ts'
+import { robotsReadVerbs, robotsWriteVerbs } from './registry/robots.ts'
+import { shareLinkReadVerbs, shareLinkWriteVerbs } from './registry/share-links.ts'
+import { webhookReadVerbs, webhookWriteVerbs } from './webhooks/verbs.ts'
+import { nodeReadVerbs, nodeWriteVerbs, requireLease } from './nodes/nodes.ts'
 import { eq } from 'drizzle-orm'
-import { StoreError } from '../../contract/errors.ts'
-import { storeSecret } from '../identity/schema.ts'
-import { columnsOf } from '../database.ts'
-import { storedPack } from '../facts.ts'
+import { StoreError } from '../contract/errors.ts'
+import { storeSecret } from './identity/schema.ts'
+import { columnsOf } from './database.ts'
+import { storedPack } from './facts.ts'
 import type {
   AccessLogStore,
   AgentsQuery,
@@ -51,12 +51,12 @@ import type {
   SeriesQuery,
   TopQuery,
   TrustReachedQuery,
-} from '../../contract/store.ts'
-import type { ExploreQuery } from '../../contract/explore.ts'
-import type { JobLease } from '../../contract/nodes.ts'
-import type { RobotsTestQuery } from '../../contract/robots.ts'
+} from '../contract/store.ts'
+import type { ExploreQuery } from '../contract/explore.ts'
+import type { JobLease } from '../contract/nodes.ts'
+import type { RobotsTestQuery } from '../contract/robots.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
-import type { SessionPageQuery, SessionStoryQuery } from '../../contract/sessions.ts'
+import type { SessionPageQuery, SessionStoryQuery } from '../contract/sessions.ts'
 
 export const writeVerbs = {
   ...identityWriteVerbs,
