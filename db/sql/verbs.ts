@@ -10,7 +10,7 @@ import {
   listScopes,
   pruneSignatures,
   useSignatures,
-} from './registry/ingest-counts.ts'
+} from './ingest-counts/ingest-counts.ts'
 import {
   eraseFromDeliveries,
   eraseSamples,
@@ -18,10 +18,10 @@ import {
   retentionReadVerbs,
   retentionWriteVerbs,
 } from './retention/retention.ts'
-import { accessReadVerbs, removeAccess } from './registry/access-logs.ts'
-import { registryReadVerbs, registryWriteVerbs, removePushed } from './registry/pushed.ts'
-import { robotsReadVerbs, robotsWriteVerbs } from './registry/robots.ts'
-import { shareLinkReadVerbs, shareLinkWriteVerbs } from './registry/share-links.ts'
+import { accessReadVerbs, removeAccess } from './access/access-logs.ts'
+import { registryReadVerbs, registryWriteVerbs, removePushed } from './pushed/pushed.ts'
+import { robotsReadVerbs, robotsWriteVerbs } from './pushed/robots.ts'
+import { shareLinkReadVerbs, shareLinkWriteVerbs } from './identity/share-links.ts'
 import { webhookReadVerbs, webhookWriteVerbs } from './webhooks/verbs.ts'
 import { nodeReadVerbs, nodeWriteVerbs, requireLease } from './nodes/nodes.ts'
 import { eq } from 'drizzle-orm'

@@ -54,13 +54,15 @@ const layers: { [tree: string]: string[][] } = {
     [
       'db/sql/audit',
       'db/sql/identity',
+      'db/sql/ingest-counts',
       'db/sql/nodes',
-      'db/sql/registry',
+      'db/sql/pushed',
       'db/sql/retention',
       'db/sql/webhooks',
     ],
     ['db/sql/contexts.ts'],
     ['db/sql/events'],
+    ['db/sql/access'], // rows that are written in the transaction of their events
     ['db/sql/threads'],
     ['db/sql/database.ts', 'db/sql/judged-since.ts', 'db/sql/slices.ts'],
     ['db/rules'],

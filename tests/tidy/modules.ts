@@ -10,6 +10,7 @@ const everywhere = ['routes.ts', 'page.tsx']
 
 /** What belongs to a folder inside another one counts for the inner folder when that one is listed. */
 const modules: Record<string, string[]> = {
+  'db/sql/access': ['access-logs.ts'],
   'db/sql/audit': ['append.ts', 'evidence.ts', 'heads.ts', 'list.ts', 'trim.ts', 'verify.ts'],
   'db/sqlite/backup': ['admin.ts', 'file-verbs.ts'],
   'db/sql/events': ['engine.ts', 'networks.ts', 'reader.ts', 'writer.ts'],
@@ -72,10 +73,11 @@ const modules: Record<string, string[]> = {
     'reserve.ts',
     'wal.ts',
   ],
-  'db/sql/identity': ['key-cache.ts', 'schema.ts', 'verbs.ts'],
+  'db/sql/identity': ['key-cache.ts', 'schema.ts', 'share-links.ts', 'verbs.ts'],
+  'db/sql/ingest-counts': ['ingest-counts.ts'],
   'db/sqlite/migrations': ['migrations.ts'],
   'db/sql/nodes': ['nodes.ts'],
-  'db/sql/registry': ['access-logs.ts', 'ingest-counts.ts', 'pushed.ts', 'robots.ts', 'share-links.ts'],
+  'db/sql/pushed': ['pushed.ts', 'robots.ts'],
   'db/sql/retention': ['retention.ts'],
   'db/sqlite/threads': ['threads.ts'],
   'db/sql/threads': [

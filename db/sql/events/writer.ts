@@ -20,7 +20,7 @@ import { repairRollups } from './rollups/recount.ts'
 import { dayWork } from './rollups/stored-days.ts'
 import { deletions } from './delete/delete.ts'
 import { accessLedger } from '../../rules/access-ledger.ts'
-import { expireAccess, findSource, writeAccess } from '../registry/access-logs.ts'
+import { expireAccess, findSource, writeAccess } from '../access/access-logs.ts'
 import { inTransaction, type Database } from '../database.ts'
 import type { EventWriter } from './engine.ts'
 

@@ -2,7 +2,7 @@
 import { and, count, eq, gt, ne } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'
-import { endLinksOf } from '../registry/share-links.ts'
+import { endLinksOf } from './share-links.ts'
 import { account, membership, oneTimeLink, org, signIn } from './schema.ts'
 import { forgetVisit } from './overview-visits.ts'
 import { rememberNetwork } from './sign-ins.ts'

@@ -29,7 +29,7 @@ import {
 import { limitWal, type WalLimit } from '../file/wal.ts'
 import { commitTimes, inTransaction, ormOn } from '../../sql/database.ts'
 import { writeVerbs } from '../../sql/verbs.ts'
-import { addIngestCounts, requestCounts } from '../../sql/registry/ingest-counts.ts'
+import { addIngestCounts, requestCounts } from '../../sql/ingest-counts/ingest-counts.ts'
 import type { SqliteDatabase } from '../file/connection.ts'
 import type { EventBatch } from '../../contract/store.ts'
 import type { MaintenanceReason } from '../../contract/operations.ts'
