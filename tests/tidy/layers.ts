@@ -48,7 +48,7 @@ const layers: { [tree: string]: string[][] } = {
   db: [
     ['db/open.ts', 'db/copy'],
     ['db/sqlite', 'db/postgres'],
-    ['db/sql/copy', 'db/sql/facts.ts', 'db/sql/reader.ts', 'db/sql/store.ts'],
+    ['db/sql/copy', 'db/sql/facts.ts', 'db/sql/reader.ts', 'db/sql/store/store.ts'],
     ['db/sql/verbs.ts'],
     // Nouns: the records beside the events, each with its verbs.
     [
