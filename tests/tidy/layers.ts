@@ -58,6 +58,7 @@ const layers: { [tree: string]: string[][] } = {
       'db/sql/nodes',
       'db/sql/pushed',
       'db/sql/retention',
+      'db/sql/settings',
       'db/sql/webhooks',
     ],
     ['db/sql/contexts.ts'],

@@ -80,6 +80,7 @@ const modules: Record<string, string[]> = {
   'db/sql/pushed': ['pushed.ts', 'robots.ts'],
   'db/sql/retention': ['retention.ts'],
   'db/sqlite/threads': ['threads.ts'],
+  'db/sql/settings': ['settings.ts'],
   'db/sql/store': ['store.ts', 'threads.ts'],
   'db/sql/threads': ['append-queue.ts', 'port.ts', 'protocol.ts', 'read-queue.ts', 'read-slots.ts'],
   'db/sql/webhooks': ['deliveries.ts', 'verbs.ts'],
