@@ -1,7 +1,7 @@
 /** Bench of Explore: what its queries read and how long they take, beside parsing every text, in the same run. */
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
 import { databasePath } from '../../db/sqlite/file/files.ts'
-import { idsInRuns } from '../../db/sql/events/dedupe/ids-in-runs.ts'
+import { idsInRuns } from '../../db/sql/events/ids-in-runs.ts'
 import { compactEventReader } from '../../db/sql/events/reader.ts'
 import { compactEventWriter } from '../../db/sql/events/writer.ts'
 import { openBodies, openNames } from '../../db/sql/events/blocks/texts.ts'

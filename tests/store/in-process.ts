@@ -3,7 +3,7 @@
  * of processor time to start, and interpret code that is compiled here after the first database.
  */
 import { compactEventReader } from '../../db/sql/events/reader.ts'
-import { idsInRuns } from '../../db/sql/events/dedupe/ids-in-runs.ts'
+import { idsInRuns } from '../../db/sql/events/ids-in-runs.ts'
 import { compactEventWriter } from '../../db/sql/events/writer.ts'
 import { inTransaction, ormOn } from '../../db/sql/database.ts'
 import { storeOver } from '../../db/sql/store/store.ts'

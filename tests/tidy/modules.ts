@@ -13,20 +13,22 @@ const modules: Record<string, string[]> = {
   'db/sql/access': ['access-logs.ts'],
   'db/sql/audit': ['append.ts', 'evidence.ts', 'heads.ts', 'list.ts', 'trim.ts', 'verify.ts'],
   'db/sqlite/backup': ['admin.ts', 'file-verbs.ts'],
-  'db/sql/events': ['engine.ts', 'networks.ts', 'reader.ts', 'writer.ts'],
+  'db/sql/events': ['engine.ts', 'ids-in-runs.ts', 'reader.ts', 'writer.ts'],
   'db/sql/events/blocks': [
     'block-table.ts',
     'block.ts',
     'body-table.ts',
+    'clause.ts',
     'fields.ts',
+    'networks.ts',
     'number-columns.ts',
     'read-ahead.ts',
     'repack.ts',
     'texts.ts',
   ],
-  'db/sql/events/dedupe': ['dedupe.ts', 'fingerprints.ts', 'id-group.ts', 'id-run.ts', 'ids-in-runs.ts'],
+  'db/sql/events/dedupe': ['dedupe.ts', 'deleted-ids.ts', 'fingerprints.ts', 'id-group.ts', 'id-run.ts'],
   'db/sql/events/delete': ['delete.ts', 'expire.ts'],
-  'db/sql/events/index': ['filter-codes.ts', 'posting.ts', 'seal.ts'],
+  'db/sql/events/index': ['filter-codes.ts', 'posting.ts', 'seal.ts', 'walk.ts'],
   'db/sql/events/paths': ['columns.ts', 'json-bytes.ts', 'session-sample.ts', 'shred.ts'],
   'db/sql/events/read': [
     'arrivals.ts',
@@ -46,7 +48,6 @@ const modules: Record<string, string[]> = {
     'sketches.ts',
 
     'top.ts',
-    'walk.ts',
   ],
   'db/sql/events/rollups': [
     ...[

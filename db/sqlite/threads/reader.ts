@@ -16,7 +16,7 @@ import {
 } from '../migrations/migrations.ts'
 import { requireServable } from '../../sql/copy/state.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
-import { idsInRuns } from '../../sql/events/dedupe/ids-in-runs.ts'
+import { idsInRuns } from '../../sql/events/ids-in-runs.ts'
 import { serveReader, type ReaderSettings } from '../../sql/reader.ts'
 import { ormOn } from '../../sql/database.ts'
 

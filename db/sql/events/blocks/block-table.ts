@@ -22,7 +22,7 @@ import { openBodies, openNames, type Bodies, type Names, type Spilled, type Text
 import { member } from './fields.ts'
 import type { Database } from '../../database.ts'
 import type { StoredEvent } from '../../../contract/store.ts'
-import { hasArrival, type Clause } from '../index/filter-codes.ts'
+import { hasArrival, type Clause } from './clause.ts'
 
 /** The position of a block and the times it covers. */
 export interface Zone {

@@ -6,7 +6,7 @@ import { readAhead, readBlock, zonesBetween } from '../blocks/block-table.ts'
 import { isHash, member, termTexts } from '../blocks/fields.ts'
 import { seqMax, seqOf } from '../blocks/block.ts'
 import { fieldClause } from '../index/filter-codes.ts'
-import { partsOf } from './walk.ts'
+import { partsOf } from '../index/walk.ts'
 
 interface Log {
   db: Database

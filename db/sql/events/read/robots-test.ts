@@ -8,7 +8,7 @@ import { type OpenBlock, readAhead, readBlock } from '../blocks/block-table.ts'
 import { isHash, member, termTexts } from '../blocks/fields.ts'
 import { filterClauses } from '../index/filter-codes.ts'
 import { boundsOf, newestFirst, newestZones, overlaps } from './page.ts'
-import { partsOf } from './walk.ts'
+import { partsOf } from '../index/walk.ts'
 
 interface Agent {
   vendor: string | null

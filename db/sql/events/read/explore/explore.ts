@@ -9,7 +9,7 @@ import { member } from '../../blocks/fields.ts'
 import { fieldClause, filterClauses } from '../../index/filter-codes.ts'
 import { hourMs } from '../../rollups/counts.ts'
 import { expiredOf } from '../filtered-counts.ts'
-import { partsOf } from '../walk.ts'
+import { partsOf } from '../../index/walk.ts'
 import { exploreRollups } from './rollups.ts'
 import { cutHours, scanner } from './scan.ts'
 import {

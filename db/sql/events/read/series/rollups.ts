@@ -11,7 +11,8 @@ import {
   termTexts,
 } from '../../blocks/fields.ts'
 import { knownVerdicts } from '../../../../contract/provenance.ts'
-import { codeOfTerm, type Clause } from '../../index/filter-codes.ts'
+import { codeOfTerm } from '../../index/filter-codes.ts'
+import type { Clause } from '../../blocks/clause.ts'
 import { durationMember, hourMs, type RollupCounts } from '../../rollups/counts.ts'
 import { countUnfolded } from '../../rollups/fold.ts'
 import { foldedRows, inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
