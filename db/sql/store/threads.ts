@@ -1,6 +1,6 @@
 /** What a store needs of its engine's threads, and the methods that send verbs to them. */
 import { StoreError } from '../../contract/errors.ts'
-import type { Histogram } from '../../rules/histogram.ts'
+import type { Histogram } from '../../contract/histogram.ts'
 import type { Following } from '../../contract/explore.ts'
 import type { Upkeep } from '../../contract/nodes.ts'
 import type { MaintenanceReason } from '../../contract/operations.ts'

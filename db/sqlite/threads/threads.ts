@@ -3,7 +3,7 @@ import { openPort, type Port } from '../../sql/threads/port.ts'
 import { packAppend, unpackOutcomes } from '../../sql/threads/protocol.ts'
 import { storeOver, type SqlStore } from '../../sql/store/store.ts'
 import { readQueue, type ReadQueue } from '../../sql/threads/read-queue.ts'
-import type { Histogram } from '../../rules/histogram.ts'
+import type { Histogram } from '../../contract/histogram.ts'
 import {
   closePorts,
   readThreads,
