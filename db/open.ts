@@ -1,8 +1,8 @@
 /** Opens the store in a data folder, or in a database that several nodes share. The only file that picks an engine. */
 import { openPostgresReader, openPostgresStore } from './postgres/store.ts'
 import { serverOptions } from './postgres/connection/options.ts'
-import { openServerAdmin } from './postgres/admin/admin.ts'
-import { folderFiles, openFolderAdmin } from './sqlite/backup/admin.ts'
+import { openServerAdmin } from './postgres/admin.ts'
+import { folderFiles, openFolderAdmin } from './sqlite/admin.ts'
 import { openPort, type Port } from './sql/threads/port.ts'
 import { openSqliteReader, openSqliteStore } from './sqlite/threads/threads.ts'
 import type { AuditEntry, Org, Store } from './contract/store.ts'

@@ -47,7 +47,11 @@ const layers: { [tree: string]: string[][] } = {
   ],
   db: [
     ['db/open.ts', 'db/copy'],
+    ['db/sqlite/admin.ts', 'db/sqlite/copy.ts', 'db/postgres/admin.ts', 'db/postgres/copy.ts'],
+    ['db/postgres/store.ts'],
     ['db/sqlite', 'db/postgres'],
+    ['db/postgres/locks.ts'],
+    ['db/postgres/connection', 'db/postgres/migrations'],
     ['db/sql/copy', 'db/sql/facts.ts', 'db/sql/reader.ts', 'db/sql/store/store.ts'],
     ['db/sql/verbs.ts'],
     // Nouns: the records beside the events, each with its verbs.

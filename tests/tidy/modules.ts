@@ -12,7 +12,7 @@ const everywhere = ['routes.ts', 'page.tsx']
 const modules: Record<string, string[]> = {
   'db/sql/access': ['access-logs.ts'],
   'db/sql/audit': ['append.ts', 'evidence.ts', 'heads.ts', 'list.ts', 'trim.ts', 'verify.ts'],
-  'db/sqlite/backup': ['admin.ts', 'file-verbs.ts'],
+  'db/sqlite/backup': ['file-verbs.ts'],
   'db/sql/events': ['engine.ts', 'ids-in-runs.ts', 'reader.ts', 'writer.ts'],
   'db/sql/events/blocks': [
     'block-table.ts',
@@ -72,6 +72,7 @@ const modules: Record<string, string[]> = {
     'log-damage.ts',
     'missing-data.ts',
     'reserve.ts',
+    'schema-version.ts',
     'wal.ts',
   ],
   'db/sql/identity': ['schema.ts', 'share-links.ts', 'verbs.ts'],

@@ -8,12 +8,8 @@ import { openUnlockedConnection, openReaderConnection, sqliteVersion } from '../
 import type { StoreHealth } from '../../contract/store.ts'
 import type { ReadContext } from '../../sql/contexts.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
-import {
-  migrations,
-  requireKnownSchema,
-  requireNewestSchema,
-  schemaVersion,
-} from '../migrations/migrations.ts'
+import { migrations, requireKnownSchema, requireNewestSchema } from '../migrations/migrations.ts'
+import { schemaVersion } from '../file/schema-version.ts'
 import { requireServable } from '../../sql/copy/state.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
 import { idsInRuns } from '../../sql/events/ids-in-runs.ts'
