@@ -6,8 +6,9 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { exceptions } from '../tests/tidy/exceptions.ts'
 import { importsOf } from '../tests/tidy/imports.ts'
+import { mutualImports, upwardImports } from '../tests/tidy/layers.ts'
 import { slivers } from '../tests/tidy/slivers.ts'
-import { isCode, isTest, readSources, root, type Source } from '../tests/tidy/source.ts'
+import { type Finding, isCode, isTest, readSources, root, type Source } from '../tests/tidy/source.ts'
 
 const sources = readSources()
 const product = sources.filter(
@@ -34,6 +35,11 @@ const explained = small.filter(({ path }) =>
   exceptions.some((each) => each.rule === 'sliver' && each.path === path),
 )
 
+const upward = upwardImports(edges)
+const mutual = mutualImports(edges)
+const countWithin = (folder: string, findings: Finding[]): number =>
+  findings.filter(({ path }) => path.startsWith(`${folder}/`)).length
+
 const measures: { name: string; value: number }[] = [
   { name: 'product files', value: product.length },
   { name: 'product lines', value: product.reduce((sum, source) => sum + linesOf(source), 0) },
@@ -43,6 +49,10 @@ const measures: { name: string; value: number }[] = [
     name: `files directly in ${folder}/`,
     value: topLevel(folder),
   })),
+  ...['server', 'db', 'db/sql', 'web'].flatMap((folder) => [
+    { name: `imports up in ${folder}/`, value: countWithin(folder, upward) },
+    { name: `pairs of rooms that import each other in ${folder}/`, value: countWithin(folder, mutual) },
+  ]),
 ]
 
 for (const { name, value } of measures) process.stdout.write(`${name}: ${value}\n`)
@@ -50,3 +60,6 @@ process.stdout.write(`the ${longestShown} longest files:\n`)
 for (const { path, lines } of longest) process.stdout.write(`  ${path}: ${lines} lines\n`)
 if (process.argv.includes('--slivers'))
   for (const { path, message } of small) process.stdout.write(`${path}: ${message}\n`)
+if (process.argv.includes('--layers'))
+  for (const { path, line, message } of [...upward, ...mutual])
+    process.stdout.write(`${path}:${line} ${message}\n`)

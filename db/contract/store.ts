@@ -19,7 +19,7 @@ import type { AuditEntry, Json } from './audit.ts'
 import type { StoreError } from './errors.ts'
 import type { Door, Provenance } from './provenance.ts'
 import type { EventFieldValues, EventFilter, EventPosition, StoredEvent } from './event-fields.ts'
-import type { Histogram } from '../rules/histogram.ts'
+import type { Histogram } from './histogram.ts'
 import type {
   AgentCounts,
   AgentsQuery,

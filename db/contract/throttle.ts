@@ -1,5 +1,9 @@
 /** The store's interface for attempts at signing in, which are counted before each check. */
-import type { AttemptOutcome, AttemptStart } from '../rules/sign-in-throttle.ts'
+
+export type AttemptOutcome = 'right' | 'wrong' | 'none'
+
+/** An attempt waits for running ones that could use up the free tries. */
+export type AttemptStart = 'begun' | 'busy' | 'refused'
 
 /** An account or a sender that guesses are counted for. */
 export interface AttemptName {

@@ -7,9 +7,35 @@
 import type { Incident, IncidentQuery, Rule, RuleChange } from './alerts.ts'
 import type { AuditEntry } from './audit.ts'
 import type { JobLease } from './nodes.ts'
-import type { Share } from '../rules/webhook-share.ts'
 
 // ---------------------------------------------------------------- deliveries
+
+/** The slots that an organization occupies. */
+export interface Held {
+  count: number
+  firstTries: number // of these, at lanes without any earlier attempt
+  hangs: boolean // several of its lanes are slow
+}
+
+/** The occupied slots, which the sender passes when it asks for more deliveries. */
+export interface Share {
+  held: { [orgId: string]: Held }
+  slow: number // slots that slow lanes occupy, all organizations together
+  paces: { [lane: string]: 'quick' | 'slow' }
+  reserved: Reserved
+}
+
+/** How many slots each kind of send leaves free. Each number includes the one before. */
+export interface Reserved {
+  /** Only the first send of an organization may occupy these, one each. */
+  forFirstSend: number
+  /** An organization that makes fewer than two first tries leaves only `forFirstSend`; quick lanes leave this. */
+  forFirstTries: number
+  /** Further first tries leave this. */
+  forQuick: number
+  /** Slow lanes leave this, so that first tries never wait for slow receivers. */
+  forUntried: number
+}
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'dead_letter'
 

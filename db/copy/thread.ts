@@ -6,7 +6,7 @@ import { endThread, serve } from '../sql/threads/port.ts'
 import { openFolderSource, openFolderTarget, reopenFolder } from '../sqlite/copy.ts'
 import { storeError } from '../sqlite/file/failure.ts'
 import type { CopyRequest, CopyStep, CopyVerdict } from '../contract/copy.ts'
-import type { Sliced } from '../sql/threads/slices.ts'
+import type { Sliced } from '../sql/slices.ts'
 
 export interface CopyOpening {
   request: CopyRequest

@@ -1,10 +1,10 @@
 /** Opens the store of a PostgreSQL database on the threads of a node: append, writer, upkeep and several readers. */
-import { storeOver, type SqlStore } from '../sql/store.ts'
+import { storeOver, type SqlStore } from '../sql/store/store.ts'
 import { openPort, type Port } from '../sql/threads/port.ts'
 import { packAppend } from '../sql/threads/protocol.ts'
 import { readQueue } from '../sql/threads/read-queue.ts'
-import type { Histogram } from '../rules/histogram.ts'
-import { closePorts, readThreads, type Threads } from '../sql/threads/threads.ts'
+import type { Histogram } from '../contract/histogram.ts'
+import { closePorts, readThreads, type Threads } from '../sql/store/threads.ts'
 import type { AppendAnswer } from './append/append.ts'
 import type { SharedDatabase } from '../contract/admin.ts'
 import type { ConnectionOptions } from './connection/options.ts'

@@ -1,11 +1,5 @@
 /** Histograms of durations, for the metrics endpoint. */
-
-export interface Histogram {
-  boundsMs: readonly number[] // ascending
-  /** Durations per bucket: at most this bound and above the previous one. The last entry is above all bounds. */
-  counts: number[]
-  sumMs: number
-}
+import type { Histogram } from '../contract/histogram.ts'
 
 export function makeHistogram(boundsMs: readonly number[]): Histogram {
   return { boundsMs, counts: Array<number>(boundsMs.length + 1).fill(0), sumMs: 0 }

@@ -1,4 +1,5 @@
 /** The rule that throttles guessing: after the free tries a name waits 1 s, doubling with each failure to 15 min. */
+import type { AttemptOutcome, AttemptStart } from '../contract/throttle.ts'
 
 /** What is known of a name. Times are those of the store's clock. */
 export interface ThrottleState {
@@ -8,11 +9,6 @@ export interface ThrottleState {
   runningUntilMs: number // by then a running attempt has ended or its process has
   untilMs: number // no attempt before
 }
-
-export type AttemptOutcome = 'right' | 'wrong' | 'none'
-
-/** An attempt waits for running ones that could use up the free tries. */
-export type AttemptStart = 'begun' | 'busy' | 'refused'
 
 export const noAttempts: ThrottleState = {
   ...{ failures: 0, refusals: 0, running: 0, runningUntilMs: 0, untilMs: 0 },

@@ -1,7 +1,8 @@
 /** Tests the share of slots: an organization with nothing in flight starts at once, and none starves. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { shareSlots, type DueLane, type Held, type Pace, type Share } from './webhook-share.ts'
+import { shareSlots, type DueLane, type Pace } from './webhook-share.ts'
+import type { Held, Share } from '../contract/webhooks.ts'
 
 const total = 32
 const reserved = { forFirstSend: 12, forFirstTries: 14, forQuick: 16, forUntried: 20 }

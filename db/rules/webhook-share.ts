@@ -1,34 +1,8 @@
 /** Shares the dispatcher's free slots among organizations, so that a hanging receiver delays no other delivery. */
+import type { Held, Share } from '../contract/webhooks.ts'
 
 /** How long a lane's receiver occupies a slot, according to its last or current attempt. */
 export type Pace = 'quick' | 'slow' | 'unknown'
-
-/** The slots that an organization occupies. */
-export interface Held {
-  count: number
-  firstTries: number // of these, at lanes without any earlier attempt
-  hangs: boolean // several of its lanes are slow
-}
-
-/** The occupied slots, which the sender passes when it asks for more deliveries. */
-export interface Share {
-  held: { [orgId: string]: Held }
-  slow: number // slots that slow lanes occupy, all organizations together
-  paces: { [lane: string]: 'quick' | 'slow' }
-  reserved: Reserved
-}
-
-/** How many slots each kind of send leaves free. Each number includes the one before. */
-export interface Reserved {
-  /** Only the first send of an organization may occupy these, one each. */
-  forFirstSend: number
-  /** An organization that makes fewer than two first tries leaves only `forFirstSend`; quick lanes leave this. */
-  forFirstTries: number
-  /** Further first tries leave this. */
-  forQuick: number
-  /** Slow lanes leave this, so that first tries never wait for slow receivers. */
-  forUntried: number
-}
 
 /** A lane with deliveries that are due. */
 export interface DueLane {

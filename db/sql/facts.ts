@@ -4,8 +4,9 @@ import { evidenceState } from './audit/evidence.ts'
 import { columnsOf, inSnapshot, type Database } from './database.ts'
 import { eachBlockAfter } from './events/blocks/block-table.ts'
 import { member } from './events/blocks/fields.ts'
-import { atOnce } from './threads/slices.ts'
-import type { Checkup, DatabaseFacts, StoredPack } from '../contract/operations.ts'
+import { storedPack } from './settings/settings.ts'
+import { atOnce } from './slices.ts'
+import type { Checkup, DatabaseFacts } from '../contract/operations.ts'
 
 /** One snapshot of the database. Tables that its schema lacks count as empty. */
 export function readFacts(db: Database, schema: number): DatabaseFacts {
@@ -77,16 +78,6 @@ function newestAudit(db: Database): number | null {
     .query<{ at: string }, []>('SELECT occurredAt AS at FROM audit_entry ORDER BY rowid DESC LIMIT 1')
     .get()
   return row === null ? null : Date.parse(row.at)
-}
-
-/** The evidence pack that replaces the bundled one. */
-export function storedPack(db: Database): StoredPack | null {
-  return db
-    .query<StoredPack, []>(
-      `SELECT digest, pack, signed_by AS "signedBy", stored_by AS "storedBy", stored_at_ms AS "storedAtMs"
-       FROM evidence_pack WHERE name = 'current'`,
-    )
-    .get()
 }
 
 const noKeys: Checkup['keys'] = { live: 0, exposed: 0, endingSoon: 0, idle: 0 }

@@ -15,12 +15,12 @@ import {
   detectRequests,
   periodTotals,
   weekCounts,
-} from './counts.ts'
-import { changesSince, readSince } from './changes.ts'
-import { periodOf, periodParameters, readCountFilter, type CountScope } from './period.ts'
-import { detectMatrix, detectTrust } from './detections.ts'
-import { detectClaims, detectResponses } from './claims.ts'
-import { identityDetail, vendorDetail, why } from './details.ts'
+} from '../counts/counts.ts'
+import { changesSince, readSince } from '../counts/changes.ts'
+import { periodOf, periodParameters, readCountFilter, type CountScope } from '../counts/period.ts'
+import { detectMatrix, detectTrust } from '../counts/detections.ts'
+import { detectClaims, detectResponses } from '../counts/claims.ts'
+import { identityDetail, vendorDetail, why } from '../counts/details.ts'
 import type { OverviewVisit, Store } from '../../db/contract/store.ts'
 import { isLongerThan } from '../text/text.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'

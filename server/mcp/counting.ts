@@ -1,5 +1,5 @@
 /** Exact counts for assistants: from the hours behind GET /v1/metrics, or under other filters from the events. */
-import { hourRows } from '../dashboard/period-counts.ts'
+import { hourRows } from '../counts/period-counts.ts'
 import { invalidQuery } from '../http/request.ts'
 import { limits } from '../limits.ts'
 import { filterableFields } from '../../db/contract/event-fields.ts'

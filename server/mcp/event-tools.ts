@@ -1,5 +1,5 @@
 /** The tools that read single events: find_events, get_event and explain_refusal. */
-import { why } from '../dashboard/details.ts'
+import { why } from '../counts/details.ts'
 import { encodeCursor, readCursor } from '../http/request.ts'
 import { AppError } from '../errors.ts'
 import { isoTime } from '../clock.ts'

@@ -10,7 +10,7 @@ import type {
   DetectRequests,
   Impostor,
   PeriodView,
-} from '../dashboard/shapes.ts'
+} from '../counts/shapes.ts'
 
 export interface ReportContents {
   facts: ReportFacts

@@ -1,8 +1,8 @@
 /** Drafts the report of an organization over a range: reads its counts and writes the page, ready to be signed. */
 import { isoTime } from '../clock.ts'
-import { detectClaims } from '../dashboard/claims.ts'
-import { analyticsCounts, detectRequests } from '../dashboard/counts.ts'
-import type { Period } from '../dashboard/period.ts'
+import { detectClaims } from '../counts/claims.ts'
+import { analyticsCounts, detectRequests } from '../counts/counts.ts'
+import type { Period } from '../counts/period.ts'
 import { limits } from '../limits.ts'
 import { reportPage, totalsOf, type Total } from './page.ts'
 import type { ReportFacts } from './proof.ts'

@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { auditEntry } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
-import { periodOf, periodParameters } from '../dashboard/period.ts'
+import { periodOf, periodParameters } from '../counts/period.ts'
 import { readQuery } from '../http/request.ts'
 import type { SigningKey } from '../audit/signing.ts'
 import type { SignIns } from '../identity/sign-in/sign-ins.ts'

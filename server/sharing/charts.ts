@@ -1,7 +1,7 @@
 /** Charts, tables and times of shared pages, as HTML and SVG without scripts. */
 import { countText, plainHtml, textHtml } from '../text/html.ts'
 import { perStep } from '../text/time-zone.ts'
-import type { EventCounts } from '../dashboard/shapes.ts'
+import type { EventCounts } from '../counts/shapes.ts'
 
 export interface Body {
   lead: string

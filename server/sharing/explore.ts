@@ -4,7 +4,7 @@ import { countText, textHtml } from '../text/html.ts'
 import { perStep } from '../text/time-zone.ts'
 import { lines, numbers, outcomeClass, spanOf, stackedBars, table, type Body, type Series } from './charts.ts'
 import type { Explored, ExploredNumbers, ExploreMeasure, ExploreQuery } from '../../db/contract/explore.ts'
-import type { PeriodView } from '../dashboard/shapes.ts'
+import type { PeriodView } from '../counts/shapes.ts'
 
 export interface ShownExploration {
   asked: Pick<ExploreQuery, 'measure' | 'by' | 'edges'>

@@ -1,7 +1,7 @@
 /** The shared page of Overview: the last 7 days in numbers, and what changed in the last 24 hours. */
 import { countText, plainHtml, textHtml } from '../text/html.ts'
 import { beforeNote, minuteOf, numbers, rect, spanOf, stepsByOutcome, timeline, type Body } from './charts.ts'
-import type { Change, ChangeKind, Changes, WeekCounts } from '../dashboard/shapes.ts'
+import type { Change, ChangeKind, Changes, WeekCounts } from '../counts/shapes.ts'
 
 export const overviewPanelNames = ['headlines', 'timeline', 'changes'] as const
 

@@ -1,7 +1,7 @@
 /** The page of a share link: HTML with charts as SVG, without scripts, cookies or links into the dashboard. */
 import { createHash } from 'node:crypto'
 import { filterableFields } from '../../db/contract/event-fields.ts'
-import type { BreakdownView, EventCounts, PeriodCount } from '../dashboard/shapes.ts'
+import type { BreakdownView, EventCounts, PeriodCount } from '../counts/shapes.ts'
 import { limits } from '../limits.ts'
 import { countText, plainHtml, textHtml } from '../text/html.ts'
 import {

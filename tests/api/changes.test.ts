@@ -1,6 +1,6 @@
 /** GET /api/changes reports what a recount of the posted events finds new, refused or failing, and nothing else. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Change, Changes, WeekCounts } from '../../server/dashboard/shapes.ts'
+import type { Change, Changes, WeekCounts } from '../../server/counts/shapes.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { caller, cookieOf, makeOrg, password, person, type Person } from '../support/people.ts'
 import { storeVouched } from '../support/vouched.ts'

@@ -15,7 +15,7 @@ import type {
   EventCounts,
   VendorDetail,
   Why,
-} from '../../server/dashboard/shapes.ts'
+} from '../../server/counts/shapes.ts'
 import { mintKey } from '../../server/identity/keys/keys.ts'
 import { event, type TestEvent } from '../support/events.ts'
 import { makeOrg, person, type Person } from '../support/people.ts'

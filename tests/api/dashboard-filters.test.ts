@@ -1,7 +1,7 @@
 /** Filters and retention: hourly counts outlive their events; other counts report how much may be missing. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { sharedTypes } from '../../server/dashboard/period.ts'
-import type { AnalyticsCounts } from '../../server/dashboard/shapes.ts'
+import { sharedTypes } from '../../server/counts/period.ts'
+import type { AnalyticsCounts } from '../../server/counts/shapes.ts'
 import { event } from '../support/events.ts'
 import { person, type Person } from '../support/people.ts'
 import { testServer, type TestServer } from '../support/server.ts'

@@ -1,7 +1,7 @@
 /** Detect counts agents by vendor, name and purpose exactly, in the range and in the one before. */
 import { expect, test } from 'bun:test'
-import { agentRowsOf } from '../../server/dashboard/detections.ts'
-import type { DetectCounts } from '../../server/dashboard/shapes.ts'
+import { agentRowsOf } from '../../server/counts/detections.ts'
+import type { DetectCounts } from '../../server/counts/shapes.ts'
 import { event } from '../support/events.ts'
 import { person } from '../support/people.ts'
 import { testServer } from '../support/server.ts'

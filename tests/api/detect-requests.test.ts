@@ -5,7 +5,7 @@ import type {
   DetectCounts,
   DetectRequests,
   DetectResponses,
-} from '../../server/dashboard/shapes.ts'
+} from '../../server/counts/shapes.ts'
 import { agentsLog, logged, loggedAgents, pageOf, statusOf } from '../support/agents-log.ts'
 import { event } from '../support/events.ts'
 import { person, type Person } from '../support/people.ts'

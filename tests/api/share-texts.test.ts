@@ -4,7 +4,7 @@ import { shownMeasures } from '../../server/sharing/explore.ts'
 import { sentences } from '../../server/sharing/overview.ts'
 import { measureWords, type Measure } from '../../web/pages/analytics/explore-model.ts'
 import { kinds } from '../../web/pages/overview/model.ts'
-import type { Change, ChangeKind } from '../../server/dashboard/shapes.ts'
+import type { Change, ChangeKind } from '../../server/counts/shapes.ts'
 
 test('shared pages say the same as the dashboard', () => {
   const values = [0, 0.04, 1, 9.5, 99.6, 999.5, 12_418, 61_000, 1_048_575, 7_300_000, 2 * 86_400_000, 5e12]

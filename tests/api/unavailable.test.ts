@@ -4,10 +4,10 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { StoreError } from '../../db/contract/errors.ts'
-import { storeOver } from '../../db/sql/store.ts'
+import { storeOver } from '../../db/sql/store/store.ts'
 import { openThreads } from '../../db/sqlite/threads/threads.ts'
 import { openDataFolder } from '../../server/runtime/open-data-folder.ts'
-import type { Threads } from '../../db/sql/threads/threads.ts'
+import type { Threads } from '../../db/sql/store/threads.ts'
 import { allRoutes, nameOf } from '../support/routes.ts'
 import { testServer, type TestServer } from '../support/server.ts'
 

@@ -2,10 +2,10 @@
 import { existsSync, rmSync } from 'node:fs'
 import type { EventRecord } from '../../db/contract/store.ts'
 import { inTransaction } from '../../db/sql/database.ts'
-import { idsInRuns } from '../../db/sql/events/dedupe/ids-in-runs.ts'
+import { idsInRuns } from '../../db/sql/events/ids-in-runs.ts'
 import { compactEventReader } from '../../db/sql/events/reader.ts'
 import { compactEventWriter } from '../../db/sql/events/writer.ts'
-import { beginSlice } from '../../db/sql/threads/slices.ts'
+import { beginSlice } from '../../db/sql/slices.ts'
 import {
   openReaderConnection,
   openWriterConnection,

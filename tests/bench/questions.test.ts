@@ -1,7 +1,7 @@
 /** Overview, Explore and assistants answer with a recount of the events, in less time than reading them all. */
 import { expect, test } from 'bun:test'
 import { ask, line, news, questionsBench, questionsTables, type Asker, type Span } from './questions.bench.ts'
-import type { Changes } from '../../server/dashboard/shapes.ts'
+import type { Changes } from '../../server/counts/shapes.ts'
 import type { BacktestView } from '../../server/webhooks/alerts/backtest.ts'
 import type { ExploreAnswer } from '../../server/api/explore/routes.ts'
 

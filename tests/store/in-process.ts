@@ -3,13 +3,13 @@
  * of processor time to start, and interpret code that is compiled here after the first database.
  */
 import { compactEventReader } from '../../db/sql/events/reader.ts'
-import { idsInRuns } from '../../db/sql/events/dedupe/ids-in-runs.ts'
+import { idsInRuns } from '../../db/sql/events/ids-in-runs.ts'
 import { compactEventWriter } from '../../db/sql/events/writer.ts'
 import { inTransaction, ormOn } from '../../db/sql/database.ts'
-import { storeOver } from '../../db/sql/store.ts'
-import type { ReadContext } from '../../db/sql/threads/contexts.ts'
-import { atOnce, isSliced } from '../../db/sql/threads/slices.ts'
-import { readVerbs } from '../../db/sql/threads/verbs.ts'
+import { storeOver } from '../../db/sql/store/store.ts'
+import type { ReadContext } from '../../db/sql/contexts.ts'
+import { atOnce, isSliced } from '../../db/sql/slices.ts'
+import { readVerbs } from '../../db/sql/verbs.ts'
 import { openReaderConnection, openWriterConnection } from '../../db/sqlite/file/connection.ts'
 import { databasePath } from '../../db/sqlite/file/files.ts'
 import { migrate, migrations } from '../../db/sqlite/migrations/migrations.ts'

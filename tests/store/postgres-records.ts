@@ -3,7 +3,7 @@ import { StoreError } from '../../db/contract/errors.ts'
 import type { ReaderOpening } from '../../db/postgres/threads/reader.ts'
 import type { WriterOpening } from '../../db/postgres/threads/writer.ts'
 import { diskBoundsMs, makeHistogram } from '../../db/rules/histogram.ts'
-import { storeOver, type SqlStore } from '../../db/sql/store.ts'
+import { storeOver, type SqlStore } from '../../db/sql/store/store.ts'
 import { openPort, type Port } from '../../db/sql/threads/port.ts'
 import { noon } from './make.ts'
 

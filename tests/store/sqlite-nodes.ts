@@ -1,5 +1,5 @@
 /** Two stores over the threads of one data folder, which differ in what they cache, as two processes would. */
-import { storeOver } from '../../db/sql/store.ts'
+import { storeOver } from '../../db/sql/store/store.ts'
 import { openThreads } from '../../db/sqlite/threads/threads.ts'
 import { noon } from './make.ts'
 

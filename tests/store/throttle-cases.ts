@@ -2,7 +2,7 @@
 import { expect } from 'bun:test'
 import type { AttemptName } from '../../db/contract/throttle.ts'
 import type { Store } from '../../db/contract/store.ts'
-import type { AttemptOutcome } from '../../db/rules/sign-in-throttle.ts'
+import type { AttemptOutcome } from '../../db/contract/throttle.ts'
 import { noon } from './make.ts'
 import type { Cases, NodeCases } from './subject.ts'
 

@@ -1,6 +1,6 @@
 /** A reader of the event engine that runs all slices at once and returns results directly, for tests of the results. */
 import type { EventReader } from '../../db/sql/events/engine.ts'
-import { atOnce, isSliced, type Sliced } from '../../db/sql/threads/slices.ts'
+import { atOnce, isSliced, type Sliced } from '../../db/sql/slices.ts'
 
 export type ReaderAtOnce = {
   [K in keyof EventReader]: EventReader[K] extends (...args: infer A) => Sliced<infer T>

@@ -6,7 +6,7 @@ import { barrel, cycles, importRules } from './import-rules.ts'
 import { importsOf } from './imports.ts'
 import { engineWordsIn } from './engine-words.ts'
 import { deadExports } from './exports.ts'
-import { upwardImports } from './layers.ts'
+import { missingPlaces, mutualImports, upwardImports } from './layers.ts'
 import { insideImports } from './modules.ts'
 import { slivers } from './slivers.ts'
 import { userStrings } from './user-strings.ts'
@@ -264,12 +264,36 @@ test('sliver: a small file with one importer, tests not counted', () => {
 test.each([
   ['server/http/a.ts', "import type { B } from '../cli/b.ts'", "import { b } from '../text/b.ts'"],
   ['server/audit/a.ts', "import { b } from '../services.ts'", "import { b } from '../identity/b.ts'"],
-  ['db/contract/a.ts', "import { b } from '../sqlite/b.ts'", "import { b } from '../rules/b.ts'"],
+  ['server/identity/a.ts', "import type { B } from '../mcp/b.ts'", "import { b } from '../audit/b.ts'"],
+  ['db/sql/events/read/a.ts', "import { b } from '../../copy/b.ts'", "import { b } from '../../database.ts'"],
+  ['db/contract/a.ts', "import { b } from '../rules/b.ts'", "import { b } from './b.ts'"],
   ['web/charts/a.ts', "import { b } from '../pages/b.ts'", "import { b } from '../text/b.ts'"],
 ])('upward in %s', (path, bad, good) => {
   expect(rulesOf(upwardImports(imports(path, bad)))).toEqual(['upward'])
   expect(upwardImports(imports(path, good))).toEqual([])
   expect(upwardImports(imports(path.replace('.ts', '.test.ts'), bad))).toEqual([])
+})
+
+test('mutual: two rooms import each other, types included; a listed file is a room of its own', () => {
+  const down = imports('server/mcp/a.ts', "import { b } from '../api/live/b.ts'")
+  const up = imports('server/api/live/c.ts', "import type { D } from '../../mcp/d.ts'")
+  expect(mutualImports([...down, ...down])).toEqual([])
+  expect(mutualImports([...up, ...down]).map(({ path, rule }) => [path, rule])).toEqual([
+    ['server/api/live/c.ts', 'mutual'],
+  ])
+  const nested = imports('server/mcp/inside/a.ts', "import { b } from '../b.ts'")
+  const outer = imports('server/mcp/c.ts', "import { a } from './inside/a.ts'")
+  expect(rulesOf(mutualImports([...nested, ...outer]))).toEqual(['mutual'])
+  const app = imports('server/app.ts', "import { a } from './mcp/a.ts'")
+  const errors = imports('server/mcp/a.ts', "import { b } from '../errors.ts'")
+  expect(mutualImports([...app, ...errors])).toEqual([])
+  const tested = imports('server/api/live/c.test.ts', "import type { D } from '../../mcp/d.ts'")
+  expect(mutualImports([...tested, ...down])).toEqual([])
+})
+
+test('a layer that no file has any more is found', () => {
+  expect(missingPlaces(['server/main.ts']).map(({ path }) => path)).not.toContain('server/main.ts')
+  expect(missingPlaces(['server/main.ts']).map(({ path }) => path)).toContain('server/cli')
 })
 
 test('user-facing strings are prose of strings, templates and JSX, without code and class names', () => {

@@ -21,7 +21,7 @@ import type {
   VendorDetail,
   WeekCounts,
   Why,
-} from '../../server/dashboard/shapes.ts'
+} from '../../server/counts/shapes.ts'
 import type { OverviewVisitView } from '../../server/dashboard/routes.ts'
 import type { ErrorCode, Issue } from '../../server/errors.ts'
 import type { FirstSource } from '../../server/access/source-routes.ts'
@@ -33,7 +33,7 @@ import type { ExploreAnswer } from '../../server/api/explore/routes.ts'
 import type { Histogram } from '../../server/api/traces/histogram.ts'
 import type { SessionView as AgentSession } from '../../server/api/sessions/routes.ts'
 
-export type * from '../../server/dashboard/shapes.ts'
+export type * from '../../server/counts/shapes.ts'
 export type { FirstSource } from '../../server/access/source-routes.ts'
 export type { KnaphCounts } from '../../server/api/registry/memory-routes.ts'
 export type { ToolCallRow, ToolCalls } from '../../server/api/registry/tool-routes.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { type SharedCluster, database, hasPooler, startPooler } from '../../../tests/support/postgres.ts'
 import { makeBatch, makeEvent, noon } from '../../../tests/store/make.ts'
-import { atOnce } from '../../sql/threads/slices.ts'
+import { atOnce } from '../../sql/slices.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
 import { openConnection } from '../connection/connection.ts'
 import { idsInTable } from '../events/ids.ts'

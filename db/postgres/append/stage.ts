@@ -2,7 +2,7 @@
 import { blockChecksum, extra, packBlock, rangeOf, type StagedBlock } from '../../sql/events/blocks/block.ts'
 import { appender, type KnownIds } from '../../sql/events/write/append.ts'
 import { failureOf, type AppendOutcome } from '../../sql/threads/protocol.ts'
-import { requestCounts } from '../../sql/registry/ingest-counts.ts'
+import { requestCounts } from '../../sql/ingest-counts/ingest-counts.ts'
 import { accessLedger, sourceChecksum, type AccessChanges } from '../../rules/access-ledger.ts'
 import { countHourMs, scopesPerHourMax, type ScopeHour } from '../../contract/ingest-counts.ts'
 import { StoreError } from '../../contract/errors.ts'

@@ -2,7 +2,7 @@
 import { ormOn, type Database } from '../../sql/database.ts'
 import { requireServable } from '../../sql/copy/state.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
-import { serveReader, type ReaderSettings } from '../../sql/threads/reader.ts'
+import { serveReader, type ReaderSettings } from '../../sql/reader.ts'
 import { serverVerbs } from '../admin/verbs.ts'
 import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
@@ -10,7 +10,7 @@ import { idsInTable } from '../events/ids.ts'
 import { migrations, requireKnownSchema, schemaVersion, writerSchemaOf } from '../migrations/migrations.ts'
 import { judgedSince } from '../../sql/judged-since.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
-import type { ReadContext } from '../../sql/threads/contexts.ts'
+import type { ReadContext } from '../../sql/contexts.ts'
 import type { StoreHealth } from '../../contract/store.ts'
 
 export interface ReaderOpening extends ConnectionOptions, ReaderSettings {

@@ -3,7 +3,7 @@ import { StoreError } from '../../contract/errors.ts'
 import { inTransaction, ormOn } from '../../sql/database.ts'
 import { requireServable } from '../../sql/copy/state.ts'
 import { endThread, serve } from '../../sql/threads/port.ts'
-import { writeVerbs } from '../../sql/threads/verbs.ts'
+import { writeVerbs } from '../../sql/verbs.ts'
 import { openConnection } from '../connection/connection.ts'
 import { storeError } from '../connection/failure.ts'
 import { postgresEventWriter } from '../events/writer.ts'
@@ -11,7 +11,7 @@ import { migrate, migrations, requireKnownSchema, writerSchema } from '../migrat
 import { fenced, lockingRecords } from '../locks.ts'
 import type { Database } from '../../sql/database.ts'
 import type { ConnectionOptions } from '../connection/options.ts'
-import type { WriteContext } from '../../sql/threads/contexts.ts'
+import type { WriteContext } from '../../sql/contexts.ts'
 
 export interface WriterOpening extends ConnectionOptions {
   schema: string

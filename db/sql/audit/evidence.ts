@@ -7,7 +7,7 @@
 import { columnsOf, type Database } from '../database.ts'
 import { applianceOrgId, evidenceAccepted, evidenceMissing } from '../../contract/audit.ts'
 import type { AuditEvidence, EvidenceLoss, EvidenceState } from '../../contract/audit.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 
 /** A row beside the one of the key ring. */
 const rowName = 'audit evidence'

@@ -9,7 +9,7 @@ import type { AuditCheckpoint, AuditHead, AuditStore, AuditTrim, SignedHead } fr
 import { applianceOrgId, genesisHash, positionText } from '../../contract/audit.ts'
 import { appendAudit } from './append.ts'
 import { evidenceState, oldestOpenLoss, recordEvidence } from './evidence.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 
 /** Rows per step, which is as long as ingest waits. */
 const sweepRows = 2_000

@@ -13,7 +13,7 @@ import { bodiesBetween, readBlob } from '../events/blocks/body-table.ts'
 import { openIds } from '../events/blocks/texts.ts'
 import { removedId } from '../events/dedupe/fingerprints.ts'
 import type { Counted } from '../../contract/copy.ts'
-import type { Sliced } from '../threads/slices.ts'
+import type { Sliced } from '../slices.ts'
 import type { CopySource, CopyTarget, IdAt, Org } from './sides.ts'
 import type { Meter } from './rows.ts'
 

@@ -15,7 +15,7 @@ import { readState, stateText, type StoredState } from './state.ts'
 import { copyJudgedSince } from '../judged-since.ts'
 import type { SignedHead } from '../../contract/audit.ts'
 import type { CopyCheck, CopyRequest, CopyStep, CopyVerdict } from '../../contract/copy.ts'
-import type { Sliced } from '../threads/slices.ts'
+import type { Sliced } from '../slices.ts'
 import type { CopySource, CopyTarget } from './sides.ts'
 
 export interface Copying {

@@ -2,7 +2,7 @@
 import { StoreError } from '../../contract/errors.ts'
 import { inTransaction, type Database, type SqlValue } from '../database.ts'
 import type { Counted } from '../../contract/copy.ts'
-import type { Sliced } from '../threads/slices.ts'
+import type { Sliced } from '../slices.ts'
 import type { CopiedTable } from './tables.ts'
 import type { CopySource, CopyTarget } from './sides.ts'
 

@@ -17,8 +17,6 @@ import type {
   DistinctQuery,
   Durations,
   DurationsQuery,
-  EraseCommand,
-  EraseRange,
   EventBatch,
   EventCountQuery,
   EventHistogram,
@@ -29,8 +27,6 @@ import type {
   EventTail,
   EventTailQuery,
   EventVerdict,
-  ExpireCommand,
-  ExpireResult,
   HistogramQuery,
   Metrics,
   MetricsQuery,
@@ -49,25 +45,16 @@ import type {
 } from '../../contract/store.ts'
 import type { Explored, ExploreQuery } from '../../contract/explore.ts'
 import type { RobotsTest, RobotsTestQuery } from '../../contract/robots.ts'
-import type { Sliced } from '../threads/slices.ts'
-import type { EraseMark } from './dedupe/fingerprints.ts'
-import type { Check, Report } from './verify/blocks.ts'
+import type { Sliced } from '../slices.ts'
+import type { Deletions } from './delete/delete.ts'
+import type { VerifiedIds } from './verify/blocks.ts'
 
 /** One per writer. The writer opens and ends the transactions and tells the engine how each ended. */
-export interface EventWriter {
+export interface EventWriter extends Deletions {
   /** Stages one batch inside the open transaction. When it throws, nothing of this batch is staged. */
   append(batch: EventBatch): AppendResult
   /** Writes the staged batches: the last call before the transaction commits. */
   flush(): void
-  /** Deletes every event of a site inside the open transaction; returns how many. */
-  removeSite(orgId: string, siteId: string): number
-  /** Deletes everything of an organization inside the open transaction. */
-  removeOrg(orgId: string): void
-  /** Expires a bounded number of the oldest events inside the open transaction (retention). */
-  /** `tight`: writes as little as possible, for a full disk. */
-  expire(command: ExpireCommand, tight?: boolean): ExpireResult
-  /** Erases a bounded number of events, first (null) from the first arrival on; `next` is the rest. */
-  erase(command: EraseCommand, range: EraseRange | null): { events: number; next: EraseRange | null }
   /** Drops a bounded number of rollup rows of hours before a time without a live event. */
   dropRollups(command: { orgId: string; beforeMs: number }): { rows: number; done: boolean }
   /** As `AccessLogStore.expire`. */
@@ -88,28 +75,8 @@ export interface EventWriter {
 }
 
 /** How an engine finds an event by its id, on one connection. */
-export interface EventIds {
+export interface EventIds extends VerifiedIds {
   find(org: number, id: string): StoredEvent | null
-  /** Checks that every id of a stored event is found. */
-  verify(org: number, report: Report): Check
-}
-
-/** What the deleting verbs tell the engine about ids, each inside its transaction. */
-export interface DeletedIds {
-  /** Returns what replaces an erased id, by which a resend is still known. */
-  mark: EraseMark
-  /** The ids may be sent again. */
-  removed(org: number, ids: readonly string[]): void
-  /** The block at `place` expires. Called before it is deleted. */
-  expires(org: number, place: number): void
-  /** Everything before an arrival has expired. */
-  expired(org: number, firstKept: number): void
-  /** Everything of the organization was deleted. */
-  emptied(org: number): void
-  /** Blocks have changed. */
-  forget(): void
-  committed(): void
-  undone(): void
 }
 
 /** One per reader's connection. Long queries run in slices, in one snapshot except for `recount`. */

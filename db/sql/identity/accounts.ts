@@ -2,12 +2,12 @@
 import { and, count, eq, gt, ne } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import { appendAudit } from '../audit/append.ts'
-import { endLinksOf } from '../registry/share-links.ts'
+import { endLinksOf } from './share-links.ts'
 import { account, membership, oneTimeLink, org, signIn } from './schema.ts'
 import { forgetVisit } from './overview-visits.ts'
 import { rememberNetwork } from './sign-ins.ts'
 import type { Account, AccountStore, AuditEntry, Membership, Role } from '../../contract/store.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 
 type Command<
   K extends 'createFirstOwner' | 'create' | 'setPassword' | 'setRole' | 'removeMember' | 'setOperator',

@@ -7,7 +7,7 @@ import { account, accountNetwork, invitation, membership, oneTimeLink, signIn } 
 import { rememberNetwork } from './sign-ins.ts'
 import { changePassword, membershipsOf } from './accounts.ts'
 import type { Account, AccountStore, Invitation, InvitationStore, OneTimeLink } from '../../contract/store.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 
 /** The chain for actions that belong to no organization (contract §8). */
 

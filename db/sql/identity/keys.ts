@@ -3,7 +3,7 @@ import { and, eq, isNull } from 'drizzle-orm'
 import { StoreError } from '../../contract/errors.ts'
 import type { ApiKey, KeyKind, KeyStore } from '../../contract/store.ts'
 import { appendAudit } from '../audit/append.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 import { noteChange } from '../nodes/nodes.ts'
 import { apiKey } from './schema.ts'
 

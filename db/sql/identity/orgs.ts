@@ -18,7 +18,7 @@ import type {
   SiteStore,
   ViewStore,
 } from '../../contract/store.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 
 export function createOrg({ db, orm }: WriteContext, command: Parameters<OrgStore['create']>[0]): void {
   orm.insert(org).values(command.org).run()

@@ -1,7 +1,7 @@
 /** When each member last opened Overview, and what it reported: one small row, in which all their devices meet. */
 import type { AccountStore, OverviewLook, OverviewVisit } from '../../contract/identity.ts'
 import type { Database } from '../database.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 
 interface Who {
   orgId: string

@@ -22,7 +22,7 @@ import type {
   SignInStore,
   SignInView,
 } from '../../contract/store.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 
 export function createSignIn(
   { db, orm }: WriteContext,

@@ -12,7 +12,7 @@ import {
 } from '../../rules/sign-in-throttle.ts'
 import type { AttemptName, ThrottleStore } from '../../contract/throttle.ts'
 import type { Database } from '../database.ts'
-import type { WriteContext } from '../threads/contexts.ts'
+import type { WriteContext } from '../contexts.ts'
 
 const columns = `failures, refusals, running, running_until_ms AS runningUntilMs, until_ms AS untilMs`
 

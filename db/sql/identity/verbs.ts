@@ -24,7 +24,7 @@ import {
   trimPoint,
 } from '../audit/trim.ts'
 import { verifyAudit } from '../audit/verify.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 import {
   acceptInvitation,
   createInvitation,

@@ -2,7 +2,7 @@
 import { StoreError } from '../../contract/errors.ts'
 import type { Backlog, JobLease, JobStore, Node, NodeReport, NodeStore } from '../../contract/nodes.ts'
 import type { Database } from '../database.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 import { storedLastSeq } from '../events/blocks/block-table.ts'
 import { placeOf } from '../events/blocks/block.ts'
 

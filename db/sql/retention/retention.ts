@@ -10,7 +10,7 @@ import type {
   RetentionSetting,
   RetentionStore,
 } from '../../contract/operations.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 import type { Database } from '../database.ts'
 import type { EraseCommand, EraseResult } from '../../contract/event-counts.ts'
 

@@ -6,7 +6,8 @@
  * cost everybody less.
  */
 import { StoreError } from '../../contract/errors.ts'
-import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../../rules/histogram.ts'
+import { diskBoundsMs, makeHistogram, observe } from '../../rules/histogram.ts'
+import type { Histogram } from '../../contract/histogram.ts'
 import type { AppendResult, EventBatch, Pressure } from '../../contract/store.ts'
 import { packBatches, type AppendOutcome, type Parcel } from './protocol.ts'
 

@@ -2,7 +2,7 @@
 import { StoreError } from '../../contract/errors.ts'
 import { cancelled, laneOf, type Lane } from './read-queue.ts'
 import type { Call } from './port.ts'
-import { beginSlice, isSliced, type Sliced } from './slices.ts'
+import { beginSlice, isSliced, type Sliced } from '../slices.ts'
 
 /** How long another organization's read waits at most, except for work that no slice divides. */
 const sliceMs = 8

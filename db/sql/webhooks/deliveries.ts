@@ -11,7 +11,7 @@ import type {
 } from '../../contract/webhooks.ts'
 import { appendAudit } from '../audit/append.ts'
 import { inSnapshot } from '../database.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 import { attemptTable, deliveryTable as table } from './schema.ts'
 
 type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]

@@ -5,7 +5,7 @@ import { appendAudit } from '../audit/append.ts'
 import { insertDelivery } from './deliveries.ts'
 import { deliveryTable, endpointTable as table, orgSecretTable, ruleTable } from './schema.ts'
 import type { Endpoint, EndpointCounts, OrgSecret, WebhookStore } from '../../contract/webhooks.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 
 type Command<K extends keyof WebhookStore> = Parameters<WebhookStore[K]>[0]
 type Change = Partial<typeof table.$inferInsert>

@@ -8,7 +8,7 @@ import type {
   WebhookStore,
 } from '../../contract/webhooks.ts'
 import { appendAudit } from '../audit/append.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 import { shareSlots, type DueLane } from '../../rules/webhook-share.ts'
 
 /** Our own faults are logged too, but a long outage must not fill a delivery's log. */

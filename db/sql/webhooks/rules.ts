@@ -6,7 +6,7 @@ import type { JobLease } from '../../contract/nodes.ts'
 import type { WebhookStore } from '../../contract/webhooks.ts'
 import { appendAudit } from '../audit/append.ts'
 import { requireLease } from '../nodes/nodes.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 import { insertDelivery } from './deliveries.ts'
 import { endpointTable, incidentTable as incident, ruleTable as rule } from './schema.ts'
 

@@ -11,7 +11,7 @@ import { readAuditHeads } from '../../sql/audit/heads.ts'
 import { databasePath, requireRestored } from './files.ts'
 import type { FolderLock } from './lock.ts'
 import { findLogDamage, logDamageText, readLogIndex } from './log-damage.ts'
-import { schemaVersion } from '../migrations/migrations.ts'
+import { schemaVersion } from './schema-version.ts'
 import { freeBytes } from './reserve.ts'
 
 const createBytesMin = 2 * 1024 * 1024 // space for an empty database, its log and its shared memory

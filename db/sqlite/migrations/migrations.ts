@@ -31,9 +31,9 @@ import rollupDay from './0029_rollup_day.sql' with { type: 'text' }
 import daysAndSpans from './0030_days_and_spans.sql' with { type: 'text' }
 import provenance from './0031_provenance.sql' with { type: 'text' }
 import { fillClassVendor, fillFields } from './fills.ts'
-import { StoreError } from '../../contract/errors.ts'
 import { olderSchema, pendingMigrations, type Migration } from '../../rules/migrations.ts'
 import { inTransaction } from '../../sql/database.ts'
+import { applicationId, schemaVersion } from '../file/schema-version.ts'
 import type { SqliteDatabase } from '../file/connection.ts'
 
 export const migrations: readonly SqliteMigration[] = [
@@ -70,9 +70,6 @@ export const migrations: readonly SqliteMigration[] = [
   { version: 31, name: '0031_provenance', sql: provenance },
 ]
 
-/** "SGLS": marks the file as ours, so that another program's database is never migrated. */
-const applicationId = 0x53474c53
-
 /** `fill` adds what SQL alone cannot, in the same transaction. */
 interface SqliteMigration extends Migration {
   fill?(db: SqliteDatabase): void
@@ -83,17 +80,6 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migration (
   name TEXT NOT NULL,
   applied_at_ms INTEGER NOT NULL
 ) STRICT`
-
-/** The highest migration of the database, 0 for an empty one. Rejects another program's database. */
-export function schemaVersion(db: SqliteDatabase): number {
-  const tables = db.query<{ n: number }, []>('SELECT count(*) AS n FROM sqlite_schema').get()?.n ?? 0
-  if (tables === 0) return 0
-  const mark = db.query<{ application_id: number }, []>('PRAGMA application_id').get()?.application_id
-  if (mark !== applicationId) {
-    throw new StoreError('corrupt', 'the database belongs to another program')
-  }
-  return db.query<{ v: number | null }, []>('SELECT max(version) AS v FROM schema_migration').get()?.v ?? 0
-}
 
 /** Throws when the database is another program's, a newer release's, or older and must not be upgraded. Only reads. */
 export function requireKnownSchema(db: SqliteDatabase, known: readonly Migration[], mayBeOlder = true): void {

@@ -6,18 +6,14 @@ import { statSync } from 'node:fs'
 import { fileVerbs } from '../backup/file-verbs.ts'
 import { openUnlockedConnection, openReaderConnection, sqliteVersion } from '../file/connection.ts'
 import type { StoreHealth } from '../../contract/store.ts'
-import type { ReadContext } from '../../sql/threads/contexts.ts'
+import type { ReadContext } from '../../sql/contexts.ts'
 import { databasePath, requireDatabase } from '../file/files.ts'
-import {
-  migrations,
-  requireKnownSchema,
-  requireNewestSchema,
-  schemaVersion,
-} from '../migrations/migrations.ts'
+import { migrations, requireKnownSchema, requireNewestSchema } from '../migrations/migrations.ts'
+import { schemaVersion } from '../file/schema-version.ts'
 import { requireServable } from '../../sql/copy/state.ts'
 import { compactEventReader } from '../../sql/events/reader.ts'
-import { idsInRuns } from '../../sql/events/dedupe/ids-in-runs.ts'
-import { serveReader, type ReaderSettings } from '../../sql/threads/reader.ts'
+import { idsInRuns } from '../../sql/events/ids-in-runs.ts'
+import { serveReader, type ReaderSettings } from '../../sql/reader.ts'
 import { ormOn } from '../../sql/database.ts'
 
 export interface ReaderOpening extends ReaderSettings {

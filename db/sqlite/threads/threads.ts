@@ -1,20 +1,20 @@
 /** Opens the store of a data folder on its threads: one writer and several readers. */
 import { openPort, type Port } from '../../sql/threads/port.ts'
 import { packAppend, unpackOutcomes } from '../../sql/threads/protocol.ts'
-import { storeOver, type SqlStore } from '../../sql/store.ts'
+import { storeOver, type SqlStore } from '../../sql/store/store.ts'
 import { readQueue, type ReadQueue } from '../../sql/threads/read-queue.ts'
-import type { Histogram } from '../../rules/histogram.ts'
+import type { Histogram } from '../../contract/histogram.ts'
 import {
   closePorts,
   readThreads,
   type CommandOf,
   type ResultOf,
   type Threads,
-} from '../../sql/threads/threads.ts'
+} from '../../sql/store/threads.ts'
 import type { ReaderOpening } from './reader.ts'
-import type { ReadVerbs, WriteVerbs } from '../../sql/threads/verbs.ts'
+import type { ReadVerbs, WriteVerbs } from '../../sql/verbs.ts'
 import type { WriterOpening } from './writer.ts'
-import type { Sliced } from '../../sql/threads/slices.ts'
+import type { Sliced } from '../../sql/slices.ts'
 
 export interface ThreadsOpening {
   folder: string

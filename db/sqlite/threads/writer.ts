@@ -28,12 +28,12 @@ import {
 } from '../file/reserve.ts'
 import { limitWal, type WalLimit } from '../file/wal.ts'
 import { commitTimes, inTransaction, ormOn } from '../../sql/database.ts'
-import { writeVerbs } from '../../sql/threads/verbs.ts'
-import { addIngestCounts, requestCounts } from '../../sql/registry/ingest-counts.ts'
+import { writeVerbs } from '../../sql/verbs.ts'
+import { addIngestCounts, requestCounts } from '../../sql/ingest-counts/ingest-counts.ts'
 import type { SqliteDatabase } from '../file/connection.ts'
 import type { EventBatch } from '../../contract/store.ts'
 import type { MaintenanceReason } from '../../contract/operations.ts'
-import type { WriteContext } from '../../sql/threads/contexts.ts'
+import type { WriteContext } from '../../sql/contexts.ts'
 import type { EventWriter } from '../../sql/events/engine.ts'
 
 export interface WriterOpening {

@@ -13,7 +13,7 @@ import { onlyVouched } from '../../../db/rules/vouched-verdicts.ts'
 import { isLongerThan } from '../../text/text.ts'
 import { readText } from '../traces/filter.ts'
 import { limits } from '../../limits.ts'
-import { periodOf, readZone, type Period } from '../../dashboard/period.ts'
+import { periodOf, readZone, type Period } from '../../counts/period.ts'
 import type { CountedMember, Store } from '../../../db/contract/store.ts'
 
 /** Parameters of both routes. */

@@ -1,6 +1,6 @@
 /** POST /v1/sdk/memory (contract §5), and the reads of site memory through the gateway and the dashboard. */
 import { Elysia } from 'elysia'
-import { periodOf, periodParameters, periodView, type Period } from '../../dashboard/period.ts'
+import { periodOf, periodParameters, periodView, type Period } from '../../counts/period.ts'
 import { AppError } from '../../errors.ts'
 import { inSlices } from '../../http/slices.ts'
 import { json, jsonText } from '../../http/response.ts'
@@ -10,11 +10,11 @@ import { writeOrExplain } from '../../ingest/admission.ts'
 import { limits } from '../../limits.ts'
 import { differences, memoryRecord, memoryView, versionView } from './record.ts'
 import { memoryBodyModel } from './model.ts'
-import { emptyCounts, totalsOf, typeCounts } from '../../dashboard/period-counts.ts'
+import { emptyCounts, totalsOf, typeCounts } from '../../counts/period-counts.ts'
 import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Cipher } from '../../system/encryption.ts'
-import type { EventCounts, Totals } from '../../dashboard/shapes.ts'
+import type { EventCounts, Totals } from '../../counts/shapes.ts'
 
 export interface MemoryRoutesServices extends PushServices {
   signIns: SignIns

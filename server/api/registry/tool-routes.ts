@@ -1,6 +1,6 @@
 /** POST /v1/sdk/tools (contract §5), the reads of tools through the gateway and the dashboard, and their calls. */
 import { Elysia } from 'elysia'
-import { periodOf, periodParameters, periodView, type Period } from '../../dashboard/period.ts'
+import { periodOf, periodParameters, periodView, type Period } from '../../counts/period.ts'
 import { AppError } from '../../errors.ts'
 import { inSlices } from '../../http/slices.ts'
 import { json, jsonText } from '../../http/response.ts'
@@ -11,11 +11,11 @@ import { limits } from '../../limits.ts'
 import { toolsBodyModel } from './model.ts'
 import { toolHistory, toolRecords, toolView } from './record.ts'
 import { isoTime } from '../../clock.ts'
-import { emptyCounts, totalsOf, typeCounts } from '../../dashboard/period-counts.ts'
+import { emptyCounts, totalsOf, typeCounts } from '../../counts/period-counts.ts'
 import type { Breakdown, Durations, Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { Cipher } from '../../system/encryption.ts'
-import type { Quantiles, EventCounts, Totals } from '../../dashboard/shapes.ts'
+import type { Quantiles, EventCounts, Totals } from '../../counts/shapes.ts'
 
 export interface ToolRoutesServices extends PushServices {
   signIns: SignIns

@@ -1,6 +1,6 @@
 /** Counts a filter's events by time and outcome: from hourly counts where they suffice, else from columns. */
 import { isoTime } from '../../clock.ts'
-import { stepAt } from '../../dashboard/period.ts'
+import { stepAt } from '../../counts/period.ts'
 import { limits } from '../../limits.ts'
 import { edgesOf, steps } from '../../text/time-zone.ts'
 import type { EventFilter, EventStore } from '../../../db/contract/store.ts'

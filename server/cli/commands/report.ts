@@ -2,7 +2,7 @@
 import type { Json } from '../../../db/contract/store.ts'
 import { auditEntry } from '../../audit/entry.ts'
 import { openSigningKey, ringSigningKey } from '../../audit/signing.ts'
-import { periodOf, periodParameters } from '../../dashboard/period.ts'
+import { periodOf, periodParameters } from '../../counts/period.ts'
 import { readQuery } from '../../http/request.ts'
 import { signReport } from '../../reports/proof.ts'
 import { draftReport, type ReportDraft } from '../../reports/report.ts'

@@ -8,13 +8,8 @@ import { createHmac } from 'node:crypto'
 import type { AttemptName, ThrottleStore } from '../../../db/contract/throttle.ts'
 import { elapsedMs, type Clock } from '../../clock.ts'
 import { AppError } from '../../errors.ts'
-import {
-  ended,
-  noAttempts,
-  throttledMs,
-  type AttemptOutcome,
-  type ThrottleState,
-} from '../../../db/rules/sign-in-throttle.ts'
+import { ended, noAttempts, throttledMs, type ThrottleState } from '../../../db/rules/sign-in-throttle.ts'
+import type { AttemptOutcome } from '../../../db/contract/throttle.ts'
 import { limits } from '../../limits.ts'
 
 export interface Attempt {

@@ -1,7 +1,8 @@
 /** Watches the disk of the data folder: free space, so that ingest refuses before it fails, and fsync latency. */
 import { open, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { diskBoundsMs, makeHistogram, observe, type Histogram } from '../../../db/rules/histogram.ts'
+import { diskBoundsMs, makeHistogram, observe } from '../../../db/rules/histogram.ts'
+import type { Histogram } from '../../../db/contract/histogram.ts'
 import type { Log } from '../../log.ts'
 
 export interface DiskWatch {

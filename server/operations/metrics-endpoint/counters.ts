@@ -1,5 +1,6 @@
 /** Counters of a running server: response times by route pattern, method and status, and webhook outcomes. */
-import { makeHistogram, observe, type Histogram } from '../../../db/rules/histogram.ts'
+import { makeHistogram, observe } from '../../../db/rules/histogram.ts'
+import type { Histogram } from '../../../db/contract/histogram.ts'
 import type { WebhookStore } from '../../../db/contract/webhooks.ts'
 
 export interface HttpTimes {

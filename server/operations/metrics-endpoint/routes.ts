@@ -16,7 +16,7 @@ import type { HttpTimes, WebhookOutcomes } from './counters.ts'
 import { alertSamples } from '../../webhooks/alerts/alerts.ts'
 import { seenMsMax, type SharedNode } from '../../system/shared-node.ts'
 import type { Recount } from '../retention/recount.ts'
-import type { Histogram } from '../../../db/rules/histogram.ts'
+import type { Histogram } from '../../../db/contract/histogram.ts'
 
 export interface PrometheusRoutesServices {
   store: Store

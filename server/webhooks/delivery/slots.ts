@@ -1,6 +1,6 @@
 /** Tracks claims by lane: which may start now, who occupies the send slots, and how far ahead to claim. */
 import type { Claim } from '../../../db/contract/webhooks.ts'
-import type { Held, Share } from '../../../db/rules/webhook-share.ts'
+import type { Held, Share } from '../../../db/contract/webhooks.ts'
 import { limits } from '../../limits.ts'
 
 /** Claims ahead only for receivers that answer within this time. */

@@ -4,7 +4,7 @@ import { ofOrg } from '../../../db/postgres/events/id-hash.ts'
 import { StoreError } from '../../../db/contract/errors.ts'
 import { readMetrics, readOverview } from '../../../db/sql/events/read/metrics.ts'
 import { inSnapshot, type Database } from '../../../db/sql/database.ts'
-import type { Sliced } from '../../../db/sql/threads/slices.ts'
+import type { Sliced } from '../../../db/sql/slices.ts'
 
 interface Snapshot {
   /** Counts of the product: rollups and what is not folded yet, and by type. */

@@ -14,7 +14,7 @@ import {
   type BlockContent,
 } from './block.ts'
 import { bodiesBetween, deleteBodies, readBlob } from './body-table.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import { columnsAhead, columnsRead, textsAhead, textsRead } from './read-ahead.ts'
 import type { PackedColumns } from './number-columns.ts'
 import { StoreError } from '../../../contract/errors.ts'
@@ -22,7 +22,7 @@ import { openBodies, openNames, type Bodies, type Names, type Spilled, type Text
 import { member } from './fields.ts'
 import type { Database } from '../../database.ts'
 import type { StoredEvent } from '../../../contract/store.ts'
-import { hasArrival, type Clause } from '../index/filter-codes.ts'
+import { hasArrival, type Clause } from './clause.ts'
 
 /** The position of a block and the times it covers. */
 export interface Zone {

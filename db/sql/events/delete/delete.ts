@@ -9,7 +9,8 @@ import { member } from '../blocks/fields.ts'
 import { rollupCounts } from '../rollups/counts.ts'
 import { placeOf } from '../blocks/block.ts'
 import type { Database } from '../../database.ts'
-import type { DeletedIds, EventWriter } from '../engine.ts'
+import type { DeletedIds } from '../dedupe/deleted-ids.ts'
+import type { EraseCommand, EraseRange, ExpireCommand, ExpireResult } from '../../../contract/store.ts'
 import type { OrgState, Orgs } from '../write/org-state.ts'
 import type { Sealer } from '../index/seal.ts'
 
@@ -19,10 +20,23 @@ const stepBounds: StepBounds = { blocksMax: 64, rollupRowsMax: 4_096 }
 /** Erasing rows packs a block again, which takes as long as deleting this many. */
 const erasedBlockCosts = 4
 
-export interface TakeAway extends Pick<
-  EventWriter,
-  'removeSite' | 'removeOrg' | 'expire' | 'erase' | 'committed'
-> {
+/** The deleting verbs of an engine's writer. */
+export interface Deletions {
+  /** Deletes every event of a site inside the open transaction; returns how many. */
+  removeSite(orgId: string, siteId: string): number
+  /** Deletes everything of an organization inside the open transaction. */
+  removeOrg(orgId: string): void
+  /**
+   * Expires a bounded number of the oldest events inside the open transaction (retention).
+   * `tight`: writes as little as possible, for a full disk.
+   */
+  expire(command: ExpireCommand, tight?: boolean): ExpireResult
+  /** Erases a bounded number of events, first (null) from the first arrival on; `next` is the rest. */
+  erase(command: EraseCommand, range: EraseRange | null): { events: number; next: EraseRange | null }
+}
+
+export interface TakeAway extends Deletions {
+  committed(): void
   undone(): void
 }
 

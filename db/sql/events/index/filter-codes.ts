@@ -4,16 +4,8 @@ import { filterableFields } from '../../../contract/event-fields.ts'
 import { keylessIds } from '../../../contract/provenance.ts'
 import type { EventFilter } from '../../../contract/store.ts'
 import { arrivalField, hashCode, member, fieldAt, termTexts } from '../blocks/fields.ts'
-import { arrivalsOfNetworks } from '../networks.ts'
-
-/** One field of the filter: its code must be among these, and a hash must then be confirmed. */
-export interface Clause {
-  member: number
-  codes: ReadonlySet<number>
-  hashed: ReadonlyMap<number, ReadonlySet<string>> // hash -> the texts of the filter that have it
-  /** Arrival numbers, ascending, instead of codes: rows that another table names. */
-  arrivals?: Float64Array
-}
+import type { Clause } from '../blocks/clause.ts'
+import { arrivalsOfNetworks } from '../blocks/networks.ts'
 
 /** The clauses of a filter, all of which must match. One without codes means that nothing matches. */
 export function filterClauses(db: Database, org: number, hashSeed: number, filter: EventFilter): Clause[] {
@@ -37,18 +29,6 @@ function presentClause(db: Database, org: number, index: number): Clause {
 
 function arrivalClause(arrivals: Float64Array): Clause {
   return { member: arrivalField, codes: new Set(), hashed: new Map(), arrivals }
-}
-
-/** Whether one of the arrivals is in a range. */
-export function hasArrival(arrivals: Float64Array, first: number, last: number): boolean {
-  let low = 0
-  let high = arrivals.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (arrivals[middle]! < first) low = middle + 1
-    else high = middle
-  }
-  return low < arrivals.length && arrivals[low]! <= last
 }
 
 /** The field must have one of the texts; '' matches a missing one, which of keys is also that of a file. */

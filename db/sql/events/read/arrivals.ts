@@ -4,11 +4,11 @@ import { textFinder } from '../blocks/texts.ts'
 import { seqOf } from '../blocks/block.ts'
 import { eventAt } from './page.ts'
 import { provenanceReader } from './provenance.ts'
-import { partsOf } from './walk.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { partsOf } from '../index/walk.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import type { Database } from '../../database.ts'
 import type { EventCountQuery, EventTail, EventTailQuery, StoredEvent } from '../../../contract/store.ts'
-import type { Clause } from '../index/filter-codes.ts'
+import type { Clause } from '../blocks/clause.ts'
 
 /** Events in arrival order, for the live stream and webhooks. */
 export function* readTail(

@@ -32,7 +32,7 @@ import type {
   CountedName,
 } from '../../../contract/store.ts'
 import { isKnownVerdict, type Judgement } from '../../../contract/provenance.ts'
-import type { Sliced } from '../../threads/slices.ts'
+import type { Sliced } from '../../slices.ts'
 
 const valuesPerStepMax = 1_000
 

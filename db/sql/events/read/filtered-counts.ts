@@ -1,10 +1,11 @@
 /** Counts the stored events that match any filter by type, outcome, values and time, from their columns. */
 import type { Database } from '../../database.ts'
 import type { BreakdownBy, CountedBy, FilteredCounts, FilteredCountsQuery } from '../../../contract/store.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
 import { isKnownVerdict } from '../../../contract/provenance.ts'
-import { codeOfTerm, filterClauses, fieldClause, type Clause } from '../index/filter-codes.ts'
+import { codeOfTerm, filterClauses, fieldClause } from '../index/filter-codes.ts'
+import type { Clause } from '../blocks/clause.ts'
 import {
   agentField,
   agentNames,
@@ -20,7 +21,7 @@ import { judgementTexts } from './breakdown.ts'
 import { extra, seqOf } from '../blocks/block.ts'
 import { hourMs, outcomesSpan } from '../rollups/counts.ts'
 import { foldState } from '../rollups/hours.ts'
-import { cachedRows, matchesMax, partsOf, type Part, type Rows } from './walk.ts'
+import { cachedRows, matchesMax, partsOf, type Part, type Rows } from '../index/walk.ts'
 
 /** The limit of a breakdown by rollups: further values count as one. */
 const valuesMax = 1_000

@@ -1,14 +1,15 @@
 /** Counts the stored events that match a filter by outcome and time, newest first: the bars above Logs. */
 import type { Database } from '../../database.ts'
 import type { EventHistogram, HistogramQuery } from '../../../contract/store.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../blocks/block-table.ts'
 import { member, termTexts } from '../blocks/fields.ts'
-import { filterClauses, type Clause } from '../index/filter-codes.ts'
+import { filterClauses } from '../index/filter-codes.ts'
+import type { Clause } from '../blocks/clause.ts'
 import { boundsOf, newestFirst, newestZones, overlaps } from './page.ts'
 import { textFinder } from '../blocks/texts.ts'
 import { stepAt } from './filtered-counts.ts'
-import { partsOf, type Part } from './walk.ts'
+import { partsOf, type Part } from '../index/walk.ts'
 
 interface Counting {
   clauses: readonly Clause[]

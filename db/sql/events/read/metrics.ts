@@ -6,7 +6,7 @@ import { foldedHours, type Count, type HourCounts, type Order } from '../rollups
 import { member, termTexts } from '../blocks/fields.ts'
 import { hourMs, outcomesSpan, typesSpan } from '../rollups/counts.ts'
 import { hourRange, siteCodes, typeCodes, type HourRange } from '../rollups/range.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 
 interface Texts {
   site: Map<number, string>

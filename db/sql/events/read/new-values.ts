@@ -1,12 +1,12 @@
 /** Finds the values of a field that were first stored in a range of arrivals, for the rule `new_vendor`. */
 import type { Database } from '../../database.ts'
 import type { NewValues, NewValuesQuery } from '../../../contract/store.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import { readAhead, readBlock, zonesBetween } from '../blocks/block-table.ts'
 import { isHash, member, termTexts } from '../blocks/fields.ts'
 import { seqMax, seqOf } from '../blocks/block.ts'
 import { fieldClause } from '../index/filter-codes.ts'
-import { partsOf } from './walk.ts'
+import { partsOf } from '../index/walk.ts'
 
 interface Log {
   db: Database

@@ -3,9 +3,9 @@ import { type OpenBlock, type Zone, bothAhead, readBlock } from '../blocks/block
 import { textsAhead } from '../blocks/read-ahead.ts'
 import { placeOf, seqOf } from '../blocks/block.ts'
 import { textFinder } from '../blocks/texts.ts'
-import { partGroups, partsOf, readZonesAhead, type Part } from './walk.ts'
+import { partGroups, partsOf, readZonesAhead, type Part } from '../index/walk.ts'
 import { provenanceReader } from './provenance.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import type { Database } from '../../database.ts'
 import type {
   EventFilter,
@@ -14,7 +14,7 @@ import type {
   EventPosition,
   StoredEvent,
 } from '../../../contract/store.ts'
-import type { Clause } from '../index/filter-codes.ts'
+import type { Clause } from '../blocks/clause.ts'
 
 interface Found {
   at: number

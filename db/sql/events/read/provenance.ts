@@ -3,7 +3,7 @@ import { keylessIds, type Judge, type Provenance } from '../../../contract/prove
 import type { Database } from '../../database.ts'
 import type { OpenBlock } from '../blocks/block-table.ts'
 import { isHash, member, termTexts } from '../blocks/fields.ts'
-import { networkOf } from '../networks.ts'
+import { networkOf } from '../blocks/networks.ts'
 
 type TextField = 'door' | 'key' | 'verdict' | 'judgedBy' | 'observedBy' | 'evidence'
 

@@ -3,12 +3,12 @@ import type { RobotsTest, RobotsTestQuery } from '../../../contract/robots.ts'
 import { parseRobots, robotsJudge, type JudgeRobots } from '../../../rules/robots.ts'
 import { robotsTokens } from '../../../rules/robots-families.ts'
 import type { Database } from '../../database.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import { type OpenBlock, readAhead, readBlock } from '../blocks/block-table.ts'
 import { isHash, member, termTexts } from '../blocks/fields.ts'
 import { filterClauses } from '../index/filter-codes.ts'
 import { boundsOf, newestFirst, newestZones, overlaps } from './page.ts'
-import { partsOf } from './walk.ts'
+import { partsOf } from '../index/walk.ts'
 
 interface Agent {
   vendor: string | null

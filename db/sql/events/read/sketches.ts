@@ -25,7 +25,7 @@ import {
 } from '../rollups/range.ts'
 import { changedHours, foldState, type FoldState } from '../rollups/hours.ts'
 import { hasStoredDay, storedSketches } from '../rollups/stored-days.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import type { Database } from '../../database.ts'
 import type { Distinct, DistinctQuery, Durations, DurationsQuery } from '../../../contract/store.ts'
 

@@ -2,7 +2,7 @@
 import { type OpenBlock, storedLastSeq } from '../blocks/block-table.ts'
 import type { Database } from '../../database.ts'
 import type { EventPosition, Top, TopField, TopQuery } from '../../../contract/store.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import { isHash, member, termTexts } from '../blocks/fields.ts'
 import { fieldClause, filterClauses } from '../index/filter-codes.ts'
 import { newestRows, type NewestRows } from './page.ts'

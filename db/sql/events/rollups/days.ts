@@ -1,6 +1,6 @@
 /** Caches sums of a field's folded counts: of whole days, so that a month is read from thirty, and of single hours. */
 import type { Database } from '../../database.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import { dayHours, dayOf, outcomesSpan } from './counts.ts'
 import { changedHours, foldState, type FoldState } from './hours.ts'
 import { foldedRows, type FoldedRows, type HourRange } from './range.ts'

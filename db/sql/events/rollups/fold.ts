@@ -3,7 +3,7 @@ import { eachBlockAfter } from '../blocks/block-table.ts'
 import type { Database } from '../../database.ts'
 import { fieldAndCode, rollupCounts, type RollupCounts } from './counts.ts'
 import { dropDays } from './stored-days.ts'
-import type { Sliced } from '../../threads/slices.ts'
+import type { Sliced } from '../../slices.ts'
 
 /*
  * event_org.folded_seq is the watermark: rollup rows count exactly the arrivals up to it. It moves in the transaction

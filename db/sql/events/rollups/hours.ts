@@ -4,7 +4,7 @@ import { columnsOf, zonesBetween } from '../blocks/block-table.ts'
 import { extra } from '../blocks/block.ts'
 import { hourMs } from './counts.ts'
 import { inChunks, ofMetrics, type HourRange } from './range.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 
 /** Numbers only, as statements return them: an object per row takes three times as long. */
 export type Count = [hour: number, site: number, type: number, outcome: number, events: number]

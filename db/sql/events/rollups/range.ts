@@ -2,7 +2,7 @@
 import type { Database } from '../../database.ts'
 import { fieldAndCode, hourMs, type DayGroup } from './counts.ts'
 import { member, termTexts } from '../blocks/fields.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 
 export interface HourRange {
   from: number

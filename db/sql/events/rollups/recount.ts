@@ -18,7 +18,7 @@ import {
 } from './counts.ts'
 import { dropDays } from './stored-days.ts'
 import { extra, seqMax, seqOf } from '../blocks/block.ts'
-import { partsOf } from '../read/walk.ts'
+import { partsOf } from '../index/walk.ts'
 import { readColumns, type Zone } from '../blocks/block-table.ts'
 import { agentField, fieldAt, judgementField } from '../blocks/fields.ts'
 import type { Database } from '../../database.ts'

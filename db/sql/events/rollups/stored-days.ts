@@ -12,7 +12,7 @@ import {
 import { foldState, type FoldState } from './hours.ts'
 import { foldedRows } from './range.ts'
 import { registerAndRank, registers } from './sketches.ts'
-import { atOnce, type Sliced } from '../../threads/slices.ts'
+import { atOnce, type Sliced } from '../../slices.ts'
 import type { Database } from '../../database.ts'
 
 /*

@@ -31,6 +31,11 @@ export type Report = (place: string, problem: string) => void
  */
 export type Check<T = void> = Generator<void, T>
 
+export interface VerifiedIds {
+  /** Checks that every id of a stored event is found. */
+  verify(org: number, report: Report): Check
+}
+
 /** Blocks per read transaction: about half a second. */
 const sliceBlocks = 256
 

@@ -1,6 +1,6 @@
 /** Verifies the event tables against each other: blocks, terms, ids, segment indexes, rollups. */
 import { termTexts } from '../blocks/fields.ts'
-import { verifyBlocks, type Check, type Report, type VerifiedOrg } from './blocks.ts'
+import { verifyBlocks, type Check, type Report, type VerifiedIds, type VerifiedOrg } from './blocks.ts'
 import { verifySegments } from './indexes.ts'
 import { columnCount } from '../blocks/block.ts'
 import { firstPlace, zonesFrom, type Zone } from '../blocks/block-table.ts'
@@ -8,9 +8,8 @@ import { rollupChecksums } from '../rollups/checksums.ts'
 import { dayOf } from '../rollups/counts.ts'
 import { countFolded, dayName, recountingWrong, rowName } from '../rollups/recount.ts'
 import { wrongDays } from '../rollups/stored-days.ts'
-import { verifyAccess } from '../../registry/access-logs.ts'
+import { verifyAccess } from '../../access/access-logs.ts'
 import { inSnapshot, type Database } from '../../database.ts'
-import type { EventIds } from '../engine.ts'
 import type { EventFault, EventVerdict } from '../../../contract/store.ts'
 
 /** Faults listed per organization. The first ones locate the damage, and thousands would hide it. */
@@ -18,7 +17,7 @@ const faultsMax = 100
 const fileFaultsMax = 20
 
 /** Reads several snapshots in turn, so that a running writer is not blocked and its changes are no faults. */
-export function verifyEvents(db: Database, ids: EventIds): EventVerdict {
+export function verifyEvents(db: Database, ids: VerifiedIds): EventVerdict {
   const check = verifyInSlices(db, ids)
   for (;;) {
     const slice = check.next()
@@ -33,7 +32,7 @@ export interface SliceSizes {
 }
 
 /** The same. No transaction is open at a yield. */
-export function* verifyInSlices(db: Database, ids: EventIds, sizes: SliceSizes = {}): Check<EventVerdict> {
+export function* verifyInSlices(db: Database, ids: VerifiedIds, sizes: SliceSizes = {}): Check<EventVerdict> {
   const verdict: EventVerdict = { orgs: [], faults: [] }
   const orgs = db.query<{ num: number; orgId: string }, []>(
     'SELECT num, org_id AS orgId FROM event_org ORDER BY org_id',
@@ -72,7 +71,7 @@ function* inSnapshots<T>(db: Database, check: Check<T>): Check<T> {
 }
 
 interface OrgCheck {
-  ids: EventIds
+  ids: VerifiedIds
   report: Report
   counted(events: number): void
   sizes: SliceSizes

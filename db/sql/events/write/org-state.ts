@@ -16,10 +16,10 @@ import {
   segmentOf,
   seqOf,
 } from '../blocks/block.ts'
-import { atOnce } from '../../threads/slices.ts'
+import { atOnce } from '../../slices.ts'
 import { guardRails, hashCode, member, fieldAt } from '../blocks/fields.ts'
 import { applianceObserver, doors, knownVerdicts } from '../../../contract/provenance.ts'
-import type { NetworkRow } from '../networks.ts'
+import type { NetworkRow } from '../blocks/networks.ts'
 import type { Database } from '../../database.ts'
 import type { RollupCounts } from '../rollups/counts.ts'
 import type { EventRecord, GuardRail } from '../../../contract/store.ts'

@@ -2,7 +2,7 @@
 import type { Database } from '../../../database.ts'
 import type { SeriesValue } from '../../../../contract/event-series.ts'
 import { otherCode } from '../../blocks/fields.ts'
-import type { Clause } from '../../index/filter-codes.ts'
+import type { Clause } from '../../blocks/clause.ts'
 import type { RollupCounts } from '../../rollups/counts.ts'
 import { bucketsMax, quantile } from '../../rollups/sketches.ts'
 import { codesSpan, pairs, type Pairs } from '../pairs.ts'

@@ -11,12 +11,13 @@ import {
   termTexts,
 } from '../../blocks/fields.ts'
 import { knownVerdicts } from '../../../../contract/provenance.ts'
-import { codeOfTerm, type Clause } from '../../index/filter-codes.ts'
+import { codeOfTerm } from '../../index/filter-codes.ts'
+import type { Clause } from '../../blocks/clause.ts'
 import { durationMember, hourMs, type RollupCounts } from '../../rollups/counts.ts'
 import { countUnfolded } from '../../rollups/fold.ts'
 import { foldedRows, inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
 import { bucketsMax } from '../../rollups/sketches.ts'
-import type { Sliced } from '../../../threads/slices.ts'
+import type { Sliced } from '../../../slices.ts'
 import { addDuration, cellsOf, makeRoom, type Reading } from './cells.ts'
 
 /** Rows of the rollups that match some clauses, added to a count or taken from it. */

@@ -1,13 +1,14 @@
 /** Lists sessions by their newest matching event, and pages through the events of one session. */
-import { filterClauses, type Clause } from '../../index/filter-codes.ts'
+import { filterClauses } from '../../index/filter-codes.ts'
+import type { Clause } from '../../blocks/clause.ts'
 import { summarizeSessions, summaryOfRows, type Candidate } from './summarize.ts'
 import { isAfter, newestOf, newestOfSession, sessionTexts, type LogView, type SessionRow } from './rows.ts'
 import { StoreError } from '../../../../contract/errors.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { textsAhead } from '../../blocks/read-ahead.ts'
-import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { isSliceOver, type Sliced } from '../../../slices.ts'
 import { boundsOf, endsBefore, newestFirst, newestZones, overlaps, type Bounds, type Span } from '../page.ts'
-import { partsOf, type Part } from '../walk.ts'
+import { partsOf, type Part } from '../../index/walk.ts'
 import type {
   Session,
   SessionPage,

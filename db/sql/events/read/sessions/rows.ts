@@ -2,8 +2,8 @@
 import { hashCode, isHash, member, termTexts, trustHeights } from '../../blocks/fields.ts'
 import { type OpenBlock, type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
 import { endsBefore, newestFirst, newestZones, overlaps, type Span } from '../page.ts'
-import { partsOf } from '../walk.ts'
-import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { partsOf } from '../../index/walk.ts'
+import { isSliceOver, type Sliced } from '../../../slices.ts'
 import type { Database } from '../../../database.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
 

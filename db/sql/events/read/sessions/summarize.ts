@@ -16,7 +16,7 @@ import {
 import type { Session } from '../../../../contract/sessions.ts'
 import type { EventPosition } from '../../../../contract/store.ts'
 import type { OpenBlock } from '../../blocks/block-table.ts'
-import type { Sliced } from '../../../threads/slices.ts'
+import type { Sliced } from '../../../slices.ts'
 
 export interface Candidate {
   id: string

@@ -1,13 +1,14 @@
 /** Counts events by the highest trust that any event of their session reached, of all sessions or of a sample. */
 import type { TrustReached, TrustReachedQuery } from '../../../../contract/event-counts.ts'
 import { type Zone, readAhead, readBlock } from '../../blocks/block-table.ts'
-import { type Clause, fieldClause, filterClauses } from '../../index/filter-codes.ts'
+import { fieldClause, filterClauses } from '../../index/filter-codes.ts'
+import type { Clause } from '../../blocks/clause.ts'
 import { member, trustHeights, trustLadder } from '../../blocks/fields.ts'
 import { segmentSample } from '../../paths/columns.ts'
 import { isSampled, sampledOneIn, trustHeight } from '../../paths/session-sample.ts'
 import { readDistinct } from '../sketches.ts'
-import { type Part, partsOf } from '../walk.ts'
-import { isSliceOver, type Sliced } from '../../../threads/slices.ts'
+import { type Part, partsOf } from '../../index/walk.ts'
+import { isSliceOver, type Sliced } from '../../../slices.ts'
 import type { LogView } from './rows.ts'
 
 /** How far a session is followed before and after the range; most end after half an hour. */

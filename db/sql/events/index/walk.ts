@@ -11,10 +11,10 @@ import {
   newBitmap,
   postingReader,
   setBit,
-} from '../index/posting.ts'
-import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+} from './posting.ts'
+import { isSliceOver, type Sliced } from '../../slices.ts'
 import type { Database } from '../../database.ts'
-import type { Clause } from '../index/filter-codes.ts'
+import type { Clause } from '../blocks/clause.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 
 export interface Part {

@@ -1,12 +1,12 @@
 /** Assembles the store of the contract from its threads: verbs, group commit, caches, closing. */
-import { StoreError, endsWriting } from '../contract/errors.ts'
-import { cachedKeys, cachedSites } from './identity/key-cache.ts'
-import { answerCache, type AnswerCache } from './threads/answer-cache.ts'
-import { startPoll } from './threads/change-poll.ts'
-import { appendQueue } from './threads/append-queue.ts'
-import { type CallVerb, type Nouns, type Threads, remote } from './threads/threads.ts'
-import type { Following } from '../contract/explore.ts'
-import type { EventStore, Store } from '../contract/store.ts'
+import { StoreError, endsWriting } from '../../contract/errors.ts'
+import { cachedKeys, cachedSites } from './key-cache.ts'
+import { answerCache, type AnswerCache } from './answer-cache.ts'
+import { startPoll } from './change-poll.ts'
+import { appendQueue } from '../threads/append-queue.ts'
+import { type CallVerb, type Nouns, type Threads, remote } from './threads.ts'
+import type { Following } from '../../contract/explore.ts'
+import type { EventStore, Store } from '../../contract/store.ts'
 
 const watchEveryMs = 400
 

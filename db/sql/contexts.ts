@@ -1,7 +1,7 @@
 /** What a thread passes to its verbs. */
-import type { Database, Orm } from '../database.ts'
-import type { StoreHealth } from '../../contract/store.ts'
-import type { EventReader, EventWriter } from '../events/engine.ts'
+import type { Database, Orm } from './database.ts'
+import type { StoreHealth } from '../contract/store.ts'
+import type { EventReader, EventWriter } from './events/engine.ts'
 
 /** Every writing verb runs inside a transaction that the writer opened. */
 export interface WriteContext {

@@ -3,7 +3,7 @@ import { StoreError } from '../../contract/errors.ts'
 import type { Database } from '../database.ts'
 import type { RobotsVersion, SetRobots, SetRobotsResult, StoredRobots } from '../../contract/robots.ts'
 import { appendAudit } from '../audit/append.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 import { compressed, decompressed } from './pushed.ts'
 
 export const robotsWriteVerbs = { 'robots.set': setRobots }

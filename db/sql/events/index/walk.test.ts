@@ -1,9 +1,9 @@
 /** Index matches are computed once per filter and segment, and the cache stays within its bound. */
 import { openDatabase, type SqliteDatabase } from '../../../sqlite/file/connection.ts'
 import { expect, test } from 'bun:test'
-import type { Clause } from '../index/filter-codes.ts'
+import type { Clause } from '../blocks/clause.ts'
 import { cacheMatches, cachedMatches } from './walk.ts'
-import { newBitmap, setBit, type Bitmap } from '../index/posting.ts'
+import { newBitmap, setBit, type Bitmap } from './posting.ts'
 
 const clause = (member: number, ...codes: number[]): Clause => ({
   member,

@@ -1,6 +1,6 @@
 /** Caches API keys and restricted sites on the calling thread, because ingest reads both for every request. */
 import type { ApiKey, KeyStore, SiteStore } from '../../contract/store.ts'
-import type { Nouns } from '../threads/threads.ts'
+import type { Nouns } from './threads.ts'
 
 /** A cache that can be read again, because another node changed what it holds. */
 interface Cached {

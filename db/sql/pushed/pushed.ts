@@ -15,7 +15,7 @@ import type {
   ToolRecord,
   ToolVersion,
 } from '../../contract/registry.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 
 /** The registry verbs of the writer and the readers, by name. */
 export const registryWriteVerbs = {

@@ -14,7 +14,7 @@ import {
 import { desc, eq } from 'drizzle-orm'
 import { rejectedSample } from '../identity/schema.ts'
 import type { SignatureStore } from '../../contract/signatures.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 import type { Database } from '../database.ts'
 import type { AppendOutcome } from '../threads/protocol.ts'
 import type { EventBatch, RejectedSample } from '../../contract/store.ts'

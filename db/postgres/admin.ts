@@ -1,10 +1,10 @@
 /** The whole-database operations of a PostgreSQL database. Each runs on a thread that ends with its result. */
-import { askReader } from '../store.ts'
-import { migrations, schema } from '../migrations/migrations.ts'
-import type { AuditCheckpoint, AuditVerdict } from '../../contract/audit.ts'
-import type { DatabaseAdmin } from '../../contract/admin.ts'
-import type { EventVerdict } from '../../contract/event-counts.ts'
-import type { ServerQuery, ServerVerbs } from './verbs.ts'
+import { askReader } from './store.ts'
+import { migrations, schema } from './migrations/migrations.ts'
+import type { AuditCheckpoint, AuditVerdict } from '../contract/audit.ts'
+import type { DatabaseAdmin } from '../contract/admin.ts'
+import type { EventVerdict } from '../contract/event-counts.ts'
+import type { ServerQuery, ServerVerbs } from './admin/verbs.ts'
 
 /** Of one statement: a verification reads every block. */
 const statementTimeoutMs = 10 * 60_000

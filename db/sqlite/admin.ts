@@ -1,12 +1,12 @@
 /** The whole-database operations of a data folder. Each runs on a thread that ends with its result. */
 import { existsSync, statSync } from 'node:fs'
-import { databasePath, unfinishedRestorePath } from '../file/files.ts'
-import { lockFolder } from '../file/lock.ts'
-import { readAuditHeads } from '../../sql/audit/heads.ts'
-import { migrations } from '../migrations/migrations.ts'
-import { openWorker, readOnce } from '../threads/threads.ts'
-import type { DatabaseAdmin, DatabaseCopies, DatabaseFiles } from '../../contract/admin.ts'
-import type { FileVerbs } from './file-verbs.ts'
+import { databasePath, unfinishedRestorePath } from './file/files.ts'
+import { lockFolder } from './file/lock.ts'
+import { readAuditHeads } from '../sql/audit/heads.ts'
+import { migrations } from './migrations/migrations.ts'
+import { openWorker, readOnce } from './threads/threads.ts'
+import type { DatabaseAdmin, DatabaseCopies, DatabaseFiles } from '../contract/admin.ts'
+import type { FileVerbs } from './backup/file-verbs.ts'
 
 const headsFile = 'audit-heads'
 

@@ -2,8 +2,8 @@
  * The networks of contradicted requests, by day of arrival, in a table of their own: they are deleted after some months
  * while the events stay (contract §17), so they are in neither the text nor the columns of an event.
  */
-import { networkMatchesMax } from '../../contract/event-fields.ts'
-import type { Database } from '../database.ts'
+import { networkMatchesMax } from '../../../contract/event-fields.ts'
+import type { Database } from '../../database.ts'
 
 /** The network of a contradicted request. */
 export interface NetworkRow {

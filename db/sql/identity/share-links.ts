@@ -4,7 +4,7 @@ import type { Role } from '../../contract/identity.ts'
 import type { ShareLink, ShareLinkStore } from '../../contract/share-links.ts'
 import { appendAudit } from '../audit/append.ts'
 import type { Database } from '../database.ts'
-import type { ReadContext, WriteContext } from '../threads/contexts.ts'
+import type { ReadContext, WriteContext } from '../contexts.ts'
 
 type Command<V extends keyof ShareLinkStore> = Parameters<ShareLinkStore[V]>[0]
 

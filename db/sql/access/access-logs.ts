@@ -19,7 +19,6 @@ import {
 } from '../../rules/access-ledger.ts'
 import type { Database, SqlValue } from '../database.ts'
 import type { EventFault } from '../../contract/event-counts.ts'
-import type { ReadContext } from '../threads/contexts.ts'
 
 /** The columns of `access_source` as a `SourceRow` names them. */
 export const sourceColumns = `org_id AS orgId, site_id AS siteId, source, path, format, position, tail, lines, stored,
@@ -137,7 +136,7 @@ function foldSource(db: Database, row: SourceRow): void {
 
 const sourcesListed = 1_000
 
-function listSources({ db }: ReadContext, orgId: string): AccessSource[] {
+function listSources({ db }: { db: Database }, orgId: string): AccessSource[] {
   const logs = db
     .query<StoredSource, [string, number]>(
       `SELECT ${sourceColumns} FROM access_source WHERE org_id = ? AND is_drain = 0
@@ -161,7 +160,7 @@ function listSources({ db }: ReadContext, orgId: string): AccessSource[] {
     .slice(0, sourcesListed)
 }
 
-function readPosition({ db }: ReadContext, key: SourceKey): { position: number; tail: string } | null {
+function readPosition({ db }: { db: Database }, key: SourceKey): { position: number; tail: string } | null {
   const row = findSource(db, key)
   return row === null ? null : { position: row.position, tail: row.tail }
 }
@@ -172,7 +171,7 @@ function noCounts(): KindCounts {
 }
 
 function readCounts(
-  { db }: ReadContext,
+  { db }: { db: Database },
   { orgId, sinceMs, untilMs, siteIds = [] }: Parameters<AccessLogStore['counts']>[0],
 ): RequestCounts {
   const from = Math.max(0, Math.floor(sinceMs / accessHourMs))

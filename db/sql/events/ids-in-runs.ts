@@ -1,11 +1,12 @@
 /** Ids in id runs: how readers find them, and how runs expire with the events. */
-import { cacheIds, findById } from '../read/by-id.ts'
-import { verifyIds } from '../verify/indexes.ts'
-import { chunksPerRun, runsPerGroup } from './id-run.ts'
-import { fingerprints, readSeed, type EraseMark, type StoredIds } from './fingerprints.ts'
-import type { Database } from '../../database.ts'
-import type { DeletedIds, EventIds } from '../engine.ts'
-import type { Dedupe } from './dedupe.ts'
+import { cacheIds, findById } from './read/by-id.ts'
+import { verifyIds } from './verify/indexes.ts'
+import { chunksPerRun, runsPerGroup } from './dedupe/id-run.ts'
+import { fingerprints, readSeed, type EraseMark, type StoredIds } from './dedupe/fingerprints.ts'
+import type { Database } from '../database.ts'
+import type { DeletedIds } from './dedupe/deleted-ids.ts'
+import type { EventIds } from './engine.ts'
+import type { Dedupe } from './dedupe/dedupe.ts'
 
 /** `sharedWith` is another connection of the same thread, whose cache this one shares. */
 export function idsInRuns(db: Database, fingerprintBits = 53, sharedWith = db): EventIds {

@@ -1,13 +1,13 @@
 /** What a store needs of its engine's threads, and the methods that send verbs to them. */
 import { StoreError } from '../../contract/errors.ts'
-import type { Histogram } from '../../rules/histogram.ts'
+import type { Histogram } from '../../contract/histogram.ts'
 import type { Following } from '../../contract/explore.ts'
 import type { Upkeep } from '../../contract/nodes.ts'
 import type { MaintenanceReason } from '../../contract/operations.ts'
-import type { AppendOutcome, Parcel } from './protocol.ts'
-import type { Port } from './port.ts'
-import type { Sliced } from './slices.ts'
-import type { ReadVerbs, WriteVerbs } from './verbs.ts'
+import type { AppendOutcome, Parcel } from '../threads/protocol.ts'
+import type { Port } from '../threads/port.ts'
+import type { Sliced } from '../slices.ts'
+import type { ReadVerbs, WriteVerbs } from '../verbs.ts'
 
 export interface Threads {
   /** The names of the verbs, as the threads reported them when they opened. */

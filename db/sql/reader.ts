@@ -1,7 +1,7 @@
 /** A reader thread of any engine: answers from its own connections, so that no scan delays a write or a request. */
-import { StoreError } from '../../contract/errors.ts'
-import { endThread, giveWay, serve } from './port.ts'
-import { readSlots, type ReadSlots } from './read-slots.ts'
+import { StoreError } from '../contract/errors.ts'
+import { endThread, giveWay, serve } from './threads/port.ts'
+import { readSlots, type ReadSlots } from './threads/read-slots.ts'
 import { readVerbs } from './verbs.ts'
 import type { ReadContext } from './contexts.ts'
 

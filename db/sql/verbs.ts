@@ -1,6 +1,6 @@
 /** Every verb of the store, by the name under which a thread receives it. Writing verbs run in a transaction. */
-import { appendAudit } from '../audit/append.ts'
-import { identityReadVerbs, identityWriteVerbs } from '../identity/verbs.ts'
+import { appendAudit } from './audit/append.ts'
+import { identityReadVerbs, identityWriteVerbs } from './identity/verbs.ts'
 import {
   addIngestCounts,
   addRejected,
@@ -10,25 +10,21 @@ import {
   listScopes,
   pruneSignatures,
   useSignatures,
-} from '../registry/ingest-counts.ts'
+} from './ingest-counts/ingest-counts.ts'
 import {
   eraseFromDeliveries,
   eraseSamples,
   noteErasure,
   retentionReadVerbs,
   retentionWriteVerbs,
-} from '../retention/retention.ts'
-import { accessReadVerbs, removeAccess } from '../registry/access-logs.ts'
-import { registryReadVerbs, registryWriteVerbs, removePushed } from '../registry/pushed.ts'
-import { robotsReadVerbs, robotsWriteVerbs } from '../registry/robots.ts'
-import { shareLinkReadVerbs, shareLinkWriteVerbs } from '../registry/share-links.ts'
-import { webhookReadVerbs, webhookWriteVerbs } from '../webhooks/verbs.ts'
-import { nodeReadVerbs, nodeWriteVerbs, requireLease } from '../nodes/nodes.ts'
-import { eq } from 'drizzle-orm'
-import { StoreError } from '../../contract/errors.ts'
-import { storeSecret } from '../identity/schema.ts'
-import { columnsOf } from '../database.ts'
-import { storedPack } from '../facts.ts'
+} from './retention/retention.ts'
+import { accessReadVerbs, removeAccess } from './access/access-logs.ts'
+import { registryReadVerbs, registryWriteVerbs, removePushed } from './pushed/pushed.ts'
+import { robotsReadVerbs, robotsWriteVerbs } from './pushed/robots.ts'
+import { shareLinkReadVerbs, shareLinkWriteVerbs } from './identity/share-links.ts'
+import { webhookReadVerbs, webhookWriteVerbs } from './webhooks/verbs.ts'
+import { nodeReadVerbs, nodeWriteVerbs, requireLease } from './nodes/nodes.ts'
+import { settingReadVerbs, settingWriteVerbs } from './settings/settings.ts'
 import type {
   AccessLogStore,
   AgentsQuery,
@@ -41,7 +37,6 @@ import type {
   EventCountQuery,
   EventPageQuery,
   EventStore,
-  EvidenceStore,
   ExpireCommand,
   FilteredCountsQuery,
   HistogramQuery,
@@ -51,12 +46,12 @@ import type {
   SeriesQuery,
   TopQuery,
   TrustReachedQuery,
-} from '../../contract/store.ts'
-import type { ExploreQuery } from '../../contract/explore.ts'
-import type { JobLease } from '../../contract/nodes.ts'
-import type { RobotsTestQuery } from '../../contract/robots.ts'
+} from '../contract/store.ts'
+import type { ExploreQuery } from '../contract/explore.ts'
+import type { JobLease } from '../contract/nodes.ts'
+import type { RobotsTestQuery } from '../contract/robots.ts'
 import type { ReadContext, WriteContext } from './contexts.ts'
-import type { SessionPageQuery, SessionStoryQuery } from '../../contract/sessions.ts'
+import type { SessionPageQuery, SessionStoryQuery } from '../contract/sessions.ts'
 
 export const writeVerbs = {
   ...identityWriteVerbs,
@@ -76,12 +71,9 @@ export const writeVerbs = {
   ...robotsWriteVerbs,
   ...shareLinkWriteVerbs,
   ...nodeWriteVerbs,
-  'keyCheck.agree': agreeOnKeys,
-  'keyCheck.replace': replaceKeyCheck,
-  'evidence.replace': replacePack,
+  ...settingWriteVerbs,
   'signatures.use': useSignatures,
   'signatures.prune': pruneSignatures,
-  secret,
 } satisfies { [verb: string]: (context: WriteContext, command: never) => unknown }
 
 export type WriteVerbs = typeof writeVerbs
@@ -124,12 +116,10 @@ export const readVerbs = {
   ...retentionReadVerbs,
   ...accessReadVerbs,
   ...nodeReadVerbs,
-  'evidence.digest': packDigest,
-  'evidence.read': ({ db }: ReadContext) => storedPack(db),
+  ...settingReadVerbs,
   'sessions.page': ({ events }: ReadContext, query: SessionPageQuery) => events.sessionPage(query),
   'sessions.story': ({ events }: ReadContext, query: SessionStoryQuery) => events.sessionStory(query),
   health: ({ health }: ReadContext) => health(),
-  encryptedSecrets,
 } satisfies { [verb: string]: (context: ReadContext, query: never) => unknown }
 
 export type ReadVerbs = typeof readVerbs
@@ -183,60 +173,4 @@ function eraseStep(
   const next: EraseCursor =
     step.next === null ? { among: 'deliveries', after: 0 } : { among: 'events', ...step.next }
   return { events: step.events, deliveries: 0, samples: 0, next }
-}
-
-/** Secrets of this store, each made once and never changed. */
-const secretBytes = 32
-
-function secret({ orm }: WriteContext, name: string): string {
-  orm
-    .insert(storeSecret)
-    .values({ name, value: crypto.getRandomValues(new Uint8Array(secretBytes)).toHex() })
-    .onConflictDoNothing()
-    .run()
-  const found = orm.select().from(storeSecret).where(eq(storeSecret.name, name)).get()
-  if (found === undefined) throw new StoreError('internal', `the secret ${name} was not stored`)
-  return found.value
-}
-
-const keyCheckName = 'key ring'
-
-function agreeOnKeys({ db }: WriteContext, value: string): string {
-  db.query('INSERT INTO key_check (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING').run(
-    keyCheckName,
-    value,
-  )
-  const stored = db.query<{ value: string }, [string]>('SELECT value FROM key_check WHERE name = ?')
-  return stored.get(keyCheckName)!.value
-}
-
-function replaceKeyCheck({ db }: WriteContext, value: string | null): void {
-  db.query('DELETE FROM key_check WHERE name = ?').run(keyCheckName)
-  if (value !== null) db.query('INSERT INTO key_check (name, value) VALUES (?, ?)').run(keyCheckName, value)
-}
-
-const packName = 'current'
-
-function replacePack({ db }: WriteContext, { pack, audit }: Parameters<EvidenceStore['replace']>[0]): void {
-  db.query('DELETE FROM evidence_pack WHERE name = ?').run(packName)
-  if (pack !== null)
-    db.query(
-      `INSERT INTO evidence_pack (name, digest, pack, signed_by, stored_by, stored_at_ms) VALUES (?, ?, ?, ?, ?, ?)`,
-    ).run(packName, pack.digest, pack.pack, pack.signedBy, pack.storedBy, pack.storedAtMs)
-  appendAudit(db, audit)
-}
-
-function packDigest({ db }: ReadContext): string | null {
-  const row = db.query<{ digest: string }, [string]>('SELECT digest FROM evidence_pack WHERE name = ?')
-  return row.get(packName)?.digest ?? null
-}
-
-/** Encrypted secrets in any table, which need the appliance's key. */
-function encryptedSecrets({ db }: ReadContext): number {
-  const columns = columnsOf(db).filter(({ column }) => column.startsWith('sealed_'))
-  const counts = columns.map(({ table, column }) => {
-    const sql = `SELECT count(*) AS n FROM "${table}" WHERE "${column}" IS NOT NULL`
-    return db.query<{ n: number }, []>(sql).get()?.n ?? 0
-  })
-  return counts.reduce((sum, n) => sum + n, 0)
 }
