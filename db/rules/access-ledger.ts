@@ -12,6 +12,7 @@ import {
   type RequestKind,
 } from '../contract/access-logs.ts'
 import type { EventBatch } from '../contract/store.ts'
+import { dayMs, hourMs } from './units.ts'
 
 export interface SourceKey {
   orgId: string
@@ -54,9 +55,8 @@ export interface AccessLedger {
   take(): AccessChanges
 }
 
-export const accessHourMs = 3_600_000
+export const accessHourMs = hourMs
 
-const dayMs = 24 * accessHourMs
 /** As long as the hours, so that a log that is read again is known. */
 const logExpiryMs = 400 * dayMs
 const drainExpiryMs = 7 * dayMs

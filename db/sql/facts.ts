@@ -6,6 +6,7 @@ import { eachBlockAfter } from './events/blocks/block-table.ts'
 import { member } from './events/blocks/fields.ts'
 import { atOnce } from './threads/slices.ts'
 import type { Checkup, DatabaseFacts, StoredPack } from '../contract/operations.ts'
+import { dayMs, hourMs } from '../rules/units.ts'
 
 /** One snapshot of the database. Tables that its schema lacks count as empty. */
 export function readFacts(db: Database, schema: number): DatabaseFacts {
@@ -46,9 +47,6 @@ function tablesOf(db: Database): Set<string> {
 function number(db: Database, sql: string): number {
   return db.query<{ n: number }, []>(sql).get()?.n ?? 0
 }
-
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 
 /** What `doctor` reads within two seconds: growth, keys and times. */
 export function readUse(

@@ -7,6 +7,7 @@ import { onlyVouched } from '../../db/rules/vouched-verdicts.ts'
 import { isLongerThan } from '../text/text.ts'
 import type { AlsoFilter, CountedMember, EventFilter, Store } from '../../db/contract/store.ts'
 import type { PeriodView, RangeName } from './shapes.ts'
+import { dayMs, hourMs } from '../../db/rules/units.ts'
 
 export const periodParameters: Record<string, ParameterKind> = {
   range: 'one',
@@ -39,8 +40,6 @@ export interface CountScope {
   rowsMax?: number // of each breakdown
 }
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 /** Retention of hourly counts. */
 const countedDays = 400
 

@@ -5,6 +5,7 @@ import { limits } from '../limits.ts'
 import { filterableFields } from '../../db/contract/event-fields.ts'
 import { vouchedJudges } from '../../db/contract/provenance.ts'
 import type { CountedBy, CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 export type CountedEvents = Pick<EventStore, 'metrics' | 'breakdown' | 'filteredCounts' | 'histogram'>
 
@@ -36,8 +37,6 @@ export interface Groups {
   rows: [value: string, count: number][] // most frequent first
   beyond: number // events with further values, which are not counted one by one
 }
-
-const hourMs = 3_600_000
 
 /** An event is at most minutes ahead; beyond that its arrival counts. */
 const endOf = ({ filter, nowMs }: Counting): number =>

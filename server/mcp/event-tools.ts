@@ -17,6 +17,7 @@ import {
   type Run,
 } from './question.ts'
 import { clean, cleanJson, uncleaned } from './untrusted.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 interface Fields {
   [name: string]: unknown
@@ -62,8 +63,6 @@ function pick(from: Fields, names: string[]): Fields {
 const countingOf = ({ orgId, clock }: Asking, { filter }: Question): Counting => ({
   ...{ orgId, filter, nowMs: clock.now() },
 })
-
-const hourMs = 3_600_000
 
 /** The matches that a walk gives. Counts of hours include expired events, so they serve only where none has expired. */
 export async function countStored(asking: Asking, question: Question) {

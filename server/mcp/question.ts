@@ -12,6 +12,7 @@ import type { Cipher } from '../system/encryption.ts'
 import type { Store } from '../../db/contract/store.ts'
 import { fieldNames } from './model.ts'
 import { clean } from './untrusted.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 export interface Asking {
   store: Store
@@ -30,7 +31,6 @@ export interface Args {
 /** Its answer is an object that the tool's `output` describes. */
 export type Run = (asking: Asking, args: Args) => Promise<{ [field: string]: unknown }>
 
-const hourMs = 3_600_000
 const spanMs = { h: hourMs, d: 24 * hourMs }
 
 /** Throws 400 that names the wrong argument. Models fill arguments that they do not need with null, '' or []. */

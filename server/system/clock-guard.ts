@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { writeWhole } from '../../db/rules/durable-files.ts'
 import { elapsedMs, isoTime, systemClock, type Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
+import { hourMs } from '../../db/rules/units.ts'
 
 export interface ClockHold {
   sinceMs: number // wall-clock time after the jump
@@ -51,7 +52,6 @@ export interface GuardOptions {
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-const hourMs = 3_600_000
 /** A clock that is further off is wrong; NTP corrects smaller offsets every day. */
 export const clockToleranceMs = 10 * 60_000
 /** The smallest jump that shifts waits. */

@@ -4,6 +4,7 @@ import { isoTime, now, zone } from '../app/clock.ts'
 import { clockTime, counted, dayName, hourTime, monthName, zoneMark } from '../text/format.ts'
 import { navigate, place, withQuery } from '../app/router.ts'
 import type { PeriodView } from '../api/api.ts'
+import { dayMs, hourMs } from '../../db/rules/units.ts'
 
 export const runningRanges = {
   '24h': 'Last 24 hours',
@@ -68,8 +69,6 @@ export function rangeParams(choice: RangeChoice, timeZone = zone.value): URLSear
   return params
 }
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 /** The server has counts per hour for this period. */
 const countedDays = 400
 

@@ -14,6 +14,7 @@ import { Text } from '../components/text.tsx'
 import { api, get, sessionApi } from '../api/api.ts'
 import { loadViews, savedViews, viewPath } from '../api/saved-views.ts'
 import { registryApi } from '../api/registry-api.ts'
+import { dayMs } from '../../db/rules/units.ts'
 
 const action = (name: string, run: () => void): Command => ({ name, kind: '', run })
 
@@ -31,8 +32,6 @@ function ownCommands(): Command[] {
     action('Sign out', () => void signOut().catch(() => {})),
   ]
 }
-
-const dayMs = 86_400_000
 
 /** Searches for the typed text in the events of the last 24 hours. */
 function findInEvents(typed: string): Command {

@@ -15,6 +15,7 @@ import { readText } from '../traces/filter.ts'
 import { limits } from '../../limits.ts'
 import { periodOf, readZone, type Period } from '../../dashboard/period.ts'
 import type { CountedMember, Store } from '../../../db/contract/store.ts'
+import { hourMs } from '../../../db/rules/units.ts'
 
 /** Parameters of both routes. */
 export const exploreParameters = {
@@ -126,7 +127,6 @@ function addTo<T extends object>(
   else lists.push({ ...made, values: [value] })
 }
 
-const hourMs = 3_600_000
 const downHour = (ms: number): number => Math.floor(ms / hourMs) * hourMs
 /** Events may be dated so far ahead of their arrival. */
 const aheadMs = 5 * 60_000

@@ -10,6 +10,7 @@ import type { Store } from '../../../db/contract/store.ts'
 import type { SignIns } from '../../identity/sign-in/sign-ins.ts'
 import type { KeyGuard } from '../../http/guard.ts'
 import type { BreakdownQuery, CountedBy } from '../../../db/contract/event-counts.ts'
+import { hourMs } from '../../../db/rules/units.ts'
 
 export interface MetricsRoutesServices {
   store: Store
@@ -55,7 +56,6 @@ const countedMembers = {
   judgement: true,
 } satisfies { [M in CountedBy]: true }
 
-const hourMs = 3_600_000
 const stepHoursMax = 24 * 366
 
 /**

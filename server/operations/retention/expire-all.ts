@@ -3,6 +3,7 @@ import { clockToleranceMs } from '../../system/clock-guard.ts'
 import { StoreError, type StoreErrorKind } from '../../../db/contract/errors.ts'
 import type { ExpireCommand, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
+import { dayMs } from '../../../db/rules/units.ts'
 
 /** Null: no limit. */
 export interface RetentionRule {
@@ -14,8 +15,6 @@ export interface RetentionRule {
 }
 
 const networkDaysDefault = 90
-
-const dayMs = 24 * 3_600_000
 
 /** Counts are stored much longer than their events, but not forever (contract §7). */
 const rollupsRetentionMs = 400 * dayMs

@@ -4,8 +4,7 @@ import type { JobLease } from '../../../db/contract/nodes.ts'
 import { isoTime } from '../../clock.ts'
 import type { Log } from '../../log.ts'
 import { forEachOrg, orgIdsOf } from './expire-all.ts'
-
-const hourMs = 3_600_000
+import { hourMs } from '../../../db/rules/units.ts'
 
 /** After a clock that was ahead is corrected, hours that seemed past were not: they are counted again. */
 const againMs = 48 * hourMs

@@ -2,7 +2,8 @@
 import type { MeasureDefinition, RuleFilter } from '../../../db/contract/alerts.ts'
 import type { CountedMember, FilteredCounts, Store } from '../../../db/contract/store.ts'
 import { storeFilter } from './definition.ts'
-import { comparedSince, hourMs } from './measures.ts'
+import { comparedSince } from './measures.ts'
+import { hourMs, weekMs } from '../../../db/rules/units.ts'
 
 /** A value and its events before and now; a page may be a prefix such as `/docs/*`. */
 export interface Cause {
@@ -20,7 +21,6 @@ export interface Explanation {
   causes: Cause[]
 }
 
-const weekMs = 7 * 24 * hourMs
 const budgetMs = 1_000
 /** Values that explain less are not named. */
 const leastShare = 0.3

@@ -3,7 +3,7 @@ import { deleteBlocks, readColumns } from '../blocks/block-table.ts'
 import { extra, placeOf, segmentEvents, seqOf } from '../blocks/block.ts'
 import { countUnfolded, expireInRollups } from '../rollups/fold.ts'
 import { noteRewrite } from '../rollups/hours.ts'
-import { hourMs, rollupCounts } from '../rollups/counts.ts'
+import { rollupCounts } from '../rollups/counts.ts'
 import { dropNetworksBefore } from '../networks.ts'
 import { dropPathsBefore } from '../paths/columns.ts'
 import type { Database } from '../../database.ts'
@@ -12,6 +12,7 @@ import type { DeletedIds } from '../engine.ts'
 import type { OrgState } from '../write/org-state.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
 import { isSliceOver, type Sliced } from '../../threads/slices.ts'
+import { hourMs } from '../../../rules/units.ts'
 
 /*
  * A block expires when all its events arrived before the given time, so an event may outlast it by the time a block

@@ -3,8 +3,7 @@ import { extra } from '../blocks/block.ts'
 import { bucketOf, bucketsMax, sketchCode } from './sketches.ts'
 import { agentField, isHash, judgementField, member, members, otherCode } from '../blocks/fields.ts'
 import type { PackedColumns } from '../blocks/number-columns.ts'
-
-export const hourMs = 3_600_000
+import { hourMs } from '../../../rules/units.ts'
 
 /**
  * Durations are counted like values of one more field, whose code is the tool's and the bucket's (sketches.ts). So they

@@ -11,9 +11,9 @@ import { operateApi, type Retention } from '../../../api/operate-api.ts'
 import { Field, FormDialog, textOf } from '../../../components/dialog.tsx'
 import { RoleNote } from '../sections.tsx'
 import { useRecords } from '../../../query/use-query.ts'
+import { gibibyte } from '../../../../db/rules/units.ts'
 
 const shownMax = 30
-const gibibyte = 1_024 ** 3
 
 export function Data() {
   useEffect(() => void refreshOverview(), [])

@@ -5,7 +5,7 @@ import type { Database } from '../../../database.ts'
 import type { Sliced } from '../../../threads/slices.ts'
 import { fieldAt, member, otherCode, termTexts } from '../../blocks/fields.ts'
 import type { Clause } from '../../index/filter-codes.ts'
-import { hourMs, type RollupGroup } from '../../rollups/counts.ts'
+import type { RollupGroup } from '../../rollups/counts.ts'
 import { countUnfolded } from '../../rollups/fold.ts'
 import { foldedSums } from '../../rollups/days.ts'
 import { inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
@@ -13,6 +13,7 @@ import { countedIn } from '../breakdown.ts'
 import { stepAt } from '../filtered-counts.ts'
 import { type Groups, missingGroup, otherGroup, type Tally } from './groups.ts'
 import { cutHours } from './scan.ts'
+import { hourMs } from '../../../../rules/units.ts'
 
 /** Fields that the rows of all rollups have. */
 const ofRows = { siteId: member.siteId, type: member.type, outcome: member.outcome }

@@ -8,7 +8,6 @@ import { extra, segmentEvents } from '../../blocks/block.ts'
 import { hashSpan, isHash, member, termTexts } from '../../blocks/fields.ts'
 import type { Clause } from '../../index/filter-codes.ts'
 import { hourSpan, noOffset } from '../../paths/columns.ts'
-import { hourMs } from '../../rollups/counts.ts'
 import { bucketOf } from '../../rollups/sketches.ts'
 import { stepAt } from '../filtered-counts.ts'
 import { textFinder } from '../../blocks/texts.ts'
@@ -16,6 +15,7 @@ import type { Part } from '../walk.ts'
 import { type Groups, missingGroup, type Tally } from './groups.ts'
 import { type CodedSegment, measureSegment } from './segment.ts'
 import { readMembers, tokenPaths, tokensOf, type Members } from './members.ts'
+import { hourMs } from '../../../../rules/units.ts'
 
 /** Rows between two checks of the slice where texts are read: 256 large events take 35 ms. */
 const rowsPerCheck = 64

@@ -12,12 +12,13 @@ import {
 } from '../../blocks/fields.ts'
 import { knownVerdicts } from '../../../../contract/provenance.ts'
 import { codeOfTerm, type Clause } from '../../index/filter-codes.ts'
-import { durationMember, hourMs, type RollupCounts } from '../../rollups/counts.ts'
+import { durationMember, type RollupCounts } from '../../rollups/counts.ts'
 import { countUnfolded } from '../../rollups/fold.ts'
 import { foldedRows, inChunks, ofMetrics, unfoldedValues, type HourRange } from '../../rollups/range.ts'
 import { bucketsMax } from '../../rollups/sketches.ts'
 import type { Sliced } from '../../../threads/slices.ts'
 import { addDuration, cellsOf, makeRoom, type Reading } from './cells.ts'
+import { hourMs } from '../../../../rules/units.ts'
 
 /** Rows of the rollups that match some clauses, added to a count or taken from it. */
 interface Source {
