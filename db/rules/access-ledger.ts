@@ -13,6 +13,7 @@ import {
 } from '../contract/access-logs.ts'
 import type { EventBatch } from '../contract/store.ts'
 import { dayMs, hourMs } from './units.ts'
+import { countsRetentionDays } from './retention-days.ts'
 
 export interface SourceKey {
   orgId: string
@@ -58,7 +59,7 @@ export interface AccessLedger {
 export const accessHourMs = hourMs
 
 /** As long as the hours, so that a log that is read again is known. */
-const logExpiryMs = 400 * dayMs
+const logExpiryMs = countsRetentionDays * dayMs
 const drainExpiryMs = 7 * dayMs
 
 /** The sums of expired rows. */

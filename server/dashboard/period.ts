@@ -8,6 +8,7 @@ import { isLongerThan } from '../text/text.ts'
 import type { AlsoFilter, CountedMember, EventFilter, Store } from '../../db/contract/store.ts'
 import type { PeriodView, RangeName } from './shapes.ts'
 import { dayMs, hourMs } from '../../db/rules/units.ts'
+import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 export const periodParameters: Record<string, ParameterKind> = {
   range: 'one',
@@ -39,9 +40,6 @@ export interface CountScope {
   period: Period
   rowsMax?: number // of each breakdown
 }
-
-/** Retention of hourly counts. */
-const countedDays = 400
 
 const running: { readonly [range: string]: { step: Step; back: [Step, number] } } = {
   '24h': { step: 'hour', back: ['day', 1] },
@@ -142,7 +140,7 @@ function stepped(shape: Shape, beforeOf: ((sinceMs: number) => Period['before'])
   const sinceMs = edges[0] ?? shape.sinceMs
   const before = beforeOf?.(sinceMs)
   // Hours whose counts were deleted would make the comparison show growth that did not happen.
-  const isKept = before !== undefined && before.sinceMs >= shape.nowMs - countedDays * dayMs
+  const isKept = before !== undefined && before.sinceMs >= shape.nowMs - countsRetentionDays * dayMs
   return { ...shape, sinceMs, edges, onTheHour, before: isKept ? before : { sinceMs, untilMs: sinceMs } }
 }
 

@@ -15,6 +15,7 @@ import { api, get, sessionApi } from '../api/api.ts'
 import { loadViews, savedViews, viewPath } from '../api/saved-views.ts'
 import { registryApi } from '../api/registry-api.ts'
 import { dayMs } from '../../db/rules/units.ts'
+import { countsRetentionDays } from '../../db/rules/retention-days.ts'
 
 const action = (name: string, run: () => void): Command => ({ name, kind: '', run })
 
@@ -196,7 +197,8 @@ const fields: { by: string; kind: string; hrefOf: (value: string) => string }[] 
   { by: 'tool', kind: 'Tool', hrefOf: (tool) => `/logs?${new URLSearchParams({ tool })}` },
 ]
 
-const countedDays = 399 // counts are stored for 400 days
+/** Whole days that certainly have counts. */
+const countedDays = countsRetentionDays - 1
 const sessionsMax = 100
 const toolsMax = 1_000
 

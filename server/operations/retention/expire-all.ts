@@ -4,6 +4,7 @@ import { StoreError, type StoreErrorKind } from '../../../db/contract/errors.ts'
 import type { ExpireCommand, Store } from '../../../db/contract/store.ts'
 import type { Log } from '../../log.ts'
 import { dayMs } from '../../../db/rules/units.ts'
+import { countsRetentionDays } from '../../../db/rules/retention-days.ts'
 
 /** Null: no limit. */
 export interface RetentionRule {
@@ -15,9 +16,6 @@ export interface RetentionRule {
 }
 
 const networkDaysDefault = 90
-
-/** Counts are stored much longer than their events, but not forever (contract §7). */
-const rollupsRetentionMs = 400 * dayMs
 
 interface Services {
   store: Pick<Store, 'orgs' | 'events' | 'retention' | 'accessLogs'>
@@ -68,7 +66,7 @@ export async function expireAll(
             () => store.events.expire({ orgId, ...limit }),
             (part) => part.events,
           )
-    const rollups = { orgId, beforeMs: now - rollupsRetentionMs }
+    const rollups = { orgId, beforeMs: now - countsRetentionDays * dayMs }
     const rows = await steps.untilDone(
       () => store.retention.dropRollups(rollups),
       (part) => part.rows,
