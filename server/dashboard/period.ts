@@ -2,7 +2,12 @@
 import { isoTime } from '../clock.ts'
 import { invalidQuery, parseQueryTime, type ParameterKind, type Query } from '../http/request.ts'
 import { edgesOf, isZone, momentOf, moved, steps, wallOf, type Step } from '../text/time-zone.ts'
-import { eventFields, type EventFieldName, type FilterLists } from '../../db/contract/event-fields.ts'
+import {
+  pageFields,
+  pageFilterName,
+  type EventFieldName,
+  type FilterLists,
+} from '../../db/contract/event-fields.ts'
 import { onlyVouched } from '../../db/rules/vouched-verdicts.ts'
 import { isLongerThan } from '../text/text.ts'
 import type { AlsoFilter, CountedMember, EventFilter, Store } from '../../db/contract/store.ts'
@@ -189,16 +194,11 @@ interface Dimension {
   charsMax: number
 }
 
-/** Fields with few values: not sites, which pages choose in another way, sessions or subjects. */
 const dimensions: { readonly [name: string]: Dimension } = Object.fromEntries(
-  eventFields
-    .filter(({ name, termsMax, counted, filter }) => {
-      return termsMax > 0 && (counted || filter !== null) && name !== 'siteId'
-    })
-    .map(({ name, filter, charsMax }) => {
-      const longest = name === 'type' ? charsMax + '.*'.length : charsMax
-      return [name === 'ruleId' ? 'rule' : name, { field: name, list: filter, charsMax: longest }]
-    }),
+  pageFields.map(({ name, filter, charsMax }) => {
+    const longest = name === 'type' ? charsMax + '.*'.length : charsMax
+    return [pageFilterName(name), { field: name, list: filter, charsMax: longest }]
+  }),
 )
 
 /** The filters of a URL, in the form of the store. */

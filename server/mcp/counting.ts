@@ -2,7 +2,7 @@
 import { hourRows } from '../dashboard/period-counts.ts'
 import { invalidQuery } from '../http/request.ts'
 import { limits } from '../limits.ts'
-import { filterableFields } from '../../db/contract/event-fields.ts'
+import { countedMembers, filterableFields } from '../../db/contract/event-fields.ts'
 import { vouchedJudges } from '../../db/contract/provenance.ts'
 import type { CountedBy, CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
 import { hourMs } from '../../db/rules/units.ts'
@@ -10,12 +10,8 @@ import { hourMs } from '../../db/rules/units.ts'
 export type CountedEvents = Pick<EventStore, 'metrics' | 'breakdown' | 'filteredCounts' | 'histogram'>
 
 const hourlyFields = ['type', 'outcome', 'siteId'] as const
-const members = [
-  ...['class', 'vendor', 'name', 'purpose', 'trust', 'verdict', 'robots', 'tool', 'protocol', 'decision'],
-  ...['ruleId', 'reason', 'page'],
-] as CountedMember[]
 
-export const countedFields: readonly string[] = [...hourlyFields, ...members]
+export const countedFields: readonly string[] = [...hourlyFields, ...countedMembers]
 
 export interface Counting {
   orgId: string

@@ -1,5 +1,6 @@
 /** Names the values of fields that explain most of a change: "82 % of the rise … comes from GPTBot on /docs/*". */
 import type { MeasureDefinition, RuleFilter } from '../../../db/contract/alerts.ts'
+import { pageFilterName } from '../../../db/contract/event-fields.ts'
 import type { CountedMember, FilteredCounts, Store } from '../../../db/contract/store.ts'
 import { storeFilter } from './definition.ts'
 import { comparedSince } from './measures.ts'
@@ -201,6 +202,6 @@ function phrase(field: string, value: string, isSecond: boolean): string {
   const short = characters.length <= charsMax ? value : `${characters.slice(0, charsMax).join('')}…`
   if (field === 'page') return isSecond ? `on ${short}` : short
   if (field === 'name' || field === 'vendor') return short
-  const label = field === 'ruleId' ? 'rule' : field
+  const label = pageFilterName(field)
   return isSecond ? `with ${label} ${short}` : `${label} ${short}`
 }

@@ -1,6 +1,6 @@
 /** Explores whole hours from the rollups, which count events by hour, site, type, outcome and the values of fields. */
 import type { ExploreQuery } from '../../../../contract/explore.ts'
-import type { CountedMember } from '../../../../contract/store.ts'
+import { isCountedMember, type CountedMember } from '../../../../contract/event-fields.ts'
 import type { Database } from '../../../database.ts'
 import type { Sliced } from '../../../threads/slices.ts'
 import { fieldAt, member, otherCode, termTexts } from '../../blocks/fields.ts'
@@ -20,10 +20,8 @@ const ofRows = { siteId: member.siteId, type: member.type, outcome: member.outco
 type RowField = keyof typeof ofRows
 const isRowField = (by: ExploreQuery['by']): by is RowField => typeof by === 'string' && by in ofRows
 
-/** Agents are counted together, so their names and purposes are, too (../breakdown.ts). */
 function isCounted(by: ExploreQuery['by']): by is CountedMember {
-  if (by === null || typeof by === 'object') return false
-  return by === 'name' || by === 'purpose' || fieldAt(member[by])?.counted === true
+  return typeof by === 'string' && isCountedMember(by)
 }
 
 /**
