@@ -19,7 +19,7 @@ export interface Share {
 }
 
 /** How many slots each kind of send leaves free. Each number includes the one before. */
-export interface Reserved {
+interface Reserved {
   /** Only the first send of an organization may occupy these, one each. */
   forFirstSend: number
   /** An organization that makes fewer than two first tries leaves only `forFirstSend`; quick lanes leave this. */

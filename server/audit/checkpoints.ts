@@ -90,7 +90,7 @@ function appendCheckpoints(folder: string, heads: SignedHead[]): void {
   if (isNew) syncFolder(folder)
 }
 
-export interface Checkpoints {
+interface Checkpoints {
   exists: boolean
   anchors: AuditAnchor[]
   newest: string | null // time of the last valid line

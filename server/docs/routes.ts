@@ -12,7 +12,7 @@ import { assetResponse, loadAssets, type Asset, type Assets } from '../http/asse
 import type { Clock } from '../clock.ts'
 import { hourMs } from '../../db/rules/units.ts'
 
-export interface DocsRoutesServices {
+interface DocsRoutesServices {
   clock: Clock
   version: string
   publicUrl: string | null

@@ -11,7 +11,7 @@ import type { Rejections } from './rejected.ts'
 import type { IngestCount, ScopeCount } from '../../db/contract/ingest-counts.ts'
 import { dayMs, hourMs } from '../../db/rules/units.ts'
 
-export interface IngestHealthRoutesServices {
+interface IngestHealthRoutesServices {
   store: Store
   clock: Clock
   signIns: SignIns

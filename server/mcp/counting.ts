@@ -7,7 +7,7 @@ import { vouchedJudges } from '../../db/contract/provenance.ts'
 import type { CountedBy, CountedMember, EventFilter, EventStore } from '../../db/contract/store.ts'
 import { hourMs } from '../../db/rules/units.ts'
 
-export type CountedEvents = Pick<EventStore, 'metrics' | 'breakdown' | 'filteredCounts' | 'histogram'>
+type CountedEvents = Pick<EventStore, 'metrics' | 'breakdown' | 'filteredCounts' | 'histogram'>
 
 const hourlyFields = ['type', 'outcome', 'siteId'] as const
 
@@ -29,7 +29,7 @@ export interface Counts {
   complete: boolean
 }
 
-export interface Groups {
+interface Groups {
   rows: [value: string, count: number][] // most frequent first
   beyond: number // events with further values, which are not counted one by one
 }

@@ -20,7 +20,7 @@ interface Services {
   clock: Clock
 }
 
-export interface LinkFields {
+interface LinkFields {
   name: string
   page: string
   search: string

@@ -44,7 +44,7 @@ export interface GuardedTime {
   bootId: string | null
 }
 
-export interface GuardOptions {
+interface GuardOptions {
   time: GuardedTime
   dataDir: string | null // stores the last observation; null: none
   /** The database's newest write: believed without a saved observation (earlier releases, lost file). */

@@ -17,7 +17,7 @@ export interface Access {
 
 const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
 
-export interface DeliveryViewServices {
+interface DeliveryViewServices {
   clock: Clock
   sender?: Sender // absent: no server runs
 }

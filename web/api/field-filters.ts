@@ -2,7 +2,7 @@
 import { filterableFields, traceParameter } from '../../db/contract/event-fields.ts'
 import type { EventProvenance, ReceivedEvent, TraceEvent } from './event-shapes.ts'
 
-export interface FieldFilter {
+interface FieldFilter {
   parameter: string // of GET /v1/traces
   label: string
   /** The value of the field in an event, or in its record. */

@@ -8,7 +8,7 @@ import { eventTimeMs, fieldFilters } from '../api/field-filters.ts'
 import type { EventFilter, ReceivedEvent } from '../api/event-shapes.ts'
 
 /** Receives the stream of one tab, as the text of a server-sent event stream. */
-export interface LiveSink {
+interface LiveSink {
   begin(): void
   text(text: string): void
   end(): void

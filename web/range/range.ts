@@ -17,7 +17,7 @@ export const runningRanges = {
 } as const
 export type RunningRange = keyof typeof runningRanges
 
-export interface RangeChoice {
+interface RangeChoice {
   range: RunningRange | null // null: from `since` to `until`
   since: string | null
   until: string | null

@@ -11,7 +11,7 @@ const stepsMax = 96
 const shortStepsMs = [1_000, 5_000, 15_000, 60_000, 300_000, 900_000]
 const longSteps = ['hour', 'threeHours', 'sixHours', 'twelveHours', 'day', 'week', 'month', 'year'] as const
 
-export interface Span {
+interface Span {
   edges: number[] // the starts of the steps, and the end of the last
   stepMs: number // approximate where days and months differ
 }

@@ -10,7 +10,7 @@ import type { SignIns } from '../sign-in/sign-ins.ts'
 import { changeKey, mintKey, revokeKey, rotateKey } from './keys.ts'
 import { hourMs } from '../../../db/rules/units.ts'
 
-export interface KeyRoutesServices {
+interface KeyRoutesServices {
   store: Store
   clock: Clock
   signIns: SignIns

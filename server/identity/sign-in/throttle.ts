@@ -17,7 +17,7 @@ import {
 } from '../../../db/rules/sign-in-throttle.ts'
 import { limits } from '../../limits.ts'
 
-export interface Attempt {
+interface Attempt {
   right: boolean
   refusedBefore: number // throttled attempts since the last failure, for the audit entry
 }
@@ -32,7 +32,7 @@ export interface Throttle {
   waitMs(name: string): number
 }
 
-export interface ThrottleOptions {
+interface ThrottleOptions {
   store: ThrottleStore
   /** Of the store: it neither jumps nor differs between nodes. */
   clock: Clock

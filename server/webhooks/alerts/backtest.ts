@@ -7,7 +7,7 @@ import { judge, replay, valueOf, type Judgement, type PastAlert, type Reading } 
 import { baselinesOf, comparedSince, hourEdges, hourlyReadings, hoursBefore } from './measures.ts'
 import { hourMs, minuteMs } from '../../../db/rules/units.ts'
 
-export interface BacktestServices {
+interface BacktestServices {
   store: Pick<Store, 'health'> & {
     events: Pick<Store['events'], 'series'>
     retention: Pick<Store['retention'], 'firstHour'>

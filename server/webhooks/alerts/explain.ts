@@ -7,7 +7,7 @@ import { comparedSince } from './measures.ts'
 import { hourMs, weekMs } from '../../../db/rules/units.ts'
 
 /** A value and its events before and now; a page may be a prefix such as `/docs/*`. */
-export interface Cause {
+interface Cause {
   field: string
   value: string
   before: number
@@ -15,7 +15,7 @@ export interface Cause {
 }
 
 /** Exact counts of stored events. The causes narrow each other: the last one's numbers are those of all together. */
-export interface Explanation {
+interface Explanation {
   comparedWith: 'week before' | 'window before'
   before: number
   now: number

@@ -228,7 +228,7 @@ export interface AlertState {
   clearSinceMs: number | null // the condition no longer holds
 }
 
-export type Next =
+type Next =
   | { do: 'nothing' }
   | { do: 'open'; state: 'pending' | 'firing' }
   | { do: 'fire' | 'resolve' }

@@ -17,7 +17,7 @@ import {
 } from './judge.ts'
 import { hourMs, minuteMs } from '../../../db/rules/units.ts'
 
-export interface MeasureServices {
+interface MeasureServices {
   store: Pick<Store, 'health'> & {
     events: Pick<Store['events'], 'series'>
     retention: Pick<Store['retention'], 'firstHour'>

@@ -23,7 +23,7 @@ export interface AttemptResult {
   failure: Failure | null // null: delivered
 }
 
-export interface EndedAttempt {
+interface EndedAttempt {
   claim: Claim
   result: AttemptResult
   waitsMs: readonly number[] // before each retry, for endpoints without their own

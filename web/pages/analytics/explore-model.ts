@@ -42,7 +42,7 @@ export const views = ['bars', 'lines', 'table'] as const
 export type View = (typeof views)[number]
 export const rowChoices = [5, 10, 20, 50, 100, 1_000] as const
 
-export interface Exploration {
+interface Exploration {
   measure: Measure
   by: string // a field, `metadata.` and a path, or '' for all events together
   view: View

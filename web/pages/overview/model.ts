@@ -7,7 +7,7 @@ import type { Change, ChangeKind, Changes } from '../../api/api.ts'
 import { dayMs } from '../../../db/rules/units.ts'
 
 /** What Overview says of a change: `before`, the name of a stranger, `after`. */
-export interface Sentence {
+interface Sentence {
   before: string
   name: string
   after: string

@@ -26,7 +26,7 @@ export function waitLabel({ waitingFor }: Pick<Delivery, 'waitingFor'>, nowMs: n
   })
 }
 
-export interface Health {
+interface Health {
   tone: 'allow' | 'block' | 'error' | 'plain'
   label: string
 }

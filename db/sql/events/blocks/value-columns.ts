@@ -2,7 +2,7 @@
 import { dayMs } from '../../../rules/units.ts'
 
 /** A value per row that has the member. What is text is stored with all other texts of the block. */
-export interface ValueColumn {
+interface ValueColumn {
   kind: number
   bytes: Uint8Array
   texts: string[]
@@ -115,7 +115,7 @@ export interface ColumnSource {
   text: number
 }
 
-export interface OpenValues {
+interface OpenValues {
   /** The value of the n-th row that has the member. */
   at(row: number): string
   /** The values that may hold a text in upper case, and that the block's texts do not have as they are. */

@@ -19,10 +19,7 @@ const stepBounds: StepBounds = { blocksMax: 64, rollupRowsMax: 4_096 }
 /** Erasing rows packs a block again, which takes as long as deleting this many. */
 const erasedBlockCosts = 4
 
-export interface TakeAway extends Pick<
-  EventWriter,
-  'removeSite' | 'removeOrg' | 'expire' | 'erase' | 'committed'
-> {
+interface TakeAway extends Pick<EventWriter, 'removeSite' | 'removeOrg' | 'expire' | 'erase' | 'committed'> {
   undone(): void
 }
 

@@ -20,13 +20,13 @@ import { hourMs } from '../../../rules/units.ts'
  * the future comes from a wrong clock; such a block expires with the next one whose time is plausible. Segment indexes
  * expire with their blocks, and an id older than retention is new again.
  */
-export interface Expired {
+interface Expired {
   events: number
   /** Whether nothing that old remains. */
   done: boolean
 }
 
-export type ExpireLimit = Pick<ExpireCommand, 'receivedBeforeMs' | 'beforeSeq' | 'receivedUntilMs'>
+type ExpireLimit = Pick<ExpireCommand, 'receivedBeforeMs' | 'beforeSeq' | 'receivedUntilMs'>
 
 /** Limits of one step, and so of how long an append may wait for it. */
 export interface StepBounds {

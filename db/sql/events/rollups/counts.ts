@@ -179,7 +179,7 @@ function countedGroups() {
 }
 
 /** Where counts go: `G` is what a receiver knows of an hour's or a day's site, type and outcome. */
-export interface CountSink<G> {
+interface CountSink<G> {
   /** Counts one event. */
   event(hour: number, site: number, type: number, outcome: number): G
   day(hour: number, site: number, type: number): G

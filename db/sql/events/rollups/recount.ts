@@ -31,7 +31,7 @@ const sliceBlocks = 24
 /** How often a count may start again. Then it takes one long slice, or it might never end. */
 const restartsMax = 20
 
-export interface CountRange {
+interface CountRange {
   fromMs: number
   untilMs: number // exclusive
   /** The blocks that may hold events of that time and reach past a seq, in arrival order. */

@@ -198,7 +198,7 @@ function byFirst(a: number[], b: number[]): number {
 }
 
 /** Makes the sums that organizations lack. */
-export interface DayWork {
+interface DayWork {
   /** Some milliseconds of it; false when there is nothing to do. `inTransaction` runs what writes. */
   step(inTransaction: (write: () => void) => void): boolean
   /** Makes some of an organization's, inside a transaction in which nobody else changes its counts. */

@@ -20,7 +20,7 @@ import { hourMs } from '../../../../rules/units.ts'
 /** Rows between two checks of the slice where texts are read: 256 large events take 35 ms. */
 const rowsPerCheck = 64
 
-export interface Scanner {
+interface Scanner {
   needsTexts(zone: Zone): boolean
   /** The whole hours of a sealed segment without reading its blocks; false when they have to be read. */
   addSegment(part: Part): boolean

@@ -29,7 +29,7 @@ interface Source {
 }
 
 /** How rollups answer: from which rows. */
-export interface Plan {
+interface Plan {
   filter: Source[]
   part: Source[]
   durations: boolean
